@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+
+namespace ucx {
+
+/// What a peer may do with a region: read it, write it, or both.
+enum class access : std::uint8_t { read = 1, write = 2, read_write = 3 };
+
+/// Returns whether `granted` includes everything in `wanted`.
+constexpr bool includes(access granted, access wanted) noexcept {
+  return (static_cast<unsigned>(granted) & static_cast<unsigned>(wanted)) ==
+         static_cast<unsigned>(wanted);
+}
+
+}  // namespace ucx

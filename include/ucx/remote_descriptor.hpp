@@ -1,0 +1,45 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "ucx/access.hpp"
+#include "ucx/export.hpp"
+#include "ucx/memory_kind.hpp"
+
+namespace ucx {
+
+/// Everything a peer needs to reach a region, but for the connection: a value, serialisable
+/// (`docs/wire-format.md`). It is a capability: whoever has it may do what it grants.
+struct UCXIO_EXPORT remote_descriptor {
+  std::uint64_t region = 0;       ///< What the owner's region service looks up.
+  std::uint64_t incarnation = 0;  ///< Tells a restarted owner from the old one.
+  std::uint64_t generation = 0;   ///< Tells a replaced content from its predecessor.
+  std::uint64_t address = 0;      ///< Where the region begins in the owner's address space.
+  std::uint64_t size = 0;         ///< Bytes that were asked for, not what UCX rounded up to.
+  access granted = access::read;
+  memory_kind kind = memory_kind::host;
+  bool shareable = false;                   ///< Allocated by us in shared memory.
+  std::array<std::byte, 16> host = {};      ///< Same value: same host.
+  std::vector<std::byte> remote_key = {};   ///< UCX's packed rkey; empty on message-only contexts.
+
+  /// Returns the wire form. Errors: invalid_argument if `remote_key` is longer than 4 KiB.
+  std::vector<std::byte> encode() const;
+
+  /// Reads the wire form. Every truncation and every flipped bit is `bad_descriptor`.
+  /// Errors: bad_descriptor, version_mismatch (intact, but of another version; the text names both).
+  static remote_descriptor decode(std::span<const std::byte> wire);
+  static remote_descriptor decode(std::span<const std::byte> wire, std::error_code& ec);
+
+  friend bool operator==(const remote_descriptor&, const remote_descriptor&) = default;
+};
+
+/// Returns a line for people: region, size, access, kind; never the key.
+UCXIO_EXPORT std::string to_string(const remote_descriptor& descriptor);
+
+}  // namespace ucx

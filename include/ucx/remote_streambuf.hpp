@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memory>
+#include <streambuf>
+#include <system_error>
+
+#include "ucx/export.hpp"
+#include "ucx/remote_region.hpp"
+#include "ucx/stream_options.hpp"
+
+namespace ucx {
+
+namespace detail {
+class stream_engine;
+}
+
+/// A `std::streambuf` over a peer's region: buffered, seekable, reading ahead and writing behind.
+/// `docs/streams.md` is its contract; in short: one joint position, as `std::filebuf`; a seek never
+/// touches the network; a failed transfer throws from reads (the stream shows badbit, never eofbit),
+/// returns eof, a short count or -1 from everything else, and leaves its cause in `error()`.
+/// Threads: one thread at a time, as every streambuf; and as the worker's.
+class UCXIO_EXPORT remote_streambuf : public std::streambuf {
+ public:
+  /// Makes a streambuf over nothing; every operation on it fails.
+  remote_streambuf();
+  /// Makes a streambuf over `region` that allows what `mode` says (in, out, or both; `ate` starts at
+  /// the end; `trunc` and `app` are `not_supported`: the size is fixed). Sends nothing.
+  /// Lifetime: the region's core is kept; the handle may move or die.
+  /// Errors: permission_denied (mode against granted), not_supported, closed.
+  explicit remote_streambuf(const remote_region& region,
+                            std::ios_base::openmode mode = std::ios_base::in | std::ios_base::out,
+                            const stream_options& options = {});
+  remote_streambuf(const remote_region& region, std::ios_base::openmode mode,
+                   const stream_options& options, std::error_code& ec);
+
+  remote_streambuf(remote_streambuf&& other) noexcept;
+  remote_streambuf& operator=(remote_streambuf&& other) noexcept;
+  /// Closes, ignoring what close() would report.
+  ~remote_streambuf() override;
+
+  void swap(remote_streambuf& other) noexcept;
+
+  bool is_open() const noexcept;
+
+  /// Flushes, then lets go of the region; later operations fail with `errc::closed`. Idempotent.
+  /// Errors: the first failure that was not reported before.
+  void close();
+  void close(std::error_code& ec);
+
+  /// Returns the cause of the last failure; cleared by the next operation that succeeds.
+  std::error_code error() const noexcept;
+
+ protected:
+  int_type underflow() override;
+  int_type pbackfail(int_type c) override;
+  std::streamsize xsgetn(char* into, std::streamsize count) override;
+  std::streamsize showmanyc() override;
+  int_type overflow(int_type c) override;
+  std::streamsize xsputn(const char* from, std::streamsize count) override;
+  int sync() override;
+  pos_type seekoff(off_type offset, std::ios_base::seekdir from,
+                   std::ios_base::openmode which) override;
+  pos_type seekpos(pos_type position, std::ios_base::openmode which) override;
+
+ private:
+  std::unique_ptr<detail::stream_engine> engine_;
+};
+
+inline void swap(remote_streambuf& a, remote_streambuf& b) noexcept { a.swap(b); }
+
+}  // namespace ucx

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <chrono>
+#include <coroutine>
+#include <cstddef>
+#include <future>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "ucx/completion_handler.hpp"
+#include "ucx/export.hpp"
+
+namespace ucx {
+
+namespace detail {
+class operation;
+struct core_access;
+}  // namespace detail
+
+/// One operation in flight. It completes exactly once, at the latest when its deadline passes, as
+/// long as someone drives the worker: every wait below does.
+/// Destroying an unfinished request gives it up, and returns only when UCX can no longer touch the
+/// memory it borrowed: at once for reads by message; else within the worker's `heartbeat_timeout`,
+/// after which the connection is dropped. Inside a completion callback the connection is dropped at
+/// once, because nothing may wait there.
+/// Threads: as the worker's. `done()` may be called from any thread.
+class [[nodiscard]] UCXIO_EXPORT request {
+ public:
+  /// Makes an empty request, which is done and succeeded.
+  request() noexcept = default;
+  request(request&& other) noexcept : operation_(std::exchange(other.operation_, nullptr)) {}
+  request& operator=(request&& other) noexcept;
+  ~request();
+  void swap(request& other) noexcept;
+
+  /// Returns whether the operation has ended, well or badly. Makes no progress by itself.
+  bool done() const noexcept;
+
+  /// Returns why the operation failed; no error while it is in flight, or when it succeeded.
+  std::error_code error() const noexcept;
+
+  /// Waits until the operation ends; its own deadline bounds the wait.
+  /// Errors: the operation's; would_deadlock inside a completion callback of the same worker.
+  void wait();
+  void wait(std::error_code& ec);
+
+  /// Waits for `duration` at most and returns whether the operation has ended. It goes on if not.
+  bool wait_for(std::chrono::nanoseconds duration);
+  /// Waits until `deadline` at most and returns whether the operation has ended.
+  bool wait_until(std::chrono::steady_clock::time_point deadline);
+
+  /// Calls `handler` once when the operation ends, on the thread that drives progress, or now, on this
+  /// thread, if it has ended already. One handler a request. The request keeps owning the operation: keep it
+  /// until the handler has run, or the operation is given up and the handler gets `canceled`.
+  void then(completion_handler handler);
+
+  /// Asks for an early end. The outcome is told as always: `canceled`, or what happened first.
+  void cancel() noexcept;
+
+  /// Gives a read other memory to fill, of the same size, unless bytes have begun to arrive; then
+  /// (and for anything that is not a read) returns false, and nothing has changed.
+  /// Lifetime: as that of the memory that the read was started with, which is free again.
+  bool rebind(std::span<std::byte> into) noexcept;
+
+  /// Returns a future of the outcome; it throws `ucx::error`. The request is consumed, and the
+  /// memory is borrowed until the future is ready. In mode `caller` somebody has to drive the
+  /// worker meanwhile: `future.get()` does not.
+  std::future<void> to_future() &&;
+
+  class awaiter;
+  /// `co_await std::move(request)`: resumes on the thread that drives progress, and throws
+  /// `ucx::error`. The coroutine owns the operation meanwhile.
+  awaiter operator co_await() &&;
+
+ private:
+  friend struct detail::core_access;
+  explicit request(detail::operation* operation) noexcept : operation_(operation) {}
+
+  detail::operation* operation_ = nullptr;  // one reference is ours
+};
+
+/// What `co_await` on a request uses.
+class UCXIO_EXPORT request::awaiter {
+ public:
+  explicit awaiter(request&& awaited) noexcept : request_(std::move(awaited)) {}
+  bool await_ready() const noexcept { return request_.done(); }
+  void await_suspend(std::coroutine_handle<> coroutine);
+  void await_resume() { request_.wait(); }
+
+ private:
+  request request_;
+};
+
+inline request::awaiter request::operator co_await() && { return awaiter(std::move(*this)); }
+
+}  // namespace ucx

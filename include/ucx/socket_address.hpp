@@ -1,0 +1,84 @@
+#pragma once
+
+#include <sys/socket.h>
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "ucx/export.hpp"
+
+namespace ucx {
+
+/// An IPv4 or IPv6 address with a port: a value, printable, comparable, hashable.
+class UCXIO_EXPORT socket_address {
+ public:
+  /// Makes an empty address: no family, port 0.
+  socket_address() noexcept = default;
+
+  /// Reads a numeric address: "127.0.0.1:7471", "[::1]:7471", "[fe80::1%eth0]:7471". Port 0 lets a
+  /// listener choose. No name is looked up. Errors: bad_address.
+  explicit socket_address(std::string_view text);
+  socket_address(std::string_view text, std::error_code& ec);
+
+  /// Makes an address of a numeric host ("::1", "10.0.0.7") and a port. Errors: bad_address.
+  socket_address(std::string_view host, std::uint16_t port);
+  socket_address(std::string_view host, std::uint16_t port, std::error_code& ec);
+
+  /// Copies an address of the operating system. Errors: bad_address for a family that is not IP.
+  static socket_address from_native(const ::sockaddr* address, ::socklen_t length);
+  static socket_address from_native(const ::sockaddr* address, ::socklen_t length,
+                                    std::error_code& ec);
+
+  const ::sockaddr* native() const noexcept;
+  ::socklen_t native_size() const noexcept { return size_; }
+
+  bool empty() const noexcept { return size_ == 0; }
+  bool is_v4() const noexcept;
+  bool is_v6() const noexcept;
+  bool is_loopback() const noexcept;
+  /// Returns whether this is 0.0.0.0 or ::, every address of the machine.
+  bool is_wildcard() const noexcept;
+
+  /// Returns the numeric host, without brackets.
+  std::string host() const;
+  std::uint16_t port() const noexcept;
+  /// Returns the same host with another port.
+  socket_address with_port(std::uint16_t port) const noexcept;
+
+  /// Compares family, host bytes, port and scope; equality and order agree.
+  std::strong_ordering compare(const socket_address& other) const noexcept;
+  friend bool operator==(const socket_address& a, const socket_address& b) noexcept {
+    return a.compare(b) == 0;
+  }
+  friend std::strong_ordering operator<=>(const socket_address& a,
+                                          const socket_address& b) noexcept {
+    return a.compare(b);
+  }
+
+ private:
+  ::sockaddr_storage storage_ = {};
+  ::socklen_t size_ = 0;
+};
+
+/// Returns "host:port", IPv6 hosts in brackets; "(none)" for an empty address.
+UCXIO_EXPORT std::string to_string(const socket_address& address);
+
+/// Looks a host name up and returns all its addresses, in the resolver's order, with `port`.
+/// Errors: host_not_found, whose text names the host and gives the resolver's words.
+/// Cost: blocks in the system's resolver, which has time-outs of its own.
+UCXIO_EXPORT std::vector<socket_address> resolve(std::string_view host, std::uint16_t port);
+UCXIO_EXPORT std::vector<socket_address> resolve(std::string_view host, std::uint16_t port,
+                                                 std::error_code& ec);
+
+}  // namespace ucx
+
+template <>
+struct UCXIO_EXPORT std::hash<ucx::socket_address> {
+  std::size_t operator()(const ucx::socket_address& address) const noexcept;
+};

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <compare>
+#include <string>
+
+#include "ucx/export.hpp"
+
+namespace ucx {
+
+/// A version of this library, or of UCX: ordered and printable.
+struct version_number {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned patch = 0;
+
+  friend auto operator<=>(const version_number&, const version_number&) = default;
+};
+
+/// Returns "major.minor.patch".
+UCXIO_EXPORT std::string to_string(version_number version);
+
+/// Returns the version of the ucxio library that the program runs with.
+UCXIO_EXPORT version_number version() noexcept;
+
+/// Returns the version of the UCX library that the program runs with, which may be newer than the
+/// one that ucxio was built against.
+UCXIO_EXPORT version_number transport_version() noexcept;
+
+/// Returns the version of the wire protocol (`docs/wire-format.md`) that this library speaks.
+UCXIO_EXPORT unsigned protocol_version() noexcept;
+
+}  // namespace ucx

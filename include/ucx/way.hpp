@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "ucx/export.hpp"
+
+namespace ucx {
+
+/// How the bytes of a `remote_region` move (`docs/architecture.md`).
+enum class way : std::uint8_t {
+  automatic,  ///< Chosen from what the transports of the connection really are.
+  message,    ///< The owner answers by active messages and checks every access.
+  rma,        ///< The transport reads and writes the owner's memory; the owner's CPU sleeps.
+};
+
+/// Returns "automatic", "message" or "rma".
+UCXIO_EXPORT std::string_view to_string(way value) noexcept;
+
+}  // namespace ucx

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "ucx/export.hpp"
+
+namespace ucx {
+
+/// The address of a worker, which a peer needs to connect without any IP address: a value that is
+/// printable, comparable, hashable and serialisable (`docs/wire-format.md`).
+/// Its bytes are UCX's own and opaque; whoever has them can reach the worker.
+class UCXIO_EXPORT worker_address {
+ public:
+  /// Makes an empty address, which reaches nobody.
+  worker_address() noexcept = default;
+
+  /// Makes an address of UCX's own bytes, as `ucp_worker_get_address` gives them.
+  static worker_address from_native(std::span<const std::byte> bytes);
+
+  /// Returns UCX's own bytes, unframed. Lifetime: the address.
+  std::span<const std::byte> native() const noexcept { return bytes_; }
+
+  /// Returns the framed form: magic, version, length, UCX's bytes, checksum.
+  std::vector<std::byte> encode() const;
+
+  /// Reads the framed form. Every truncation and every flipped bit is `errc::bad_address`: UCX
+  /// itself takes such bytes without a length and may crash on them.
+  /// Errors: bad_address, version_mismatch.
+  static worker_address decode(std::span<const std::byte> wire);
+  static worker_address decode(std::span<const std::byte> wire, std::error_code& ec);
+
+  bool empty() const noexcept { return bytes_.empty(); }
+
+  friend bool operator==(const worker_address&, const worker_address&) = default;
+  friend auto operator<=>(const worker_address& a, const worker_address& b) noexcept {
+    return a.bytes_ <=> b.bytes_;
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+/// Returns the framed form in hexadecimal.
+UCXIO_EXPORT std::string to_string(const worker_address& address);
+
+/// Reads what `to_string` wrote. Errors: bad_address, version_mismatch.
+UCXIO_EXPORT worker_address parse_worker_address(std::string_view text);
+UCXIO_EXPORT worker_address parse_worker_address(std::string_view text, std::error_code& ec);
+
+}  // namespace ucx
+
+template <>
+struct UCXIO_EXPORT std::hash<ucx::worker_address> {
+  std::size_t operator()(const ucx::worker_address& address) const noexcept;
+};

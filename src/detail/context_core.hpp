@@ -1,0 +1,81 @@
+// A UCP context, the regions it exposes, and the workers that serve them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "detail/ucp_api.hpp"
+#include "ucx/context.hpp"
+
+namespace ucx::detail {
+
+class region_core;
+class worker_core;
+
+class context_core : public std::enable_shared_from_this<context_core> {
+ public:
+  /// Makes the UCP context; on failure returns nothing, and `what` names what was wrong.
+  static std::shared_ptr<context_core> make(ucp_api& api, const context_options& options,
+                                            std::string& what, std::error_code& ec);
+  ~context_core();
+  context_core(const context_core&) = delete;
+  context_core& operator=(const context_core&) = delete;
+
+  ucp_api& api() const noexcept { return api_; }
+  ucp_context_h handle() const noexcept { return handle_; }
+  feature features() const noexcept { return features_; }
+  bool has(feature wanted) const noexcept { return includes(features_, wanted); }
+  std::uint64_t incarnation() const noexcept { return incarnation_; }
+  const std::vector<std::string>& resources() const noexcept { return resources_; }
+  const std::vector<std::pair<std::string, std::string>>& configuration() const noexcept {
+    return configuration_;
+  }
+  /// Returns whether every transport in use is of one host: then endpoints go without UCX's error
+  /// handling, which excludes shared memory.
+  bool same_host_only() const noexcept { return same_host_only_; }
+  /// Returns how many payload bytes of a message fit one segment of the wire, with our header.
+  std::size_t piece_size() const noexcept { return piece_size_; }
+
+  // Regions. Safe from any thread.
+  std::uint64_t next_region_id() noexcept;
+  void add_region(region_core& region);
+  /// Takes the region out of peers' reach; accesses that began earlier may still run.
+  void remove_region(region_core& region) noexcept;
+  /// Looks a region up for one access and counts the access; the caller calls `end_access`.
+  /// Errors: no_such_region, revoked.
+  region_core* begin_access(std::uint64_t id, std::error_code& ec) noexcept;
+
+  // Workers, for withdrawing a region. Safe from any thread.
+  void add_worker(std::weak_ptr<worker_core> worker);
+  /// Waits until no access to `region` runs, driving and at last cutting off where needed.
+  void drain_region(region_core& region) noexcept;
+
+ private:
+  context_core(ucp_api& api, const context_options& options);
+  void read_resources();
+
+  ucp_api& api_;
+  feature features_;
+  ucp_context_h handle_ = nullptr;
+  std::uint64_t incarnation_ = 0;
+  std::size_t piece_size_ = 0;
+  bool same_host_only_ = false;
+  std::vector<std::string> resources_;
+  std::vector<std::pair<std::string, std::string>> configuration_;
+
+  std::shared_mutex regions_mutex_;
+  std::uint64_t last_region_ = 0;
+  std::unordered_map<std::uint64_t, region_core*> regions_;
+  std::mutex workers_mutex_;
+  std::vector<std::weak_ptr<worker_core>> workers_;
+};
+
+}  // namespace ucx::detail

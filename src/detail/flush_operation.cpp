@@ -1,0 +1,83 @@
+#include "detail/flush_operation.hpp"
+
+#include <utility>
+
+#include "detail/endpoint_core.hpp"
+#include "detail/operation_pools.hpp"
+#include "detail/status.hpp"
+#include "detail/worker_core.hpp"
+
+namespace ucx::detail {
+
+void flush_operation::begin(worker_core& worker, std::shared_ptr<endpoint_core> endpoint,
+                            std::shared_ptr<write_tracker> tracker, bool by_ucx,
+                            clock::time_point deadline) {
+  tracker_ = std::move(tracker);
+  ucx_request_ = nullptr;
+  start(worker, std::move(endpoint), deadline);
+  if (!by_ucx) return flushed_by_ucx({});
+  mark_ = tracker_ ? tracker_->unconfirmable_mark() : 0;
+  if (this->endpoint()->handle() == nullptr) return flushed_by_ucx(this->endpoint()->status());
+  ucp_request_param_t params = {};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.cb.send = &flush_operation::on_flushed;
+  params.user_data = this;
+  retain();  // UCX's callback comes in any case, also after this was given up
+  this->endpoint()->transfer_started();
+  ucs_status_ptr_t started = worker.api().ep_flush_nbx(this->endpoint()->handle(), &params);
+  if (UCS_PTR_IS_PTR(started)) {
+    ucx_request_ = started;
+    return;
+  }
+  this->endpoint()->transfer_ended();
+  flushed_by_ucx(make_error(UCS_PTR_RAW_STATUS(started)));
+  release();
+}
+
+void flush_operation::on_flushed(void* request, ucs_status_t status, void* self) {
+  auto& flush = *static_cast<flush_operation*>(self);
+  flush.worker().api().request_free(request);
+  flush.endpoint()->transfer_ended();
+  flush.ucx_request_ = nullptr;
+  if (status != UCS_OK) flush.endpoint()->note(status);
+  std::error_code outcome = make_error(status);
+  if (outcome) {
+    if (const std::error_code lost = flush.endpoint()->status()) outcome = lost;
+  }
+  if (!flush.done()) flush.flushed_by_ucx(outcome);
+  flush.release();
+}
+
+void flush_operation::flushed_by_ucx(std::error_code outcome) {
+  if (tracker_ && (outcome || tracker_->has_unconfirmable())) tracker_->flushed(mark_, outcome);
+  if (!tracker_) return finish(outcome);
+  if (!tracker_->settled()) return tracker_->add(*this);
+  writes_settled();
+}
+
+void flush_operation::writes_settled() { finish(tracker_->take_failure()); }
+
+void flush_operation::finish(std::error_code outcome) noexcept {
+  if (tracker_) tracker_->remove(*this);
+  complete(outcome);
+}
+
+void flush_operation::give_up(errc why) noexcept {
+  if (!done()) finish(make_error_code(why));
+}
+
+void flush_operation::connection_failed(std::error_code why) noexcept {
+  // The writes themselves fail with the connection and settle this flush; only a bare one is left.
+  if (!done() && !tracker_) finish(why);
+}
+
+std::string flush_operation::describe() const {
+  return "flush of the writes to " + endpoint()->peer_name();
+}
+
+void flush_operation::recycle() noexcept {
+  tracker_.reset();
+  worker().pools().flushes.give_back(this);
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,40 @@
+// Waits until the writes of a handle are visible at the peer, by whatever way they went.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "detail/intrusive_list.hpp"
+#include "detail/operation.hpp"
+#include "detail/write_tracker.hpp"
+
+namespace ucx::detail {
+
+/// First UCX's flush where writes went by RMA, then the owner's confirmations of messages.
+class flush_operation final : public operation, public list_hook<flush_tag> {
+ public:
+  /// Starts a flush of `tracker`'s writes; without a tracker, of the whole connection by UCX.
+  void begin(worker_core& worker, std::shared_ptr<endpoint_core> endpoint,
+             std::shared_ptr<write_tracker> tracker, bool by_ucx, clock::time_point deadline);
+
+  /// The owner's side: every write that counts has settled.
+  void writes_settled();
+
+  void give_up(errc why) noexcept override;
+  void connection_failed(std::error_code why) noexcept override;
+  std::string describe() const override;
+
+ protected:
+  void recycle() noexcept override;
+
+ private:
+  static void on_flushed(void* request, ucs_status_t status, void* self);
+  void flushed_by_ucx(std::error_code outcome);
+  void finish(std::error_code outcome) noexcept;
+
+  std::shared_ptr<write_tracker> tracker_;
+  std::uint64_t mark_ = 0;
+  void* ucx_request_ = nullptr;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,57 @@
+// The frames that peers exchange as headers of active messages: docs/wire-format.md, "Frames".
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <system_error>
+
+namespace ucx::detail {
+
+/// What a frame says. Values are of the wire.
+enum class opcode : std::uint8_t {
+  hello = 1,     ///< Initiator: opens a session; payload: its worker address, or nothing.
+  welcome = 2,   ///< Answer to hello: the session is open, or why not (`status`).
+  read = 3,      ///< Asks for `length` bytes at `offset` of `region`.
+  data = 4,      ///< A piece of an answer to read: payload at `offset`, or why not.
+  write = 5,     ///< Payload for `offset` of `region`.
+  written = 6,   ///< Answer to write: the payload is in place, or why not.
+  ping = 7,      ///< Asks for a sign of life.
+  pong = 8,      ///< Answer to ping.
+  bye = 9,       ///< The initiator will say nothing more; everything before it was answered.
+  farewell = 10  ///< Answer to bye: the connection can be dropped.
+};
+
+/// One frame: the same 64 bytes for every opcode, unused fields zero.
+struct frame {
+  static constexpr std::size_t size = 64;
+  using bytes = std::array<std::byte, size>;
+
+  std::uint8_t version = 0;  ///< Set by encode; what the peer speaks after decode.
+  opcode code = opcode::ping;
+  std::uint32_t status = 0;       ///< 0, or the `errc` that answers the request.
+  std::uint64_t session = 0;      ///< Chosen by the initiator, at random.
+  std::uint64_t request = 0;      ///< Chosen by the asking side, echoed by answers.
+  std::uint64_t region = 0;
+  std::uint64_t incarnation = 0;
+  std::uint64_t generation = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+
+  /// Writes the frame, with this library's version.
+  void encode(bytes& into) const noexcept;
+};
+
+/// Reads a frame. Nothing if it is not one; a frame of another version has `version` and `session`
+/// set and the rest as far as it can be trusted: nothing but `code`.
+std::optional<frame> decode_frame(std::span<const std::byte> wire) noexcept;
+
+/// Returns the error of a frame's `status`: no error for 0, protocol_error for unknown values.
+std::error_code status_error(std::uint32_t status) noexcept;
+
+/// Returns the status that says `ec` to a peer.
+std::uint32_t error_status(std::error_code ec) noexcept;
+
+}  // namespace ucx::detail

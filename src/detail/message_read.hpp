@@ -1,0 +1,38 @@
+// A read that the owner answers with the bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "detail/message_operation.hpp"
+
+namespace ucx::detail {
+
+/// The answer's pieces are copied out of UCX's receive buffer inside its callback, so that UCX never
+/// has the caller's memory: giving up costs nothing.
+class message_read final : public message_operation {
+ public:
+  void begin(std::shared_ptr<remote_region_core> region, std::uint64_t offset,
+             std::span<std::byte> into, clock::time_point deadline);
+
+  void ask() override;
+  void answered(const frame& answer, std::span<const std::byte> payload) override;
+  void give_up_for(std::error_code why) noexcept override;
+  bool rebind(std::span<std::byte> into) noexcept override;
+  std::string describe() const override { return "read of " + message_operation::describe(); }
+
+ protected:
+  void recycle() noexcept override;
+
+ private:
+  static void on_sent(void* request, ucs_status_t status, void* self);
+
+  std::span<std::byte> into_;
+  std::size_t received_ = 0;
+  frame::bytes header_ = {};
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,86 @@
+#include "detail/message_write.hpp"
+
+#include <utility>
+
+#include "detail/endpoint_core.hpp"
+#include "detail/message_router.hpp"
+#include "detail/operation_pools.hpp"
+#include "detail/remote_region_core.hpp"
+#include "detail/worker_core.hpp"
+#include "detail/write_tracker.hpp"
+
+namespace ucx::detail {
+
+void message_write::begin(std::shared_ptr<remote_region_core> region,
+                          std::shared_ptr<write_tracker> tracker, std::uint64_t offset,
+                          std::span<const std::byte> from, clock::time_point deadline) {
+  tracker_ = std::move(tracker);
+  number_ = tracker_->begin(offset, from.size());
+  from_ = from;
+  confirmed_ = 0;
+  asked_ = false;
+  failure_.clear();
+  on_the_books_ = true;
+  // The books' own reference: an answer may come long after the request is done.
+  enter(std::move(region), offset, from.size(), deadline, 1);
+}
+
+void message_write::ask() {
+  asked_ = true;
+  frame first = question(opcode::write);
+  first.offset = offset_;
+  prepare_pieces(endpoint()->shared_from_this(), first, from_);
+  send_pieces();
+}
+
+void message_write::answered(const frame& answer, std::span<const std::byte>) {
+  if (failure_) return;  // pieces behind the one that was refused
+  if (answer.code != opcode::written || answer.length == 0 ||
+      answer.length > posted() - confirmed_) {
+    return blame_peer("a write was answered with what it did not send");
+  }
+  if (answer.status != 0) return give_up_for(status_error(answer.status));
+  confirmed_ += answer.length;
+  retain();
+  tracker_->confirm(number_, answer.length);
+  if (confirmed_ == length_) pieces_moved();
+  release();
+}
+
+void message_write::give_up_for(std::error_code why) noexcept {
+  if (failure_) {
+    // A second time: UCX did not let go of the caller's memory, so the connection has to.
+    if (!done()) endpoint()->fail(failure_, "data of a write was still on its way");
+    return;
+  }
+  failure_ = why;
+  stop_pieces();
+  if (!done() && sending()) {
+    move_deadline(worker().api().now() + worker().options().heartbeat_timeout);
+    worker().tick_soon();
+  }
+  pieces_moved();
+}
+
+/// Ends what can end: the request when UCX has let go of the memory, the books when all is answered.
+void message_write::pieces_moved() {
+  if (sending()) return;
+  if (!failure_ && !(asked_ && all_posted())) return;
+  const bool answered = failure_ || confirmed_ == length_;
+  const bool off_the_books = answered && std::exchange(on_the_books_, false);
+  if (off_the_books) {
+    if (failure_) tracker_->fail(number_, failure_);
+    leave();
+  }
+  if (!done()) complete(answered ? failure_ : std::error_code());
+  if (off_the_books) release();
+}
+
+void message_write::recycle() noexcept {
+  tracker_.reset();
+  region_.reset();
+  forget_pieces();
+  worker().pools().writes.give_back(this);
+}
+
+}  // namespace ucx::detail

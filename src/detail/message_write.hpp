@@ -1,0 +1,45 @@
+// A write that the owner puts in place and confirms.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "detail/message_operation.hpp"
+#include "detail/piece_sender.hpp"
+
+namespace ucx::detail {
+
+class write_tracker;
+
+/// Goes out in pieces of a segment; done when UCX has let go of the caller's memory, confirmed (to
+/// the tracker) when the owner has answered every piece.
+class message_write final : public message_operation, private piece_sender {
+ public:
+  void begin(std::shared_ptr<remote_region_core> region, std::shared_ptr<write_tracker> tracker,
+             std::uint64_t offset, std::span<const std::byte> from, clock::time_point deadline);
+
+  void ask() override;
+  void answered(const frame& answer, std::span<const std::byte> payload) override;
+  void give_up_for(std::error_code why) noexcept override;
+  bool awaits_peer() const noexcept override { return true; }
+  std::string describe() const override { return "write of " + message_operation::describe(); }
+
+ protected:
+  void recycle() noexcept override;
+
+ private:
+  void pieces_moved() override;
+
+  std::shared_ptr<write_tracker> tracker_;
+  std::uint64_t number_ = 0;
+  std::span<const std::byte> from_;
+  std::uint64_t confirmed_ = 0;
+  bool on_the_books_ = false;
+  bool asked_ = false;
+  std::error_code failure_;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,38 @@
+// A peer's wish to connect, until it is accepted or rejected.
+#pragma once
+
+#include <memory>
+#include <system_error>
+
+#include "detail/ucp_api.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/socket_address.hpp"
+
+namespace ucx::detail {
+
+class endpoint_core;
+class listener_core;
+class worker_core;
+
+/// UCX wants exactly one of accept and reject of every request, and the listener for the latter.
+class pending_connection {
+ public:
+  pending_connection(std::shared_ptr<listener_core> listener, ucp_conn_request_h request) noexcept;
+  ~pending_connection() { reject(); }
+  pending_connection(const pending_connection&) = delete;
+  pending_connection& operator=(const pending_connection&) = delete;
+
+  const socket_address& peer() const noexcept { return peer_; }
+  void reject() noexcept;
+  /// Makes an endpoint of it. REQUIRES: the listener's worker.
+  std::shared_ptr<endpoint_core> accept(worker_core& worker,
+                                        std::shared_ptr<worker_core> keep_alive,
+                                        endpoint_options options, std::error_code& ec);
+
+ private:
+  std::shared_ptr<listener_core> listener_;
+  ucp_conn_request_h request_;
+  socket_address peer_;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,65 @@
+#include "detail/progress_thread.hpp"
+
+#include <chrono>
+
+#include "detail/worker_core.hpp"
+
+namespace ucx::detail {
+
+void progress_thread::start() {
+  thread_ = std::thread([this] {
+    id_.store(std::this_thread::get_id());
+    loop();
+  });
+}
+
+void progress_thread::stop() noexcept {
+  stopping_.store(true);
+  worker_.signal();
+  thread_.join();
+}
+
+void progress_thread::leave_with_worker() noexcept {
+  owns_worker_ = true;
+  stopping_.store(true);
+}
+
+void progress_thread::loop() {
+  if (worker_.options().progress == progress_mode::polling_thread) {
+    poll();
+  } else {
+    sleep_and_spin();
+  }
+  if (!owns_worker_) return;
+  thread_.detach();
+  worker_.destroy();  // and with it this object
+}
+
+void progress_thread::poll() {
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    worker_.lock().let_others_in();
+    if (!worker_.round()) worker_.api().relax();
+  }
+}
+
+void progress_thread::sleep_and_spin() {
+  // Spinning pays only where another core can do the work that is waited for.
+  const bool may_spin = std::thread::hardware_concurrency() > 1;
+  bool active = true;  // since the last sleep
+  clock::time_point last_activity = worker_.api().now();
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    worker_.lock().let_others_in();
+    if (worker_.round()) {
+      active = true;
+      last_activity = worker_.api().now();
+    } else if (active && may_spin &&
+               worker_.api().now() - last_activity < worker_.options().spin) {
+      worker_.api().relax();
+    } else {
+      worker_.sleep_on_events(clock::time_point::max());
+      active = false;
+    }
+  }
+}
+
+}  // namespace ucx::detail

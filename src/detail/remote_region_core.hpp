@@ -1,0 +1,66 @@
+// A peer's region, reachable over one connection by one way.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+
+#include "detail/endpoint_core.hpp"
+#include "detail/ucp_api.hpp"
+#include "ucx/access.hpp"
+#include "ucx/io_options.hpp"
+#include "ucx/remote_descriptor.hpp"
+#include "ucx/remote_region.hpp"
+#include "ucx/way.hpp"
+
+namespace ucx::detail {
+
+class write_tracker;
+
+/// Shared by the handles of one region and by what they started. Under the worker's lock, but for
+/// what never changes.
+class remote_region_core : public std::enable_shared_from_this<remote_region_core> {
+ public:
+  static std::shared_ptr<remote_region_core> make(std::shared_ptr<endpoint_core> endpoint,
+                                                  const remote_descriptor& descriptor,
+                                                  const remote_region_options& options,
+                                                  std::string& what, std::error_code& ec);
+  ~remote_region_core();
+  remote_region_core(const remote_region_core&) = delete;
+  remote_region_core& operator=(const remote_region_core&) = delete;
+
+  const std::shared_ptr<endpoint_core>& endpoint() const noexcept { return endpoint_; }
+  const remote_descriptor& descriptor() const noexcept { return descriptor_; }
+  ucp_rkey_h key() const noexcept { return key_; }
+  ucx::way way() const noexcept { return way_; }
+  std::string description() const;
+  std::error_code status() const noexcept;
+
+  /// Each starts an operation; nothing is returned if it ended within the call, and `ec` says how.
+  operation* start_read(std::uint64_t offset, std::span<std::byte> into, const io_options& options,
+                        std::error_code& ec);
+  operation* start_write(const std::shared_ptr<write_tracker>& tracker, std::uint64_t offset,
+                         std::span<const std::byte> from, const io_options& options,
+                         std::error_code& ec);
+  operation* start_flush(const std::shared_ptr<write_tracker>& tracker, const io_options& options,
+                         std::error_code& ec);
+
+  void close() noexcept;
+
+ private:
+  remote_region_core(std::shared_ptr<endpoint_core> endpoint, const remote_descriptor& descriptor);
+  void choose_way(ucx::way wanted, std::string& what, std::error_code& ec);
+  bool rma_is_real(std::string& why_not);
+  std::error_code check(std::uint64_t offset, std::uint64_t length, access wanted) const noexcept;
+
+  std::shared_ptr<endpoint_core> endpoint_;
+  const remote_descriptor descriptor_;
+  ucx::way way_ = ucx::way::message;
+  ucp_rkey_h key_ = nullptr;
+  bool writes_by_rma_ = true;
+  bool closed_ = false;
+};
+
+}  // namespace ucx::detail

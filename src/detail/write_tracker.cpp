@@ -1,0 +1,120 @@
+#include "detail/write_tracker.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "detail/flush_operation.hpp"
+
+namespace ucx::detail {
+
+write_tracker::entry& write_tracker::at(std::uint64_t number) noexcept {
+  return ring_[(head_ + (number - first_number_)) & (ring_.size() - 1)];
+}
+
+const write_tracker::entry& write_tracker::at(std::uint64_t number) const noexcept {
+  return ring_[(head_ + (number - first_number_)) & (ring_.size() - 1)];
+}
+
+void write_tracker::grow() {
+  std::vector<entry> larger(ring_.size() * 2);
+  for (std::size_t i = 0; i < count_; ++i) larger[i] = at(first_number_ + i);
+  ring_ = std::move(larger);
+  head_ = 0;
+}
+
+std::uint64_t write_tracker::begin(std::uint64_t offset, std::uint64_t length) {
+  if (count_ == ring_.size()) grow();
+  retry_from_.reset();
+  const std::uint64_t number = first_number_ + count_++;
+  at(number) = entry{offset, length, 0, fate::open};
+  ++unsettled_;
+  unconfirmed_bytes_ += length;
+  return number;
+}
+
+void write_tracker::confirm(std::uint64_t number, std::uint64_t bytes) {
+  entry& confirmed = at(number);
+  if (confirmed.state != fate::open) return;
+  const std::uint64_t counted = std::min(bytes, confirmed.length - confirmed.confirmed);
+  confirmed.confirmed += counted;
+  unconfirmed_bytes_ -= counted;
+  if (confirmed.confirmed < confirmed.length) return;
+  confirmed.state = fate::confirmed;
+  pop_confirmed();
+  settle_one();
+}
+
+void write_tracker::fail(std::uint64_t number, std::error_code why) {
+  entry& failed = at(number);
+  if (failed.state != fate::open) return;
+  failed.state = fate::failed;
+  if (!failure_) failure_ = why;
+  settle_one();
+}
+
+void write_tracker::settle_one() {
+  --unsettled_;
+  if (!settled()) return;
+  // A flush that completes may take the failure; the next one in line then has nothing to report.
+  while (flush_operation* waiting = waiting_.front()) {
+    waiting_.remove(*waiting);
+    waiting->writes_settled();
+  }
+}
+
+void write_tracker::pop_confirmed() noexcept {
+  while (count_ > 0 && ring_[head_].state == fate::confirmed) {
+    head_ = (head_ + 1) & (ring_.size() - 1);
+    --count_;
+    ++first_number_;
+  }
+}
+
+void write_tracker::begin_unconfirmable(std::uint64_t offset, std::uint64_t length) {
+  retry_from_.reset();
+  if (!unconfirmable_begin_) unconfirmable_begin_ = offset;
+  ++unconfirmable_writes_;
+  unconfirmable_bytes_ += length;
+  unconfirmed_bytes_ += length;
+}
+
+void write_tracker::flushed(std::uint64_t mark, std::error_code outcome) {
+  if (outcome) {
+    if (!failure_) failure_ = outcome;
+    return;
+  }
+  // Writes that began after the flush stay unconfirmed, and with them the place where the first of
+  // all began: too early rather than too late.
+  if (mark != unconfirmable_writes_) return;
+  unconfirmed_bytes_ -= std::exchange(unconfirmable_bytes_, 0);
+  unconfirmable_begin_.reset();
+}
+
+std::error_code write_tracker::take_failure() {
+  if (failure_) {
+    retry_from_ = first_unconfirmed();
+    first_number_ += count_;
+    count_ = 0;
+    unconfirmed_bytes_ = 0;
+    unconfirmable_bytes_ = 0;
+    unconfirmable_begin_.reset();
+  }
+  return std::exchange(failure_, std::error_code());
+}
+
+std::optional<std::uint64_t> write_tracker::first_unconfirmed() const noexcept {
+  if (count_ > 0) {
+    const entry& first = ring_[head_];
+    return first.offset + first.confirmed;
+  }
+  if (unconfirmable_begin_) return unconfirmable_begin_;
+  return retry_from_;
+}
+
+void write_tracker::add(flush_operation& waiting) noexcept { waiting_.push_back(waiting); }
+
+void write_tracker::remove(flush_operation& waiting) noexcept {
+  if (static_cast<list_hook<flush_tag>&>(waiting).linked()) waiting_.remove(waiting);
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,118 @@
+#include "ucx/memory_region.hpp"
+
+#include <utility>
+
+#include "detail/core_access.hpp"
+#include "detail/region_core.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx {
+namespace {
+
+std::shared_ptr<detail::region_core> make(const context& parent, std::byte* bytes,
+                                          std::size_t size, access granted, std::string& what,
+                                          std::error_code& ec) {
+  ec.clear();
+  const std::shared_ptr<detail::context_core>& context = detail::core_access::core(parent);
+  if (!context) {
+    what = "exposing memory of a context that was moved from, or not made";
+    ec = errc::closed;
+    return nullptr;
+  }
+  return detail::region_core::make(context, bytes, size, granted, what, ec);
+}
+
+std::shared_ptr<detail::region_core> expose(const context& parent, std::span<std::byte> bytes,
+                                            access granted, std::string& what,
+                                            std::error_code& ec) {
+  // An empty span has no address to borrow; a null one that is not empty is a mistake.
+  static std::byte nothing{};
+  if (bytes.data() == nullptr && !bytes.empty()) {
+    what = "exposing memory at address zero";
+    ec = errc::invalid_argument;
+    return nullptr;
+  }
+  return make(parent, bytes.empty() ? &nothing : bytes.data(), bytes.size(), granted, what, ec);
+}
+
+std::span<std::byte> writable(std::span<const std::byte> bytes) noexcept {
+  // Granted for reading only: nothing here or at the peer writes it.
+  return {const_cast<std::byte*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted) {
+  std::string what;
+  std::error_code ec;
+  core_ = expose(parent, bytes, granted, what, ec);
+  if (ec) throw error(ec, what);
+}
+
+memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted,
+                             std::error_code& ec) {
+  std::string what;
+  core_ = expose(parent, bytes, granted, what, ec);
+}
+
+memory_region::memory_region(const context& parent, std::span<const std::byte> bytes)
+    : memory_region(parent, writable(bytes), access::read) {}
+
+memory_region::memory_region(const context& parent, std::span<const std::byte> bytes,
+                             std::error_code& ec)
+    : memory_region(parent, writable(bytes), access::read, ec) {}
+
+memory_region memory_region::allocate(const context& parent, std::size_t size, access granted) {
+  memory_region made;
+  std::string what;
+  std::error_code ec;
+  made.core_ = make(parent, nullptr, size, granted, what, ec);
+  if (ec) throw error(ec, what);
+  return made;
+}
+
+memory_region memory_region::allocate(const context& parent, std::size_t size, access granted,
+                                      std::error_code& ec) {
+  memory_region made;
+  std::string what;
+  made.core_ = make(parent, nullptr, size, granted, what, ec);
+  return made;
+}
+
+memory_region::memory_region(memory_region&& other) noexcept = default;
+
+memory_region& memory_region::operator=(memory_region&& other) noexcept {
+  if (this != &other) {
+    close();
+    core_ = std::move(other.core_);
+  }
+  return *this;
+}
+
+memory_region::~memory_region() { close(); }
+
+std::span<std::byte> memory_region::bytes() const noexcept {
+  return core_ ? core_->bytes() : std::span<std::byte>();
+}
+
+std::size_t memory_region::size() const noexcept { return bytes().size(); }
+
+access memory_region::granted() const noexcept {
+  return core_ ? core_->granted() : access::read;
+}
+
+memory_kind memory_region::kind() const noexcept {
+  return core_ ? core_->kind() : memory_kind::host;
+}
+
+remote_descriptor memory_region::descriptor() const {
+  return core_ ? core_->descriptor() : remote_descriptor();
+}
+
+void memory_region::close() noexcept {
+  if (!core_) return;
+  core_->close();
+  core_.reset();
+}
+
+}  // namespace ucx

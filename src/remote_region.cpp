@@ -1,0 +1,170 @@
+#include "ucx/remote_region.hpp"
+
+#include <mutex>
+#include <utility>
+
+#include "detail/core_access.hpp"
+#include "detail/failed_operation.hpp"
+#include "detail/remote_region_core.hpp"
+#include "detail/worker_core.hpp"
+#include "detail/write_tracker.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx {
+namespace {
+
+using detail::core_access;
+
+std::shared_ptr<detail::remote_region_core> open(const endpoint& connection,
+                                                 const remote_descriptor& descriptor,
+                                                 const remote_region_options& options,
+                                                 std::string& what, std::error_code& ec) {
+  ec.clear();
+  const std::shared_ptr<detail::endpoint_core>& core = core_access::core(connection);
+  if (!core) {
+    what = "opening a region over a connection that was moved from, or not made";
+    ec = errc::closed;
+    return nullptr;
+  }
+  return detail::remote_region_core::make(core, descriptor, options, what, ec);
+}
+
+/// What the error text of a call that ended before anything was sent begins with.
+std::string attempt(const char* what, std::size_t length, std::uint64_t offset,
+                    const remote_region& region) {
+  return std::string(what) + std::to_string(length) + " bytes at offset " +
+         std::to_string(offset) + " of " + region.description();
+}
+
+}  // namespace
+
+remote_region::remote_region(const endpoint& connection, const remote_descriptor& descriptor,
+                             const remote_region_options& options) {
+  std::string what;
+  std::error_code ec;
+  core_ = open(connection, descriptor, options, what, ec);
+  if (ec) throw error(ec, what);
+  tracker_ = std::make_shared<detail::write_tracker>();
+}
+
+remote_region::remote_region(const endpoint& connection, const remote_descriptor& descriptor,
+                             const remote_region_options& options, std::error_code& ec) {
+  std::string what;
+  core_ = open(connection, descriptor, options, what, ec);
+  if (core_) tracker_ = std::make_shared<detail::write_tracker>();
+}
+
+remote_region::remote_region(remote_region&& other) noexcept = default;
+remote_region& remote_region::operator=(remote_region&& other) noexcept = default;
+remote_region::~remote_region() = default;
+
+remote_region remote_region::share() const {
+  remote_region other;
+  other.core_ = core_;
+  if (core_) other.tracker_ = std::make_shared<detail::write_tracker>();
+  return other;
+}
+
+std::uint64_t remote_region::size() const noexcept {
+  return core_ ? core_->descriptor().size : 0;
+}
+access remote_region::granted() const noexcept {
+  return core_ ? core_->descriptor().granted : access::read;
+}
+memory_kind remote_region::kind() const noexcept {
+  return core_ ? core_->descriptor().kind : memory_kind::host;
+}
+way remote_region::way() const noexcept { return core_ ? core_->way() : way::automatic; }
+
+request remote_region::start_read_at(std::uint64_t offset, std::span<std::byte> into,
+                                     const io_options& options) {
+  if (!core_) return detail::failed_request(errc::closed, "read of a region that is not open");
+  detail::worker_core& worker = core_->endpoint()->worker();
+  const std::lock_guard guard(worker.lock());
+  std::error_code ec;
+  if (detail::operation* started = core_->start_read(offset, into, options, ec)) {
+    return core_access::make_request(started);
+  }
+  return ec ? detail::failed_request(ec, attempt("read of ", into.size(), offset, *this))
+            : request();
+}
+
+void remote_region::read_at(std::uint64_t offset, std::span<std::byte> into,
+                            const io_options& options) {
+  start_read_at(offset, into, options).wait();
+}
+
+void remote_region::read_at(std::uint64_t offset, std::span<std::byte> into, std::error_code& ec,
+                            const io_options& options) {
+  start_read_at(offset, into, options).wait(ec);
+}
+
+request remote_region::start_write_at(std::uint64_t offset, std::span<const std::byte> from,
+                                      const io_options& options) {
+  if (!core_) return detail::failed_request(errc::closed, "write to a region that is not open");
+  detail::worker_core& worker = core_->endpoint()->worker();
+  const std::lock_guard guard(worker.lock());
+  std::error_code ec;
+  if (detail::operation* started = core_->start_write(tracker_, offset, from, options, ec)) {
+    return core_access::make_request(started);
+  }
+  return ec ? detail::failed_request(ec, attempt("write of ", from.size(), offset, *this))
+            : request();
+}
+
+void remote_region::write_at(std::uint64_t offset, std::span<const std::byte> from,
+                             const io_options& options) {
+  start_write_at(offset, from, options).wait();
+}
+
+void remote_region::write_at(std::uint64_t offset, std::span<const std::byte> from,
+                             std::error_code& ec, const io_options& options) {
+  start_write_at(offset, from, options).wait(ec);
+}
+
+request remote_region::start_flush(const io_options& options) {
+  if (!core_) return request();
+  detail::worker_core& worker = core_->endpoint()->worker();
+  const std::lock_guard guard(worker.lock());
+  std::error_code ec;
+  if (detail::operation* started = core_->start_flush(tracker_, options, ec)) {
+    return core_access::make_request(started);
+  }
+  return ec ? detail::failed_request(ec, "flush of the writes to " + description()) : request();
+}
+
+void remote_region::flush(const io_options& options) { start_flush(options).wait(); }
+
+void remote_region::flush(std::error_code& ec, const io_options& options) {
+  start_flush(options).wait(ec);
+}
+
+std::optional<std::uint64_t> remote_region::first_unconfirmed() const {
+  if (!core_) return std::nullopt;
+  const std::lock_guard guard(core_->endpoint()->worker().lock());
+  return tracker_->first_unconfirmed();
+}
+
+std::uint64_t remote_region::unconfirmed() const {
+  if (!core_) return 0;
+  const std::lock_guard guard(core_->endpoint()->worker().lock());
+  return tracker_->unconfirmed();
+}
+
+void remote_region::close() noexcept {
+  if (!core_) return;
+  core_->close();
+  core_->endpoint()->worker().settle();
+}
+
+std::error_code remote_region::status() const noexcept {
+  if (!core_) return errc::closed;
+  const std::lock_guard guard(core_->endpoint()->worker().lock());
+  return core_->status();
+}
+
+std::string remote_region::description() const {
+  return core_ ? core_->description() : std::string("no region");
+}
+
+}  // namespace ucx

@@ -1,0 +1,148 @@
+#include "ucx/request.hpp"
+
+#include <utility>
+
+#include "detail/core_access.hpp"
+#include "detail/endpoint_core.hpp"
+#include "detail/operation.hpp"
+#include "detail/worker_core.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx {
+namespace {
+
+/// Ends an operation that nobody will wait for, and returns when UCX can no longer touch what it
+/// borrowed.
+void abandon(detail::operation& operation) noexcept {
+  detail::worker_core& worker = operation.worker();
+  {
+    const std::lock_guard guard(worker.lock());
+    if (operation.done()) return;
+    operation.give_up(errc::canceled);
+    if (operation.done()) return;
+    if (worker.in_handler() && operation.endpoint() != nullptr) {
+      operation.endpoint()->fail(make_error_code(errc::canceled),
+                                 "a transfer was given up inside a completion handler");
+      operation.endpoint()->drop();
+      return;
+    }
+  }
+  // Giving up moved the deadline to where the connection is dropped instead.
+  worker.wait(operation, detail::clock::time_point::max());
+}
+
+}  // namespace
+
+request& request::operator=(request&& other) noexcept {
+  request taken(std::move(other));
+  swap(taken);
+  return *this;
+}
+
+void request::swap(request& other) noexcept { std::swap(operation_, other.operation_); }
+
+request::~request() {
+  if (operation_ == nullptr) return;
+  if (!operation_->done()) abandon(*operation_);
+  operation_->release();
+}
+
+bool request::done() const noexcept { return operation_ == nullptr || operation_->done(); }
+
+std::error_code request::error() const noexcept {
+  return operation_ == nullptr ? std::error_code() : operation_->error();
+}
+
+void request::wait() {
+  std::error_code ec;
+  wait(ec);
+  if (ec) throw ucx::error(ec, detail::failure_text(*operation_));
+}
+
+void request::wait(std::error_code& ec) {
+  ec.clear();
+  if (operation_ == nullptr) return;
+  if (!operation_->done()) {
+    if (operation_->worker().in_handler()) {
+      ec = errc::would_deadlock;
+      return;
+    }
+    operation_->worker().wait(*operation_, detail::clock::time_point::max());
+  }
+  ec = operation_->error();
+}
+
+bool request::wait_for(std::chrono::nanoseconds duration) {
+  if (done()) return true;
+  return wait_until(operation_->worker().api().now() + duration);
+}
+
+bool request::wait_until(std::chrono::steady_clock::time_point deadline) {
+  if (done()) return true;
+  detail::worker_core& worker = operation_->worker();
+  if (worker.in_handler()) {
+    throw ucx::error(make_error_code(errc::would_deadlock), detail::failure_text(*operation_));
+  }
+  return worker.wait(*operation_, deadline);
+}
+
+void request::then(completion_handler handler) {
+  if (!done()) {
+    const std::lock_guard guard(operation_->worker().lock());
+    if (!operation_->done()) {
+      operation_->set_handler(std::move(handler));
+      return;
+    }
+  }
+  handler(error());
+}
+
+void request::cancel() noexcept {
+  if (done()) return;
+  detail::worker_core& worker = operation_->worker();
+  {
+    const std::lock_guard guard(worker.lock());
+    if (!operation_->done()) operation_->give_up(errc::canceled);
+  }
+  worker.settle();
+}
+
+bool request::rebind(std::span<std::byte> into) noexcept {
+  if (done()) return false;
+  const std::lock_guard guard(operation_->worker().lock());
+  return operation_->rebind(into);
+}
+
+std::future<void> request::to_future() && {
+  auto promise = std::make_unique<std::promise<void>>();
+  std::future<void> future = promise->get_future();
+  if (done()) {
+    if (const std::error_code ec = error()) {
+      promise->set_exception(
+          std::make_exception_ptr(ucx::error(ec, detail::failure_text(*operation_))));
+    } else {
+      promise->set_value();
+    }
+    return future;
+  }
+  detail::operation* operation = operation_;
+  // The handler owns the request, and with it the operation, until it has run.
+  auto owned = std::make_unique<request>(std::move(*this));
+  request& kept = *owned;
+  kept.then([operation, promise = std::move(promise),
+             owned = std::move(owned)](std::error_code ec) mutable {
+    if (ec) {
+      promise->set_exception(
+          std::make_exception_ptr(ucx::error(ec, detail::failure_text(*operation))));
+    } else {
+      promise->set_value();
+    }
+  });
+  return future;
+}
+
+void request::awaiter::await_suspend(std::coroutine_handle<> coroutine) {
+  request_.then([coroutine](std::error_code) { coroutine.resume(); });
+}
+
+}  // namespace ucx
