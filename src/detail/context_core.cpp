@@ -18,9 +18,10 @@
 namespace ucx::detail {
 namespace {
 
-/// Payloads of one segment: what is left beside our header and UCX's, in whole pages.
+/// Payloads of one segment: what is left beside our header and UCX's, in whole pages. Larger pieces
+/// than half a MiB are slower again: sender and receiver then overlap less.
 constexpr std::size_t page = 4096;
-constexpr std::size_t largest_piece = std::size_t{4} << 20U;
+constexpr std::size_t largest_piece = std::size_t{512} << 10U;
 
 std::size_t piece_of_segment(std::size_t segment) noexcept {
   const std::size_t pages = segment / page;

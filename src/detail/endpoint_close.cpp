@@ -60,17 +60,14 @@ void endpoint_core::close(close_mode mode, std::error_code& ec) {
 
 void endpoint_core::flush_for_close(clock::time_point until, std::error_code& ec) {
   const auto failed = [&] { return state_ == endpoint_state::failed; };
-  const bool settled = worker_.wait_until(until, [&] {
-    return failed() || (state_ == endpoint_state::ready && !answers_pending());
-  });
-  if (!settled) {
+  if (!worker_.wait_until(until, [&] { return failed() || !answers_pending(); })) {
     ec = errc::timed_out;
     return;
   }
   flush_operation* flush = nullptr;
   {
     const std::lock_guard guard(worker_.lock());
-    if (failed()) return;
+    if (state_ != endpoint_state::ready) return;  // a peer that never answered owes nothing
     flush = worker_.pools().flushes.take();
     flush->begin(worker_, shared_from_this(), nullptr, true, until);
   }

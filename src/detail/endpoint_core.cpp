@@ -64,15 +64,17 @@ std::shared_ptr<endpoint_core> endpoint_core::make(worker_core& worker,
   return made;
 }
 
-/// What happens when nobody holds the connection any more.
+/// What happens when nobody holds the connection any more: it is closed, and for that held once more.
 void endpoint_core::retire() noexcept {
   if (worker_.in_handler() && worker_.inside_ucx()) {
     worker_.defer([this] { retire(); });
     return;
   }
   if (state_ == endpoint_state::connecting || state_ == endpoint_state::ready) {
+    const std::shared_ptr<endpoint_core> again(this, [](endpoint_core* last) { last->retire(); });
     std::error_code ignored;
     close(worker_.in_handler() ? close_mode::abort : close_mode::flush, ignored);
+    return;  // and retires for good
   }
   // Keeps the worker until the endpoint is gone.
   const std::shared_ptr<worker_core> kept = keep_alive_;
@@ -123,6 +125,7 @@ std::vector<std::string> parse_transports(std::string_view printed) {
     name = name.substr(0, name.find_first_of(" \n"));
     // What follows the last dot is UCX's number of the path within the device.
     std::string transport(name.substr(0, name.rfind('.')));
+    if (transport.find('/') == std::string::npos) continue;  // the connection manager's own lane
     if (std::find(found.begin(), found.end(), transport) == found.end()) {
       found.push_back(std::move(transport));
     }
@@ -223,6 +226,19 @@ void endpoint_core::remove(message_operation& ended) noexcept {
     });
     sending_queued_ = true;
   }
+}
+
+void endpoint_core::write_ended(std::uint64_t epoch) {
+  writes_.end(epoch);
+  for (flush_operation* flush = flushes_.front(); flush != nullptr;) {
+    flush_operation* next = flushes_.next(*flush);
+    if (writes_.settled(flush->epoch())) flush->writes_settled();
+    flush = next;
+  }
+}
+
+void endpoint_core::remove(flush_operation& ended) noexcept {
+  if (static_cast<list_hook<flush_tag>&>(ended).linked()) flushes_.remove(ended);
 }
 
 void endpoint_core::send_queued() {

@@ -8,12 +8,14 @@
 #include <string_view>
 #include <vector>
 
+#include "detail/flush_operation.hpp"
 #include "detail/frame.hpp"
 #include "detail/heartbeat.hpp"
 #include "detail/intrusive_list.hpp"
 #include "detail/message_operation.hpp"
 #include "detail/operation.hpp"
 #include "detail/ucp_api.hpp"
+#include "detail/write_epochs.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/worker_address.hpp"
@@ -80,6 +82,12 @@ class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
   // Operations over this endpoint.
   void add(message_operation& started);
   void remove(message_operation& ended) noexcept;
+  /// The writes by message, answered or not; the end of each goes through `write_ended`.
+  write_epochs& writes() noexcept { return writes_; }
+  void write_ended(std::uint64_t epoch);
+  /// Flushes of the connection that wait for writes.
+  void add(flush_operation& waiting) noexcept { flushes_.push_back(waiting); }
+  void remove(flush_operation& ended) noexcept;
   bool answers_pending() const noexcept { return !asked_.empty() || !queued_.empty(); }
   /// UCX's own requests in flight, of any kind: close waits for them.
   void transfer_started() noexcept { ++transfers_; }
@@ -140,6 +148,8 @@ class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
   bool taking_leave_ = false;
   bool sending_queued_ = false;
   unsigned answers_ = 0;
+  write_epochs writes_;
+  intrusive_list<flush_operation, flush_tag> flushes_;
   unsigned transfers_ = 0;
   intrusive_list<message_operation, waiting_tag> asked_;   // sent, the peer has to answer
   intrusive_list<message_operation, waiting_tag> queued_;  // not sent yet

@@ -17,6 +17,7 @@ void flush_operation::begin(worker_core& worker, std::shared_ptr<endpoint_core> 
   start(worker, std::move(endpoint), deadline);
   if (!by_ucx) return flushed_by_ucx({});
   mark_ = tracker_ ? tracker_->unconfirmable_mark() : 0;
+  if (!tracker_) epoch_ = this->endpoint()->writes().close();
   if (this->endpoint()->handle() == nullptr) return flushed_by_ucx(this->endpoint()->status());
   ucp_request_param_t params = {};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
@@ -50,15 +51,24 @@ void flush_operation::on_flushed(void* request, ucs_status_t status, void* self)
 
 void flush_operation::flushed_by_ucx(std::error_code outcome) {
   if (tracker_ && (outcome || tracker_->has_unconfirmable())) tracker_->flushed(mark_, outcome);
-  if (!tracker_) return finish(outcome);
+  if (!tracker_) {
+    if (!outcome && !endpoint()->writes().settled(epoch_)) return endpoint()->add(*this);
+    return finish(outcome);
+  }
   if (!tracker_->settled()) return tracker_->add(*this);
   writes_settled();
 }
 
-void flush_operation::writes_settled() { finish(tracker_->take_failure()); }
+void flush_operation::writes_settled() {
+  finish(tracker_ ? tracker_->take_failure() : std::error_code());
+}
 
 void flush_operation::finish(std::error_code outcome) noexcept {
-  if (tracker_) tracker_->remove(*this);
+  if (tracker_) {
+    tracker_->remove(*this);
+  } else {
+    endpoint()->remove(*this);
+  }
   complete(outcome);
 }
 

@@ -13,12 +13,15 @@ namespace ucx::detail {
 /// First UCX's flush where writes went by RMA, then the owner's confirmations of messages.
 class flush_operation final : public operation, public list_hook<flush_tag> {
  public:
-  /// Starts a flush of `tracker`'s writes; without a tracker, of the whole connection by UCX.
+  /// Starts a flush of `tracker`'s writes; without a tracker, of all writes over the connection, whose
+  /// failures the trackers tell.
   void begin(worker_core& worker, std::shared_ptr<endpoint_core> endpoint,
              std::shared_ptr<write_tracker> tracker, bool by_ucx, clock::time_point deadline);
 
   /// The owner's side: every write that counts has settled.
   void writes_settled();
+  /// The last epoch of writes that a flush of the connection waits for.
+  std::uint64_t epoch() const noexcept { return epoch_; }
 
   void give_up(errc why) noexcept override;
   void connection_failed(std::error_code why) noexcept override;
@@ -34,6 +37,7 @@ class flush_operation final : public operation, public list_hook<flush_tag> {
 
   std::shared_ptr<write_tracker> tracker_;
   std::uint64_t mark_ = 0;
+  std::uint64_t epoch_ = 0;
   void* ucx_request_ = nullptr;
 };
 

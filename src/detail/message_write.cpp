@@ -16,6 +16,7 @@ void message_write::begin(std::shared_ptr<remote_region_core> region,
                           std::span<const std::byte> from, clock::time_point deadline) {
   tracker_ = std::move(tracker);
   number_ = tracker_->begin(offset, from.size());
+  epoch_ = region->endpoint()->writes().begin();
   from_ = from;
   confirmed_ = 0;
   asked_ = false;
@@ -71,6 +72,7 @@ void message_write::pieces_moved() {
   if (off_the_books) {
     if (failure_) tracker_->fail(number_, failure_);
     leave();
+    endpoint()->write_ended(epoch_);
   }
   if (!done()) complete(answered ? failure_ : std::error_code());
   if (off_the_books) release();

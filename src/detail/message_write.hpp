@@ -34,7 +34,8 @@ class message_write final : public message_operation, private piece_sender {
   void pieces_moved() override;
 
   std::shared_ptr<write_tracker> tracker_;
-  std::uint64_t number_ = 0;
+  std::uint64_t number_ = 0;  // the tracker's
+  std::uint64_t epoch_ = 0;   // the connection's
   std::span<const std::byte> from_;
   std::uint64_t confirmed_ = 0;
   bool on_the_books_ = false;

@@ -1,0 +1,45 @@
+// Compares ways to do one thing, in turns: the machine has slow phases, in which everything drops
+// together, so only the ratio of two neighbouring passes means anything.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace ucx::benchmarks {
+
+/// One way to do it. A pass takes about `pass_time()`, and returns how often it did it in a second.
+struct contender {
+  std::string name;
+  std::function<double()> pass;
+};
+
+/// What a comparison says about us.
+enum class measure {
+  rate,  ///< Our rate by theirs: larger is better.
+  cost,  ///< Our time by theirs: smaller is better.
+};
+
+struct comparison {
+  std::string name;
+  contender ours;
+  /// The measure is whichever of these proves best.
+  std::vector<contender> others;
+  measure by = measure::rate;
+  double target = 0;  ///< 0: none.
+  /// Multiplies a rate for display: bytes of one call, for example.
+  double scale = 1;
+  std::string unit;
+};
+
+double pass_seconds();
+
+/// Registers `compared` with Google Benchmark as "ratio/NAME", and each contender alone as
+/// "pass/NAME/CONTENDER", which is for exploring.
+void register_comparison(comparison compared);
+
+/// Takes our options out of the arguments, Google Benchmark's too, runs what is registered (the
+/// ratios, unless a filter says otherwise), and prints a table. Returns the exit status.
+int run_comparisons(int& argc, char** argv, const std::function<void()>& register_all);
+
+}  // namespace ucx::benchmarks

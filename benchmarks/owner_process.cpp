@@ -1,0 +1,236 @@
+#include "owner_process.hpp"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "ucx/memory_region.hpp"
+#include "ucx/worker.hpp"
+
+namespace ucx::benchmarks {
+namespace {
+
+constexpr std::array planes{plane::tcp_loopback, plane::shared_memory};
+
+class pipe_end {
+ public:
+  explicit pipe_end(int descriptor) : descriptor_(descriptor) {}
+  pipe_end(const pipe_end&) = delete;
+  pipe_end& operator=(const pipe_end&) = delete;
+  ~pipe_end() { ::close(descriptor_); }
+
+  void write(std::span<const std::byte> bytes) {
+    const std::uint64_t size = bytes.size();
+    write_all(std::as_bytes(std::span(&size, 1)));
+    write_all(bytes);
+  }
+  std::vector<std::byte> read() {
+    std::uint64_t size = 0;
+    read_all(std::as_writable_bytes(std::span(&size, 1)));
+    std::vector<std::byte> bytes(size);
+    read_all(bytes);
+    return bytes;
+  }
+  void write_number(std::uint64_t number) { write_all(std::as_bytes(std::span(&number, 1))); }
+  std::uint64_t read_number() {
+    std::uint64_t number = 0;
+    read_all(std::as_writable_bytes(std::span(&number, 1)));
+    return number;
+  }
+
+ private:
+  void write_all(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ::ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
+      if (count <= 0) throw std::runtime_error("the reader is gone");
+      bytes = bytes.subspan(static_cast<std::size_t>(count));
+    }
+  }
+  void read_all(std::span<std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ::ssize_t count = ::read(descriptor_, bytes.data(), bytes.size());
+      if (count <= 0) throw std::runtime_error("the owner process is gone");
+      bytes = bytes.subspan(static_cast<std::size_t>(count));
+    }
+  }
+
+  int descriptor_;
+};
+
+/// Both parties' owners on one plane.
+struct owners {
+  explicit owners(plane where)
+      : context(options_of(where)),
+        worker(context, {.progress = progress_mode::external}),
+        raw(fabric_of(where, context)) {}
+
+  ucx::context context;
+  ucx::worker worker;
+  raw_owner raw;
+  std::uint64_t raw_regions = 0;
+  std::vector<memory_region> regions;
+};
+
+void expose(owners& by, const exposed_memory& wanted, pipe_end& to_reader) {
+  raw_target raw;
+  if (wanted.where == plane::shared_memory) {
+    by.regions.push_back(memory_region::allocate(by.context, wanted.size, access::read_write));
+    wanted.fill(by.regions.back().bytes());
+    wanted.fill(by.raw.allocate(wanted.size, raw));
+  } else {
+    // Freed by the end of the process.
+    auto* bytes = static_cast<std::byte*>(std::aligned_alloc(4096, (wanted.size + 4095) / 4096 * 4096));
+    if (bytes == nullptr) throw std::bad_alloc();
+    const std::span memory(bytes, wanted.size);
+    wanted.fill(memory);
+    by.regions.emplace_back(by.context, memory, access::read_write);
+    raw = by.raw.expose(memory);
+  }
+  to_reader.write(by.worker.address().encode());
+  to_reader.write(by.regions.back().descriptor().encode());
+  to_reader.write(raw.address);
+  to_reader.write(raw.key);
+  to_reader.write_number(raw.base);
+  to_reader.write_number(raw.size);
+  to_reader.write_number(by.raw_regions++);
+}
+
+}  // namespace
+
+/// Shared by both processes.
+struct owner_process::turn {
+  std::atomic<party> wanted{party::nobody};
+  std::atomic<party> served{party::nobody};
+};
+
+namespace {
+
+using party = owner_process::party;
+
+template <class Turn>
+void serve_turns(Turn& turn, std::array<std::optional<owners>, planes.size()>& all) {
+  for (;;) {
+    const party now = turn.wanted.load(std::memory_order_relaxed);
+    turn.served.store(now, std::memory_order_relaxed);
+    if (now == party::quit) return;
+    if (now == party::nobody) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    for (auto& by : all) {
+      if (!by) continue;
+      if (now == party::ours) by->worker.progress();
+      if (now == party::raw) by->raw.progress();
+    }
+  }
+}
+
+}  // namespace
+
+ucx::context_options options_of(plane where) {
+  context_options options;
+  if (where == plane::shared_memory) {
+    options.transports = {"posix", "cma", "self"};
+    options.features = feature::rma | feature::wakeup;
+  } else {
+    options.transports = {"tcp"};
+    options.devices = {"lo"};
+  }
+  return options;
+}
+
+raw_fabric fabric_of(plane where, const ucx::context& ours) {
+  raw_fabric fabric;
+  if (where == plane::shared_memory) {
+    fabric.transports = "posix,cma,self";
+    fabric.messages = false;
+    return fabric;
+  }
+  fabric.transports = "tcp";
+  fabric.devices = "lo";
+  for (const auto& [key, value] : ours.configuration()) {
+    if (key == "TX_SEG_SIZE" || key == "TCP_TX_SEG_SIZE") fabric.segment_size = value;
+  }
+  return fabric;
+}
+
+void pin_to_core(unsigned core) noexcept {
+  ::cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(core, &cores);
+  if (::sched_setaffinity(0, sizeof cores, &cores) != 0) {
+    std::fprintf(stderr, "not pinned to core %u: expect other figures\n", core);
+  }
+}
+
+owner_process::owner_process(const std::vector<exposed_memory>& memories) {
+  void* shared = ::mmap(nullptr, sizeof(turn), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                        -1, 0);
+  std::array<int, 2> ends = {};
+  if (shared == MAP_FAILED || ::pipe(ends.data()) != 0) throw std::bad_alloc();
+  turn_ = new (shared) turn();
+  child_ = ::fork();
+  if (child_ < 0) throw std::runtime_error("no process for the owner");
+  if (child_ == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    pin_to_core(owner_core);
+    ::close(ends[0]);
+    try {
+      std::array<std::optional<owners>, planes.size()> all;
+      {
+        pipe_end to_reader(ends[1]);
+        for (const exposed_memory& memory : memories) {
+          auto& by = all[memory.where == plane::shared_memory ? 1 : 0];
+          if (!by) by.emplace(memory.where);
+          expose(*by, memory, to_reader);
+        }
+      }
+      serve_turns(*turn_, all);
+      ::_exit(0);
+    } catch (const std::exception& failure) {
+      std::fprintf(stderr, "owner: %s\n", failure.what());
+      ::_exit(1);
+    }
+  }
+  ::close(ends[1]);
+  pipe_end from_owner(ends[0]);
+  for (std::size_t i = 0; i < memories.size(); ++i) {
+    target reached;
+    reached.address = worker_address::decode(from_owner.read());
+    reached.descriptor = remote_descriptor::decode(from_owner.read());
+    reached.raw.address = from_owner.read();
+    reached.raw.key = from_owner.read();
+    reached.raw.base = from_owner.read_number();
+    reached.raw.size = from_owner.read_number();
+    reached.raw_region = from_owner.read_number();
+    targets_.push_back(std::move(reached));
+  }
+}
+
+owner_process::~owner_process() {
+  turn_->wanted.store(party::quit);
+  ::waitpid(child_, nullptr, 0);
+  ::munmap(turn_, sizeof(turn));
+}
+
+void owner_process::serve(party whom) {
+  turn_->wanted.store(whom);
+  while (turn_->served.load() != whom) {
+    if (::waitpid(child_, nullptr, WNOHANG) != 0) throw std::runtime_error("the owner has died");
+    std::this_thread::yield();
+  }
+}
+
+}  // namespace ucx::benchmarks

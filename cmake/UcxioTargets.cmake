@@ -1,0 +1,77 @@
+# How the libraries of this project are built: the same way for each.
+
+add_library(ucxio-warnings INTERFACE)
+target_compile_options(
+  ucxio-warnings
+  INTERFACE -Wall
+            -Wextra
+            -Wpedantic
+            -Wshadow
+            -Wconversion
+            -Wsign-conversion
+            -Wnon-virtual-dtor
+            $<$<BOOL:${UCXIO_WERROR}>:-Werror>)
+
+# Everything of ours, the test programs included, is instrumented alike.
+if(UCXIO_SANITIZE)
+  add_compile_options(-fsanitize=${UCXIO_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${UCXIO_SANITIZE})
+  if(UCXIO_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+endif()
+
+# ucxio_add_library(NAME SOURCES ... PUBLIC_HEADERS ... DEPENDS ...)
+#
+# Makes `ucxio-NAME`, exported as `ucxio::NAME`, out of an object library `ucxio-NAME-objects`: the
+# unit tests, which see private names, are linked from the same objects, because a shared library
+# hides them. DEPENDS are private. PUBLIC_HEADERS are paths below include/.
+function(ucxio_add_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;PUBLIC_HEADERS;DEPENDS")
+  set(objects ucxio-${name}-objects)
+  set(library ucxio-${name})
+
+  add_library(${objects} OBJECT ${arg_SOURCES})
+  target_compile_features(${objects} PUBLIC cxx_std_20)
+  target_include_directories(${objects} PUBLIC "${PROJECT_SOURCE_DIR}/include")
+  target_link_libraries(${objects} PRIVATE ucxio-warnings ${arg_DEPENDS})
+  set_target_properties(
+    ${objects}
+    PROPERTIES POSITION_INDEPENDENT_CODE ON
+               CXX_EXTENSIONS OFF
+               CXX_VISIBILITY_PRESET hidden
+               VISIBILITY_INLINES_HIDDEN ON)
+
+  add_library(${library} $<TARGET_OBJECTS:${objects}>)
+  add_library(ucxio::${name} ALIAS ${library})
+  target_compile_features(${library} PUBLIC cxx_std_20)
+  set_target_properties(
+    ${library}
+    PROPERTIES EXPORT_NAME ${name}
+               LINKER_LANGUAGE CXX
+               VERSION ${PROJECT_VERSION}
+               SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+               # Installed, it finds its neighbour, and a UCX that is outside the system's folders.
+               INSTALL_RPATH "$ORIGIN"
+               INSTALL_RPATH_USE_LINK_PATH ON)
+  ucxio_set_public_headers(${library} ${arg_PUBLIC_HEADERS})
+  get_target_property(kind ${library} TYPE)
+  if(kind STREQUAL "SHARED_LIBRARY" AND NOT UCXIO_SANITIZE)
+    target_link_options(${library} PRIVATE LINKER:--no-undefined)
+  endif()
+endfunction()
+
+# With CMake >= 3.24 each public header is compiled by itself by `all_verify_interface_header_sets`.
+function(ucxio_set_public_headers library)
+  list(TRANSFORM ARGN PREPEND "${PROJECT_SOURCE_DIR}/include/" OUTPUT_VARIABLE headers)
+  if(CMAKE_VERSION VERSION_GREATER_EQUAL 3.23)
+    target_sources(
+      ${library} PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${headers})
+    set_target_properties(${library} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  else()
+    target_include_directories(
+      ${library} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
+                        "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+    set_target_properties(${library} PROPERTIES PUBLIC_HEADER "${headers}")
+  endif()
+endfunction()

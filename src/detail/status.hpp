@@ -1,0 +1,26 @@
+// What UCX and the operating system report, in our words.
+#pragma once
+
+#include <ucs/type/status.h>
+
+#include <string>
+#include <system_error>
+
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+
+/// Returns the `errc` of a failure of UCX's. A pure mapping: which of a death's statuses (canceled,
+/// timed out, reset) is meant is for the caller to know. REQUIRES: `status` is a failure.
+errc to_errc(ucs_status_t status) noexcept;
+
+/// Returns the error of `status`; none for UCS_OK and UCS_INPROGRESS.
+std::error_code make_error(ucs_status_t status) noexcept;
+
+/// Returns UCX's own words for `status`.
+std::string words(ucs_status_t status);
+
+/// Returns the `errc` of an `errno` value. REQUIRES: `number` is not 0.
+errc from_errno(int number) noexcept;
+
+}  // namespace ucx::detail

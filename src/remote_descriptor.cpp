@@ -1,0 +1,139 @@
+#include "ucx/remote_descriptor.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "detail/protocol.hpp"
+#include "detail/wire.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx {
+namespace {
+
+constexpr std::string_view letters = "UXRD";
+constexpr std::size_t longest_key = 4096;
+constexpr std::uint8_t shareable_flag = 1;
+
+std::string_view name_of(access granted) noexcept {
+  switch (granted) {
+    case access::read:
+      return "read";
+    case access::write:
+      return "write";
+    case access::read_write:
+      break;
+  }
+  return "read_write";
+}
+
+bool is_access(std::uint8_t value) noexcept { return value >= 1 && value <= 3; }
+
+bool is_memory_kind(std::uint8_t value) noexcept {
+  return value <= static_cast<std::uint8_t>(memory_kind::rocm) ||
+         value == static_cast<std::uint8_t>(memory_kind::other);
+}
+
+// No byte of the region lies beyond the end of the address space.
+bool fits(std::uint64_t address, std::uint64_t size) noexcept {
+  return size <= std::numeric_limits<std::uint64_t>::max() - address;
+}
+
+bool read_body(std::span<const std::byte> body, remote_descriptor& into) {
+  detail::wire_reader reader(body);
+  into.region = reader.take<std::uint64_t>();
+  into.incarnation = reader.take<std::uint64_t>();
+  into.generation = reader.take<std::uint64_t>();
+  into.address = reader.take<std::uint64_t>();
+  into.size = reader.take<std::uint64_t>();
+  const auto granted = reader.take<std::uint8_t>();
+  const auto kind = reader.take<std::uint8_t>();
+  const auto flags = reader.take<std::uint8_t>();
+  const auto reserved = reader.take<std::uint8_t>();
+  const auto host = reader.take(into.host.size());
+  const auto key_length = reader.take<std::uint32_t>();
+  const auto key = reader.take(key_length);
+  if (!reader.finished() || key_length > longest_key) return false;
+  if (!is_access(granted) || !is_memory_kind(kind)) return false;
+  if ((flags & ~shareable_flag) != 0 || reserved != 0) return false;
+  if (!fits(into.address, into.size)) return false;
+  into.granted = static_cast<access>(granted);
+  into.kind = static_cast<memory_kind>(kind);
+  into.shareable = flags != 0;
+  std::copy(host.begin(), host.end(), into.host.begin());
+  into.remote_key.assign(key.begin(), key.end());
+  return true;
+}
+
+remote_descriptor read(std::span<const std::byte> wire, std::string& what, std::error_code& ec) {
+  ec.clear();
+  const detail::envelope opened(wire, letters);
+  remote_descriptor result;
+  if (opened.outcome() == detail::envelope::verdict::intact && read_body(opened.body(), result)) {
+    return result;
+  }
+  if (opened.outcome() == detail::envelope::verdict::other_version) {
+    ec = errc::version_mismatch;
+    what = "reading a region descriptor of wire version " + std::to_string(opened.version()) +
+           " (this library speaks version " + std::to_string(detail::protocol_version_number) + ")";
+  } else {
+    ec = errc::bad_descriptor;
+    what = "reading a region descriptor of " + std::to_string(wire.size()) +
+           " bytes (cut off, changed on its way, or something else)";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::byte> remote_descriptor::encode() const {
+  if (remote_key.size() > longest_key) {
+    throw error(errc::invalid_argument,
+                "writing the descriptor of region " + std::to_string(region) + ": its key has " +
+                    std::to_string(remote_key.size()) + " bytes, and " +
+                    std::to_string(longest_key) + " at most can be written");
+  }
+  if (!fits(address, size)) {
+    throw error(errc::invalid_argument, "writing the descriptor of region " +
+                                            std::to_string(region) +
+                                            ": it ends beyond the address space");
+  }
+  detail::wire_writer writer = detail::envelope::begin(letters);
+  writer.put(region);
+  writer.put(incarnation);
+  writer.put(generation);
+  writer.put(address);
+  writer.put(size);
+  writer.put(static_cast<std::uint8_t>(granted));
+  writer.put(static_cast<std::uint8_t>(kind));
+  writer.put(shareable ? shareable_flag : std::uint8_t{0});
+  writer.put(std::uint8_t{0});
+  writer.put(host);
+  writer.put(static_cast<std::uint32_t>(remote_key.size()));
+  writer.put(remote_key);
+  return detail::envelope::end(std::move(writer));
+}
+
+remote_descriptor remote_descriptor::decode(std::span<const std::byte> wire) {
+  std::error_code ec;
+  std::string what;
+  remote_descriptor result = read(wire, what, ec);
+  if (ec) throw error(ec, what);
+  return result;
+}
+
+remote_descriptor remote_descriptor::decode(std::span<const std::byte> wire, std::error_code& ec) {
+  std::string what;
+  return read(wire, what, ec);
+}
+
+std::string to_string(const remote_descriptor& descriptor) {
+  std::string text = "region " + std::to_string(descriptor.region) + ": " +
+                     std::to_string(descriptor.size) + " bytes, ";
+  text += name_of(descriptor.granted);
+  text += ", ";
+  text += to_string(descriptor.kind);
+  if (descriptor.shareable) text += ", shareable";
+  return text;
+}
+
+}  // namespace ucx

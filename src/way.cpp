@@ -1,0 +1,17 @@
+#include "ucx/way.hpp"
+
+namespace ucx {
+
+std::string_view to_string(way value) noexcept {
+  switch (value) {
+    case way::automatic:
+      return "automatic";
+    case way::message:
+      return "message";
+    case way::rma:
+      return "rma";
+  }
+  return "unknown";
+}
+
+}  // namespace ucx

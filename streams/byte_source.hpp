@@ -1,0 +1,41 @@
+// What a stream reads and writes: bytes at offsets, moved by requests.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "ucx/request.hpp"
+
+namespace ucx::detail {
+
+/// The seam between the buffering of a stream and where its bytes are. The caller stays within
+/// `size()`, and keeps every span until its request is done.
+class byte_source {
+ public:
+  virtual ~byte_source() = default;
+
+  virtual std::uint64_t size() const noexcept = 0;
+
+  virtual request start_read_at(std::uint64_t offset, std::span<std::byte> into) = 0;
+  /// Completes when `from` can be reused.
+  virtual request start_write_at(std::uint64_t offset, std::span<const std::byte> from) = 0;
+  /// Completes when every earlier write is visible, and reports the first of them that is not.
+  virtual request start_flush() = 0;
+
+  /// Returns whether an unfinished read can be destroyed without waiting, and without harm to
+  /// others.
+  virtual bool abandons_reads_at_once() const noexcept = 0;
+
+  /// Returns the offset of the first byte, in the order of the writes, that is not known to be
+  /// visible; nothing when all are.
+  virtual std::optional<std::uint64_t> first_unconfirmed() const = 0;
+  /// Lets later flushes report on later writes only.
+  virtual void forget_writes() = 0;
+
+  virtual std::string description() const = 0;
+};
+
+}  // namespace ucx::detail

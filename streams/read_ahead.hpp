@@ -1,0 +1,74 @@
+// The reads of one stream that are in flight, and how far ahead of the caller they go.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "block_pool.hpp"
+#include "byte_source.hpp"
+#include "ring_queue.hpp"
+#include "ucx/request.hpp"
+
+namespace ucx::detail {
+
+/// A queue of adjacent pieces. A first read asks for little; each further one in sequence asks for
+/// twice as much, and for twice as many pieces ahead, up to a block and to the depth.
+class read_ahead {
+ public:
+  /// What a read that follows no other asks for, at least: a round trip costs as much with it.
+  static constexpr std::size_t first_unit = 4096;
+
+  struct piece {
+    std::uint64_t offset = 0;
+    std::size_t length = 0;
+    block memory;  // none: the bytes go to the caller's memory
+    request transfer;
+
+    std::uint64_t end() const noexcept { return offset + length; }
+  };
+
+  read_ahead(byte_source& source, block_pool& pool, std::size_t depth) noexcept
+      : source_(source), pool_(pool), depth_(depth) {}
+  read_ahead(const read_ahead&) = delete;
+  read_ahead& operator=(const read_ahead&) = delete;
+  ~read_ahead() { drop(); }
+
+  /// The caller wants bytes from `position` on that it does not have: keeps what was asked for from
+  /// there on, gives up the rest. What is in flight already and belongs into `into` as a whole is
+  /// let land there directly, if it has not begun to arrive.
+  void begin(std::uint64_t position, std::span<std::byte> into);
+
+  /// Asks for what `into` (at `position`) still lacks, then ahead, not beyond `end`. Without an
+  /// `into`, for whatever comes at `position`. REQUIRES: begin(); `position` is where it was, or
+  /// the end of what `take_first()` gave since.
+  void ask(std::uint64_t position, std::span<std::byte> into, std::uint64_t end);
+
+  /// Waits for the first piece and takes it out. Throws its failure.
+  piece take_first();
+
+  /// Gives everything up, without waiting where the source allows that. REQUIRES: nobody needs the
+  /// caller's memory that pieces were asked into.
+  void drop() noexcept;
+
+ private:
+  static constexpr std::uint64_t nowhere = std::numeric_limits<std::uint64_t>::max();
+
+  void adapt(std::uint64_t position, std::size_t wanted);
+  void ask_demanded(std::uint64_t position, std::span<std::byte> into, std::uint64_t end);
+  void ask_direct(std::span<std::byte> into);
+  void ask_block(std::uint64_t end);
+  void give_up_first() noexcept;
+
+  byte_source& source_;
+  block_pool& pool_;
+  const std::size_t depth_;
+  ring_queue<piece> pieces_;
+  std::uint64_t asked_end_ = nowhere;  // where the next piece begins
+  bool sequential_ = false;
+  std::size_t unit_ = 0;    // bytes of the next piece into a block
+  std::size_t window_ = 1;  // pieces in flight, those ahead included
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,28 @@
+#include "region_source.hpp"
+
+#include "ucx/way.hpp"
+
+namespace ucx::detail {
+
+request region_source::start_read_at(std::uint64_t offset, std::span<std::byte> into) {
+  return region_.start_read_at(offset, into);
+}
+
+request region_source::start_write_at(std::uint64_t offset, std::span<const std::byte> from) {
+  return region_.start_write_at(offset, from);
+}
+
+request region_source::start_flush() { return region_.start_flush(); }
+
+bool region_source::abandons_reads_at_once() const noexcept {
+  return region_.way() == way::message;
+}
+
+std::optional<std::uint64_t> region_source::first_unconfirmed() const {
+  return region_.first_unconfirmed();
+}
+
+// A flush of the old handle would have to wait for its last writes; a new handle knows of none.
+void region_source::forget_writes() { region_ = region_.share(); }
+
+}  // namespace ucx::detail

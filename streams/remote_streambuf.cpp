@@ -1,0 +1,216 @@
+#include "ucx/remote_streambuf.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "region_source.hpp"
+#include "stream_engine.hpp"
+#include "ucx/access.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx {
+namespace {
+
+using engine = detail::stream_engine;
+using outcome = engine::outcome;
+
+std::error_code refusal(const remote_region& region, std::ios_base::openmode mode) {
+  const bool in = (mode & std::ios_base::in) != 0;
+  const bool out = (mode & std::ios_base::out) != 0;
+  if (!in && !out) return errc::invalid_argument;
+  if ((mode & (std::ios_base::trunc | std::ios_base::app)) != 0) return errc::not_supported;
+  if (const std::error_code unusable = region.status()) return unusable;
+  if (in && !includes(region.granted(), access::read)) return errc::permission_denied;
+  if (out && !includes(region.granted(), access::write)) return errc::permission_denied;
+  return {};
+}
+
+std::unique_ptr<engine> open(const remote_region& region, std::ios_base::openmode mode,
+                             const stream_options& options, std::error_code& ec) {
+  if ((ec = refusal(region, mode))) return nullptr;
+  return std::make_unique<engine>(std::make_unique<detail::region_source>(region), mode, options);
+}
+
+[[noreturn]] void throw_empty() { throw error(errc::closed, "using a stream over nothing"); }
+
+}  // namespace
+
+remote_streambuf::remote_streambuf() = default;
+
+remote_streambuf::remote_streambuf(const remote_region& region, std::ios_base::openmode mode,
+                                   const stream_options& options) {
+  std::error_code ec;
+  engine_ = open(region, mode, options, ec);
+  if (ec) throw ucx::error(ec, "opening a stream over " + region.description());
+}
+
+remote_streambuf::remote_streambuf(const remote_region& region, std::ios_base::openmode mode,
+                                   const stream_options& options, std::error_code& ec)
+    : engine_(open(region, mode, options, ec)) {}
+
+remote_streambuf::remote_streambuf(remote_streambuf&& other) noexcept
+    : std::streambuf(other), engine_(std::move(other.engine_)) {
+  other.setg(nullptr, nullptr, nullptr);
+  other.setp(nullptr, nullptr);
+}
+
+remote_streambuf& remote_streambuf::operator=(remote_streambuf&& other) noexcept {
+  remote_streambuf taken(std::move(other));
+  swap(taken);
+  return *this;
+}
+
+remote_streambuf::~remote_streambuf() {
+  std::error_code unreported;
+  close(unreported);
+}
+
+void remote_streambuf::swap(remote_streambuf& other) noexcept {
+  std::streambuf::swap(other);
+  engine_.swap(other.engine_);
+}
+
+bool remote_streambuf::is_open() const noexcept { return engine_ && engine_->is_open(); }
+
+void remote_streambuf::close() {
+  std::error_code ec;
+  close(ec);
+  if (ec) engine_->throw_error();
+}
+
+void remote_streambuf::close(std::error_code& ec) {
+  ec.clear();
+  if (!engine_) return;
+  engine_->enter(gptr(), pptr());
+  ec = engine_->close();
+  setg(nullptr, nullptr, nullptr);
+  setp(nullptr, nullptr);
+}
+
+std::error_code remote_streambuf::error() const noexcept {
+  return engine_ ? engine_->error() : make_error_code(errc::closed);
+}
+
+remote_streambuf::int_type remote_streambuf::underflow() {
+  if (gptr() < egptr()) return traits_type::to_int_type(*gptr());
+  if (!engine_) throw_empty();
+  engine_->enter(gptr(), pptr());
+  const outcome ended = engine_->refill();
+  const engine::areas now = engine_->current_areas();
+  setg(now.get_begin, now.get_next, now.get_end);
+  setp(now.put_next, now.put_end);
+  if (ended == outcome::failed) engine_->throw_error();
+  return ended == outcome::done ? traits_type::to_int_type(*gptr()) : traits_type::eof();
+}
+
+remote_streambuf::int_type remote_streambuf::pbackfail(int_type c) {
+  if (!engine_) throw_empty();
+  engine_->enter(gptr(), pptr());
+  const outcome ended = engine_->step_back();
+  const engine::areas now = engine_->current_areas();
+  setg(now.get_begin, now.get_next, now.get_end);
+  setp(now.put_next, now.put_end);
+  if (ended == outcome::failed) engine_->throw_error();
+  if (ended == outcome::end_of_data) return traits_type::eof();
+  const char wanted = traits_type::to_char_type(c);
+  if (!traits_type::eq_int_type(c, traits_type::eof()) && !traits_type::eq(wanted, *gptr())) {
+    engine_->alter_get_area();
+    *gptr() = wanted;
+  }
+  return traits_type::not_eof(c);
+}
+
+std::streamsize remote_streambuf::xsgetn(char* into, std::streamsize count) {
+  if (count <= 0) return 0;
+  if (count <= egptr() - gptr()) {
+    std::memcpy(into, gptr(), static_cast<std::size_t>(count));
+    setg(eback(), gptr() + count, egptr());
+    return count;
+  }
+  if (!engine_) throw_empty();
+  engine_->enter(gptr(), pptr());
+  std::size_t moved = 0;
+  const outcome ended = engine_->read(
+      std::as_writable_bytes(std::span(into, static_cast<std::size_t>(count))), moved);
+  const engine::areas now = engine_->current_areas();
+  setg(now.get_begin, now.get_next, now.get_end);
+  setp(now.put_next, now.put_end);
+  if (ended == outcome::failed) engine_->throw_error();
+  return static_cast<std::streamsize>(moved);
+}
+
+std::streamsize remote_streambuf::showmanyc() {
+  if (!engine_) return -1;
+  engine_->enter(gptr(), pptr());
+  return engine_->remaining();
+}
+
+remote_streambuf::int_type remote_streambuf::overflow(int_type c) {
+  if (!engine_) return traits_type::eof();
+  engine_->enter(gptr(), pptr());
+  const bool nothing_to_add = traits_type::eq_int_type(c, traits_type::eof());
+  const outcome ended = nothing_to_add ? engine_->write_out() : engine_->make_room();
+  const engine::areas now = engine_->current_areas();
+  setg(now.get_begin, now.get_next, now.get_end);
+  setp(now.put_next, now.put_end);
+  if (ended != outcome::done) return traits_type::eof();
+  if (!nothing_to_add) {
+    *pptr() = traits_type::to_char_type(c);
+    setp(pptr() + 1, epptr());
+  }
+  return traits_type::not_eof(c);
+}
+
+std::streamsize remote_streambuf::xsputn(const char* from, std::streamsize count) {
+  if (count <= 0) return 0;
+  if (count <= epptr() - pptr()) {
+    std::memcpy(pptr(), from, static_cast<std::size_t>(count));
+    setp(pptr() + count, epptr());
+    return count;
+  }
+  if (!engine_) return 0;
+  engine_->enter(gptr(), pptr());
+  const std::size_t moved =
+      engine_->write(std::as_bytes(std::span(from, static_cast<std::size_t>(count))));
+  const engine::areas now = engine_->current_areas();
+  setg(now.get_begin, now.get_next, now.get_end);
+  setp(now.put_next, now.put_end);
+  return static_cast<std::streamsize>(moved);
+}
+
+int remote_streambuf::sync() {
+  if (!engine_) return -1;
+  engine_->enter(gptr(), pptr());
+  const outcome ended = engine_->sync();
+  const engine::areas now = engine_->current_areas();
+  setg(now.get_begin, now.get_next, now.get_end);
+  setp(now.put_next, now.put_end);
+  return ended == outcome::done ? 0 : -1;
+}
+
+remote_streambuf::pos_type remote_streambuf::seekoff(off_type offset, std::ios_base::seekdir from,
+                                                     std::ios_base::openmode) {
+  const pos_type nowhere{off_type(-1)};
+  if (!is_open()) return nowhere;
+  engine_->enter(gptr(), pptr());
+  // To tell the position moves nothing: the areas stay.
+  const bool only_asks = offset == 0 && from == std::ios_base::cur;
+  if (!only_asks) {
+    const outcome ended = engine_->seek(offset, from);
+    const engine::areas now = engine_->current_areas();
+    setg(now.get_begin, now.get_next, now.get_end);
+    setp(now.put_next, now.put_end);
+    if (ended != outcome::done) return nowhere;
+  }
+  return pos_type(static_cast<off_type>(engine_->position()));
+}
+
+remote_streambuf::pos_type remote_streambuf::seekpos(pos_type position,
+                                                     std::ios_base::openmode which) {
+  return seekoff(off_type(position), std::ios_base::beg, which);
+}
+
+}  // namespace ucx

@@ -1,0 +1,362 @@
+#include "stream_engine.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// Positions are signed; no source is larger than they can say.
+std::uint64_t addressable(std::uint64_t size) {
+  return std::min<std::uint64_t>(size, std::numeric_limits<std::int64_t>::max());
+}
+
+/// A source that is smaller than a buffer needs no more than its size.
+std::size_t block_size(std::uint64_t size, std::size_t wanted) {
+  const std::size_t most = std::max<std::size_t>(wanted, 1);
+  return static_cast<std::size_t>(std::clamp<std::uint64_t>(size, 1, most));
+}
+
+std::size_t usable(std::size_t depth) { return std::clamp<std::size_t>(depth, 1, 1024); }
+
+}  // namespace
+
+// At most the get and the put area, and a full depth in either direction.
+stream_engine::stream_engine(std::unique_ptr<byte_source> source, std::ios_base::openmode mode,
+                             const stream_options& options)
+    : source_(std::move(source)),
+      mode_(mode),
+      size_(addressable(source_->size())),
+      pool_(block_size(size_, options.buffer_size), 2 * usable(options.depth) + 2),
+      reads_(*source_, pool_, usable(options.depth)),
+      writes_(*source_, pool_, usable(options.depth)) {
+  if ((mode & std::ios_base::ate) != 0) position_ = size_;
+}
+
+template <class Action>
+stream_engine::outcome stream_engine::attempt(Action&& action) noexcept {
+  try {
+    const outcome ended = action();
+    error_.clear();
+    failure_ = nullptr;
+    return ended;
+  } catch (...) {
+    note_failure();
+    return outcome::failed;
+  }
+}
+
+/// REQUIRES: an exception is being handled.
+void stream_engine::note_failure() noexcept {
+  failure_ = nullptr;
+  try {
+    throw;
+  } catch (const ucx::error& failure) {
+    error_ = failure.code();
+    failure_ = std::current_exception();
+  } catch (const std::bad_alloc&) {
+    error_ = errc::no_memory;
+  } catch (...) {
+    error_ = errc::unexpected;
+  }
+  if (!writes_.failed()) return;
+  try {
+    position_ = std::min(size_, writes_.rewind(put_.length > 0 ? put_.offset : position_));
+  } catch (...) {
+    return;  // no memory for a new beginning: the next call reports the failed writes again
+  }
+  pool_.give_back(std::move(put_.memory));
+  put_.length = 0;
+  state_ = state::idle;
+}
+
+void stream_engine::throw_error() const {
+  if (failure_) std::rethrow_exception(failure_);
+  refuse(error_, "using");
+}
+
+void stream_engine::refuse(std::error_code why, std::string_view what) const {
+  throw ucx::error(why, std::string(what) + " " +
+                            (source_ ? source_->description() : std::string("a closed stream")));
+}
+
+void stream_engine::require(std::ios_base::openmode wanted, std::string_view what) const {
+  if (!source_) refuse(errc::closed, what);
+  if ((mode_ & wanted) != wanted) refuse(errc::permission_denied, what);
+}
+
+void stream_engine::enter(const char* get_next, const char* put_next) noexcept {
+  if (get_next != nullptr) {
+    position_ = get_.offset + static_cast<std::size_t>(get_next - get_.begin());
+  }
+  if (put_next != nullptr) {
+    put_.length = static_cast<std::size_t>(put_next - put_.begin());
+    position_ = put_.end();
+  }
+}
+
+stream_engine::areas stream_engine::current_areas() const noexcept {
+  areas shown;
+  if (state_ == state::reading && get_.memory && position_ >= get_.offset &&
+      position_ <= get_.end()) {
+    shown.get_begin = get_.begin();
+    shown.get_next = get_.begin() + (position_ - get_.offset);
+    shown.get_end = get_.begin() + get_.length;
+  }
+  if (state_ == state::writing && put_.memory) {
+    shown.put_next = put_.begin() + put_.length;
+    shown.put_end = put_.begin() + put_capacity();
+  }
+  return shown;
+}
+
+stream_engine::outcome stream_engine::refill() noexcept {
+  const outcome ended = attempt([this] {
+    begin_reading();
+    if (position_ >= size_) return outcome::end_of_data;
+    if (!get_.holds(position_)) read_beyond_get_area({});
+    return outcome::done;
+  });
+  if (ended == outcome::failed) reads_.drop();
+  return ended;
+}
+
+stream_engine::outcome stream_engine::read(std::span<std::byte> into, std::size_t& count) noexcept {
+  const std::uint64_t start = position_;
+  count = 0;
+  const outcome ended = attempt([&] {
+    try {
+      begin_reading();
+      const auto all = into.first(
+          static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), size_ - position_)));
+      const auto rest = copy_from_get_area(all);
+      if (!rest.empty()) read_beyond_get_area(rest);
+      count = all.size();
+      return count == into.size() ? outcome::done : outcome::end_of_data;
+    } catch (...) {
+      position_ = start;
+      throw;
+    }
+  });
+  if (ended == outcome::failed) reads_.drop();
+  return ended;
+}
+
+stream_engine::outcome stream_engine::step_back() noexcept {
+  const std::uint64_t start = position_;
+  const outcome ended = attempt([&] {
+    try {
+      begin_reading();
+      if (position_ == 0) return outcome::end_of_data;
+      const std::uint64_t before = position_ - 1;
+      if (!get_.holds(before)) {
+        // Room to both sides: who goes back once may do so again, and then comes forward.
+        const std::size_t room = std::min(pool_.block_size(), read_ahead::first_unit) / 2;
+        position_ = before - std::min<std::uint64_t>(before, room);
+        read_beyond_get_area({});
+      }
+      position_ = before;
+      if (!get_.holds(before)) read_beyond_get_area({});
+      return outcome::done;
+    } catch (...) {
+      position_ = start;
+      throw;
+    }
+  });
+  if (ended == outcome::failed) reads_.drop();
+  if (ended == outcome::end_of_data) error_ = errc::out_of_range;
+  return ended;
+}
+
+std::int64_t stream_engine::remaining() noexcept {
+  const outcome known = attempt([this] {
+    require(std::ios_base::in, "reading");
+    return outcome::done;
+  });
+  return known == outcome::done ? static_cast<std::int64_t>(size_ - position_) : -1;
+}
+
+void stream_engine::begin_reading() {
+  require(std::ios_base::in, "reading");
+  writes_.check();
+  send_put_area();
+  state_ = state::reading;
+}
+
+/// Reads `into`, or without one at least a byte into the get area.
+void stream_engine::read_beyond_get_area(std::span<std::byte> into) {
+  reads_.begin(position_, into);
+  do {
+    const std::uint64_t end = writes_.readable_end(position_, size_);
+    const auto part =
+        into.first(static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), end - position_)));
+    reads_.ask(position_, part, end);
+    read_ahead::piece arrived = reads_.take_first();
+    if (arrived.memory) {
+      keep_in_get_area(std::move(arrived));
+      into = copy_from_get_area(into);
+    } else {
+      position_ += arrived.length;
+      into = into.subspan(arrived.length);
+    }
+  } while (!into.empty());
+}
+
+void stream_engine::keep_in_get_area(read_ahead::piece&& arrived) noexcept {
+  pool_.give_back(std::move(get_.memory));
+  get_.memory = std::move(arrived.memory);
+  get_.offset = arrived.offset;
+  get_.length = arrived.length;
+  get_altered_ = false;
+}
+
+std::span<std::byte> stream_engine::copy_from_get_area(std::span<std::byte> into) noexcept {
+  if (into.empty() || !get_.holds(position_)) return into;
+  const auto at = static_cast<std::size_t>(position_ - get_.offset);
+  const std::size_t copied = std::min(into.size(), get_.length - at);
+  std::memcpy(into.data(), get_.memory.get() + at, copied);
+  position_ += copied;
+  return into.subspan(copied);
+}
+
+void stream_engine::drop_get_area() noexcept {
+  pool_.give_back(std::move(get_.memory));
+  get_.length = 0;
+  get_altered_ = false;
+}
+
+std::size_t stream_engine::put_capacity() const noexcept {
+  return static_cast<std::size_t>(std::min<std::uint64_t>(pool_.block_size(), size_ - put_.offset));
+}
+
+stream_engine::outcome stream_engine::make_room() noexcept {
+  return attempt([this] {
+    begin_writing();
+    open_put_area();
+    return outcome::done;
+  });
+}
+
+stream_engine::outcome stream_engine::write_out() noexcept {
+  return attempt([this] {
+    begin_writing();
+    send_put_area();
+    return outcome::done;
+  });
+}
+
+std::size_t stream_engine::write(std::span<const std::byte> from) noexcept {
+  const std::uint64_t start = position_;
+  const outcome ended = attempt([&] {
+    begin_writing();
+    const auto fitting = from.first(
+        static_cast<std::size_t>(std::min<std::uint64_t>(from.size(), size_ - position_)));
+    if (fitting.size() < pool_.block_size()) {
+      fill_put_area(fitting);
+    } else {
+      write_directly(fitting);
+    }
+    if (fitting.size() < from.size()) refuse(errc::no_space, "writing beyond the end of");
+    return outcome::done;
+  });
+  if (ended == outcome::done) return from.size();
+  return position_ < start ? 0 : std::min<std::size_t>(from.size(), position_ - start);
+}
+
+void stream_engine::begin_writing() {
+  require(std::ios_base::out, "writing");
+  writes_.check();
+  if (state_ == state::writing) return;
+  // What was read ahead would be older than what is written now.
+  reads_.drop();
+  drop_get_area();
+  if (position_ != put_.end()) send_put_area();
+  if (put_.length == 0) put_.offset = position_;
+  state_ = state::writing;
+}
+
+void stream_engine::open_put_area() {
+  if (put_.memory && put_.length < put_capacity()) return;
+  send_put_area();
+  if (position_ == size_) refuse(errc::no_space, "writing beyond the end of");
+  if (!put_.memory) put_.memory = pool_.take();
+}
+
+void stream_engine::send_put_area() {
+  if (put_.length == 0) return;
+  writes_.send(put_.offset, put_.memory, put_.length);
+  put_.offset = put_.end();
+  put_.length = 0;
+}
+
+void stream_engine::fill_put_area(std::span<const std::byte> from) {
+  while (!from.empty()) {
+    open_put_area();
+    const std::size_t copied = std::min(from.size(), put_capacity() - put_.length);
+    std::memcpy(put_.memory.get() + put_.length, from.data(), copied);
+    put_.length += copied;
+    position_ += copied;
+    from = from.subspan(copied);
+  }
+}
+
+void stream_engine::write_directly(std::span<const std::byte> from) {
+  send_put_area();
+  writes_.send_direct(position_, from);
+  position_ += from.size();
+  put_.offset = position_;
+}
+
+stream_engine::outcome stream_engine::sync() noexcept {
+  return attempt([this] {
+    require({}, "flushing");
+    reads_.drop();
+    drop_get_area();
+    writes_.check();
+    send_put_area();
+    writes_.flush();
+    return outcome::done;
+  });
+}
+
+stream_engine::outcome stream_engine::seek(std::int64_t offset,
+                                           std::ios_base::seekdir base) noexcept {
+  return attempt([&] {
+    require({}, "seeking in");
+    writes_.check();
+    position_ = target(offset, base);
+    if (get_altered_) drop_get_area();
+    state_ = state::idle;
+    return outcome::done;
+  });
+}
+
+std::uint64_t stream_engine::target(std::int64_t offset, std::ios_base::seekdir base) const {
+  std::uint64_t from = 0;
+  if (base == std::ios_base::cur) from = position_;
+  if (base == std::ios_base::end) from = size_;
+  // Neither subtraction wraps: `from` is at most `size_`, and that at most the largest offset.
+  const bool inside = offset < 0 ? -(offset + 1) < static_cast<std::int64_t>(from)
+                                 : static_cast<std::uint64_t>(offset) <= size_ - from;
+  if (!inside) refuse(errc::out_of_range, "seeking outside of");
+  return from + static_cast<std::uint64_t>(offset);
+}
+
+std::error_code stream_engine::close() noexcept {
+  if (!source_) return {};
+  const std::error_code failed = sync() == outcome::failed ? error_ : std::error_code();
+  get_ = area();
+  put_ = area();
+  state_ = state::idle;
+  pool_.release();
+  source_.reset();
+  return failed;
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,131 @@
+// What a stream does between its get and put areas and its source.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <ios>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <system_error>
+
+#include "block_pool.hpp"
+#include "byte_source.hpp"
+#include "read_ahead.hpp"
+#include "ucx/stream_options.hpp"
+#include "write_behind.hpp"
+
+namespace ucx::detail {
+
+/// The state of one stream: one position, and the areas around it. It stays where it is while the
+/// streambuf in front of it moves.
+/// The streambuf advances inside the areas by itself: before each other call it tells by `enter()`
+/// how far it came, and after it shows `current_areas()`. No call throws: one that fails says so,
+/// `error()` tells the cause, and `throw_error()` throws it.
+class stream_engine {
+ public:
+  struct areas {
+    char* get_begin = nullptr;
+    char* get_next = nullptr;
+    char* get_end = nullptr;
+    char* put_next = nullptr;
+    char* put_end = nullptr;
+  };
+  enum class outcome { done, end_of_data, failed };
+
+  stream_engine(std::unique_ptr<byte_source> source, std::ios_base::openmode mode,
+                const stream_options& options);
+  stream_engine(const stream_engine&) = delete;
+  stream_engine& operator=(const stream_engine&) = delete;
+  ~stream_engine() { close(); }
+
+  bool is_open() const noexcept { return source_ != nullptr; }
+  std::error_code error() const noexcept { return error_; }
+  /// Throws what `error()` tells, as a `ucx::error`. REQUIRES: a call failed.
+  [[noreturn]] void throw_error() const;
+
+  void enter(const char* get_next, const char* put_next) noexcept;
+  areas current_areas() const noexcept;
+
+  /// Makes the get area begin at the position, or before it.
+  outcome refill() noexcept;
+  /// Moves bytes from the position on to `into`; fewer than asked for at the end of data. A failure
+  /// moves nothing: the position is what it was.
+  outcome read(std::span<std::byte> into, std::size_t& count) noexcept;
+  /// Goes back by one byte, with the get area around it.
+  outcome step_back() noexcept;
+  /// The streambuf is about to change a byte of the get area, which is not what the source has.
+  void alter_get_area() noexcept { get_altered_ = true; }
+  /// Returns how many bytes are left to read, or -1.
+  std::int64_t remaining() noexcept;
+
+  /// Makes the put area begin at the position, with room in it.
+  outcome make_room() noexcept;
+  /// Starts writing what is in the put area.
+  outcome write_out() noexcept;
+  /// Writes `from` at the position, and returns how much of it was taken.
+  std::size_t write(std::span<const std::byte> from) noexcept;
+
+  /// Makes everything written visible at the source, and drops what was read ahead.
+  outcome sync() noexcept;
+
+  std::uint64_t position() const noexcept { return position_; }
+  /// Moves the position to `offset` from `base`, or fails and leaves it. Touches nothing else.
+  outcome seek(std::int64_t offset, std::ios_base::seekdir base) noexcept;
+
+  /// Syncs, and lets go of the source. Returns the failure of that; nothing when closed already.
+  std::error_code close() noexcept;
+
+ private:
+  enum class state { idle, reading, writing };
+  struct area {
+    block memory;
+    std::uint64_t offset = 0;
+    std::size_t length = 0;
+
+    std::uint64_t end() const noexcept { return offset + length; }
+    bool holds(std::uint64_t position) const noexcept {
+      return position >= offset && position < end();
+    }
+    char* begin() const noexcept { return reinterpret_cast<char*>(memory.get()); }
+  };
+
+  template <class Action>
+  outcome attempt(Action&& action) noexcept;
+  void note_failure() noexcept;
+  void require(std::ios_base::openmode wanted, std::string_view what) const;
+  [[noreturn]] void refuse(std::error_code why, std::string_view what) const;
+
+  void begin_reading();
+  void read_beyond_get_area(std::span<std::byte> into);
+  void keep_in_get_area(read_ahead::piece&& arrived) noexcept;
+  std::span<std::byte> copy_from_get_area(std::span<std::byte> into) noexcept;
+  void drop_get_area() noexcept;
+
+  std::size_t put_capacity() const noexcept;
+  void begin_writing();
+  void open_put_area();
+  void send_put_area();
+  void fill_put_area(std::span<const std::byte> from);
+  void write_directly(std::span<const std::byte> from);
+  std::uint64_t target(std::int64_t offset, std::ios_base::seekdir base) const;
+
+  std::unique_ptr<byte_source> source_;
+  const std::ios_base::openmode mode_;
+  const std::uint64_t size_;
+  block_pool pool_;
+  read_ahead reads_;
+  write_behind writes_;
+
+  state state_ = state::idle;  // idle: the areas are hidden, but kept
+  std::uint64_t position_ = 0;
+  area get_;
+  bool get_altered_ = false;
+  area put_;  // length: what is in it and was not sent
+
+  std::error_code error_;
+  std::exception_ptr failure_;  // what error_ was made of, where that has a text
+};
+
+}  // namespace ucx::detail

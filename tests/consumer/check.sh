@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Installs a build into a folder of its own, moves that folder, and builds and runs a program against
+# it: once through find_package(ucxio), once through pkg-config. README.md's programs must compile too.
+#   check.sh BUILD_DIR WORK_DIR COMPILER README
+set -euo pipefail
+build=$1 work=$2 compiler=$3 readme=$4
+here=$(cd "$(dirname "$0")" && pwd)
+export UCX_HANDLE_ERRORS=none
+
+rm -rf "$work"
+mkdir -p "$work/readme"
+cmake --install "$build" --prefix "$work/first" >"$work/install.log"
+mv "$work/first" "$work/installed"
+pc=$(find "$work/installed" -name ucxio.pc)
+libraries=$(cd "$(dirname "$pc")/.." && pwd)
+
+# Each block of README.md that has a main() becomes a file.
+awk -v folder="$work/readme" '
+  /^```cpp/ { inside = 1; text = ""; next }
+  /^```/    { if (inside && text ~ /int main\(/) printf "%s", text > (folder "/readme" ++n ".cpp"); inside = 0 }
+  inside    { text = text $0 "\n" }' "$readme"
+programs=$(find "$work/readme" -name '*.cpp' | sort | paste -sd ';')
+[ -n "$programs" ] || { echo "README.md has no program"; exit 1; }
+
+echo "== find_package(ucxio)"
+cmake -S "$here" -B "$work/by-cmake" -DCMAKE_CXX_COMPILER="$compiler" \
+  -DCMAKE_PREFIX_PATH="$work/installed" -DREADME_PROGRAMS="$programs" >"$work/configure.log"
+cmake --build "$work/by-cmake" -j2
+"$work/by-cmake/consumer"
+
+echo "== pkg-config"
+export PKG_CONFIG_PATH="$(dirname "$pc")${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
+pkg-config --exists --print-errors 'ucxio >= 0.1'
+static=
+[ -e "$libraries/libucxio-core.so" ] || static=--static
+# shellcheck disable=SC2046 # several words are meant
+"$compiler" -std=c++20 "$here/main.cpp" -o "$work/by-pkg-config" $(pkg-config $static --cflags --libs ucxio)
+LD_LIBRARY_PATH="$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$work/by-pkg-config"

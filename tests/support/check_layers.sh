@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Fails where an include points upwards (tools -> streams -> src -> src/detail -> UCX), where a public
+# header reaches beyond the standard library and ucx/, and where UCX is called past the seam.
+#   check_layers.sh [PROJECT_DIR]
+set -euo pipefail
+cd "${1:-$(dirname "$0")/../..}"
+
+# What the public headers of the streams are, says the file that installs them.
+upper=$(grep -o 'ucx/[a-z_]*\.hpp' streams/CMakeLists.txt | sort)
+failures=0
+
+# FILE LINE INCLUDE (with its <> or "") of each source below the given folders.
+includes() {
+  find "$@" -name '*.[ch]pp' -print0 2>/dev/null | sort -z |
+    xargs -0r grep -HnoE '^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"][^>"]+[>"]' |
+    sed -E 's/^([^:]+):([0-9]+):.*([<"][^>"]+[>"])$/\1 \2 \3/'
+}
+complain() { # FILE LINE WHAT WHY
+  echo "$1:$2: $3: $4" >&2
+  failures=$((failures + 1))
+}
+is_standard() { [[ $1 =~ ^\<[a-z_0-9]+\>$ ]]; }
+is_of_streams() { grep -qxF "${1//[\"<>]/}" <<<"$upper"; }
+is_public() { [[ $1 =~ ^\"ucx/[a-z_]+\.hpp\"$ ]]; }
+is_ucx() { [[ $1 =~ ^\<uc[pstm]/ ]]; }
+
+while read -r file line what; do
+  if is_of_streams "${file#include/}"; then by_streams=1; else by_streams=0; fi
+  case "$file $what" in
+    include/ucx/boost_device.hpp\ \<boost/*) continue ;;
+    # The type of the operating system's addresses can not be declared without it.
+    include/ucx/socket_address.hpp\ \<sys/socket.h\>) continue ;;
+  esac
+  if ! is_standard "$what" && ! is_public "$what"; then
+    complain "$file" "$line" "$what" "a public header includes the standard library and \"ucx/...\" only"
+  elif [ $by_streams = 0 ] && is_of_streams "$what"; then
+    complain "$file" "$line" "$what" "the core does not know the streams"
+  fi
+done < <(includes include)
+
+while read -r file line what; do
+  if is_of_streams "$what" || [[ $what =~ ^\"(\.\./|streams/|tools/) ]]; then
+    complain "$file" "$line" "$what" "the core does not know what is above it"
+  elif is_ucx "$what" && [[ $file != src/detail/* ]]; then
+    complain "$file" "$line" "$what" "UCX's headers are included below src/detail/ only"
+  fi
+done < <(includes src)
+
+while read -r file line what; do
+  own=${what//\"/}
+  if [[ $what == \"* ]] && ! is_public "$what" && [ ! -e "${file%%/*}/$own" ]; then
+    complain "$file" "$line" "$what" "${file%%/*}/ sees public headers and its own only"
+  elif is_ucx "$what"; then
+    complain "$file" "$line" "$what" "${file%%/*}/ does not see UCX"
+  fi
+done < <(includes streams tools)
+
+while read -r file line what; do
+  if [[ $what == \"* || $what == *detail/* ]] || is_ucx "$what"; then
+    complain "$file" "$line" "$what" "an example shows what users have: public headers, in <>"
+  fi
+done < <(includes examples)
+
+# Calls of UCX's own functions: through the seam, but for the code that is the seam.
+nouns='config|context|worker|ep|listener|conn_request|mem|rkey|get|put|am|tag|stream|atomic|request'
+call="ucp_(init|cleanup|($nouns)_[a-z_]+)"
+while IFS=: read -r file line _; do
+  complain "$file" "$line" "ucp_*()" "UCX is called through detail::ucp_api only"
+done < <(find src streams tools -name '*.[ch]pp' ! -name 'ucp_api.[ch]pp' -print0 2>/dev/null | sort -z |
+  xargs -0r grep -HnE "^([^/\"]|/[^/\"])*\\b$call\\(" || true)
+
+[ $failures = 0 ] || { echo "$failures violations of the layers" >&2; exit 1; }

@@ -1,0 +1,152 @@
+#include "support/connected_pair.hpp"
+
+#include <thread>
+#include <utility>
+
+namespace ucx::test {
+namespace {
+
+worker_options with_mode(worker_options options, progress_mode mode) {
+  options.progress = mode;
+  return options;
+}
+
+}  // namespace
+
+std::string to_string(route over) {
+  switch (over) {
+    case route::tcp_by_address:
+      return "tcp_by_address";
+    case route::tcp_by_listener:
+      return "tcp_by_listener";
+    case route::shared_memory:
+      return "shared_memory";
+    case route::tcp_to_itself:
+      return "tcp_to_itself";
+    case route::loopback:
+      return "loopback";
+  }
+  return "unknown";
+}
+
+std::string to_string(progress_mode mode) {
+  switch (mode) {
+    case progress_mode::caller:
+      return "caller";
+    case progress_mode::polling_thread:
+      return "polling";
+    case progress_mode::sleeping_thread:
+      return "sleeping";
+    case progress_mode::external:
+      return "external";
+  }
+  return "unknown";
+}
+
+context_options context_options_for(route over) {
+  context_options options;
+  switch (over) {
+    case route::tcp_by_address:
+    case route::tcp_by_listener:
+    case route::tcp_to_itself:
+      options.transports = {"tcp"};
+      options.devices = {"lo"};
+      break;
+    case route::shared_memory:
+      options.transports = {"posix", "cma", "self"};
+      options.features = feature::rma | feature::wakeup;
+      break;
+    case route::loopback:
+      options.transports = {"self"};
+      options.features = feature::rma | feature::am;
+      break;
+  }
+  return options;
+}
+
+std::string to_string(const pair_options& options) {
+  std::string text = to_string(options.over);
+  const bool to_itself =
+      options.over == route::tcp_to_itself || options.over == route::loopback;
+  if (!to_itself) text += "_owner_" + to_string(options.owner);
+  return text + "_reader_" + to_string(options.reader);
+}
+
+std::vector<pair_options> every_pair() {
+  std::vector<pair_options> all;
+  const auto readers = {progress_mode::caller, progress_mode::polling_thread,
+                        progress_mode::sleeping_thread};
+  for (const route over : {route::tcp_by_address, route::tcp_by_listener, route::shared_memory}) {
+    for (const progress_mode owner : {progress_mode::polling_thread, progress_mode::sleeping_thread,
+                                      progress_mode::external}) {
+      for (const progress_mode reader : readers) all.push_back({over, owner, reader, {}, {}});
+    }
+  }
+  for (const progress_mode reader : readers) {
+    all.push_back({route::tcp_to_itself, reader, reader, {}, {}});
+  }
+  // UCX's transport `self` has no events to sleep on.
+  for (const progress_mode reader : {progress_mode::caller, progress_mode::polling_thread}) {
+    all.push_back({route::loopback, reader, reader, {}, {}});
+  }
+  return all;
+}
+
+std::vector<pair_options> message_pairs() {
+  std::vector<pair_options> all;
+  for (const progress_mode reader : {progress_mode::caller, progress_mode::polling_thread,
+                                     progress_mode::sleeping_thread}) {
+    all.push_back({route::tcp_by_address, progress_mode::external, reader, {}, {}});
+  }
+  return all;
+}
+
+connected_pair::connected_pair(const pair_options& chosen) : options(chosen) {
+  owner_context.emplace(context_options_for(options.over));
+  owner.emplace(*owner_context, with_mode(options.owner_defaults, options.owner));
+  // Asked for before somebody else drives the worker.
+  const worker_address address = owner->address();
+  if (options.over == route::tcp_by_listener) {
+    door.emplace(*owner, socket_address("127.0.0.1:0"));
+  }
+  if (!to_itself()) {
+    if (options.owner == progress_mode::external) owner_loop.emplace(*owner);
+    other_context.emplace(context_options_for(options.over));
+    other.emplace(*other_context, with_mode(options.reader_defaults, options.reader));
+  }
+  if (door) {
+    connection.emplace(reader(), door->address());
+  } else {
+    connection.emplace(reader(), address);
+  }
+  connection->wait_connected();
+  address_ = address;
+}
+
+bool connected_pair::to_itself() const noexcept {
+  return options.over == route::tcp_to_itself || options.over == route::loopback;
+}
+
+endpoint connected_pair::connect(endpoint_options wanted) {
+  if (door) return endpoint(reader(), door->address(), std::move(wanted));
+  endpoint made(reader(), address_, std::move(wanted));
+  made.wait_connected();
+  return made;
+}
+
+memory_region connected_pair::allocate(std::size_t size, access granted) {
+  return memory_region::allocate(*owner_context, size, granted);
+}
+
+bool connected_pair::drive_until(const std::function<bool()>& done,
+                                 std::chrono::nanoseconds limit) {
+  const auto until = std::chrono::steady_clock::now() + limit;
+  const bool drives = options.reader == progress_mode::caller;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() >= until) return false;
+    if (!drives || !reader().progress()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return true;
+}
+
+}  // namespace ucx::test

@@ -1,0 +1,97 @@
+// Two workers of this process, an owner and a reader, connected over a real transport.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/event_loop.hpp"
+#include "ucx/context.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/listener.hpp"
+#include "ucx/memory_region.hpp"
+#include "ucx/remote_region.hpp"
+#include "ucx/worker.hpp"
+
+namespace ucx::test {
+
+/// How the reader reaches the owner.
+enum class route {
+  tcp_by_address,   ///< By the owner's worker address.
+  tcp_by_listener,  ///< By a socket address.
+  shared_memory,    ///< One-sided, over `posix,cma,self` and without error handling.
+  tcp_to_itself,    ///< Owner and reader are one worker.
+  loopback,         ///< One worker, over UCX's transport `self`.
+};
+
+std::string to_string(route over);
+std::string to_string(progress_mode mode);
+
+/// Returns the options of a context that reaches nothing but this machine by `over`.
+context_options context_options_for(route over);
+
+struct pair_options {
+  route over = route::tcp_by_address;
+  progress_mode owner = progress_mode::sleeping_thread;
+  progress_mode reader = progress_mode::caller;
+  worker_options owner_defaults = {};   ///< All but `progress`.
+  worker_options reader_defaults = {};  ///< All but `progress`.
+};
+
+/// Makes a name of letters, digits and underscores: of a parameterised test.
+std::string to_string(const pair_options& options);
+
+/// Names the instances of a parameterised test.
+inline std::string name_of_pair(const testing::TestParamInfo<pair_options>& instance) {
+  return to_string(instance.param);
+}
+
+/// Returns every combination of routes and progress modes that makes sense.
+std::vector<pair_options> every_pair();
+/// Returns those whose owner answers by messages, one for each mode of the reader.
+std::vector<pair_options> message_pairs();
+
+/// Its members die last to first, and a test may end any of them earlier.
+class connected_pair {
+ public:
+  explicit connected_pair(const pair_options& options = {});
+
+  bool to_itself() const noexcept;
+  worker& reader() { return to_itself() ? *owner : *other; }
+  context& reader_context() { return to_itself() ? *owner_context : *other_context; }
+  /// Returns another connection from the reader to the owner.
+  endpoint connect(endpoint_options options = {});
+
+  /// Makes memory that the route can reach: the test's own where any will do.
+  memory_region allocate(std::size_t size, access granted = access::read_write);
+  remote_region open(const memory_region& region) {
+    return remote_region(*connection, region.descriptor());
+  }
+
+  /// Stops an owner of mode `external`: it answers nothing until `resume_owner()`.
+  void pause_owner() { owner_loop.reset(); }
+  void resume_owner() { owner_loop.emplace(*owner); }
+
+  /// Drives the reader, if nobody else does, until `done()` holds; returns whether it did in time.
+  bool drive_until(const std::function<bool()>& done,
+                   std::chrono::nanoseconds limit = std::chrono::seconds(20));
+
+  const pair_options options;
+  std::optional<context> owner_context;
+  std::optional<context> other_context;  ///< The reader's, unless the owner reads its own.
+  std::optional<worker> owner;
+  std::optional<event_loop> owner_loop;
+  std::optional<worker> other;
+  std::optional<listener> door;
+  std::optional<endpoint> connection;
+
+ private:
+  worker_address address_;
+};
+
+}  // namespace ucx::test

@@ -1,0 +1,46 @@
+// Bytes that tell where they came from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ucx::test {
+
+/// Returns the byte that belongs at `position` of the content `seed`: neighbours differ, and so do
+/// equal places of different pages and contents.
+constexpr std::byte pattern_byte(std::uint64_t position, std::uint64_t seed = 0) noexcept {
+  const std::uint64_t mixed = (position + 1) * 0x9E3779B97F4A7C15U + seed * 0xC2B2AE3D27D4EB4FU;
+  return static_cast<std::byte>(mixed >> 56U);
+}
+
+inline void fill_pattern(std::span<std::byte> bytes, std::uint64_t seed = 0,
+                         std::uint64_t position = 0) noexcept {
+  for (std::byte& byte : bytes) byte = pattern_byte(position++, seed);
+}
+
+/// Returns whether `bytes` are those of content `seed` from `position` on.
+inline bool holds_pattern(std::span<const std::byte> bytes, std::uint64_t seed = 0,
+                          std::uint64_t position = 0) noexcept {
+  for (const std::byte byte : bytes) {
+    if (byte != pattern_byte(position++, seed)) return false;
+  }
+  return true;
+}
+
+inline std::vector<std::byte> pattern(std::size_t size, std::uint64_t seed = 0) {
+  std::vector<std::byte> bytes(size);
+  fill_pattern(bytes, seed);
+  return bytes;
+}
+
+/// Returns whether every byte is `value`: of memory that nothing may have touched.
+inline bool all_bytes_are(std::span<const std::byte> bytes, std::byte value) noexcept {
+  for (const std::byte byte : bytes) {
+    if (byte != value) return false;
+  }
+  return true;
+}
+
+}  // namespace ucx::test

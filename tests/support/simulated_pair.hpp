@@ -1,0 +1,72 @@
+// Two simulated processes, an owner and a reader, with a context and a worker each.
+#pragma once
+
+#include <cstdint>
+#include <system_error>
+#include <utility>
+
+#include "detail/core_access.hpp"
+#include "support/fake_network.hpp"
+#include "ucx/context.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/worker.hpp"
+
+namespace ucx::test {
+
+struct simulated_pair_options {
+  link_options link = {};
+  std::uint64_t seed = 1;
+  context_options owner_context = {};
+  context_options reader_context = {};
+  worker_options owner_worker = {};
+  worker_options reader_worker = {};
+};
+
+/// The owner's worker makes progress while the reader waits, and the other way round, so that a
+/// test of one thread can use blocking calls on either side. Endpoints, regions and streams of a
+/// test have to die before the pair.
+class simulated_pair {
+ public:
+  explicit simulated_pair(const simulated_pair_options& options = {})
+      : network(options.link, options.seed),
+        owner_process(network.add_process("owner")),
+        reader_process(network.add_process("reader")),
+        owner_context(make_context(owner_process, options.owner_context)),
+        reader_context(make_context(reader_process, options.reader_context)),
+        owner(owner_context, options.owner_worker),
+        reader(reader_context, options.reader_worker) {
+    owner_process.on_pump([this] { owner.progress(); });
+    reader_process.on_pump([this] { reader.progress(); });
+  }
+
+  ~simulated_pair() {
+    owner_process.on_pump({});
+    reader_process.on_pump({});
+  }
+
+  simulated_pair(const simulated_pair&) = delete;
+  simulated_pair& operator=(const simulated_pair&) = delete;
+
+  /// Connects the reader to the owner, by worker address.
+  endpoint connect(endpoint_options options = {}) {
+    return endpoint(reader, owner.address(), std::move(options));
+  }
+
+  fake_network network;
+  fake_process& owner_process;
+  fake_process& reader_process;
+  context owner_context;
+  context reader_context;
+  worker owner;
+  worker reader;
+
+ private:
+  static context make_context(fake_process& process, const context_options& options) {
+    std::error_code ec;
+    context made = detail::core_access::make_context(process.api(), options, ec);
+    if (ec) throw std::system_error(ec, process.name());
+    return made;
+  }
+};
+
+}  // namespace ucx::test

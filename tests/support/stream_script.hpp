@@ -1,0 +1,62 @@
+// One random script of stream operations, played into a stream under test and into an oracle.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <iosfwd>
+#include <random>
+#include <string>
+
+namespace ucx::test {
+
+/// Returns `size` bytes of words, numbers, lines and some noise: something to parse.
+std::string sample_text(std::size_t size, std::uint64_t seed);
+
+/// Operations on a stream over `content.size()` bytes that stay within them; the same seed gives
+/// the same script. Between reading and writing there is the seek that a file needs.
+class stream_script {
+ public:
+  /// `reach` is how many bytes an operation covers at most.
+  stream_script(std::uint64_t seed, std::string content, std::size_t reach);
+
+  /// Plays the next `steps` operations, and compares after each of them what it returned, the
+  /// state, the position, what is available, and what it read. Streams may be moved, or exchanged
+  /// for others in the same state, between two calls.
+  testing::AssertionResult play(std::iostream& ours, std::iostream& oracle, std::size_t steps);
+
+  /// Returns what the content is after what was played, and flushed.
+  const std::string& content() const noexcept { return content_; }
+
+ private:
+  /// An operation: its text, and what it does; returns everything that can be observed by it.
+  struct step {
+    std::string text;
+    std::function<std::string(std::iostream&)> run;
+  };
+  enum class direction { either, reading, writing };
+
+  std::uint64_t below(std::uint64_t limit);
+  std::size_t length(std::size_t most);
+  step next(std::iostream& oracle);
+  step seek();
+  step read_one();
+  step read_text();
+  step read_block();
+  step write();
+  step put(std::string bytes, bool formatted);
+  step restore();
+
+  std::mt19937_64 random_;
+  std::string content_;
+  std::size_t reach_;
+  direction direction_ = direction::either;
+  std::size_t position_ = 0;
+  bool read_past_buffer_ = false;
+  std::deque<std::string> recent_;
+};
+
+}  // namespace ucx::test
