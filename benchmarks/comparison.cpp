@@ -89,8 +89,7 @@ void compare(benchmark::State& state, const comparison& compared) {
 /// Prints the comparisons as a table, and everything else as Google Benchmark does.
 class table_reporter final : public benchmark::ConsoleReporter {
  public:
-  bool ReportContext(const Context& context) override {
-    PrintBasicContext(&GetErrorStream(), context);
+  bool ReportContext(const Context&) override {
     std::printf("%-26s %9s %9s  %-24s %6s %15s  %s\n", "", "ours", "best", "which", "ratio",
                 "quartiles", "target");
     return true;

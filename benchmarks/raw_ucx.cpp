@@ -315,9 +315,8 @@ void raw_client::ask(const raw_loop& loop, unsigned number, std::uint64_t offset
 
 double raw_client::read(const raw_loop& loop, std::chrono::nanoseconds duration) {
   buffers_.resize(std::max(buffers_.size(), loop.window * loop.call));
-  const std::size_t stride = loop.stride != 0 ? loop.stride : loop.call;
   const auto place = [&](std::uint64_t number) {
-    return number * stride % (target_.size - target_.size % stride);
+    return call_offset(number, loop.call, loop.stride, target_.size);
   };
   const unsigned look = calls_per_look(loop.call);
   const clock::time_point start = clock::now();
@@ -378,7 +377,7 @@ double raw_client::write(const raw_loop& loop, std::span<const std::byte> from,
       return puts_in_flight_ < loop.window && sender_.in_flight() < loop.window * messages &&
              (!confirmed || written - confirmed_bytes_ < most_unconfirmed);
     });
-    last_offset_ = written % (target_.size - target_.size % loop.call);
+    last_offset_ = call_offset(calls, loop.call, 0, target_.size);
     put(loop, last_offset_, from.first(loop.call));
     written += loop.call;
   } while (++calls % look != 0 || clock::now() < until);

@@ -122,6 +122,14 @@ struct raw_loop {
   std::size_t stride = 0;  ///< From one call's offset to the next one's; 0: the bytes of the call.
 };
 
+/// Where call number `number` of a loop goes in a region of `size` bytes: one after the other, or
+/// `stride` apart, and from the beginning again.
+constexpr std::uint64_t call_offset(std::uint64_t number, std::size_t call, std::size_t stride,
+                                    std::uint64_t size) noexcept {
+  if (stride == 0) return number * call % (size - size % call);
+  return number * stride % (size - call);
+}
+
 /// Reads and writes one of an owner's regions.
 class raw_client {
  public:

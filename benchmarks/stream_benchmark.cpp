@@ -1,4 +1,6 @@
 // Streams beside the best loop that can be written by hand against UCX.
+#include <benchmark/benchmark.h>
+
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -38,11 +40,10 @@ class bench {
   bench(owner_process& owner, plane where, const owner_process::target& reads,
         const owner_process::target& writes)
       : owner_(owner),
-        reads_((owner.serve(party::ours), where), reads),
-        writes_(where, writes),
-        raw_reads_((owner.serve(party::raw), fabric_of(where, reads_.context())), reads.raw,
-                   reads.raw_region),
-        raw_writes_(fabric_of(where, writes_.context()), writes.raw, writes.raw_region),
+        reads_(owner, where, reads),
+        writes_(owner, where, writes),
+        raw_reads_(connect_raw(owner, fabric_of(where, reads_.context()), reads)),
+        raw_writes_(connect_raw(owner, fabric_of(where, writes_.context()), writes)),
         source_(mib) {
     owner.serve(party::ours);
     in_ = std::make_unique<ucx::istream>(reads_.region());
@@ -66,6 +67,11 @@ class bench {
   double write_raw(const raw_loop& loop);
 
  private:
+  static raw_client connect_raw(owner_process& owner, const raw_fabric& fabric,
+                                const owner_process::target& target) {
+    owner.serve(party::raw);
+    return raw_client(fabric, target.raw, target.raw_region);
+  }
   void stamp_source();
   void check_written(std::uint64_t offset, std::size_t call);
 
@@ -88,19 +94,15 @@ double bench::read(std::size_t call, std::size_t stride) {
   const std::uint64_t size = reads_.region().size();
   const auto data = reinterpret_cast<char*>(into_.data());
   in.seekg(0);
-  std::uint64_t offset = 0;
   std::uint64_t calls = 0;
   const std::uint64_t look = call >= 256 * kib ? 4 : 32;
   const clock::time_point start = clock::now();
   const clock::time_point until = start + pass_time();
   do {
-    if (stride != 0 || offset + call > size) {
-      if (offset + call > size) offset %= size / 8 * 8 - call;
-      in.seekg(static_cast<std::streamoff>(offset));
-    }
+    const std::uint64_t offset = call_offset(calls, call, stride, size);
+    if (stride != 0 || offset == 0) in.seekg(static_cast<std::streamoff>(offset));
     in.read(data, static_cast<std::streamsize>(call));
     check_pattern(std::span(into_).first(call), offset);
-    offset += stride != 0 ? stride : call;
   } while (++calls % look != 0 || clock::now() < until);
   const double seconds = std::chrono::duration<double>(clock::now() - start).count();
   if (!in) throw std::runtime_error("reading: " + in.error().message());
@@ -132,23 +134,20 @@ double bench::write(std::size_t call) {
   ucx::ostream& out = *out_;
   const std::uint64_t size = writes_.region().size();
   const auto data = reinterpret_cast<const char*>(source_.data());
-  out.seekp(0);
   std::uint64_t offset = 0;
-  std::uint64_t last = 0;
   std::uint64_t calls = 0;
   const std::uint64_t look = call >= 256 * kib ? 4 : 32;
   const clock::time_point start = clock::now();
   const clock::time_point until = start + pass_time();
   do {
-    if (offset + call > size) out.seekp(0), offset = 0;
+    offset = call_offset(calls, call, 0, size);
+    if (offset == 0) out.seekp(0);
     out.write(data, static_cast<std::streamsize>(call));
-    last = offset;
-    offset += call;
   } while (++calls % look != 0 || clock::now() < until);
   out.flush();
   const double seconds = std::chrono::duration<double>(clock::now() - start).count();
   if (!out) throw std::runtime_error("writing: " + out.error().message());
-  check_written(last, call);
+  check_written(offset, call);
   return static_cast<double>(calls) / seconds;
 }
 

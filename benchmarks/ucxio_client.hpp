@@ -11,12 +11,14 @@ namespace ucx::benchmarks {
 /// One region of the owner process, reached by ucxio with all its defaults.
 class ucxio_client {
  public:
-  /// REQUIRES: the owner serves us.
-  ucxio_client(plane where, const owner_process::target& target)
+  ucxio_client(owner_process& owner, plane where, const owner_process::target& target)
       : context_(options_of(where)),
         worker_(context_),
         endpoint_(worker_, target.address),
-        region_(endpoint_, target.descriptor) {}
+        region_(endpoint_, target.descriptor) {
+    owner.serve(owner_process::party::ours);
+    endpoint_.wait_connected();
+  }
 
   const ucx::context& context() const noexcept { return context_; }
   ucx::remote_region& region() noexcept { return region_; }

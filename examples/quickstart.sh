@@ -14,7 +14,7 @@ fail() {
 
 # A command whose output matters only when it fails.
 quietly() {
-  "$@" >"$log" 2>&1 || { tail -n 40 "$log" >&2; fail "failed: $*"; }
+  "$@" >"$log" 2>&1 || { tail -n 40 "$log" | cut -c 1-300 >&2; fail "failed: $*"; }
 }
 
 largest_file() {

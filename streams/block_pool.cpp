@@ -39,8 +39,12 @@ void block_pool::park(block&& in_use, request&& transfer) noexcept {
 }
 
 void block_pool::release() noexcept {
-  free_.clear();
+  for (parked_block& parked : parked_) {
+    std::error_code whatever;
+    parked.transfer.wait(whatever);
+  }
   parked_.clear();
+  free_.clear();
 }
 
 void block_pool::collect_parked() noexcept {

@@ -23,7 +23,8 @@ struct block_deleter {
 using block = std::unique_ptr<std::byte[], block_deleter>;
 
 /// Gives out blocks. One whose transfer nobody wants any more is parked until the transfer is done,
-/// because it may still be written to or read from.
+/// because it may still be written to or read from; to give a transfer up could
+/// cost the connection.
 class block_pool {
  public:
   /// Allocates up to `most_blocks`, and more only where waiting is impossible.
@@ -36,7 +37,7 @@ class block_pool {
   block take();
   void give_back(block&& unused) noexcept;
   void park(block&& in_use, request&& transfer) noexcept;
-  /// Frees every block it has; a parked one when its transfer has ended, or was given up.
+  /// Frees every block it has; waits for the transfers of the parked ones.
   void release() noexcept;
 
  private:

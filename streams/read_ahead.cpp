@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <system_error>
 #include <utility>
 
 namespace ucx::detail {
@@ -95,12 +96,14 @@ read_ahead::piece read_ahead::take_first() {
 
 void read_ahead::give_up_first() noexcept {
   piece first = pieces_.pop_front();
-  if (!first.memory) return;  // destroying its request gives the caller's memory free
   if (source_.abandons_reads_at_once()) {
     first.transfer = request();
     pool_.give_back(std::move(first.memory));
-  } else {
+  } else if (first.memory) {
     pool_.park(std::move(first.memory), std::move(first.transfer));
+  } else {
+    std::error_code known_already;  // of the piece that failed first; the memory is the caller's
+    first.transfer.wait(known_already);
   }
 }
 

@@ -48,8 +48,8 @@ class read_ahead {
   /// Waits for the first piece and takes it out. Throws its failure.
   piece take_first();
 
-  /// Gives everything up, without waiting where the source allows that. REQUIRES: nobody needs the
-  /// caller's memory that pieces were asked into.
+  /// Gives everything up. Waits only for what goes into the caller's memory, and only where the
+  /// source can not give up a read by itself.
   void drop() noexcept;
 
  private:

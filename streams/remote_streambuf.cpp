@@ -120,7 +120,7 @@ remote_streambuf::int_type remote_streambuf::pbackfail(int_type c) {
     engine_->alter_get_area();
     *gptr() = wanted;
   }
-  return traits_type::not_eof(c);
+  return traits_type::to_int_type(*gptr());
 }
 
 std::streamsize remote_streambuf::xsgetn(char* into, std::streamsize count) {

@@ -170,7 +170,10 @@ stream_engine::outcome stream_engine::step_back() noexcept {
     }
   });
   if (ended == outcome::failed) reads_.drop();
-  if (ended == outcome::end_of_data) error_ = errc::out_of_range;
+  if (ended == outcome::end_of_data) {
+    error_ = errc::out_of_range;
+    state_ = state::idle;
+  }
   return ended;
 }
 
@@ -327,12 +330,13 @@ stream_engine::outcome stream_engine::sync() noexcept {
 
 stream_engine::outcome stream_engine::seek(std::int64_t offset,
                                            std::ios_base::seekdir base) noexcept {
+  // The areas are hidden also after a failure, so that the next operation comes here and clears it.
+  state_ = state::idle;
   return attempt([&] {
     require({}, "seeking in");
     writes_.check();
     position_ = target(offset, base);
     if (get_altered_) drop_get_area();
-    state_ = state::idle;
     return outcome::done;
   });
 }

@@ -70,7 +70,10 @@ void endpoint_core::retire() noexcept {
     worker_.defer([this] { retire(); });
     return;
   }
-  if (state_ == endpoint_state::connecting || state_ == endpoint_state::ready) {
+  std::unique_lock guard(worker_.lock());
+  const bool open = state_ == endpoint_state::connecting || state_ == endpoint_state::ready;
+  guard.unlock();
+  if (open) {
     const std::shared_ptr<endpoint_core> again(this, [](endpoint_core* last) { last->retire(); });
     std::error_code ignored;
     close(worker_.in_handler() ? close_mode::abort : close_mode::flush, ignored);
@@ -92,7 +95,13 @@ std::error_code endpoint_core::status() const noexcept {
   return state_ == endpoint_state::failed ? error_ : std::error_code();
 }
 
+std::string endpoint_core::words() const {
+  const std::lock_guard guard(worker_.lock());
+  return words_;
+}
+
 std::string endpoint_core::peer_name() const {
+  const std::lock_guard guard(worker_.lock());
   if (!peer_.empty()) return to_string(peer_);
   char text[32];
   std::snprintf(text, sizeof text, "session %016llx", static_cast<unsigned long long>(session_));

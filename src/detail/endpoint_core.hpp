@@ -56,7 +56,7 @@ class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
   /// Returns why the endpoint takes nothing new; no error while it does.
   std::error_code status() const noexcept;
   /// Returns UCX's or our own words about the failure.
-  const std::string& words() const noexcept { return words_; }
+  std::string words() const;
   void set_peer(const socket_address& peer) { peer_ = peer; }
   const socket_address& peer() const noexcept { return peer_; }
   /// Returns the peer in words: its socket address, or its session.

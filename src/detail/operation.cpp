@@ -61,8 +61,10 @@ bool operation::rebind(std::span<std::byte>) noexcept { return false; }
 
 std::string failure_text(const operation& failed) {
   std::string text = failed.describe();
-  const endpoint_core* endpoint = failed.endpoint();
-  if (endpoint != nullptr && !endpoint->words().empty()) text += " (" + endpoint->words() + ")";
+  if (const endpoint_core* endpoint = failed.endpoint()) {
+    const std::string words = endpoint->words();
+    if (!words.empty()) text += " (" + words + ")";
+  }
   return text;
 }
 

@@ -158,14 +158,17 @@ bool worker_core::round() {
   if (!ended_.empty() || !deferred_.empty() || has_posted_.load(std::memory_order_relaxed)) {
     active = run_deferred() || active;
   }
-  if (active) wake_waiters();
   if (active && rounds_since_clock_ < rounds_per_clock) {
     ++rounds_since_clock_;
   } else if (next_tick_ != clock::time_point::max()) {
     rounds_since_clock_ = 0;
     now_hint_ = api().now();
-    if (now_hint_ >= next_tick_) tick(now_hint_);
+    if (now_hint_ >= next_tick_) {
+      tick(now_hint_);
+      active = true;  // it may have ended what the caller waits for
+    }
   }
+  if (active) wake_waiters();
   return active;
 }
 
@@ -240,8 +243,14 @@ void worker_core::tick(clock::time_point now) {
 void worker_core::add_outstanding(operation& started) noexcept {
   outstanding_.push_back(started);
   // Of the connection's heartbeat, too: its first look comes half an interval after the start.
-  next_tick_ = std::min(
-      {next_tick_, started.deadline(), now_hint_ + options_.heartbeat_interval / 2});
+  tick_by(std::min(started.deadline(), now_hint_ + options_.heartbeat_interval / 2));
+}
+
+void worker_core::tick_by(clock::time_point when) noexcept {
+  if (when >= next_tick_) return;
+  next_tick_ = when;
+  // Its thread may be asleep until what was the first deadline so far.
+  if (options_.progress == progress_mode::sleeping_thread && driven_elsewhere()) signal();
 }
 
 void worker_core::fail_outstanding_of(const endpoint_core& connection,

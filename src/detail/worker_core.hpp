@@ -85,7 +85,8 @@ class worker_core {
   /// Returns when an operation with this time-out (zero: the default) has to end.
   clock::time_point deadline_after(std::chrono::nanoseconds timeout) noexcept;
   /// Makes the next look at the clock look at deadlines too.
-  void tick_soon() noexcept { next_tick_ = clock::time_point::min(); }
+  void tick_soon() noexcept { tick_by(clock::time_point::min()); }
+  void tick_by(clock::time_point when) noexcept;
   /// Ends what UCX does for `connection`, with `why`.
   void fail_outstanding_of(const endpoint_core& connection, std::error_code why) noexcept;
   /// One round of UCX alone. Under the lock.

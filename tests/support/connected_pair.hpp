@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,11 @@ struct pair_options {
 
 /// Makes a name of letters, digits and underscores: of a parameterised test.
 std::string to_string(const pair_options& options);
+
+/// For gtest's messages.
+inline void PrintTo(const pair_options& options, std::ostream* out) {
+  *out << to_string(options);
+}
 
 /// Names the instances of a parameterised test.
 inline std::string name_of_pair(const testing::TestParamInfo<pair_options>& instance) {

@@ -159,6 +159,8 @@ class fake_network {
   void expect_clean() const;
 
  private:
+  void expect_requests_freed() const;
+
   std::unique_ptr<sim::fabric> fabric_;
   std::vector<std::unique_ptr<fake_process>> processes_;
 };

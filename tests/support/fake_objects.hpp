@@ -78,6 +78,7 @@ struct rkey_object {
 /// What the user holds while an operation is in flight.
 struct request_object {
   worker_object* worker = nullptr;
+  call kind = call::am_send;
   bool has_callback = false;
   ucp_send_nbx_callback_t on_sent = nullptr;
   ucp_am_recv_data_nbx_callback_t on_received = nullptr;

@@ -220,7 +220,7 @@ ucs_status_ptr_t fake_ucp::ep_close_nbx(ucp_ep_h endpoint, const ucp_request_par
   if (!force) {
     own.leaving = true;
     const auto closing = network_.begin(link, index, call::ep_close);
-    closing->request = make_request(network_, worker, *params, in.verdict());
+    closing->request = make_request(network_, worker, call::ep_close, *params, in.verdict());
     auto* const request = closing->request.get();
     network_.settle_flushes(link, index);
     return request;
@@ -230,7 +230,7 @@ ucs_status_ptr_t fake_ucp::ep_close_nbx(ucp_ep_h endpoint, const ucp_request_par
   if (network_.link.close_calls_back) network_.call_back_from(worker, before, in.lock());
   const bool at_once = in.verdict().inline_completion.value_or(false) && !denies_inline(*params);
   if (at_once && in.verdict().delay.count() == 0) return nullptr;
-  auto request = make_request(network_, worker, *params, in.verdict());
+  auto request = make_request(network_, worker, call::ep_close, *params, in.verdict());
   network_.complete(request, in.late_status());
   return request.get();
 }
@@ -241,13 +241,14 @@ ucs_status_ptr_t fake_ucp::ep_flush_nbx(ucp_ep_h endpoint, const ucp_request_par
   if (object == nullptr) return status_pointer(UCS_ERR_INVALID_PARAM);
   if (in.refused()) return status_pointer(in.verdict().status);
   if (object->failure != UCS_OK) return status_pointer(object->failure);
-  if (in.verdict().late) return fail_late(network_, *object->worker, *params, in.verdict());
+  if (in.verdict().late)
+    return fail_late(network_, *object->worker, call::ep_flush, *params, in.verdict());
   const bool connected = side_of(*object).open;
   const bool idle = connected && side_of(*object).operations.empty();
   const bool wanted = in.verdict().inline_completion.value_or(true);
   if (idle && wanted && in.verdict().delay.count() == 0 && !denies_inline(*params)) return nullptr;
   const auto flush = network_.begin(object->link, object->index, call::ep_flush);
-  flush->request = make_request(network_, *object->worker, *params, in.verdict());
+  flush->request = make_request(network_, *object->worker, call::ep_flush, *params, in.verdict());
   auto* const request = flush->request.get();
   network_.settle_flushes(object->link, object->index);
   return request;

@@ -67,10 +67,11 @@ void api_entry::violate(const std::string& what) {
   network_.violate(process_.name + ": " + std::string(to_string(which_)) + " " + what);
 }
 
-sim::request_ptr make_request(sim::fabric& network, sim::worker_object& worker,
+sim::request_ptr make_request(sim::fabric& network, sim::worker_object& worker, call kind,
                               const ucp_request_param_t& params, const fault& planned) {
   auto made = std::make_shared<sim::request_object>();
   made->worker = &worker;
+  made->kind = kind;
   made->delay = planned.delay;
   made->has_callback = (params.op_attr_mask & UCP_OP_ATTR_FIELD_CALLBACK) != 0;
   if (made->has_callback) made->on_sent = params.cb.send;
@@ -82,9 +83,9 @@ sim::request_ptr make_request(sim::fabric& network, sim::worker_object& worker,
   return made;
 }
 
-ucs_status_ptr_t fail_late(sim::fabric& network, sim::worker_object& worker,
+ucs_status_ptr_t fail_late(sim::fabric& network, sim::worker_object& worker, call kind,
                            const ucp_request_param_t& params, const fault& planned) {
-  auto request = make_request(network, worker, params, planned);
+  auto request = make_request(network, worker, kind, params, planned);
   network.after(network.link.latency, [&network, request, status = planned.status] {
     network.complete(request, status);
   });

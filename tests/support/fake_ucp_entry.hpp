@@ -56,7 +56,7 @@ inline sim::side& side_of(sim::endpoint_object& endpoint) {
 }
 
 /// Makes what the user holds; its callback and data are those of `params`.
-sim::request_ptr make_request(sim::fabric& network, sim::worker_object& worker,
+sim::request_ptr make_request(sim::fabric& network, sim::worker_object& worker, call kind,
                               const ucp_request_param_t& params, const fault& planned);
 
 /// Returns the operation's flags, which UCX reads only where the mask says so.
@@ -69,7 +69,7 @@ inline bool denies_inline(const ucp_request_param_t& params) {
 }
 
 /// Gives a request that completes with the planned late failure, without anything having happened.
-ucs_status_ptr_t fail_late(sim::fabric& network, sim::worker_object& worker,
+ucs_status_ptr_t fail_late(sim::fabric& network, sim::worker_object& worker, call kind,
                            const ucp_request_param_t& params, const fault& planned);
 
 }  // namespace ucx::test

@@ -96,7 +96,7 @@ ucs_status_ptr_t send_borrowed(sim::fabric& network, sim::endpoint_object& from,
   started->source = message.bytes;
   started->size = message.size;
   started->sums = network.sums(message.bytes, message.size);
-  started->request = make_request(network, *from.worker, params, planned);
+  started->request = make_request(network, *from.worker, call::am_send, params, planned);
   auto* const request = started->request.get();
   sim::transmission data;
   data.prototype = std::move(message.frame);
@@ -122,13 +122,15 @@ ucs_status_ptr_t fake_ucp::get_nbx(ucp_ep_h endpoint, void* buffer, std::size_t 
   const auto checked = check(in, network_, endpoint, key);
   if (checked.status != UCS_OK) return status_pointer(checked.status);
   auto& object = *checked.endpoint;
-  if (in.verdict().late) return fail_late(network_, *object.worker, *params, in.verdict());
+  if (in.verdict().late)
+    return fail_late(network_, *object.worker, call::get, *params, in.verdict());
   if (count == 0) return nullptr;
   count_bytes(network_, call::get, count);
   const auto started = network_.begin(object.link, object.index, call::get);
   started->target = static_cast<std::byte*>(buffer);
   started->size = count;
-  started->request = make_request(network_, *object.worker, *params, undelayed(in.verdict()));
+  started->request =
+      make_request(network_, *object.worker, call::get, *params, undelayed(in.verdict()));
   auto* const request = started->request.get();
   sim::transmission ask;
   ask.prototype.kind = sim::frame_kind::get_request;
@@ -147,7 +149,8 @@ ucs_status_ptr_t fake_ucp::put_nbx(ucp_ep_h endpoint, const void* buffer, std::s
   const auto checked = check(in, network_, endpoint, key);
   if (checked.status != UCS_OK) return status_pointer(checked.status);
   auto& object = *checked.endpoint;
-  if (in.verdict().late) return fail_late(network_, *object.worker, *params, in.verdict());
+  if (in.verdict().late)
+    return fail_late(network_, *object.worker, call::put, *params, in.verdict());
   if (count == 0) return nullptr;
   count_bytes(network_, call::put, count);
   const auto* const source = static_cast<const std::byte*>(buffer);
@@ -169,7 +172,8 @@ ucs_status_ptr_t fake_ucp::put_nbx(ucp_ep_h endpoint, const void* buffer, std::s
   }
   started->source = source;
   started->sums = network_.sums(source, count);
-  started->request = make_request(network_, *object.worker, *params, undelayed(in.verdict()));
+  started->request =
+      make_request(network_, *object.worker, call::put, *params, undelayed(in.verdict()));
   auto* const request = started->request.get();
   data.source_operation = started;
   data.source = source;
@@ -208,7 +212,8 @@ ucs_status_ptr_t fake_ucp::am_send_nbx(ucp_ep_h endpoint, unsigned id, const voi
   if (!allowed || id >= UINT16_MAX || header_length > network_.link.max_am_header) {
     return status_pointer(UCS_ERR_INVALID_PARAM);
   }
-  if (in.verdict().late) return fail_late(network_, *object->worker, *params, in.verdict());
+  if (in.verdict().late)
+    return fail_late(network_, *object->worker, call::am_send, *params, in.verdict());
   const auto flags = flags_of(*params);
   const bool eager_only = (flags & UCP_AM_SEND_FLAG_EAGER) != 0;
   const bool rndv_only = (flags & UCP_AM_SEND_FLAG_RNDV) != 0;
@@ -259,7 +264,7 @@ ucs_status_ptr_t fake_ucp::am_recv_data_nbx(ucp_worker_h worker, void* descripto
   object->offers.erase(found);
   const auto& own = offer.link->sides[static_cast<std::size_t>(offer.index)];
   if (own.closed) return status_pointer(UCS_ERR_CONNECTION_RESET);
-  auto request = make_request(network_, *object, *params, in.verdict());
+  auto request = make_request(network_, *object, call::am_recv_data, *params, in.verdict());
   if (request->has_callback) request->on_received = params->cb.recv_am;
   request->on_sent = nullptr;
   if (in.verdict().late) {

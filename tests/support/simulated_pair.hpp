@@ -24,7 +24,7 @@ struct simulated_pair_options {
 
 /// The owner's worker makes progress while the reader waits, and the other way round, so that a
 /// test of one thread can use blocking calls on either side. Endpoints, regions and streams of a
-/// test have to die before the pair.
+/// test have to die before the pair, which fails the test if UCX was misused or anything leaked.
 class simulated_pair {
  public:
   explicit simulated_pair(const simulated_pair_options& options = {})
@@ -53,6 +53,16 @@ class simulated_pair {
   }
 
   fake_network network;
+
+ private:
+  // Dies after everything that was made on the network, and before the network.
+  struct last_look {
+    const fake_network& network;
+    ~last_look() { network.expect_clean(); }
+  };
+  last_look last_look_{network};
+
+ public:
   fake_process& owner_process;
   fake_process& reader_process;
   context owner_context;

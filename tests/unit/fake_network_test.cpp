@@ -1,4 +1,5 @@
 // Deaths, forbidden calls and threads on the simulated network.
+#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -197,6 +198,24 @@ TEST(FakeNetwork, CountsWhatWasNotGivenBack) {
   owner.api.rkey_buffer_release(packed);
   owner.close(endpoint);
   EXPECT_EQ(owner.api.mem_unmap(owner.context, memory), UCS_OK);
+}
+
+TEST(FakeNetwork, FailsATestThatMisusedUcxOrLeaked) {
+  fake_network network;
+  ucp_address_t* address = nullptr;
+  detail::ucp_api* api = nullptr;
+  {
+    raw_peer reader(network, "reader");
+    api = &reader.api;
+    std::size_t length = 0;
+    EXPECT_EQ(api->worker_get_address(reader.worker, &address, &length), UCS_OK);
+  }
+  EXPECT_NONFATAL_FAILURE(network.expect_clean(), "left.addresses");
+  api->worker_release_address(nullptr, address);
+  network.expect_clean();
+  int nothing = 0;
+  api->request_free(&nothing);
+  EXPECT_NONFATAL_FAILURE(network.expect_clean(), "request_free of a request that does not exist");
 }
 
 TEST(FakeNetwork, CallsTheErrorHandlerBeforeOrAfterTheOperations) {

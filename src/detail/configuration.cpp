@@ -1,0 +1,355 @@
+#include "detail/configuration.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "detail/configuration_key.hpp"
+#include "detail/configuration_listing.hpp"
+#include "detail/configuration_value.hpp"
+#include "detail/status.hpp"
+#include "ucx/version.hpp"
+
+namespace ucx::detail {
+namespace {
+
+// A payload of 1 MiB, our header and UCX's in one segment.
+constexpr std::uint64_t default_segment = (std::uint64_t{1} << 20U) + 4096;
+// Below, UCX makes no worker; above, none from 1.14 on, whose buffers come in chunks of 128 MiB.
+constexpr std::uint64_t smallest_segment = 1024;
+constexpr std::uint64_t largest_segment = std::uint64_t{32} << 20U;
+
+const char* environment(const char* name) noexcept { return std::getenv(name); }
+
+/// Returns how many letters have to be changed, put in or left out to make `b` of `a`.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+/// Returns the known keys that look most like `key`, as the end of an error text.
+std::string suggestion(std::string_view key, const std::vector<std::string>& known) {
+  if (key.starts_with("UCX_")) return "; keys go without the prefix UCX_";
+  std::multimap<std::size_t, std::string_view> near;
+  const std::size_t limit = std::max<std::size_t>(2, key.size() / 4);
+  for (const std::string& each : known) {
+    const std::size_t apart = distance(key, each);
+    if (apart <= limit) near.emplace(apart, each);
+  }
+  std::string text;
+  int count = 0;
+  for (const auto& [apart, name] : near) {
+    if (text.find(name) != std::string::npos) continue;
+    text += text.empty() ? "; did you mean " : " or ";
+    text += name;
+    if (++count == 3) break;
+  }
+  return text;
+}
+
+struct setting {
+  std::string key;  // as the user says it
+  std::string value;
+  std::vector<std::string> spellings;  // as this UCX says it
+};
+
+/// The work of making one configuration.
+class builder {
+ public:
+  builder(ucp_api& api, ucp_config_t* config, std::string& what, std::error_code& ec)
+      : api_(api), config_(config), what_(what), ec_(ec) {
+    api.get_version(&version_.major, &version_.minor, &version_.patch);
+  }
+
+  void take(const context_options& options);
+  std::size_t choose_segments();
+  void choose_defaults();
+  void apply();
+  std::vector<std::pair<std::string, std::string>> values() const;
+
+ private:
+  void take_names(const context_options& options);
+  void take_key(const std::string& key, const std::string& value);
+  void check_transports(const std::string& where, std::string_view names);
+  void add(setting wanted);
+  void apply_one(const setting& wanted, bool ours);
+  void set_log_level();
+  const setting* find(std::string_view spelling) const noexcept;
+  bool allows_tcp() const;
+  std::optional<std::uint64_t> segment(const char* key, const char* variable);
+  void set_by_default(const char* key, const std::string& value);
+  std::string ucx() const { return "UCX " + to_string(version_); }
+  void refuse(const std::string& text, std::error_code why = errc::bad_configuration) {
+    if (ec_) return;
+    ec_ = why;
+    what_ = "making a context: " + text;
+  }
+
+  ucp_api& api_;
+  ucp_config_t* const config_;
+  std::string& what_;
+  std::error_code& ec_;
+  version_number version_;
+  std::map<std::string, value_rule, std::less<>> own_keys_;  // UCX's, where anybody asked for one
+  std::vector<setting> wanted_;
+  std::vector<setting> defaults_;
+};
+
+void builder::take(const context_options& options) {
+  take_names(options);
+  if (options.configuration.empty() || ec_) return;
+  for (const listed_key& each : list_configuration(api_, config_, true)) {
+    own_keys_.emplace(each.key, value_rule::of_syntax(each.syntax));
+  }
+  for (const auto& [key, value] : options.configuration) take_key(key, value);
+}
+
+void builder::take_names(const context_options& options) {
+  const auto join = [](const std::vector<std::string>& names) {
+    std::string list;
+    for (const std::string& name : names) list += (list.empty() ? "" : ",") + name;
+    return list;
+  };
+  for (const std::string& name : options.transports) {
+    if (!is_transport_name(name, version_)) check_transports("transports", name);
+    if (name.find_first_of(",:^\\") != std::string::npos || name.empty()) {
+      refuse("\"" + name + "\" is not the name of one transport");
+    }
+  }
+  for (const std::string& name : options.devices) {
+    const bool plain = std::all_of(name.begin(), name.end(),
+                                   [](char c) { return c > ' ' && c != ',' && c != '\x7f'; });
+    if (name.empty() || name.front() == '^' || !plain) {
+      refuse("\"" + name + "\" is not the name of a device");
+    }
+  }
+  if (!options.transports.empty()) add({"transports", join(options.transports), {"TLS"}});
+  if (!options.devices.empty()) add({"devices", join(options.devices), {"NET_DEVICES"}});
+}
+
+void builder::check_transports(const std::string& where, std::string_view names) {
+  if (names.starts_with('^')) names.remove_prefix(1);
+  while (!names.empty()) {
+    std::string_view name = names.substr(0, names.find(','));
+    names.remove_prefix(std::min(names.size(), name.size() + 1));
+    if (name.starts_with('\\')) name.remove_prefix(1);
+    if (name.ends_with(":aux")) name.remove_suffix(4);
+    if (is_transport_name(name, version_)) continue;
+    refuse(where + ": " + ucx() + " has no transport \"" + std::string(name) + "\"; it may have " +
+           transport_names(version_));
+  }
+}
+
+void builder::take_key(const std::string& key, const std::string& value) {
+  const auto own = own_keys_.find(key);
+  std::vector<std::string> spellings{key};
+  value_rule rule(value_rule::form::anything);
+  if (own != own_keys_.end()) {
+    rule = own->second;
+  } else {
+    configuration_key found = find_configuration_key(key, version_);
+    rule = found.rule;
+    spellings = std::move(found.spellings);
+    using standing = configuration_key::standing;
+    if (found.where == standing::unknown) {
+      std::vector<std::string> known = configuration_key_names();
+      for (const auto& each : own_keys_) known.push_back(each.first);
+      return refuse("unknown UCX configuration key \"" + key + '"' + suggestion(key, known));
+    }
+    if (found.where == standing::later) {
+      return refuse("configuration key " + key + ": newer versions have it, " + ucx() +
+                    " does not");
+    }
+    if (found.where == standing::environment_only) {
+      return refuse("configuration key " + key +
+                    ": UCX takes it only from the environment, as UCX_" + key +
+                    ", when the process starts");
+    }
+    for (const std::string& spelling : spellings) {
+      if (own_keys_.contains(spelling)) {
+        return refuse("configuration key " + key + ": " + ucx() + " can set it only in the " +
+                      "environment, as UCX_" + key);
+      }
+    }
+  }
+  if (!rule.accepts(value)) {
+    return refuse("bad value in the UCX configuration " + key + "=" + value + "; expected " +
+                  rule.description());
+  }
+  if (key == "TLS") check_transports("configuration key TLS", value);
+  add({key, value, std::move(spellings)});
+}
+
+void builder::add(setting wanted) {
+  for (const std::string& spelling : wanted.spellings) {
+    const setting* const before = find(spelling);
+    if (before == nullptr) continue;
+    return refuse("\"" + before->key + "\" and \"" + wanted.key +
+                  "\" set the same thing; leave one out");
+  }
+  wanted_.push_back(std::move(wanted));
+}
+
+const setting* builder::find(std::string_view spelling) const noexcept {
+  const auto found = std::find_if(wanted_.begin(), wanted_.end(), [&](const setting& each) {
+    return std::find(each.spellings.begin(), each.spellings.end(), spelling) !=
+           each.spellings.end();
+  });
+  return found == wanted_.end() ? nullptr : &*found;
+}
+
+bool builder::allows_tcp() const {
+  const setting* const set = find("TLS");
+  const char* const inherited = environment("UCX_TLS");
+  std::string list = set != nullptr ? set->value : inherited != nullptr ? inherited : "all";
+  const bool negated = list.starts_with('^');
+  if (negated) list.erase(0, 1);
+  list = ',' + list + ',';
+  const bool named = list.find(",tcp,") != std::string::npos ||
+                     list.find(",\\tcp,") != std::string::npos ||
+                     list.find(",all,") != std::string::npos;
+  return named != negated;
+}
+
+/// Returns what the options or the environment say about a segment.
+std::optional<std::uint64_t> builder::segment(const char* key, const char* variable) {
+  const configuration_key known = find_configuration_key(key, version_);
+  const setting* const set = find(known.spellings.front());
+  const char* const inherited = environment(variable);
+  if (set == nullptr && inherited == nullptr) return std::nullopt;
+  const std::string name = set != nullptr ? set->key : variable;
+  const std::string value = set != nullptr ? set->value : inherited;
+  const std::optional<std::uint64_t> size = read_size(value);
+  if (!size || *size < smallest_segment || *size > largest_segment) {
+    refuse("bad value in the UCX configuration " + name + "=" + value +
+           "; expected a number of bytes from 1k to 32m");
+  }
+  return size.value_or(default_segment);
+}
+
+std::size_t builder::choose_segments() {
+  if (!allows_tcp()) return default_segment;
+  const auto sent = segment("TCP_TX_SEG_SIZE", "UCX_TCP_TX_SEG_SIZE");
+  const auto received = segment("TCP_RX_SEG_SIZE", "UCX_TCP_RX_SEG_SIZE");
+  // UCX makes no worker that could send more in one piece than it can receive.
+  if (sent && received && *sent > *received) {
+    refuse("TCP_TX_SEG_SIZE (" + std::to_string(*sent) + " bytes) is above TCP_RX_SEG_SIZE (" +
+           std::to_string(*received) + " bytes)");
+  }
+  const std::uint64_t sending =
+      sent.value_or(std::min(default_segment, received.value_or(default_segment)));
+  if (!sent) set_by_default("TCP_TX_SEG_SIZE", std::to_string(sending));
+  if (!received) set_by_default("TCP_RX_SEG_SIZE", std::to_string(sending));
+  return sending;
+}
+
+void builder::choose_defaults() {
+  // Without it, a restarted server finds its port busy.
+  const bool set = find("CM_REUSEADDR") != nullptr || find("TCP_CM_REUSEADDR") != nullptr ||
+                   find("RDMA_CM_REUSEADDR") != nullptr;
+  if (!set && environment("UCX_CM_REUSEADDR") == nullptr &&
+      environment("UCX_TCP_CM_REUSEADDR") == nullptr &&
+      environment("UCX_RDMA_CM_REUSEADDR") == nullptr) {
+    set_by_default("CM_REUSEADDR", "y");
+  }
+}
+
+void builder::set_by_default(const char* key, const std::string& value) {
+  defaults_.push_back({key, value, find_configuration_key(key, version_).spellings});
+}
+
+void builder::apply() {
+  set_log_level();
+  for (const setting& each : defaults_) apply_one(each, true);
+  for (const setting& each : wanted_) apply_one(each, false);
+}
+
+void builder::apply_one(const setting& wanted, bool ours) {
+  if (ec_) return;
+  ucs_status_t refusal = UCS_OK;
+  bool applied = false;
+  // One transport that has the key is enough.
+  for (const std::string& spelling : wanted.spellings) {
+    const ucs_status_t status = api_.config_modify(config_, spelling.c_str(), wanted.value.c_str());
+    if (status == UCS_OK) {
+      applied = true;
+    } else {
+      refusal = status;
+    }
+  }
+  if (applied) return;
+  const bool unknown = refusal == UCS_ERR_INVALID_PARAM || refusal == UCS_ERR_NO_ELEM;
+  // A default of ours for a transport that this UCX was built without is no loss.
+  if (ours && unknown) return;
+  refuse(ucx() + " refuses the configuration " + wanted.key + "=" + wanted.value +
+             " (UCX: " + words(refusal) + "); its transport may not be installed",
+         unknown ? make_error_code(errc::bad_configuration) : make_error(refusal));
+}
+
+void builder::set_log_level() {
+  // Process-wide in UCX, so the first context decides; another one's options may change it, but its
+  // silence does not.
+  static std::atomic<const ucp_api*> decided{nullptr};
+  const bool first = decided.exchange(&api_) != &api_;
+  if (first && find("LOG_LEVEL") == nullptr && environment("UCX_LOG_LEVEL") == nullptr) {
+    apply_one({"LOG_LEVEL", "fatal", {"LOG_LEVEL"}}, true);
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> builder::values() const {
+  std::vector<std::pair<std::string, std::string>> values;
+  const auto has = [&values](const std::string& key) {
+    return std::any_of(values.begin(), values.end(),
+                       [&key](const auto& each) { return each.first == key; });
+  };
+  for (listed_key& each : list_configuration(api_, config_, false)) {
+    values.emplace_back(std::move(each.key), std::move(each.value));
+  }
+  for (const auto* const settings : {&defaults_, &wanted_}) {
+    for (const setting& each : *settings) {
+      for (const std::string& spelling : each.spellings) {
+        if (!has(spelling)) values.emplace_back(spelling, each.value);
+      }
+    }
+  }
+  return values;
+}
+
+}  // namespace
+
+configuration::configuration(ucp_api& api, const context_options& options, std::string& what,
+                             std::error_code& ec)
+    : handle_(nullptr, release{&api}) {
+  ec.clear();
+  ucp_config_t* read = nullptr;
+  const ucs_status_t status = api.config_read(nullptr, nullptr, &read);
+  if (status != UCS_OK) {
+    ec = status == UCS_ERR_INVALID_PARAM ? make_error_code(errc::bad_configuration)
+                                         : make_error(status);
+    what =
+        "making a context: UCX can not read its configuration from the environment, UCX_* (UCX: " +
+        words(status) + ")";
+    return;
+  }
+  handle_.reset(read);
+  builder work(api, read, what, ec);
+  work.take(options);
+  if (!ec) segment_size_ = work.choose_segments();
+  if (!ec) work.choose_defaults();
+  if (!ec) work.apply();
+  if (!ec) values_ = work.values();
+}
+
+}  // namespace ucx::detail
