@@ -18,6 +18,7 @@ namespace {
 struct run_options {
   unsigned passes = 15;
   double pass_seconds = 0.1;
+  bool show_passes = false;
 };
 
 /// Set once, before anything is registered.
@@ -44,6 +45,9 @@ std::vector<std::vector<double>> run_in_turns(const comparison& compared) {
   for (unsigned pass = 0; pass < chosen().passes; ++pass) {
     std::shuffle(order.begin(), order.end(), shuffler);
     for (const std::size_t i : order) rates[i].push_back(all[i]->pass());
+    if (!chosen().show_passes) continue;
+    for (const std::vector<double>& each : rates) std::printf("%9.3f", each.back() * compared.scale);
+    std::printf("\n");
   }
   return rates;
 }
@@ -146,6 +150,8 @@ void take_options(int& argc, char** argv) {
       chosen().passes = static_cast<unsigned>(std::max(1, std::atoi(argv[i] + 9)));
     } else if (argument.starts_with("--pass_seconds=")) {
       chosen().pass_seconds = std::max(0.001, std::atof(argv[i] + 15));
+    } else if (argument == "--show_passes") {
+      chosen().show_passes = true;
     } else {
       argv[kept++] = argv[i];
     }

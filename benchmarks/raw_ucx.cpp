@@ -194,8 +194,10 @@ raw_target raw_owner::add(ucp_mem_h memory, std::span<std::byte> bytes) {
 ucs_status_t raw_owner::on_hello(void* self, const void*, std::size_t, void* data,
                                  std::size_t length, const ucp_am_recv_param_t*) {
   auto& owner = *static_cast<raw_owner*>(self);
-  owner.client_ = owner.worker_.connect({static_cast<const std::byte*>(data), length});
-  owner.sender_.send(owner.client_, confirmation, {}, {});
+  raw_header welcome;
+  welcome.client = owner.clients_.size();
+  owner.clients_.push_back(owner.worker_.connect({static_cast<const std::byte*>(data), length}));
+  owner.sender_.send(owner.clients_.back(), confirmation, welcome, {});
   return UCS_OK;
 }
 
@@ -206,7 +208,7 @@ ucs_status_t raw_owner::on_read(void* self, const void* header, std::size_t head
   const auto asked = owner.regions_[answer.region].subspan(answer.offset, answer.length);
   for (std::size_t at = 0; at < asked.size(); at += answer.piece) {
     answer.place = at;
-    owner.sender_.send(owner.client_, message::data, answer,
+    owner.sender_.send(owner.clients_[answer.client], message::data, answer,
                        asked.subspan(at, std::min(answer.piece, asked.size() - at)));
   }
   return UCS_OK;
@@ -219,7 +221,7 @@ ucs_status_t raw_owner::on_write(void* self, const void* header, std::size_t hea
   const auto target = owner.regions_[answer.region].subspan(answer.offset, length);
   std::memcpy(target.data(), data, length);
   answer.length = length;
-  owner.sender_.send(owner.client_, confirmation, answer, {});
+  owner.sender_.send(owner.clients_[answer.client], confirmation, answer, {});
   return UCS_OK;
 }
 
@@ -267,7 +269,9 @@ ucs_status_t raw_client::on_confirmation(void* self, const void* header,
                                          std::size_t header_length, void*, std::size_t,
                                          const ucp_am_recv_param_t*) {
   auto& client = *static_cast<raw_client*>(self);
-  client.confirmed_bytes_ += header_of(header, header_length).length;
+  const raw_header answer = header_of(header, header_length);
+  client.number_ = answer.client;
+  client.confirmed_bytes_ += answer.length;
   ++client.confirmations_;
   return UCS_OK;
 }
@@ -298,6 +302,7 @@ void raw_client::ask(const raw_loop& loop, unsigned number, std::uint64_t offset
     header.length = loop.call;
     header.piece = loop.piece != 0 ? loop.piece : loop.call;
     header.region = region_;
+    header.client = number_;
     header.slot = number % slots;
     sender_.send(owner_, read_request, header, {});
     return;
@@ -342,6 +347,7 @@ void raw_client::put(const raw_loop& loop, std::uint64_t offset, std::span<const
     const std::size_t piece = loop.piece != 0 ? loop.piece : loop.call;
     raw_header header;
     header.region = region_;
+    header.client = number_;
     for (std::size_t at = 0; at < from.size(); at += piece) {
       header.offset = offset + at;
       sender_.send(owner_, write_request, header,

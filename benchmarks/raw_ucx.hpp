@@ -59,6 +59,7 @@ struct raw_header {
   std::uint64_t place = 0;  ///< Of an answer: where in the destination it belongs.
   std::uint64_t region = 0;
   std::uint64_t slot = 0;
+  std::uint64_t client = 0;  ///< Whom to answer; the answer to hello tells it.
 };
 
 /// Keeps headers alive until UCX has sent them: 1.13 does not copy them.
@@ -92,10 +93,6 @@ class raw_owner {
   void progress() const noexcept { worker_.progress(); }
 
  private:
-  struct region {
-    raw_target target;
-    std::span<std::byte> bytes;
-  };
   raw_target add(ucp_mem_h memory, std::span<std::byte> bytes);
   static ucs_status_t on_hello(void* self, const void* header, std::size_t header_length,
                                void* data, std::size_t length, const ucp_am_recv_param_t*);
@@ -105,7 +102,7 @@ class raw_owner {
                                void* data, std::size_t length, const ucp_am_recv_param_t*);
 
   raw_worker worker_;
-  ucp_ep_h client_ = nullptr;
+  std::vector<ucp_ep_h> clients_;
   raw_sender sender_;
   std::vector<std::span<std::byte>> regions_;
 };
@@ -171,6 +168,7 @@ class raw_client {
   raw_worker worker_;
   raw_target target_;
   std::uint64_t region_;
+  std::uint64_t number_ = 0;  // of this client, at its owner
   ucp_ep_h owner_ = nullptr;
   ucp_rkey_h key_ = nullptr;
   raw_sender sender_;

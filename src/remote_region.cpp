@@ -79,7 +79,7 @@ way remote_region::way() const noexcept { return core_ ? core_->way() : way::aut
 request remote_region::start_read_at(std::uint64_t offset, std::span<std::byte> into,
                                      const io_options& options) {
   if (!core_) return detail::failed_request(errc::closed, "read of a region that is not open");
-  detail::worker_core& worker = core_->endpoint()->worker();
+  detail::worker_core& worker = core_->endpoint().worker();
   const std::lock_guard guard(worker.lock());
   std::error_code ec;
   if (detail::operation* started = core_->start_read(offset, into, options, ec)) {
@@ -102,7 +102,7 @@ void remote_region::read_at(std::uint64_t offset, std::span<std::byte> into, std
 request remote_region::start_write_at(std::uint64_t offset, std::span<const std::byte> from,
                                       const io_options& options) {
   if (!core_) return detail::failed_request(errc::closed, "write to a region that is not open");
-  detail::worker_core& worker = core_->endpoint()->worker();
+  detail::worker_core& worker = core_->endpoint().worker();
   const std::lock_guard guard(worker.lock());
   std::error_code ec;
   if (detail::operation* started = core_->start_write(tracker_, offset, from, options, ec)) {
@@ -124,7 +124,7 @@ void remote_region::write_at(std::uint64_t offset, std::span<const std::byte> fr
 
 request remote_region::start_flush(const io_options& options) {
   if (!core_) return request();
-  detail::worker_core& worker = core_->endpoint()->worker();
+  detail::worker_core& worker = core_->endpoint().worker();
   const std::lock_guard guard(worker.lock());
   std::error_code ec;
   if (detail::operation* started = core_->start_flush(tracker_, options, ec)) {
@@ -141,25 +141,25 @@ void remote_region::flush(std::error_code& ec, const io_options& options) {
 
 std::optional<std::uint64_t> remote_region::first_unconfirmed() const {
   if (!core_) return std::nullopt;
-  const std::lock_guard guard(core_->endpoint()->worker().lock());
+  const std::lock_guard guard(core_->endpoint().worker().lock());
   return tracker_->first_unconfirmed();
 }
 
 std::uint64_t remote_region::unconfirmed() const {
   if (!core_) return 0;
-  const std::lock_guard guard(core_->endpoint()->worker().lock());
+  const std::lock_guard guard(core_->endpoint().worker().lock());
   return tracker_->unconfirmed();
 }
 
 void remote_region::close() noexcept {
   if (!core_) return;
   core_->close();
-  core_->endpoint()->worker().settle();
+  core_->endpoint().worker().settle();
 }
 
 std::error_code remote_region::status() const noexcept {
   if (!core_) return errc::closed;
-  const std::lock_guard guard(core_->endpoint()->worker().lock());
+  const std::lock_guard guard(core_->endpoint().worker().lock());
   return core_->status();
 }
 

@@ -44,6 +44,8 @@ void request::swap(request& other) noexcept { std::swap(operation_, other.operat
 request::~request() {
   if (operation_ == nullptr) return;
   if (!operation_->done()) abandon(*operation_);
+  // The connection may go with the request, and the worker with it: after the operation.
+  const std::shared_ptr<detail::endpoint_core> held = operation_->let_go();
   operation_->release();
 }
 

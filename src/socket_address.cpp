@@ -58,14 +58,6 @@ bool read_number(std::string_view text, Integer& value) noexcept {
   return problem == std::errc() && stopped == end;
 }
 
-// A numeric scope other than 0, or the name of an interface.
-bool read_scope(std::string_view text, std::uint32_t& scope) {
-  if (read_number(text, scope)) return scope != 0;
-  if (text.empty() || text.size() >= IF_NAMESIZE) return false;
-  scope = ::if_nametoindex(std::string(text).c_str());
-  return scope != 0;
-}
-
 // The system's parsers want terminated text: nothing longer than an address fits, and no text with
 // a zero inside, which would hide what follows it.
 template <std::size_t Size>
@@ -74,6 +66,15 @@ bool terminate(std::string_view text, std::array<char, Size>& into) noexcept {
     return false;
   *std::copy(text.begin(), text.end(), into.begin()) = '\0';
   return true;
+}
+
+// A numeric scope other than 0, or the name of an interface.
+bool read_scope(std::string_view text, std::uint32_t& scope) {
+  if (read_number(text, scope)) return scope != 0;
+  std::array<char, IF_NAMESIZE> name;
+  if (!terminate(text, name)) return false;
+  scope = ::if_nametoindex(name.data());
+  return scope != 0;
 }
 
 socket_address read_host(std::string_view host, std::uint16_t port, std::error_code& ec) {

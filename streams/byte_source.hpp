@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 
 #include "ucx/request.hpp"
 
@@ -35,6 +36,8 @@ class byte_source {
   /// Lets later flushes report on later writes only.
   virtual void forget_writes() = 0;
 
+  /// Returns no error while transfers can succeed.
+  virtual std::error_code status() const noexcept = 0;
   virtual std::string description() const = 0;
 };
 

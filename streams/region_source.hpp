@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 
 #include "byte_source.hpp"
 #include "ucx/remote_region.hpp"
@@ -24,6 +25,7 @@ class region_source final : public byte_source {
   bool abandons_reads_at_once() const noexcept override;
   std::optional<std::uint64_t> first_unconfirmed() const override;
   void forget_writes() override;
+  std::error_code status() const noexcept override { return region_.status(); }
   std::string description() const override { return region_.description(); }
 
  private:

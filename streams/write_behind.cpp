@@ -88,6 +88,8 @@ void write_behind::check() {
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     if (pieces_[i].transfer.error()) settle(pieces_[i].transfer);
   }
+  // What had left this process may have been lost on its way: only a flush can tell.
+  if (!unconfirmed_.empty() && source_.status()) flush();
 }
 
 void write_behind::flush() {

@@ -26,7 +26,7 @@ class write_behind {
   void send(std::uint64_t offset, block& from, std::size_t length);
   /// Writes `from` in pieces of a block, and returns when it can be reused.
   void send_direct(std::uint64_t offset, std::span<const std::byte> from);
-  /// Throws the failure of a write that has ended. Waits for nothing.
+  /// Throws the failure of a write, if one is known. Waits for nothing.
   void check();
   /// Waits until every write is visible. Costs nothing when all are known to be.
   void flush();

@@ -18,7 +18,7 @@ struct prefix {
 
 // One list for each layer of UCX's transports that has keys of its own.
 constexpr prefix process[]{{"", ""}};
-constexpr prefix hooks[]{{"MEM_", ""}};
+constexpr prefix hooks[]{{"MEM_", "MEM_"}};
 constexpr prefix tcp[]{{"TCP_", ""}};
 constexpr prefix tcp_manager[]{{"TCP_CM_", ""}};
 constexpr prefix managers[]{{"CM_", "CM_"}, {"TCP_CM_", "CM_"}, {"RDMA_CM_", "CM_"}};

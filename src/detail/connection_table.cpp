@@ -36,7 +36,7 @@ void connection_table::hello(const frame& said, std::span<const std::byte> paylo
 
 void connection_table::answer_hello(const frame& said, std::vector<std::byte> address,
                                     ucp_ep_h reply_endpoint) {
-  if (said.session == 0) return;
+  if (said.session == 0 || closed_) return;
   endpoint_core* peer = nullptr;
   if (endpoint_core* known = find(said.session)) {
     // A worker that connects to itself: its own endpoint is the one to answer by.
@@ -82,7 +82,8 @@ void connection_table::serve(std::shared_ptr<endpoint_core> peer) {
 
 void connection_table::reap() {
   for (std::size_t i = 0; i < served_.size();) {
-    if (served_[i]->state() == endpoint_state::failed && served_[i]->transfers() == 0) {
+    if (served_[i]->state() == endpoint_state::failed && served_[i]->transfers() == 0 &&
+        served_[i]->answers() == 0) {
       const std::shared_ptr<endpoint_core> gone = std::move(served_[i]);
       served_[i] = std::move(served_.back());
       served_.pop_back();
@@ -99,8 +100,11 @@ clock::time_point connection_table::tick(clock::time_point now) {
 }
 
 void connection_table::close() noexcept {
-  for (const std::shared_ptr<endpoint_core>& peer : served_) peer->drop();
-  served_.clear();
+  closed_ = true;
+  // Taken out first: closing makes progress, which looks at the table.
+  const std::vector<std::shared_ptr<endpoint_core>> gone = std::exchange(served_, {});
+  std::error_code ignored;
+  for (const std::shared_ptr<endpoint_core>& peer : gone) peer->close(close_mode::abort, ignored);
 }
 
 }  // namespace ucx::detail

@@ -39,7 +39,7 @@ class connection_table {
   void reap();
   /// Looks at every connection's clock; returns when to look again.
   clock::time_point tick(clock::time_point now);
-  /// Drops all served peers: the worker ends.
+  /// Drops all served peers and answers nobody any more: the worker ends.
   void close() noexcept;
 
  private:
@@ -50,6 +50,7 @@ class connection_table {
   std::vector<endpoint_core*> all_;
   std::unordered_map<std::uint64_t, endpoint_core*> by_session_;
   std::vector<std::shared_ptr<endpoint_core>> served_;
+  bool closed_ = false;
 };
 
 }  // namespace ucx::detail

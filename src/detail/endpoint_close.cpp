@@ -6,6 +6,7 @@
 #include "detail/connection_table.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/operation_pools.hpp"
+#include "detail/remote_region_core.hpp"
 #include "detail/status.hpp"
 #include "detail/worker_core.hpp"
 
@@ -73,6 +74,7 @@ void endpoint_core::flush_for_close(clock::time_point until, std::error_code& ec
   }
   worker_.wait(*flush, clock::time_point::max());
   ec = flush->error();
+  flush->let_go();
   flush->release();
   if (ec || session_ == 0) return;
   {
@@ -91,6 +93,7 @@ void endpoint_core::flush_for_close(clock::time_point until, std::error_code& ec
 void endpoint_core::start_drop() noexcept {
   if (handle_ == nullptr) return;
   worker_.connections().remove(*this);
+  if (transfers_ == 0) drop_keys();
   if (!detects_failure_ && transfers_ > 0) {
     // UCX refuses to force such an endpoint, and a flush would wait for the peer: it goes with its
     // worker.
@@ -120,6 +123,11 @@ void endpoint_core::drop() noexcept {
     if (worker_.progress_ucx() == 0) api.relax();
   }
   if (closing_ != nullptr) std::exchange(closing_, nullptr)->owner = nullptr;
+  drop_keys();
+}
+
+void endpoint_core::drop_keys() noexcept {
+  for (remote_region_core* region : regions_) region->drop_key();
 }
 
 }  // namespace ucx::detail

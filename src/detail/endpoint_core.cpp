@@ -79,14 +79,18 @@ void endpoint_core::retire() noexcept {
     close(worker_.in_handler() ? close_mode::abort : close_mode::flush, ignored);
     return;  // and retires for good
   }
-  // Keeps the worker until the endpoint is gone.
-  const std::shared_ptr<worker_core> kept = keep_alive_;
-  delete this;
+  // The worker goes after the endpoint, if this was the last to keep it.
+  const std::shared_ptr<worker_core> kept = std::move(keep_alive_);
+  guard.lock();
+  drop();
+  const bool ended = dropped() && transfers_ == 0;
+  if (!ended) worker_.bury(*this);  // UCX may still call back
+  guard.unlock();
+  if (ended) delete this;
 }
 
 endpoint_core::~endpoint_core() {
   const std::lock_guard guard(worker_.lock());
-  drop();
   worker_.connections().remove(*this);
 }
 
@@ -159,7 +163,7 @@ void endpoint_core::say_hello(clock::time_point connect_deadline) {
     address = worker_.address(ec).encode();
     if (ec) return lost(UCS_ERR_NO_RESOURCE);
   }
-  worker_.router().send(shared_from_this(), hello, address, true);
+  worker_.router().send(*this, hello, address, true);
 }
 
 void endpoint_core::await_hello() {
@@ -213,7 +217,7 @@ void endpoint_core::peer_said_bye() noexcept {
   worker_.tick_soon();
 }
 
-void endpoint_core::send(const frame& sent) { worker_.router().send(shared_from_this(), sent); }
+void endpoint_core::send(const frame& sent) { worker_.router().send(*this, sent); }
 
 void endpoint_core::add(message_operation& started) {
   if (const std::error_code unusable = status()) return started.connection_failed(unusable);

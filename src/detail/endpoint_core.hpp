@@ -88,6 +88,9 @@ class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
   /// Flushes of the connection that wait for writes.
   void add(flush_operation& waiting) noexcept { flushes_.push_back(waiting); }
   void remove(flush_operation& ended) noexcept;
+  /// The regions that are open over this connection: their keys go before it.
+  void add(remote_region_core& opened) { regions_.push_back(&opened); }
+  void remove(remote_region_core& closed) noexcept { std::erase(regions_, &closed); }
   bool answers_pending() const noexcept { return !asked_.empty() || !queued_.empty(); }
   /// UCX's own requests in flight, of any kind: close waits for them.
   void transfer_started() noexcept { ++transfers_; }
@@ -125,6 +128,7 @@ class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
   void fail_operations(std::error_code why);
   void flush_for_close(clock::time_point until, std::error_code& ec);
   void start_drop() noexcept;
+  void drop_keys() noexcept;
   void send_queued();
 
   worker_core& worker_;
@@ -150,6 +154,7 @@ class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
   unsigned answers_ = 0;
   write_epochs writes_;
   intrusive_list<flush_operation, flush_tag> flushes_;
+  std::vector<remote_region_core*> regions_;
   unsigned transfers_ = 0;
   intrusive_list<message_operation, waiting_tag> asked_;   // sent, the peer has to answer
   intrusive_list<message_operation, waiting_tag> queued_;  // not sent yet

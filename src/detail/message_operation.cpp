@@ -43,13 +43,13 @@ void message_operation::enter(std::shared_ptr<remote_region_core> region, std::u
   region_ = std::move(region);
   offset_ = offset;
   length_ = length;
-  std::shared_ptr<endpoint_core> connection = region_->endpoint();
-  worker_core& worker = connection->worker();
+  endpoint_core& connection = region_->endpoint();
+  worker_core& worker = connection.worker();
   id_ = worker.router().questions().add(*this);
   entered_ = true;
-  start(worker, connection, deadline);
+  start(worker, connection.shared_from_this(), deadline);
   for (unsigned i = 0; i < further_references; ++i) retain();
-  connection->add(*this);
+  connection.add(*this);
 }
 
 void message_operation::leave() noexcept {

@@ -70,7 +70,7 @@ void message_router::route(endpoint_core& from, const frame& heard,
       frame alive;
       alive.code = opcode::pong;
       alive.session = from.session();
-      send(from.shared_from_this(), alive);
+      send(from, alive);
       break;
     }
     case opcode::bye:
@@ -86,12 +86,12 @@ void message_router::route(endpoint_core& from, const frame& heard,
   }
 }
 
-void message_router::send(const std::shared_ptr<endpoint_core>& to, const frame& said,
+void message_router::send(endpoint_core& to, const frame& said,
                           std::span<const std::byte> payload, bool with_reply_endpoint) {
-  if (to->handle() == nullptr) return;
+  if (to.handle() == nullptr) return;
   outgoing* message = outgoing_.take();
   message->router = this;
-  message->to = to;
+  message->to = &to;
   said.encode(message->header);
   message->payload.assign(payload.begin(), payload.end());
   ucp_request_param_t params = {};
@@ -101,9 +101,9 @@ void message_router::send(const std::shared_ptr<endpoint_core>& to, const frame&
   if (with_reply_endpoint) params.flags |= UCP_AM_SEND_FLAG_REPLY;
   params.cb.send = &message_router::on_sent;
   params.user_data = message;
-  to->transfer_started();
+  to.transfer_started();
   ucs_status_ptr_t started = worker_.api().am_send_nbx(
-      to->handle(), message_id, message->header.data(), message->header.size(),
+      to.handle(), message_id, message->header.data(), message->header.size(),
       message->payload.data(), message->payload.size(), &params);
   if (!UCS_PTR_IS_PTR(started)) sent(*message, UCS_PTR_RAW_STATUS(started));
 }
@@ -115,10 +115,10 @@ void message_router::on_sent(void* request, ucs_status_t status, void* argument)
 }
 
 void message_router::sent(outgoing& message, ucs_status_t status) {
-  const std::shared_ptr<endpoint_core> to = std::move(message.to);
+  endpoint_core& to = *message.to;
   outgoing_.give_back(&message);
-  to->transfer_ended();
-  if (status != UCS_OK) to->lost(status);
+  to.transfer_ended();
+  if (status != UCS_OK) to.lost(status);
 }
 
 }  // namespace ucx::detail

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <system_error>
 #include <vector>
@@ -34,13 +33,13 @@ class message_router {
   message_table& questions() noexcept { return questions_; }
 
   /// Sends a frame, with an optional payload, that nobody waits for. A failure fails the connection.
-  void send(const std::shared_ptr<endpoint_core>& to, const frame& said,
+  void send(endpoint_core& to, const frame& said,
             std::span<const std::byte> payload = {}, bool with_reply_endpoint = false);
 
  private:
   struct outgoing {
     message_router* router = nullptr;
-    std::shared_ptr<endpoint_core> to;
+    endpoint_core* to = nullptr;
     frame::bytes header = {};
     std::vector<std::byte> payload;
   };

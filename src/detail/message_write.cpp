@@ -16,7 +16,7 @@ void message_write::begin(std::shared_ptr<remote_region_core> region,
                           std::span<const std::byte> from, clock::time_point deadline) {
   tracker_ = std::move(tracker);
   number_ = tracker_->begin(offset, from.size());
-  epoch_ = region->endpoint()->writes().begin();
+  epoch_ = region->endpoint().writes().begin();
   from_ = from;
   confirmed_ = 0;
   asked_ = false;
@@ -30,7 +30,7 @@ void message_write::ask() {
   asked_ = true;
   frame first = question(opcode::write);
   first.offset = offset_;
-  prepare_pieces(endpoint()->shared_from_this(), first, from_);
+  prepare_pieces(*endpoint(), first, from_);
   send_pieces();
 }
 
@@ -81,7 +81,6 @@ void message_write::pieces_moved() {
 void message_write::recycle() noexcept {
   tracker_.reset();
   region_.reset();
-  forget_pieces();
   worker().pools().writes.give_back(this);
 }
 

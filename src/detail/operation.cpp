@@ -12,7 +12,8 @@ operation::~operation() = default;
 void operation::start(worker_core& worker, std::shared_ptr<endpoint_core> endpoint,
                       clock::time_point deadline) noexcept {
   worker_ = &worker;
-  endpoint_ = std::move(endpoint);
+  endpoint_ = endpoint.get();
+  held_ = std::move(endpoint);
   deadline_ = deadline;
   error_.clear();
   references_.store(2, std::memory_order_relaxed);
@@ -37,14 +38,11 @@ void operation::complete(std::error_code outcome) noexcept {
 void operation::release() noexcept {
   if (references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (worker_ == nullptr) return recycle();
-  // What this operation kept alive may hold the last reference to the worker itself, and goes only
-  // after the lock.
-  std::shared_ptr<endpoint_core> kept = std::move(endpoint_);
-  {
-    const std::lock_guard guard(worker_->lock());
-    handler_.reset();
-    recycle();
-  }
+  // Where no request handle took it, the connection may go with it, and the worker: after the lock.
+  const std::shared_ptr<endpoint_core> held = let_go();
+  const std::lock_guard guard(worker_->lock());
+  handler_.reset();
+  recycle();
 }
 
 void operation::set_handler(completion_handler handler) {

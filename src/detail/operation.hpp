@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "detail/intrusive_list.hpp"
 #include "detail/ucp_api.hpp"
@@ -39,8 +40,12 @@ class operation : public list_hook<outstanding_tag> {
   void release() noexcept;
 
   worker_core& worker() const noexcept { return *worker_; }
-  endpoint_core* endpoint() const noexcept { return endpoint_.get(); }
+  endpoint_core* endpoint() const noexcept { return endpoint_; }
   clock::time_point deadline() const noexcept { return deadline_; }
+
+  /// Lets go of the connection that the request handle kept open; called when the handle goes. What is
+  /// left of the operation then needs no keeping: a connection ends after all of UCX's callbacks.
+  std::shared_ptr<endpoint_core> let_go() noexcept { return std::move(held_); }
 
   /// Sets what is called at completion, or queues it now when done.
   void set_handler(completion_handler handler);
@@ -79,7 +84,8 @@ class operation : public list_hook<outstanding_tag> {
   std::error_code error_;
   completion_handler handler_;
   worker_core* worker_ = nullptr;
-  std::shared_ptr<endpoint_core> endpoint_;
+  endpoint_core* endpoint_ = nullptr;
+  std::shared_ptr<endpoint_core> held_;
   clock::time_point deadline_;
 };
 

@@ -1,7 +1,6 @@
 #include "detail/piece_sender.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "detail/endpoint_core.hpp"
 #include "detail/message_router.hpp"
@@ -11,9 +10,9 @@ namespace ucx::detail {
 
 piece_sender::~piece_sender() = default;
 
-void piece_sender::prepare_pieces(std::shared_ptr<endpoint_core> endpoint, const frame& first,
+void piece_sender::prepare_pieces(endpoint_core& endpoint, const frame& first,
                                   std::span<const std::byte> bytes) noexcept {
-  endpoint_ = std::move(endpoint);
+  endpoint_ = &endpoint;
   first_ = first;
   bytes_ = bytes;
   posted_ = 0;

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "detail/frame.hpp"
@@ -27,7 +26,7 @@ class piece_sender {
 
   /// Prepares to send `bytes` over `endpoint`; `first` is the first frame's header, and later ones
   /// differ in offset and length.
-  void prepare_pieces(std::shared_ptr<endpoint_core> endpoint, const frame& first,
+  void prepare_pieces(endpoint_core& endpoint, const frame& first,
                       std::span<const std::byte> bytes) noexcept;
   /// Hands UCX what there is room for, then calls `pieces_moved()`.
   void send_pieces();
@@ -42,8 +41,7 @@ class piece_sender {
   bool all_posted() const noexcept { return posted_ == bytes_.size(); }
   bool stopped() const noexcept { return stopped_; }
   std::uint64_t posted() const noexcept { return posted_; }
-  const std::shared_ptr<endpoint_core>& pieces_endpoint() const noexcept { return endpoint_; }
-  void forget_pieces() noexcept { endpoint_.reset(); }
+  endpoint_core& pieces_endpoint() const noexcept { return *endpoint_; }
 
  private:
   static constexpr std::size_t most_in_flight = 4;
@@ -57,7 +55,7 @@ class piece_sender {
   void post(piece& free);
   void ended(piece& sent, ucs_status_t status);
 
-  std::shared_ptr<endpoint_core> endpoint_;
+  endpoint_core* endpoint_ = nullptr;
   frame first_;
   std::span<const std::byte> bytes_;
   std::uint64_t posted_ = 0;

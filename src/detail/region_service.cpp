@@ -13,23 +13,23 @@ namespace ucx::detail {
 /// One read of a peer's, being answered: UCX reads the region until the last piece is sent.
 class read_answer final : public piece_sender, public list_hook<answer_tag> {
  public:
-  void begin(region_service& service, std::shared_ptr<endpoint_core> to, region_core& region,
+  void begin(region_service& service, endpoint_core& to, region_core& region,
              const frame& asked) {
     service_ = &service;
     region_ = &region;
-    to->answer_started();
+    to.answer_started();
     frame first;
     first.code = opcode::data;
     first.session = asked.session;
     first.request = asked.request;
-    prepare_pieces(std::move(to), first,
+    prepare_pieces(to, first,
                    region.bytes().subspan(static_cast<std::size_t>(asked.offset),
                                           static_cast<std::size_t>(asked.length)));
     send_pieces();
   }
 
   const region_core& region() const noexcept { return *region_; }
-  endpoint_core& peer() const noexcept { return *pieces_endpoint(); }
+  endpoint_core& peer() const noexcept { return pieces_endpoint(); }
 
  private:
   friend class region_service;
@@ -76,7 +76,7 @@ void region_service::read(endpoint_core& from, const frame& asked) {
   if (region == nullptr) return refuse(from, asked, ec);
   read_answer* answer = idle_->take();
   answers_.push_back(*answer);
-  answer->begin(*this, from.shared_from_this(), *region, asked);
+  answer->begin(*this, from, *region, asked);
 }
 
 void region_service::write(endpoint_core& from, const frame& asked,
@@ -109,7 +109,6 @@ void region_service::refuse(endpoint_core& to, const frame& asked, std::error_co
 
 void region_service::ended(read_answer& answer) noexcept {
   answers_.remove(answer);
-  answer.forget_pieces();
   idle_->give_back(&answer);
 }
 

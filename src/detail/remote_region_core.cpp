@@ -28,34 +28,48 @@ bool begins_with_any(std::string_view text, std::span<const std::string_view> pr
                      [&](std::string_view prefix) { return text.starts_with(prefix); });
 }
 
+/// What a handle holds: the connection goes after the region.
+struct lease {
+  std::shared_ptr<endpoint_core> connection;
+  std::shared_ptr<remote_region_core> region;
+};
+
 }  // namespace
 
-remote_region_core::remote_region_core(std::shared_ptr<endpoint_core> endpoint,
+remote_region_core::remote_region_core(endpoint_core& endpoint,
                                        const remote_descriptor& descriptor)
-    : endpoint_(std::move(endpoint)), descriptor_(descriptor) {}
+    : endpoint_(endpoint), descriptor_(descriptor) {
+  endpoint_.add(*this);
+}
 
 std::shared_ptr<remote_region_core> remote_region_core::make(
     std::shared_ptr<endpoint_core> endpoint, const remote_descriptor& descriptor,
     const remote_region_options& options, std::string& what, std::error_code& ec) {
   const std::lock_guard guard(endpoint->worker().lock());
-  std::shared_ptr<remote_region_core> made(
-      new remote_region_core(std::move(endpoint), descriptor));
-  if ((ec = made->endpoint_->status())) {
+  std::shared_ptr<remote_region_core> made(new remote_region_core(*endpoint, descriptor));
+  if ((ec = endpoint->status())) {
     what = "opening " + made->description();
     return nullptr;
   }
   made->choose_way(wanted_way(options.way), what, ec);
-  return ec ? nullptr : made;
+  if (ec) return nullptr;
+  remote_region_core* core = made.get();
+  auto held = std::make_shared<lease>(lease{std::move(endpoint), std::move(made)});
+  return {std::move(held), core};
 }
 
 remote_region_core::~remote_region_core() {
-  if (key_ == nullptr) return;
-  const std::lock_guard guard(endpoint_->worker().lock());
-  endpoint_->worker().api().rkey_destroy(key_);
+  const std::lock_guard guard(endpoint_.worker().lock());
+  drop_key();
+  endpoint_.remove(*this);
+}
+
+void remote_region_core::drop_key() noexcept {
+  if (key_ != nullptr) endpoint_.worker().api().rkey_destroy(std::exchange(key_, nullptr));
 }
 
 void remote_region_core::choose_way(ucx::way wanted, std::string& what, std::error_code& ec) {
-  context_core& context = endpoint_->worker().context();
+  context_core& context = endpoint_.worker().context();
   const bool messages = context.has(feature::am);
   std::string why_not;
   if (wanted != way::message && rma_is_real(why_not)) {
@@ -74,7 +88,7 @@ void remote_region_core::choose_way(ucx::way wanted, std::string& what, std::err
 /// RMA counts as real where the transport moves the bytes without the owner's CPU: RDMA hardware,
 /// and on one host memory that is mapped, or read by CMA. UCX emulates it everywhere else.
 bool remote_region_core::rma_is_real(std::string& why_not) {
-  worker_core& worker = endpoint_->worker();
+  worker_core& worker = endpoint_.worker();
   ucp_api& api = worker.api();
   if (!worker.context().has(feature::rma)) {
     why_not = "the context was made without feature::rma";
@@ -85,15 +99,15 @@ bool remote_region_core::rma_is_real(std::string& why_not) {
     return false;
   }
   static constexpr std::array<std::string_view, 4> hardware{"rc_", "dc_", "ud_", "gga"};
-  const std::vector<std::string> transports = endpoint_->transports();
+  const std::vector<std::string> transports = endpoint_.transports();
   const bool rdma = std::any_of(transports.begin(), transports.end(),
                                 [](const std::string& t) { return begins_with_any(t, hardware); });
-  if (!rdma && endpoint_->detects_failure()) {
+  if (!rdma && endpoint_.detects_failure()) {
     why_not = "UCX only emulates RMA over these transports";
     return false;
   }
   const ucs_status_t unpacked =
-      api.ep_rkey_unpack(endpoint_->handle(), descriptor_.remote_key.data(), &key_);
+      api.ep_rkey_unpack(endpoint_.handle(), descriptor_.remote_key.data(), &key_);
   if (unpacked != UCS_OK) {
     key_ = nullptr;
     why_not = "UCX refused the key: " + words(unpacked);
@@ -118,11 +132,11 @@ bool remote_region_core::rma_is_real(std::string& why_not) {
 
 std::string remote_region_core::description() const {
   return "region " + std::to_string(descriptor_.region) + " (" +
-         std::to_string(descriptor_.size) + " bytes) at " + endpoint_->peer_name();
+         std::to_string(descriptor_.size) + " bytes) at " + endpoint_.peer_name();
 }
 
 std::error_code remote_region_core::status() const noexcept {
-  return closed_ ? make_error_code(errc::closed) : endpoint_->status();
+  return closed_ ? make_error_code(errc::closed) : endpoint_.status();
 }
 
 std::error_code remote_region_core::check(std::uint64_t offset, std::uint64_t length,
@@ -136,7 +150,7 @@ std::error_code remote_region_core::check(std::uint64_t offset, std::uint64_t le
 operation* remote_region_core::start_read(std::uint64_t offset, std::span<std::byte> into,
                                           const io_options& options, std::error_code& ec) {
   if ((ec = check(offset, into.size(), access::read)) || into.empty()) return nullptr;
-  worker_core& worker = endpoint_->worker();
+  worker_core& worker = endpoint_.worker();
   const clock::time_point deadline = worker.deadline_after(options.timeout);
   if (way_ == way::rma) {
     return rma_operation::read(shared_from_this(), offset, into, deadline, ec);
@@ -150,7 +164,7 @@ operation* remote_region_core::start_write(const std::shared_ptr<write_tracker>&
                                            std::uint64_t offset, std::span<const std::byte> from,
                                            const io_options& options, std::error_code& ec) {
   if ((ec = check(offset, from.size(), access::write)) || from.empty()) return nullptr;
-  worker_core& worker = endpoint_->worker();
+  worker_core& worker = endpoint_.worker();
   const clock::time_point deadline = worker.deadline_after(options.timeout);
   if (way_ == way::rma && writes_by_rma_) {
     return rma_operation::write(shared_from_this(), tracker, offset, from, deadline, ec);
@@ -176,16 +190,16 @@ operation* remote_region_core::start_flush(const std::shared_ptr<write_tracker>&
     ec = tracker->take_failure();
     return nullptr;
   }
-  worker_core& worker = endpoint_->worker();
+  worker_core& worker = endpoint_.worker();
   flush_operation* operation = worker.pools().flushes.take();
-  operation->begin(worker, endpoint_, tracker, by_ucx, worker.deadline_after(options.timeout));
+  operation->begin(worker, endpoint_.shared_from_this(), tracker, by_ucx, worker.deadline_after(options.timeout));
   return operation;
 }
 
 void remote_region_core::close() noexcept {
-  const std::lock_guard guard(endpoint_->worker().lock());
+  const std::lock_guard guard(endpoint_.worker().lock());
   if (std::exchange(closed_, true)) return;
-  endpoint_->cancel_operations_of(*this);
+  endpoint_.cancel_operations_of(*this);
 }
 
 }  // namespace ucx::detail

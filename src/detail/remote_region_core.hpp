@@ -23,6 +23,8 @@ class write_tracker;
 /// what never changes.
 class remote_region_core : public std::enable_shared_from_this<remote_region_core> {
  public:
+  /// Makes the core that a handle holds: it keeps the connection open. Operations hold the core by
+  /// `shared_from_this()`, which does not, so that they end with the connection.
   static std::shared_ptr<remote_region_core> make(std::shared_ptr<endpoint_core> endpoint,
                                                   const remote_descriptor& descriptor,
                                                   const remote_region_options& options,
@@ -31,7 +33,7 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   remote_region_core(const remote_region_core&) = delete;
   remote_region_core& operator=(const remote_region_core&) = delete;
 
-  const std::shared_ptr<endpoint_core>& endpoint() const noexcept { return endpoint_; }
+  endpoint_core& endpoint() const noexcept { return endpoint_; }
   const remote_descriptor& descriptor() const noexcept { return descriptor_; }
   ucp_rkey_h key() const noexcept { return key_; }
   ucx::way way() const noexcept { return way_; }
@@ -48,14 +50,16 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
                          std::error_code& ec);
 
   void close() noexcept;
+  /// Lets go of UCX's key, which goes before its endpoint.
+  void drop_key() noexcept;
 
  private:
-  remote_region_core(std::shared_ptr<endpoint_core> endpoint, const remote_descriptor& descriptor);
+  remote_region_core(endpoint_core& endpoint, const remote_descriptor& descriptor);
   void choose_way(ucx::way wanted, std::string& what, std::error_code& ec);
   bool rma_is_real(std::string& why_not);
   std::error_code check(std::uint64_t offset, std::uint64_t length, access wanted) const noexcept;
 
-  std::shared_ptr<endpoint_core> endpoint_;
+  endpoint_core& endpoint_;
   const remote_descriptor descriptor_;
   ucx::way way_ = ucx::way::message;
   ucp_rkey_h key_ = nullptr;

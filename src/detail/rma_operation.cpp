@@ -25,18 +25,18 @@ ucp_request_param_t callback_params(ucp_send_nbx_callback_t callback, void* self
 rma_operation* rma_operation::read(std::shared_ptr<remote_region_core> region, std::uint64_t offset,
                                    std::span<std::byte> into, clock::time_point deadline,
                                    std::error_code& ec) {
-  std::shared_ptr<endpoint_core> connection = region->endpoint();
-  worker_core& worker = connection->worker();
+  endpoint_core& connection = region->endpoint();
+  worker_core& worker = connection.worker();
   rma_operation* operation = worker.pools().rma.take();
   const ucp_request_param_t params = callback_params(&rma_operation::on_done, operation);
   operation->offset_ = offset;
   operation->length_ = into.size();
   operation->given_up_.clear();
   operation->region_ = std::move(region);
-  operation->start(worker, connection, deadline);
-  connection->transfer_started();
+  operation->start(worker, connection.shared_from_this(), deadline);
+  connection.transfer_started();
   return operation->posted(
-      worker.api().get_nbx(connection->handle(), into.data(), into.size(),
+      worker.api().get_nbx(connection.handle(), into.data(), into.size(),
                            operation->region_->descriptor().address + offset,
                            operation->region_->key(), &params),
       ec);
@@ -46,8 +46,8 @@ rma_operation* rma_operation::write(std::shared_ptr<remote_region_core> region,
                                     std::shared_ptr<write_tracker> tracker, std::uint64_t offset,
                                     std::span<const std::byte> from, clock::time_point deadline,
                                     std::error_code& ec) {
-  std::shared_ptr<endpoint_core> connection = region->endpoint();
-  worker_core& worker = connection->worker();
+  endpoint_core& connection = region->endpoint();
+  worker_core& worker = connection.worker();
   rma_operation* operation = worker.pools().rma.take();
   const ucp_request_param_t params = callback_params(&rma_operation::on_done, operation);
   operation->offset_ = offset;
@@ -56,10 +56,10 @@ rma_operation* rma_operation::write(std::shared_ptr<remote_region_core> region,
   operation->tracker_ = std::move(tracker);
   operation->tracker_->begin_unconfirmable(offset, from.size());
   operation->region_ = std::move(region);
-  operation->start(worker, connection, deadline);
-  connection->transfer_started();
+  operation->start(worker, connection.shared_from_this(), deadline);
+  connection.transfer_started();
   return operation->posted(
-      worker.api().put_nbx(connection->handle(), from.data(), from.size(),
+      worker.api().put_nbx(connection.handle(), from.data(), from.size(),
                            operation->region_->descriptor().address + offset,
                            operation->region_->key(), &params),
       ec);

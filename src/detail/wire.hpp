@@ -37,8 +37,9 @@ class wire_reader {
   Integer take() noexcept {
     const std::span<const std::byte> raw = take(sizeof(Integer));
     std::uint64_t value = 0;
-    for (std::size_t i = 0; i < raw.size(); ++i)
+    for (std::size_t i = 0; i < raw.size(); ++i) {
       value |= std::to_integer<std::uint64_t>(raw[i]) << (8 * i);
+    }
     return static_cast<Integer>(value);
   }
   /// Returns the next `count` bytes, or none where fewer are left.

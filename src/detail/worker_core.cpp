@@ -129,7 +129,10 @@ worker_core::~worker_core() {
   }
   deferred_.clear();
   api().worker_destroy(handle_);
+  for (endpoint_core* buried : buried_) delete buried;
 }
+
+void worker_core::bury(endpoint_core& endpoint) { buried_.push_back(&endpoint); }
 
 worker_address worker_core::address(std::error_code& ec) {
   const std::lock_guard guard(lock_);

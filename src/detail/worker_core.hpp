@@ -78,6 +78,8 @@ class worker_core {
   void remove_outstanding(operation& ended) noexcept { outstanding_.remove(ended); }
   void queue_handler(operation& ended) noexcept;
   void wake_waiters() noexcept;
+  /// Keeps an endpoint that UCX has not let go of until UCX's worker is gone.
+  void bury(endpoint_core& endpoint);
   /// Runs now what an ended operation or connection left to do, unless a round will.
   void settle();
   /// Queues work for after UCX's callbacks have returned.
@@ -131,6 +133,7 @@ class worker_core {
   clock::time_point now_hint_;  // when the clock was last read
   unsigned rounds_since_clock_ = 0;
   bool inside_ucx_ = false;
+  std::vector<endpoint_core*> buried_;
 
   std::mutex posted_mutex_;
   std::vector<move_only_handler<>> posted_;

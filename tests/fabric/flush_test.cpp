@@ -1,6 +1,7 @@
 // What flush() covers, and what is known of writes that failed.
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <system_error>
 #include <vector>
@@ -63,16 +64,24 @@ TEST_P(Flush, TimesOutWhileTheWritesGoOn) {
 }
 
 TEST_P(Flush, DoesNotWaitForWritesThatBeganLater) {
+  constexpr std::size_t size = 128U << 10U;
+  const std::vector<std::byte> from = bytes(size);
   pair_.pause_owner();
   region_.write_at(0, bytes());
-  request first = region_.start_flush();
+  request flush = region_.start_flush();
   pair_.resume_owner();
-  // Later writes without end must not keep the flush from ending.
-  for (std::uint64_t i = 0; i < 200'000 && !first.done(); ++i) {
-    region_.write_at(512 + 100 * (i % 100), bytes());
+  // Later writes without end, several of them unanswered at any time.
+  std::deque<request> later;
+  const auto until = std::chrono::steady_clock::now() + 10s;
+  for (std::size_t i = 0; !flush.done() && std::chrono::steady_clock::now() < until; ++i) {
+    later.push_back(region_.start_write_at(size * (i % 7 + 1), from));
+    if (later.size() < 16) continue;
+    later.front().wait();
+    later.pop_front();
   }
-  EXPECT_TRUE(first.done());
-  first.wait();
+  EXPECT_TRUE(flush.done());
+  flush.wait();
+  for (request& write : later) write.wait();
   region_.flush();
 }
 

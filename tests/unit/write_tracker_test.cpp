@@ -16,7 +16,7 @@
 namespace ucx::detail {
 namespace {
 
-constexpr std::error_code no_error;
+const std::error_code no_error;
 
 TEST(WriteTracker, BeginsSettled) {
   write_tracker tracker;

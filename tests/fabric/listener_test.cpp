@@ -1,0 +1,334 @@
+// Connecting by socket address, and every way in which that fails.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/connected_pair.hpp"
+#include "support/pattern.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+/// A plain socket that accepts connections, by the kernel alone, and says nothing.
+class silent_socket {
+ public:
+  silent_socket() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    ::sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
+    ::bind(fd_, reinterpret_cast<const ::sockaddr*>(&address), sizeof address);
+    ::listen(fd_, 16);
+  }
+  ~silent_socket() { ::close(fd_); }
+  silent_socket(const silent_socket&) = delete;
+  silent_socket& operator=(const silent_socket&) = delete;
+
+  socket_address address() const {
+    ::sockaddr_in bound = {};
+    ::socklen_t length = sizeof bound;
+    ::getsockname(fd_, reinterpret_cast<::sockaddr*>(&bound), &length);
+    return socket_address::from_native(reinterpret_cast<const ::sockaddr*>(&bound), length);
+  }
+
+ private:
+  int fd_;
+};
+
+/// Returns an address of this machine where nobody listens.
+socket_address vacant_address() { return silent_socket().address(); }
+
+class Listener : public testing::Test {
+ protected:
+  /// Connects, and returns what became of it.
+  std::error_code connect(const socket_address& to, std::chrono::nanoseconds timeout = 10s) {
+    endpoint_options options;
+    options.connect_timeout = timeout;
+    std::error_code ec;
+    const endpoint made(client_, to, std::move(options), ec);
+    return ec;
+  }
+
+  context server_context_{context_options_for(route::tcp_by_listener)};
+  context client_context_{context_options_for(route::tcp_by_listener)};
+  worker server_{server_context_, {.progress = progress_mode::sleeping_thread}};
+  worker client_{client_context_};
+  const socket_address any_port_{"127.0.0.1:0"};
+};
+
+TEST_F(Listener, TellsThePortThatTheSystemChose) {
+  const listener door(server_, any_port_);
+  EXPECT_EQ(door.address().host(), "127.0.0.1");
+  EXPECT_NE(door.address().port(), 0);
+  const listener another(server_, any_port_);
+  EXPECT_NE(another.address(), door.address());
+  EXPECT_FALSE(connect(door.address()));
+  EXPECT_FALSE(connect(another.address()));
+}
+
+TEST_F(Listener, ListensOnIpv6) {
+  const listener door(server_, socket_address("[::1]:0"));
+  EXPECT_TRUE(door.address().is_v6());
+  const endpoint made(client_, door.address());
+  EXPECT_EQ(made.peer(), door.address());
+  memory_region owned = memory_region::allocate(server_context_, 100, access::read);
+  fill_pattern(owned.bytes());
+  remote_region region(made, owned.descriptor());
+  std::vector<std::byte> into(100);
+  region.read_at(0, into);
+  EXPECT_TRUE(holds_pattern(into));
+}
+
+TEST_F(Listener, ServesManyPeersAtOnce) {
+  const listener door(server_, any_port_);
+  memory_region owned = memory_region::allocate(server_context_, 5000, access::read);
+  fill_pattern(owned.bytes());
+  std::vector<endpoint> peers;
+  std::vector<remote_region> regions;
+  for (int i = 0; i < 30; ++i) {
+    peers.emplace_back(client_, door.address());
+    regions.emplace_back(peers.back(), owned.descriptor());
+  }
+  for (remote_region& region : regions) {
+    std::vector<std::byte> into(5000);
+    region.read_at(0, into);
+    EXPECT_TRUE(holds_pattern(into));
+  }
+}
+
+TEST_F(Listener, RefusesAnAddressThatIsTaken) {
+  const listener door(server_, any_port_);
+  std::error_code ec;
+  const listener second(server_, door.address(), ec);
+  EXPECT_EQ(ec, errc::address_in_use);
+  EXPECT_EQ(ec, std::errc::address_in_use);
+  const silent_socket other;
+  try {
+    const listener third(server_, other.address());
+    ADD_FAILURE() << "listens where another does";
+  } catch (const error& failed) {
+    EXPECT_EQ(failed.code(), errc::address_in_use);
+    EXPECT_THAT(failed.what(), testing::HasSubstr(to_string(other.address())));
+  }
+}
+
+TEST_F(Listener, RefusesAnAddressThatIsNotOfThisMachine) {
+  std::error_code ec;
+  const listener far(server_, socket_address("192.0.2.1:0"), ec);
+  EXPECT_EQ(ec, errc::bad_address);
+  const listener nowhere(server_, socket_address(), ec);
+  EXPECT_EQ(ec, errc::bad_address);
+}
+
+TEST_F(Listener, GivesThePortBackWhenClosed) {
+  std::optional<listener> door(std::in_place, server_, any_port_);
+  const socket_address address = door->address();
+  EXPECT_FALSE(connect(address));
+  door.reset();
+  EXPECT_EQ(connect(address), errc::connection_refused);
+  const listener again(server_, address);
+  EXPECT_EQ(again.address(), address);
+  EXPECT_FALSE(connect(address));
+}
+
+TEST_F(Listener, KeepsConnectionsThatItAcceptedWhenClosed) {
+  std::optional<listener> door(std::in_place, server_, any_port_);
+  const endpoint made(client_, door->address());
+  memory_region owned = memory_region::allocate(server_context_, 100, access::read);
+  remote_region region(made, owned.descriptor());
+  door->close();
+  door->close();
+  door.reset();
+  std::vector<std::byte> into(100);
+  region.read_at(0, into);
+}
+
+TEST_F(Listener, LetsTheHandlerAcceptAtOnce) {
+  std::mutex mutex;
+  std::vector<endpoint> accepted;
+  socket_address peer;
+  const listener door(server_, any_port_, [&](connection_request request) {
+    const std::lock_guard guard(mutex);
+    peer = request.peer();
+    accepted.emplace_back(server_, std::move(request));
+  });
+  EXPECT_FALSE(connect(door.address()));
+  const std::lock_guard guard(mutex);
+  EXPECT_EQ(accepted.size(), 1U);
+  EXPECT_EQ(peer.host(), "127.0.0.1");
+  EXPECT_NE(peer.port(), 0);
+  EXPECT_EQ(accepted.front().peer(), peer);
+}
+
+TEST_F(Listener, LetsTheHandlerReject) {
+  std::atomic<int> asked{0};
+  const listener door(server_, any_port_, [&](connection_request request) {
+    ++asked;
+    request.reject();
+    request.reject();
+  });
+  const clock::time_point begin = clock::now();
+  EXPECT_EQ(connect(door.address()), errc::connection_refused);
+  EXPECT_LT(clock::now() - begin, 5s) << "an answer, not the time-out of 10 s";
+  EXPECT_EQ(asked, 1);
+}
+
+TEST_F(Listener, RejectsARequestThatTheHandlerDrops) {
+  const listener door(server_, any_port_, [](connection_request) {});
+  EXPECT_EQ(connect(door.address()), errc::connection_refused);
+}
+
+TEST_F(Listener, LetsARequestBeAcceptedLater) {
+  std::mutex mutex;
+  std::optional<connection_request> kept;
+  const listener door(server_, any_port_, [&](connection_request request) {
+    const std::lock_guard guard(mutex);
+    kept = std::move(request);
+  });
+  std::optional<endpoint> accepted;
+  std::jthread later([&] {
+    for (const auto until = clock::now() + 20s; clock::now() < until;) {
+      std::this_thread::sleep_for(10ms);
+      const std::lock_guard guard(mutex);
+      if (!kept) continue;
+      accepted.emplace(server_, std::move(*kept));
+      return;
+    }
+  });
+  EXPECT_FALSE(connect(door.address(), 20s));
+  later.join();
+  ASSERT_TRUE(accepted);
+  std::error_code ec;
+  accepted->wait_connected(ec);
+  EXPECT_FALSE(ec);
+}
+
+TEST_F(Listener, RejectsWhatWasKeptWhenItIsGone) {
+  std::mutex mutex;
+  std::optional<connection_request> kept;
+  std::optional<listener> door(std::in_place, server_, any_port_, [&](connection_request request) {
+    const std::lock_guard guard(mutex);
+    kept = std::move(request);
+  });
+  const socket_address address = door->address();
+  std::jthread later([&] {
+    for (const auto until = clock::now() + 20s; clock::now() < until;) {
+      std::this_thread::sleep_for(10ms);
+      const std::lock_guard guard(mutex);
+      if (!kept) continue;
+      door.reset();
+      kept.reset();
+      return;
+    }
+  });
+  EXPECT_EQ(connect(address, 20s), errc::connection_refused);
+}
+
+TEST_F(Listener, AcceptsOnItsOwnWorkerOnly) {
+  std::error_code ec;
+  std::atomic<bool> called{false};
+  const listener door(server_, any_port_, [&](connection_request request) {
+    const endpoint wrong(client_, std::move(request), {}, ec);
+    called = true;
+  });
+  EXPECT_EQ(connect(door.address()), errc::connection_refused);
+  EXPECT_TRUE(called);
+  EXPECT_EQ(ec, errc::invalid_argument);
+}
+
+TEST_F(Listener, NobodyThereIsAConnectionRefused) {
+  const socket_address vacant = vacant_address();
+  const clock::time_point begin = clock::now();
+  EXPECT_EQ(connect(vacant), errc::connection_refused);
+  EXPECT_LT(clock::now() - begin, 5s) << "an answer, not the time-out of 10 s";
+  try {
+    const endpoint made(client_, vacant);
+    ADD_FAILURE() << "connected to nobody";
+  } catch (const error& failed) {
+    EXPECT_EQ(failed.code(), std::errc::connection_refused);
+    EXPECT_THAT(failed.what(), testing::HasSubstr("connecting to " + to_string(vacant)));
+  }
+}
+
+TEST_F(Listener, AnotherProtocolThatSaysNothingTimesOut) {
+  const silent_socket other;
+  const clock::time_point begin = clock::now();
+  EXPECT_EQ(connect(other.address(), 300ms), errc::timed_out);
+  EXPECT_GE(clock::now() - begin, 300ms);
+  EXPECT_LT(clock::now() - begin, 5s);
+}
+
+TEST_F(Listener, APeerThatIsNeverAcceptedTimesOut) {
+  std::mutex mutex;
+  std::vector<connection_request> kept;
+  const listener door(server_, any_port_, [&](connection_request request) {
+    const std::lock_guard guard(mutex);
+    kept.push_back(std::move(request));
+  });
+  const clock::time_point begin = clock::now();
+  EXPECT_EQ(connect(door.address(), 300ms), errc::timed_out);
+  EXPECT_LT(clock::now() - begin, 5s);
+}
+
+TEST_F(Listener, PortZeroIsNobodysAddress) {
+  EXPECT_EQ(connect(any_port_), errc::bad_address);
+  EXPECT_EQ(connect(socket_address()), errc::bad_address);
+}
+
+TEST_F(Listener, FailedConnectionsLeaveNoDescriptorsBehind) {
+  const socket_address vacant = vacant_address();
+  const silent_socket silent;
+  const auto open_files = [] {
+    int count = 0;
+    for (int fd = 0; fd < 4096; ++fd) count += ::fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(connect(vacant), errc::connection_refused);
+  EXPECT_EQ(connect(silent.address(), 30ms), errc::timed_out);
+  const int before = open_files();
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(connect(vacant), errc::connection_refused);
+    EXPECT_EQ(connect(silent.address(), 30ms), errc::timed_out);
+  }
+  EXPECT_LE(open_files(), before);
+}
+
+TEST_F(Listener, TellsTheErrorHandlerWhenThePeerLeaves) {
+  std::atomic<int> lost{0};
+  std::mutex mutex;
+  std::optional<endpoint> accepted;
+  const listener door(server_, any_port_, [&](connection_request request) {
+    const std::lock_guard guard(mutex);
+    endpoint_options options;
+    options.on_error = [&](std::error_code ec) { lost = ec.value(); };
+    accepted.emplace(server_, std::move(request), std::move(options));
+  });
+  EXPECT_FALSE(connect(door.address()));
+  for (const auto until = clock::now() + 20s; lost == 0 && clock::now() < until;) {
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_EQ(lost, static_cast<int>(errc::connection_reset));
+  const std::lock_guard guard(mutex);
+  EXPECT_EQ(accepted->status(), errc::connection_reset);
+}
+
+}  // namespace
+}  // namespace ucx::test

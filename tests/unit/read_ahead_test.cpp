@@ -1,0 +1,150 @@
+// How much a stream reads, and when.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "support/remote_memory.hpp"
+#include "support/stream_script.hpp"
+#include "support/streambuf_calls.hpp"
+#include "ucx/error.hpp"
+#include "ucx/remote_streambuf.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(ReadAhead, TakesOneSmallTransferForASmallReadSomewhere) {
+  remote_memory memory(sample_text(8U << 20U, 1));
+  remote_streambuf buffer(memory.region, in);
+  for (const std::size_t offset : {5'000'000U, 77U, 3'123'456U, 8'000'000U}) {
+    const auto before = memory.transfers();
+    const auto bytes_before = memory.pair.network.bytes(call::am_send);
+    buffer.pubseekpos(std::streamoff(offset));
+    EXPECT_EQ(read(buffer, 8), memory.bytes.substr(offset, 8));
+    memory.settle();
+    EXPECT_EQ(memory.transfers() - before, 1U);
+    EXPECT_LE(memory.pair.network.bytes(call::am_send) - bytes_before, 4096U);
+  }
+}
+
+TEST(ReadAhead, FetchesExactlyWhatALargeReadSomewhereAsksFor) {
+  remote_memory memory(sample_text(1U << 20U, 2));
+  remote_streambuf buffer(memory.region, in, small_blocks);
+  const auto before = memory.transfers();
+  const auto bytes_before = memory.pair.network.bytes(call::am_send);
+  buffer.pubseekpos(100'000);
+  EXPECT_TRUE(same(read(buffer, block + 10), memory.bytes.substr(100'000, block + 10)));
+  memory.settle();
+  EXPECT_EQ(memory.transfers() - before, 2U);
+  EXPECT_EQ(memory.pair.network.bytes(call::am_send) - bytes_before, block + 10);
+}
+
+TEST(ReadAhead, TakesOneTransferABlockInLargeReadsInSequence) {
+  remote_memory memory(sample_text(64 * block, 3));
+  remote_streambuf buffer(memory.region, in, small_blocks);
+  const auto before = memory.transfers();
+  for (std::size_t i = 0; i < 64; ++i) {
+    ASSERT_TRUE(same(read(buffer, block), memory.bytes.substr(i * block, block))) << i;
+  }
+  EXPECT_EQ(read(buffer, block), "");
+  EXPECT_EQ(memory.transfers() - before, 64U);
+}
+
+TEST(ReadAhead, GrowsItsTransfersWhenBytesAreTakenOneByOne) {
+  remote_memory memory(sample_text(64 * block, 4));
+  remote_streambuf buffer(memory.region, in, small_blocks);
+  const auto before = memory.transfers();
+  std::string taken;
+  for (int c = buffer.sbumpc(); c >= 0; c = buffer.sbumpc()) taken += static_cast<char>(c);
+  EXPECT_TRUE(same(taken, memory.bytes));
+  EXPECT_LE(memory.transfers() - before, 64U + 10U);
+}
+
+/// Returns how long it takes to read everything in pieces of a block.
+std::chrono::nanoseconds time_to_read(remote_memory& memory, std::size_t depth) {
+  remote_streambuf buffer(memory.region, in, {.buffer_size = block, .depth = depth});
+  const auto begin = memory.pair.network.now();
+  std::string all;
+  for (std::string piece = read(buffer, block); !piece.empty(); piece = read(buffer, block)) {
+    all += piece;
+  }
+  EXPECT_TRUE(same(all, memory.bytes));
+  return memory.pair.network.now() - begin;
+}
+
+TEST(ReadAhead, KeepsSeveralTransfersInFlightAcrossCalls) {
+  simulated_pair_options options;
+  options.link.latency = 1ms;
+  remote_memory memory(sample_text(64 * block, 5), options);
+  const auto one_by_one = time_to_read(memory, 1);
+  const auto four_at_once = time_to_read(memory, 4);
+  EXPECT_LT(four_at_once * 3, one_by_one);
+}
+
+TEST(ReadAhead, ReadsNothingAheadWithDepthOne) {
+  remote_memory memory(sample_text(16 * block, 6));
+  remote_streambuf buffer(memory.region, in, {.buffer_size = block, .depth = 1});
+  for (int i = 0; i < 3; ++i) read(buffer, block);
+  const auto before = memory.transfers();
+  memory.settle();
+  EXPECT_EQ(memory.transfers(), before);
+  read(buffer, block);
+  EXPECT_EQ(memory.transfers(), before + 1);
+}
+
+TEST(ReadAhead, ReachesTheEndWithoutATransferBehindIt) {
+  for (const std::size_t size : {std::size_t{1}, block - 1, block, block + 1, 3 * block}) {
+    remote_memory memory(sample_text(size, size));
+    remote_streambuf buffer(memory.region, in, small_blocks);
+    const auto bytes_before = memory.pair.network.bytes(call::am_send);
+    EXPECT_TRUE(same(read(buffer, size), memory.bytes));
+    const auto before = memory.transfers();
+    EXPECT_EQ(buffer.sgetc(), std::char_traits<char>::eof());
+    EXPECT_EQ(read(buffer, 10), "");
+    EXPECT_EQ(buffer.in_avail(), 0);
+    EXPECT_FALSE(buffer.error());
+    memory.settle();
+    EXPECT_EQ(memory.transfers(), before);
+    EXPECT_EQ(memory.pair.network.bytes(call::am_send) - bytes_before, size);
+  }
+}
+
+TEST(ReadAhead, ReadsShortAtTheEnd) {
+  remote_memory memory("0123456789");
+  remote_streambuf buffer(memory.region, in);
+  buffer.pubseekpos(7);
+  EXPECT_EQ(read(buffer, 100), "789");
+  EXPECT_EQ(position(buffer), 10);
+  EXPECT_FALSE(buffer.error());
+}
+
+TEST(ReadAhead, DropsWhatItReadAheadAtSync) {
+  remote_memory memory("0123456789");
+  remote_streambuf buffer(memory.region, in);
+  EXPECT_EQ(read(buffer, 2), "01");
+  memory.bytes = "abcdefghij";
+  EXPECT_EQ(buffer.sgetc(), '2');
+  EXPECT_EQ(buffer.pubsync(), 0);
+  EXPECT_EQ(position(buffer), 2);
+  EXPECT_EQ(read(buffer, 2), "cd");
+}
+
+TEST(ReadAhead, LeavesAbandonedReadsBehindWhereTheyCanNotBeStopped) {
+  remote_memory memory(sample_text(64 * block, 22), over_hardware());
+  ASSERT_EQ(memory.region.way(), way::rma);
+  memory.pair.network.faults().delay(call::get, 5ms, 0);
+  remote_streambuf buffer(memory.region, in, small_blocks);
+  for (std::size_t i = 0; i < 50; ++i) {
+    const std::size_t offset = i * 7919 * 13 % (60 * block);
+    buffer.pubseekpos(std::streamoff(offset));
+    for (std::size_t j = 0; j < 4; ++j) {
+      ASSERT_TRUE(same(read(buffer, 5000), memory.bytes.substr(offset + j * 5000, 5000)));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ucx::test
