@@ -24,11 +24,13 @@ largest_file() {
 }
 
 [ $# -le 1 ] || fail "usage: examples/quickstart.sh [FILE]"
-file=${1:-$(largest_file)}
-[ -f "$file" ] || fail "there is no file \"$file\""
-[ -r "$file" ] || fail "\"$file\" can not be read"
-[ -s "$file" ] || fail "\"$file\" is empty"
-file=$(realpath -- "$file")
+file=${1:-}
+if [ $# -eq 1 ]; then
+  [ -f "$file" ] || fail "there is no file \"$file\""
+  [ -r "$file" ] || fail "\"$file\" can not be read"
+  [ -s "$file" ] || fail "\"$file\" is empty"
+  file=$(realpath -- "$file")
+fi
 
 cd "$(dirname "$0")/.."
 build=build/quickstart
@@ -41,6 +43,8 @@ quietly cmake --preset release -B "$build" -DUCXIO_BUILD_EXAMPLES=ON -DUCXIO_BUI
   -DUCXIO_BUILD_BENCHMARKS=OFF -DUCXIO_BUILD_DOCS=OFF
 quietly cmake --build "$build" --target quickstart_owner quickstart_reader
 
+# After the installation, which may have brought the largest one.
+[ -n "$file" ] || file=$(largest_file)
 work=$(mktemp -d)
 owner=
 leave() {
@@ -76,7 +80,7 @@ for how in pieces lines; do
   [ "$output" = "$expected" ] || fail "what was read by $how is not what the owner has"
 done
 
-kill "$owner"
+kill "$owner" 2>/dev/null || { owner=; fail "the owner ended early"; }
 wait "$owner" || { owner=; fail "the owner did not end well"; }
 owner=
 sed 's/^/Owner    /' "$work/owner.out"

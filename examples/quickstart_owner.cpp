@@ -53,15 +53,15 @@ void write_card(const std::filesystem::path& card, const ucx::worker& worker,
 }
 
 int serve(const char* file, const char* card) {
+  // Whatever ends the shell that started this process ends it too.
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  const std::vector<std::byte> bytes = read_file(file);
   // Before the worker starts its thread, which inherits the mask.
   sigset_t ends;
   sigemptyset(&ends);
   sigaddset(&ends, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
-  // Whatever ends the shell that started this process ends it too.
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
 
-  std::vector<std::byte> bytes = read_file(file);
   // TCP on the loopback interface: nobody outside this machine can connect.
   const ucx::context context({.transports = {"tcp"}, .devices = {"lo"}});
   const ucx::worker worker(context, {.progress = ucx::progress_mode::sleeping_thread});

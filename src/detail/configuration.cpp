@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "detail/configuration_key.hpp"
 #include "detail/configuration_listing.hpp"

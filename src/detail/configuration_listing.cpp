@@ -1,5 +1,6 @@
 #include "detail/configuration_listing.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>

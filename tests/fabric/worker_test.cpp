@@ -188,11 +188,11 @@ TEST(Worker, IsDrivenByAnEventLoopWithoutLosingAWakeUp) {
   endpoint connection(reader, address);
   remote_region region(connection, owned.descriptor());
   std::vector<std::byte> into(16);
-  for (int i = 0; i < round_trips; ++i) {
-    request read = region.start_read_at(static_cast<std::uint64_t>(i), into);
+  for (std::uint64_t i = 0; i < round_trips; ++i) {
+    request read = region.start_read_at(i, into);
     ASSERT_TRUE(drive_until([&] { return read.done(); })) << "no wake-up at round trip " << i;
     ASSERT_FALSE(read.error());
-    ASSERT_TRUE(holds_pattern(into, 0, static_cast<std::uint64_t>(i)));
+    ASSERT_TRUE(holds_pattern(into, 0, i));
     if (i % 100 == 0) std::this_thread::sleep_for(2ms);  // both sides are asleep in between
   }
   EXPECT_GE(serving.sleeps(), 20U);
