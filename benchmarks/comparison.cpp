@@ -46,7 +46,8 @@ std::vector<std::vector<double>> run_in_turns(const comparison& compared) {
     std::shuffle(order.begin(), order.end(), shuffler);
     for (const std::size_t i : order) rates[i].push_back(all[i]->pass());
     if (!chosen().show_passes) continue;
-    for (const std::vector<double>& each : rates) std::printf("%9.3f", each.back() * compared.scale);
+    for (const std::vector<double>& each : rates)
+      std::printf("%9.3f", each.back() * compared.scale);
     std::printf("\n");
   }
   return rates;
@@ -180,18 +181,17 @@ void register_comparison(comparison compared) {
       ->Iterations(1)
       ->UseManualTime();
   const auto register_pass = [&](const contender& alone) {
-    benchmark::RegisterBenchmark(
-        ("pass/" + shared->name + "/" + alone.name).c_str(),
-        [shared, &alone](benchmark::State& state) {
-          guarded(state, [&] {
-            for ([[maybe_unused]] auto once : state) {
-              const double rate = alone.pass();
-              state.SetIterationTime(1 / rate);
-              state.counters["rate"] = rate * shared->scale;
-              state.SetLabel(shared->unit);
-            }
-          });
-        })
+    benchmark::RegisterBenchmark(("pass/" + shared->name + "/" + alone.name).c_str(),
+                                 [shared, &alone](benchmark::State& state) {
+                                   guarded(state, [&] {
+                                     for ([[maybe_unused]] auto once : state) {
+                                       const double rate = alone.pass();
+                                       state.SetIterationTime(1 / rate);
+                                       state.counters["rate"] = rate * shared->scale;
+                                       state.SetLabel(shared->unit);
+                                     }
+                                   });
+                                 })
         ->Iterations(1)
         ->UseManualTime();
   };

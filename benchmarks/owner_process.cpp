@@ -94,7 +94,8 @@ void expose(owners& by, const exposed_memory& wanted, pipe_end& to_reader) {
     wanted.fill(by.raw.allocate(wanted.size, raw));
   } else {
     // Freed by the end of the process.
-    auto* bytes = static_cast<std::byte*>(std::aligned_alloc(4096, (wanted.size + 4095) / 4096 * 4096));
+    auto* bytes =
+        static_cast<std::byte*>(std::aligned_alloc(4096, (wanted.size + 4095) / 4096 * 4096));
     if (bytes == nullptr) throw std::bad_alloc();
     const std::span memory(bytes, wanted.size);
     wanted.fill(memory);
@@ -176,8 +177,8 @@ void pin_to_core(unsigned core) noexcept {
 }
 
 owner_process::owner_process(const std::vector<exposed_memory>& memories) {
-  void* shared = ::mmap(nullptr, sizeof(turn), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                        -1, 0);
+  void* shared =
+      ::mmap(nullptr, sizeof(turn), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   std::array<int, 2> ends = {};
   if (shared == MAP_FAILED || ::pipe(ends.data()) != 0) throw std::bad_alloc();
   turn_ = new (shared) turn();

@@ -265,9 +265,8 @@ ucs_status_t raw_client::on_data(void* self, const void* header, std::size_t hea
   return UCS_OK;
 }
 
-ucs_status_t raw_client::on_confirmation(void* self, const void* header,
-                                         std::size_t header_length, void*, std::size_t,
-                                         const ucp_am_recv_param_t*) {
+ucs_status_t raw_client::on_confirmation(void* self, const void* header, std::size_t header_length,
+                                         void*, std::size_t, const ucp_am_recv_param_t*) {
   auto& client = *static_cast<raw_client*>(self);
   const raw_header answer = header_of(header, header_length);
   client.number_ = answer.client;

@@ -88,7 +88,8 @@ class raw_owner {
 
   /// Exposes `bytes`. Lifetime: `bytes`, until the process ends.
   raw_target expose(std::span<std::byte> bytes);
-  /// Allocates memory as UCX likes it (in shared memory, where the fabric has that), and exposes it.
+  /// Allocates memory as UCX likes it (in shared memory, where the fabric has that), and exposes
+  /// it.
   std::span<std::byte> allocate(std::size_t size, raw_target& target);
   void progress() const noexcept { worker_.progress(); }
 
@@ -96,8 +97,8 @@ class raw_owner {
   raw_target add(ucp_mem_h memory, std::span<std::byte> bytes);
   static ucs_status_t on_hello(void* self, const void* header, std::size_t header_length,
                                void* data, std::size_t length, const ucp_am_recv_param_t*);
-  static ucs_status_t on_read(void* self, const void* header, std::size_t header_length,
-                              void* data, std::size_t length, const ucp_am_recv_param_t*);
+  static ucs_status_t on_read(void* self, const void* header, std::size_t header_length, void* data,
+                              std::size_t length, const ucp_am_recv_param_t*);
   static ucs_status_t on_write(void* self, const void* header, std::size_t header_length,
                                void* data, std::size_t length, const ucp_am_recv_param_t*);
 
@@ -151,8 +152,8 @@ class raw_client {
     std::byte* into = nullptr;
     std::size_t missing = 0;
   };
-  static ucs_status_t on_data(void* self, const void* header, std::size_t header_length,
-                              void* data, std::size_t length, const ucp_am_recv_param_t*);
+  static ucs_status_t on_data(void* self, const void* header, std::size_t header_length, void* data,
+                              std::size_t length, const ucp_am_recv_param_t*);
   static ucs_status_t on_confirmation(void* self, const void* header, std::size_t header_length,
                                       void* data, std::size_t length, const ucp_am_recv_param_t*);
   static void on_got(void* request, ucs_status_t status, void* slot);

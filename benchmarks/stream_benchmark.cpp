@@ -238,10 +238,8 @@ comparison seeking(const std::shared_ptr<bench>& on, const std::string& prefix, 
 
 void register_all(owner_process& owner) {
   const auto& targets = owner.targets();
-  const auto tcp =
-      std::make_shared<bench>(owner, plane::tcp_loopback, targets[0], targets[1]);
-  const auto shared =
-      std::make_shared<bench>(owner, plane::shared_memory, targets[2], targets[3]);
+  const auto tcp = std::make_shared<bench>(owner, plane::tcp_loopback, targets[0], targets[1]);
+  const auto shared = std::make_shared<bench>(owner, plane::shared_memory, targets[2], targets[3]);
   for (const std::size_t call : {mib, 64 * kib, 4 * kib}) {
     register_comparison(reading(tcp, "tcp/", call, true, call == mib ? 0.85 : 0));
   }

@@ -179,9 +179,8 @@ int main(int argc, char** argv) {
                         }}});
   pin_to_core(reader_core);
   const shared_file file(text);
-  const int status = run_comparisons(argc, argv, [&] {
-    register_all(std::make_shared<bench>(owner, file.path()), text);
-  });
+  const int status = run_comparisons(
+      argc, argv, [&] { register_all(std::make_shared<bench>(owner, file.path()), text); });
   benchmark::ClearRegisteredBenchmarks();
   return status;
 }

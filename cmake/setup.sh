@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing for a purpose, and does nothing when none is.
-#   cmake/setup.sh build|tests|ci
+#   cmake/setup.sh build|tests|benchmarks|ci
 # Needs root or sudo only when something is missing.
 set -euo pipefail
 
@@ -9,11 +9,12 @@ packages=(g++:c++ cmake:cmake ninja-build:ninja pkg-config:pkg-config libxxhash-
 case ${1:-} in
   build) ;;
   tests) packages+=(libgtest-dev libgmock-dev) ;;
+  benchmarks) packages+=(libbenchmark-dev) ;;
   ci)
     packages+=(libgtest-dev libgmock-dev libbenchmark-dev g++:g++ clang:clang++
       clang-format:clang-format doxygen:doxygen python3-venv ccache:ccache)
     ;;
-  *) echo "usage: $0 build|tests|ci" >&2; exit 2 ;;
+  *) echo "usage: $0 build|tests|benchmarks|ci" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null; then

@@ -5,6 +5,7 @@
 #include "detail/context_core.hpp"
 #include "detail/core_access.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/listener_core.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/pending_connection.hpp"
 #include "detail/worker_core.hpp"
@@ -55,6 +56,10 @@ std::shared_ptr<endpoint_core> connect(const worker& parent, const socket_addres
   if (ec) return nullptr;
   if (peer.empty() || peer.port() == 0) {
     ec = errc::bad_address;
+    return nullptr;
+  }
+  if (peer.is_v6() && !worker->context().speaks_ipv6()) {
+    ec = errc::not_supported;
     return nullptr;
   }
   if (worker->in_handler()) {
@@ -115,7 +120,9 @@ endpoint::endpoint(const worker& parent, const worker_address& peer, endpoint_op
 endpoint::endpoint(const worker& parent, const socket_address& peer, endpoint_options options) {
   std::error_code ec;
   core_ = connect(parent, peer, std::move(options), ec);
-  if (ec) fail(ec, "connecting to " + to_string(peer), core_);
+  std::string what = "connecting to " + to_string(peer);
+  if (ec == errc::not_supported) what += detail::no_ipv6;
+  if (ec) fail(ec, what, core_);
 }
 
 endpoint::endpoint(const worker& parent, const socket_address& peer, endpoint_options options,

@@ -1,144 +1,87 @@
 #include "ucx/error.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace ucx {
 namespace {
 
-const char* text_of(errc value) noexcept {
-  switch (value) {
-    case errc::invalid_argument:
-      return "invalid argument";
-    case errc::out_of_range:
-      return "offset and length reach outside the region";
-    case errc::no_space:
-      return "the write reached the end of a region of fixed size";
-    case errc::permission_denied:
-      return "the region was not exposed for this access";
-    case errc::no_such_region:
-      return "the owner has no such region";
-    case errc::stale_region:
-      return "the owner restarted or replaced the region; get a new descriptor";
-    case errc::revoked:
-      return "the owner withdrew the region";
-    case errc::bad_descriptor:
-      return "the bytes are not an intact region descriptor";
-    case errc::bad_address:
-      return "not an address";
-    case errc::version_mismatch:
-      return "the peer speaks another version of the wire format";
-    case errc::protocol_error:
-      return "the peer sent something that the protocol does not allow";
-    case errc::bad_configuration:
-      return "unknown UCX configuration key, bad value, or unknown transport or device";
-    case errc::feature_disabled:
-      return "the context was made without the feature that this needs";
-    case errc::not_supported:
-      return "not supported by this transport or this version of UCX";
-    case errc::host_not_found:
-      return "the host's name has no address";
-    case errc::unreachable:
-      return "no route to the peer, or no transport in common with it";
-    case errc::connection_refused:
-      return "nobody listens there, or the peer rejected the connection";
-    case errc::connection_reset:
-      return "the connection was lost: the peer died, closed, or fell silent";
-    case errc::address_in_use:
-      return "another process listens on this address";
-    case errc::timed_out:
-      return "the deadline passed first";
-    case errc::canceled:
-      return "the operation was canceled";
-    case errc::closed:
-      return "the object was closed on this side";
-    case errc::would_deadlock:
-      return "a blocking wait inside a completion callback would never end";
-    case errc::busy:
-      return "a resource is used up for now; try again";
-    case errc::no_memory:
-      return "out of memory";
-    case errc::no_shared_memory:
-      return "out of shared memory; see the size of /dev/shm";
-    case errc::no_lockable_memory:
-      return "memory could not be pinned; raise the limit of locked memory (ulimit -l)";
-    case errc::too_many_files:
-      return "out of file descriptors; raise the limit of open files (ulimit -n)";
-    case errc::message_truncated:
-      return "the message is larger than the buffer";
-    case errc::io_error:
-      return "input/output error of the device or the operating system";
-    case errc::unexpected:
-      break;
-  }
-  return "unexpected error of UCX";
-}
+/// What is known about one value: the text, and the portable condition that says the same.
+struct meaning {
+  errc value;
+  const char* text;
+  std::errc portable = std::errc();  // none
+};
 
-/// Returns the portable condition that says the same, or none.
-std::error_condition portable(errc value) noexcept {
-  switch (value) {
-    case errc::invalid_argument:
-    case errc::bad_address:
-    case errc::bad_configuration:
-      return std::errc::invalid_argument;
-    case errc::out_of_range:
-      return std::errc::result_out_of_range;
-    case errc::no_space:
-      return std::errc::no_space_on_device;
-    case errc::permission_denied:
-      return std::errc::permission_denied;
-    case errc::no_such_region:
-      return std::errc::no_such_file_or_directory;
-    case errc::bad_descriptor:
-      return std::errc::bad_message;
-    case errc::version_mismatch:
-      return std::errc::protocol_not_supported;
-    case errc::protocol_error:
-      return std::errc::protocol_error;
-    case errc::feature_disabled:
-    case errc::not_supported:
-      return std::errc::not_supported;
-    case errc::unreachable:
-      return std::errc::host_unreachable;
-    case errc::connection_refused:
-      return std::errc::connection_refused;
-    case errc::connection_reset:
-      return std::errc::connection_reset;
-    case errc::address_in_use:
-      return std::errc::address_in_use;
-    case errc::timed_out:
-      return std::errc::timed_out;
-    case errc::canceled:
-      return std::errc::operation_canceled;
-    case errc::closed:
-      return std::errc::bad_file_descriptor;
-    case errc::would_deadlock:
-      return std::errc::resource_deadlock_would_occur;
-    case errc::busy:
-      return std::errc::resource_unavailable_try_again;
-    case errc::no_memory:
-    case errc::no_shared_memory:
-    case errc::no_lockable_memory:
-      return std::errc::not_enough_memory;
-    case errc::too_many_files:
-      return std::errc::too_many_files_open;
-    case errc::message_truncated:
-      return std::errc::message_size;
-    case errc::io_error:
-      return std::errc::io_error;
-    case errc::stale_region:
-    case errc::revoked:
-    case errc::host_not_found:
-    case errc::unexpected:
-      break;
-  }
-  return {};
+constexpr meaning meanings[]{
+    {errc::invalid_argument, "invalid argument", std::errc::invalid_argument},
+    {errc::out_of_range, "offset and length reach outside the region",
+     std::errc::result_out_of_range},
+    {errc::no_space, "the write reached the end of a region of fixed size",
+     std::errc::no_space_on_device},
+    {errc::permission_denied, "the region was not exposed for this access",
+     std::errc::permission_denied},
+    {errc::no_such_region, "the owner has no such region", std::errc::no_such_file_or_directory},
+    {errc::stale_region, "the owner restarted or replaced the region; get a new descriptor"},
+    {errc::revoked, "the owner withdrew the region"},
+    {errc::bad_descriptor, "the bytes are not an intact region descriptor", std::errc::bad_message},
+    {errc::bad_address, "not an address", std::errc::invalid_argument},
+    {errc::version_mismatch, "the peer speaks another version of the wire format",
+     std::errc::protocol_not_supported},
+    {errc::protocol_error, "the peer sent something that the protocol does not allow",
+     std::errc::protocol_error},
+    {errc::bad_configuration,
+     "unknown UCX configuration key, bad value, or unknown transport or device",
+     std::errc::invalid_argument},
+    {errc::feature_disabled, "the context was made without the feature that this needs",
+     std::errc::not_supported},
+    {errc::not_supported, "not supported by this transport or this version of UCX",
+     std::errc::not_supported},
+    {errc::host_not_found, "the host's name has no address"},
+    {errc::unreachable, "no route to the peer, or no transport in common with it",
+     std::errc::host_unreachable},
+    {errc::connection_refused, "nobody listens there, or the peer rejected the connection",
+     std::errc::connection_refused},
+    {errc::connection_reset, "the connection was lost: the peer died, closed, or fell silent",
+     std::errc::connection_reset},
+    {errc::address_in_use, "another process listens on this address", std::errc::address_in_use},
+    {errc::timed_out, "the deadline passed first", std::errc::timed_out},
+    {errc::canceled, "the operation was canceled", std::errc::operation_canceled},
+    {errc::closed, "the object was closed on this side", std::errc::bad_file_descriptor},
+    {errc::would_deadlock, "a blocking wait inside a completion callback would never end",
+     std::errc::resource_deadlock_would_occur},
+    {errc::busy, "a resource is used up for now; try again",
+     std::errc::resource_unavailable_try_again},
+    {errc::no_memory, "out of memory", std::errc::not_enough_memory},
+    {errc::no_shared_memory, "out of shared memory; see the size of /dev/shm",
+     std::errc::not_enough_memory},
+    {errc::no_lockable_memory,
+     "memory could not be pinned; raise the limit of locked memory (ulimit -l)",
+     std::errc::not_enough_memory},
+    {errc::too_many_files, "out of file descriptors; raise the limit of open files (ulimit -n)",
+     std::errc::too_many_files_open},
+    {errc::message_truncated, "the message is larger than the buffer", std::errc::message_size},
+    {errc::io_error, "input/output error of the device or the operating system",
+     std::errc::io_error},
+    {errc::unexpected, "unexpected error of UCX"},
+};
+
+const meaning& meaning_of(int value) noexcept {
+  const auto* const found =
+      std::find_if(std::begin(meanings), std::end(meanings),
+                   [value](const meaning& each) { return static_cast<int>(each.value) == value; });
+  // A value of a later version of this library has no better name here.
+  return found != std::end(meanings) ? *found : *std::prev(std::end(meanings));
 }
 
 class ucxio_category final : public std::error_category {
  public:
   const char* name() const noexcept override { return "ucxio"; }
-  std::string message(int value) const override { return text_of(static_cast<errc>(value)); }
+  std::string message(int value) const override { return meaning_of(value).text; }
   std::error_condition default_error_condition(int value) const noexcept override {
-    const std::error_condition found = portable(static_cast<errc>(value));
-    return found ? found : std::error_condition(value, *this);
+    const std::errc portable = meaning_of(value).portable;
+    if (portable == std::errc()) return {value, *this};
+    return portable;
   }
 };
 

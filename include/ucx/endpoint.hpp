@@ -55,7 +55,8 @@ class UCXIO_EXPORT endpoint {
            std::error_code& ec);
 
   /// Connects to a listener, and returns when the peer has answered in our protocol.
-  /// Errors: connection_refused, unreachable, timed_out, version_mismatch, too_many_files.
+  /// Errors: connection_refused, unreachable, timed_out, version_mismatch, too_many_files,
+  /// not_supported (IPv6: see listener).
   endpoint(const worker& parent, const socket_address& peer, endpoint_options options = {});
   endpoint(const worker& parent, const socket_address& peer, endpoint_options options,
            std::error_code& ec);
@@ -67,7 +68,8 @@ class UCXIO_EXPORT endpoint {
 
   endpoint(endpoint&& other) noexcept;
   endpoint& operator=(endpoint&& other) noexcept;
-  /// Closes with `close_mode::flush` unless closed already; bounded by `close_timeout`.
+  /// Lets go of the connection. When no handle, region or unfinished request holds it any more, it is
+  /// closed with `close_mode::flush`, bounded by `close_timeout`.
   ~endpoint();
 
   /// Waits until the peer has answered. REQUIRES: a context with `feature::am`, else it is a no-op.

@@ -38,6 +38,16 @@ std::uint64_t ucp_features(feature set) noexcept {
   return features;
 }
 
+/// Options win over the environment.
+bool asks_for_ipv6(const context_options& options) {
+  for (const char* key : {"TCP_AF_PRIO", "AF_PRIO"}) {
+    const auto set = options.configuration.find(key);
+    if (set != options.configuration.end()) return set->second.starts_with("inet6");
+  }
+  const char* variable = std::getenv("UCX_TCP_AF_PRIO");
+  return variable != nullptr && std::string_view(variable).starts_with("inet6");
+}
+
 bool is_same_host(std::string_view transport) noexcept {
   static constexpr std::array<std::string_view, 9> names{
       "posix", "sysv", "cma", "self", "xpmem", "knem", "shm", "sm", "mm"};
@@ -62,6 +72,7 @@ std::shared_ptr<context_core> context_core::make(ucp_api& api, const context_opt
   if (ec) return nullptr;
   made->piece_size_ = piece_of_segment(config.segment_size());
   made->configuration_ = config.values();
+  made->speaks_ipv6_ = asks_for_ipv6(options);
 
   ucp_params_t params = {};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;

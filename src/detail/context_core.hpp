@@ -41,6 +41,9 @@ class context_core : public std::enable_shared_from_this<context_core> {
   /// Returns whether every transport in use is of one host: then endpoints go without UCX's error
   /// handling, which excludes shared memory.
   bool same_host_only() const noexcept { return same_host_only_; }
+  /// Returns whether UCX's TCP transport was told to speak IPv6 (TCP_AF_PRIO begins with "inet6").
+  /// Where it was not, a connection by IPv6 makes UCX write beyond its buffers (1.13.1, 1.22).
+  bool speaks_ipv6() const noexcept { return speaks_ipv6_; }
   /// Returns how many payload bytes of a message fit one segment of the wire, with our header.
   std::size_t piece_size() const noexcept { return piece_size_; }
 
@@ -68,6 +71,7 @@ class context_core : public std::enable_shared_from_this<context_core> {
   std::uint64_t incarnation_ = 0;
   std::size_t piece_size_ = 0;
   bool same_host_only_ = false;
+  bool speaks_ipv6_ = false;
   std::vector<std::string> resources_;
   std::vector<std::pair<std::string, std::string>> configuration_;
 

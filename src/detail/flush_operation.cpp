@@ -13,6 +13,7 @@ void flush_operation::begin(worker_core& worker, std::shared_ptr<endpoint_core> 
                             std::shared_ptr<write_tracker> tracker, bool by_ucx,
                             clock::time_point deadline) {
   tracker_ = std::move(tracker);
+  last_write_ = tracker_ ? tracker_->last_number() : 0;
   ucx_request_ = nullptr;
   start(worker, std::move(endpoint), deadline);
   if (!by_ucx) return flushed_by_ucx({});
@@ -55,12 +56,12 @@ void flush_operation::flushed_by_ucx(std::error_code outcome) {
     if (!outcome && !endpoint()->writes().settled(epoch_)) return endpoint()->add(*this);
     return finish(outcome);
   }
-  if (!tracker_->settled()) return tracker_->add(*this);
+  if (!tracker_->settled(last_write_)) return tracker_->add(*this);
   writes_settled();
 }
 
 void flush_operation::writes_settled() {
-  finish(tracker_ ? tracker_->take_failure() : std::error_code());
+  finish(tracker_ ? tracker_->take_failure(last_write_) : std::error_code());
 }
 
 void flush_operation::finish(std::error_code outcome) noexcept {

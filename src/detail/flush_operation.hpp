@@ -20,6 +20,8 @@ class flush_operation final : public operation, public list_hook<flush_tag> {
 
   /// The owner's side: every write that counts has settled.
   void writes_settled();
+  /// The tracker's writes before this number are those that it waits for.
+  std::uint64_t last_write() const noexcept { return last_write_; }
   /// The last epoch of writes that a flush of the connection waits for.
   std::uint64_t epoch() const noexcept { return epoch_; }
 
@@ -38,6 +40,7 @@ class flush_operation final : public operation, public list_hook<flush_tag> {
   std::shared_ptr<write_tracker> tracker_;
   std::uint64_t mark_ = 0;
   std::uint64_t epoch_ = 0;
+  std::uint64_t last_write_ = 0;
   void* ucx_request_ = nullptr;
 };
 

@@ -31,6 +31,11 @@ std::shared_ptr<listener_core> listener_core::make(std::shared_ptr<worker_core> 
     ec = errc::bad_address;
     return nullptr;
   }
+  if (address.is_v6() && !worker->context().speaks_ipv6()) {
+    what += no_ipv6;
+    ec = errc::not_supported;
+    return nullptr;
+  }
   std::shared_ptr<listener_core> made(
       new listener_core(std::move(worker), std::move(on_request)));
   ucp_api& api = made->worker_->api();

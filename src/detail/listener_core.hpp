@@ -13,6 +13,10 @@ namespace ucx::detail {
 
 class worker_core;
 
+/// What an error text says of IPv6 on a context that was not made for it.
+inline constexpr const char* no_ipv6 =
+    ": IPv6 needs a context whose configuration sets TCP_AF_PRIO to \"inet6\"";
+
 class listener_core : public std::enable_shared_from_this<listener_core> {
  public:
   /// Listens. Without `on_request` the worker accepts and serves everybody.

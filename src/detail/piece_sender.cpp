@@ -22,6 +22,8 @@ void piece_sender::prepare_pieces(endpoint_core& endpoint, const frame& first,
 void piece_sender::send_pieces() {
   if (posting_) return;  // an inline completion came back here
   posting_ = true;
+  // A piece may end well after its connection did not.
+  if (endpoint_->handle() == nullptr) stopped_ = true;
   while (posted_ < bytes_.size() && !stopped_) {
     const auto free =
         std::find_if(pieces_.begin(), pieces_.end(), [](const piece& p) { return !p.busy; });

@@ -41,8 +41,6 @@ struct worker_core::handler_scope {
 worker_core::worker_core(std::shared_ptr<context_core> context, const worker_options& options)
     : context_(std::move(context)),
       options_(options),
-      lock_(options.progress == progress_mode::polling_thread ||
-            options.progress == progress_mode::sleeping_thread),
       random_(std::random_device{}()),
       pools_(std::make_unique<operation_pools>()),
       connections_(std::make_unique<connection_table>(*this)),
@@ -72,7 +70,7 @@ void worker_core::open(std::string& what, std::error_code& ec) {
   ucp_worker_params_t params = {};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   // Our lock is outside of every call, so UCX sees one thread at a time.
-  params.thread_mode = lock_.enabled() ? UCS_THREAD_MODE_SERIALIZED : UCS_THREAD_MODE_SINGLE;
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
   const ucs_status_t created = api().worker_create(context_->handle(), &params, &handle_);
   if (created != UCS_OK) {
     handle_ = nullptr;
@@ -96,7 +94,7 @@ void worker_core::open(std::string& what, std::error_code& ec) {
       return;
     }
   }
-  if (!lock_.enabled()) return;
+  if (!sleeps && options_.progress != progress_mode::polling_thread) return;
   try {
     thread_ = std::make_unique<progress_thread>(*this);
     thread_->start();
@@ -121,6 +119,8 @@ worker_core::~worker_core() {
   if (handle_ == nullptr) return;
   {
     const std::lock_guard guard(lock_);
+    posted_.clear();
+    has_posted_ = false;
     connections_->close();
     run_deferred();
     // A second round: what the first one left to do.
@@ -268,7 +268,7 @@ void worker_core::fail_outstanding_of(const endpoint_core& connection,
 void worker_core::queue_handler(operation& ended) noexcept {
   ended.retain();
   ended_.push_back(&ended);
-  if (lock_.enabled() && !in_handler()) signal();
+  if (thread_ != nullptr && !in_handler()) signal();
 }
 
 void worker_core::defer(move_only_handler<> work) { deferred_.push_back(std::move(work)); }

@@ -40,6 +40,7 @@ bool worker_core::wait(const operation& waited, clock::time_point until) {
 
 void worker_core::progress_or_rest(unsigned& idle, clock::time_point until) {
   if (driven_elsewhere()) return nap(until, [] { return false; });
+  lock_.let_others_in();
   if (round()) {
     idle = 0;
     return;

@@ -26,7 +26,7 @@ std::uint64_t write_tracker::begin(std::uint64_t offset, std::uint64_t length) {
   if (count_ == ring_.size()) grow();
   retry_from_.reset();
   const std::uint64_t number = first_number_ + count_++;
-  at(number) = entry{offset, length, 0, fate::open};
+  at(number) = entry{offset, length};
   ++unsettled_;
   unconfirmed_bytes_ += length;
   return number;
@@ -48,15 +48,23 @@ void write_tracker::fail(std::uint64_t number, std::error_code why) {
   entry& failed = at(number);
   if (failed.state != fate::open) return;
   failed.state = fate::failed;
-  if (!failure_) failure_ = why;
+  failed.failure = why;
   settle_one();
+}
+
+bool write_tracker::settled(std::uint64_t end) const noexcept {
+  if (settled()) return true;
+  for (std::uint64_t number = first_number_; number < end; ++number) {
+    if (at(number).state == fate::open) return false;
+  }
+  return true;
 }
 
 void write_tracker::settle_one() {
   --unsettled_;
-  if (!settled()) return;
-  // A flush that completes may take the failure; the next one in line then has nothing to report.
+  // A flush that completes takes the failures of its writes; those behind it have the rest.
   while (flush_operation* waiting = waiting_.front()) {
+    if (!settled(waiting->last_write())) return;
     waiting_.remove(*waiting);
     waiting->writes_settled();
   }
@@ -80,7 +88,7 @@ void write_tracker::begin_unconfirmable(std::uint64_t offset, std::uint64_t leng
 
 void write_tracker::flushed(std::uint64_t mark, std::error_code outcome) {
   if (outcome) {
-    if (!failure_) failure_ = outcome;
+    if (!flush_failure_) flush_failure_ = outcome;
     return;
   }
   // Writes that began after the flush stay unconfirmed, and with them the place where the first of
@@ -90,25 +98,35 @@ void write_tracker::flushed(std::uint64_t mark, std::error_code outcome) {
   unconfirmable_begin_.reset();
 }
 
-std::error_code write_tracker::take_failure() {
-  if (failure_) {
+std::error_code write_tracker::take_failure(std::uint64_t end) {
+  std::error_code first = std::exchange(flush_failure_, std::error_code());
+  if (first) {
     retry_from_ = first_unconfirmed();
-    first_number_ += count_;
-    count_ = 0;
-    unconfirmed_bytes_ = 0;
-    unconfirmable_bytes_ = 0;
+    unconfirmed_bytes_ -= std::exchange(unconfirmable_bytes_, 0);
     unconfirmable_begin_.reset();
   }
-  return std::exchange(failure_, std::error_code());
+  while (count_ > 0 && first_number_ < end) {
+    const entry& oldest = ring_[head_];
+    if (oldest.state == fate::failed && !first) {
+      first = oldest.failure;
+      retry_from_ = oldest.offset + oldest.confirmed;
+    }
+    unconfirmed_bytes_ -= oldest.length - oldest.confirmed;
+    head_ = (head_ + 1) & (ring_.size() - 1);
+    --count_;
+    ++first_number_;
+  }
+  pop_confirmed();
+  return first;
 }
 
 std::optional<std::uint64_t> write_tracker::first_unconfirmed() const noexcept {
+  if (retry_from_) return retry_from_;
   if (count_ > 0) {
     const entry& first = ring_[head_];
     return first.offset + first.confirmed;
   }
-  if (unconfirmable_begin_) return unconfirmable_begin_;
-  return retry_from_;
+  return unconfirmable_begin_;
 }
 
 void write_tracker::add(flush_operation& waiting) noexcept { waiting_.push_back(waiting); }

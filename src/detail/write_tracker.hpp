@@ -35,13 +35,16 @@ class write_tracker {
   /// A flush of the connection that began at `mark` ended.
   void flushed(std::uint64_t mark, std::error_code outcome);
 
+  /// Returns whether every write before number `end` (default: every write) was confirmed or failed.
+  bool settled(std::uint64_t end) const noexcept;
   bool settled() const noexcept { return unsettled_ == 0; }
   bool has_unconfirmable() const noexcept { return unconfirmable_begin_.has_value(); }
   std::uint64_t last_number() const noexcept { return first_number_ + count_; }
 
-  /// Returns the first failure since the last call and starts afresh. REQUIRES: settled().
-  std::error_code take_failure();
-  std::error_code failure() const noexcept { return failure_; }
+  /// Returns the first failure of a write before number `end`, or of a flush, since the last call, and
+  /// forgets those writes. REQUIRES: settled(end).
+  std::error_code take_failure(std::uint64_t end);
+  std::error_code take_failure() { return take_failure(last_number()); }
 
   std::optional<std::uint64_t> first_unconfirmed() const noexcept;
   std::uint64_t unconfirmed() const noexcept { return unconfirmed_bytes_; }
@@ -57,6 +60,7 @@ class write_tracker {
     std::uint64_t length = 0;
     std::uint64_t confirmed = 0;
     fate state = fate::open;
+    std::error_code failure = {};
   };
   entry& at(std::uint64_t number) noexcept;
   const entry& at(std::uint64_t number) const noexcept;
@@ -71,7 +75,7 @@ class write_tracker {
   std::uint64_t first_number_ = 0;
   std::size_t unsettled_ = 0;
   std::uint64_t unconfirmed_bytes_ = 0;
-  std::error_code failure_;
+  std::error_code flush_failure_;
   std::optional<std::uint64_t> retry_from_;
   std::optional<std::uint64_t> unconfirmable_begin_;
   std::uint64_t unconfirmable_writes_ = 0;

@@ -84,12 +84,29 @@ TEST_F(Listener, TellsThePortThatTheSystemChose) {
   EXPECT_FALSE(connect(another.address()));
 }
 
-TEST_F(Listener, ListensOnIpv6) {
-  const listener door(server_, socket_address("[::1]:0"));
+TEST_F(Listener, RefusesIpv6WhereUcxIsNotSetUpForIt) {
+  std::error_code ec;
+  const listener door(server_, socket_address("[::1]:0"), ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  const endpoint made(client_, socket_address("[::1]:7471"), {}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+}
+
+TEST(ListenerByIpv6, ServesAPeer) {
+  context_options options;
+  options.transports = {"tcp"};
+  options.configuration = {{"TCP_AF_PRIO", "inet6"}};
+  std::error_code ec;
+  const context server_context(options, ec);
+  if (ec) GTEST_SKIP() << "this UCX's TCP transport finds no device that speaks IPv6";
+  const context client_context(options);
+  const worker server(server_context, {.progress = progress_mode::sleeping_thread});
+  const worker client(client_context);
+  const listener door(server, socket_address("[::1]:0"));
   EXPECT_TRUE(door.address().is_v6());
-  const endpoint made(client_, door.address());
+  const endpoint made(client, door.address());
   EXPECT_EQ(made.peer(), door.address());
-  memory_region owned = memory_region::allocate(server_context_, 100, access::read);
+  memory_region owned = memory_region::allocate(server_context, 100, access::read);
   fill_pattern(owned.bytes());
   remote_region region(made, owned.descriptor());
   std::vector<std::byte> into(100);

@@ -289,7 +289,7 @@ class OneCore : public testing::TestWithParam<pair_options> {
     ::sched_getaffinity(0, sizeof before_, &before_);
     ::cpu_set_t one;
     CPU_ZERO(&one);
-    for (int core = 0; core < CPU_SETSIZE; ++core) {
+    for (std::size_t core = 0; core < CPU_SETSIZE; ++core) {
       if (!CPU_ISSET(core, &before_)) continue;
       CPU_SET(core, &one);
       break;

@@ -166,7 +166,8 @@ TEST(MoveOnlyHandler, PassesArgumentsThrough) {
 }
 
 TEST(MoveOnlyHandler, TakesPlainFunctionsAndStdFunction) {
-  static int calls = 0;
+  static int calls;
+  calls = 0;
   move_only_handler<> plain(+[] { ++calls; });
   plain();
   const std::function<void()> general([] { ++calls; });

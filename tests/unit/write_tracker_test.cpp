@@ -169,16 +169,17 @@ TEST(WriteTracker, SettlesInWhateverOrderWritesEnd) {
       write_tracker tracker;
       std::vector<std::uint64_t> numbers;
       for (std::size_t i = 0; i < count; ++i) numbers.push_back(tracker.begin(i * 10, 10));
-      std::error_code first_failure;
+      std::error_code first_failure;  // in the order of the writes, not of their ends
+      for (std::size_t i = count; i-- > 0;) {
+        if ((failures >> i & 1U) != 0) first_failure = static_cast<errc>(i + 1);
+      }
       for (const std::size_t index : order) {
         ASSERT_FALSE(tracker.settled());
         if ((failures >> index & 1U) == 0) {
           tracker.confirm(numbers[index], 10);
           continue;
         }
-        const std::error_code why = static_cast<errc>(index + 1);
-        if (!first_failure) first_failure = why;
-        tracker.fail(numbers[index], why);
+        tracker.fail(numbers[index], static_cast<errc>(index + 1));
       }
       ASSERT_TRUE(tracker.settled());
       std::optional<std::uint64_t> first;
