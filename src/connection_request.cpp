@@ -6,8 +6,7 @@
 
 namespace ucx {
 
-connection_request::connection_request(
-    std::unique_ptr<detail::pending_connection> pending) noexcept
+connection_request::connection_request(std::unique_ptr<detail::pending_connection> pending) noexcept
     : pending_(std::move(pending)) {}
 
 connection_request::connection_request(connection_request&& other) noexcept = default;

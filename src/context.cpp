@@ -28,9 +28,7 @@ context::context(context&& other) noexcept = default;
 context& context::operator=(context&& other) noexcept = default;
 context::~context() = default;
 
-feature context::features() const noexcept {
-  return core_ ? core_->features() : feature::none;
-}
+feature context::features() const noexcept { return core_ ? core_->features() : feature::none; }
 
 std::vector<std::pair<std::string, std::string>> context::configuration() const {
   return core_ ? core_->configuration() : std::vector<std::pair<std::string, std::string>>();

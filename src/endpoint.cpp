@@ -25,8 +25,7 @@ std::shared_ptr<worker_core> usable(const worker& parent, std::error_code& ec) {
   return core;
 }
 
-detail::clock::time_point connect_deadline(worker_core& worker,
-                                           std::chrono::nanoseconds timeout) {
+detail::clock::time_point connect_deadline(worker_core& worker, std::chrono::nanoseconds timeout) {
   if (timeout <= timeout.zero()) timeout = worker.options().connect_timeout;
   return worker.api().now() + timeout;
 }
@@ -44,8 +43,7 @@ std::shared_ptr<endpoint_core> connect(const worker& parent, const worker_addres
   ucp_ep_params_t params = {};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
   params.address = reinterpret_cast<const ucp_address_t*>(peer.native().data());
-  auto made =
-      endpoint_core::make(*worker, worker, params, role::initiator, std::move(options), ec);
+  auto made = endpoint_core::make(*worker, worker, params, role::initiator, std::move(options), ec);
   if (made) made->say_hello(deadline);
   return made;
 }

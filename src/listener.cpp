@@ -17,8 +17,7 @@ listener::listener(const worker& parent, const socket_address& address)
 listener::listener(const worker& parent, const socket_address& address, std::error_code& ec)
     : listener(parent, address, accept_handler(), ec) {}
 
-listener::listener(const worker& parent, const socket_address& address,
-                   accept_handler on_request) {
+listener::listener(const worker& parent, const socket_address& address, accept_handler on_request) {
   std::string what;
   std::error_code ec;
   core_ = listener_core::make(core_access::core(parent), address, std::move(on_request), what, ec);

@@ -9,9 +9,8 @@
 namespace ucx {
 namespace {
 
-std::shared_ptr<detail::region_core> make(const context& parent, std::byte* bytes,
-                                          std::size_t size, access granted, std::string& what,
-                                          std::error_code& ec) {
+std::shared_ptr<detail::region_core> make(const context& parent, std::byte* bytes, std::size_t size,
+                                          access granted, std::string& what, std::error_code& ec) {
   ec.clear();
   const std::shared_ptr<detail::context_core>& context = detail::core_access::core(parent);
   if (!context) {
@@ -97,9 +96,7 @@ std::span<std::byte> memory_region::bytes() const noexcept {
 
 std::size_t memory_region::size() const noexcept { return bytes().size(); }
 
-access memory_region::granted() const noexcept {
-  return core_ ? core_->granted() : access::read;
-}
+access memory_region::granted() const noexcept { return core_ ? core_->granted() : access::read; }
 
 memory_kind memory_region::kind() const noexcept {
   return core_ ? core_->kind() : memory_kind::host;

@@ -32,8 +32,8 @@ std::shared_ptr<detail::remote_region_core> open(const endpoint& connection,
 /// What the error text of a call that ended before anything was sent begins with.
 std::string attempt(const char* what, std::size_t length, std::uint64_t offset,
                     const remote_region& region) {
-  return std::string(what) + std::to_string(length) + " bytes at offset " +
-         std::to_string(offset) + " of " + region.description();
+  return std::string(what) + std::to_string(length) + " bytes at offset " + std::to_string(offset) +
+         " of " + region.description();
 }
 
 }  // namespace
@@ -65,9 +65,7 @@ remote_region remote_region::share() const {
   return other;
 }
 
-std::uint64_t remote_region::size() const noexcept {
-  return core_ ? core_->descriptor().size : 0;
-}
+std::uint64_t remote_region::size() const noexcept { return core_ ? core_->descriptor().size : 0; }
 access remote_region::granted() const noexcept {
   return core_ ? core_->descriptor().granted : access::read;
 }

@@ -28,7 +28,7 @@ void read_ahead::begin(std::uint64_t position, std::span<std::byte> into) {
 void read_ahead::adapt(std::uint64_t position, std::size_t wanted) {
   sequential_ = !pieces_.empty() || position == asked_end_;
   if (sequential_) {
-    unit_ = std::min(pool_.block_size(), std::max(2 * unit_, wanted));
+    unit_ = std::min(pool_.block_size(), std::max(growth * unit_, wanted));
     window_ = std::min(depth_, 2 * window_);
     return;
   }

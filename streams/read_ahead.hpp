@@ -14,11 +14,11 @@
 namespace ucx::detail {
 
 /// A queue of adjacent pieces. A first read asks for little; each further one in sequence asks for
-/// twice as much, and for twice as many pieces ahead, up to a block and to the depth.
+/// four times as much, and for twice as many pieces ahead, up to a block and to the depth.
 class read_ahead {
  public:
   /// What a read that follows no other asks for, at least: a round trip costs as much with it.
-  static constexpr std::size_t first_unit = 4096;
+  static constexpr std::size_t first_unit = 1024;
 
   struct piece {
     std::uint64_t offset = 0;
@@ -54,6 +54,8 @@ class read_ahead {
 
  private:
   static constexpr std::uint64_t nowhere = std::numeric_limits<std::uint64_t>::max();
+
+  static constexpr std::size_t growth = 4;
 
   void adapt(std::uint64_t position, std::size_t wanted);
   void ask_demanded(std::uint64_t position, std::span<std::byte> into, std::uint64_t end);

@@ -18,9 +18,10 @@ class move_only_handler {
   move_only_handler() noexcept = default;
 
   template <class Function>
-    requires(!std::same_as<std::remove_cvref_t<Function>, move_only_handler> &&
-             std::invocable<std::decay_t<Function>&, Arguments...>)
-  move_only_handler(Function&& function) {  // NOLINT(google-explicit-constructor): as std::function
+  requires(!std::same_as<std::remove_cvref_t<Function>, move_only_handler> &&
+           std::invocable<std::decay_t<Function>&, Arguments...>)
+      move_only_handler(
+          Function&& function) {  // NOLINT(google-explicit-constructor): as std::function
     using held = std::decay_t<Function>;
     if constexpr (fits<held>) {
       ::new (static_cast<void*>(storage_)) held(std::forward<Function>(function));
@@ -61,20 +62,19 @@ class move_only_handler {
   };
   static constexpr std::size_t capacity = 4 * sizeof(void*);
   template <class Held>
-  static constexpr bool fits = sizeof(Held) <= capacity &&
-                               alignof(Held) <= alignof(std::max_align_t) &&
-                               std::is_nothrow_move_constructible_v<Held>;
+  static constexpr bool fits =
+      sizeof(Held) <= capacity &&
+      alignof(Held) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<Held>;
 
   template <class Held>
-  static constexpr table inside{
-      [](void* at, Arguments... arguments) {
-        (*static_cast<Held*>(at))(std::forward<Arguments>(arguments)...);
-      },
-      [](void* from, void* to) noexcept {
-        ::new (to) Held(std::move(*static_cast<Held*>(from)));
-        static_cast<Held*>(from)->~Held();
-      },
-      [](void* at) noexcept { static_cast<Held*>(at)->~Held(); }};
+  static constexpr table inside{[](void* at, Arguments... arguments) {
+                                  (*static_cast<Held*>(at))(std::forward<Arguments>(arguments)...);
+                                },
+                                [](void* from, void* to) noexcept {
+                                  ::new (to) Held(std::move(*static_cast<Held*>(from)));
+                                  static_cast<Held*>(from)->~Held();
+                                },
+                                [](void* at) noexcept { static_cast<Held*>(at)->~Held(); }};
   template <class Held>
   static constexpr table outside{
       [](void* at, Arguments... arguments) {

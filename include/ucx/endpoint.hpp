@@ -28,9 +28,9 @@ enum class close_mode {
 
 /// Whether UCX watches the connection (its mode PEER, which excludes shared memory in UCX).
 enum class peer_failure {
-  automatic,  ///< `detected`, but on a context whose transports are all of one host: `undetected`.
-  detected,   ///< UCX reports a closed connection, and our heartbeat a silent peer.
-  undetected, ///< For one-sided operations on one host; another connection watches the peer.
+  automatic,   ///< `detected`, but on a context whose transports are all of one host: `undetected`.
+  detected,    ///< UCX reports a closed connection, and our heartbeat a silent peer.
+  undetected,  ///< For one-sided operations on one host; another connection watches the peer.
 };
 
 /// How an endpoint is made.
@@ -68,8 +68,8 @@ class UCXIO_EXPORT endpoint {
 
   endpoint(endpoint&& other) noexcept;
   endpoint& operator=(endpoint&& other) noexcept;
-  /// Lets go of the connection. When no handle, region or unfinished request holds it any more, it is
-  /// closed with `close_mode::flush`, bounded by `close_timeout`.
+  /// Lets go of the connection. When no handle, region or unfinished request holds it any more, it
+  /// is closed with `close_mode::flush`, bounded by `close_timeout`.
   ~endpoint();
 
   /// Waits until the peer has answered. REQUIRES: a context with `feature::am`, else it is a no-op.

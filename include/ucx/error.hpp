@@ -8,40 +8,40 @@
 
 namespace ucx {
 
-/// What can go wrong. Each value says what the caller can do about it; `docs/conventions.md` has the
-/// table, with the `std::errc` that each compares equal to and the UCX statuses behind it.
+/// What can go wrong. Each value says what the caller can do about it; `docs/conventions.md` has
+/// the table, with the `std::errc` that each compares equal to and the UCX statuses behind it.
 enum class errc {
-  invalid_argument = 1,   ///< The call makes no sense as it stands.
-  out_of_range,           ///< Offset and length reach outside the region.
-  no_space,               ///< A write reached the end of a region of fixed size.
-  permission_denied,      ///< The region was not exposed for this access.
-  no_such_region,         ///< The owner has no region of this id.
-  stale_region,           ///< The owner, or the region, is another incarnation than the descriptor's.
-  revoked,                ///< The owner withdrew the region.
-  bad_descriptor,         ///< The bytes are not an intact `remote_descriptor`.
-  bad_address,            ///< The text or bytes are not an address.
-  version_mismatch,       ///< The peer speaks another version of the wire format.
-  protocol_error,         ///< The peer sent something that the protocol does not allow.
-  bad_configuration,      ///< An unknown UCX key, a bad value, an unknown transport or device.
-  feature_disabled,       ///< The context was made without the feature that the call needs.
-  not_supported,          ///< This transport, or this UCX, can not do it.
-  host_not_found,         ///< The host's name has no address.
-  unreachable,            ///< No route, or no transport in common with the peer.
-  connection_refused,     ///< Nobody listens there, or the peer rejected the connection.
-  connection_reset,       ///< The peer died, closed, or fell silent.
-  address_in_use,         ///< Another process listens on this address.
-  timed_out,              ///< The deadline passed first.
-  canceled,               ///< The caller gave the operation up.
-  closed,                 ///< The object was closed on this side.
-  would_deadlock,         ///< A blocking wait inside a completion callback.
-  busy,                   ///< Out of something that comes back by itself; try again.
-  no_memory,              ///< Out of memory.
-  no_shared_memory,       ///< Out of shared memory (`/dev/shm`).
-  no_lockable_memory,     ///< Memory could not be pinned (`ulimit -l`).
-  too_many_files,         ///< Out of file descriptors (`ulimit -n`).
-  message_truncated,      ///< The message is larger than the buffer.
-  io_error,               ///< The device or the operating system failed.
-  unexpected,             ///< UCX reported something that has no better name here.
+  invalid_argument = 1,  ///< The call makes no sense as it stands.
+  out_of_range,          ///< Offset and length reach outside the region.
+  no_space,              ///< A write reached the end of a region of fixed size.
+  permission_denied,     ///< The region was not exposed for this access.
+  no_such_region,        ///< The owner has no region of this id.
+  stale_region,        ///< The owner, or the region, is another incarnation than the descriptor's.
+  revoked,             ///< The owner withdrew the region.
+  bad_descriptor,      ///< The bytes are not an intact `remote_descriptor`.
+  bad_address,         ///< The text or bytes are not an address.
+  version_mismatch,    ///< The peer speaks another version of the wire format.
+  protocol_error,      ///< The peer sent something that the protocol does not allow.
+  bad_configuration,   ///< An unknown UCX key, a bad value, an unknown transport or device.
+  feature_disabled,    ///< The context was made without the feature that the call needs.
+  not_supported,       ///< This transport, or this UCX, can not do it.
+  host_not_found,      ///< The host's name has no address.
+  unreachable,         ///< No route, or no transport in common with the peer.
+  connection_refused,  ///< Nobody listens there, or the peer rejected the connection.
+  connection_reset,    ///< The peer died, closed, or fell silent.
+  address_in_use,      ///< Another process listens on this address.
+  timed_out,           ///< The deadline passed first.
+  canceled,            ///< The caller gave the operation up.
+  closed,              ///< The object was closed on this side.
+  would_deadlock,      ///< A blocking wait inside a completion callback.
+  busy,                ///< Out of something that comes back by itself; try again.
+  no_memory,           ///< Out of memory.
+  no_shared_memory,    ///< Out of shared memory (`/dev/shm`).
+  no_lockable_memory,  ///< Memory could not be pinned (`ulimit -l`).
+  too_many_files,      ///< Out of file descriptors (`ulimit -n`).
+  message_truncated,   ///< The message is larger than the buffer.
+  io_error,            ///< The device or the operating system failed.
+  unexpected,          ///< UCX reported something that has no better name here.
 };
 
 /// Returns the category of `errc`; its name is "ucxio".

@@ -24,11 +24,11 @@ using accept_handler = move_only_handler<connection_request>;
 /// Threads: as the worker's.
 class UCXIO_EXPORT listener {
  public:
-  /// Listens on `address`; with port 0 the system chooses one. Peers are accepted by themselves, and
-  /// served the regions of the worker's context until they leave.
-  /// Errors: address_in_use, permission_denied, bad_address (not an address of this machine),
-  /// too_many_files, not_supported (IPv6 on a context whose configuration does not set TCP_AF_PRIO to
-  /// "inet6": UCX would write beyond its buffers).
+  /// Listens on `address`; with port 0 the system chooses one. Peers are accepted by themselves,
+  /// and served the regions of the worker's context until they leave. Errors: address_in_use,
+  /// permission_denied, bad_address (not an address of this machine), too_many_files, not_supported
+  /// (IPv6 on a context whose configuration does not set TCP_AF_PRIO to "inet6": UCX would write
+  /// beyond its buffers).
   listener(const worker& parent, const socket_address& address);
   listener(const worker& parent, const socket_address& address, std::error_code& ec);
 

@@ -8,7 +8,13 @@
 namespace ucx {
 
 /// Where memory lives. Values travel in descriptors.
-enum class memory_kind : std::uint8_t { host = 0, cuda = 1, cuda_managed = 2, rocm = 3, other = 255 };
+enum class memory_kind : std::uint8_t {
+  host = 0,
+  cuda = 1,
+  cuda_managed = 2,
+  rocm = 3,
+  other = 255
+};
 
 /// Returns the name of `kind`: "host", "cuda", ...
 UCXIO_EXPORT std::string_view to_string(memory_kind kind) noexcept;

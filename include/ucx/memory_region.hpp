@@ -33,9 +33,9 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   memory_region(const context& parent, std::span<const std::byte> bytes);
   memory_region(const context& parent, std::span<const std::byte> bytes, std::error_code& ec);
 
-  /// Allocates `size` zeroed bytes and exposes them; on a context with shared-memory transports they
-  /// lie in shared memory, which peers on the host reach without the owner's help.
-  /// Errors: no_shared_memory, no_memory.    Cost: commits all pages: 64 MiB take 20-200 ms.
+  /// Allocates `size` zeroed bytes and exposes them; on a context with shared-memory transports
+  /// they lie in shared memory, which peers on the host reach without the owner's help. Errors:
+  /// no_shared_memory, no_memory.    Cost: commits all pages: 64 MiB take 20-200 ms.
   static memory_region allocate(const context& parent, std::size_t size, access granted);
   static memory_region allocate(const context& parent, std::size_t size, access granted,
                                 std::error_code& ec);

@@ -24,15 +24,16 @@ struct UCXIO_EXPORT remote_descriptor {
   std::uint64_t size = 0;         ///< Bytes that were asked for, not what UCX rounded up to.
   access granted = access::read;
   memory_kind kind = memory_kind::host;
-  bool shareable = false;                   ///< Allocated by us in shared memory.
-  std::array<std::byte, 16> host = {};      ///< Same value: same host.
-  std::vector<std::byte> remote_key = {};   ///< UCX's packed rkey; empty on message-only contexts.
+  bool shareable = false;                  ///< Allocated by us in shared memory.
+  std::array<std::byte, 16> host = {};     ///< Same value: same host.
+  std::vector<std::byte> remote_key = {};  ///< UCX's packed rkey; empty on message-only contexts.
 
   /// Returns the wire form. Errors: invalid_argument if `remote_key` is longer than 4 KiB.
   std::vector<std::byte> encode() const;
 
   /// Reads the wire form. Every truncation and every flipped bit is `bad_descriptor`.
-  /// Errors: bad_descriptor, version_mismatch (intact, but of another version; the text names both).
+  /// Errors: bad_descriptor, version_mismatch (intact, but of another version; the text names
+  /// both).
   static remote_descriptor decode(std::span<const std::byte> wire);
   static remote_descriptor decode(std::span<const std::byte> wire, std::error_code& ec);
 

@@ -60,8 +60,8 @@ class UCXIO_EXPORT remote_region {
   /// Reads `into.size()` bytes at `offset` of the peer's region into `into`.
   /// Completes: when `into` is filled.    Lifetime: `into`, until the request is done.
   /// Errors: out_of_range, permission_denied before anything is sent; connection_reset, timed_out,
-  /// canceled, stale_region, revoked, no_such_region, closed from wait(). After timed_out the region
-  /// is usable.    Cost: one round trip, at most one copy, no allocation after warm-up.
+  /// canceled, stale_region, revoked, no_such_region, closed from wait(). After timed_out the
+  /// region is usable.    Cost: one round trip, at most one copy, no allocation after warm-up.
   request start_read_at(std::uint64_t offset, std::span<std::byte> into,
                         const io_options& options = {});
   /// Reads, and returns when `into` is filled.

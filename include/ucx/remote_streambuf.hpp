@@ -16,15 +16,15 @@ class stream_engine;
 
 /// A `std::streambuf` over a peer's region: buffered, seekable, reading ahead and writing behind.
 /// `docs/streams.md` is its contract; in short: one joint position, as `std::filebuf`; a seek never
-/// touches the network; a failed transfer throws from reads (the stream shows badbit, never eofbit),
-/// returns eof, a short count or -1 from everything else, and leaves its cause in `error()`.
-/// Threads: one thread at a time, as every streambuf; and as the worker's.
+/// touches the network; a failed transfer throws from reads (the stream shows badbit, never
+/// eofbit), returns eof, a short count or -1 from everything else, and leaves its cause in
+/// `error()`. Threads: one thread at a time, as every streambuf; and as the worker's.
 class UCXIO_EXPORT remote_streambuf : public std::streambuf {
  public:
   /// Makes a streambuf over nothing; every operation on it fails.
   remote_streambuf();
-  /// Makes a streambuf over `region` that allows what `mode` says (in, out, or both; `ate` starts at
-  /// the end; `trunc` and `app` are `not_supported`: the size is fixed). Sends nothing.
+  /// Makes a streambuf over `region` that allows what `mode` says (in, out, or both; `ate` starts
+  /// at the end; `trunc` and `app` are `not_supported`: the size is fixed). Sends nothing.
   /// Lifetime: the region's core is kept; the handle may move or die.
   /// Errors: permission_denied (mode against granted), not_supported, closed.
   explicit remote_streambuf(const remote_region& region,

@@ -50,9 +50,10 @@ class [[nodiscard]] UCXIO_EXPORT request {
   /// Waits until `deadline` at most and returns whether the operation has ended.
   bool wait_until(std::chrono::steady_clock::time_point deadline);
 
-  /// Calls `handler` once when the operation ends, on the thread that drives progress, or now, on this
-  /// thread, if it has ended already. One handler a request. The request keeps owning the operation: keep it
-  /// until the handler has run, or the operation is given up and the handler gets `canceled`.
+  /// Calls `handler` once when the operation ends, on the thread that drives progress, or now, on
+  /// this thread, if it has ended already. One handler a request. The request keeps owning the
+  /// operation: keep it until the handler has run, or the operation is given up and the handler
+  /// gets `canceled`.
   void then(completion_handler handler);
 
   /// Asks for an early end. The outcome is told as always: `canceled`, or what happened first.

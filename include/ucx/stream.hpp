@@ -48,8 +48,8 @@ class UCXIO_EXPORT ostream : public std::ostream {
   void swap(ostream& other) noexcept;
   remote_streambuf* rdbuf() const noexcept { return const_cast<remote_streambuf*>(&buffer_); }
   bool is_open() const noexcept { return buffer_.is_open(); }
-  /// Flushes and lets go of the region; sets failbit if anything that was written is not known to be
-  /// visible at the peer.
+  /// Flushes and lets go of the region; sets failbit if anything that was written is not known to
+  /// be visible at the peer.
   void close();
   /// Returns why badbit is set.
   std::error_code error() const noexcept { return buffer_.error(); }

@@ -28,10 +28,9 @@ endpoint_core* connection_table::find(std::uint64_t session) const noexcept {
 
 void connection_table::hello(const frame& said, std::span<const std::byte> payload,
                              ucp_ep_h reply_endpoint) {
-  worker_.defer([this, said, address = std::vector<std::byte>(payload.begin(), payload.end()),
-                 reply_endpoint]() mutable {
-    answer_hello(said, std::move(address), reply_endpoint);
-  });
+  worker_.defer(
+      [this, said, address = std::vector<std::byte>(payload.begin(), payload.end()),
+       reply_endpoint]() mutable { answer_hello(said, std::move(address), reply_endpoint); });
 }
 
 void connection_table::answer_hello(const frame& said, std::vector<std::byte> address,

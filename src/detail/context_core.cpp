@@ -49,8 +49,8 @@ bool asks_for_ipv6(const context_options& options) {
 }
 
 bool is_same_host(std::string_view transport) noexcept {
-  static constexpr std::array<std::string_view, 9> names{
-      "posix", "sysv", "cma", "self", "xpmem", "knem", "shm", "sm", "mm"};
+  static constexpr std::array<std::string_view, 9> names{"posix", "sysv", "cma", "self", "xpmem",
+                                                         "knem",  "shm",  "sm",  "mm"};
   return std::find(names.begin(), names.end(), transport) != names.end();
 }
 

@@ -18,7 +18,8 @@ namespace ucx::detail {
 class ucp_api;
 
 struct core_access {
-  /// Makes a context whose every UCX call goes to `api`, which has to outlive all that is made of it.
+  /// Makes a context whose every UCX call goes to `api`, which has to outlive all that is made of
+  /// it.
   static context make_context(ucp_api& api, const context_options& options, std::error_code& ec);
 
   template <class Handle>

@@ -1,5 +1,5 @@
-// How a connection ends: docs/architecture.md, "Closing". Apart from endpoint_core.cpp because every
-// step here waits, and nothing there does.
+// How a connection ends: docs/architecture.md, "Closing". Apart from endpoint_core.cpp because
+// every step here waits, and nothing there does.
 #include <algorithm>
 #include <utility>
 
@@ -18,6 +18,9 @@ constexpr std::chrono::seconds drop_limit{2};
 
 /// How long a peer may take to say farewell: it has answered everything else already.
 constexpr std::chrono::seconds farewell_limit{1};
+
+/// Bounds what is left to do for a dropped endpoint among what others keep UCX busy with.
+constexpr int rounds_to_close = 100;
 
 }  // namespace
 
@@ -68,7 +71,8 @@ void endpoint_core::flush_for_close(clock::time_point until, std::error_code& ec
   flush_operation* flush = nullptr;
   {
     const std::lock_guard guard(worker_.lock());
-    if (state_ != endpoint_state::ready) return;  // a peer that never answered owes nothing
+    // A peer that never answered owes nothing, and one that said goodbye was answered everything.
+    if (state_ != endpoint_state::ready || leaving_) return;
     flush = worker_.pools().flushes.take();
     flush->begin(worker_, shared_from_this(), nullptr, true, until);
   }
@@ -121,6 +125,9 @@ void endpoint_core::drop() noexcept {
   while (closing_ != nullptr || (detects_failure_ && transfers_ > 0)) {
     if (api.now() >= until) break;
     if (worker_.progress_ucx() == 0) api.relax();
+  }
+  // UCX closes the sockets in later rounds, which a worker that the caller drives may never see.
+  for (int i = 0; i < rounds_to_close && worker_.progress_ucx() != 0; ++i) {
   }
   if (closing_ != nullptr) std::exchange(closing_, nullptr)->owner = nullptr;
   drop_keys();

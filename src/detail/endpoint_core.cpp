@@ -64,7 +64,8 @@ std::shared_ptr<endpoint_core> endpoint_core::make(worker_core& worker,
   return made;
 }
 
-/// What happens when nobody holds the connection any more: it is closed, and for that held once more.
+/// What happens when nobody holds the connection any more: it is closed, and for that held once
+/// more.
 void endpoint_core::retire() noexcept {
   if (worker_.in_handler() && worker_.inside_ucx()) {
     worker_.defer([this] { retire(); });
@@ -196,9 +197,10 @@ void endpoint_core::welcomed(std::error_code refusal, unsigned peer_version) {
   if (state_ != endpoint_state::connecting) return;
   if (refusal) {
     worker_.defer([weak = weak_from_this(), refusal, peer_version] {
-      if (const auto self = weak.lock()) self->fail(refusal, "the peer speaks version " + std::to_string(peer_version) +
-                              " of the wire format, this side version " +
-                              std::to_string(unsigned{protocol_version_number}));
+      if (const auto self = weak.lock())
+        self->fail(refusal, "the peer speaks version " + std::to_string(peer_version) +
+                                " of the wire format, this side version " +
+                                std::to_string(unsigned{protocol_version_number}));
     });
     return;
   }
@@ -232,8 +234,7 @@ void endpoint_core::add(message_operation& started) {
 
 void endpoint_core::remove(message_operation& ended) noexcept {
   (ended.was_asked ? asked_ : queued_).remove(ended);
-  if (ended.was_asked && !queued_.empty() && !sending_queued_ &&
-      state_ == endpoint_state::ready) {
+  if (ended.was_asked && !queued_.empty() && !sending_queued_ && state_ == endpoint_state::ready) {
     worker_.defer([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->send_queued();
     });

@@ -13,8 +13,8 @@ namespace ucx::detail {
 /// First UCX's flush where writes went by RMA, then the owner's confirmations of messages.
 class flush_operation final : public operation, public list_hook<flush_tag> {
  public:
-  /// Starts a flush of `tracker`'s writes; without a tracker, of all writes over the connection, whose
-  /// failures the trackers tell.
+  /// Starts a flush of `tracker`'s writes; without a tracker, of all writes over the connection,
+  /// whose failures the trackers tell.
   void begin(worker_core& worker, std::shared_ptr<endpoint_core> endpoint,
              std::shared_ptr<write_tracker> tracker, bool by_ucx, clock::time_point deadline);
 

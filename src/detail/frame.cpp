@@ -6,7 +6,7 @@
 namespace ucx::detail {
 namespace {
 
-constexpr std::byte magic_first{0x55};   // "UX"
+constexpr std::byte magic_first{0x55};  // "UX"
 constexpr std::byte magic_second{0x58};
 
 template <class Integer>

@@ -31,9 +31,9 @@ struct frame {
 
   std::uint8_t version = 0;  ///< Set by encode; what the peer speaks after decode.
   opcode code = opcode::ping;
-  std::uint32_t status = 0;       ///< 0, or the `errc` that answers the request.
-  std::uint64_t session = 0;      ///< Chosen by the initiator, at random.
-  std::uint64_t request = 0;      ///< Chosen by the asking side, echoed by answers.
+  std::uint32_t status = 0;   ///< 0, or the `errc` that answers the request.
+  std::uint64_t session = 0;  ///< Chosen by the initiator, at random.
+  std::uint64_t request = 0;  ///< Chosen by the asking side, echoed by answers.
   std::uint64_t region = 0;
   std::uint64_t incarnation = 0;
   std::uint64_t generation = 0;

@@ -49,9 +49,7 @@ class intrusive_list {
     removed.previous_ = removed.next_ = nullptr;
     --size_;
   }
-  Element* front() const noexcept {
-    return empty() ? nullptr : static_cast<Element*>(head_.next_);
-  }
+  Element* front() const noexcept { return empty() ? nullptr : static_cast<Element*>(head_.next_); }
   /// Returns the element behind `element`, or nothing at the end.
   Element* next(Element& element) const noexcept {
     hook* following = static_cast<hook&>(element).next_;

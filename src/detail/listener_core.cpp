@@ -36,8 +36,7 @@ std::shared_ptr<listener_core> listener_core::make(std::shared_ptr<worker_core> 
     ec = errc::not_supported;
     return nullptr;
   }
-  std::shared_ptr<listener_core> made(
-      new listener_core(std::move(worker), std::move(on_request)));
+  std::shared_ptr<listener_core> made(new listener_core(std::move(worker), std::move(on_request)));
   ucp_api& api = made->worker_->api();
   const std::lock_guard guard(made->worker_->lock());
   if ((ec = listen_error(address))) return nullptr;
@@ -47,8 +46,7 @@ std::shared_ptr<listener_core> listener_core::make(std::shared_ptr<worker_core> 
   params.sockaddr.addrlen = address.native_size();
   params.conn_handler.cb = &listener_core::on_connection;
   params.conn_handler.arg = made.get();
-  const ucs_status_t status =
-      api.listener_create(made->worker_->handle(), &params, &made->handle_);
+  const ucs_status_t status = api.listener_create(made->worker_->handle(), &params, &made->handle_);
   if (status != UCS_OK) {
     made->handle_ = nullptr;
     what += " (UCX: " + words(status) + ")";

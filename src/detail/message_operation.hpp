@@ -52,8 +52,8 @@ class message_operation : public operation, public list_hook<waiting_tag> {
   bool entered_ = false;
 };
 
-/// Finds operations by the id that the peer echoes: an index, and a count of its uses that makes ids
-/// of ended operations invalid.
+/// Finds operations by the id that the peer echoes: an index, and a count of its uses that makes
+/// ids of ended operations invalid.
 class message_table {
  public:
   std::uint64_t add(message_operation& operation);

@@ -57,8 +57,7 @@ void message_read::answered(const frame& answer, std::span<const std::byte> payl
   }
   // Pieces come in any order: UCX promises none between messages.
   if (answer.length != payload.size() || payload.empty() || answer.offset > into_.size() ||
-      payload.size() > into_.size() - answer.offset ||
-      payload.size() > into_.size() - received_) {
+      payload.size() > into_.size() - answer.offset || payload.size() > into_.size() - received_) {
     return blame_peer("a read was answered with other bytes than it asked for");
   }
   std::memcpy(into_.data() + answer.offset, payload.data(), payload.size());

@@ -11,8 +11,8 @@
 
 namespace ucx::detail {
 
-/// The answer's pieces are copied out of UCX's receive buffer inside its callback, so that UCX never
-/// has the caller's memory: giving up costs nothing.
+/// The answer's pieces are copied out of UCX's receive buffer inside its callback, so that UCX
+/// never has the caller's memory: giving up costs nothing.
 class message_read final : public message_operation {
  public:
   void begin(std::shared_ptr<remote_region_core> region, std::uint64_t offset,

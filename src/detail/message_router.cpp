@@ -86,8 +86,8 @@ void message_router::route(endpoint_core& from, const frame& heard,
   }
 }
 
-void message_router::send(endpoint_core& to, const frame& said,
-                          std::span<const std::byte> payload, bool with_reply_endpoint) {
+void message_router::send(endpoint_core& to, const frame& said, std::span<const std::byte> payload,
+                          bool with_reply_endpoint) {
   if (to.handle() == nullptr) return;
   outgoing* message = outgoing_.take();
   message->router = this;

@@ -32,9 +32,10 @@ class message_router {
   /// The operations of ours that peers may answer.
   message_table& questions() noexcept { return questions_; }
 
-  /// Sends a frame, with an optional payload, that nobody waits for. A failure fails the connection.
-  void send(endpoint_core& to, const frame& said,
-            std::span<const std::byte> payload = {}, bool with_reply_endpoint = false);
+  /// Sends a frame, with an optional payload, that nobody waits for. A failure fails the
+  /// connection.
+  void send(endpoint_core& to, const frame& said, std::span<const std::byte> payload = {},
+            bool with_reply_endpoint = false);
 
  private:
   struct outgoing {
@@ -45,8 +46,7 @@ class message_router {
   };
 
   static ucs_status_t on_message(void* self, const void* header, std::size_t header_length,
-                                 void* data, std::size_t length,
-                                 const ucp_am_recv_param_t* params);
+                                 void* data, std::size_t length, const ucp_am_recv_param_t* params);
   static void on_sent(void* request, ucs_status_t status, void* sent);
   void received(const frame& heard, std::span<const std::byte> payload,
                 const ucp_am_recv_param_t& params);

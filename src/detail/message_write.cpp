@@ -63,7 +63,8 @@ void message_write::give_up_for(std::error_code why) noexcept {
   pieces_moved();
 }
 
-/// Ends what can end: the request when UCX has let go of the memory, the books when all is answered.
+/// Ends what can end: the request when UCX has let go of the memory, the books when all is
+/// answered.
 void message_write::pieces_moved() {
   if (sending()) return;
   if (!failure_ && !(asked_ && all_posted())) return;

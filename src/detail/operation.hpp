@@ -43,8 +43,9 @@ class operation : public list_hook<outstanding_tag> {
   endpoint_core* endpoint() const noexcept { return endpoint_; }
   clock::time_point deadline() const noexcept { return deadline_; }
 
-  /// Lets go of the connection that the request handle kept open; called when the handle goes. What is
-  /// left of the operation then needs no keeping: a connection ends after all of UCX's callbacks.
+  /// Lets go of the connection that the request handle kept open; called when the handle goes. What
+  /// is left of the operation then needs no keeping: a connection ends after all of UCX's
+  /// callbacks.
   std::shared_ptr<endpoint_core> let_go() noexcept { return std::move(held_); }
 
   /// Sets what is called at completion, or queues it now when done.
@@ -52,8 +53,8 @@ class operation : public list_hook<outstanding_tag> {
   /// Queues and clears the handler; called by the worker outside of UCX's callbacks.
   void run_handler() noexcept;
 
-  /// Ends the operation early for `why` (timed_out, canceled): at once where nothing of the caller's
-  /// is in UCX's hands, else when UCX has let go, which `linger_deadline` bounds.
+  /// Ends the operation early for `why` (timed_out, canceled): at once where nothing of the
+  /// caller's is in UCX's hands, else when UCX has let go, which `linger_deadline` bounds.
   virtual void give_up(errc why) noexcept = 0;
   /// The connection failed: ends the operation now, or when UCX's callbacks have come.
   virtual void connection_failed(std::error_code why) noexcept = 0;

@@ -17,9 +17,9 @@ pending_connection::pending_connection(std::shared_ptr<listener_core> listener,
   attributes.field_mask = UCP_CONN_REQUEST_ATTR_FIELD_CLIENT_ADDR;
   if (listener_->worker().api().conn_request_query(request_, &attributes) != UCS_OK) return;
   std::error_code ignored;
-  peer_ = socket_address::from_native(
-      reinterpret_cast<const ::sockaddr*>(&attributes.client_address),
-      sizeof attributes.client_address, ignored);
+  peer_ =
+      socket_address::from_native(reinterpret_cast<const ::sockaddr*>(&attributes.client_address),
+                                  sizeof attributes.client_address, ignored);
 }
 
 void pending_connection::reject() noexcept {

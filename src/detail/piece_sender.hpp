@@ -13,8 +13,8 @@ namespace ucx::detail {
 
 class endpoint_core;
 
-/// One fragment a piece, sent eagerly: the receiver copies it out of UCX's receive buffer to where it
-/// belongs, and UCX assembles nothing. A few pieces are in UCX's hands at a time.
+/// One fragment a piece, sent eagerly: the receiver copies it out of UCX's receive buffer to where
+/// it belongs, and UCX assembles nothing. A few pieces are in UCX's hands at a time.
 class piece_sender {
  public:
   piece_sender() noexcept = default;

@@ -52,8 +52,7 @@ void progress_thread::sleep_and_spin() {
     if (worker_.round()) {
       active = true;
       last_activity = worker_.api().now();
-    } else if (active && may_spin &&
-               worker_.api().now() - last_activity < worker_.options().spin) {
+    } else if (active && may_spin && worker_.api().now() - last_activity < worker_.options().spin) {
       worker_.api().relax();
     } else {
       worker_.sleep_on_events(clock::time_point::max());

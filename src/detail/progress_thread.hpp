@@ -20,8 +20,8 @@ class progress_thread {
   bool is_current() const noexcept { return std::this_thread::get_id() == id_.load(); }
   /// Stops the thread and waits for it. REQUIRES: another thread than it.
   void stop() noexcept;
-  /// Called on the thread itself when the last reference to its worker went there: the loop ends, and
-  /// the thread then destroys the worker.
+  /// Called on the thread itself when the last reference to its worker went there: the loop ends,
+  /// and the thread then destroys the worker.
   void leave_with_worker() noexcept;
 
  private:

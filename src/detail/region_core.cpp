@@ -50,8 +50,8 @@ std::array<std::byte, 16> host_identity() noexcept {
   static const std::array<std::byte, 16> identity = [] {
     std::array<std::byte, 16> made = {};
     try {
-      // The boot id is the kernel's; containers of one kernel share it, and memory too if they share
-      // a name space for it, which using the memory finds out.
+      // The boot id is the kernel's; containers of one kernel share it, and memory too if they
+      // share a name space for it, which using the memory finds out.
       const std::string boot = read_line("/proc/sys/kernel/random/boot_id");
       const XXH128_hash_t hash = XXH3_128bits(boot.data(), boot.size());
       XXH128_canonical_t canonical;
@@ -158,7 +158,8 @@ std::error_code region_core::check(std::uint64_t offset, std::uint64_t length,
 
 void region_core::close() noexcept {
   if (!std::exchange(open_, false)) {
-    if (memory_ != nullptr) context_->api().mem_unmap(context_->handle(), std::exchange(memory_, nullptr));
+    if (memory_ != nullptr)
+      context_->api().mem_unmap(context_->handle(), std::exchange(memory_, nullptr));
     return;
   }
   context_->remove_region(*this);

@@ -13,8 +13,7 @@ namespace ucx::detail {
 /// One read of a peer's, being answered: UCX reads the region until the last piece is sent.
 class read_answer final : public piece_sender, public list_hook<answer_tag> {
  public:
-  void begin(region_service& service, endpoint_core& to, region_core& region,
-             const frame& asked) {
+  void begin(region_service& service, endpoint_core& to, region_core& region, const frame& asked) {
     service_ = &service;
     region_ = &region;
     to.answer_started();

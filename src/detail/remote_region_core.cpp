@@ -36,8 +36,7 @@ struct lease {
 
 }  // namespace
 
-remote_region_core::remote_region_core(endpoint_core& endpoint,
-                                       const remote_descriptor& descriptor)
+remote_region_core::remote_region_core(endpoint_core& endpoint, const remote_descriptor& descriptor)
     : endpoint_(endpoint), descriptor_(descriptor) {
   endpoint_.add(*this);
 }
@@ -131,8 +130,8 @@ bool remote_region_core::rma_is_real(std::string& why_not) {
 }
 
 std::string remote_region_core::description() const {
-  return "region " + std::to_string(descriptor_.region) + " (" +
-         std::to_string(descriptor_.size) + " bytes) at " + endpoint_.peer_name();
+  return "region " + std::to_string(descriptor_.region) + " (" + std::to_string(descriptor_.size) +
+         " bytes) at " + endpoint_.peer_name();
 }
 
 std::error_code remote_region_core::status() const noexcept {
@@ -192,7 +191,8 @@ operation* remote_region_core::start_flush(const std::shared_ptr<write_tracker>&
   }
   worker_core& worker = endpoint_.worker();
   flush_operation* operation = worker.pools().flushes.take();
-  operation->begin(worker, endpoint_.shared_from_this(), tracker, by_ucx, worker.deadline_after(options.timeout));
+  operation->begin(worker, endpoint_.shared_from_this(), tracker, by_ucx,
+                   worker.deadline_after(options.timeout));
   return operation;
 }
 

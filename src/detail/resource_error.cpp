@@ -57,8 +57,7 @@ std::error_code memory_error(ucs_status_t status, bool allocating, bool shared) 
   }
   // Registering pins pages; without the right to pin more, that is all that can fail.
   rlimit limit = {};
-  const bool limited =
-      ::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  const bool limited = ::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
   return limited && (status == UCS_ERR_IO_ERROR || status == UCS_ERR_NO_MEMORY)
              ? make_error_code(errc::no_lockable_memory)
              : plain;

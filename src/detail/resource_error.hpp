@@ -9,16 +9,16 @@
 
 namespace ucx::detail {
 
-/// Returns the error of a call that makes a context, worker, listener or endpoint: where UCX only says
-/// that it failed, looks whether the process is out of file descriptors.
+/// Returns the error of a call that makes a context, worker, listener or endpoint: where UCX only
+/// says that it failed, looks whether the process is out of file descriptors.
 std::error_code resource_error(ucs_status_t status) noexcept;
 
-/// Returns the error of a failed registration or allocation: `no_shared_memory` for memory that was to
-/// be allocated in shared memory, `no_lockable_memory` where pages could not be pinned.
+/// Returns the error of a failed registration or allocation: `no_shared_memory` for memory that was
+/// to be allocated in shared memory, `no_lockable_memory` where pages could not be pinned.
 std::error_code memory_error(ucs_status_t status, bool allocating, bool shared) noexcept;
 
-/// Returns why nobody could listen on `address` now: in use, not of this machine, not permitted. UCX
-/// itself tells these apart on no version, so a socket of ours tries it first.
+/// Returns why nobody could listen on `address` now: in use, not of this machine, not permitted.
+/// UCX itself tells these apart on no version, so a socket of ours tries it first.
 std::error_code listen_error(const socket_address& address) noexcept;
 
 }  // namespace ucx::detail

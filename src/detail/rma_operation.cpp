@@ -35,11 +35,10 @@ rma_operation* rma_operation::read(std::shared_ptr<remote_region_core> region, s
   operation->region_ = std::move(region);
   operation->start(worker, connection.shared_from_this(), deadline);
   connection.transfer_started();
-  return operation->posted(
-      worker.api().get_nbx(connection.handle(), into.data(), into.size(),
-                           operation->region_->descriptor().address + offset,
-                           operation->region_->key(), &params),
-      ec);
+  return operation->posted(worker.api().get_nbx(connection.handle(), into.data(), into.size(),
+                                                operation->region_->descriptor().address + offset,
+                                                operation->region_->key(), &params),
+                           ec);
 }
 
 rma_operation* rma_operation::write(std::shared_ptr<remote_region_core> region,
@@ -58,11 +57,10 @@ rma_operation* rma_operation::write(std::shared_ptr<remote_region_core> region,
   operation->region_ = std::move(region);
   operation->start(worker, connection.shared_from_this(), deadline);
   connection.transfer_started();
-  return operation->posted(
-      worker.api().put_nbx(connection.handle(), from.data(), from.size(),
-                           operation->region_->descriptor().address + offset,
-                           operation->region_->key(), &params),
-      ec);
+  return operation->posted(worker.api().put_nbx(connection.handle(), from.data(), from.size(),
+                                                operation->region_->descriptor().address + offset,
+                                                operation->region_->key(), &params),
+                           ec);
 }
 
 rma_operation* rma_operation::posted(ucs_status_ptr_t started, std::error_code& ec) {
@@ -87,8 +85,10 @@ void rma_operation::on_done(void* request, ucs_status_t status, void* self) {
   if (outcome) {
     ended.endpoint()->note(status);
     // UCX says "canceled" of what a lost connection took with it.
-    if (ended.given_up_) outcome = ended.given_up_;
-    else if (const std::error_code lost = ended.endpoint()->status()) outcome = lost;
+    if (ended.given_up_)
+      outcome = ended.given_up_;
+    else if (const std::error_code lost = ended.endpoint()->status())
+      outcome = lost;
     if (ended.tracker_) ended.tracker_->flushed(0, outcome);
   }
   ended.complete(outcome);
@@ -99,8 +99,8 @@ void rma_operation::give_up(errc why) noexcept {
   move_deadline(worker().api().now() + worker().options().heartbeat_timeout);
   if (given_up_) return;
   given_up_ = make_error_code(why);
-  // Where UCX watches the connection, dropping it stops the transfer. On one host (no watching) only
-  // local progress is needed, which goes on by itself.
+  // Where UCX watches the connection, dropping it stops the transfer. On one host (no watching)
+  // only local progress is needed, which goes on by itself.
   if (endpoint()->detects_failure()) {
     endpoint()->fail(given_up_, "a transfer by RMA can only be stopped with its connection");
   }

@@ -14,8 +14,8 @@ namespace ucx::detail {
 class remote_region_core;
 class write_tracker;
 
-/// UCX has the caller's memory until its callback: cancelling does not stop a transfer, only the end
-/// of the connection does.
+/// UCX has the caller's memory until its callback: cancelling does not stop a transfer, only the
+/// end of the connection does.
 class rma_operation final : public operation {
  public:
   /// Each starts a transfer and returns nothing if it ended within the call, well, or badly (`ec`).

@@ -84,9 +84,7 @@ class real_api final : public ucp_api {
   ucs_status_t ep_query(ucp_ep_h endpoint, ucp_ep_attr_t* attributes) override {
     return ucp_ep_query(endpoint, attributes);
   }
-  void ep_print_info(ucp_ep_h endpoint, std::FILE* to) override {
-    ucp_ep_print_info(endpoint, to);
-  }
+  void ep_print_info(ucp_ep_h endpoint, std::FILE* to) override { ucp_ep_print_info(endpoint, to); }
 
   ucs_status_t mem_map(ucp_context_h context, const ucp_mem_map_params_t* params,
                        ucp_mem_h* memory) override {
@@ -131,8 +129,7 @@ class real_api final : public ucp_api {
     return ucp_am_send_nbx(endpoint, id, header, header_length, buffer, count, params);
   }
   ucs_status_ptr_t am_recv_data_nbx(ucp_worker_h worker, void* descriptor, void* buffer,
-                                    std::size_t count,
-                                    const ucp_request_param_t* params) override {
+                                    std::size_t count, const ucp_request_param_t* params) override {
     return ucp_am_recv_data_nbx(worker, descriptor, buffer, count, params);
   }
   void am_data_release(ucp_worker_h worker, void* data) override {

@@ -13,8 +13,8 @@ namespace ucx::detail {
 using clock = std::chrono::steady_clock;
 
 /// One virtual function for each `ucp_*` function in use, named and typed as UCX's without the
-/// prefix; their meaning is UCX's. Objects keep a reference to the api of their context: it outlives
-/// all of them. Thread-safety is UCX's own.
+/// prefix; their meaning is UCX's. Objects keep a reference to the api of their context: it
+/// outlives all of them. Thread-safety is UCX's own.
 class ucp_api {
  public:
   virtual ~ucp_api() = default;
@@ -47,8 +47,7 @@ class ucp_api {
   // Connections.
   virtual ucs_status_t listener_create(ucp_worker_h worker, const ucp_listener_params_t* params,
                                        ucp_listener_h* listener) = 0;
-  virtual ucs_status_t listener_query(ucp_listener_h listener,
-                                      ucp_listener_attr_t* attributes) = 0;
+  virtual ucs_status_t listener_query(ucp_listener_h listener, ucp_listener_attr_t* attributes) = 0;
   virtual ucs_status_t listener_reject(ucp_listener_h listener, ucp_conn_request_h request) = 0;
   virtual void listener_destroy(ucp_listener_h listener) = 0;
   virtual ucs_status_t conn_request_query(ucp_conn_request_h request,

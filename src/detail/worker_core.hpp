@@ -53,8 +53,8 @@ class worker_core {
 
   /// One round under the lock: UCX, then what UCX's callbacks left to do, then the clock.
   bool progress();
-  /// One round on behalf of somebody who waits; `idle` counts rounds that found nothing, and decides
-  /// between spinning, yielding and sleeping (until `until` at most).
+  /// One round on behalf of somebody who waits; `idle` counts rounds that found nothing, and
+  /// decides between spinning, yielding and sleeping (until `until` at most).
   void progress_or_rest(unsigned& idle, clock::time_point until);
   /// Waits until `waited` is done, or `until` has passed; returns whether it is done.
   bool wait(const operation& waited, clock::time_point until);

@@ -11,8 +11,8 @@
 namespace ucx::detail {
 namespace {
 
-/// How long a wait spins, in rounds that found nothing, before it yields, and then before it sleeps:
-/// some tens of microseconds, and some milliseconds.
+/// How long a wait spins, in rounds that found nothing, before it yields, and then before it
+/// sleeps: some tens of microseconds, and some milliseconds.
 constexpr unsigned spins_before_yield = 200;
 constexpr unsigned yields_before_sleep = 4000;
 

@@ -35,14 +35,15 @@ class write_tracker {
   /// A flush of the connection that began at `mark` ended.
   void flushed(std::uint64_t mark, std::error_code outcome);
 
-  /// Returns whether every write before number `end` (default: every write) was confirmed or failed.
+  /// Returns whether every write before number `end` (default: every write) was confirmed or
+  /// failed.
   bool settled(std::uint64_t end) const noexcept;
   bool settled() const noexcept { return unsettled_ == 0; }
   bool has_unconfirmable() const noexcept { return unconfirmable_begin_.has_value(); }
   std::uint64_t last_number() const noexcept { return first_number_ + count_; }
 
-  /// Returns the first failure of a write before number `end`, or of a flush, since the last call, and
-  /// forgets those writes. REQUIRES: settled(end).
+  /// Returns the first failure of a write before number `end`, or of a flush, since the last call,
+  /// and forgets those writes. REQUIRES: settled(end).
   std::error_code take_failure(std::uint64_t end);
   std::error_code take_failure() { return take_failure(last_number()); }
 

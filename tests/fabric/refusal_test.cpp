@@ -1,5 +1,5 @@
-// What an owner answers to accesses that it does not allow: the peer's own checks are got round here
-// by descriptors that promise more than the owner granted.
+// What an owner answers to accesses that it does not allow: the peer's own checks are got round
+// here by descriptors that promise more than the owner granted.
 #include <atomic>
 #include <cstdint>
 #include <system_error>
@@ -71,9 +71,9 @@ TEST_P(Refusal, ComesFromTheOwnerForAccessOutsideTheRegion) {
   memory_region owned = pair_.allocate(1000);
   remote_descriptor forged = owned.descriptor();
   forged.size = last_offset;
-  for (const std::uint64_t offset : {std::uint64_t{985}, std::uint64_t{1000}, std::uint64_t{1001},
-                                     std::uint64_t{1} << 32U, std::uint64_t{1} << 63U,
-                                     last_offset - 16}) {
+  for (const std::uint64_t offset :
+       {std::uint64_t{985}, std::uint64_t{1000}, std::uint64_t{1001}, std::uint64_t{1} << 32U,
+        std::uint64_t{1} << 63U, last_offset - 16}) {
     SCOPED_TRACE(offset);
     EXPECT_EQ(read(forged, offset), errc::out_of_range);
     EXPECT_EQ(write(forged, offset), errc::out_of_range);
@@ -161,10 +161,10 @@ TEST_P(Refusal, SaysWhatWasRefusedWhereAndWhy) {
 INSTANTIATE_TEST_SUITE_P(Messages, Refusal, testing::ValuesIn(message_pairs()), name_of_pair);
 INSTANTIATE_TEST_SUITE_P(
     ToItself, Refusal,
-    testing::Values(pair_options{route::tcp_to_itself, progress_mode::caller, progress_mode::caller,
-                                 {}, {}},
-                    pair_options{route::tcp_by_listener, progress_mode::sleeping_thread,
-                                 progress_mode::caller, {}, {}}),
+    testing::Values(
+        pair_options{route::tcp_to_itself, progress_mode::caller, progress_mode::caller, {}, {}},
+        pair_options{
+            route::tcp_by_listener, progress_mode::sleeping_thread, progress_mode::caller, {}, {}}),
     name_of_pair);
 
 }  // namespace

@@ -270,8 +270,7 @@ TEST_P(Request, MakesAFutureOfTheOutcome) {
   std::future<void> future = region_.start_read_at(3, into).to_future();
   EXPECT_EQ(future.wait_for(0s), std::future_status::timeout);
   pair_.resume_owner();
-  ASSERT_TRUE(pair_.drive_until(
-      [&] { return future.wait_for(0s) == std::future_status::ready; }));
+  ASSERT_TRUE(pair_.drive_until([&] { return future.wait_for(0s) == std::future_status::ready; }));
   future.get();
   EXPECT_TRUE(holds_pattern(into, 0, 3));
 }
@@ -280,8 +279,7 @@ TEST_P(Request, MakesAFutureThatThrowsTheError) {
   std::vector<std::byte> into = blank();
   pair_.pause_owner();
   std::future<void> future = region_.start_read_at(3, into, {.timeout = 10ms}).to_future();
-  ASSERT_TRUE(pair_.drive_until(
-      [&] { return future.wait_for(0s) == std::future_status::ready; }));
+  ASSERT_TRUE(pair_.drive_until([&] { return future.wait_for(0s) == std::future_status::ready; }));
   EXPECT_THROW(future.get(), ucx::error);
   pair_.resume_owner();
   EXPECT_THROW(region_.start_read_at(owned_.size(), into).to_future().get(), ucx::error);

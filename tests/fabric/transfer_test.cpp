@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
-constexpr std::array<std::size_t, 10> sizes{0,   1,       8,   4095,    4096,
+constexpr std::array<std::size_t, 10> sizes{0,        1,       8,   4095,    4096,
                                             64 * kib, mib - 1, mib, mib + 1, 9 * mib};
 constexpr std::size_t region_size = 9 * mib + 4096;
 
@@ -131,8 +131,8 @@ TEST_P(Transfer, RefusesWhatReachesOutsideBeforeSendingAnything) {
   remote_region region = pair_.open(owned);
   std::vector<std::byte> bytes(16);
   constexpr std::uint64_t last = ~std::uint64_t{0};
-  for (const std::uint64_t offset : {std::uint64_t{985}, std::uint64_t{1000}, std::uint64_t{1001},
-                                     last - 15, last - 7, last}) {
+  for (const std::uint64_t offset :
+       {std::uint64_t{985}, std::uint64_t{1000}, std::uint64_t{1001}, last - 15, last - 7, last}) {
     SCOPED_TRACE(offset);
     std::error_code ec;
     region.read_at(offset, bytes, ec);
@@ -177,8 +177,7 @@ TEST_P(Transfer, ClosesInOrderAndReportsNothing) {
   EXPECT_EQ(ec, errc::closed);
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, Transfer, testing::ValuesIn(every_pair()),
-                         name_of_pair);
+INSTANTIATE_TEST_SUITE_P(Every, Transfer, testing::ValuesIn(every_pair()), name_of_pair);
 
 }  // namespace
 }  // namespace ucx::test

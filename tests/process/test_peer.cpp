@@ -197,13 +197,18 @@ class peer {
   std::unique_ptr<remote_region> region_;
 };
 
-const std::map<std::string, peer::command> peer::commands_{
-    {"address", &peer::address},   {"listen", &peer::listen},
-    {"allocate", &peer::allocate}, {"holds", &peer::holds},
-    {"connect", &peer::connect},   {"open", &peer::open},
-    {"read", &peer::read},         {"churn", &peer::churn},
-    {"files", &peer::files},       {"resident", &peer::resident},
-    {"limit_files", &peer::limit_files}, {"another", &peer::another}};
+const std::map<std::string, peer::command> peer::commands_{{"address", &peer::address},
+                                                           {"listen", &peer::listen},
+                                                           {"allocate", &peer::allocate},
+                                                           {"holds", &peer::holds},
+                                                           {"connect", &peer::connect},
+                                                           {"open", &peer::open},
+                                                           {"read", &peer::read},
+                                                           {"churn", &peer::churn},
+                                                           {"files", &peer::files},
+                                                           {"resident", &peer::resident},
+                                                           {"limit_files", &peer::limit_files},
+                                                           {"another", &peer::another}};
 
 }  // namespace
 }  // namespace ucx::test
@@ -224,9 +229,10 @@ int main(int argc, char** argv) {
       if (peer) {
         answer = peer->obey(words);
       } else {
-        peer = std::make_unique<ucx::test::peer>(plane, mode == "caller"    ? progress_mode::caller
-                                                        : mode == "polling" ? progress_mode::polling_thread
-                                                                            : progress_mode::sleeping_thread);
+        peer = std::make_unique<ucx::test::peer>(plane, mode == "caller" ? progress_mode::caller
+                                                        : mode == "polling"
+                                                            ? progress_mode::polling_thread
+                                                            : progress_mode::sleeping_thread);
         answer = "ok " + std::to_string(::getpid());
       }
     } catch (const ucx::error& failed) {

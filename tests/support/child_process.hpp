@@ -16,7 +16,8 @@ std::string sibling_program(const std::string& name);
 class child_process {
  public:
   /// Starts `program`; its standard input and output are connected to this object.
-  explicit child_process(const std::string& program, const std::vector<std::string>& arguments = {});
+  explicit child_process(const std::string& program,
+                         const std::vector<std::string>& arguments = {});
   child_process(child_process&& other) noexcept;
   child_process& operator=(child_process&& other) = delete;
   /// Kills the child if it still runs.

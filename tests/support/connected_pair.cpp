@@ -66,8 +66,7 @@ context_options context_options_for(route over) {
 
 std::string to_string(const pair_options& options) {
   std::string text = to_string(options.over);
-  const bool to_itself =
-      options.over == route::tcp_to_itself || options.over == route::loopback;
+  const bool to_itself = options.over == route::tcp_to_itself || options.over == route::loopback;
   if (!to_itself) text += "_owner_" + to_string(options.owner);
   return text + "_reader_" + to_string(options.reader);
 }
@@ -77,8 +76,8 @@ std::vector<pair_options> every_pair() {
   const auto readers = {progress_mode::caller, progress_mode::polling_thread,
                         progress_mode::sleeping_thread};
   for (const route over : {route::tcp_by_address, route::tcp_by_listener, route::shared_memory}) {
-    for (const progress_mode owner : {progress_mode::polling_thread, progress_mode::sleeping_thread,
-                                      progress_mode::external}) {
+    for (const progress_mode owner :
+         {progress_mode::polling_thread, progress_mode::sleeping_thread, progress_mode::external}) {
       for (const progress_mode reader : readers) all.push_back({over, owner, reader, {}, {}});
     }
   }
@@ -94,8 +93,8 @@ std::vector<pair_options> every_pair() {
 
 std::vector<pair_options> message_pairs() {
   std::vector<pair_options> all;
-  for (const progress_mode reader : {progress_mode::caller, progress_mode::polling_thread,
-                                     progress_mode::sleeping_thread}) {
+  for (const progress_mode reader :
+       {progress_mode::caller, progress_mode::polling_thread, progress_mode::sleeping_thread}) {
     all.push_back({route::tcp_by_address, progress_mode::external, reader, {}, {}});
   }
   return all;

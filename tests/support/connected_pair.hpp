@@ -48,9 +48,7 @@ struct pair_options {
 std::string to_string(const pair_options& options);
 
 /// For gtest's messages.
-inline void PrintTo(const pair_options& options, std::ostream* out) {
-  *out << to_string(options);
-}
+inline void PrintTo(const pair_options& options, std::ostream* out) { *out << to_string(options); }
 
 /// Names the instances of a parameterised test.
 inline std::string name_of_pair(const testing::TestParamInfo<pair_options>& instance) {

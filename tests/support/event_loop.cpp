@@ -17,7 +17,8 @@ event_loop::~event_loop() {
 
 void event_loop::run(const std::stop_token& stop) {
   using std::chrono::milliseconds;
-  // Only `signal()` ends an idle sleep: a wake-up that is lost shows as a test that takes this long.
+  // Only `signal()` ends an idle sleep: a wake-up that is lost shows as a test that takes this
+  // long.
   constexpr milliseconds longest{20'000};
   while (!stop.stop_requested()) {
     while (driven_.progress()) {
@@ -27,8 +28,7 @@ void event_loop::run(const std::stop_token& stop) {
     const auto limit = std::min<std::chrono::nanoseconds>(driven_.next_deadline(), longest);
     ::pollfd readable = {driven_.event_fd(), POLLIN, 0};
     // Rounded up, or the last part of a millisecond would be spun away.
-    ::poll(&readable, 1,
-           static_cast<int>(std::chrono::ceil<milliseconds>(limit).count()));
+    ::poll(&readable, 1, static_cast<int>(std::chrono::ceil<milliseconds>(limit).count()));
     sleeps_.fetch_add(1);
   }
 }

@@ -9,8 +9,8 @@
 
 namespace ucx::test {
 
-/// Drives a worker from a thread of its own by `event_fd()`, `arm()` and `progress()`. While it runs,
-/// nothing else may use the worker but `post()` and `signal()`.
+/// Drives a worker from a thread of its own by `event_fd()`, `arm()` and `progress()`. While it
+/// runs, nothing else may use the worker but `post()` and `signal()`.
 class event_loop {
  public:
   explicit event_loop(worker& driven);

@@ -142,9 +142,8 @@ bool frame_peer::await(opcode code, heard_frame& into, std::chrono::nanoseconds 
 }
 
 std::size_t frame_peer::count(opcode code) const {
-  return static_cast<std::size_t>(
-      std::count_if(heard.begin(), heard.end(),
-                    [&](const heard_frame& each) { return each.said.code == code; }));
+  return static_cast<std::size_t>(std::count_if(
+      heard.begin(), heard.end(), [&](const heard_frame& each) { return each.said.code == code; }));
 }
 
 }  // namespace ucx::test

@@ -56,14 +56,13 @@ class frame_peer : public raw_peer {
   std::size_t unreadable = 0;  ///< Messages to our id that were no frames.
   /// Called for every frame, from progress, after it was kept.
   std::function<void(const heard_frame&)> on_frame;
-  ucp_ep_h guest = nullptr;           ///< The last one that was welcomed.
+  ucp_ep_h guest = nullptr;  ///< The last one that was welcomed.
   std::uint64_t guest_session = 0;
 
  private:
   struct message;
   static ucs_status_t on_message(void* self, const void* header, std::size_t header_length,
-                                 void* data, std::size_t length,
-                                 const ucp_am_recv_param_t* params);
+                                 void* data, std::size_t length, const ucp_am_recv_param_t* params);
   static void on_sent(void* request, ucs_status_t status, void* message);
   void answer_hello(const heard_frame& hello);
 

@@ -1,5 +1,5 @@
-// Prints the versions that this program runs with, and where UCX was loaded from. Fails if there are
-// two copies of UCX in the process, or if the version does not begin with the argument.
+// Prints the versions that this program runs with, and where UCX was loaded from. Fails if there
+// are two copies of UCX in the process, or if the version does not begin with the argument.
 #include <filesystem>
 #include <fstream>
 #include <iostream>

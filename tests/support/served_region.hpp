@@ -17,7 +17,8 @@ namespace ucx::test {
 
 /// Makes segments of both sides as large as that many payload bytes of ours need, so that transfers
 /// of a few KiB go in many pieces.
-inline simulated_pair_options with_pieces_of(std::size_t piece, simulated_pair_options options = {}) {
+inline simulated_pair_options with_pieces_of(std::size_t piece,
+                                             simulated_pair_options options = {}) {
   const std::string segment = std::to_string(piece + 4096);
   for (context_options* each : {&options.owner_context, &options.reader_context}) {
     each->configuration["TX_SEG_SIZE"] = segment;

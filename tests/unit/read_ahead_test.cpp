@@ -26,7 +26,7 @@ TEST(ReadAhead, TakesOneSmallTransferForASmallReadSomewhere) {
     EXPECT_EQ(read(buffer, 8), memory.bytes.substr(offset, 8));
     memory.settle();
     EXPECT_EQ(memory.transfers() - before, 1U);
-    EXPECT_LE(memory.pair.network.bytes(call::am_send) - bytes_before, 4096U);
+    EXPECT_LE(memory.pair.network.bytes(call::am_send) - bytes_before, 1024U);
   }
 }
 
