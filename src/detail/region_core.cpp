@@ -90,6 +90,12 @@ void region_core::map(std::byte* bytes, std::size_t size, std::string& what, std
     if (allocating) allocate_privately(size);
     return;
   }
+  if (allocating && context_->same_host_only() && size > free_shared_memory()) {
+    what = "allocating " + std::to_string(size) + " bytes of shared memory: /dev/shm has " +
+           std::to_string(free_shared_memory()) + " free";
+    ec = errc::no_shared_memory;
+    return;
+  }
   ucp_mem_map_params_t params = {};
   params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
                       UCP_MEM_MAP_PARAM_FIELD_FLAGS | UCP_MEM_MAP_PARAM_FIELD_PROT;

@@ -3,9 +3,12 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <limits>
 
 #include "detail/status.hpp"
 #include "ucx/error.hpp"
@@ -15,12 +18,27 @@ namespace ucx::detail {
 std::error_code resource_error(ucs_status_t status) noexcept {
   const std::error_code plain = make_error(status);
   if (!plain) return plain;
-  const int probe = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (probe >= 0) {
-    ::close(probe);
-    return plain;
+  // UCX has closed what it had opened until it failed, so as many as it may have needed are tried.
+  std::array<int, 32> probes;
+  std::size_t opened = 0;
+  bool exhausted = false;
+  while (opened < probes.size() && !exhausted) {
+    const int probe = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (probe >= 0) {
+      probes[opened++] = probe;
+    } else {
+      exhausted = errno == EMFILE || errno == ENFILE;
+      break;
+    }
   }
-  return errno == EMFILE || errno == ENFILE ? make_error_code(errc::too_many_files) : plain;
+  while (opened > 0) ::close(probes[--opened]);
+  return exhausted ? make_error_code(errc::too_many_files) : plain;
+}
+
+std::uint64_t free_shared_memory() noexcept {
+  struct ::statvfs shm = {};
+  if (::statvfs("/dev/shm", &shm) != 0) return std::numeric_limits<std::uint64_t>::max();
+  return std::uint64_t{shm.f_bavail} * shm.f_frsize;
 }
 
 std::error_code listen_error(const socket_address& address) noexcept {

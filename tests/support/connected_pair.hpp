@@ -66,6 +66,8 @@ class connected_pair {
   explicit connected_pair(const pair_options& options = {});
 
   bool to_itself() const noexcept;
+  /// Returns the owner's address, which may be asked for while another thread drives it.
+  const worker_address& address() const noexcept { return address_; }
   worker& reader() { return to_itself() ? *owner : *other; }
   context& reader_context() { return to_itself() ? *owner_context : *other_context; }
   /// Returns another connection from the reader to the owner.

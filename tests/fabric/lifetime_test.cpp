@@ -1,0 +1,307 @@
+// Whatever is dropped first, with operations in flight, and wherever it is dropped: nothing hangs,
+// nothing is touched after its end (AddressSanitizer looks), and every operation ends once.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "support/connected_pair.hpp"
+#include "support/pattern.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+/// Waits for another thread.
+bool eventually(const std::function<bool()>& done) {
+  for (const auto until = clock::now() + 20s; !done();) {
+    if (clock::now() >= until) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
+}
+
+class Lifetime : public testing::TestWithParam<pair_options> {
+ protected:
+  static pair_options impatient(pair_options options) {
+    options.reader_defaults.close_timeout = 200ms;
+    options.reader_defaults.heartbeat_interval = 50ms;
+    options.reader_defaults.heartbeat_timeout = 500ms;
+    return options;
+  }
+};
+
+/// Everything that a reader has, with operations in flight: `ends` counts those that have ended.
+struct reader_side {
+  reader_side(connected_pair& pair, const remote_descriptor& descriptor,
+              const pair_options& options, std::atomic<int>& ends)
+      : parent(std::in_place, context_options_for(options.over)) {
+    worker_options how = options.reader_defaults;
+    how.progress = options.reader;
+    driven.emplace(*parent, how);
+    if (pair.door) {
+      connection.emplace(*driven, pair.door->address());
+    } else {
+      connection.emplace(*driven, pair.address());
+    }
+    region.emplace(*connection, descriptor);
+    for (int i = 0; i < 20; ++i) {
+      reads.push_back(region->start_read_at(0, into));
+      reads.back().then([&ends](std::error_code) { ++ends; });
+      writes.push_back(region->start_write_at(into.size(), from));
+    }
+    flush.emplace(region->start_flush());
+  }
+
+  std::vector<std::byte> into = std::vector<std::byte>(300'000);
+  std::vector<std::byte> from = std::vector<std::byte>(300'000);
+  std::optional<context> parent;
+  std::optional<worker> driven;
+  std::optional<endpoint> connection;
+  std::optional<remote_region> region;
+  std::vector<request> reads;
+  std::vector<request> writes;
+  std::optional<request> flush;
+};
+
+TEST_P(Lifetime, OfAReadersObjectsEndsInAnyOrder) {
+  connected_pair pair(impatient(GetParam()));
+  memory_region owned = pair.allocate(1U << 20U);
+  std::vector<int> order{0, 1, 2, 3, 4};
+  do {
+    SCOPED_TRACE(testing::PrintToString(order));
+    std::atomic<int> ends{0};
+    {
+      reader_side side(pair, owned.descriptor(), impatient(GetParam()), ends);
+      for (const int which : order) {
+        if (which == 0) side.parent.reset();
+        if (which == 1) side.driven.reset();
+        if (which == 2) side.connection.reset();
+        if (which == 3) side.region.reset();
+        if (which == 4) {
+          side.reads.clear();
+          side.writes.clear();
+          side.flush.reset();
+        }
+      }
+    }
+    ASSERT_TRUE(eventually([&] { return ends == 20; })) << ends << " of 20 reads have ended";
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST_P(Lifetime, OfAReadersObjectsEndsInAnyOrderWhileTheOwnerIsSilent) {
+  connected_pair pair(impatient(GetParam()));
+  memory_region owned = pair.allocate(1U << 20U);
+  remote_region region = pair.open(owned);
+  const std::vector<std::vector<int>> orders{
+      {0, 1, 2, 3, 4}, {4, 3, 2, 1, 0}, {2, 3, 4, 1, 0}, {3, 2, 1, 0, 4}, {1, 4, 2, 0, 3}};
+  std::vector<std::byte> into(8);
+  for (const std::vector<int>& order : orders) {
+    SCOPED_TRACE(testing::PrintToString(order));
+    std::atomic<int> ends{0};
+    {
+      // Connected while the owner listens.
+      reader_side side(pair, owned.descriptor(), impatient(GetParam()), ends);
+      side.connection->wait_connected();
+      side.reads.clear();
+      side.writes.clear();
+      side.flush.reset();
+      pair.pause_owner();
+      const std::vector<std::byte> much(32U << 20U);
+      memory_region large = pair.allocate(much.size());
+      remote_region large_region(*side.connection, large.descriptor());
+      request stuck = large_region.start_write_at(0, much);
+      request read = side.region->start_read_at(0, into);
+      const clock::time_point begin = clock::now();
+      for (const int which : order) {
+        if (which == 0) side.parent.reset();
+        if (which == 1) side.driven.reset();
+        if (which == 2) side.connection.reset();
+        if (which == 3) side.region.reset();
+        if (which == 4) {
+          stuck = request();
+          read = request();
+        }
+      }
+      EXPECT_LT(clock::now() - begin, 5s);
+    }
+    pair.resume_owner();
+  }
+  region.read_at(0, into);
+}
+
+TEST_P(Lifetime, OfAnOwnersObjectsEndsInAnyOrder) {
+  std::vector<int> order{0, 1, 2, 3};
+  do {
+    SCOPED_TRACE(testing::PrintToString(order));
+    pair_options options = impatient(GetParam());
+    options.over = route::tcp_by_listener;
+    options.owner = progress_mode::sleeping_thread;
+    connected_pair pair(options);
+    std::optional<memory_region> owned = pair.allocate(1U << 20U);
+    remote_region region = pair.open(*owned);
+    std::vector<std::byte> into(300'000);
+    std::vector<request> reads;
+    for (int i = 0; i < 20; ++i) reads.push_back(region.start_read_at(0, into));
+    for (const int which : order) {
+      if (which == 0) owned.reset();
+      if (which == 1) pair.owner_context.reset();
+      if (which == 2) pair.owner.reset();
+      if (which == 3) pair.door.reset();
+    }
+    for (request& read : reads) {
+      std::error_code ec;
+      ASSERT_TRUE(read.wait_for(20s));
+      read.wait(ec);
+      EXPECT_TRUE(!ec || ec == errc::revoked || ec == errc::connection_reset) << ec;
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST_P(Lifetime, OfTheConnectionGoesOnForWhatWasStarted) {
+  connected_pair pair(impatient(GetParam()));
+  memory_region owned = pair.allocate(1U << 20U);
+  fill_pattern(owned.bytes());
+  std::vector<std::byte> into(400'000);
+  std::optional<remote_region> region = pair.open(owned);
+  pair.connection.reset();
+  request read = region->start_read_at(5, into);
+  region.reset();
+  read.wait();
+  EXPECT_TRUE(holds_pattern(into, 0, 5));
+}
+
+TEST_P(Lifetime, OfEverythingMayEndInsideAHandler) {
+  connected_pair pair(impatient(GetParam()));
+  memory_region owned = pair.allocate(1U << 20U);
+  for (int round = 0; round < 10; ++round) {
+    std::atomic<int> ends{0};
+    std::atomic<bool> called{false};
+    std::vector<std::byte> into(100);
+    auto side = std::make_unique<reader_side>(pair, owned.descriptor(), impatient(GetParam()), ends);
+    // This one is driven from outside of what the handler drops.
+    request last = side->region->start_read_at(0, into);
+    side->reads.front() = side->region->start_read_at(0, std::span(side->into).first(8));
+    side->reads.front().then([&](std::error_code) {
+      // Of a request that is destroyed inside its own handler, too.
+      side.reset();
+      called = true;
+    });
+    for (const auto until = clock::now() + 20s; !called && clock::now() < until;) {
+      static_cast<void>(last.wait_for(5ms));
+    }
+    ASSERT_TRUE(called);
+    std::error_code ec;
+    last.wait(ec);
+    EXPECT_TRUE(!ec || ec == errc::canceled || ec == errc::closed) << ec;
+  }
+}
+
+TEST_P(Lifetime, OfAConnectionMayEndInItsErrorHandler) {
+  connected_pair pair(impatient(GetParam()));
+  memory_region owned = pair.allocate(1U << 20U);
+  auto doomed = std::make_unique<std::optional<endpoint>>();
+  std::atomic<int> outcome{0};
+  endpoint_options options;
+  options.on_error = [&](std::error_code ec) {
+    doomed.reset();
+    outcome = ec.value();
+  };
+  doomed->emplace(pair.connect(std::move(options)));
+  remote_region region(**doomed, owned.descriptor());
+  std::vector<std::byte> into(100);
+  region.read_at(0, into);
+  pair.pause_owner();
+  std::vector<request> reads;
+  for (int i = 0; i < 300; ++i) reads.push_back(region.start_read_at(0, into));
+  EXPECT_TRUE(pair.drive_until([&] { return outcome != 0; })) << "the heartbeat notices";
+  EXPECT_EQ(outcome, static_cast<int>(errc::connection_reset));
+  for (request& read : reads) {
+    std::error_code ec;
+    read.wait(ec);
+    EXPECT_EQ(ec, errc::connection_reset);
+  }
+  pair.resume_owner();
+}
+
+TEST_P(Lifetime, OfAnAbortedConnectionLeavesOthersAlone) {
+  connected_pair pair(impatient(GetParam()));
+  memory_region owned = pair.allocate(1U << 20U);
+  fill_pattern(owned.bytes());
+  remote_region region = pair.open(owned);
+  for (int round = 0; round < 20; ++round) {
+    endpoint other = pair.connect();
+    remote_region other_region(other, owned.descriptor());
+    std::vector<std::byte> into(500'000);
+    std::vector<std::byte> kept(500'000);
+    request read = other_region.start_read_at(0, into);
+    request write = other_region.start_write_at(0, std::span(into).first(0));
+    request good = region.start_read_at(1, kept);
+    other.close(close_mode::abort);
+    std::error_code ec;
+    read.wait(ec);
+    EXPECT_TRUE(!ec || ec == errc::canceled) << ec;
+    good.wait();
+    ASSERT_TRUE(holds_pattern(kept, 0, 1));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Messages, Lifetime, testing::ValuesIn(message_pairs()), name_of_pair);
+
+TEST(WorkerLifetime, MayEndOnTheWorkersOwnThread) {
+  for (const progress_mode mode : {progress_mode::polling_thread, progress_mode::sleeping_thread}) {
+    SCOPED_TRACE(to_string(mode));
+    for (int round = 0; round < 5; ++round) {
+      std::optional<context> parent(std::in_place, context_options_for(route::tcp_by_address));
+      auto driven = std::make_unique<worker>(*parent, worker_options{.progress = mode});
+      parent.reset();
+      std::atomic<bool> called{false};
+      worker& last = *driven;
+      last.post([&called, driven = std::move(driven)]() mutable {
+        driven.reset();
+        called = true;
+      });
+      EXPECT_TRUE(eventually([&] { return called.load(); }));
+    }
+    std::this_thread::sleep_for(50ms);  // the thread that was left to itself ends
+  }
+}
+
+TEST(WorkerLifetime, EndsWithPeersConnected) {
+  for (int round = 0; round < 10; ++round) {
+    pair_options options;
+    options.reader = progress_mode::sleeping_thread;
+    options.over = round % 2 == 0 ? route::tcp_by_address : route::tcp_by_listener;
+    connected_pair pair(options);
+    memory_region owned = pair.allocate(1U << 20U);
+    remote_region region = pair.open(owned);
+    std::vector<std::byte> into(1U << 20U);
+    std::vector<request> reads;
+    for (int i = 0; i < 8; ++i) reads.push_back(region.start_read_at(0, into));
+    pair.door.reset();
+    pair.owner.reset();
+    std::error_code ec;
+    for (request& read : reads) {
+      ASSERT_TRUE(read.wait_for(20s));
+      EXPECT_TRUE(!read.error() || read.error() == errc::connection_reset) << read.error();
+    }
+    region.read_at(0, into, ec);
+    EXPECT_EQ(ec, errc::connection_reset);
+  }
+}
+
+}  // namespace
+}  // namespace ucx::test

@@ -1,0 +1,150 @@
+// Withdrawing memory while peers use it: when close() returns, it belongs to its owner again.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "support/connected_pair.hpp"
+#include "support/pattern.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+constexpr std::size_t region_size = 4U << 20U;
+constexpr std::byte reused{0xDD};
+
+class Revocation : public testing::TestWithParam<pair_options> {
+ protected:
+  connected_pair pair_{GetParam()};
+};
+
+TEST_P(Revocation, EndsReadsWithAllTheirBytesOrWithNone) {
+  for (int round = 0; round < 20; ++round) {
+    SCOPED_TRACE(round);
+    std::vector<std::byte> memory = pattern(region_size, 1);
+    std::optional<memory_region> owned(std::in_place, *pair_.owner_context, memory, access::read);
+    remote_region region = pair_.open(*owned);
+    std::vector<std::vector<std::byte>> into(16, std::vector<std::byte>(region_size));
+    std::vector<request> reads;
+    for (std::vector<std::byte>& each : into) reads.push_back(region.start_read_at(0, each));
+    std::jthread closes([&] {
+      std::this_thread::sleep_for(std::chrono::microseconds(300 * round));
+      owned->close();
+      // From here on the memory is the owner's: what it does with it shows in no read.
+      std::fill(memory.begin(), memory.end(), reused);
+    });
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      std::error_code ec;
+      reads[i].wait(ec);
+      if (ec) {
+        EXPECT_EQ(ec, errc::revoked);
+      } else {
+        EXPECT_TRUE(holds_pattern(into[i], 1)) << "read " << i;
+      }
+    }
+    closes.join();
+    std::error_code ec;
+    region.read_at(0, into[0], ec);
+    EXPECT_EQ(ec, errc::revoked);
+  }
+}
+
+TEST_P(Revocation, KeepsWritesOutOfMemoryThatWasGivenBack) {
+  for (int round = 0; round < 20; ++round) {
+    SCOPED_TRACE(round);
+    std::vector<std::byte> memory(region_size);
+    std::optional<memory_region> owned(std::in_place, *pair_.owner_context, memory, access::write);
+    remote_region region = pair_.open(*owned);
+    const std::vector<std::byte> from = pattern(region_size, 2);
+    std::vector<request> writes;
+    for (int i = 0; i < 16; ++i) writes.push_back(region.start_write_at(0, from));
+    std::jthread closes([&] {
+      std::this_thread::sleep_for(std::chrono::microseconds(300 * round));
+      owned->close();
+      std::fill(memory.begin(), memory.end(), reused);
+    });
+    for (request& write : writes) {
+      std::error_code ec;
+      write.wait(ec);
+      EXPECT_TRUE(!ec || ec == errc::revoked) << ec;
+    }
+    std::error_code ec;
+    region.flush(ec);
+    EXPECT_TRUE(!ec || ec == errc::revoked) << ec;
+    closes.join();
+    EXPECT_TRUE(all_bytes_are(memory, reused));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Messages, Revocation,
+    testing::Values(
+        pair_options{route::tcp_by_address, progress_mode::sleeping_thread, progress_mode::caller,
+                     {}, {}},
+        pair_options{route::tcp_by_address, progress_mode::polling_thread,
+                     progress_mode::sleeping_thread, {}, {}},
+        pair_options{route::tcp_by_listener, progress_mode::sleeping_thread,
+                     progress_mode::polling_thread, {}, {}}),
+    name_of_pair);
+
+TEST(RevocationOfSilentPeers, DropsAPeerThatDoesNotTakeItsAnswers) {
+  pair_options options;
+  options.owner_defaults.heartbeat_timeout = 300ms;
+  connected_pair pair(options);
+  std::vector<std::byte> memory = pattern(64U << 20U, 1);
+  std::optional<memory_region> owned(std::in_place, *pair.owner_context, memory, access::read);
+  remote_region region = pair.open(*owned);
+  std::vector<std::byte> into(memory.size());
+  // Nobody drives this reader: its answers fill the sockets and stop there.
+  request read = region.start_read_at(0, into);
+  std::this_thread::sleep_for(100ms);
+  const clock::time_point begin = clock::now();
+  owned->close();
+  EXPECT_LT(clock::now() - begin, 5s) << "the heartbeat's time-out of 300 ms bounds it";
+  std::fill(memory.begin(), memory.end(), reused);
+  memory.clear();
+  memory.shrink_to_fit();
+  std::error_code ec;
+  read.wait(ec);
+  EXPECT_TRUE(ec == errc::connection_reset || ec == errc::revoked) << ec;
+  const auto wrong = std::find(into.begin(), into.end(), reused);
+  EXPECT_TRUE(wrong == into.end() || pattern_byte(static_cast<std::uint64_t>(wrong - into.begin()), 1) == reused)
+      << "a byte from after the close has arrived";
+}
+
+TEST(RevocationInHandlers, IsImmediate) {
+  connected_pair pair;
+  std::vector<std::byte> memory = pattern(16U << 20U, 1);
+  std::optional<memory_region> owned(std::in_place, *pair.owner_context, memory, access::read);
+  remote_region region = pair.open(*owned);
+  std::vector<std::byte> into(memory.size());
+  std::vector<request> reads;
+  for (int i = 0; i < 8; ++i) reads.push_back(region.start_read_at(0, into));
+  std::atomic<bool> closed{false};
+  const clock::time_point begin = clock::now();
+  pair.owner->post([&] {
+    owned->close();
+    std::fill(memory.begin(), memory.end(), reused);
+    closed = true;
+  });
+  for (request& read : reads) {
+    std::error_code ec;
+    read.wait(ec);
+    EXPECT_TRUE(!ec || ec == errc::revoked || ec == errc::connection_reset) << ec;
+  }
+  EXPECT_TRUE(pair.drive_until([&] { return closed.load(); }));
+  EXPECT_LT(clock::now() - begin, 10s);
+}
+
+}  // namespace
+}  // namespace ucx::test
