@@ -54,6 +54,7 @@ stream_engine::outcome stream_engine::attempt(Action&& action) noexcept {
 
 /// REQUIRES: an exception is being handled.
 void stream_engine::note_failure() noexcept {
+  state_ = state::idle;  // without areas the next operation comes here, and clears the error
   failure_ = nullptr;
   try {
     throw;
@@ -73,7 +74,6 @@ void stream_engine::note_failure() noexcept {
   }
   pool_.give_back(std::move(put_.memory));
   put_.length = 0;
-  state_ = state::idle;
 }
 
 void stream_engine::throw_error() const {
@@ -330,12 +330,11 @@ stream_engine::outcome stream_engine::sync() noexcept {
 
 stream_engine::outcome stream_engine::seek(std::int64_t offset,
                                            std::ios_base::seekdir base) noexcept {
-  // The areas are hidden also after a failure, so that the next operation comes here and clears it.
-  state_ = state::idle;
   return attempt([&] {
     require({}, "seeking in");
     writes_.check();
     position_ = target(offset, base);
+    state_ = state::idle;
     if (get_altered_) drop_get_area();
     return outcome::done;
   });

@@ -300,7 +300,7 @@ bool value_rule::accepts_pairs(std::string_view value) const {
     const std::string key = '|' + std::string(cut(pair, ':')) + '|';
     const std::size_t at = missing.find(key);
     if (at == std::string::npos || !accepts_one(pair)) return false;
-    missing.replace(at, key.size(), "|");
+    missing.erase(at, key.size() - 1);  // the last bar closes the gap
   }
   // UCX refuses a value that leaves a key open.
   return has_default || missing == "|";

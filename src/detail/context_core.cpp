@@ -18,14 +18,16 @@
 namespace ucx::detail {
 namespace {
 
-/// Payloads of one segment: what is left beside our header and UCX's, in whole pages. Larger pieces
-/// than half a MiB are slower again: sender and receiver then overlap less.
+/// Payloads of one segment: what is left beside our header and UCX's, in whole pages. Answers to
+/// reads are slower again in larger pieces than half a MiB, because sender and receiver then
+/// overlap less; writes are not.
 constexpr std::size_t page = 4096;
-constexpr std::size_t largest_piece = std::size_t{512} << 10U;
+constexpr std::size_t largest_answer = std::size_t{512} << 10U;
+constexpr std::size_t largest_write = std::size_t{4} << 20U;
 
-std::size_t piece_of_segment(std::size_t segment) noexcept {
+std::size_t piece_of_segment(std::size_t segment, std::size_t largest) noexcept {
   const std::size_t pages = segment / page;
-  return pages < 3 ? page : std::min((pages - 1) * page, largest_piece);
+  return pages < 3 ? page : std::min((pages - 1) * page, largest);
 }
 
 std::uint64_t ucp_features(feature set) noexcept {
@@ -70,7 +72,8 @@ std::shared_ptr<context_core> context_core::make(ucp_api& api, const context_opt
   std::shared_ptr<context_core> made(new context_core(api, options));
   detail::configuration config(api, options, what, ec);
   if (ec) return nullptr;
-  made->piece_size_ = piece_of_segment(config.segment_size());
+  made->answer_piece_ = piece_of_segment(config.segment_size(), largest_answer);
+  made->write_piece_ = piece_of_segment(config.segment_size(), largest_write);
   made->configuration_ = config.values();
   made->speaks_ipv6_ = asks_for_ipv6(options);
 

@@ -44,8 +44,11 @@ class context_core : public std::enable_shared_from_this<context_core> {
   /// Returns whether UCX's TCP transport was told to speak IPv6 (TCP_AF_PRIO begins with "inet6").
   /// Where it was not, a connection by IPv6 makes UCX write beyond its buffers (1.13.1, 1.22).
   bool speaks_ipv6() const noexcept { return speaks_ipv6_; }
-  /// Returns how many payload bytes of a message fit one segment of the wire, with our header.
-  std::size_t piece_size() const noexcept { return piece_size_; }
+  /// Returns how many payload bytes an answer to a read, or a write, carries: with our header they
+  /// fit one segment of the wire. Messages of several segments abort the owner when their reader
+  /// dies (1.13.1).
+  std::size_t answer_piece() const noexcept { return answer_piece_; }
+  std::size_t write_piece() const noexcept { return write_piece_; }
 
   // Regions. Safe from any thread.
   std::uint64_t next_region_id() noexcept;
@@ -69,7 +72,8 @@ class context_core : public std::enable_shared_from_this<context_core> {
   feature features_;
   ucp_context_h handle_ = nullptr;
   std::uint64_t incarnation_ = 0;
-  std::size_t piece_size_ = 0;
+  std::size_t answer_piece_ = 0;
+  std::size_t write_piece_ = 0;
   bool same_host_only_ = false;
   bool speaks_ipv6_ = false;
   std::vector<std::string> resources_;

@@ -84,10 +84,7 @@ void endpoint_core::flush_for_close(clock::time_point until, std::error_code& ec
   {
     const std::lock_guard guard(worker_.lock());
     if (failed() || leaving_) return;
-    frame bye;
-    bye.code = opcode::bye;
-    bye.session = session_;
-    send(bye);
+    say_bye();
   }
   // A peer that does not answer has lost nothing: all that was asked of it is answered.
   worker_.wait_until(std::min(until, worker_.api().now() + farewell_limit),

@@ -219,6 +219,14 @@ void endpoint_core::peer_said_bye() noexcept {
   worker_.tick_soon();
 }
 
+void endpoint_core::say_bye() {
+  if (session_ == 0 || std::exchange(said_bye_, true)) return;
+  frame bye;
+  bye.code = opcode::bye;
+  bye.session = session_;
+  send(bye);
+}
+
 void endpoint_core::send(const frame& sent) { worker_.router().send(*this, sent); }
 
 void endpoint_core::add(message_operation& started) {
@@ -299,10 +307,13 @@ void endpoint_core::lost(ucs_status_t status) noexcept {
 void endpoint_core::fail(std::error_code why, const std::string& words) {
   if (state_ == endpoint_state::failed || state_ == endpoint_state::closed) return;
   const std::shared_ptr<endpoint_core> kept = weak_from_this().lock();
+  const bool was_ready = state_ == endpoint_state::ready;
   state_ = endpoint_state::failed;
   error_ = why;
   words_ = words;
   fail_operations(why);
+  // UCX keeps a socket that the peer opened, so a peer that is still there has to be told.
+  if (was_ready && !losing_ && !leaving_) say_bye();
   start_drop();
   if (options_.on_error) {
     worker_.defer([handler = std::move(options_.on_error), why]() mutable { handler(why); });

@@ -75,6 +75,8 @@ class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
   void peer_said_bye() noexcept;
   void peer_said_farewell() noexcept { farewell_ = true; }
   bool leaving() const noexcept { return leaving_; }
+  /// Tells the peer, once, that this side will say nothing more.
+  void say_bye();
 
   /// Sends a frame without payload. Failures are left to UCX's error handler and the heartbeat.
   void send(const frame& sent);
@@ -148,6 +150,7 @@ class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
   heartbeat heartbeat_;
   bool leaving_ = false;
   bool farewell_ = false;
+  bool said_bye_ = false;
   bool losing_ = false;
   bool taking_leave_ = false;
   bool sending_queued_ = false;

@@ -36,8 +36,9 @@ void piece_sender::send_pieces() {
 
 void piece_sender::post(piece& free) {
   worker_core& worker = endpoint_->worker();
-  const std::uint64_t size =
-      std::min<std::uint64_t>(worker.context().piece_size(), bytes_.size() - posted_);
+  const std::size_t piece_size = first_.code == opcode::write ? worker.context().write_piece()
+                                                              : worker.context().answer_piece();
+  const std::uint64_t size = std::min<std::uint64_t>(piece_size, bytes_.size() - posted_);
   frame said = first_;
   said.offset += posted_;
   said.length = size;

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <random>
 #include <string>
 #include <thread>
@@ -19,13 +20,12 @@ constexpr std::uint64_t region_size = std::uint64_t{32} << 20U;
 constexpr int rounds = 100;
 
 /// A peer that transfers without end when it is killed after `life`.
-void kill_in_mid_transfer(test_peer& owner, const socket_address& where,
+void kill_in_mid_transfer(test_peer& victim, test_peer& owner, const socket_address& where,
                           const std::string& descriptor, bool reads, bool owner_stopped,
                           std::chrono::microseconds life) {
-  test_peer victim("tcp", "caller");
   victim.ask("connect " + to_string(where));
   victim.ask("open " + descriptor);
-  victim.process().write_line(std::string("churn ") + (reads ? "read" : "write") + " 1048576 4");
+  victim.say(std::string("churn ") + (reads ? "read" : "write") + " 1048576 4");
   ASSERT_TRUE(victim.process().read_line(30s));
   std::this_thread::sleep_for(life);
   if (owner_stopped) owner.process().stop();
@@ -42,20 +42,29 @@ void kill_many(bool reads) {
       owner.ask("allocate " + std::to_string(region_size) + " read_write 7");
   const std::string kept = owner.ask("allocate 65536 read 9");
   // What the first peers leave behind for good is not counted.
-  for (int i = 0; i < 3; ++i) kill_in_mid_transfer(owner, where, churned, reads, false, 1ms);
+  std::deque<test_peer> victims;
+  const auto next_victim = [&]() -> test_peer& {
+    if (!victims.empty()) victims.pop_front();
+    while (victims.size() < 8) victims.emplace_back("tcp", "caller");
+    return victims.front();
+  };
+  for (int i = 0; i < 3; ++i) {
+    kill_in_mid_transfer(next_victim(), owner, where, churned, reads, false, 1ms);
+  }
   const int files_before = std::stoi(owner.ask("files"));
   const auto memory_before = std::stoull(owner.ask("resident"));
   for (int i = 0; i < rounds; ++i) {
     SCOPED_TRACE(i);
     const std::chrono::microseconds life(std::uniform_int_distribution<int>(0, 4000)(random));
-    kill_in_mid_transfer(owner, where, churned, reads, i % 2 == 1, life);
+    kill_in_mid_transfer(next_victim(), owner, where, churned, reads, i % 2 == 1, life);
     ASSERT_TRUE(owner.process().running()) << "the owner died of its peer's death";
     if (i % 10 != 9) continue;
-    test_peer next("tcp", "caller");
-    next.ask("connect " + to_string(where));
-    next.ask("open " + kept);
-    ASSERT_EQ(next.ask("read 0 65536 9"), "yes");
+    test_peer& healthy = next_victim();
+    healthy.ask("connect " + to_string(where));
+    healthy.ask("open " + kept);
+    ASSERT_EQ(healthy.ask("read 0 65536 9"), "yes");
   }
+  victims.clear();
   // The last connections go when the owner has heard of it.
   int files = std::stoi(owner.ask("files"));
   for (int tries = 0; tries < 100 && files > files_before; ++tries) {

@@ -19,25 +19,33 @@ namespace ucx::test {
 /// Every wait for an answer is bounded.
 class test_peer {
  public:
-  /// Starts the peer: "tcp" or "shared"; "caller", "polling" or "sleeping".
+  /// Starts the peer: "tcp" or "shared"; "caller", "polling" or "sleeping". Its first command waits
+  /// until it has started, so that several can start at once.
   explicit test_peer(const std::string& plane, const std::string& mode = "sleeping")
-      : process_(sibling_program("ucxio-test-peer"), {plane, mode}) {
-    EXPECT_TRUE(answer().has_value()) << "the other process did not start";
-  }
+      : process_(sibling_program("ucxio-test-peer"), {plane, mode}) {}
 
   child_process& process() noexcept { return process_; }
 
   /// Sends a command and returns what follows "ok" in the answer.
   std::string ask(const std::string& command) {
-    process_.write_line(command);
+    say(command);
     const std::optional<std::string> line = answer();
     EXPECT_TRUE(line && line->starts_with("ok")) << command << ": " << line.value_or("no answer");
     return line && line->size() > 3 ? line->substr(3) : std::string();
   }
   /// Sends a command that may fail, and returns the whole answer.
   std::string try_to(const std::string& command) {
-    process_.write_line(command);
+    say(command);
     return answer().value_or("no answer");
+  }
+
+  /// Sends a command whose answer is not waited for.
+  void say(const std::string& command) {
+    if (!started_) {
+      EXPECT_TRUE(answer().has_value()) << "the other process did not start";
+      started_ = true;
+    }
+    process_.write_line(command);
   }
 
   socket_address listen() { return socket_address(ask("listen 127.0.0.1:0")); }
@@ -50,6 +58,7 @@ class test_peer {
   std::optional<std::string> answer() { return process_.read_line(std::chrono::seconds(30)); }
 
   child_process process_;
+  bool started_ = false;
 };
 
 }  // namespace ucx::test
