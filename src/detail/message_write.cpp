@@ -51,7 +51,10 @@ void message_write::answered(const frame& answer, std::span<const std::byte>) {
 void message_write::give_up_for(std::error_code why) noexcept {
   if (failure_) {
     // A second time: UCX did not let go of the caller's memory, so the connection has to.
-    if (!done()) endpoint()->fail(failure_, "data of a write was still on its way");
+    // That takes a round of UCX's at least.
+    if (done()) return;
+    move_deadline(worker().api().now() + worker().options().heartbeat_timeout);
+    endpoint()->fail(failure_, "data of a write was still on its way");
     return;
   }
   failure_ = why;

@@ -1,4 +1,5 @@
-// Regions beyond 4 GiB. The memory is the test's own and sparse: only the pages that are touched exist.
+// Regions beyond 4 GiB. The memory is the test's own and sparse: only the pages that are touched
+// exist.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 

@@ -444,7 +444,8 @@ TEST_P(Request, MovesAndSwaps) {
   EXPECT_TRUE(all_bytes_are(into, untouched));
 }
 
-INSTANTIATE_TEST_SUITE_P(Messages, Request, testing::ValuesIn(message_pairs()), name_of_pair);
+INSTANTIATE_TEST_SUITE_P(Messages, Request,
+                         testing::ValuesIn(message_pairs(route::tcp_by_listener)), name_of_pair);
 
 }  // namespace
 }  // namespace ucx::test

@@ -91,11 +91,11 @@ std::vector<pair_options> every_pair() {
   return all;
 }
 
-std::vector<pair_options> message_pairs() {
+std::vector<pair_options> message_pairs(route over) {
   std::vector<pair_options> all;
   for (const progress_mode reader :
        {progress_mode::caller, progress_mode::polling_thread, progress_mode::sleeping_thread}) {
-    all.push_back({route::tcp_by_address, progress_mode::external, reader, {}, {}});
+    all.push_back({over, progress_mode::external, reader, {}, {}});
   }
   return all;
 }

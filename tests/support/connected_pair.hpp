@@ -57,8 +57,10 @@ inline std::string name_of_pair(const testing::TestParamInfo<pair_options>& inst
 
 /// Returns every combination of routes and progress modes that makes sense.
 std::vector<pair_options> every_pair();
-/// Returns those whose owner answers by messages, one for each mode of the reader.
-std::vector<pair_options> message_pairs();
+/// Returns pairs whose owner answers by messages and can be paused, one for each mode of the
+/// reader. Data that is stuck in a socket when its connection is dropped: by listener only, because
+/// UCX 1.13 to 1.22 spins on, and crashes by, what that leaves of a connection by worker address.
+std::vector<pair_options> message_pairs(route over = route::tcp_by_address);
 
 /// Its members die last to first, and a test may end any of them earlier.
 class connected_pair {

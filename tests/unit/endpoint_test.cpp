@@ -98,10 +98,11 @@ TEST(Endpoint, ConnectingTimesOutWhenThePeerDoesNotAnswer) {
   pair.owner_process.stop();
   const auto begin = pair.network.now();
   std::optional<std::error_code> told;
-  endpoint connection = pair.connect({.connect_timeout = 700ms, .on_error = [&](std::error_code ec) {
-                                        EXPECT_FALSE(told);
-                                        told = ec;
-                                      }});
+  endpoint connection =
+      pair.connect({.connect_timeout = 700ms, .on_error = [&](std::error_code ec) {
+                      EXPECT_FALSE(told);
+                      told = ec;
+                    }});
   std::error_code ec;
   connection.wait_connected(ec);
   EXPECT_EQ(ec, errc::timed_out);

@@ -54,11 +54,10 @@ TEST(Heartbeat, AsksOnceAnInterval) {
 }
 
 TEST(Heartbeat, SilentPeerIsDeadAfterTheTimeout) {
-  for (const auto& [interval, timeout] :
-       {std::pair{clock::duration(1s), clock::duration(5s)},
-        std::pair{clock::duration(10ms), clock::duration(50ms)},
-        std::pair{clock::duration(1s), clock::duration(1s)},
-        std::pair{clock::duration(5s), clock::duration(1s)}}) {
+  for (const auto& [interval, timeout] : {std::pair{clock::duration(1s), clock::duration(5s)},
+                                          std::pair{clock::duration(10ms), clock::duration(50ms)},
+                                          std::pair{clock::duration(1s), clock::duration(1s)},
+                                          std::pair{clock::duration(5s), clock::duration(1s)}}) {
     heartbeat watched(interval, timeout);
     watcher watching(watched);
     const auto dead = watching.dead_after(start, start + 1h);

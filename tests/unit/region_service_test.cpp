@@ -95,11 +95,12 @@ TEST_F(RegionService, OffsetsDoNotOverflow) {
   struct attempt {
     std::uint64_t offset, length;
   };
-  for (const attempt each : {attempt{10000, 1}, attempt{9999, 2}, attempt{0, 10001}, attempt{1, most},
-                             attempt{most, 1}, attempt{most, most}, attempt{most - 9, 20},
-                             attempt{most - 9999, 10000}, attempt{most / 2 + 1, most / 2 + 1},
-                             attempt{std::uint64_t{1} << 63U, std::uint64_t{1} << 63U},
-                             attempt{0, most}, attempt{5000, most - 4999}}) {
+  for (const attempt each :
+       {attempt{10000, 1}, attempt{9999, 2}, attempt{0, 10001}, attempt{1, most}, attempt{most, 1},
+        attempt{most, most}, attempt{most - 9, 20}, attempt{most - 9999, 10000},
+        attempt{most / 2 + 1, most / 2 + 1},
+        attempt{std::uint64_t{1} << 63U, std::uint64_t{1} << 63U}, attempt{0, most},
+        attempt{5000, most - 4999}}) {
     EXPECT_EQ(outcome_of(question(opcode::read, each.offset, each.length)), errc::out_of_range)
         << each.offset << " + " << each.length;
   }
@@ -117,8 +118,10 @@ TEST_F(RegionService, RefusesAReadOfNothing) {
 
 TEST_F(RegionService, RefusesAWriteWhosePayloadIsOfAnotherSize) {
   const std::vector<std::byte> bytes = pattern(20, 1);
-  for (const std::uint64_t length : {std::uint64_t{0}, std::uint64_t{19}, std::uint64_t{21}, most}) {
-    EXPECT_EQ(outcome_of(question(opcode::write, 0, length), bytes), errc::protocol_error) << length;
+  for (const std::uint64_t length :
+       {std::uint64_t{0}, std::uint64_t{19}, std::uint64_t{21}, most}) {
+    EXPECT_EQ(outcome_of(question(opcode::write, 0, length), bytes), errc::protocol_error)
+        << length;
   }
   EXPECT_EQ(outcome_of(question(opcode::write, 0, 0)), errc::protocol_error);
   EXPECT_TRUE(holds_pattern(memory_));

@@ -30,8 +30,18 @@ const std::error_code no_error;
 
 /// Sizes around the borders of pieces.
 std::vector<std::size_t> sizes() {
-  return {0, 1, 7, piece - 1, piece, piece + 1, 2 * piece - 1, 2 * piece, 2 * piece + 1,
-          4 * piece, 5 * piece + 1, 64 * piece - 1};
+  return {0,
+          1,
+          7,
+          piece - 1,
+          piece,
+          piece + 1,
+          2 * piece - 1,
+          2 * piece,
+          2 * piece + 1,
+          4 * piece,
+          5 * piece + 1,
+          64 * piece - 1};
 }
 
 TEST(RemoteRegion, TellsWhatItsDescriptorSays) {
@@ -99,9 +109,8 @@ TEST(RemoteRegion, RefusesWhatReachesOutside) {
   served_region served(100);
   std::vector<std::byte> bytes(10);
   constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-  for (const std::uint64_t offset :
-       {std::uint64_t{91}, std::uint64_t{100}, std::uint64_t{101}, most, most - 9, most - 5,
-        std::uint64_t{1} << 63U}) {
+  for (const std::uint64_t offset : {std::uint64_t{91}, std::uint64_t{100}, std::uint64_t{101},
+                                     most, most - 9, most - 5, std::uint64_t{1} << 63U}) {
     EXPECT_EQ(served.region.start_read_at(offset, bytes).error(), errc::out_of_range) << offset;
     EXPECT_EQ(served.region.start_write_at(offset, bytes).error(), errc::out_of_range) << offset;
   }
@@ -355,8 +364,7 @@ TEST(RemoteRegion, NeedsAConnectionThatLives) {
 TEST(RemoteRegion, EmulatedRmaIsNotAWay) {
   served_region served(100);
   std::error_code ec;
-  const remote_region forced(served.connection, served.exposed.descriptor(),
-                             {.way = way::rma}, ec);
+  const remote_region forced(served.connection, served.exposed.descriptor(), {.way = way::rma}, ec);
   EXPECT_EQ(ec, errc::not_supported);
   try {
     const remote_region thrown(served.connection, served.exposed.descriptor(), {.way = way::rma});

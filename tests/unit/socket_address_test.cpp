@@ -104,7 +104,7 @@ TEST(SocketAddress, ReadsNothingElse) {
                                   "127.0.0.1%lo:1"s,
                                   "ucx://127.0.0.1:1"s,
                                   std::string(100000, ':'),
-                                  std::string(100000, '1') + ":1"}) {
+                                  std::string(100000, '1').append(":1")}) {
     std::error_code ec;
     EXPECT_TRUE(socket_address(text, ec).empty()) << text.substr(0, 60);
     EXPECT_EQ(ec, errc::bad_address) << text.substr(0, 60);

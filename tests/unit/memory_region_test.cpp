@@ -1,0 +1,220 @@
+#include "ucx/memory_region.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "support/pattern.hpp"
+#include "support/served_region.hpp"
+#include "support/simulated_pair.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::test {
+namespace {
+
+TEST(MemoryRegion, DescribesTheCallersMemory) {
+  simulated_pair pair;
+  std::vector<std::byte> memory = pattern(1000);
+  const memory_region exposed(pair.owner_context, std::span<std::byte>(memory), access::write);
+  EXPECT_EQ(exposed.bytes().data(), memory.data());
+  EXPECT_EQ(exposed.size(), 1000U);
+  EXPECT_EQ(exposed.granted(), access::write);
+  EXPECT_EQ(exposed.kind(), memory_kind::host);
+  const remote_descriptor told = exposed.descriptor();
+  EXPECT_EQ(told.size, 1000U);
+  EXPECT_EQ(told.address, reinterpret_cast<std::uintptr_t>(memory.data()));
+  EXPECT_EQ(told.granted, access::write);
+  EXPECT_FALSE(told.shareable);
+  EXPECT_FALSE(told.remote_key.empty());
+  EXPECT_NE(told.region, 0U);
+  EXPECT_NE(told.generation, 0U);
+  EXPECT_EQ(remote_descriptor::decode(told.encode()), told);
+}
+
+TEST(MemoryRegion, ConstMemoryIsGrantedForReadingOnly) {
+  simulated_pair pair;
+  const std::vector<std::byte> memory = pattern(1000);
+  const memory_region exposed(pair.owner_context, memory);
+  EXPECT_EQ(exposed.granted(), access::read);
+  EXPECT_EQ(exposed.descriptor().granted, access::read);
+}
+
+TEST(MemoryRegion, EveryRegionHasAnIdOfItsOwnAndTheOwnersIncarnation) {
+  simulated_pair pair;
+  std::vector<std::byte> memory(10);
+  const memory_region first(pair.owner_context, std::span<std::byte>(memory), access::read);
+  const memory_region second(pair.owner_context, std::span<std::byte>(memory), access::read);
+  const memory_region other(pair.reader_context, std::span<std::byte>(memory), access::read);
+  EXPECT_NE(first.descriptor().region, second.descriptor().region);
+  EXPECT_EQ(first.descriptor().incarnation, second.descriptor().incarnation);
+  EXPECT_NE(first.descriptor().incarnation, other.descriptor().incarnation);
+  EXPECT_EQ(first.descriptor().host, other.descriptor().host);
+}
+
+TEST(MemoryRegion, AllocatesZeroedBytes) {
+  simulated_pair pair;
+  const memory_region made = memory_region::allocate(pair.owner_context, 5000, access::read_write);
+  EXPECT_EQ(made.size(), 5000U);
+  EXPECT_TRUE(all_bytes_are(made.bytes(), std::byte{0}));
+  EXPECT_EQ(made.descriptor().size, 5000U);
+  endpoint connection = pair.connect();
+  remote_region region(connection, made.descriptor());
+  region.write_at(4000, pattern(1000, 1));
+  region.flush();
+  EXPECT_TRUE(holds_pattern(made.bytes().subspan(4000), 1));
+}
+
+TEST(MemoryRegion, OfNothingIsARegion) {
+  simulated_pair pair;
+  const memory_region empty(pair.owner_context, std::span<std::byte>(), access::read_write);
+  EXPECT_EQ(empty.size(), 0U);
+  const memory_region allocated =
+      memory_region::allocate(pair.owner_context, 0, access::read_write);
+  EXPECT_EQ(allocated.size(), 0U);
+  endpoint connection = pair.connect();
+  remote_region region(connection, empty.descriptor());
+  region.read_at(0, {});
+  std::byte byte{};
+  EXPECT_EQ(region.start_read_at(0, std::span(&byte, 1)).error(), errc::out_of_range);
+}
+
+TEST(MemoryRegion, RefusesMemoryAtAddressZero) {
+  simulated_pair pair;
+  const std::span<std::byte> nowhere(static_cast<std::byte*>(nullptr), 10);
+  std::error_code ec;
+  const memory_region none(pair.owner_context, nowhere, access::read, ec);
+  EXPECT_EQ(ec, errc::invalid_argument);
+  EXPECT_EQ(none.size(), 0U);
+  EXPECT_THROW(memory_region(pair.owner_context, nowhere, access::read), ucx::error);
+}
+
+TEST(MemoryRegion, NeedsNoRegistrationForMessagesOnly) {
+  simulated_pair_options options;
+  options.owner_context.features = feature::am;
+  served_region served(1000, options);
+  EXPECT_EQ(served.network().count(call::mem_map), 0U);
+  EXPECT_TRUE(served.exposed.descriptor().remote_key.empty());
+  std::vector<std::byte> into(1000);
+  served.region.read_at(0, into);
+  EXPECT_TRUE(holds_pattern(into));
+  const memory_region made = memory_region::allocate(served.pair.owner_context, 10, access::read);
+  EXPECT_TRUE(all_bytes_are(made.bytes(), std::byte{0}));
+}
+
+TEST(MemoryRegion, WithoutAKeyIsReachedByMessages) {
+  simulated_pair pair;
+  pair.owner_process.faults().fail(call::rkey_pack, UCS_ERR_UNSUPPORTED);
+  std::vector<std::byte> memory = pattern(100);
+  const memory_region exposed(pair.owner_context, std::span<std::byte>(memory), access::read);
+  EXPECT_TRUE(exposed.descriptor().remote_key.empty());
+  endpoint connection = pair.connect();
+  remote_region region(connection, exposed.descriptor());
+  std::vector<std::byte> into(100);
+  region.read_at(0, into);
+  EXPECT_TRUE(holds_pattern(into));
+}
+
+TEST(MemoryRegion, FailedRegistrationSaysWhatWasTried) {
+  simulated_pair pair;
+  std::vector<std::byte> memory(1234);
+  for (const call broken : {call::mem_map, call::rkey_pack}) {
+    pair.owner_process.faults().fail(broken, UCS_ERR_NO_MEMORY);
+    try {
+      const memory_region none(pair.owner_context, std::span<std::byte>(memory), access::read);
+      FAIL() << to_string(broken);
+    } catch (const ucx::error& failed) {
+      EXPECT_NE(std::string(failed.what()).find("1234 bytes"), std::string::npos) << failed.what();
+    }
+    EXPECT_EQ(pair.network.live().memories, 0U);
+    std::error_code ec;
+    pair.owner_process.faults().fail(broken, UCS_ERR_NO_MEMORY);
+    const memory_region none(pair.owner_context, std::span<std::byte>(memory), access::read, ec);
+    EXPECT_TRUE(ec == errc::no_memory || ec == errc::no_lockable_memory) << ec.message();
+  }
+}
+
+TEST(MemoryRegion, AllocationThatDoesNotFitIsOutOfMemory) {
+  simulated_pair_options options;
+  options.link.allocation_limit = 1U << 20U;
+  simulated_pair pair(options);
+  std::error_code ec;
+  const memory_region none =
+      memory_region::allocate(pair.owner_context, 2U << 20U, access::read, ec);
+  EXPECT_EQ(ec, errc::no_memory);
+  EXPECT_THROW((void)memory_region::allocate(pair.owner_context, 2U << 20U, access::read),
+               ucx::error);
+  EXPECT_EQ(pair.network.live().memories, 0U);
+}
+
+TEST(MemoryRegion, AllocationInSharedMemoryThatDoesNotFitSaysSo) {
+  simulated_pair_options options;
+  options.link.allocation_limit = 1U << 20U;
+  options.link.shared_memory = true;
+  options.link.resources = {"self/memory0", "posix/memory", "cma/memory"};
+  options.owner_context.transports = {"posix", "cma", "self"};
+  options.reader_context.transports = {"posix", "cma", "self"};
+  simulated_pair pair(options);
+  std::error_code ec;
+  const memory_region none =
+      memory_region::allocate(pair.owner_context, 2U << 20U, access::read, ec);
+  EXPECT_EQ(ec, errc::no_shared_memory);
+  const memory_region made = memory_region::allocate(pair.owner_context, 1000, access::read);
+  EXPECT_TRUE(made.descriptor().shareable);
+}
+
+TEST(MemoryRegion, CloseIsIdempotentAndForgetsTheMemory) {
+  simulated_pair pair;
+  std::vector<std::byte> memory(100);
+  memory_region exposed(pair.owner_context, std::span<std::byte>(memory), access::read);
+  EXPECT_EQ(pair.network.live().memories, 1U);
+  exposed.close();
+  exposed.close();
+  EXPECT_EQ(pair.network.live().memories, 0U);
+  EXPECT_EQ(exposed.size(), 0U);
+  EXPECT_EQ(exposed.descriptor().region, 0U);
+}
+
+TEST(MemoryRegion, MoveAssignmentClosesWhatWasThere) {
+  simulated_pair pair;
+  std::vector<std::byte> memory(100);
+  memory_region first(pair.owner_context, std::span<std::byte>(memory), access::read);
+  memory_region second(pair.owner_context, std::span<std::byte>(memory).first(10), access::read);
+  first = std::move(second);
+  EXPECT_EQ(first.size(), 10U);
+  EXPECT_EQ(pair.network.live().memories, 1U);
+}
+
+TEST(MemoryRegion, EveryWorkerOfTheContextServesIt) {
+  served_region served(100);
+  worker other(served.pair.owner_context);
+  served.pair.owner_process.on_pump([&] {
+    served.pair.owner.progress();
+    other.progress();
+  });
+  {
+    endpoint connection(served.pair.reader, other.address());
+    remote_region region(connection, served.exposed.descriptor());
+    std::vector<std::byte> into(100);
+    region.read_at(0, into);
+    EXPECT_TRUE(holds_pattern(into));
+    connection.close();
+  }
+  served.pair.owner_process.on_pump([&] { served.pair.owner.progress(); });
+}
+
+TEST(MemoryRegion, RegionOfADeadContextIsRefused) {
+  simulated_pair pair;
+  const context taken = std::move(pair.owner_context);
+  std::vector<std::byte> memory(100);
+  std::error_code ec;
+  const memory_region none(pair.owner_context, std::span<std::byte>(memory), access::read, ec);
+  EXPECT_EQ(ec, errc::closed);
+}
+
+}  // namespace
+}  // namespace ucx::test
