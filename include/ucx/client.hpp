@@ -1,0 +1,116 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "ucx/access.hpp"
+#include "ucx/context.hpp"
+#include "ucx/entry.hpp"
+#include "ucx/export.hpp"
+#include "ucx/io_options.hpp"
+#include "ucx/remote_region.hpp"
+#include "ucx/url.hpp"
+#include "ucx/worker.hpp"
+#include "ucx/worker_address.hpp"
+
+namespace ucx {
+
+namespace detail {
+class client_core;
+}
+
+/// How a client is made.
+struct client_options {
+  /// UCX's transports, devices and configuration. Unless it names devices, they are limited to the
+  /// interface that leads to the server.
+  context_options context = {};
+  /// Progress and deadlines. `automatic` is: the caller's calls drive it, from any thread.
+  worker_options worker = {};
+};
+
+/// What a client has done so far.
+struct client_statistics {
+  std::uint64_t opens = 0;     ///< Regions that were opened.
+  std::uint64_t requests = 0;  ///< Questions to the server's catalogue.
+  std::uint64_t failures = 0;  ///< Those that were answered with an error, or not at all.
+};
+
+/// A connection to one server: lists, describes and opens what it publishes. One connection serves
+/// any number of regions and streams, which keep it open.
+/// Threads: sharing one object is safe, but for the destructor, `close()` and moves; and so is what
+/// was opened through it, one thread at a time for each region or stream.
+class UCXIO_EXPORT client {
+ public:
+  /// Connects to the server of a URL (its name is ignored), and returns when it has answered. All
+  /// addresses of the host are tried in the resolver's order, within one connect deadline.
+  /// Errors: bad_url, host_not_found, connection_refused (nobody listens there, or who does is no
+  /// server), unreachable, timed_out (or something else than ucxio listens there),
+  /// version_mismatch, protocol_error, busy, too_many_files.
+  explicit client(std::string_view server, const client_options& options = {});
+  client(std::string_view server, const client_options& options, std::error_code& ec);
+  explicit client(const url& server, const client_options& options = {});
+  client(const url& server, const client_options& options, std::error_code& ec);
+
+  /// Connects by worker address, without any IP address.
+  explicit client(const worker_address& server, const client_options& options = {});
+  client(const worker_address& server, const client_options& options, std::error_code& ec);
+
+  /// Returns the client that streams opened by URL share: one a server within the process, made
+  /// when there is none and released with its last user. Errors: as the constructor's;
+  /// not_supported in a child that was forked from a process with clients.
+  static client shared(const url& server);
+  static client shared(const url& server, std::error_code& ec);
+
+  client(client&& other) noexcept;
+  client& operator=(client&& other) noexcept;
+  /// Lets go of the connection, which lives on while regions and streams need it.
+  ~client();
+
+  /// Returns another handle to the same connection.
+  client share() const;
+
+  /// Returns everything that is published, by name. Cost: a round trip for each some hundred names.
+  std::vector<entry> list(const io_options& options = {});
+  std::vector<entry> list(std::error_code& ec, const io_options& options = {});
+
+  /// Returns what is published as `name`. Errors: no_such_name; the connection's.
+  entry stat(std::string_view name, const io_options& options = {});
+  entry stat(std::string_view name, std::error_code& ec, const io_options& options = {});
+
+  /// Opens `name` for what `wanted` says.
+  /// Errors: no_such_name, permission_denied, bad_name; connection_reset, timed_out, closed.
+  /// Cost: one round trip.
+  remote_region open(std::string_view name, access wanted = access::read,
+                     const io_options& options = {});
+  remote_region open(std::string_view name, access wanted, std::error_code& ec,
+                     const io_options& options = {});
+
+  /// Returns no error while the connection is usable, `closed` after `close()`, else why it failed.
+  std::error_code status() const noexcept;
+  /// Returns the server's URL; empty when connected by worker address.
+  const url& server() const noexcept;
+  /// Returns the version of the server's library.
+  std::string server_version() const;
+  /// Returns the transports in use as "transport/device", as UCX names them.
+  std::vector<std::string> transports() const;
+  client_statistics statistics() const;
+
+  /// Returns the worker that drives the connection: for modes `caller` (between calls) and
+  /// `external`. Lifetime: the client's.
+  ucx::worker& worker() noexcept;
+
+  /// Says goodbye and closes the connection for every handle, region and stream. Idempotent.
+  void close() noexcept;
+
+ private:
+  friend struct detail::core_access;
+  client() noexcept = default;
+  std::shared_ptr<detail::client_core> core_;
+};
+
+}  // namespace ucx

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <ranges>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "ucx/access.hpp"
+#include "ucx/context.hpp"
+#include "ucx/entry.hpp"
+#include "ucx/export.hpp"
+#include "ucx/publication.hpp"
+#include "ucx/socket_address.hpp"
+#include "ucx/worker.hpp"
+#include "ucx/worker_address.hpp"
+
+namespace ucx {
+
+namespace detail {
+class server_core;
+}
+
+/// How a server is made.
+struct server_options {
+  /// Where it listens: "host:port", with a numeric host or a name; port 0 lets the system choose.
+  /// Empty: nowhere; peers connect by worker address.
+  std::string bind = "127.0.0.1:0";
+  /// Allows an address that is not loopback. UCX's TCP transport has no access control of its own:
+  /// whoever can connect can read and write the process (`docs/security.md`).
+  bool insecure = false;
+  /// UCX's transports, devices and configuration. Unless it names devices, they are limited to the
+  /// interface of `bind`.
+  context_options context = {};
+  /// Progress and deadlines. `automatic` is a thread that sleeps, and spins a little after
+  /// activity.
+  worker_options worker = {};
+  /// Clients at a time; the next one is refused with `busy`.
+  std::size_t most_clients = 10'000;
+};
+
+/// Where a server can be reached.
+struct server_address {
+  socket_address socket = {};  ///< Empty for a server that does not listen.
+  worker_address worker = {};
+};
+
+/// What a server has done so far.
+struct server_statistics {
+  std::uint64_t clients = 0;         ///< Connected now.
+  std::uint64_t clients_served = 0;  ///< Since it was made.
+  std::uint64_t names = 0;           ///< Published now.
+  std::uint64_t opens = 0;           ///< Answered with a region.
+  std::uint64_t refusals = 0;        ///< Requests that were answered with an error.
+};
+
+/// A catalogue of named regions and files that peers may list and open.
+/// Threads: sharing one object is safe, but for the destructor and moves.
+class UCXIO_EXPORT server {
+ public:
+  /// Makes a server that serves from now on, at `address()`.
+  /// Errors: not_secure (an address that is not loopback, without `insecure`), address_in_use,
+  /// permission_denied, bad_address, host_not_found, too_many_files, bad_configuration.
+  explicit server(const server_options& options = {});
+  server(const server_options& options, std::error_code& ec);
+
+  server(server&& other) noexcept;
+  server& operator=(server&& other) noexcept;
+  /// Closes.
+  ~server();
+
+  /// Publishes the caller's memory under `name`.
+  /// Lifetime: `bytes`, until the publication is gone.
+  /// Errors: already_exists, bad_name (empty, not UTF-8, longer than 1024 bytes), closed,
+  /// no_memory, no_lockable_memory.
+  publication publish(std::string_view name, std::span<std::byte> bytes, access granted);
+  publication publish(std::string_view name, std::span<std::byte> bytes, access granted,
+                      std::error_code& ec);
+  /// Publishes the caller's memory for reading.
+  publication publish(std::string_view name, std::span<const std::byte> bytes);
+  publication publish(std::string_view name, std::span<const std::byte> bytes, std::error_code& ec);
+
+  /// A container that dies with the call can not be published: deleted.
+  template <std::ranges::range Range, class... Rest>
+  requires(!std::ranges::borrowed_range<Range>) publication
+      publish(std::string_view name, Range&& bytes, Rest&&... rest)
+  = delete;
+
+  /// Allocates `size` zeroed bytes in memory that processes of one host can share, and publishes
+  /// them. Errors: as publish(); no_shared_memory.
+  publication allocate(std::string_view name, std::size_t size, access granted);
+  publication allocate(std::string_view name, std::size_t size, access granted,
+                       std::error_code& ec);
+
+  /// Publishes a regular file with the size that it has now. It is read when peers ask; a file that
+  /// became shorter is `content_changed` for them.
+  /// Errors: as publish(); not_supported (`granted` has write; not a regular file),
+  /// no_such_name, permission_denied, too_many_files, io_error of the file.
+  publication publish_file(std::string_view name, const std::filesystem::path& file,
+                           access granted = access::read);
+  publication publish_file(std::string_view name, const std::filesystem::path& file, access granted,
+                           std::error_code& ec);
+
+  /// Withdraws `name`, as its publication's `close()` does. Errors: no_such_name.
+  void unpublish(std::string_view name);
+  void unpublish(std::string_view name, std::error_code& ec);
+
+  /// Returns what is published, by name.
+  std::vector<entry> list() const;
+
+  /// Returns where peers can reach the server.
+  server_address address() const;
+  /// Returns the URL of the server, or of a name; the name is percent-encoded. On a wildcard
+  /// address the host is this machine's name. Errors: not_supported (it does not listen), closed.
+  std::string url() const;
+  std::string url(std::string_view name) const;
+
+  server_statistics statistics() const;
+
+  /// Returns the worker that drives the server: for modes `caller` and `external`, whose caller has
+  /// to `progress()` or `run()` it. Lifetime: the server's.
+  ucx::worker& worker() noexcept;
+
+  /// Withdraws every name and leaves the clients; bounded by the worker's `heartbeat_timeout`.
+  /// Idempotent; later calls fail with `errc::closed`.
+  void close() noexcept;
+
+ private:
+  friend struct detail::core_access;
+  explicit server(std::shared_ptr<detail::server_core> core) noexcept;
+  std::shared_ptr<detail::server_core> core_;
+};
+
+}  // namespace ucx

@@ -1,0 +1,179 @@
+#include "ucx/client.hpp"
+
+#include <utility>
+
+#include "detail/client_cache.hpp"
+#include "detail/client_core.hpp"
+#include "detail/core_access.hpp"
+#include "detail/error_text.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx {
+namespace {
+
+using detail::client_core;
+using detail::core_access;
+
+/// Runs `call` with places for its failure, and throws that.
+template <class Call>
+auto or_throw(Call&& call) {
+  std::string what;
+  std::error_code ec;
+  auto made = call(what, ec);
+  if (ec) throw error(ec, what);
+  return made;
+}
+
+std::shared_ptr<client_core> connect(std::string_view server, const client_options& options,
+                                     std::string& what, std::error_code& ec) {
+  ec.clear();
+  try {
+    return client_core::connect(url(server), options, what, ec);
+  } catch (const error& failed) {
+    ec = failed.code();
+    what = detail::text_of(failed);
+    return nullptr;
+  }
+}
+
+constexpr const char* no_client = "using a client that was moved from, or not made";
+
+}  // namespace
+
+client::client(std::string_view server, const client_options& options)
+    : core_(or_throw([&](auto& what, auto& ec) { return connect(server, options, what, ec); })) {}
+
+client::client(std::string_view server, const client_options& options, std::error_code& ec) {
+  std::string what;
+  core_ = connect(server, options, what, ec);
+}
+
+client::client(const url& server, const client_options& options)
+    : core_(or_throw(
+          [&](auto& what, auto& ec) { return client_core::connect(server, options, what, ec); })) {}
+
+client::client(const url& server, const client_options& options, std::error_code& ec) {
+  std::string what;
+  ec.clear();
+  core_ = client_core::connect(server, options, what, ec);
+}
+
+client::client(const worker_address& server, const client_options& options)
+    : core_(or_throw(
+          [&](auto& what, auto& ec) { return client_core::connect(server, options, what, ec); })) {}
+
+client::client(const worker_address& server, const client_options& options, std::error_code& ec) {
+  std::string what;
+  ec.clear();
+  core_ = client_core::connect(server, options, what, ec);
+}
+
+client client::shared(const url& server) {
+  client made;
+  made.core_ =
+      or_throw([&](auto& what, auto& ec) { return detail::shared_client(server, what, ec); });
+  return made;
+}
+
+client client::shared(const url& server, std::error_code& ec) {
+  client made;
+  std::string what;
+  ec.clear();
+  made.core_ = detail::shared_client(server, what, ec);
+  return made;
+}
+
+client::client(client&& other) noexcept = default;
+client& client::operator=(client&& other) noexcept = default;
+client::~client() = default;
+
+client client::share() const {
+  client made;
+  made.core_ = core_;
+  return made;
+}
+
+std::vector<entry> client::list(const io_options& options) {
+  if (!core_) throw error(errc::closed, no_client);
+  return or_throw([&](auto& what, auto& ec) { return core_->list(options, what, ec); });
+}
+
+std::vector<entry> client::list(std::error_code& ec, const io_options& options) {
+  std::string what;
+  ec = core_ ? std::error_code() : make_error_code(errc::closed);
+  return core_ ? core_->list(options, what, ec) : std::vector<entry>();
+}
+
+entry client::stat(std::string_view name, const io_options& options) {
+  if (!core_) throw error(errc::closed, no_client);
+  return or_throw([&](auto& what, auto& ec) { return core_->stat(name, options, what, ec); });
+}
+
+entry client::stat(std::string_view name, std::error_code& ec, const io_options& options) {
+  std::string what;
+  ec = core_ ? std::error_code() : make_error_code(errc::closed);
+  return core_ ? core_->stat(name, options, what, ec) : entry();
+}
+
+remote_region client::open(std::string_view name, access wanted, const io_options& options) {
+  if (!core_) throw error(errc::closed, no_client);
+  return or_throw(
+      [&](auto& what, auto& ec) { return core_->open(name, wanted, options, what, ec); });
+}
+
+remote_region client::open(std::string_view name, access wanted, std::error_code& ec,
+                           const io_options& options) {
+  std::string what;
+  ec = core_ ? std::error_code() : make_error_code(errc::closed);
+  return core_ ? core_->open(name, wanted, options, what, ec) : core_access::empty_region();
+}
+
+std::error_code client::status() const noexcept {
+  return core_ ? core_->status() : make_error_code(errc::closed);
+}
+
+const url& client::server() const noexcept {
+  static const url none;
+  return core_ ? core_->server() : none;
+}
+
+std::string client::server_version() const {
+  return core_ ? core_->server_version() : std::string();
+}
+
+std::vector<std::string> client::transports() const {
+  return core_ ? core_->transports() : std::vector<std::string>();
+}
+
+client_statistics client::statistics() const {
+  return core_ ? core_->statistics() : client_statistics();
+}
+
+worker& client::worker() noexcept { return core_->worker(); }
+
+void client::close() noexcept {
+  if (core_) core_->close();
+}
+
+namespace detail {
+
+client core_access::make_client(context parent, const socket_address& server,
+                                const client_options& options, std::error_code& ec) {
+  client made;
+  std::string what;
+  ec.clear();
+  made.core_ = client_core::connect(std::move(parent), server, options, what, ec);
+  return made;
+}
+
+client core_access::make_client(context parent, const worker_address& server,
+                                const client_options& options, std::error_code& ec) {
+  client made;
+  std::string what;
+  ec.clear();
+  made.core_ = client_core::connect(std::move(parent), server, options, what, ec);
+  return made;
+}
+
+}  // namespace detail
+}  // namespace ucx

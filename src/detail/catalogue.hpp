@@ -1,0 +1,49 @@
+// The names that a server publishes.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ucx/entry.hpp"
+
+namespace ucx::detail {
+
+class published_name;
+
+/// Ordered by the bytes of the names. Safe from any thread; calls nothing while it is locked.
+class catalogue {
+ public:
+  /// Reserves a name, so that what stands behind it is made only once. Returns false if it is
+  /// taken.
+  bool reserve(const std::string& name);
+  /// Puts what was made behind a reserved name, or frees the name.
+  void fill(std::shared_ptr<published_name> made);
+  void give_up(const std::string& name) noexcept;
+
+  /// Takes `gone` out.
+  void remove(const published_name& gone) noexcept;
+  std::shared_ptr<published_name> find(std::string_view name) const;
+  std::vector<std::shared_ptr<published_name>> all() const;
+  std::size_t size() const;
+
+  struct page {
+    std::vector<entry> entries;
+    bool more = false;
+  };
+  /// Returns the names behind `after`, as many as `budget` bytes of a message take; one at least.
+  page list(std::string_view after, std::size_t budget) const;
+
+ private:
+  mutable std::shared_mutex mutex_;
+  // Reserved names have nothing behind them.
+  std::map<std::string, std::shared_ptr<published_name>, std::less<>> names_;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,350 @@
+#include "detail/client_core.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "detail/core_access.hpp"
+#include "detail/deadline.hpp"
+#include "detail/endpoint_core.hpp"
+#include "detail/error_text.hpp"
+#include "detail/name.hpp"
+#include "detail/network_device.hpp"
+#include "detail/remote_region_core.hpp"
+#include "detail/worker_core.hpp"
+#include "ucx/error.hpp"
+#include "ucx/version.hpp"
+
+namespace ucx::detail {
+namespace {
+
+worker_core& core_of(const ucx::worker& handle) { return *core_access::core(handle); }
+
+endpoint_core& core_of(const endpoint& handle) { return *core_access::core(handle); }
+
+/// Returns how the client's worker is driven.
+worker_options driving(const client_options& options) {
+  worker_options chosen = options.worker;
+  if (chosen.threads == thread_safety::automatic) chosen.threads = thread_safety::safe;
+  return chosen;
+}
+
+/// Makes the client's context; `devices` limit it unless the caller chose some.
+context make_context(const client_options& options, std::vector<std::string> devices) {
+  context_options chosen = options.context;
+  if (chosen.name.empty()) chosen.name = "ucxio client";
+  if (chosen.devices.empty() && chosen.configuration.count("NET_DEVICES") == 0) {
+    chosen.devices = std::move(devices);
+  }
+  try {
+    return context(chosen);
+  } catch (const error& failed) {
+    // This UCX may have been built without the machine's RDMA devices.
+    if (failed.code() != errc::bad_configuration || chosen.devices.size() < 2 ||
+        !options.context.devices.empty()) {
+      throw;
+    }
+  }
+  chosen.devices.resize(1);
+  return context(chosen);
+}
+
+}  // namespace
+
+client_core::client_core(ucx::worker&& driver, endpoint&& connection)
+    : worker_(std::move(driver)),
+      endpoint_(std::move(connection)),
+      channel_(core_of(*endpoint_)),
+      session_(channel_, [this](std::uint64_t region) { revoked(region); }) {
+  const std::lock_guard guard(core_of(worker_).lock());
+  core_of(*endpoint_).set_receiver(&session_);
+}
+
+client_core::~client_core() {
+  worker_core& core = core_of(worker_);
+  {
+    const std::lock_guard guard(core.lock());
+    core_of(*endpoint_).set_receiver(nullptr);
+    if (!session_.over()) session_.leave();
+  }
+  endpoint_.reset();
+}
+
+std::shared_ptr<client_core> client_core::connect(const url& server, const client_options& options,
+                                                  std::string& what, std::error_code& ec) {
+  if (server.empty()) {
+    what = "connecting to a URL that is empty";
+    ec = errc::bad_url;
+    return nullptr;
+  }
+  std::shared_ptr<client_core> made;
+  try {
+    client_options left = options;
+    std::chrono::nanoseconds limit = options.worker.connect_timeout;
+    if (limit <= limit.zero()) limit = worker_options().connect_timeout;
+    const auto begin = std::chrono::steady_clock::now();
+    const std::vector<socket_address> found = resolve(server.host(), server.port(), limit);
+    std::string first_failure;
+    std::error_code first_code;
+    for (std::size_t tried = 0; tried < found.size(); ++tried) {
+      // One deadline for all addresses of the host: each has its share of what is left.
+      const std::chrono::nanoseconds used = std::chrono::steady_clock::now() - begin;
+      left.worker.connect_timeout = share_of(limit - used, found.size() - tried);
+      ec.clear();
+      if (left.worker.connect_timeout <= limit.zero()) {
+        what = "connecting";
+        ec = errc::timed_out;
+      } else {
+        const socket_address& address = found[tried];
+        made = connect(make_context(options, devices_towards(address)), address, left, what, ec);
+        if (made) break;
+      }
+      // IPv6 is refused before anything is tried; another address may say more.
+      if (!first_code || first_code == errc::not_supported) {
+        first_code = ec;
+        first_failure = what;
+      }
+    }
+    if (!made) {
+      ec = first_code;
+      what = to_string(server.server()) + ": " + first_failure;
+      return nullptr;
+    }
+  } catch (const error& failed) {
+    ec = failed.code();
+    what = to_string(server.server()) + ": " + text_of(failed);
+    return nullptr;
+  }
+  made->server_ = server.server();
+  return made;
+}
+
+std::shared_ptr<client_core> client_core::connect(const worker_address& server,
+                                                  const client_options& options, std::string& what,
+                                                  std::error_code& ec) {
+  try {
+    return connect(make_context(options, {}), server, options, what, ec);
+  } catch (const error& failed) {
+    ec = failed.code();
+    what = text_of(failed);
+    return nullptr;
+  }
+}
+
+std::shared_ptr<client_core> client_core::connect(context parent, const socket_address& server,
+                                                  const client_options& options, std::string& what,
+                                                  std::error_code& ec) {
+  try {
+    ucx::worker driver(parent, driving(options));
+    const clock::time_point deadline =
+        core_of(driver).deadline_after(core_of(driver).options().connect_timeout);
+    endpoint connection(driver, server);
+    return greet(std::move(driver), std::move(connection), deadline, what, ec);
+  } catch (const error& failed) {
+    ec = failed.code();
+    what = text_of(failed);
+    return nullptr;
+  }
+}
+
+std::shared_ptr<client_core> client_core::connect(context parent, const worker_address& server,
+                                                  const client_options& options, std::string& what,
+                                                  std::error_code& ec) {
+  try {
+    ucx::worker driver(parent, driving(options));
+    const clock::time_point deadline =
+        core_of(driver).deadline_after(core_of(driver).options().connect_timeout);
+    endpoint connection(driver, server);
+    connection.wait_connected();
+    return greet(std::move(driver), std::move(connection), deadline, what, ec);
+  } catch (const error& failed) {
+    ec = failed.code();
+    what = text_of(failed);
+    return nullptr;
+  }
+}
+
+std::shared_ptr<client_core> client_core::greet(ucx::worker&& driver, endpoint&& connection,
+                                                clock::time_point deadline, std::string& what,
+                                                std::error_code& ec) {
+  std::shared_ptr<client_core> made(new client_core(std::move(driver), std::move(connection)));
+  hello_body hello;
+  hello.library = to_string(version());
+  what = "greeting the server at " + core_of(*made->endpoint_).peer_name();
+  const auto answer =
+      made->ask(control_type::hello, control_type::welcome, hello, deadline, what, ec);
+  if (!answer) return nullptr;
+  const std::optional<welcome_body> welcome = decode_welcome(*answer);
+  if (!welcome) {
+    ec = errc::protocol_error;
+    return nullptr;
+  }
+  made->server_version_ = welcome->library;
+  return made;
+}
+
+template <class Body>
+std::optional<std::vector<std::byte>> client_core::ask(control_type type, control_type answer_type,
+                                                       const Body& body, clock::time_point deadline,
+                                                       std::string& what, std::error_code& ec) {
+  worker_core& core = core_of(worker_);
+  endpoint_core& connection = core_of(*endpoint_);
+  requests_.fetch_add(1, std::memory_order_relaxed);
+  client_session::question asked{.answer_type = answer_type};
+  if (core.in_handler()) {
+    asked.outcome = errc::would_deadlock;
+  } else {
+    {
+      const std::lock_guard guard(core.lock());
+      connection.expect_control();
+      session_.ask(asked, type, body);
+    }
+    const bool in_time = core.wait_until(deadline, [&] { return asked.done; });
+    const std::lock_guard guard(core.lock());
+    connection.expected_control();
+    session_.forget(asked);
+    if (!in_time && !asked.done) asked.outcome = errc::timed_out;
+  }
+  ec = asked.outcome;
+  if (!ec) return std::move(asked.answer);
+  failures_.fetch_add(1, std::memory_order_relaxed);
+  if (const std::optional<welcome_body> refused = decode_welcome(asked.answer)) {
+    if (ec == errc::version_mismatch) {
+      what += ": it speaks version " + std::to_string(refused->version) +
+              " of the control protocol, this library (" + to_string(version()) + ") version " +
+              std::to_string(control_version);
+    } else if (ec == errc::busy) {
+      what += ": it has as many clients as it takes";
+    } else if (ec == errc::connection_refused) {
+      what += ": it is a worker that serves no names, or its server was closed";
+    }
+  } else if (!connection.words().empty()) {
+    what += " (" + connection.words() + ")";
+  }
+  return std::nullopt;
+}
+
+clock::time_point client_core::deadline_after(const io_options& options) {
+  const std::lock_guard guard(core_of(worker_).lock());
+  return core_of(worker_).deadline_after(options.timeout);
+}
+
+std::string client_core::attempt(std::string_view doing, std::string_view name) const {
+  return std::string(doing) + " \"" + std::string(name) + "\" at " + place();
+}
+
+std::string client_core::place() const {
+  return server_.empty() ? "the server at " + core_of(*endpoint_).peer_name() : to_string(server_);
+}
+
+void client_core::check_name(std::string_view name, std::string& what, std::error_code& ec) const {
+  const std::string_view complaint = complaint_about_name(name);
+  if (complaint.empty()) return;
+  what = "a name that can not be one: " + std::string(complaint);
+  ec = errc::bad_name;
+}
+
+std::vector<entry> client_core::list(const io_options& options, std::string& what,
+                                     std::error_code& ec) {
+  what = "listing what " + place() + " publishes";
+  const clock::time_point deadline = deadline_after(options);
+  std::vector<entry> found;
+  for (bool more = true; more;) {
+    list_body page;
+    if (!found.empty()) page.after = found.back().name;
+    const auto answer = ask(control_type::list, control_type::listed, page, deadline, what, ec);
+    if (!answer) return {};
+    std::optional<listed_body> listed = decode_listed(*answer);
+    // A page that does not go on would be asked for again and again.
+    const bool goes_on =
+        listed &&
+        (!listed->more || (!listed->entries.empty() && listed->entries.back().name > page.after));
+    if (!goes_on) {
+      ec = errc::protocol_error;
+      return {};
+    }
+    more = listed->more;
+    std::move(listed->entries.begin(), listed->entries.end(), std::back_inserter(found));
+  }
+  return found;
+}
+
+entry client_core::stat(std::string_view name, const io_options& options, std::string& what,
+                        std::error_code& ec) {
+  check_name(name, what, ec);
+  if (ec) return {};
+  what = attempt("asking about", name);
+  const auto answer = ask(control_type::stat, control_type::described, stat_body{std::string(name)},
+                          deadline_after(options), what, ec);
+  if (!answer) return {};
+  std::optional<described_body> described = decode_described(*answer);
+  if (described && described->described.name == name) return std::move(described->described);
+  ec = errc::protocol_error;
+  return {};
+}
+
+remote_region client_core::open(std::string_view name, access wanted, const io_options& options,
+                                std::string& what, std::error_code& ec) {
+  remote_region made = core_access::empty_region();
+  check_name(name, what, ec);
+  if (ec) return made;
+  what = attempt("opening", name);
+  const auto answer = ask(control_type::open, control_type::opened,
+                          open_body{std::string(name), wanted}, deadline_after(options), what, ec);
+  if (!answer) return made;
+  const std::optional<opened_body> opened = decode_opened(*answer);
+  if (!opened || opened->described.name != name) {
+    ec = errc::protocol_error;
+    return made;
+  }
+  remote_descriptor descriptor = remote_descriptor::decode(opened->descriptor, ec);
+  if (ec) return made;
+  // No more than was asked for: a mistake of the program shows here, as with a file.
+  descriptor.granted = wanted;
+  made = remote_region(*endpoint_, descriptor, {}, ec);
+  if (ec) return made;
+  opens_.fetch_add(1, std::memory_order_relaxed);
+  remember(descriptor.region, core_access::core(made));
+  return made;
+}
+
+void client_core::remember(std::uint64_t region,
+                           const std::shared_ptr<remote_region_core>& opened) {
+  const std::lock_guard guard(core_of(worker_).lock());
+  if (opened_.size() >= sweep_at_) {
+    std::erase_if(opened_, [](const auto& each) { return each.second.expired(); });
+    sweep_at_ = std::max<std::size_t>(64, 2 * opened_.size());
+  }
+  opened_.emplace(region, opened);
+}
+
+void client_core::revoked(std::uint64_t region) {
+  const auto [first, last] = opened_.equal_range(region);
+  for (auto each = first; each != last; ++each) {
+    if (const auto opened = each->second.lock()) opened->revoke();
+  }
+  opened_.erase(first, last);
+}
+
+std::error_code client_core::status() const noexcept {
+  const std::lock_guard guard(core_of(worker_).lock());
+  return session_.over() ? session_.why() : core_of(*endpoint_).status();
+}
+
+client_statistics client_core::statistics() const noexcept {
+  client_statistics made;
+  made.opens = opens_.load(std::memory_order_relaxed);
+  made.requests = requests_.load(std::memory_order_relaxed);
+  made.failures = failures_.load(std::memory_order_relaxed);
+  return made;
+}
+
+void client_core::close() noexcept {
+  {
+    const std::lock_guard guard(core_of(worker_).lock());
+    session_.leave();
+  }
+  std::error_code ignored;
+  endpoint_->close(close_mode::flush, ignored);
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,95 @@
+// A client: its worker, its connection to one server, and its side of the control protocol.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+#include <vector>
+
+#include "detail/client_session.hpp"
+#include "detail/endpoint_channel.hpp"
+#include "detail/ucp_api.hpp"
+#include "ucx/client.hpp"
+#include "ucx/context.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/remote_region.hpp"
+#include "ucx/worker.hpp"
+
+namespace ucx::detail {
+
+class remote_region_core;
+
+/// Shared by the client's handles and by streams; regions keep the connection alive without it.
+/// Safe from any thread.
+class client_core {
+ public:
+  /// Each connects, and returns when the server has answered.
+  static std::shared_ptr<client_core> connect(const url& server, const client_options& options,
+                                              std::string& what, std::error_code& ec);
+  static std::shared_ptr<client_core> connect(const worker_address& server,
+                                              const client_options& options, std::string& what,
+                                              std::error_code& ec);
+  /// The same on `parent`, which counts instead of the options' context.
+  static std::shared_ptr<client_core> connect(context parent, const socket_address& server,
+                                              const client_options& options, std::string& what,
+                                              std::error_code& ec);
+  static std::shared_ptr<client_core> connect(context parent, const worker_address& server,
+                                              const client_options& options, std::string& what,
+                                              std::error_code& ec);
+  ~client_core();
+  client_core(const client_core&) = delete;
+  client_core& operator=(const client_core&) = delete;
+
+  std::vector<entry> list(const io_options& options, std::string& what, std::error_code& ec);
+  entry stat(std::string_view name, const io_options& options, std::string& what,
+             std::error_code& ec);
+  remote_region open(std::string_view name, access wanted, const io_options& options,
+                     std::string& what, std::error_code& ec);
+
+  std::error_code status() const noexcept;
+  const url& server() const noexcept { return server_; }
+  const std::string& server_version() const noexcept { return server_version_; }
+  std::vector<std::string> transports() const { return endpoint_->transports(); }
+  client_statistics statistics() const noexcept;
+  ucx::worker& worker() noexcept { return worker_; }
+  void close() noexcept;
+
+ private:
+  client_core(ucx::worker&& driver, endpoint&& connection);
+  static std::shared_ptr<client_core> greet(ucx::worker&& driver, endpoint&& connection,
+                                            clock::time_point deadline, std::string& what,
+                                            std::error_code& ec);
+  /// Asks, and waits until the answer is there; returns the whole message, or nothing.
+  template <class Body>
+  std::optional<std::vector<std::byte>> ask(control_type type, control_type answer_type,
+                                            const Body& body, clock::time_point deadline,
+                                            std::string& what, std::error_code& ec);
+  clock::time_point deadline_after(const io_options& options);
+  /// What an error text of a call begins with.
+  std::string attempt(std::string_view doing, std::string_view name) const;
+  std::string place() const;
+  void check_name(std::string_view name, std::string& what, std::error_code& ec) const;
+  void revoked(std::uint64_t region);
+  void remember(std::uint64_t region, const std::shared_ptr<remote_region_core>& opened);
+
+  ucx::worker worker_;
+  std::optional<endpoint> endpoint_;
+  endpoint_channel channel_;
+  client_session session_;
+  url server_;
+  std::string server_version_;
+  // Under the worker's lock: regions that are open, by the owner's number.
+  std::unordered_multimap<std::uint64_t, std::weak_ptr<remote_region_core>> opened_;
+  std::size_t sweep_at_ = 64;
+
+  std::atomic<std::uint64_t> opens_{0};
+  std::atomic<std::uint64_t> requests_{0};
+  std::atomic<std::uint64_t> failures_{0};
+};
+
+}  // namespace ucx::detail

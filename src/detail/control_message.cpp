@@ -1,0 +1,340 @@
+#include "detail/control_message.hpp"
+
+#include <msgpack.hpp>
+
+#include <string_view>
+#include <utility>
+
+#include "detail/frame.hpp"
+#include "detail/name.hpp"
+#include "detail/wire.hpp"
+#include "ucx/error.hpp"
+#include "ucx/memory_kind.hpp"
+
+namespace ucx::detail {
+namespace {
+
+// Limits of what is read; a message is no longer than what its channel carries anyway.
+constexpr std::size_t most_elements = 4096;   // of one array
+constexpr std::size_t longest_text = 2048;    // names have 1024 bytes at most
+constexpr std::size_t longest_binary = 8192;  // a descriptor with the largest key
+constexpr std::size_t deepest = 4;
+
+constexpr std::byte magic[]{std::byte{'U'}, std::byte{'C'}};
+constexpr std::uint8_t header_version =
+    1;  // of the sixteen bytes; bodies go by what hello agreed on
+
+/// Writes a message: the header, then one array.
+class writer {
+ public:
+  writer(const control_header& header, std::uint32_t elements) : packer_(*this) {
+    bytes_.put(std::span(magic));
+    bytes_.put(header_version);
+    bytes_.put(static_cast<std::uint8_t>(header.type));
+    bytes_.put(header.status);
+    bytes_.put(header.request);
+    if (elements > 0) packer_.pack_array(elements);
+  }
+  /// What the packer calls.
+  void write(const char* data, std::size_t size) {
+    bytes_.put(std::as_bytes(std::span(data, size)));
+  }
+
+  writer& put(std::uint64_t value) {
+    packer_.pack(value);  // as short as it can be
+    return *this;
+  }
+  writer& put_bool(bool value) {
+    value ? packer_.pack_true() : packer_.pack_false();
+    return *this;
+  }
+  writer& put(std::string_view text) {
+    packer_.pack_str(static_cast<std::uint32_t>(text.size()));
+    packer_.pack_str_body(text.data(), static_cast<std::uint32_t>(text.size()));
+    return *this;
+  }
+  writer& put(std::span<const std::byte> binary) {
+    packer_.pack_bin(static_cast<std::uint32_t>(binary.size()));
+    packer_.pack_bin_body(reinterpret_cast<const char*>(binary.data()),
+                          static_cast<std::uint32_t>(binary.size()));
+    return *this;
+  }
+  writer& put(const entry& described) {
+    packer_.pack_array(6);
+    put(std::string_view(described.name));
+    put(static_cast<std::uint64_t>(described.type));
+    put(described.size);
+    put(static_cast<std::uint64_t>(described.granted));
+    put(static_cast<std::uint64_t>(described.kind));
+    return put(described.generation);
+  }
+  void begin_array(std::size_t size) { packer_.pack_array(static_cast<std::uint32_t>(size)); }
+
+  std::vector<std::byte> take() { return std::move(bytes_.bytes()); }
+
+ private:
+  wire_writer bytes_;
+  msgpack::packer<writer> packer_;
+};
+
+/// Reads the elements of an array in order. What does not fit makes it fail for good, so that a
+/// decoder looks once, at the end.
+class reader {
+ public:
+  explicit reader(const msgpack::object& array) noexcept {
+    if (array.type != msgpack::type::ARRAY) return;
+    next_ = array.via.array.ptr;
+    end_ = next_ + array.via.array.size;
+    ok_ = true;
+  }
+
+  bool ok() const noexcept { return ok_; }
+
+  std::uint64_t number(std::uint64_t most = ~std::uint64_t{0}) noexcept {
+    const msgpack::object* element = take(msgpack::type::POSITIVE_INTEGER);
+    if (element == nullptr) return 0;
+    if (element->via.u64 > most) ok_ = false;
+    return element->via.u64;
+  }
+  bool boolean() noexcept {
+    const msgpack::object* element = take(msgpack::type::BOOLEAN);
+    return element != nullptr && element->via.boolean;
+  }
+  std::string text() {
+    const msgpack::object* element = take(msgpack::type::STR);
+    return element == nullptr ? std::string()
+                              : std::string(element->via.str.ptr, element->via.str.size);
+  }
+  std::vector<std::byte> binary() {
+    const msgpack::object* element = take(msgpack::type::BIN);
+    if (element == nullptr) return {};
+    const auto* first = reinterpret_cast<const std::byte*>(element->via.bin.ptr);
+    return {first, first + element->via.bin.size};
+  }
+  const msgpack::object* array() noexcept { return take(msgpack::type::ARRAY); }
+
+  access rights() noexcept {
+    const std::uint64_t value = number(3);
+    if (value == 0) ok_ = false;
+    return ok_ ? static_cast<access>(value) : access::read;
+  }
+  entry described() {
+    entry made;
+    const msgpack::object* element = array();
+    if (element == nullptr) return made;
+    reader fields(*element);
+    made.name = fields.text();
+    const bool named = complaint_about_name(made.name).empty();
+    const std::uint64_t type = fields.number(2);
+    made.size = fields.number();
+    made.granted = fields.rights();
+    made.kind = kind_of(fields.number());
+    made.generation = fields.number();
+    ok_ = fields.ok() && named && type != 0;
+    if (ok_) made.type = static_cast<entry_type>(type);
+    return made;
+  }
+
+ private:
+  /// A kind that only a later version knows is another one here.
+  static memory_kind kind_of(std::uint64_t value) noexcept {
+    return value <= static_cast<std::uint64_t>(memory_kind::rocm) ? static_cast<memory_kind>(value)
+                                                                  : memory_kind::other;
+  }
+  const msgpack::object* take(msgpack::type::object_type type) noexcept {
+    if (!ok_ || next_ == end_ || next_->type != type) {
+      ok_ = false;
+      return nullptr;
+    }
+    return next_++;
+  }
+
+  const msgpack::object* next_ = nullptr;
+  const msgpack::object* end_ = nullptr;
+  bool ok_ = false;
+};
+
+/// Checks type and body of a message, and lets `read` fill the body's fields.
+template <class Body, class Read>
+std::optional<Body> decode(std::span<const std::byte> wire, control_type type, Read&& read) {
+  const std::optional<control_header> header = decode_control(wire);
+  // A refused hello is answered with a body too: it tells the versions.
+  const bool bodyless = header && header->status != 0 && type != control_type::welcome;
+  if (!header || header->type != type || bodyless) return std::nullopt;
+  const std::span<const std::byte> packed = wire.subspan(control_header::size);
+  try {
+    // Texts and binaries stay where they are until they are copied into the body.
+    const auto by_reference = [](msgpack::type::object_type, std::size_t, void*) { return true; };
+    const msgpack::unpack_limit limits(most_elements, 0, longest_text, longest_binary, 0, deepest);
+    std::size_t used = 0;
+    const msgpack::object_handle unpacked =
+        msgpack::unpack(reinterpret_cast<const char*>(packed.data()), packed.size(), used,
+                        by_reference, nullptr, limits);
+    reader fields(unpacked.get());
+    Body body;
+    read(fields, body);
+    if (!fields.ok() || used != packed.size()) return std::nullopt;
+    return body;
+  } catch (const msgpack::unpack_error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_control(const control_header& header) {
+  return writer(header, 0).take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header, const hello_body& body) {
+  writer made(header, 4);
+  made.put(body.oldest).put(body.newest).put(std::string_view(body.library)).put(body.features);
+  return made.take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header, const welcome_body& body) {
+  writer made(header, 3);
+  made.put(body.version).put(std::string_view(body.library)).put(body.features);
+  return made.take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header, const open_body& body) {
+  writer made(header, 2);
+  made.put(std::string_view(body.name)).put(static_cast<std::uint64_t>(body.wanted));
+  return made.take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header, const opened_body& body) {
+  writer made(header, 2);
+  made.put(body.described).put(std::span(body.descriptor));
+  return made.take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header, const stat_body& body) {
+  return writer(header, 1).put(std::string_view(body.name)).take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header, const described_body& body) {
+  return writer(header, 1).put(body.described).take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header, const list_body& body) {
+  return writer(header, 1).put(std::string_view(body.after)).take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header, const listed_body& body) {
+  writer made(header, 2);
+  made.begin_array(body.entries.size());
+  for (const entry& each : body.entries) made.put(each);
+  made.put_bool(body.more);
+  return made.take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header, const revoke_body& body) {
+  return writer(header, 2).put(body.region).put(std::string_view(body.name)).take();
+}
+
+std::optional<std::vector<std::byte>> refuse_greeting(std::span<const std::byte> wire,
+                                                      std::string library) {
+  const std::optional<control_header> asked = decode_control(wire);
+  if (!asked || asked->type != control_type::hello) return std::nullopt;
+  control_header answer;
+  answer.type = control_type::welcome;
+  answer.status = error_status(errc::connection_refused);
+  answer.request = asked->request;
+  return encode_control(answer, welcome_body{.library = std::move(library)});
+}
+
+std::size_t encoded_size(const entry& described) noexcept {
+  constexpr std::size_t without_name = 64;  // an array, the text's head, and five numbers
+  return without_name + described.name.size();
+}
+
+std::optional<control_header> decode_control(std::span<const std::byte> wire) noexcept {
+  wire_reader bytes(wire);
+  const std::span<const std::byte> letters = bytes.take(2);
+  const auto version = bytes.take<std::uint8_t>();
+  const auto type = bytes.take<std::uint8_t>();
+  control_header header;
+  header.status = bytes.take<std::uint32_t>();
+  header.request = bytes.take<std::uint64_t>();
+  if (!bytes.ok() || letters[0] != magic[0] || letters[1] != magic[1] ||
+      version != header_version || type < static_cast<std::uint8_t>(control_type::hello) ||
+      type > static_cast<std::uint8_t>(control_type::bye)) {
+    return std::nullopt;
+  }
+  header.type = static_cast<control_type>(type);
+  return header;
+}
+
+std::optional<hello_body> decode_hello(std::span<const std::byte> wire) {
+  return decode<hello_body>(wire, control_type::hello, [](reader& fields, hello_body& body) {
+    body.oldest = static_cast<std::uint32_t>(fields.number(0xffffffff));
+    body.newest = static_cast<std::uint32_t>(fields.number(0xffffffff));
+    body.library = fields.text();
+    body.features = fields.number();
+  });
+}
+
+std::optional<welcome_body> decode_welcome(std::span<const std::byte> wire) {
+  return decode<welcome_body>(wire, control_type::welcome, [](reader& fields, welcome_body& body) {
+    body.version = static_cast<std::uint32_t>(fields.number(0xffffffff));
+    body.library = fields.text();
+    body.features = fields.number();
+  });
+}
+
+std::optional<open_body> decode_open(std::span<const std::byte> wire) {
+  return decode<open_body>(wire, control_type::open, [](reader& fields, open_body& body) {
+    body.name = fields.text();
+    body.wanted = fields.rights();
+  });
+}
+
+std::optional<opened_body> decode_opened(std::span<const std::byte> wire) {
+  return decode<opened_body>(wire, control_type::opened, [](reader& fields, opened_body& body) {
+    body.described = fields.described();
+    body.descriptor = fields.binary();
+  });
+}
+
+std::optional<stat_body> decode_stat(std::span<const std::byte> wire) {
+  return decode<stat_body>(wire, control_type::stat,
+                           [](reader& fields, stat_body& body) { body.name = fields.text(); });
+}
+
+std::optional<described_body> decode_described(std::span<const std::byte> wire) {
+  return decode<described_body>(wire, control_type::described, [](reader& fields, auto& body) {
+    body.described = fields.described();
+  });
+}
+
+std::optional<list_body> decode_list(std::span<const std::byte> wire) {
+  return decode<list_body>(wire, control_type::list,
+                           [](reader& fields, list_body& body) { body.after = fields.text(); });
+}
+
+std::optional<listed_body> decode_listed(std::span<const std::byte> wire) {
+  bool entries_ok = true;
+  auto decoded =
+      decode<listed_body>(wire, control_type::listed, [&](reader& fields, listed_body& body) {
+        if (const msgpack::object* page = fields.array()) {
+          reader entries(*page);
+          for (std::uint32_t i = 0; i < page->via.array.size && entries.ok(); ++i) {
+            body.entries.push_back(entries.described());
+          }
+          entries_ok = entries.ok();
+        }
+        body.more = fields.boolean();
+      });
+  return entries_ok ? std::move(decoded) : std::nullopt;
+}
+
+std::optional<revoke_body> decode_revoke(std::span<const std::byte> wire) {
+  return decode<revoke_body>(wire, control_type::revoke, [](reader& fields, revoke_body& body) {
+    body.region = fields.number();
+    body.name = fields.text();
+  });
+}
+
+}  // namespace ucx::detail

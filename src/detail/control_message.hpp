@@ -1,0 +1,124 @@
+// What client and server say to each other: docs/wire-format.md, "Control messages".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "ucx/access.hpp"
+#include "ucx/entry.hpp"
+
+namespace ucx::detail {
+
+/// The version of the control protocol that this library speaks.
+inline constexpr std::uint32_t control_version = 1;
+
+/// Kinds of messages; the values are of the wire.
+enum class control_type : std::uint8_t {
+  hello = 1,      ///< Client, first: the versions and features that it knows.
+  welcome = 2,    ///< Server: the version and features that both use, or why not.
+  open = 3,       ///< Client: asks for the region behind a name.
+  opened = 4,     ///< Server: its descriptor, or why not.
+  stat = 5,       ///< Client: asks what a name is.
+  described = 6,  ///< Server: that, or why not.
+  list = 7,       ///< Client: asks for a page of names.
+  listed = 8,     ///< Server: the page, or why not.
+  revoke = 9,     ///< Server: a region that was opened is withdrawn. Nobody answers.
+  bye = 10,       ///< Either: will say nothing more. Nobody answers.
+};
+
+/// Begins every message; the body, if any, is one MessagePack array behind it.
+struct control_header {
+  static constexpr std::size_t size = 16;
+
+  control_type type = control_type::bye;
+  std::uint32_t status = 0;   ///< 0, or the `errc` that answers the request; then only `welcome`
+                              ///< has a body.
+  std::uint64_t request = 0;  ///< Chosen by the client, echoed by the answer.
+};
+
+struct hello_body {
+  std::uint32_t oldest = control_version;
+  std::uint32_t newest = control_version;
+  std::string library = {};  ///< The sender's version, for people.
+  std::uint64_t features = 0;
+};
+
+struct welcome_body {
+  std::uint32_t version = control_version;  ///< What both speak; else the newest of the server's.
+  std::string library = {};
+  std::uint64_t features = 0;
+};
+
+struct open_body {
+  std::string name = {};
+  access wanted = access::read;
+};
+
+struct opened_body {
+  entry described = {};
+  std::vector<std::byte> descriptor = {};  ///< As remote_descriptor::encode() gives it.
+};
+
+struct stat_body {
+  std::string name = {};
+};
+
+struct described_body {
+  entry described = {};
+};
+
+struct list_body {
+  std::string after = {};  ///< The page begins with the next name in order of bytes.
+};
+
+struct listed_body {
+  std::vector<entry> entries = {};
+  bool more = false;
+};
+
+struct revoke_body {
+  std::uint64_t region = 0;
+  std::string name = {};
+};
+
+/// Returns the wire form of a message.
+std::vector<std::byte> encode_control(const control_header& header);
+std::vector<std::byte> encode_control(const control_header& header, const hello_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const welcome_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const open_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const opened_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const stat_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const described_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const list_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const listed_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const revoke_body& body);
+
+/// Returns what somebody of the version `library`, who serves no names, answers to a client's
+/// hello; nothing to other messages.
+std::optional<std::vector<std::byte>> refuse_greeting(std::span<const std::byte> wire,
+                                                      std::string library);
+
+/// Returns how many bytes `described` takes in a `listed` message, at most.
+std::size_t encoded_size(const entry& described) noexcept;
+
+/// Reads the header; nothing if the bytes do not begin with one.
+std::optional<control_header> decode_control(std::span<const std::byte> wire) noexcept;
+
+/// Each reads the body of a whole message; nothing unless it is one of that type, complete and
+/// within its limits. Elements of a later version, behind the known ones, are passed over.
+std::optional<hello_body> decode_hello(std::span<const std::byte> wire);
+std::optional<welcome_body> decode_welcome(std::span<const std::byte> wire);
+std::optional<open_body> decode_open(std::span<const std::byte> wire);
+std::optional<opened_body> decode_opened(std::span<const std::byte> wire);
+std::optional<stat_body> decode_stat(std::span<const std::byte> wire);
+std::optional<described_body> decode_described(std::span<const std::byte> wire);
+std::optional<list_body> decode_list(std::span<const std::byte> wire);
+std::optional<listed_body> decode_listed(std::span<const std::byte> wire);
+std::optional<revoke_body> decode_revoke(std::span<const std::byte> wire);
+
+}  // namespace ucx::detail

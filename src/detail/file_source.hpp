@@ -1,0 +1,55 @@
+// A file, as its owner reads it for peers.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+
+namespace ucx::detail {
+
+/// Shared by a region and by reads that outlast it. Threads: sharing one object is safe.
+class file_source {
+ public:
+  file_source() noexcept = default;
+  file_source(const file_source&) = delete;
+  file_source& operator=(const file_source&) = delete;
+  virtual ~file_source() = default;
+
+  /// Reads what can be had without waiting for a disk, from the beginning of `into` on, and returns
+  /// how many bytes that was. Fewer than asked for say nothing about the rest.
+  virtual std::size_t read_now(std::uint64_t offset, std::span<std::byte> into) noexcept = 0;
+  /// Fills `into`, for as long as the disk takes.
+  /// Errors: content_changed (the file ends before), io_error.
+  virtual std::error_code read(std::uint64_t offset, std::span<std::byte> into) noexcept = 0;
+};
+
+/// A regular file of the system. Its bytes are copied out by system calls and never mapped: who
+/// reads a mapping of a file that somebody else cuts off gets a signal instead of an error.
+class open_file final : public file_source {
+ public:
+  /// Opens the file for reading. Errors: no_such_name, permission_denied, not_supported (it is not
+  /// a regular file), too_many_files, io_error; `what` says which file.
+  static std::shared_ptr<open_file> open(const std::filesystem::path& path, std::string& what,
+                                         std::error_code& ec);
+  ~open_file() override;
+
+  /// Returns the size that the file had when it was opened.
+  std::uint64_t size() const noexcept { return size_; }
+
+  std::size_t read_now(std::uint64_t offset, std::span<std::byte> into) noexcept override;
+  std::error_code read(std::uint64_t offset, std::span<std::byte> into) noexcept override;
+
+ private:
+  explicit open_file(int descriptor) noexcept : descriptor_(descriptor) {}
+
+  int descriptor_;
+  std::uint64_t size_ = 0;
+  std::atomic<bool> may_wait_always_{false};  // the file system can not read without waiting
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,50 @@
+#include "detail/published_name.hpp"
+
+#include <utility>
+
+#include "detail/exposed_region.hpp"
+#include "detail/server_core.hpp"
+
+namespace ucx::detail {
+
+published_name::published_name(const std::shared_ptr<server_core>& server, entry described,
+                               std::shared_ptr<exposed_region> region, std::span<std::byte> bytes,
+                               std::optional<memory_region> allocation)
+    : server_(server),
+      described_(std::move(described)),
+      region_(std::move(region)),
+      region_id_(region_->id()),
+      descriptor_(region_->descriptor().encode()),
+      bytes_(bytes),
+      allocation_(std::move(allocation)) {}
+
+published_name::~published_name() { close(); }
+
+std::span<std::byte> published_name::bytes() const noexcept {
+  return is_open() ? bytes_ : std::span<std::byte>();
+}
+
+std::string published_name::url() const {
+  const std::shared_ptr<server_core> server = server_.lock();
+  return server ? server->url(described_.name) : std::string();
+}
+
+void published_name::close(clock::time_point until) noexcept {
+  // Out of the catalogue, then out of the peers' reach; who has it open is told meanwhile.
+  if (!closed_.exchange(true, std::memory_order_acq_rel)) {
+    if (const std::shared_ptr<server_core> server = server_.lock()) server->withdraw(*this);
+  }
+  std::shared_ptr<exposed_region> region;
+  {
+    const std::lock_guard guard(holding_);
+    region = region_;
+  }
+  // Server and publication may both be closing it: either returns when no peer reaches it any more.
+  if (region) region->close(until);
+  // A publication may be kept for long after its server: it holds nothing of it any more.
+  const std::lock_guard guard(holding_);
+  region_.reset();
+  allocation_.reset();
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,56 @@
+// One name of a server's catalogue, and what stands behind it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "detail/ucp_api.hpp"
+#include "ucx/entry.hpp"
+#include "ucx/memory_region.hpp"
+
+namespace ucx::detail {
+
+class exposed_region;
+class server_core;
+
+/// Shared by the catalogue and the publication. What never changes may be read from any thread.
+class published_name {
+ public:
+  /// `allocation` is the memory behind `region`, where the server allocated it.
+  published_name(const std::shared_ptr<server_core>& server, entry described,
+                 std::shared_ptr<exposed_region> region, std::span<std::byte> bytes,
+                 std::optional<memory_region> allocation);
+  published_name(const published_name&) = delete;
+  published_name& operator=(const published_name&) = delete;
+  ~published_name();
+
+  const entry& described() const noexcept { return described_; }
+  /// Returns the region's number and its descriptor's wire form.
+  std::uint64_t region() const noexcept { return region_id_; }
+  const std::vector<std::byte>& descriptor() const noexcept { return descriptor_; }
+  std::span<std::byte> bytes() const noexcept;
+  std::string url() const;
+
+  bool is_open() const noexcept { return !closed_.load(std::memory_order_acquire); }
+  /// See publication::close(); peers that have not let go by `until` are dropped.
+  void close(clock::time_point until = clock::time_point::max()) noexcept;
+
+ private:
+  const std::weak_ptr<server_core> server_;
+  const entry described_;
+  std::mutex holding_;
+  std::shared_ptr<exposed_region> region_;  // until it is closed, as the allocation
+  const std::uint64_t region_id_;
+  const std::vector<std::byte> descriptor_;
+  const std::span<std::byte> bytes_;
+  std::optional<memory_region> allocation_;
+  std::atomic<bool> closed_{false};
+};
+
+}  // namespace ucx::detail

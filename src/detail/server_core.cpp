@@ -1,0 +1,340 @@
+#include "detail/server_core.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "detail/core_access.hpp"
+#include "detail/deadline.hpp"
+#include "detail/endpoint_channel.hpp"
+#include "detail/endpoint_core.hpp"
+#include "detail/error_text.hpp"
+#include "detail/file_region.hpp"
+#include "detail/name.hpp"
+#include "detail/network_device.hpp"
+#include "detail/published_name.hpp"
+#include "detail/region_core.hpp"
+#include "detail/worker_core.hpp"
+#include "ucx/error.hpp"
+#include "ucx/url.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// What an empty span, which has no address to borrow, stands for; nobody reads or writes it.
+std::byte no_bytes{};
+
+/// Returns the address to listen on, IPv4 before IPv6, which UCX speaks only where it was told to.
+socket_address bind_address(const std::string& text, std::string& what, std::error_code& ec) {
+  const socket_address numeric(text, ec);
+  if (!ec) return numeric;
+  const std::size_t colon = text.rfind(':');
+  std::uint16_t port = 0;
+  const socket_address with_port("0.0.0.0" + text.substr(std::min(colon, text.size())), ec);
+  const bool half_an_address = text.find_first_of("[]") != std::string::npos;
+  if (ec || colon == 0 || colon == std::string::npos || half_an_address) {
+    what = "serving on \"" + text + "\", which is not host:port";
+    ec = errc::bad_address;
+    return {};
+  }
+  port = with_port.port();
+  const std::vector<socket_address> found = resolve(text.substr(0, colon), port, ec);
+  if (ec) {
+    what = "serving on \"" + text + "\": looking up the host";
+    return {};
+  }
+  const auto v4 = std::find_if(found.begin(), found.end(), [](const auto& a) { return a.is_v4(); });
+  return v4 != found.end() ? *v4 : found.front();
+}
+
+void check_security(const server_options& options, const socket_address& local, std::string& what,
+                    std::error_code& ec) {
+  if (options.insecure || local.is_loopback() || local.empty()) return;
+  what = "serving on " + to_string(local) +
+         ": over TCP, UCX lets whoever can connect read and write this process. Bind to 127.0.0.1, "
+         "or say `insecure` (--insecure) where the network is trusted";
+  ec = errc::not_secure;
+}
+
+/// Makes the server's context, limited to the interface of `local` unless the caller chose devices.
+std::optional<context> make_context(const server_options& options, const socket_address& local,
+                                    std::string& what, std::error_code& ec) {
+  context_options chosen = options.context;
+  if (chosen.name.empty()) chosen.name = "ucxio server";
+  const bool limit = chosen.devices.empty() && chosen.configuration.count("NET_DEVICES") == 0;
+  // A server that does not listen is reached through whatever its worker address names.
+  const bool local_only = local.empty() && !options.insecure;
+  if (limit) chosen.devices = devices_of(local_only ? socket_address("127.0.0.1:0") : local);
+  try {
+    return context(chosen);
+  } catch (const error& failed) {
+    ec = failed.code();
+    what = text_of(failed);
+  }
+  // This UCX may have been built without the machine's RDMA devices.
+  if (!limit || chosen.devices.size() < 2 || ec != errc::bad_configuration) return std::nullopt;
+  chosen.devices.resize(1);
+  ec.clear();
+  what = "making the server's context";
+  context plain(chosen, ec);
+  if (ec) return std::nullopt;
+  return plain;
+}
+
+}  // namespace
+
+server_core::server_core(context parent, const server_options& options)
+    : context_(std::move(parent)), options_(options), table_(std::make_shared<session_table>()) {
+  table_->counters.most = options.most_clients;
+  if (options_.worker.progress == progress_mode::automatic) {
+    options_.worker.progress = progress_mode::sleeping_thread;
+  }
+}
+
+std::shared_ptr<server_core> server_core::make(const server_options& options, std::string& what,
+                                               std::error_code& ec) {
+  socket_address local;
+  if (!options.bind.empty()) local = bind_address(options.bind, what, ec);
+  if (!ec) check_security(options, local, what, ec);
+  if (ec) return nullptr;
+  std::optional<context> parent = make_context(options, local, what, ec);
+  if (!parent) return nullptr;
+  return make(std::move(*parent), local, options, what, ec);
+}
+
+std::shared_ptr<server_core> server_core::make(context parent, const server_options& options,
+                                               std::string& what, std::error_code& ec) {
+  socket_address local;
+  if (!options.bind.empty()) local = bind_address(options.bind, what, ec);
+  return ec ? nullptr : make(std::move(parent), local, options, what, ec);
+}
+
+std::shared_ptr<server_core> server_core::make(context parent, const socket_address& local,
+                                               const server_options& options, std::string& what,
+                                               std::error_code& ec) {
+  std::shared_ptr<server_core> made(new server_core(std::move(parent), options));
+  made->open(local, what, ec);
+  return ec ? nullptr : made;
+}
+
+void server_core::open(const socket_address& local, std::string& what, std::error_code& ec) {
+  try {
+    worker_.emplace(context_, options_.worker);
+    {
+      worker_core& core = *core_access::core(*worker_);
+      const std::lock_guard guard(core.lock());
+      core.set_control_server(this);
+    }
+    if (local.empty()) return;
+    listener_.emplace(*worker_, local);
+    local_ = listener_->address();
+  } catch (const error& failed) {
+    ec = failed.code();
+    what = text_of(failed);
+  }
+}
+
+server_core::~server_core() {
+  close();
+  if (!worker_ || !core_access::core(*worker_)) return;
+  worker_core& core = *core_access::core(*worker_);
+  const std::lock_guard guard(core.lock());
+  core.set_control_server(nullptr);
+  for (const auto& [peer, session] : table_->sessions) peer->set_receiver(nullptr);
+  table_->sessions.clear();
+}
+
+void server_core::accept(endpoint_core& peer) {
+  if (is_closed()) return;
+  auto session = std::make_unique<server_session>(
+      std::make_unique<endpoint_channel>(peer), catalogue_, table_->counters,
+      [this, key = &peer] { table_->sessions.erase(key); });
+  peer.set_receiver(session.get());
+  table_->sessions[&peer] = std::move(session);
+}
+
+template <class Make>
+std::shared_ptr<published_name> server_core::add(std::string_view name, entry described,
+                                                 std::string& what, std::error_code& ec,
+                                                 Make&& make_region) {
+  what = "publishing \"" + std::string(name) + "\"";
+  const std::string_view complaint = complaint_about_name(name);
+  if (!complaint.empty()) {
+    what = "publishing a name that can not be one: " + std::string(complaint);
+    ec = errc::bad_name;
+    return nullptr;
+  }
+  if (is_closed()) {
+    ec = errc::closed;
+    return nullptr;
+  }
+  described.name = std::string(name);
+  if (!catalogue_.reserve(described.name)) {
+    ec = errc::already_exists;
+    return nullptr;
+  }
+  std::shared_ptr<published_name> made;
+  try {
+    made = make_region(std::move(described));
+  } catch (const std::bad_alloc&) {
+    ec = errc::no_memory;
+  }
+  if (!made) {
+    catalogue_.give_up(std::string(name));
+    return nullptr;
+  }
+  catalogue_.fill(made);
+  // close() may have emptied the catalogue meanwhile.
+  if (is_closed()) {
+    made->close();
+    ec = errc::closed;
+    return nullptr;
+  }
+  return made;
+}
+
+std::shared_ptr<published_name> server_core::publish(std::string_view name,
+                                                     std::span<std::byte> bytes, access granted,
+                                                     std::string& what, std::error_code& ec) {
+  entry described;
+  described.size = bytes.size();
+  described.granted = granted;
+  return add(name, described, what, ec, [&](entry full) -> std::shared_ptr<published_name> {
+    if (bytes.data() == nullptr && !bytes.empty()) {
+      ec = errc::invalid_argument;
+      return nullptr;
+    }
+    const std::shared_ptr<region_core> region =
+        region_core::make(core_access::core(context_), bytes.empty() ? &no_bytes : bytes.data(),
+                          bytes.size(), granted, what, ec);
+    if (!region) return nullptr;
+    full.kind = region->kind();
+    full.generation = region->generation();
+    return std::make_shared<published_name>(shared_from_this(), std::move(full), region, bytes,
+                                            std::nullopt);
+  });
+}
+
+context* server_core::shareable_context(std::string& what, std::error_code& ec) {
+  const std::lock_guard guard(publishing_);
+  if (shareable_) return &*shareable_;
+  context_options options;
+  options.name = "ucxio shared memory";
+  options.features = feature::rma;
+  options.transports = {"posix", "cma", "self"};
+  context made = core_access::make_context(core_access::core(context_)->api(), options, ec);
+  if (ec) {
+    what = "making a context for memory that processes of one host can share";
+    return nullptr;
+  }
+  return &shareable_.emplace(std::move(made));
+}
+
+std::shared_ptr<published_name> server_core::allocate(std::string_view name, std::size_t size,
+                                                      access granted, std::string& what,
+                                                      std::error_code& ec) {
+  entry described;
+  described.size = size;
+  described.granted = granted;
+  return add(name, described, what, ec, [&](entry full) -> std::shared_ptr<published_name> {
+    context* const shareable = shareable_context(what, ec);
+    if (shareable == nullptr) return nullptr;
+    memory_region allocation = memory_region::allocate(*shareable, size, granted, ec);
+    if (ec) {
+      what += ", allocating " + std::to_string(size) + " bytes of shared memory";
+      return nullptr;
+    }
+    const std::span<std::byte> bytes = allocation.bytes();
+    const std::shared_ptr<region_core> region =
+        region_core::make(core_access::core(context_), bytes.empty() ? &no_bytes : bytes.data(),
+                          bytes.size(), granted, what, ec);
+    if (!region) return nullptr;
+    full.kind = region->kind();
+    full.generation = region->generation();
+    return std::make_shared<published_name>(shared_from_this(), std::move(full), region, bytes,
+                                            std::move(allocation));
+  });
+}
+
+std::shared_ptr<published_name> server_core::publish_file(std::string_view name,
+                                                          const std::filesystem::path& file,
+                                                          access granted, std::string& what,
+                                                          std::error_code& ec) {
+  entry described;
+  described.type = entry_type::file;
+  described.granted = granted;
+  return add(name, described, what, ec, [&](entry full) -> std::shared_ptr<published_name> {
+    if (includes(granted, access::write)) {
+      what += ": files are published for reading only";
+      ec = errc::not_supported;
+      return nullptr;
+    }
+    const std::shared_ptr<file_region> region =
+        file_region::make(core_access::core(context_), file, what, ec);
+    if (!region) return nullptr;
+    full.size = region->size();
+    full.kind = region->kind();
+    full.generation = region->generation();
+    return std::make_shared<published_name>(shared_from_this(), std::move(full), region,
+                                            std::span<std::byte>(), std::nullopt);
+  });
+}
+
+void server_core::withdraw(const published_name& gone) noexcept {
+  catalogue_.remove(gone);
+  if (is_closed()) return;  // the clients were told that the server leaves
+  // Behind every open that found the name: those run under the worker's lock.
+  core_access::core(*worker_)->post_work(
+      [weak = std::weak_ptr(table_), region = gone.region(), name = gone.described().name] {
+        const std::shared_ptr<session_table> table = weak.lock();
+        if (!table) return;
+        for (const auto& [peer, session] : table->sessions) session->revoke(region, name);
+      });
+}
+
+server_address server_core::address() const {
+  server_address made;
+  made.socket = local_;
+  made.worker = worker_->address();
+  return made;
+}
+
+std::string server_core::url(std::string_view name) const {
+  if (local_.empty() || is_closed()) return {};
+  std::string host = local_.host();
+  if (local_.is_wildcard()) {
+    std::array<char, 256> own = {};
+    if (::gethostname(own.data(), own.size() - 1) == 0) host = own.data();
+  }
+  return to_string(ucx::url(host, local_.port(), name));
+}
+
+server_statistics server_core::statistics() const {
+  server_statistics made;
+  made.names = catalogue_.size();
+  const std::lock_guard guard(core_access::core(*worker_)->lock());
+  made.clients = table_->counters.greeted;
+  made.clients_served = table_->counters.served;
+  made.opens = table_->counters.opens;
+  made.refusals = table_->counters.refusals;
+  return made;
+}
+
+void server_core::close() noexcept {
+  const bool first = !closed_.exchange(true, std::memory_order_acq_rel);
+  if (!worker_ || !core_access::core(*worker_)) return;
+  worker_core& core = *core_access::core(*worker_);
+  if (first) {
+    if (listener_) listener_->close();
+    const std::lock_guard guard(core.lock());
+    for (const auto& [peer, session] : table_->sessions) session->leave();
+  }
+  // Names share one deadline: however many clients have stopped, each is waited for only once.
+  const clock::time_point until = after(core.api().now(), core.options().heartbeat_timeout);
+  for (const std::shared_ptr<published_name>& each : catalogue_.all()) each->close(until);
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,94 @@
+// A server: its worker and listener, its catalogue, and a session for each client.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+
+#include "detail/catalogue.hpp"
+#include "detail/channel.hpp"
+#include "detail/server_session.hpp"
+#include "ucx/context.hpp"
+#include "ucx/listener.hpp"
+#include "ucx/server.hpp"
+#include "ucx/worker.hpp"
+
+namespace ucx::detail {
+
+class exposed_region;
+class published_name;
+
+/// Safe from any thread. Order of locks: the worker's, then the catalogue's; `publishing_` alone.
+class server_core final : public control_server, public std::enable_shared_from_this<server_core> {
+ public:
+  /// Makes a server on a context of its own, as the options say.
+  static std::shared_ptr<server_core> make(const server_options& options, std::string& what,
+                                           std::error_code& ec);
+  /// Makes a server on `parent`; nothing but `bind`, `worker` and `most_clients` counts.
+  static std::shared_ptr<server_core> make(context parent, const server_options& options,
+                                           std::string& what, std::error_code& ec);
+  /// Makes a server on `parent` that listens on `local`, or nowhere if that is empty.
+  static std::shared_ptr<server_core> make(context parent, const socket_address& local,
+                                           const server_options& options, std::string& what,
+                                           std::error_code& ec);
+  ~server_core() override;
+  server_core(const server_core&) = delete;
+  server_core& operator=(const server_core&) = delete;
+
+  std::shared_ptr<published_name> publish(std::string_view name, std::span<std::byte> bytes,
+                                          access granted, std::string& what, std::error_code& ec);
+  std::shared_ptr<published_name> allocate(std::string_view name, std::size_t size, access granted,
+                                           std::string& what, std::error_code& ec);
+  std::shared_ptr<published_name> publish_file(std::string_view name,
+                                               const std::filesystem::path& file, access granted,
+                                               std::string& what, std::error_code& ec);
+  /// Takes the name out of the catalogue, and tells the clients that opened it.
+  void withdraw(const published_name& gone) noexcept;
+
+  const catalogue& names() const noexcept { return catalogue_; }
+  ucx::worker& worker() noexcept { return *worker_; }
+  server_address address() const;
+  bool is_closed() const noexcept { return closed_.load(std::memory_order_acquire); }
+  /// Returns the URL of `name`, or of the server; nothing where it does not listen, or any more.
+  std::string url(std::string_view name) const;
+  server_statistics statistics() const;
+  void close() noexcept;
+
+  void accept(endpoint_core& peer) override;
+
+ private:
+  server_core(context parent, const server_options& options);
+  void open(const socket_address& local, std::string& what, std::error_code& ec);
+  template <class Make>
+  std::shared_ptr<published_name> add(std::string_view name, entry described, std::string& what,
+                                      std::error_code& ec, Make&& make_region);
+  context* shareable_context(std::string& what, std::error_code& ec);
+
+  context context_;
+  server_options options_;
+  std::optional<ucx::worker> worker_;
+  std::optional<listener> listener_;
+  socket_address local_;  // empty where it does not listen
+  catalogue catalogue_;
+  std::atomic<bool> closed_{false};
+
+  std::mutex publishing_;
+  std::optional<context> shareable_;  // where allocate() allocates; made when it is first needed
+
+  /// Under the worker's lock. Work that the server left behind must not keep the server itself: it
+  /// would end on its own thread.
+  struct session_table {
+    session_counters counters;
+    std::unordered_map<endpoint_core*, std::unique_ptr<server_session>> sessions;
+  };
+  std::shared_ptr<session_table> table_;
+};
+
+}  // namespace ucx::detail

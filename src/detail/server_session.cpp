@@ -1,0 +1,156 @@
+#include "detail/server_session.hpp"
+
+#include <utility>
+
+#include "detail/catalogue.hpp"
+#include "detail/frame.hpp"
+#include "detail/name.hpp"
+#include "detail/published_name.hpp"
+#include "ucx/error.hpp"
+#include "ucx/version.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// A client that does not take so many bytes of answers is asking for them in bad faith.
+constexpr std::size_t most_unsent = std::size_t{16} << 20U;
+
+/// Room in a page for what is not its entries.
+constexpr std::size_t page_overhead = control_header::size + 32;
+
+control_header answer_to(const control_header& asked, control_type type) {
+  control_header answer;
+  answer.type = type;
+  answer.request = asked.request;
+  return answer;
+}
+
+}  // namespace
+
+server_session::server_session(std::unique_ptr<channel> by, const catalogue& names,
+                               session_counters& counters, std::function<void()> on_end)
+    : channel_(std::move(by)), catalogue_(names), counters_(counters), on_end_(std::move(on_end)) {}
+
+server_session::~server_session() {
+  if (state_ == state::greeted) --counters_.greeted;
+}
+
+void server_session::received(std::span<const std::byte> message) {
+  if (state_ == state::over) return;
+  const std::optional<control_header> asked = decode_control(message);
+  if (!asked) return blame("the peer sent a control message that is none");
+  if (channel_->unsent() > most_unsent) return blame("the peer does not take its answers");
+  if (state_ == state::fresh && asked->type != control_type::hello) {
+    return blame("the peer asked before it said hello");
+  }
+  switch (asked->type) {
+    case control_type::hello:
+      return greet(*asked, message);
+    case control_type::open:
+      return open(*asked, message);
+    case control_type::stat:
+      return stat(*asked, message);
+    case control_type::list:
+      return list(*asked, message);
+    case control_type::bye:
+      --counters_.greeted;
+      state_ = state::over;
+      return;
+    case control_type::welcome:
+    case control_type::opened:
+    case control_type::described:
+    case control_type::listed:
+    case control_type::revoke:
+      return blame("the peer sent an answer to a server");
+  }
+}
+
+void server_session::ended(std::error_code) noexcept {
+  const std::function<void()> told = std::move(on_end_);
+  if (told) told();
+}
+
+void server_session::greet(const control_header& asked, std::span<const std::byte> message) {
+  const std::optional<hello_body> hello = decode_hello(message);
+  if (!hello || state_ != state::fresh) return blame("the peer said a hello that is none");
+  control_header answer = answer_to(asked, control_type::welcome);
+  welcome_body welcome;
+  welcome.library = to_string(ucx::version());
+  if (hello->oldest > control_version || hello->newest < control_version) {
+    answer.status = error_status(errc::version_mismatch);
+  } else if (counters_.greeted >= counters_.most) {
+    answer.status = error_status(errc::busy);
+  }
+  channel_->send(encode_control(answer, welcome));
+  if (answer.status != 0) {
+    ++counters_.refusals;
+    state_ = state::over;
+    return;
+  }
+  state_ = state::greeted;
+  ++counters_.greeted;
+  ++counters_.served;
+}
+
+void server_session::open(const control_header& asked, std::span<const std::byte> message) {
+  const std::optional<open_body> body = decode_open(message);
+  if (!body) return blame("the peer sent an open that is none");
+  const std::shared_ptr<published_name> found = catalogue_.find(body->name);
+  if (!found) return refuse(asked, control_type::opened, errc::no_such_name);
+  if (!includes(found->described().granted, body->wanted)) {
+    return refuse(asked, control_type::opened, errc::permission_denied);
+  }
+  const std::vector<std::byte> answer = encode_control(
+      answer_to(asked, control_type::opened), opened_body{found->described(), found->descriptor()});
+  if (answer.size() > channel_->longest()) {
+    return refuse(asked, control_type::opened, errc::message_truncated);
+  }
+  opened_.insert(found->region());
+  ++counters_.opens;
+  channel_->send(answer);
+}
+
+void server_session::stat(const control_header& asked, std::span<const std::byte> message) {
+  const std::optional<stat_body> body = decode_stat(message);
+  if (!body) return blame("the peer sent a stat that is none");
+  const std::shared_ptr<published_name> found = catalogue_.find(body->name);
+  if (!found) return refuse(asked, control_type::described, errc::no_such_name);
+  channel_->send(encode_control(answer_to(asked, control_type::described),
+                                described_body{found->described()}));
+}
+
+void server_session::list(const control_header& asked, std::span<const std::byte> message) {
+  const std::optional<list_body> body = decode_list(message);
+  if (!body) return blame("the peer sent a list that is none");
+  catalogue::page page = catalogue_.list(body->after, channel_->longest() - page_overhead);
+  channel_->send(encode_control(answer_to(asked, control_type::listed),
+                                listed_body{std::move(page.entries), page.more}));
+}
+
+void server_session::refuse(const control_header& asked, control_type type, std::error_code why) {
+  ++counters_.refusals;
+  control_header answer = answer_to(asked, type);
+  answer.status = error_status(why);
+  channel_->send(encode_control(answer));
+}
+
+void server_session::revoke(std::uint64_t region, const std::string& name) {
+  if (state_ != state::greeted || opened_.erase(region) == 0) return;
+  control_header told;
+  told.type = control_type::revoke;
+  channel_->send(encode_control(told, revoke_body{region, name}));
+}
+
+void server_session::leave() {
+  if (state_ != state::greeted) return;
+  --counters_.greeted;
+  state_ = state::over;
+  channel_->send(encode_control(control_header{}));
+}
+
+void server_session::blame(const char* what) {
+  ++counters_.refusals;
+  channel_->blame(errc::protocol_error, what);
+}
+
+}  // namespace ucx::detail

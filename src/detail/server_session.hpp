@@ -1,0 +1,65 @@
+// The server's side of the control protocol, for one client: docs/wire-format.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_set>
+
+#include "detail/channel.hpp"
+#include "detail/control_message.hpp"
+
+namespace ucx::detail {
+
+class catalogue;
+
+/// What the sessions of one server have in common, and count. Under the worker's lock.
+struct session_counters {
+  std::uint64_t greeted = 0;  ///< Clients that said hello and are there.
+  std::uint64_t most = 0;     ///< So many may be there.
+  std::uint64_t served = 0;
+  std::uint64_t opens = 0;
+  std::uint64_t refusals = 0;
+};
+
+/// States: *new* (nothing but `hello` is allowed) - hello -> *greeted* - bye, or the end of the
+/// channel -> *over*. Whatever breaks the protocol ends the channel.
+class server_session final : public channel_receiver {
+ public:
+  /// `on_end` is told when the session is over, and may destroy it.
+  server_session(std::unique_ptr<channel> by, const catalogue& names, session_counters& counters,
+                 std::function<void()> on_end);
+  server_session(const server_session&) = delete;
+  server_session& operator=(const server_session&) = delete;
+  ~server_session() override;
+
+  void received(std::span<const std::byte> message) override;
+  void ended(std::error_code why) noexcept override;
+
+  /// Tells the client, if it opened the region, that it is withdrawn.
+  void revoke(std::uint64_t region, const std::string& name);
+  /// Tells the client that the server ends.
+  void leave();
+
+ private:
+  enum class state { fresh, greeted, over };
+
+  void greet(const control_header& asked, std::span<const std::byte> message);
+  void open(const control_header& asked, std::span<const std::byte> message);
+  void stat(const control_header& asked, std::span<const std::byte> message);
+  void list(const control_header& asked, std::span<const std::byte> message);
+  void refuse(const control_header& asked, control_type answer, std::error_code why);
+  void blame(const char* what);
+
+  std::unique_ptr<channel> channel_;
+  const catalogue& catalogue_;
+  session_counters& counters_;
+  std::function<void()> on_end_;
+  state state_ = state::fresh;
+  std::unordered_set<std::uint64_t> opened_;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,182 @@
+#include "ucx/server.hpp"
+
+#include <utility>
+
+#include "detail/core_access.hpp"
+#include "detail/published_name.hpp"
+#include "detail/server_core.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx {
+namespace {
+
+using detail::core_access;
+using published = std::shared_ptr<detail::published_name>;
+
+std::span<std::byte> writable(std::span<const std::byte> bytes) noexcept {
+  // Granted for reading only: nothing here or at a peer writes it.
+  return {const_cast<std::byte*>(bytes.data()), bytes.size()};
+}
+
+/// Runs `publish` on a server that was made, and makes a publication of what it gives.
+template <class Publish>
+publication make(const std::shared_ptr<detail::server_core>& core, std::string& what,
+                 std::error_code& ec, Publish&& publish) {
+  publication made;
+  ec.clear();
+  if (core) {
+    core_access::core(made) = publish(*core);
+  } else {
+    what = "publishing on a server that was moved from, or not made";
+    ec = errc::closed;
+  }
+  return made;
+}
+
+template <class Publish>
+publication make_or_throw(const std::shared_ptr<detail::server_core>& core, Publish&& publish) {
+  std::string what;
+  std::error_code ec;
+  publication made = make(core, what, ec,
+                          [&](detail::server_core& made_of) { return publish(made_of, what, ec); });
+  if (ec) throw error(ec, what);
+  return made;
+}
+
+}  // namespace
+
+server::server(const server_options& options) {
+  std::string what;
+  std::error_code ec;
+  core_ = detail::server_core::make(options, what, ec);
+  if (ec) throw error(ec, what);
+}
+
+server::server(const server_options& options, std::error_code& ec) {
+  std::string what;
+  ec.clear();
+  core_ = detail::server_core::make(options, what, ec);
+}
+
+server::server(std::shared_ptr<detail::server_core> core) noexcept : core_(std::move(core)) {}
+
+server::server(server&& other) noexcept = default;
+
+server& server::operator=(server&& other) noexcept {
+  if (this != &other) {
+    close();
+    core_ = std::move(other.core_);
+  }
+  return *this;
+}
+
+server::~server() { close(); }
+
+publication server::publish(std::string_view name, std::span<std::byte> bytes, access granted) {
+  return make_or_throw(core_, [&](auto& core, std::string& what, std::error_code& ec) {
+    return core.publish(name, bytes, granted, what, ec);
+  });
+}
+
+publication server::publish(std::string_view name, std::span<std::byte> bytes, access granted,
+                            std::error_code& ec) {
+  std::string what;
+  return make(core_, what, ec,
+              [&](auto& core) { return core.publish(name, bytes, granted, what, ec); });
+}
+
+publication server::publish(std::string_view name, std::span<const std::byte> bytes) {
+  return publish(name, writable(bytes), access::read);
+}
+
+publication server::publish(std::string_view name, std::span<const std::byte> bytes,
+                            std::error_code& ec) {
+  return publish(name, writable(bytes), access::read, ec);
+}
+
+publication server::allocate(std::string_view name, std::size_t size, access granted) {
+  return make_or_throw(core_, [&](auto& core, std::string& what, std::error_code& ec) {
+    return core.allocate(name, size, granted, what, ec);
+  });
+}
+
+publication server::allocate(std::string_view name, std::size_t size, access granted,
+                             std::error_code& ec) {
+  std::string what;
+  return make(core_, what, ec,
+              [&](auto& core) { return core.allocate(name, size, granted, what, ec); });
+}
+
+publication server::publish_file(std::string_view name, const std::filesystem::path& file,
+                                 access granted) {
+  return make_or_throw(core_, [&](auto& core, std::string& what, std::error_code& ec) {
+    return core.publish_file(name, file, granted, what, ec);
+  });
+}
+
+publication server::publish_file(std::string_view name, const std::filesystem::path& file,
+                                 access granted, std::error_code& ec) {
+  std::string what;
+  return make(core_, what, ec,
+              [&](auto& core) { return core.publish_file(name, file, granted, what, ec); });
+}
+
+void server::unpublish(std::string_view name) {
+  std::error_code ec;
+  unpublish(name, ec);
+  if (ec) throw error(ec, "withdrawing \"" + std::string(name) + "\"");
+}
+
+void server::unpublish(std::string_view name, std::error_code& ec) {
+  ec.clear();
+  const published found = core_ ? core_->names().find(name) : nullptr;
+  if (found) {
+    found->close();
+  } else {
+    ec = core_ ? errc::no_such_name : errc::closed;
+  }
+}
+
+std::vector<entry> server::list() const {
+  std::vector<entry> found;
+  if (!core_) return found;
+  for (const published& each : core_->names().all()) found.push_back(each->described());
+  return found;
+}
+
+server_address server::address() const { return core_ ? core_->address() : server_address(); }
+
+std::string server::url() const { return url(std::string_view()); }
+
+std::string server::url(std::string_view name) const {
+  std::string made = core_ ? core_->url(name) : std::string();
+  if (made.empty()) {
+    const bool open = core_ && !core_->is_closed();
+    throw error(open ? errc::not_supported : errc::closed,
+                open ? "asking for the URL of a server that does not listen"
+                     : "asking for the URL of a server that was closed");
+  }
+  return made;
+}
+
+server_statistics server::statistics() const {
+  return core_ ? core_->statistics() : server_statistics();
+}
+
+worker& server::worker() noexcept { return core_->worker(); }
+
+void server::close() noexcept {
+  if (core_) core_->close();
+}
+
+namespace detail {
+
+server core_access::make_server(context parent, const server_options& options,
+                                std::error_code& ec) {
+  std::string what;
+  ec.clear();
+  return server(server_core::make(std::move(parent), options, what, ec));
+}
+
+}  // namespace detail
+}  // namespace ucx
