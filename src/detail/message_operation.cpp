@@ -10,33 +10,6 @@
 
 namespace ucx::detail {
 
-std::uint64_t message_table::add(message_operation& operation) {
-  if (first_free_ == none) {
-    slots_.push_back(slot{nullptr, 0, none});
-    first_free_ = static_cast<std::uint32_t>(slots_.size() - 1);
-  }
-  const std::uint32_t index = first_free_;
-  slot& taken = slots_[index];
-  first_free_ = taken.next_free;
-  taken.operation = &operation;
-  ++taken.uses;
-  return (std::uint64_t{taken.uses} << 32U) | index;
-}
-
-void message_table::remove(std::uint64_t id) noexcept {
-  const auto index = static_cast<std::uint32_t>(id);
-  slots_[index].operation = nullptr;
-  slots_[index].next_free = std::exchange(first_free_, index);
-}
-
-message_operation* message_table::find(std::uint64_t id) const noexcept {
-  const auto index = static_cast<std::uint32_t>(id);
-  if (index >= slots_.size() || slots_[index].uses != static_cast<std::uint32_t>(id >> 32U)) {
-    return nullptr;
-  }
-  return slots_[index].operation;
-}
-
 void message_operation::enter(std::shared_ptr<remote_region_core> region, std::uint64_t offset,
                               std::uint64_t length, clock::time_point deadline,
                               unsigned further_references) {
@@ -49,22 +22,17 @@ void message_operation::enter(std::shared_ptr<remote_region_core> region, std::u
   entered_ = true;
   start(worker, connection.shared_from_this(), deadline);
   for (unsigned i = 0; i < further_references; ++i) retain();
-  connection.add(*this);
+  connection.operations().add(*this);
 }
 
 void message_operation::leave() noexcept {
   if (!std::exchange(entered_, false)) return;
   worker().router().questions().remove(id_);
-  endpoint()->remove(*this);
+  endpoint()->operations().remove(*this);
 }
 
 void message_operation::blame_peer(const char* what) {
-  // Deferred: this runs inside UCX's callback, where the endpoint can not be dropped.
-  worker().defer([weak = endpoint()->weak_from_this(), what] {
-    if (const auto connection = weak.lock()) {
-      connection->fail(make_error_code(errc::protocol_error), what);
-    }
-  });
+  endpoint()->blame(errc::protocol_error, what);
 }
 
 frame message_operation::question(opcode code) const noexcept {
@@ -77,6 +45,33 @@ frame message_operation::question(opcode code) const noexcept {
   asked.incarnation = target.incarnation;
   asked.generation = target.generation;
   return asked;
+}
+
+void message_operation::send_question(const frame& asked, std::span<const std::byte> payload) {
+  asked.encode(header_);
+  ucp_request_param_t params = {};
+  params.op_attr_mask =
+      UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.flags = UCP_AM_SEND_FLAG_EAGER;
+  params.cb.send = &message_operation::on_sent;
+  params.user_data = this;
+  retain();  // header and payload have to live until UCX has sent them
+  endpoint()->transfer_started();
+  ucs_status_ptr_t sent =
+      worker().api().am_send_nbx(endpoint()->handle(), message_router::message_id, header_.data(),
+                                 header_.size(), payload.data(), payload.size(), &params);
+  if (UCS_PTR_IS_PTR(sent)) return;
+  endpoint()->transfer_ended();
+  if (UCS_PTR_IS_ERR(sent)) endpoint()->lost(UCS_PTR_STATUS(sent));
+  release();
+}
+
+void message_operation::on_sent(void* request, ucs_status_t status, void* self) {
+  auto& sent = *static_cast<message_operation*>(self);
+  sent.worker().api().request_free(request);
+  sent.endpoint()->transfer_ended();
+  if (status != UCS_OK) sent.endpoint()->lost(status);
+  sent.release();
 }
 
 std::string message_operation::describe() const {

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "detail/frame.hpp"
+#include "detail/id_table.hpp"
 #include "detail/intrusive_list.hpp"
 #include "detail/operation.hpp"
 
@@ -32,8 +32,9 @@ class message_operation : public operation, public list_hook<waiting_tag> {
   void give_up(errc why) noexcept override { give_up_for(make_error_code(why)); }
   virtual void give_up_for(std::error_code why) noexcept = 0;
 
-  /// Which of its connection's lists it is in: the connection's own mark.
-  bool was_asked = false;
+  // Its connection's own marks.
+  bool was_asked = false;   ///< Which of its lists it is in.
+  std::uint64_t fence = 0;  ///< Behind how many fences it was started.
 
  protected:
   /// Starts, with so many further references, and puts the operation on its connection's books.
@@ -44,31 +45,23 @@ class message_operation : public operation, public list_hook<waiting_tag> {
   /// Ends the connection: the peer broke the protocol.
   void blame_peer(const char* what);
   frame question(opcode code) const noexcept;
+  /// Sends `asked` in one message. The payload has to stay where it is for as long as the operation
+  /// is not recycled: UCX reads it until it has been sent, and so long the operation is kept.
+  void send_question(const frame& asked, std::span<const std::byte> payload = {});
 
   std::shared_ptr<remote_region_core> region_;
   std::uint64_t offset_ = 0;
   std::uint64_t length_ = 0;
   std::uint64_t id_ = 0;
   bool entered_ = false;
-};
-
-/// Finds operations by the id that the peer echoes: an index, and a count of its uses that makes
-/// ids of ended operations invalid.
-class message_table {
- public:
-  std::uint64_t add(message_operation& operation);
-  void remove(std::uint64_t id) noexcept;
-  message_operation* find(std::uint64_t id) const noexcept;
 
  private:
-  struct slot {
-    message_operation* operation = nullptr;
-    std::uint32_t uses = 0;
-    std::uint32_t next_free = 0;
-  };
-  static constexpr std::uint32_t none = ~std::uint32_t{0};
-  std::vector<slot> slots_;
-  std::uint32_t first_free_ = none;
+  static void on_sent(void* request, ucs_status_t status, void* self);
+
+  frame::bytes header_ = {};
 };
+
+/// Finds operations by the id that the peer echoes.
+using message_table = id_table<message_operation>;
 
 }  // namespace ucx::detail

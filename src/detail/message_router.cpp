@@ -1,12 +1,32 @@
 #include "detail/message_router.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <new>
+
 #include "detail/connection_table.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/message_link.hpp"
 #include "detail/protocol.hpp"
 #include "detail/status.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
+namespace {
+
+/// Idle messages keep room for so many bytes.
+constexpr std::size_t largest_kept = 4096;
+
+}  // namespace
+
+message_router::~message_router() {
+  while (outgoing* forgotten = in_flight_.front()) {
+    in_flight_.remove(*forgotten);
+    outgoing_.give_back(forgotten);
+  }
+}
 
 void message_router::open(std::error_code& ec) {
   ucp_am_handler_param_t params = {};
@@ -16,6 +36,42 @@ void message_router::open(std::error_code& ec) {
   params.cb = &message_router::on_message;
   params.arg = this;
   ec = make_error(worker_.api().worker_set_am_recv_handler(worker_.handle(), &params));
+  if (ec) return;
+  params.id = parcel_id;
+  params.cb = &message_router::on_parcel;
+  ec = make_error(worker_.api().worker_set_am_recv_handler(worker_.handle(), &params));
+  if (ec) return;
+  ucp_worker_attr_t attributes = {};
+  attributes.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
+  ec = make_error(worker_.api().worker_query(worker_.handle(), &attributes));
+  if (ec) return;
+  const std::size_t most = attributes.max_am_header;
+  longest_header_ =
+      most < parcel::size ? 0 : std::min(most - parcel::size, parcel::longest_user_header);
+}
+
+ucs_status_t message_router::on_parcel(void* self, const void* header, std::size_t header_length,
+                                       void* data, std::size_t length,
+                                       const ucp_am_recv_param_t* params) {
+  if ((params->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;
+  auto read = decode_parcel({static_cast<const std::byte*>(header), header_length}, length);
+  if (!read) return UCS_OK;
+  const message_router& router = *static_cast<message_router*>(self);
+  endpoint_core* const from = router.worker_.connections().find(read->said.session);
+  if (from == nullptr || !from->listens()) return UCS_OK;
+  from->heard();
+  if (read->brief) {
+    read->said.number = from->messages().number_of(static_cast<std::uint32_t>(read->said.number));
+  }
+  void* const lasting = (params->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA) != 0 ? data : nullptr;
+  try {
+    const bool kept =
+        from->messages().received(*read, {static_cast<const std::byte*>(data), length}, lasting);
+    return kept ? UCS_INPROGRESS : UCS_OK;
+  } catch (const std::bad_alloc&) {  // nothing may leave through UCX; and nothing was kept
+    from->messages().blame_memory();
+    return UCS_OK;
+  }
 }
 
 ucs_status_t message_router::on_message(void* self, const void* header, std::size_t header_length,
@@ -24,9 +80,16 @@ ucs_status_t message_router::on_message(void* self, const void* header, std::siz
   // Rendezvous is not of the protocol: returning OK makes UCX let go of the message.
   if ((params->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;
   const auto heard = decode_frame({static_cast<const std::byte*>(header), header_length});
-  if (heard) {
-    static_cast<message_router*>(self)->received(
-        *heard, {static_cast<const std::byte*>(data), length}, *params);
+  if (!heard) return UCS_OK;
+  message_router& router = *static_cast<message_router*>(self);
+  try {
+    if (router.worker_.context().log().writes(log_level::trace))
+      router.log("hears", *heard, length);
+    router.received(*heard, {static_cast<const std::byte*>(data), length}, *params);
+  } catch (const std::bad_alloc&) {  // nothing may leave through UCX
+    endpoint_core* const from =
+        heard->code == opcode::hello ? nullptr : router.worker_.connections().find(heard->session);
+    if (from != nullptr) from->blame(errc::no_memory, "no memory for what the peer says");
   }
   return UCS_OK;
 }
@@ -42,22 +105,24 @@ void message_router::received(const frame& heard, std::span<const std::byte> pay
   if (from == nullptr) return;  // of a connection that is over
   from->heard();
   if (heard.code == opcode::welcome) {
-    from->welcomed(heard.version == protocol_version_number
-                       ? status_error(heard.status)
-                       : make_error_code(errc::version_mismatch),
-                   heard.version);
+    from->welcomed(heard, payload);
     return;
   }
-  if (heard.version == protocol_version_number) route(*from, heard, payload);
+  if (heard.version == protocol_version_number && from->listens()) route(*from, heard, payload);
 }
 
 void message_router::route(endpoint_core& from, const frame& heard,
                            std::span<const std::byte> payload) {
   switch (heard.code) {
     case opcode::data:
-    case opcode::written: {
+    case opcode::written:
+    case opcode::performed:
+    case opcode::notified: {
       message_operation* asked = questions_.find(heard.request);
-      if (asked != nullptr && asked->endpoint() == &from) asked->answered(heard, payload);
+      // What still waits to be asked has nothing to be answered.
+      if (asked != nullptr && asked->endpoint() == &from && asked->was_asked) {
+        asked->answered(heard, payload);
+      }
       break;
     }
     case opcode::read:
@@ -66,18 +131,34 @@ void message_router::route(endpoint_core& from, const frame& heard,
     case opcode::write:
       worker_.service().write(from, heard, payload);
       break;
+    case opcode::atomic:
+      worker_.service().perform_atomic(from, heard, payload);
+      break;
+    case opcode::read_batch:
+      worker_.service().read_batch(from, heard, payload);
+      break;
+    case opcode::write_batch:
+      worker_.service().write_batch(from, heard, payload);
+      break;
+    case opcode::notify:
+      worker_.service().notify(from, heard);
+      break;
     case opcode::ping: {
       frame alive;
       alive.code = opcode::pong;
       alive.session = from.session();
-      send(from, alive);
+      from.reply(alive);
       break;
     }
     case opcode::bye:
-      from.peer_said_bye();
+      from.peer_said_bye(heard.status == 0 ? std::error_code()
+                                           : make_error_code(errc::connection_reset));
       break;
     case opcode::farewell:
       from.peer_said_farewell();
+      break;
+    case opcode::control:
+      from.control_arrived(heard.length, payload);
       break;
     case opcode::pong:
     case opcode::hello:
@@ -87,25 +168,61 @@ void message_router::route(endpoint_core& from, const frame& heard,
 }
 
 void message_router::send(endpoint_core& to, const frame& said, std::span<const std::byte> payload,
-                          bool with_reply_endpoint) {
+                          kind what) {
   if (to.handle() == nullptr) return;
-  outgoing* message = outgoing_.take();
-  message->router = this;
-  message->to = &to;
-  said.encode(message->header);
-  message->payload.assign(payload.begin(), payload.end());
+  if (worker_.context().log().writes(log_level::trace)) log("sends", said, payload.size());
+  outgoing& message = take(to, what, payload);
+  said.encode(std::span(message.header).first<frame::size>());
+  post(message, message_id, frame::size);
+}
+
+message_router::outgoing& message_router::take(endpoint_core& to, kind what,
+                                               std::span<const std::byte> payload) {
+  std::unique_ptr<outgoing> taken(outgoing_.take());
+  taken->payload.assign(payload.begin(), payload.end());
+  outgoing& message = *taken.release();
+  in_flight_.push_back(message);
+  message.router = this;
+  message.to = &to;
+  message.what = what;
+  return message;
+}
+
+void message_router::send(endpoint_core& to, const parcel& said) {
+  // Withdrawals are this side's own doing, no answers that a peer could pile up.
+  const bool replies = said.code != parcel_code::withdrawal;
+  if (to.handle() == nullptr || (replies && !to.may_reply())) return;
+  outgoing& message = take(to, replies ? kind::reply : kind::plain, {});
+  said.encode(std::span(message.header).first<parcel::size>());
+  post(message, parcel_id, parcel::size);
+}
+
+void message_router::post(outgoing& message, unsigned id, std::size_t header_size) {
   ucp_request_param_t params = {};
   params.op_attr_mask =
       UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   params.flags = UCP_AM_SEND_FLAG_EAGER;
-  if (with_reply_endpoint) params.flags |= UCP_AM_SEND_FLAG_REPLY;
+  if (message.what == kind::hello) params.flags |= UCP_AM_SEND_FLAG_REPLY;
+  // Makes UCX choose its protocols at the beginning, as it does not for what it sends at once: it
+  // opens a socket to do so, and where none is left then, the connection is lost (1.22).
+  if (message.to->state() == endpoint_state::connecting) {
+    params.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+  }
   params.cb.send = &message_router::on_sent;
-  params.user_data = message;
-  to.transfer_started();
-  ucs_status_ptr_t started = worker_.api().am_send_nbx(
-      to.handle(), message_id, message->header.data(), message->header.size(),
-      message->payload.data(), message->payload.size(), &params);
-  if (!UCS_PTR_IS_PTR(started)) sent(*message, UCS_PTR_RAW_STATUS(started));
+  params.user_data = &message;
+  message.to->transfer_started();
+  ucs_status_ptr_t started =
+      worker_.api().am_send_nbx(message.to->handle(), id, message.header.data(), header_size,
+                                message.payload.data(), message.payload.size(), &params);
+  if (!UCS_PTR_IS_PTR(started)) sent(message, UCS_PTR_RAW_STATUS(started));
+}
+
+void message_router::log(const char* does, const frame& of, std::size_t length) {
+  std::array<char, 128> line = {};
+  std::snprintf(line.data(), line.size(), "%s frame %u of session %016llx, request %llu, %zu bytes",
+                does, static_cast<unsigned>(of.code), static_cast<unsigned long long>(of.session),
+                static_cast<unsigned long long>(of.request), length);
+  worker_.context().log().write(log_level::trace, line.data());
 }
 
 void message_router::on_sent(void* request, ucs_status_t status, void* argument) {
@@ -116,6 +233,10 @@ void message_router::on_sent(void* request, ucs_status_t status, void* argument)
 
 void message_router::sent(outgoing& message, ucs_status_t status) {
   endpoint_core& to = *message.to;
+  if (message.what == kind::reply) to.reply_sent();
+  if (message.what == kind::control) to.control_sent(message.payload.size());
+  if (message.payload.capacity() > largest_kept) message.payload = std::vector<std::byte>();
+  in_flight_.remove(message);
   outgoing_.give_back(&message);
   to.transfer_ended();
   if (status != UCS_OK) to.lost(status);

@@ -1,13 +1,17 @@
 // Receives every frame of a worker and hands it to whom it concerns; sends frames without an owner.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <span>
 #include <system_error>
 #include <vector>
 
 #include "detail/frame.hpp"
+#include "detail/intrusive_list.hpp"
 #include "detail/message_operation.hpp"
+#include "detail/parcel.hpp"
 #include "detail/pool.hpp"
 #include "detail/ucp_api.hpp"
 
@@ -21,8 +25,12 @@ class message_router {
   /// UCX's id of our active messages; applications have all others. UCX keeps a table up to the
   /// largest id in use, so it is small.
   static constexpr unsigned message_id = 0xff;
+  /// And that of parcels, which carry applications' messages.
+  static constexpr unsigned parcel_id = 0xfe;
 
   explicit message_router(worker_core& worker) noexcept : worker_(worker) {}
+  /// Frees what UCX never gave back. REQUIRES: UCX's worker is gone.
+  ~message_router();
   message_router(const message_router&) = delete;
   message_router& operator=(const message_router&) = delete;
 
@@ -32,30 +40,56 @@ class message_router {
   /// The operations of ours that peers may answer.
   message_table& questions() noexcept { return questions_; }
 
+  enum class kind {
+    plain,
+    hello,    ///< Tells the receiver which of its endpoints it came over.
+    reply,    ///< Counted by its connection until UCX has sent it.
+    control,  ///< Its bytes are counted by its connection until then.
+  };
   /// Sends a frame, with an optional payload, that nobody waits for. A failure fails the
   /// connection.
   void send(endpoint_core& to, const frame& said, std::span<const std::byte> payload = {},
-            bool with_reply_endpoint = false);
-
- private:
-  struct outgoing {
+            kind what = kind::plain);
+  /// Sends a parcel without payload, as a reply that nobody waits for.
+  void send(endpoint_core& to, const parcel& said);
+  /// The longest user's header, and the longest bytes, of a message that is worth a copy.
+  static constexpr std::size_t short_header = 64;
+  static constexpr std::size_t short_message = 1024;
+  struct in_flight_tag {};
+  /// A frame or parcel that is sent from memory of ours.
+  struct outgoing final : list_hook<in_flight_tag> {
     message_router* router = nullptr;
     endpoint_core* to = nullptr;
-    frame::bytes header = {};
+    kind what = kind::plain;
+    std::array<std::byte, std::max(frame::size, parcel::longest_brief + short_header)> header = {};
     std::vector<std::byte> payload;
   };
+  /// Sends a parcel of a message; both are the caller's again, as copies or gone. REQUIRES: they
+  /// are short.
+  void send_short(endpoint_core& to, std::span<const std::byte> header,
+                  std::span<const std::byte> bytes);
+  /// Returns how long the user's header of a message may be.
+  std::size_t longest_header() const noexcept { return longest_header_; }
 
+ private:
   static ucs_status_t on_message(void* self, const void* header, std::size_t header_length,
                                  void* data, std::size_t length, const ucp_am_recv_param_t* params);
   static void on_sent(void* request, ucs_status_t status, void* sent);
+  static ucs_status_t on_parcel(void* self, const void* header, std::size_t header_length,
+                                void* data, std::size_t length, const ucp_am_recv_param_t* params);
+  outgoing& take(endpoint_core& to, kind what, std::span<const std::byte> payload);
+  void post(outgoing& message, unsigned id, std::size_t header_size);
   void received(const frame& heard, std::span<const std::byte> payload,
                 const ucp_am_recv_param_t& params);
   void route(endpoint_core& from, const frame& heard, std::span<const std::byte> payload);
   void sent(outgoing& message, ucs_status_t status);
+  void log(const char* does, const frame& of, std::size_t length);
 
   worker_core& worker_;
   message_table questions_;
+  std::size_t longest_header_ = parcel::longest_user_header;
   pool<outgoing> outgoing_;
+  intrusive_list<outgoing, in_flight_tag> in_flight_;  // of the pool; UCX has them
 };
 
 }  // namespace ucx::detail

@@ -1,9 +1,11 @@
 #include "detail/piece_sender.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "detail/endpoint_core.hpp"
 #include "detail/message_router.hpp"
+#include "detail/operation_pools.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
@@ -12,70 +14,114 @@ piece_sender::~piece_sender() = default;
 
 void piece_sender::prepare_pieces(endpoint_core& endpoint, const frame& first,
                                   std::span<const std::byte> bytes) noexcept {
-  endpoint_ = &endpoint;
+  prepare_pieces(endpoint, bytes.size());
   first_ = first;
   bytes_ = bytes;
+}
+
+void piece_sender::prepare_pieces(endpoint_core& endpoint, std::size_t size) noexcept {
+  endpoint_ = &endpoint;
+  size_ = size;
   posted_ = 0;
   stopped_ = false;
+}
+
+void piece_sender::stop_pieces() noexcept {
+  stopped_ = true;
+  for (sent_piece* piece = in_flight_.front(); piece != nullptr;) {
+    sent_piece* next = in_flight_.next(*piece);
+    if (!piece->endpoint->detects_failure()) {
+      in_flight_.remove(*piece);
+      piece->owner = nullptr;
+      piece->endpoint->copy_left();
+    }
+    piece = next;
+  }
 }
 
 void piece_sender::send_pieces() {
   if (posting_) return;  // an inline completion came back here
   posting_ = true;
   // A piece may end well after its connection did not.
-  if (endpoint_->handle() == nullptr) stopped_ = true;
-  while (posted_ < bytes_.size() && !stopped_) {
-    const auto free =
-        std::find_if(pieces_.begin(), pieces_.end(), [](const piece& p) { return !p.busy; });
-    if (free == pieces_.end()) break;
-    post(*free);
+  if (endpoint_->handle() == nullptr) stop_pieces();
+  try {
+    while (posted_ < size_ && !stopped_ && in_flight_.size() < most_in_flight && may_post()) post();
+  } catch (
+      const std::bad_alloc&) {  // maybe inside UCX's callbacks, through which nothing may leave
+    stop_pieces();
+    endpoint_->blame(errc::no_memory, "no memory for a piece of what is sent");
   }
   posting_ = false;
   pieces_moved();
 }
 
-void piece_sender::post(piece& free) {
-  worker_core& worker = endpoint_->worker();
-  const std::size_t piece_size = first_.code == opcode::write ? worker.context().write_piece()
-                                                              : worker.context().answer_piece();
-  const std::uint64_t size = std::min<std::uint64_t>(piece_size, bytes_.size() - posted_);
+piece_sender::wrapped_piece piece_sender::wrap(sent_piece& piece, bool copies) {
+  const context_core& context = endpoint_->worker().context();
+  std::size_t largest =
+      first_.code == opcode::write ? context.write_piece() : context.answer_piece();
+  if (copies) largest = std::min(largest, largest_copy);
+  std::span<const std::byte> bytes = bytes_.subspan(posted_);
+  bytes = bytes.first(std::min(largest, bytes.size()));
   frame said = first_;
   said.offset += posted_;
-  said.length = size;
-  said.encode(free.header);
-  free.owner = this;
-  free.busy = true;
+  said.length = bytes.size();
+  if (copies) {
+    piece.copy.assign(bytes.begin(), bytes.end());
+    bytes = piece.copy;
+  }
+  said.encode(piece.header);
+  return {message_router::message_id, frame::size, bytes};
+}
+
+void piece_sender::post() {
+  worker_core& worker = endpoint_->worker();
+  sent_piece& piece = worker.pools().pieces.take();
+  wrapped_piece wrapped;
+  try {
+    wrapped = wrap(piece, !endpoint_->detects_failure());
+  } catch (const std::bad_alloc&) {
+    worker.pools().pieces.give_back(piece);
+    throw;
+  }
+  piece.owner = this;
+  piece.endpoint = endpoint_;
   ucp_request_param_t params = {};
   params.op_attr_mask =
       UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   params.flags = UCP_AM_SEND_FLAG_EAGER;
   params.cb.send = &piece_sender::on_sent;
-  params.user_data = &free;
-  const std::byte* source = bytes_.data() + posted_;
-  posted_ += size;
-  ++in_flight_;
+  params.user_data = &piece;
+  posted_ += wrapped.bytes.size();
+  in_flight_.push_back(piece);
   endpoint_->transfer_started();
-  ucs_status_ptr_t sent =
-      worker.api().am_send_nbx(endpoint_->handle(), message_router::message_id, free.header.data(),
-                               free.header.size(), source, size, &params);
-  if (!UCS_PTR_IS_PTR(sent)) ended(free, UCS_PTR_RAW_STATUS(sent));
+  ucs_status_ptr_t sent = worker.api().am_send_nbx(
+      endpoint_->handle(), wrapped.id, piece.header.data(), wrapped.header_size,
+      wrapped.bytes.data(), wrapped.bytes.size(), &params);
+  if (!UCS_PTR_IS_PTR(sent)) ended(piece, UCS_PTR_RAW_STATUS(sent));
 }
 
-void piece_sender::ended(piece& sent, ucs_status_t status) {
-  sent.busy = false;
-  --in_flight_;
+void piece_sender::ended(sent_piece& sent, ucs_status_t status) {
+  in_flight_.remove(sent);
+  endpoint_->worker().pools().pieces.give_back(sent);
   endpoint_->transfer_ended();
   if (status == UCS_OK) return;
-  stopped_ = true;
+  stop_pieces();
   endpoint_->lost(status);
 }
 
 void piece_sender::on_sent(void* request, ucs_status_t status, void* argument) {
-  piece& sent = *static_cast<piece*>(argument);
-  piece_sender& sender = *sent.owner;
-  sender.endpoint_->worker().api().request_free(request);
-  sender.ended(sent, status);
-  sender.send_pieces();
+  sent_piece& sent = *static_cast<sent_piece*>(argument);
+  endpoint_core& endpoint = *sent.endpoint;
+  endpoint.worker().api().request_free(request);
+  if (piece_sender* const owner = sent.owner) {
+    owner->ended(sent, status);
+    owner->send_pieces();
+    return;
+  }
+  endpoint.worker().pools().pieces.give_back(sent);
+  endpoint.copy_taken();
+  endpoint.transfer_ended();
+  if (status != UCS_OK) endpoint.lost(status);
 }
 
 }  // namespace ucx::detail

@@ -1,12 +1,13 @@
 // Sends a run of bytes as the payloads of frames that fit a segment of the wire each.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "detail/frame.hpp"
+#include "detail/intrusive_list.hpp"
+#include "detail/piece_shelf.hpp"
 #include "detail/ucp_api.hpp"
 
 namespace ucx::detail {
@@ -15,6 +16,8 @@ class endpoint_core;
 
 /// One fragment a piece, sent eagerly: the receiver copies it out of UCX's receive buffer to where
 /// it belongs, and UCX assembles nothing. A few pieces are in UCX's hands at a time.
+/// Where UCX does not detect failure, nothing but the peer ends a message. There pieces are copies,
+/// which a sender that stops leaves to UCX: then its bytes are free at once.
 class piece_sender {
  public:
   piece_sender() noexcept = default;
@@ -28,41 +31,51 @@ class piece_sender {
   /// differ in offset and length.
   void prepare_pieces(endpoint_core& endpoint, const frame& first,
                       std::span<const std::byte> bytes) noexcept;
+  /// Prepares to send `size` bytes that `wrap()` finds, with the headers that it writes.
+  void prepare_pieces(endpoint_core& endpoint, std::size_t size) noexcept;
   /// Hands UCX what there is room for, then calls `pieces_moved()`.
   void send_pieces();
-  /// Sends no further piece.
-  void stop_pieces() noexcept { stopped_ = true; }
+  /// Sends no further piece, and leaves the copies to UCX.
+  void stop_pieces() noexcept;
   /// Called when nothing or less than before is in UCX's hands; the last thing done here, so it may
   /// end the object.
   virtual void pieces_moved() = 0;
 
+  /// What a piece is sent as.
+  struct wrapped_piece {
+    unsigned id = 0;  ///< UCX's, of active messages.
+    std::size_t header_size = 0;
+    std::span<const std::byte> bytes;  ///< At least one.
+  };
+  /// Writes the header of the piece that begins at `posted()`, and says what its bytes are: a copy
+  /// in `piece` where `copies`.
+  virtual wrapped_piece wrap(sent_piece& piece, bool copies);
+  /// Returns whether the next piece may be sent now; who says no has to call `send_pieces()` later.
+  virtual bool may_post() noexcept { return true; }
+  static constexpr std::size_t largest_copy = std::size_t{64} << 10U;
+
   /// Returns whether UCX may still read the bytes.
-  bool sending() const noexcept { return in_flight_ > 0 || posting_; }
-  bool all_posted() const noexcept { return posted_ == bytes_.size(); }
+  bool sending() const noexcept { return !in_flight_.empty() || posting_; }
+  bool all_posted() const noexcept { return posted_ == size_; }
   bool stopped() const noexcept { return stopped_; }
   std::uint64_t posted() const noexcept { return posted_; }
   endpoint_core& pieces_endpoint() const noexcept { return *endpoint_; }
 
  private:
   static constexpr std::size_t most_in_flight = 4;
-  struct piece {
-    piece_sender* owner = nullptr;
-    bool busy = false;
-    frame::bytes header = {};
-  };
 
   static void on_sent(void* request, ucs_status_t status, void* piece);
-  void post(piece& free);
-  void ended(piece& sent, ucs_status_t status);
+  void post();
+  void ended(sent_piece& sent, ucs_status_t status);
 
   endpoint_core* endpoint_ = nullptr;
   frame first_;
   std::span<const std::byte> bytes_;
+  std::uint64_t size_ = 0;
   std::uint64_t posted_ = 0;
-  unsigned in_flight_ = 0;
+  intrusive_list<sent_piece, piece_tag> in_flight_;
   bool posting_ = false;
   bool stopped_ = false;
-  std::array<piece, most_in_flight> pieces_;
 };
 
 }  // namespace ucx::detail

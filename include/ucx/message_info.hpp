@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+
+namespace ucx {
+
+/// What is known about a message without its bytes.
+struct message_info {
+  std::uint64_t tag = 0;  ///< The sender's tag; the number of an active message.
+  std::uint64_t length =
+      0;  ///< Of the payload, as it was sent, whatever fits the receiver's memory.
+
+  friend bool operator==(const message_info&, const message_info&) = default;
+};
+
+}  // namespace ucx

@@ -1,0 +1,85 @@
+// What messages of applications travel in: docs/wire-format.md, "Parcels".
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace ucx::detail {
+
+/// What a parcel is. Values are of the wire, where 9 is a `message` in fewer bytes.
+enum class parcel_code : std::uint8_t {
+  message = 1,     ///< A whole message: the user's header behind ours, the bytes as payload.
+  announce = 2,    ///< A message that the receiver has to ask for; the user's header behind ours.
+  grant = 3,       ///< Receiver: send the message to the receive `tag`; 0: it is taken already.
+  piece = 4,       ///< A part of a granted message, for the receive `number`.
+  refusal = 5,     ///< Receiver: will not have the message, or no more of it (`status`).
+  withdrawal = 6,  ///< Sender: the announced message will not be sent, or no more of it.
+  credit = 7,      ///< Nothing but `credit`.
+};
+
+/// What a message is to the application. Values are of the wire.
+enum class message_kind : std::uint8_t {
+  tagged = 0,  ///< Matched by tag.
+  active = 1,  ///< For the handler of its number.
+  stream = 2,  ///< A part of the connection's byte stream.
+};
+
+/// The header of every parcel: 40 bytes, unused fields zero; or, of a `brief` one, 24 at most.
+struct parcel {
+  static constexpr std::size_t size = 40;
+  static constexpr std::size_t longest_brief = 24;
+  /// The most credit that a `brief` one gives.
+  static constexpr std::uint16_t most_brief_credit = 255;
+  /// The longest header of the user's that can be said.
+  static constexpr std::size_t longest_user_header = 4096;
+  using bytes = std::array<std::byte, size>;
+
+  parcel_code code = parcel_code::credit;
+  message_kind kind = message_kind::tagged;
+  bool acknowledge = false;         ///< Message: the sender waits for a grant of nothing.
+  std::uint16_t header_length = 0;  ///< Message, announce: of the user's header.
+  std::uint16_t status = 0;         ///< Refusal, withdrawal: an `errc`; shares its place.
+  std::uint16_t credit = 0;         ///< Units of the sender's window that are free again.
+  std::uint64_t session = 0;
+  /// Message, announce: its place in the order of the session's messages, from 1 on. Grant,
+  /// refusal, withdrawal: that of the message. Piece: the receive's number.
+  std::uint64_t number = 0;
+  /// Message, announce: the tag, or the number of an active message. Grant: the receive's number.
+  std::uint64_t tag = 0;
+  /// Message, announce: bytes of the message. Piece: offset of the payload. Grant: bytes to send.
+  std::uint64_t length = 0;
+
+  void encode(std::span<std::byte, size> into) const noexcept;
+  /// Returns how many bytes it takes. REQUIRES: a message that wants no answer, and gives no more
+  /// credit than that.
+  std::size_t encode_brief(std::span<std::byte, longest_brief> into) const noexcept;
+};
+
+/// A parcel, and the user's header that came with it.
+struct read_parcel {
+  parcel said;
+  std::span<const std::byte> header;
+  bool brief = false;  ///< Of the number only the lower half came: see `whole_number`.
+};
+
+/// Returns the number next to `expected` whose lower half is `lower`.
+constexpr std::uint64_t whole_number(std::uint32_t lower, std::uint64_t expected) noexcept {
+  const auto ahead = static_cast<std::int32_t>(lower - static_cast<std::uint32_t>(expected));
+  return expected + static_cast<std::uint64_t>(std::int64_t{ahead});
+}
+
+/// Reads the header of a parcel with `payload` bytes of payload; nothing if it breaks a rule.
+std::optional<read_parcel> decode_parcel(std::span<const std::byte> wire,
+                                         std::size_t payload) noexcept;
+
+/// The unit that a sender's window is counted in, and what a message takes of it: one for itself,
+/// and as many as hold what its receiver has to keep.
+inline constexpr std::size_t window_unit = 256;
+constexpr std::size_t units_of(std::size_t kept_bytes) noexcept {
+  return 1 + (kept_bytes + window_unit - 1) / window_unit;
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,229 @@
+#include "detail/receive_operation.hpp"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "detail/arrived_message.hpp"
+#include "detail/buffer_home.hpp"
+#include "detail/endpoint_core.hpp"
+#include "detail/message_exchange.hpp"
+#include "detail/message_link.hpp"
+#include "detail/operation_pools.hpp"
+#include "detail/pool_core.hpp"
+#include "detail/worker_core.hpp"
+
+namespace ucx::detail {
+
+void receive_operation::begin(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
+                              source kind, const tag_match& wanted, const receive_target& into,
+                              clock::time_point deadline) {
+  source_ = kind;
+  wanted_ = wanted;
+  from_ = from.get();
+  waits_ = false;
+  parts_ = into.parts;
+  made_ = parts_ != nullptr ? &parts_->memory_ : into.made;
+  pool_ = into.pool;
+  most_ = pool_ ? pool_->options().size : into.most;
+  lacks_buffer_ = false;
+  held_ = nullptr;
+  if (into.runs.empty()) {
+    into_.assign(into.only);
+  } else {
+    into_.assign(into.runs);
+  }
+  info_ = {};
+  id_ = message_ = 0;
+  received_ = 0;
+  if (from && from->keeps_worker()) {
+    start(worker, from, deadline);
+  } else {  // of anybody, or over a connection that the worker serves
+    start(worker.shared_from_this(), deadline);
+    if (from) attach(from);
+  }
+  counted_ = endpoint() != nullptr;
+  if (counted_) endpoint()->messages().wait_began();
+}
+
+bool receive_operation::find_place(std::uint64_t length) {
+  if (!pool_ || place_ || length > most_) return true;
+  place_ = pool_->take_for(*this);
+  return static_cast<bool>(place_);
+}
+
+void receive_operation::wait_for_buffer(arrived_message* held) noexcept {
+  lacks_buffer_ = true;
+  held_ = held;
+  if (held_ != nullptr) held_->receive = this;
+}
+
+void receive_operation::needs_no_buffer() noexcept {
+  lacks_buffer_ = false;
+  if (held_ != nullptr) held_->receive = nullptr;
+  held_ = nullptr;
+  // In the line it would get the next buffer of somebody who has a message.
+  if (move_only_handler<> due = pool_->leave(*this)) worker().queue_handler(std::move(due));
+}
+
+/// Finds out whether a message of this length has a place, and makes one where that is wanted.
+bool receive_operation::prepare(std::uint64_t length, std::error_code& ec) {
+  info_.length = length;
+  if (length > (made_ != nullptr ? most_ : into_.size())) {
+    ec = errc::message_truncated;
+    return false;
+  }
+  if (made_ == nullptr) return true;
+  try {
+    if (parts_ != nullptr) parts_->parts_.clear();  // of the memory that goes
+    buffer made = pool_ ? std::move(place_) : buffer(static_cast<std::size_t>(length));
+    made.resize(static_cast<std::size_t>(length));
+    give_back(std::exchange(*made_, std::move(made)));
+  } catch (const std::bad_alloc&) {
+    ec = errc::no_memory;
+    return false;
+  }
+  into_.assign(made_->bytes());
+  return true;
+}
+
+void receive_operation::take(arrived_message& found) {
+  found.taken = true;
+  info_.tag = found.said.tag;
+  if (found.failure) return finish(found.failure);
+  if (!found.here()) return take(*found.from, found.said, {});
+  std::error_code ec;
+  if (prepare(found.bytes.size(), ec)) into_.copy_in(0, found.bytes);
+  finish(ec);
+}
+
+void receive_operation::take(endpoint_core& from, const parcel& said,
+                             std::span<const std::byte> payload) {
+  message_link& link = from.messages();
+  info_.tag = said.tag;
+  std::error_code ec;
+  const bool fits = prepare(said.length, ec);
+  if (said.code == parcel_code::message) {
+    if (said.acknowledge) link.tell_taken(said);
+    if (fits) into_.copy_in(0, payload);
+    return finish(ec);
+  }
+  if (!fits) {
+    link.refuse(said, ec);
+    return finish(ec);
+  }
+  if (said.length == 0) {
+    link.tell_taken(said);
+    return finish({});
+  }
+  try {
+    id_ = worker().messages().receiving().add(*this);
+  } catch (const std::bad_alloc&) {
+    link.refuse(said, make_error_code(errc::no_memory));
+    return finish(make_error_code(errc::no_memory));
+  }
+  if (endpoint() == nullptr) attach(from.shared_from_this());
+  if (!counted_) link.wait_began();
+  counted_ = true;
+  message_ = said.number;
+  link.add(*this);
+  worker().tick_soon();  // from here on the peer's heart is watched
+  link.grant(said, id_);
+}
+
+void receive_operation::piece(std::uint64_t offset, std::span<const std::byte> payload) {
+  const std::uint64_t total = info_.length;
+  if (offset > total || payload.size() > total - offset || payload.size() > total - received_) {
+    return endpoint()->blame(errc::protocol_error,
+                             "a message came with other bytes than were announced");
+  }
+  into_.copy_in(static_cast<std::size_t>(offset), payload);
+  received_ += payload.size();
+  if (received_ == total) finish({});
+}
+
+std::size_t receive_operation::feed(std::span<const std::byte> bytes) {
+  const std::size_t size = std::min(bytes.size(), into_.size() - received_);
+  into_.copy_in(received_, bytes.first(size));
+  received_ += size;
+  info_.length = received_;
+  const bool enough = source_ == source::stream_some || received_ == into_.size();
+  if (enough) finish({});
+  return size;
+}
+
+/// A function of the user's has to wait until no lock is held.
+void receive_operation::give_back(buffer&& unwanted) noexcept {
+  if (move_only_handler<> due = buffer_home::give_back(std::move(unwanted))) {
+    worker().queue_handler(std::move(due));
+  }
+}
+
+void receive_operation::leave_pool() noexcept {
+  if (!pool_) return;
+  if (lacks_buffer_) worker().messages().needs_no_buffer(*this);
+  give_back(std::move(place_));
+  if (move_only_handler<> due = pool_->leave(*this)) worker().queue_handler(std::move(due));
+  pool_.reset();
+}
+
+void receive_operation::buffer_came() noexcept { worker().buffer_came(); }
+
+void receive_operation::finish(std::error_code outcome) noexcept {
+  leave_pool();
+  if (waits_) {
+    waits_ = false;
+    if (source_ == source::tagged) {
+      worker().messages().remove(*this);
+    } else {
+      endpoint()->messages().remove(*this);
+    }
+  }
+  if (id_ != 0) {
+    worker().messages().receiving().remove(std::exchange(id_, 0));
+    endpoint()->messages().remove_receiving(*this);
+  }
+  if (std::exchange(counted_, false)) endpoint()->messages().wait_ended();
+  if (parts_ != nullptr && !outcome) outcome = parts_->find_parts();
+  complete(outcome);
+}
+
+void receive_operation::give_up(errc why) noexcept {
+  if (done()) return;
+  // What is on its way is dropped when it comes, and the sender is told to stop.
+  if (id_ != 0) {
+    parcel of;
+    of.number = message_;
+    of.tag = info_.tag;
+    endpoint()->messages().refuse(of, make_error_code(errc::message_refused));
+  }
+  finish(make_error_code(why));
+}
+
+void receive_operation::connection_failed(std::error_code why) noexcept {
+  if (done()) return;
+  // A message that is here outlives its connection: the receive waits for a buffer, not for a peer.
+  if (lacks_buffer_ && worker().messages().is_here(*this)) return;
+  finish(why);
+}
+
+std::string receive_operation::describe() const {
+  std::string text = "receive of ";
+  if (source_ == source::stream_some || source_ == source::stream_all) {
+    text += "bytes of the stream";
+  } else {
+    text += "a message";
+  }
+  text += endpoint() != nullptr ? " from " + endpoint()->peer_name() : " from anybody";
+  if (info_.length > 0) text.append(" (of ").append(std::to_string(info_.length)).append(" bytes)");
+  return text;
+}
+
+void receive_operation::recycle() noexcept {
+  into_.clear();
+  made_ = nullptr;
+  parts_ = nullptr;
+  worker().pools().receives.give_back(this);
+}
+
+}  // namespace ucx::detail

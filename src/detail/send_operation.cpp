@@ -1,0 +1,323 @@
+#include "detail/send_operation.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "detail/buffer_home.hpp"
+#include "detail/deadline.hpp"
+#include "detail/endpoint_core.hpp"
+#include "detail/message_exchange.hpp"
+#include "detail/message_link.hpp"
+#include "detail/message_router.hpp"
+#include "detail/operation_pools.hpp"
+#include "detail/parts_table.hpp"
+#include "detail/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// Runs shorter than this are copied together rather than sent as pieces of their own.
+constexpr std::size_t shortest_run = std::size_t{16} << 10U;
+
+/// What idle operations keep of their memory.
+constexpr std::size_t most_memory_kept = std::size_t{64} << 10U;
+
+}  // namespace
+
+void send_operation::begin(std::shared_ptr<endpoint_core> over, message_kind kind,
+                           std::uint64_t tag, send_source source, const send_options& options) {
+  worker_core& worker = over->worker();
+  place = where::nowhere;
+  said_ = {};
+  said_.kind = kind;
+  said_.tag = tag;
+  said_.header_length = static_cast<std::uint16_t>(source.header.size());
+  header_size_ = parcel::size + source.header.size();
+  if (header_size_ > short_header_.size()) long_header_.resize(header_size_);
+  std::copy(source.header.begin(), source.header.end(),
+            (header_size_ > short_header_.size() ? long_header_.data() : short_header_.data()) +
+                parcel::size);
+  receive_ = 0;
+  waits_ = options.full == when_full::wait;
+  wants_answer_ = options.until == send_until::matched && kind != message_kind::stream;
+  said_anything_ = header_lent_ = payload_lent_ = over_ = lasting_ = watched_ = false;
+  failure_.clear();
+  if (source.owned != nullptr) {
+    source.only = std::as_const(*source.owned).bytes();
+    lasting_ = true;
+  }
+  if (source.as_parts) {
+    encode_parts_table(source.runs, parts_table_);
+    bytes_.assign(std::span<const std::byte>(parts_table_));
+    bytes_.append(source.runs);
+  } else if (source.runs.empty()) {
+    bytes_.assign(source.only);
+  } else {
+    bytes_.assign(source.runs);
+  }
+  if (options.memory == send_memory::copied && source.owned == nullptr) {
+    copy_.resize(bytes_.size());
+    bytes_.copy_out(0, copy_);
+    bytes_.assign(std::span<const std::byte>(copy_));
+    lasting_ = true;
+  }
+  if (source.owned != nullptr) owned_ = std::move(*source.owned);
+  said_.length = bytes_.size();
+  start(worker, over, worker.deadline_after(options.timeout));
+  prepare_pieces(*endpoint(), bytes_.size());
+  endpoint()->messages().start(*this);
+}
+
+void send_operation::tell(std::uint64_t key) noexcept {
+  claim_handler();
+  set_expected_handler(
+      [handlers = endpoint()->messages().handlers(), key](std::error_code outcome) {
+        if (handlers && handlers->on_sent) handlers->on_sent(key, outcome);
+      });
+}
+
+bool send_operation::go() {
+  if (said_.kind == message_kind::stream) return go_streaming();
+  const bool whole = endpoint()->messages().goes_whole(bytes_.size() + said_.header_length);
+  return whole ? go_whole() : go_announced();
+}
+
+bool send_operation::go_whole() {
+  message_link& link = endpoint()->messages();
+  // What UCX may keep for long, without anybody able to call it off, is never the caller's.
+  const bool copies =
+      bytes_.size() > 0 && (!bytes_.contiguous() || (!lasting_ && !endpoint()->detects_failure()));
+  if (copies) copy_.reserve(bytes_.size());  // what throws has used nothing
+  if (!link.take_room(units_of(bytes_.size() + said_.header_length))) return false;
+  said_.code = parcel_code::message;
+  said_.acknowledge = wants_answer_;
+  std::span<const std::byte> payload = bytes_.from(0);
+  if (copies) {
+    copy_.resize(bytes_.size());
+    bytes_.copy_out(0, copy_);
+    payload = copy_;
+    lasting_ = true;
+  }
+  if (wants_answer_) {
+    link.await_answer(*this);
+  } else {
+    link.all_said(*this);
+    over_ = true;
+  }
+  post_parcel(payload);
+  return true;
+}
+
+bool send_operation::go_announced() {
+  message_link& link = endpoint()->messages();
+  if (!link.take_room(units_of(said_.header_length))) return false;
+  said_.code = parcel_code::announce;
+  link.await_answer(*this);
+  post_parcel({});
+  return true;
+}
+
+bool send_operation::go_streaming() {
+  if (bytes_.size() == 0) {
+    over_ = true;
+    endpoint()->messages().all_said(*this);
+    end_if_over();
+    return true;
+  }
+  send_pieces();
+  return all_posted() || stopped();
+}
+
+void send_operation::post_parcel(std::span<const std::byte> payload) {
+  said_anything_ = true;
+  said_.session = endpoint()->session();
+  said_.number = endpoint()->messages().next_number();
+  said_.credit = endpoint()->messages().take_credit();
+  std::byte* const header =
+      header_size_ > short_header_.size() ? long_header_.data() : short_header_.data();
+  said_.encode(std::span<std::byte, parcel::size>(header, parcel::size));
+  ucp_request_param_t params = {};
+  params.op_attr_mask =
+      UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.flags = UCP_AM_SEND_FLAG_EAGER;
+  params.cb.send = &send_operation::on_header_sent;
+  params.user_data = this;
+  header_lent_ = true;
+  payload_lent_ = !payload.empty() && !lasting_;
+  endpoint()->transfer_started();
+  ucs_status_ptr_t sent =
+      worker().api().am_send_nbx(endpoint()->handle(), message_router::parcel_id, header,
+                                 header_size_, payload.data(), payload.size(), &params);
+  if (UCS_PTR_IS_PTR(sent)) {
+    retain();  // the header, and maybe the bytes, have to live until UCX has sent them
+    worker().messages().lent(*this);
+    return end_if_over();
+  }
+  header_returned(UCS_PTR_RAW_STATUS(sent));
+}
+
+void send_operation::on_header_sent(void* request, ucs_status_t status, void* self) {
+  auto& send = *static_cast<send_operation*>(self);
+  send.worker().api().request_free(request);
+  send.worker().messages().returned(send);
+  send.header_returned(status);
+  send.release();
+}
+
+void send_operation::header_returned(ucs_status_t status) {
+  header_lent_ = payload_lent_ = false;
+  endpoint()->transfer_ended();
+  if (status != UCS_OK) {
+    // The connection's failure, which is told soon, ends it; unless that was what ended UCX's part.
+    over_ = false;
+    endpoint()->lost(status);
+  }
+  end_if_over();
+}
+
+/// Ends it where nothing is left to do, and UCX has nothing of the caller's.
+void send_operation::end_if_over() noexcept {
+  watch_peer(memory_in_use());
+  if (!header_lent_ && !sending() && (over_ || failure_)) give_back_owned();
+  if (done() || memory_in_use() || !(over_ || failure_)) return;
+  endpoint()->messages().leave(*this);
+  complete(failure_);
+}
+
+/// A peer that stopped would keep UCX, and so the caller's memory, for as long as it likes.
+void send_operation::watch_peer(bool wanted) noexcept {
+  if (std::exchange(watched_, wanted) == wanted) return;
+  message_link& link = endpoint()->messages();
+  if (!wanted) return link.wait_ended();
+  // Else somebody looks already.
+  if (!link.awaits_peer()) worker().tick_soon();
+  link.wait_began();
+}
+
+bool send_operation::granted(std::uint64_t receive, std::uint64_t length) {
+  if (said_.code != parcel_code::announce || receive_ != 0 || length != bytes_.size()) return false;
+  receive_ = receive;
+  if (failure_) return true;  // given up, and withdrawn
+  send_pieces();
+  return true;
+}
+
+void send_operation::acknowledged() {
+  if (said_.code == parcel_code::announce && bytes_.size() > 0) {
+    return endpoint()->blame(errc::protocol_error, "the peer has a message that was not sent");
+  }
+  over_ = true;
+  end_if_over();
+}
+
+void send_operation::refused(std::error_code why) {
+  give_up_for(why ? why : make_error_code(errc::message_refused), false);
+}
+
+/// Returns how long the next piece is: a run of the caller's as it lies there, or several that are
+/// copied together.
+std::size_t send_operation::next_size() const noexcept {
+  const bool copies = !endpoint()->detects_failure();
+  std::size_t largest = worker().context().answer_piece();
+  if (copies) largest = std::min(largest, largest_copy);
+  if (streams()) largest = std::min(largest, endpoint()->messages().longest_chunk());
+  const std::size_t run = bytes_.from(posted()).size();
+  const std::size_t rest = bytes_.size() - posted();
+  if (run == rest || run >= std::min(shortest_run, largest)) return std::min(run, largest);
+  return std::min({rest, largest, largest_copy});
+}
+
+bool send_operation::may_post() noexcept {
+  return !streams() || endpoint()->messages().take_room(units_of(next_size()));
+}
+
+/// Sends a piece of a message to the receive that asked for it, or the next bytes of the stream.
+piece_sender::wrapped_piece send_operation::wrap(sent_piece& piece, bool copies) {
+  const std::size_t size = next_size();
+  std::span<const std::byte> bytes = bytes_.from(posted());
+  if (copies || bytes.size() < size) {
+    piece.copy.resize(size);
+    bytes_.copy_out(posted(), piece.copy);
+    bytes = piece.copy;
+  }
+  message_link& link = endpoint()->messages();
+  parcel said;
+  said.kind = said_.kind;
+  said.session = endpoint()->session();
+  said.credit = link.take_credit();
+  if (streams()) {
+    said.code = parcel_code::message;
+    said.number = link.next_number();
+    said.length = size;
+    said_anything_ = true;
+  } else {
+    said.code = parcel_code::piece;
+    said.number = receive_;
+    said.length = posted();
+  }
+  said.encode(std::span<std::byte, parcel::size>(piece.header.data(), parcel::size));
+  return {message_router::parcel_id, parcel::size, bytes.first(size)};
+}
+
+void send_operation::pieces_moved() {
+  if (all_posted() && (streams() || receive_ != 0)) {
+    over_ = true;
+    endpoint()->messages().all_said(*this);
+  }
+  end_if_over();
+}
+
+void send_operation::give_up_for(std::error_code why, bool tell_peer) noexcept {
+  if (done()) return;
+  if (failure_) return linger();
+  failure_ = why;
+  stop_pieces();
+  message_link& link = endpoint()->messages();
+  if (tell_peer && place == where::unanswered && said_.code == parcel_code::announce) {
+    link.withdraw(*this, why);
+  }
+  link.all_said(*this);
+  if (memory_in_use()) {
+    move_deadline(after(worker().api().now(), worker().options().heartbeat_timeout));
+    worker().tick_soon();
+  }
+  end_if_over();
+}
+
+/// Once UCX has had the time to let go of the caller's memory and did not, the connection has to.
+void send_operation::linger() noexcept {
+  const clock::time_point now = worker().api().now();
+  if (now < deadline()) return;
+  move_deadline(after(now, worker().options().heartbeat_timeout));
+  endpoint()->fail(make_error_code(errc::connection_reset),
+                   "data of a send that was given up was still on its way");
+}
+
+/// The buffer that the caller moved in goes home when UCX has let go of it.
+void send_operation::give_back_owned() noexcept {
+  if (!owned_) return;
+  // A function of the user's has to wait until no lock is held.
+  if (move_only_handler<> due = buffer_home::give_back(std::move(owned_))) {
+    worker().queue_handler(std::move(due));
+  }
+}
+
+std::string send_operation::describe() const {
+  std::string text = "send of ";
+  text.append(std::to_string(bytes_.size())).append(" bytes");
+  if (said_.kind == message_kind::tagged) text.append(" with tag ");
+  if (said_.kind == message_kind::active) text.append(" for handler ");
+  if (!streams()) text.append(std::to_string(said_.tag));
+  return text.append(" to ").append(endpoint()->peer_name());
+}
+
+void send_operation::recycle() noexcept {
+  give_back_owned();
+  bytes_.clear();
+  if (copy_.capacity() > most_memory_kept) copy_ = {};
+  if (parts_table_.capacity() > most_memory_kept) parts_table_ = {};
+  if (long_header_.capacity() > most_memory_kept) long_header_ = {};
+  worker().pools().sends.give_back(this);
+}
+
+}  // namespace ucx::detail
