@@ -18,6 +18,15 @@ const socket_address& connection_request::peer() const noexcept {
   return pending_ ? pending_->peer() : none;
 }
 
+const socket_address& connection_request::local() const noexcept {
+  static const socket_address none;
+  return pending_ ? pending_->local() : none;
+}
+
 void connection_request::reject() noexcept { pending_.reset(); }
+
+void connection_request::reject(errc why, std::string_view words) {
+  if (const auto taken = std::move(pending_)) taken->refuse(why, words);
+}
 
 }  // namespace ucx

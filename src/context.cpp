@@ -1,5 +1,6 @@
 #include "ucx/context.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "detail/context_core.hpp"
@@ -24,6 +25,24 @@ context::context(const context_options& options, std::error_code& ec) {
   core_ = detail::context_core::make(detail::real_ucp(), options, what, ec);
 }
 
+bool context_attributes::supports_cuda() const noexcept {
+  return std::find(memory.begin(), memory.end(), memory_kind::cuda) != memory.end();
+}
+
+context context::adopt(ucp_context* made, const adopted_context_options& options) {
+  std::string what;
+  std::error_code ec;
+  context adopted(detail::context_core::adopt(detail::real_ucp(), made, options, what, ec));
+  if (ec) throw error(ec, what);
+  return adopted;
+}
+
+context context::adopt(ucp_context* made, const adopted_context_options& options,
+                       std::error_code& ec) {
+  std::string what;
+  return context(detail::context_core::adopt(detail::real_ucp(), made, options, what, ec));
+}
+
 context::context(context&& other) noexcept = default;
 context& context::operator=(context&& other) noexcept = default;
 context::~context() = default;
@@ -38,6 +57,23 @@ std::vector<std::string> context::transports() const {
   return core_ ? core_->resources() : std::vector<std::string>();
 }
 
+context_attributes context::attributes() const {
+  std::error_code ec;
+  context_attributes made = attributes(ec);
+  if (ec) throw error(ec, "asking for a context's attributes");
+  return made;
+}
+
+context_attributes context::attributes(std::error_code& ec) const {
+  if (core_) return core_->attributes(ec);
+  ec = errc::closed;
+  return {};
+}
+
+std::string context::description() const { return core_ ? core_->description() : std::string(); }
+
+ucp_context* context::native_handle() const noexcept { return core_ ? core_->handle() : nullptr; }
+
 namespace detail {
 
 context core_access::make_context(ucp_api& api, const context_options& options,
@@ -45,6 +81,12 @@ context core_access::make_context(ucp_api& api, const context_options& options,
   std::string what;
   ec.clear();
   return context(context_core::make(api, options, what, ec));
+}
+
+context core_access::adopt_context(ucp_api& api, ucp_context* made,
+                                   const adopted_context_options& options, std::error_code& ec) {
+  std::string what;
+  return context(context_core::adopt(api, made, options, what, ec));
 }
 
 }  // namespace detail

@@ -2,9 +2,13 @@
 
 #include <utility>
 
-#include "detail/context_core.hpp"
+#include "detail/close_operation.hpp"
+#include "detail/connector.hpp"
 #include "detail/core_access.hpp"
+#include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/failed_operation.hpp"
+#include "detail/introduction.hpp"
 #include "detail/listener_core.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/pending_connection.hpp"
@@ -27,60 +31,64 @@ std::shared_ptr<worker_core> usable(const worker& parent, std::error_code& ec) {
 
 detail::clock::time_point connect_deadline(worker_core& worker, std::chrono::nanoseconds timeout) {
   if (timeout <= timeout.zero()) timeout = worker.options().connect_timeout;
-  return worker.api().now() + timeout;
+  return detail::after(worker.api().now(), timeout);
 }
 
 std::shared_ptr<endpoint_core> connect(const worker& parent, const worker_address& peer,
                                        endpoint_options options, std::error_code& ec) {
   const std::shared_ptr<worker_core> worker = usable(parent, ec);
   if (ec) return nullptr;
-  if (peer.empty()) {
-    ec = errc::bad_address;
-    return nullptr;
-  }
   const auto deadline = connect_deadline(*worker, options.connect_timeout);
-  const std::lock_guard guard(worker->lock());
-  ucp_ep_params_t params = {};
-  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
-  params.address = reinterpret_cast<const ucp_address_t*>(peer.native().data());
-  auto made = endpoint_core::make(*worker, worker, params, role::initiator, std::move(options), ec);
-  if (made) made->say_hello(deadline);
-  return made;
+  return detail::connect_to(worker, peer, std::move(options), deadline, ec);
 }
 
 std::shared_ptr<endpoint_core> connect(const worker& parent, const socket_address& peer,
                                        endpoint_options options, std::error_code& ec) {
   const std::shared_ptr<worker_core> worker = usable(parent, ec);
   if (ec) return nullptr;
-  if (peer.empty() || peer.port() == 0) {
-    ec = errc::bad_address;
-    return nullptr;
-  }
-  if (peer.is_v6() && !worker->context().speaks_ipv6()) {
-    ec = errc::not_supported;
-    return nullptr;
+  const auto deadline = connect_deadline(*worker, options.connect_timeout);
+  if (options.wait == connect_wait::none) {
+    return detail::connect_to(worker, peer, std::move(options), deadline, ec);
   }
   if (worker->in_handler()) {
     ec = errc::would_deadlock;
     return nullptr;
   }
+  // Failures until here are told by the constructor alone.
+  auto made = detail::connect_to(worker, peer, detail::without_handlers(options), deadline, ec);
+  if (!made) return nullptr;
+  made->wait_connected(ec);
+  if (!ec) made->arm(std::move(options));
+  return made;
+}
+
+std::shared_ptr<endpoint_core> connect(const worker& parent, std::string_view host,
+                                       std::uint16_t port, endpoint_options options,
+                                       std::string& words, std::error_code& ec) {
+  const std::shared_ptr<worker_core> worker = usable(parent, ec);
+  if (ec) return nullptr;
+  if (worker->in_handler()) {
+    ec = errc::would_deadlock;
+    return nullptr;
+  }
+  if (host.empty()) {
+    ec = errc::host_not_found;
+    return nullptr;
+  }
+  detail::destination to;
+  to.host = host;
+  to.port = port;
   const auto deadline = connect_deadline(*worker, options.connect_timeout);
+  const auto connecting = detail::connector::start(worker, std::move(to), options, deadline, {});
+  worker->wait_until(detail::clock::time_point::max(), [&] { return connecting->done(); });
   std::shared_ptr<endpoint_core> made;
   {
     const std::lock_guard guard(worker->lock());
-    ucp_ep_params_t params = {};
-    params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR;
-    params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
-    params.sockaddr.addr = peer.native();
-    params.sockaddr.addrlen = peer.native_size();
-    // A connection by sockets needs UCX's error handling, which also tells of a refusal.
-    options.failure = peer_failure::detected;
-    made = endpoint_core::make(*worker, worker, params, role::initiator, std::move(options), ec);
-    if (!made) return nullptr;
-    made->set_peer(peer);
-    made->say_hello(deadline);
+    ec = connecting->failure();
+    words = connecting->words();
+    made = connecting->take();
   }
-  made->wait_connected(ec);
+  if (!ec) made->arm(std::move(options));
   return made;
 }
 
@@ -102,6 +110,22 @@ std::shared_ptr<endpoint_core> accept(const worker& parent, connection_request& 
 }
 
 }  // namespace
+
+const char* to_string(connection_state state) noexcept {
+  switch (state) {
+    case connection_state::connecting:
+      return "connecting";
+    case connection_state::active:
+      return "active";
+    case connection_state::closing:
+      return "closing";
+    case connection_state::failed:
+      return "failed";
+    case connection_state::closed:
+      return "closed";
+  }
+  return "unknown";
+}
 
 endpoint::endpoint(const worker& parent, const worker_address& peer, endpoint_options options) {
   std::error_code ec;
@@ -129,6 +153,24 @@ endpoint::endpoint(const worker& parent, const socket_address& peer, endpoint_op
   if (ec) core_.reset();
 }
 
+endpoint::endpoint(const worker& parent, std::string_view host, std::uint16_t port,
+                   endpoint_options options) {
+  std::error_code ec;
+  std::string words;
+  core_ = connect(parent, host, port, std::move(options), words, ec);
+  if (!ec) return;
+  std::string what = "connecting to ";
+  what.append(detail::shown(host, 256)).append(":").append(std::to_string(port));
+  if (!words.empty()) what.append(" (").append(words).append(")");
+  throw error(ec, what);
+}
+
+endpoint::endpoint(const worker& parent, std::string_view host, std::uint16_t port,
+                   endpoint_options options, std::error_code& ec) {
+  std::string words;
+  core_ = connect(parent, host, port, std::move(options), words, ec);
+}
+
 endpoint::endpoint(const worker& parent, connection_request&& request, endpoint_options options) {
   std::error_code ec;
   core_ = accept(parent, request, std::move(options), ec);
@@ -140,8 +182,17 @@ endpoint::endpoint(const worker& parent, connection_request&& request, endpoint_
     : core_(accept(parent, request, std::move(options), ec)) {}
 
 endpoint::endpoint(endpoint&& other) noexcept = default;
-endpoint& endpoint::operator=(endpoint&& other) noexcept = default;
-endpoint::~endpoint() = default;
+
+endpoint& endpoint::operator=(endpoint&& other) noexcept {
+  endpoint taken(std::move(other));
+  std::swap(core_, taken.core_);
+  std::swap(borrowed_, taken.borrowed_);
+  return *this;
+}
+
+endpoint::~endpoint() {
+  if (core_ && !borrowed_) core_->disarm();
+}
 
 void endpoint::wait_connected() {
   std::error_code ec;
@@ -163,12 +214,32 @@ std::error_code endpoint::status() const noexcept {
   return core_->status();
 }
 
+connection_state endpoint::state() const noexcept {
+  if (!core_) return connection_state::closed;
+  const std::lock_guard guard(core_->worker().lock());
+  return core_->public_state();
+}
+
+connection_report endpoint::report() const {
+  if (!core_) return {};
+  const std::lock_guard guard(core_->worker().lock());
+  return core_->report();
+}
+
+std::vector<std::byte> endpoint::peer_info() const {
+  if (!core_) return {};
+  const std::lock_guard guard(core_->worker().lock());
+  return core_->peer_introduction().info;
+}
+
+std::uint64_t endpoint::id() const noexcept { return core_ ? core_->number() : 0; }
+
 request endpoint::start_flush(const io_options& options) {
-  if (!core_) return request();
+  if (!core_) return detail::failed_request(errc::closed, "flush of a connection that is not open");
   detail::worker_core& worker = core_->worker();
   const std::lock_guard guard(worker.lock());
   detail::flush_operation* flush = worker.pools().flushes.take();
-  flush->begin(worker, core_, nullptr, true, worker.deadline_after(options.timeout));
+  flush->begin(worker, core_, nullptr, nullptr, true, worker.deadline_after(options.timeout));
   return core_access::make_request(flush);
 }
 
@@ -176,6 +247,16 @@ void endpoint::flush(const io_options& options) { start_flush(options).wait(); }
 
 void endpoint::flush(std::error_code& ec, const io_options& options) {
   start_flush(options).wait(ec);
+}
+
+void endpoint::fence() {
+  if (!core_) return;
+  const std::lock_guard guard(core_->worker().lock());
+  core_->operations().fence();
+}
+
+std::size_t endpoint::cancel_all(std::chrono::nanoseconds limit) {
+  return core_ ? core_->worker().cancel_all(core_.get(), limit) : 0;
 }
 
 void endpoint::close(close_mode mode) {
@@ -189,6 +270,25 @@ void endpoint::close(close_mode mode, std::error_code& ec) {
   if (!core_) return;
   core_->close(mode, ec);
   core_->worker().settle();
+}
+
+request endpoint::start_close(close_mode mode) {
+  if (!core_) return {};
+  const std::lock_guard guard(core_->worker().lock());
+  detail::close_operation* const closing = core_->start_close(mode);
+  return closing == nullptr ? request() : core_access::make_request(closing);
+}
+
+socket_address endpoint::local() const {
+  if (!core_) return {};
+  const std::lock_guard guard(core_->worker().lock());
+  return core_->local();
+}
+
+ucp_ep* endpoint::native_handle() const noexcept {
+  if (!core_) return nullptr;
+  const std::lock_guard guard(core_->worker().lock());
+  return core_->handle();
 }
 
 socket_address endpoint::peer() const { return core_ ? core_->peer() : socket_address(); }

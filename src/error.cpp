@@ -35,14 +35,13 @@ constexpr meaning meanings[]{
      std::errc::invalid_argument},
     {errc::feature_disabled, "the context was made without the feature that this needs",
      std::errc::not_supported},
-    {errc::not_supported, "not supported by this transport or this version of UCX",
-     std::errc::not_supported},
+    {errc::not_supported, "not supported", std::errc::not_supported},
     {errc::host_not_found, "the host's name has no address"},
     {errc::unreachable, "no route to the peer, or no transport in common with it",
      std::errc::host_unreachable},
     {errc::connection_refused, "nobody listens there, or the peer rejected the connection",
      std::errc::connection_refused},
-    {errc::connection_reset, "the connection was lost: the peer died, closed, or fell silent",
+    {errc::connection_reset, "the connection was lost: the peer died, gave it up, or fell silent",
      std::errc::connection_reset},
     {errc::address_in_use, "another process listens on this address", std::errc::address_in_use},
     {errc::timed_out, "the deadline passed first", std::errc::timed_out},
@@ -63,6 +62,29 @@ constexpr meaning meanings[]{
     {errc::message_truncated, "the message is larger than the buffer", std::errc::message_size},
     {errc::io_error, "input/output error of the device or the operating system",
      std::errc::io_error},
+    {errc::bad_url, "not a URL of the form ucx://host:port/name", std::errc::invalid_argument},
+    {errc::bad_name, "not a name: it is empty, not UTF-8, or longer than 1024 bytes",
+     std::errc::invalid_argument},
+    {errc::no_such_name, "there is nothing of this name", std::errc::no_such_file_or_directory},
+    {errc::already_exists, "the name is taken", std::errc::file_exists},
+    {errc::content_changed, "the content behind the region was cut off or replaced"},
+    {errc::not_secure, "refused, because others could reach this process",
+     std::errc::operation_not_permitted},
+    {errc::closed_by_peer, "the peer closed the connection", std::errc::connection_reset},
+    {errc::no_rdma, "there is no RDMA hardware on the way to the peer", std::errc::not_supported},
+    {errc::would_block, "there is no room for it now", std::errc::operation_would_block},
+    {errc::header_too_long, "the header of the message is too long", std::errc::message_size},
+    {errc::no_such_handler, "the peer has no handler for messages of this number"},
+    {errc::message_refused, "the receiver gave up, or threw the message away"},
+    {errc::message_withdrawn, "the sender gave the message up before it was all here"},
+    {errc::buffer_gone, "the buffer holds nothing: it was sent, moved or released before",
+     std::errc::invalid_argument},
+    {errc::buffer_too_small, "the buffer has room for fewer bytes", std::errc::result_out_of_range},
+    {errc::bad_pool, "not a pool: it has no buffers, or buffers of no bytes, or is too large",
+     std::errc::invalid_argument},
+    {errc::pooled_buffer, "the buffer is of a pool, and has to go back there",
+     std::errc::invalid_argument},
+    // Last: stands for what only a later version of this library knows.
     {errc::unexpected, "unexpected error of UCX"},
 };
 
@@ -70,7 +92,6 @@ const meaning& meaning_of(int value) noexcept {
   const auto* const found =
       std::find_if(std::begin(meanings), std::end(meanings),
                    [value](const meaning& each) { return static_cast<int>(each.value) == value; });
-  // A value of a later version of this library has no better name here.
   return found != std::end(meanings) ? *found : *std::prev(std::end(meanings));
 }
 

@@ -3,7 +3,12 @@
 #include <utility>
 
 #include "detail/core_access.hpp"
+#include "detail/failed_operation.hpp"
+#include "detail/notification_queue.hpp"
+#include "detail/notification_wait.hpp"
+#include "detail/operation_pools.hpp"
 #include "detail/region_core.hpp"
+#include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx {
@@ -104,6 +109,51 @@ memory_kind memory_region::kind() const noexcept {
 
 remote_descriptor memory_region::descriptor() const {
   return core_ ? core_->descriptor() : remote_descriptor();
+}
+
+void memory_region::on_notify(notification_handler handler) {
+  std::error_code ec;
+  on_notify(std::move(handler), ec);
+  if (ec) throw error(ec, "handling the notifications of a region that is not open");
+}
+
+void memory_region::on_notify(notification_handler handler, std::error_code& ec) {
+  ec.clear();
+  if (core_) {
+    core_->notifications()->set_handler(std::move(handler));
+  } else {
+    ec = errc::closed;
+  }
+}
+
+request memory_region::start_wait_notify(const worker& driven, notification& into,
+                                         const io_options& options) {
+  constexpr const char* what = "wait for a notification";
+  const std::shared_ptr<detail::worker_core>& by = detail::core_access::core(driven);
+  if (!core_ || !by) return detail::failed_request(errc::closed, what);
+  const std::lock_guard guard(by->lock());
+  detail::notification_wait* const wait = by->pools().waits.take();
+  wait->begin(by, core_->notifications(), into, by->deadline_after(options.timeout));
+  return detail::core_access::make_request(wait);
+}
+
+notification memory_region::wait_notify(const worker& driven, const io_options& options) {
+  notification into;
+  start_wait_notify(driven, into, options).wait();
+  return into;
+}
+
+notification memory_region::wait_notify(const worker& driven, std::error_code& ec,
+                                        const io_options& options) {
+  notification into;
+  start_wait_notify(driven, into, options).wait(ec);
+  return into;
+}
+
+std::optional<notification> memory_region::take_notification() {
+  notification taken;
+  if (!core_ || !core_->notifications()->take(taken)) return std::nullopt;
+  return taken;
 }
 
 void memory_region::close() noexcept {

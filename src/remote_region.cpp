@@ -3,8 +3,10 @@
 #include <mutex>
 #include <utility>
 
+#include "detail/abandon.hpp"
 #include "detail/core_access.hpp"
 #include "detail/failed_operation.hpp"
+#include "detail/posted_operations.hpp"
 #include "detail/remote_region_core.hpp"
 #include "detail/worker_core.hpp"
 #include "detail/write_tracker.hpp"
@@ -44,24 +46,45 @@ remote_region::remote_region(const endpoint& connection, const remote_descriptor
   std::error_code ec;
   core_ = open(connection, descriptor, options, what, ec);
   if (ec) throw error(ec, what);
-  tracker_ = std::make_shared<detail::write_tracker>();
+  make_books();
 }
 
 remote_region::remote_region(const endpoint& connection, const remote_descriptor& descriptor,
                              const remote_region_options& options, std::error_code& ec) {
   std::string what;
   core_ = open(connection, descriptor, options, what, ec);
-  if (core_) tracker_ = std::make_shared<detail::write_tracker>();
+  if (core_) make_books();
 }
 
 remote_region::remote_region(remote_region&& other) noexcept = default;
-remote_region& remote_region::operator=(remote_region&& other) noexcept = default;
-remote_region::~remote_region() = default;
+
+remote_region& remote_region::operator=(remote_region&& other) noexcept {
+  if (this == &other) return *this;
+  drop_posted();
+  core_ = std::move(other.core_);
+  tracker_ = std::move(other.tracker_);
+  posted_ = std::move(other.posted_);
+  return *this;
+}
+
+remote_region::~remote_region() { drop_posted(); }
+
+void remote_region::make_books() {
+  tracker_ = std::make_shared<detail::write_tracker>();
+  posted_ = std::make_shared<detail::posted_operations>();
+}
+
+/// Ends what was posted through this handle: nobody could wait for it any more.
+void remote_region::drop_posted() noexcept {
+  if (!core_ || !posted_) return;
+  const std::shared_ptr<detail::posted_operations> kept = posted_;
+  detail::abandon(*kept, core_->endpoint().worker());
+}
 
 remote_region remote_region::share() const {
   remote_region other;
   other.core_ = core_;
-  if (core_) other.tracker_ = std::make_shared<detail::write_tracker>();
+  if (core_) other.make_books();
   return other;
 }
 
@@ -121,14 +144,19 @@ void remote_region::write_at(std::uint64_t offset, std::span<const std::byte> fr
 }
 
 request remote_region::start_flush(const io_options& options) {
-  if (!core_) return request();
+  if (!core_) {
+    return detail::failed_request(errc::closed, "flush of the writes to a region that is not open");
+  }
   detail::worker_core& worker = core_->endpoint().worker();
   const std::lock_guard guard(worker.lock());
   std::error_code ec;
-  if (detail::operation* started = core_->start_flush(tracker_, options, ec)) {
+  if (detail::operation* started = core_->start_flush(tracker_, posted_, options, ec)) {
     return core_access::make_request(started);
   }
-  return ec ? detail::failed_request(ec, "flush of the writes to " + description()) : request();
+  if (!ec) return {};
+  std::string what = "flush of the writes to " + description();
+  if (!tracker_->failed_write().empty()) what.append(": ").append(tracker_->failed_write());
+  return detail::failed_request(ec, std::move(what));
 }
 
 void remote_region::flush(const io_options& options) { start_flush(options).wait(); }

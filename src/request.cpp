@@ -1,37 +1,17 @@
 #include "ucx/request.hpp"
 
+#include <string>
 #include <utility>
 
+#include "detail/abandon.hpp"
 #include "detail/core_access.hpp"
+#include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/operation.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx {
-namespace {
-
-/// Ends an operation that nobody will wait for, and returns when UCX can no longer touch what it
-/// borrowed.
-void abandon(detail::operation& operation) noexcept {
-  detail::worker_core& worker = operation.worker();
-  {
-    const std::lock_guard guard(worker.lock());
-    if (operation.done()) return;
-    operation.give_up(errc::canceled);
-    if (operation.done()) return;
-    if (worker.in_handler() && operation.endpoint() != nullptr) {
-      operation.endpoint()->fail(make_error_code(errc::canceled),
-                                 "a transfer was given up inside a completion handler");
-      operation.endpoint()->drop();
-      return;
-    }
-  }
-  // Giving up moved the deadline to where the connection is dropped instead.
-  worker.wait(operation, detail::clock::time_point::max());
-}
-
-}  // namespace
 
 request& request::operator=(request&& other) noexcept {
   request taken(std::move(other));
@@ -43,9 +23,9 @@ void request::swap(request& other) noexcept { std::swap(operation_, other.operat
 
 request::~request() {
   if (operation_ == nullptr) return;
-  if (!operation_->done()) abandon(*operation_);
+  if (!operation_->done()) detail::abandon(*operation_);
   // The connection may go with the request, and the worker with it: after the operation.
-  const std::shared_ptr<detail::endpoint_core> held = operation_->let_go();
+  const detail::operation::kept_alive held = operation_->let_go();
   operation_->release();
 }
 
@@ -53,6 +33,10 @@ bool request::done() const noexcept { return operation_ == nullptr || operation_
 
 std::error_code request::error() const noexcept {
   return operation_ == nullptr ? std::error_code() : operation_->error();
+}
+
+message_info request::received() const noexcept {
+  return done() && operation_ != nullptr ? operation_->received() : message_info();
 }
 
 void request::wait() {
@@ -76,7 +60,7 @@ void request::wait(std::error_code& ec) {
 
 bool request::wait_for(std::chrono::nanoseconds duration) {
   if (done()) return true;
-  return wait_until(operation_->worker().api().now() + duration);
+  return wait_until(detail::after(operation_->worker().api().now(), duration));
 }
 
 bool request::wait_until(std::chrono::steady_clock::time_point deadline) {
@@ -89,6 +73,10 @@ bool request::wait_until(std::chrono::steady_clock::time_point deadline) {
 }
 
 void request::then(completion_handler handler) {
+  if (operation_ != nullptr && !operation_->claim_handler()) {
+    throw ucx::error(make_error_code(errc::invalid_argument),
+                     "a second handler for the " + detail::failure_text(*operation_));
+  }
   if (!done()) {
     const std::lock_guard guard(operation_->worker().lock());
     if (!operation_->done()) {
@@ -96,7 +84,7 @@ void request::then(completion_handler handler) {
       return;
     }
   }
-  handler(error());
+  if (handler) handler(error());
 }
 
 void request::cancel() noexcept {
@@ -107,6 +95,10 @@ void request::cancel() noexcept {
     if (!operation_->done()) operation_->give_up(errc::canceled);
   }
   worker.settle();
+}
+
+std::string request::description() const {
+  return operation_ == nullptr ? std::string("nothing") : detail::failure_text(*operation_);
 }
 
 bool request::rebind(std::span<std::byte> into) noexcept {
@@ -128,6 +120,10 @@ std::future<void> request::to_future() && {
     return future;
   }
   detail::operation* operation = operation_;
+  if (operation->has_handler()) {
+    throw ucx::error(make_error_code(errc::invalid_argument),
+                     "a future behind a handler, of the " + detail::failure_text(*operation));
+  }
   // The handler owns the request, and with it the operation, until it has run.
   auto owned = std::make_unique<request>(std::move(*this));
   request& kept = *owned;

@@ -1,8 +1,8 @@
 #include "ucx/socket_address.hpp"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <net/if.h>
-#include <netdb.h>
 #include <netinet/in.h>
 
 #include <algorithm>
@@ -12,7 +12,11 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <utility>
 
+#include "detail/deadline.hpp"
+#include "detail/resolver.hpp"
+#include "detail/status.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx {
@@ -255,55 +259,69 @@ std::string to_string(const socket_address& address) {
 
 namespace {
 
-std::vector<socket_address> look_up(std::string_view host, std::uint16_t port, std::string& words,
+std::vector<socket_address> look_up(std::string_view host, std::uint16_t port,
+                                    std::chrono::nanoseconds timeout, std::string& words,
                                     std::error_code& ec) {
   ec.clear();
-  const std::string name(host);
-  if (name.empty() || name.find('\0') != std::string::npos) {
-    ec = errc::host_not_found;
-    words = "not a host name";
+  detail::lookup asked(host, port, {});
+  if (!asked.wait_until(detail::after(std::chrono::steady_clock::now(), timeout))) {
+    ec = errc::timed_out;
+    words = "the resolver does not answer";
     return {};
   }
-  // One entry an address, not one for each kind of socket.
-  ::addrinfo wanted = {};
-  wanted.ai_socktype = SOCK_STREAM;
-  ::addrinfo* first = nullptr;
-  const int failure = ::getaddrinfo(name.c_str(), nullptr, &wanted, &first);
-  const int system_failure = errno;
-  if (failure != 0) {
-    ec = failure == EAI_MEMORY ? errc::no_memory : errc::host_not_found;
-    words = failure == EAI_SYSTEM ? std::generic_category().message(system_failure)
-                                  : ::gai_strerror(failure);
-    return {};
-  }
-  const std::unique_ptr<::addrinfo, void (*)(::addrinfo*)> owner(first, ::freeaddrinfo);
-  std::vector<socket_address> found;
-  for (const ::addrinfo* each = first; each != nullptr; each = each->ai_next) {
-    std::error_code not_ip;
-    const auto address = socket_address::from_native(each->ai_addr, each->ai_addrlen, not_ip);
-    if (!not_ip) found.push_back(address.with_port(port));
-  }
-  if (found.empty()) {
-    ec = errc::host_not_found;
-    words = "it has no IP address";
-  }
-  return found;
+  detail::resolution found = asked.take();
+  ec = found.failure;
+  words = std::move(found.words);
+  return std::move(found.addresses);
 }
 
 }  // namespace
 
-std::vector<socket_address> resolve(std::string_view host, std::uint16_t port) {
+std::vector<socket_address> resolve(std::string_view host, std::uint16_t port,
+                                    std::chrono::nanoseconds timeout) {
   std::error_code ec;
   std::string words;
-  std::vector<socket_address> found = look_up(host, port, words, ec);
-  if (ec) throw error(ec, "looking up the host \"" + std::string(host) + "\" (" + words + ")");
+  std::vector<socket_address> found = look_up(host, port, timeout, words, ec);
+  if (ec) {
+    throw error(ec, std::string("looking up the host \"").append(host) + "\" (" + words + ")");
+  }
   return found;
 }
 
-std::vector<socket_address> resolve(std::string_view host, std::uint16_t port,
-                                    std::error_code& ec) {
+std::vector<socket_address> resolve(std::string_view host, std::uint16_t port, std::error_code& ec,
+                                    std::chrono::nanoseconds timeout) {
   std::string words;
-  return look_up(host, port, words, ec);
+  return look_up(host, port, timeout, words, ec);
+}
+
+std::vector<socket_address> interface_addresses(std::string_view name, std::uint16_t port) {
+  std::error_code ec;
+  std::vector<socket_address> found = interface_addresses(name, port, ec);
+  if (ec) throw error(ec, std::string("looking for the interface \"").append(name) + "\"");
+  return found;
+}
+
+std::vector<socket_address> interface_addresses(std::string_view name, std::uint16_t port,
+                                                std::error_code& ec) {
+  ec = errc::host_not_found;
+  std::vector<socket_address> found;
+  ::ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) {
+    ec = detail::from_errno(errno);
+    return found;
+  }
+  const std::unique_ptr<::ifaddrs, void (*)(::ifaddrs*)> all(list, &::freeifaddrs);
+  for (const ::ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
+    if (name != each->ifa_name) continue;
+    ec.clear();  // it is there, even without an address
+    if (each->ifa_addr == nullptr) continue;
+    std::error_code not_ip;
+    const bool v6 = each->ifa_addr->sa_family == AF_INET6;
+    const auto size = static_cast<::socklen_t>(v6 ? sizeof(::sockaddr_in6) : sizeof(::sockaddr_in));
+    const auto address = socket_address::from_native(each->ifa_addr, size, not_ip);
+    if (!not_ip) found.push_back(address.with_port(port));
+  }
+  return found;
 }
 
 }  // namespace ucx

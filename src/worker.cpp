@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "detail/connection_table.hpp"
 #include "detail/core_access.hpp"
+#include "detail/deadline.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
 
@@ -38,6 +40,22 @@ worker::worker(const context& parent, const worker_options& options, std::error_
   core_ = make_core(detail::core_access::core(parent), options, what, ec);
 }
 
+worker worker::adopt(const context& parent, ucp_worker* made, const worker_options& options) {
+  std::string what;
+  std::error_code ec;
+  worker adopted(
+      detail::worker_core::adopt(detail::core_access::core(parent), made, options, what, ec));
+  if (ec) throw error(ec, what);
+  return adopted;
+}
+
+worker worker::adopt(const context& parent, ucp_worker* made, const worker_options& options,
+                     std::error_code& ec) {
+  std::string what;
+  return worker(
+      detail::worker_core::adopt(detail::core_access::core(parent), made, options, what, ec));
+}
+
 worker::worker(worker&& other) noexcept = default;
 worker& worker::operator=(worker&& other) noexcept = default;
 worker::~worker() = default;
@@ -56,8 +74,64 @@ int worker::event_fd() const noexcept { return core_->event_fd(); }
 bool worker::arm() { return core_->arm(); }
 std::chrono::nanoseconds worker::next_deadline() const { return core_->until_next_deadline(); }
 void worker::signal() noexcept { core_->signal(); }
-void worker::post(move_only_handler<> function) { core_->post(std::move(function)); }
+void worker::post(move_only_handler<> function) {
+  // The function may own this worker, and end it before post() returns.
+  const std::shared_ptr<detail::worker_core> kept = core_;
+  kept->post(std::move(function));
+}
 progress_mode worker::mode() const noexcept { return core_->options().progress; }
+
+scheduled_call worker::call_after(std::chrono::nanoseconds delay, move_only_handler<> function) {
+  return call_at(detail::after(core_->api().now(), delay), std::move(function));
+}
+
+scheduled_call worker::call_at(std::chrono::steady_clock::time_point when,
+                               move_only_handler<> function) {
+  return detail::core_access::make_scheduled_call(core_->call_at(when, std::move(function)));
+}
+
+scheduled_call worker::call_in_progress(progress_phase when, repetition how_often,
+                                        move_only_handler<> function) {
+  return detail::core_access::make_scheduled_call(
+      core_->call_in_progress(when, how_often == repetition::every_round, std::move(function)));
+}
+
+request worker::start_flush(const io_options& options) {
+  const std::lock_guard guard(core_->lock());
+  return detail::core_access::make_request(core_->start_flush(options));
+}
+
+void worker::flush(const io_options& options) { start_flush(options).wait(); }
+
+void worker::flush(std::error_code& ec, const io_options& options) {
+  start_flush(options).wait(ec);
+}
+
+void worker::fence() { core_->fence(); }
+
+std::size_t worker::cancel_all(std::chrono::nanoseconds limit) {
+  return core_->cancel_all(nullptr, limit);
+}
+
+worker_attributes worker::attributes() const {
+  std::error_code ec;
+  worker_attributes made = attributes(ec);
+  if (ec) throw error(ec, "asking for a worker's attributes");
+  return made;
+}
+
+worker_attributes worker::attributes(std::error_code& ec) const {
+  worker_attributes made = core_->attributes(ec);
+  if (!ec) made.address_size = core_->address(ec).native().size();
+  return made;
+}
+
+ucp_worker* worker::native_handle() const noexcept { return core_ ? core_->handle() : nullptr; }
+
+std::size_t worker::connections() const noexcept {
+  const std::lock_guard guard(core_->lock());
+  return core_->connections().active();
+}
 
 void worker::run(std::stop_token stop) {
   if (core_->driven_elsewhere()) {
@@ -68,9 +142,11 @@ void worker::run(std::stop_token stop) {
     throw error(make_error_code(errc::would_deadlock), "running a worker inside its own handler");
   }
   const std::stop_callback wake(stop, [core = core_.get()] { core->signal(); });
-  unsigned idle = 0;
+  detail::idle_rounds idle;
+  detail::worker_core::driver_seat seat(*core_);
   while (!stop.stop_requested()) {
-    core_->progress_or_rest(idle, core_->api().now() + longest_rest);
+    const std::uint32_t seen = core_->wakes();
+    core_->progress_or_rest(idle, core_->api().now() + longest_rest, seat, seen);
   }
 }
 

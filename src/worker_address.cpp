@@ -7,8 +7,8 @@
 namespace ucx {
 namespace {
 
-constexpr std::string_view letters = "UXWA";
-constexpr std::size_t longest = std::size_t{64} << 10U;
+constexpr std::string_view letters = detail::worker_address_letters;
+constexpr std::size_t longest = detail::longest_worker_address;
 
 // UCX's bytes, or nothing: then `what` says why.
 std::span<const std::byte> open(std::span<const std::byte> wire, std::string& what,

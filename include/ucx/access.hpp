@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "ucx/export.hpp"
+
 namespace ucx {
 
 /// What a peer may do with a region: read it, write it, or both.
@@ -12,5 +14,8 @@ constexpr bool includes(access granted, access wanted) noexcept {
   return (static_cast<unsigned>(granted) & static_cast<unsigned>(wanted)) ==
          static_cast<unsigned>(wanted);
 }
+
+/// Returns "read", "write" or "read_write".
+UCXIO_EXPORT const char* to_string(access granted) noexcept;
 
 }  // namespace ucx

@@ -11,7 +11,8 @@
 namespace ucx {
 
 /// A move-only function of signature `void(Arguments...)`, called at most once or many times as its
-/// holder says. Small callables (up to four pointers) live inside: no allocation.
+/// holder says. Small callables (up to four pointers) live inside: no allocation. Made of a null
+/// pointer, or of an empty `std::function`, it is empty.
 template <class... Arguments>
 class move_only_handler {
  public:
@@ -23,6 +24,9 @@ class move_only_handler {
       move_only_handler(
           Function&& function) {  // NOLINT(google-explicit-constructor): as std::function
     using held = std::decay_t<Function>;
+    if constexpr (can_be_empty<held>) {
+      if (function == nullptr) return;
+    }
     if constexpr (fits<held>) {
       ::new (static_cast<void*>(storage_)) held(std::forward<Function>(function));
       operations_ = &inside<held>;
@@ -65,6 +69,12 @@ class move_only_handler {
   static constexpr bool fits =
       sizeof(Held) <= capacity &&
       alignof(Held) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<Held>;
+
+  /// Pointers to functions, and what wraps functions as std::function does.
+  template <class Held>
+  static constexpr bool can_be_empty = std::is_pointer_v<Held> ||
+                                       (std::is_constructible_v<Held, std::nullptr_t> &&
+                                        requires(const Held& held) { held == nullptr; });
 
   template <class Held>
   static constexpr table inside{[](void* at, Arguments... arguments) {

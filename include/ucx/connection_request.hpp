@@ -1,7 +1,9 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/socket_address.hpp"
 
@@ -23,9 +25,19 @@ class [[nodiscard]] UCXIO_EXPORT connection_request {
 
   /// Returns the peer's address.
   const socket_address& peer() const noexcept;
+  /// Returns the address that the peer knocked at: the listener's.
+  const socket_address& local() const noexcept;
 
   /// Refuses: the peer gets `errc::connection_refused`.
   void reject() noexcept;
+
+  /// Refuses and tells the peer why: it gets `why`, and `words` in the text of its error, of which
+  /// 256 bytes are told. What only the peer itself can find out (`timed_out`, `connection_reset`,
+  /// `unreachable`, `host_not_found`, `canceled`, `closed`, `closed_by_peer`) it gets as
+  /// `connection_refused`. No more than 64 peers of a listener are told so at a time, for as long
+  /// as `connect_timeout`: others, and those on a context without `feature::am`, get
+  /// `connection_refused` alone.
+  void reject(errc why, std::string_view words = {});
 
  private:
   friend struct detail::core_access;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,6 +11,10 @@
 
 #include "ucx/error.hpp"
 #include "ucx/export.hpp"
+#include "ucx/log.hpp"
+#include "ucx/memory_kind.hpp"
+
+struct ucp_context;  ///< UCX's own: `ucp_context_h` is a pointer to it.
 
 namespace ucx {
 
@@ -18,8 +23,8 @@ class context_core;
 struct core_access;
 }  // namespace detail
 
-/// What a context is made for. UCX allocates only what the features need, and an operation whose
-/// feature is missing fails with `errc::feature_disabled`.
+/// What a context is made for. UCX allocates only what the features need. Opening a region by a way
+/// whose feature is missing, and whatever else needs one, fails with `errc::feature_disabled`.
 enum class feature : unsigned {
   none = 0,
   rma = 1U << 0U,     ///< One-sided reads and writes.
@@ -38,6 +43,9 @@ constexpr bool includes(feature set, feature wanted) noexcept {
          static_cast<unsigned>(wanted);
 }
 
+/// What counts where both the options and the environment (`UCX_...`) say something.
+enum class precedence { options, environment };
+
 /// How a context is made.
 struct context_options {
   /// Shown by UCX's own tools and in error texts.
@@ -47,9 +55,43 @@ struct context_options {
   std::vector<std::string> transports = {};
   /// Network devices that may be used ("eth0", "mlx5_0:1", ...); empty: UCX's choice.
   std::vector<std::string> devices = {};
-  /// UCX's configuration keys, without the prefix "UCX_", and their values. They win over the
-  /// environment. Keys and values are checked here, because UCX itself would only warn, or ignore.
+  /// UCX's configuration keys, without the prefix "UCX_", and their values. Keys and values are
+  /// checked here, because UCX itself would only warn, or ignore.
   std::map<std::string, std::string> configuration = {};
+  log_options log = {};
+  /// Of transports, devices and configuration. Also what the environment overrides is checked.
+  precedence wins = precedence::options;
+  /// Fails with `no_rdma` unless RDMA hardware is present and allowed. Whether a connection really
+  /// goes over it is for `connection_terms::require_rdma` to ask.
+  bool require_rdma = false;
+};
+
+/// What UCX says of a context.
+struct context_attributes {
+  std::string name = {};
+  std::string thread_mode = {};          ///< "single", "serialized" or "multi".
+  std::vector<memory_kind> memory = {};  ///< That can be sent, received and exposed.
+  std::size_t request_size = 0;          ///< Of UCX's own requests, in bytes.
+  /// Returns whether UCX was built and set up to move CUDA memory on this machine.
+  UCXIO_EXPORT bool supports_cuda() const noexcept;
+};
+
+/// Who destroys a UCX object that was made elsewhere.
+enum class ownership {
+  borrow,  ///< Whoever made it, behind everything that was made from it here.
+  take,    ///< This library.
+};
+
+/// What UCX does not tell of a context that was made elsewhere.
+struct adopted_context_options {
+  /// What it was made for. A feature that it lacks shows as an error of UCX's where it is used.
+  feature features = feature::rma | feature::am | feature::wakeup;
+  /// Payload and header that go as one piece over every transport in use: UCX's TCP segment, 8 KiB
+  /// unless it was configured otherwise. Larger than true, and peers that die can end the process
+  /// (UCX 1.13).
+  std::size_t segment = std::size_t{8} << 10U;
+  ownership owner = ownership::borrow;
+  log_options log = {};
 };
 
 /// A UCP context: which features and transports are available, and the regions that its workers
@@ -65,6 +107,12 @@ class UCXIO_EXPORT context {
   explicit context(const context_options& options);
   context(const context_options& options, std::error_code& ec);
 
+  /// Uses a UCP context that was made elsewhere, with whatever request size.
+  /// Errors: invalid_argument (null), and what UCX reports; then it stays the caller's.
+  static context adopt(ucp_context* made, const adopted_context_options& options);
+  static context adopt(ucp_context* made, const adopted_context_options& options,
+                       std::error_code& ec);
+
   context(context&& other) noexcept;
   context& operator=(context&& other) noexcept;
   ~context();
@@ -77,6 +125,16 @@ class UCXIO_EXPORT context {
 
   /// Returns the transports that are present and allowed, as "transport/device" pairs.
   std::vector<std::string> transports() const;
+
+  /// Returns what UCX says of the context.    Errors: closed, and what UCX reports.
+  context_attributes attributes() const;
+  context_attributes attributes(std::error_code& ec) const;
+  /// Returns UCX's own description, of many lines.
+  std::string description() const;
+
+  /// Returns UCX's context, for calls of its own API; null if there is none. It lives as long as
+  /// anything of it does, and is not the caller's to destroy.
+  ucp_context* native_handle() const noexcept;
 
  private:
   friend struct detail::core_access;

@@ -24,11 +24,11 @@ enum class errc {
   protocol_error,      ///< The peer sent something that the protocol does not allow.
   bad_configuration,   ///< An unknown UCX key, a bad value, an unknown transport or device.
   feature_disabled,    ///< The context was made without the feature that the call needs.
-  not_supported,       ///< This transport, or this UCX, can not do it.
+  not_supported,       ///< It can not be had here, from this transport, UCX or region.
   host_not_found,      ///< The host's name has no address.
   unreachable,         ///< No route, or no transport in common with the peer.
   connection_refused,  ///< Nobody listens there, or the peer rejected the connection.
-  connection_reset,    ///< The peer died, closed, or fell silent.
+  connection_reset,    ///< The peer died, gave the connection up, or fell silent.
   address_in_use,      ///< Another process listens on this address.
   timed_out,           ///< The deadline passed first.
   canceled,            ///< The caller gave the operation up.
@@ -42,6 +42,23 @@ enum class errc {
   message_truncated,   ///< The message is larger than the buffer.
   io_error,            ///< The device or the operating system failed.
   unexpected,          ///< UCX reported something that has no better name here.
+  bad_url,             ///< The text is not a URL of a server or of a published name.
+  bad_name,            ///< Not a name: empty, not UTF-8, or longer than 1024 bytes.
+  no_such_name,        ///< The server publishes nothing under this name; the file is not there.
+  already_exists,      ///< The name is taken.
+  content_changed,     ///< What stands behind the region became another: a file that was cut off.
+  not_secure,          ///< Refused: others could reach this process; see `docs/security.md`.
+  closed_by_peer,      ///< The peer said goodbye and left: an orderly end.
+  no_rdma,             ///< RDMA hardware was asked for, and a lane is not of it.
+  would_block,         ///< No room at the peer, or no buffer in the pool; an event tells of some.
+  header_too_long,     ///< The header of a message is longer than `longest_header()`.
+  no_such_handler,     ///< The peer has no handler for active messages of this number.
+  message_refused,     ///< The receiver gave up, or threw the message away.
+  message_withdrawn,   ///< The sender gave the message up before it was all here.
+  buffer_gone,         ///< The buffer holds nothing: it was sent, moved or released before.
+  buffer_too_small,    ///< More bytes than the buffer, or any buffer of the pool, has.
+  bad_pool,            ///< A pool of no buffers, of buffers of no bytes, or of more than can be.
+  pooled_buffer,       ///< The buffer's memory is a pool's, and has to go back there.
 };
 
 /// Returns the category of `errc`; its name is "ucxio".

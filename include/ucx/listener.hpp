@@ -1,41 +1,92 @@
 #pragma once
 
+#include <concepts>
+#include <coroutine>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <system_error>
+#include <type_traits>
+#include <utility>
 
+#include "ucx/awaitable.hpp"
 #include "ucx/completion_handler.hpp"
+#include "ucx/connection_report.hpp"
 #include "ucx/connection_request.hpp"
+#include "ucx/connection_terms.hpp"
+#include "ucx/endpoint.hpp"
 #include "ucx/export.hpp"
+#include "ucx/io_options.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx {
 
 namespace detail {
+struct accept_wait;
 class listener_core;
-}
+}  // namespace detail
 
 /// Called from progress for every peer that wants to connect. It may make an `endpoint` of the
 /// request now, or keep the request and do so later.
 using accept_handler = move_only_handler<connection_request>;
 
+/// What runs on its own when it is called with a `connection_request`: a coroutine, say.
+template <class Handler>
+concept awaitable_accept_handler = std::invocable < std::decay_t<Handler>
+&, connection_request >
+       &&awaitable<std::invoke_result_t<std::decay_t<Handler>&, connection_request>>;
+
+/// Makes an accept handler of one that returns an awaitable: what it returns is run to its end,
+/// and kept with the handler itself until then, also behind the listener's end.
+template <awaitable_accept_handler Handler>
+accept_handler run_to_end(Handler&& handler) {
+  return [kept = std::make_shared<std::decay_t<Handler>>(std::forward<Handler>(handler))](
+             connection_request request) { detail::run_to_end(kept, std::move(request)); };
+}
+
+/// How a listener deals with peers. Without `on_request`, and unless they are `awaited`, they are
+/// accepted by themselves, and served the regions of the worker's context until they leave.
+struct listener_options {
+  accept_handler on_request = {};
+  /// Peers wait until `listener::accept()` takes them.
+  bool awaited = false;
+  /// So many peers may wait to be decided about; more are refused.
+  std::size_t most_waiting = 1024;
+  /// For connections whose own options have none; without them, the worker's count.
+  std::optional<connection_terms> terms = {};
+  /// Called from progress, for each connection that was accepted here; not any more when `close()`
+  /// or the destructor has returned.
+  move_only_handler<const connection_report&> on_established = {};
+  move_only_handler<const connection_end&> on_closed = {};
+};
+
 /// Accepts peers on one socket address.
 /// Threads: as the worker's.
 class UCXIO_EXPORT listener {
  public:
-  /// Listens on `address`; with port 0 the system chooses one. Peers are accepted by themselves,
-  /// and served the regions of the worker's context until they leave. Errors: address_in_use,
-  /// permission_denied, bad_address (not an address of this machine), too_many_files, not_supported
-  /// (IPv6 on a context whose configuration does not set TCP_AF_PRIO to "inet6": UCX would write
-  /// beyond its buffers).
+  class acceptance;
+
+  /// Listens on `address`; with port 0 the system chooses one. Errors: address_in_use,
+  /// permission_denied, bad_address (not an address of this machine), too_many_files,
+  /// invalid_argument (terms), not_supported (IPv6 on a context whose configuration does not set
+  /// TCP_AF_PRIO to "inet6": UCX would write beyond its buffers).
   listener(const worker& parent, const socket_address& address);
   listener(const worker& parent, const socket_address& address, std::error_code& ec);
+  listener(const worker& parent, const socket_address& address, listener_options options);
+  listener(const worker& parent, const socket_address& address, listener_options options,
+           std::error_code& ec);
 
   /// Listens on `address`; `on_request` decides about each peer.
   listener(const worker& parent, const socket_address& address, accept_handler on_request);
   listener(const worker& parent, const socket_address& address, accept_handler on_request,
            std::error_code& ec);
+
+  /// Likewise; what `on_request` returns is run to its end.
+  template <awaitable_accept_handler Handler>
+  listener(const worker& parent, const socket_address& address, Handler&& on_request)
+      : listener(parent, address, run_to_end(std::forward<Handler>(on_request))) {}
 
   listener(listener&& other) noexcept;
   listener& operator=(listener&& other) noexcept;
@@ -45,12 +96,51 @@ class UCXIO_EXPORT listener {
   /// Returns the address with the port that is really listened on.
   const socket_address& address() const noexcept;
 
-  /// Stops listening; idempotent.
+  /// Waits for the next peer: `co_await listening.accept()`, or `listening.accept().wait()`.
+  /// REQUIRES: the option `awaited`.
+  acceptance accept();
+
+  /// Returns how many connections that were accepted here are active.
+  std::size_t connections() const noexcept;
+
+  /// Stops listening; idempotent. Connections that were accepted live on; who waits in `accept()`
+  /// gets `closed`.
   void close() noexcept;
+  /// Stops listening, and closes every connection that was accepted here and is left, also those
+  /// that an `endpoint` holds. Returns within the worker's `close_timeout`. Inside a completion
+  /// callback they are closed at once, whatever `connections` says.
+  void close(close_mode connections) noexcept;
 
  private:
   friend struct detail::core_access;
   std::shared_ptr<detail::listener_core> core_;
+};
+
+/// A wait for one peer. Destroyed before its end, it takes nobody.
+class [[nodiscard]] UCXIO_EXPORT listener::acceptance {
+ public:
+  acceptance(acceptance&& other) noexcept;
+  acceptance& operator=(acceptance&& other) = delete;
+  ~acceptance();
+
+  /// Waits until a peer knocks. Errors: timed_out (the worker's `operation_timeout`, unless the
+  /// options say otherwise), closed (the listener), would_deadlock inside a completion callback;
+  /// invalid_argument (the listener's peers are not `awaited`). With an error the request is empty.
+  connection_request wait(const io_options& options = {});
+  connection_request wait(std::error_code& ec, const io_options& options = {});
+
+  bool await_ready() const noexcept;
+  /// Resumes on the thread that drives progress.
+  void await_suspend(std::coroutine_handle<> coroutine);
+  connection_request await_resume();
+
+ private:
+  friend class listener;
+  acceptance(std::shared_ptr<detail::listener_core> core,
+             std::shared_ptr<detail::accept_wait> wait) noexcept;
+
+  std::shared_ptr<detail::listener_core> core_;
+  std::shared_ptr<detail::accept_wait> wait_;
 };
 
 }  // namespace ucx

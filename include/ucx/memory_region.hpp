@@ -2,20 +2,26 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
+#include <ranges>
 #include <span>
 #include <system_error>
 
 #include "ucx/access.hpp"
 #include "ucx/context.hpp"
 #include "ucx/export.hpp"
+#include "ucx/io_options.hpp"
 #include "ucx/memory_kind.hpp"
+#include "ucx/notification.hpp"
 #include "ucx/remote_descriptor.hpp"
+#include "ucx/request.hpp"
 
 namespace ucx {
 
 namespace detail {
 class region_core;
 }
+class worker;
 
 /// Local memory that peers may reach: the caller's, or allocated by us. Every worker of its context
 /// (with `feature::am`) serves it to whoever has its `descriptor()`.
@@ -32,6 +38,12 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   /// Exposes the caller's memory for reading.
   memory_region(const context& parent, std::span<const std::byte> bytes);
   memory_region(const context& parent, std::span<const std::byte> bytes, std::error_code& ec);
+
+  /// A container that dies with the call can not be exposed: deleted.
+  template <std::ranges::range Range, class... Rest>
+  requires(!std::ranges::borrowed_range<Range>)
+      memory_region(const context& parent, Range&& bytes, Rest&&... rest)
+  = delete;
 
   /// Allocates `size` zeroed bytes and exposes them; on a context with shared-memory transports
   /// they lie in shared memory, which peers on the host reach without the owner's help. Errors:
@@ -54,9 +66,38 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   /// Returns what a peer needs to reach the region.
   remote_descriptor descriptor() const;
 
+  // Peers that may write say so when their writes are in place: `remote_region::start_notify`. The
+  // region remembers 1024 notifications that nobody has taken; the peer of a further one gets
+  // `busy`.
+
+  /// Calls `handler` for every notification from now on, and for those that wait already; one at a
+  /// time. An empty handler ends that. When this returns, the previous handler neither runs nor
+  /// will run, unless that is called inside of it. It runs without any lock of the library's.
+  /// Lifetime: what `handler` refers to, until it is replaced or the region closed.
+  /// Errors: closed (a region that was moved from, or closed).
+  void on_notify(notification_handler handler);
+  void on_notify(notification_handler handler, std::error_code& ec);
+
+  /// Waits for one notification, which goes to nobody else. Not while there is a handler.
+  /// Completes: when `into` holds it.    Lifetime: `into`, until the request is done.
+  /// Errors: timed_out, canceled; closed, when the region is. `driven` is the worker that the
+  /// request belongs to; the notification may come over any worker of the region's context.
+  request start_wait_notify(const worker& driven, notification& into,
+                            const io_options& options = {});
+  notification wait_notify(const worker& driven, const io_options& options = {});
+  notification wait_notify(const worker& driven, std::error_code& ec,
+                           const io_options& options = {});
+
+  /// Takes the oldest notification that nobody has taken, if there is one, without waiting.
+  std::optional<notification> take_notification();
+
   /// Withdraws the region: later accesses by message fail at the peer with `errc::revoked`. Returns
   /// when no answer of ours reads the memory any more; a peer that does not take its answer within
-  /// `heartbeat_timeout` is dropped. One-sided transports: see `docs/conventions.md`.
+  /// `heartbeat_timeout` is dropped. Inside a handler nothing can be waited for: peers of that
+  /// handler's worker that have not taken their answers yet are dropped at once.
+  /// Threads: may be called while other threads use the workers that serve it; no handler of a
+  /// worker that only one thread may use runs here.
+  /// One-sided transports: see `docs/conventions.md`.
   void close() noexcept;
 
  private:

@@ -9,9 +9,11 @@
 #include <system_error>
 
 #include "ucx/access.hpp"
+#include "ucx/atomic_access.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
+#include "ucx/region_piece.hpp"
 #include "ucx/remote_descriptor.hpp"
 #include "ucx/request.hpp"
 #include "ucx/way.hpp"
@@ -19,13 +21,15 @@
 namespace ucx {
 
 namespace detail {
+class posted_operations;
 class remote_region_core;
 class write_tracker;
 }  // namespace detail
 
 /// How a region is opened.
 struct remote_region_options {
-  /// How the bytes move; the environment's `UCXIO_WAY` (message, rma) wins over `automatic`.
+  /// How the bytes move. The environment's `UCXIO_WAY` (message, rma) decides where this says
+  /// `automatic`.
   ucx::way way = ucx::way::automatic;
 };
 
@@ -36,8 +40,9 @@ class UCXIO_EXPORT remote_region {
  public:
   /// Makes the peer's region reachable over `connection`. Sends nothing: what only the owner can
   /// know (stale_region, revoked, no_such_region) shows with the first access.
-  /// Errors: not_supported (the way is not real on these transports), bad_descriptor, closed,
-  /// connection_reset.
+  /// Errors: not_supported (the way is not real on these transports), feature_disabled (the context
+  /// lacks what the way needs), bad_descriptor (UCX refuses the key, and nothing but RMA was asked
+  /// for), bad_configuration (`UCXIO_WAY`), closed, the connection's.
   remote_region(const endpoint& connection, const remote_descriptor& descriptor,
                 const remote_region_options& options = {});
   remote_region(const endpoint& connection, const remote_descriptor& descriptor,
@@ -45,7 +50,8 @@ class UCXIO_EXPORT remote_region {
 
   remote_region(remote_region&& other) noexcept;
   remote_region& operator=(remote_region&& other) noexcept;
-  /// Lets go of the region. Unflushed writes go on, unreported: `flush()` first.
+  /// Lets go of the region. Unflushed writes go on, unreported: `flush()` first. What was posted is
+  /// given up, and waited for as by the destructor of `request`.
   ~remote_region();
 
   /// Returns another handle to the same region, whose `flush()` covers its own writes only.
@@ -60,8 +66,9 @@ class UCXIO_EXPORT remote_region {
   /// Reads `into.size()` bytes at `offset` of the peer's region into `into`.
   /// Completes: when `into` is filled.    Lifetime: `into`, until the request is done.
   /// Errors: out_of_range, permission_denied before anything is sent; connection_reset, timed_out,
-  /// canceled, stale_region, revoked, no_such_region, closed from wait(). After timed_out the
-  /// region is usable.    Cost: one round trip, at most one copy, no allocation after warm-up.
+  /// canceled, stale_region, revoked, no_such_region, closed from wait(). After timed_out or
+  /// canceled the region is usable; not so by RMA where UCX watches the connection, which is
+  /// dropped. Cost: one round trip, at most one copy, no allocation after warm-up.
   request start_read_at(std::uint64_t offset, std::span<std::byte> into,
                         const io_options& options = {});
   /// Reads, and returns when `into` is filled.
@@ -73,7 +80,8 @@ class UCXIO_EXPORT remote_region {
   /// Completes: when `from` can be reused; it is visible at the peer only after `flush()`.
   /// Lifetime: `from`, until the request is done.
   /// Errors: as start_read_at, but what the owner refuses is reported by `flush()`. After timed_out
-  /// the region is usable, unless bytes were moving: then the connection is dropped.
+  /// or canceled the region is usable, unless bytes were moving by RMA, or did not get out within
+  /// the worker's `heartbeat_timeout`: then a connection that UCX watches is dropped.
   request start_write_at(std::uint64_t offset, std::span<const std::byte> from,
                          const io_options& options = {});
   /// Writes, and returns when `from` can be reused.
@@ -82,8 +90,60 @@ class UCXIO_EXPORT remote_region {
   void write_at(std::uint64_t offset, std::span<const std::byte> from, std::error_code& ec,
                 const io_options& options = {});
 
-  /// Completes when every write started earlier through this handle is visible at the peer.
-  /// Errors: the first failure of such a write, once; then the handle starts afresh.
+  /// Posts a read, or a write, without a request: the next `flush` of this handle covers it, and
+  /// its error text names the first that failed. 1024 may be in flight; beyond that the call waits,
+  /// within the operation's time.
+  /// Lifetime: `into` or `from`, until such a flush has ended, or the handle is gone.
+  /// Errors: as start_read_at and start_write_at before anything is sent; timed_out (there was no
+  /// room); busy, where it would have to wait inside a completion callback.
+  void post_read_at(std::uint64_t offset, std::span<std::byte> into,
+                    const io_options& options = {});
+  void post_read_at(std::uint64_t offset, std::span<std::byte> into, std::error_code& ec,
+                    const io_options& options = {});
+  void post_write_at(std::uint64_t offset, std::span<const std::byte> from,
+                     const io_options& options = {});
+  void post_write_at(std::uint64_t offset, std::span<const std::byte> from, std::error_code& ec,
+                     const io_options& options = {});
+
+  /// Reads, or writes, many pieces as one operation. By message small pieces share messages.
+  /// Completes: as start_read_at and start_write_at, when all pieces have.
+  /// Lifetime: the pieces' bytes, until the request is done; the list itself, during the call.
+  /// Errors: as those; nothing is sent if any piece is out of range. The first failure counts;
+  /// other pieces may have been moved. Pieces of writes that overlap land in either order.
+  request start_read_batch(std::span<const read_piece> pieces, const io_options& options = {});
+  void read_batch(std::span<const read_piece> pieces, const io_options& options = {});
+  void read_batch(std::span<const read_piece> pieces, std::error_code& ec,
+                  const io_options& options = {});
+  request start_write_batch(std::span<const write_piece> pieces, const io_options& options = {});
+  void write_batch(std::span<const write_piece> pieces, const io_options& options = {});
+  void write_batch(std::span<const write_piece> pieces, std::error_code& ec,
+                   const io_options& options = {});
+
+  /// Performs `wanted` on the number at `offset`; see `remote_atomic`, which has a type.
+  /// Completes: when the owner's processor has done it, and `previous` (empty, or as wide as the
+  /// number) holds what was there before. It is done once; after an error other than those below at
+  /// most once, and whether it was is not known.
+  /// Lifetime: `previous`, until the request is done.
+  /// Errors: invalid_argument (another width than 4 or 8, a number that is not aligned in the
+  /// owner's memory), out_of_range, permission_denied (fetching needs to read, too), not_supported
+  /// (a file, memory of a device), feature_disabled: nothing is done. Else as start_read_at.
+  request start_atomic(std::uint64_t offset, const atomic_access& wanted,
+                       std::span<std::byte> previous = {}, const io_options& options = {});
+
+  /// Flushes, then tells the owner `value`: its handler or wait (`memory_region`) finds every write
+  /// in place that was started through this handle before.
+  /// Completes: when the owner has the notification, not when it has seen to it.
+  /// Errors: those of the flush, and then the owner is not told; permission_denied (to write),
+  /// revoked, busy (the owner has 1024 that it did not look at: the writes are visible, notify
+  /// again), feature_disabled (a context without `feature::am`).
+  /// Cost: one round trip behind that of the flush.
+  request start_notify(std::uint64_t value, const io_options& options = {});
+  void notify(std::uint64_t value, const io_options& options = {});
+  void notify(std::uint64_t value, std::error_code& ec, const io_options& options = {});
+
+  /// Completes when every write started earlier through this handle is visible at the peer, and
+  /// everything posted through it has ended.
+  /// Errors: the first failure of such an operation, once; then the handle starts afresh.
   /// Cost: nothing when the owner has confirmed them already, else up to one round trip.
   request start_flush(const io_options& options = {});
   void flush(const io_options& options = {});
@@ -96,8 +156,8 @@ class UCXIO_EXPORT remote_region {
   /// Returns how many bytes written through this handle the owner has not confirmed yet.
   std::uint64_t unconfirmed() const;
 
-  /// Closes the region for every handle that shares it: what is in flight is canceled, later calls
-  /// fail with `errc::closed`. Idempotent.
+  /// Closes the region for every handle that shares it: what is in flight by message is canceled,
+  /// by RMA it goes on; later calls fail with `errc::closed`. Idempotent.
   void close() noexcept;
 
   /// Returns no error while the region is usable, else `closed` or the connection's failure.
@@ -109,8 +169,11 @@ class UCXIO_EXPORT remote_region {
  private:
   friend struct detail::core_access;
   remote_region() noexcept = default;
+  void make_books();
+  void drop_posted() noexcept;
   std::shared_ptr<detail::remote_region_core> core_;
   std::shared_ptr<detail::write_tracker> tracker_;
+  std::shared_ptr<detail::posted_operations> posted_;
 };
 
 }  // namespace ucx

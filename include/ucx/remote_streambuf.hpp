@@ -13,6 +13,7 @@ namespace ucx {
 namespace detail {
 class stream_engine;
 }
+class filebuf;
 
 /// A `std::streambuf` over a peer's region: buffered, seekable, reading ahead and writing behind.
 /// `docs/streams.md` is its contract; in short: one joint position, as `std::filebuf`; a seek never
@@ -63,6 +64,9 @@ class UCXIO_EXPORT remote_streambuf : public std::streambuf {
   pos_type seekpos(pos_type position, std::ios_base::openmode which) override;
 
  private:
+  friend class filebuf;
+  explicit remote_streambuf(std::unique_ptr<detail::stream_engine> engine) noexcept;
+
   std::unique_ptr<detail::stream_engine> engine_;
 };
 

@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <future>
 #include <span>
+#include <string>
 #include <system_error>
 #include <utility>
 
 #include "ucx/completion_handler.hpp"
 #include "ucx/export.hpp"
+#include "ucx/message_info.hpp"
 
 namespace ucx {
 
@@ -21,9 +23,9 @@ struct core_access;
 /// One operation in flight. It completes exactly once, at the latest when its deadline passes, as
 /// long as someone drives the worker: every wait below does.
 /// Destroying an unfinished request gives it up, and returns only when UCX can no longer touch the
-/// memory it borrowed: at once for reads by message; else within the worker's `heartbeat_timeout`,
-/// after which the connection is dropped. Inside a completion callback the connection is dropped at
-/// once, because nothing may wait there.
+/// memory it borrowed: at once for reads by message, and for writes by message where UCX does not
+/// watch the connection; else within the worker's `heartbeat_timeout`, after which the connection
+/// is dropped. Inside a completion callback it is dropped at once, because nothing may wait there.
 /// Threads: as the worker's. `done()` may be called from any thread.
 class [[nodiscard]] UCXIO_EXPORT request {
  public:
@@ -40,6 +42,15 @@ class [[nodiscard]] UCXIO_EXPORT request {
   /// Returns why the operation failed; no error while it is in flight, or when it succeeded.
   std::error_code error() const noexcept;
 
+  /// Returns in words what is done, with how many bytes, on what, and which peer: the beginning of
+  /// the text of its error.
+  std::string description() const;
+
+  /// Returns, once a receive is done, the sender's tag and the true length of its message, also
+  /// where it did not fit (`message_truncated`); of a receive from the byte stream, how many bytes
+  /// there are. Zeros of anything else, and of a receive that got no message.
+  message_info received() const noexcept;
+
   /// Waits until the operation ends; its own deadline bounds the wait.
   /// Errors: the operation's; would_deadlock inside a completion callback of the same worker.
   void wait();
@@ -51,9 +62,12 @@ class [[nodiscard]] UCXIO_EXPORT request {
   bool wait_until(std::chrono::steady_clock::time_point deadline);
 
   /// Calls `handler` once when the operation ends, on the thread that drives progress, or now, on
-  /// this thread, if it has ended already. One handler a request. The request keeps owning the
-  /// operation: keep it until the handler has run, or the operation is given up and the handler
-  /// gets `canceled`.
+  /// this thread, if it has ended already. The request keeps owning the operation: keep it until
+  /// the handler has run, or the operation is given up and the handler gets `canceled`. A request
+  /// that goes between its end and its handler changes nothing: the handler still runs, from the
+  /// next progress, or at the latest when the worker goes.
+  /// Lifetime: what `handler` refers to, until it has run, which may be after the request is gone.
+  /// Errors: invalid_argument: there is one handler a request, whether it has run or not.
   void then(completion_handler handler);
 
   /// Asks for an early end. The outcome is told as always: `canceled`, or what happened first.
@@ -64,9 +78,10 @@ class [[nodiscard]] UCXIO_EXPORT request {
   /// Lifetime: as that of the memory that the read was started with, which is free again.
   bool rebind(std::span<std::byte> into) noexcept;
 
-  /// Returns a future of the outcome; it throws `ucx::error`. The request is consumed, and the
-  /// memory is borrowed until the future is ready. In mode `caller` somebody has to drive the
-  /// worker meanwhile: `future.get()` does not.
+  /// Returns a future of the outcome; it throws `ucx::error`. The request is consumed (unless it
+  /// has a handler already, which is invalid_argument), and the memory is borrowed until the future
+  /// is ready. In mode `caller` somebody has to drive the worker meanwhile: `future.get()` does
+  /// not.
   std::future<void> to_future() &&;
 
   class awaiter;

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <chrono>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -70,11 +71,24 @@ class UCXIO_EXPORT socket_address {
 UCXIO_EXPORT std::string to_string(const socket_address& address);
 
 /// Looks a host name up and returns all its addresses, in the resolver's order, with `port`.
-/// Errors: host_not_found, whose text names the host and gives the resolver's words.
-/// Cost: blocks in the system's resolver, which has time-outs of its own.
-UCXIO_EXPORT std::vector<socket_address> resolve(std::string_view host, std::uint16_t port);
-UCXIO_EXPORT std::vector<socket_address> resolve(std::string_view host, std::uint16_t port,
-                                                 std::error_code& ec);
+/// Errors: host_not_found, whose text names the host and gives the resolver's words; timed_out;
+/// busy (64 earlier questions are still unanswered).
+/// Cost: a numeric host, none; a name, a thread, which stays in the system's resolver until that
+/// answers or gives up, also behind `timeout`.
+UCXIO_EXPORT std::vector<socket_address> resolve(
+    std::string_view host, std::uint16_t port,
+    std::chrono::nanoseconds timeout = std::chrono::seconds(5));
+UCXIO_EXPORT std::vector<socket_address> resolve(
+    std::string_view host, std::uint16_t port, std::error_code& ec,
+    std::chrono::nanoseconds timeout = std::chrono::seconds(5));
+
+/// Returns the IPv4 and IPv6 addresses of this machine's network interface `name` ("eth0"), with
+/// `port`; none where it has none.    Errors: host_not_found (there is no such interface).
+UCXIO_EXPORT std::vector<socket_address> interface_addresses(std::string_view name,
+                                                             std::uint16_t port = 0);
+UCXIO_EXPORT std::vector<socket_address> interface_addresses(std::string_view name,
+                                                             std::uint16_t port,
+                                                             std::error_code& ec);
 
 }  // namespace ucx
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 
 namespace ucx {
@@ -11,6 +12,8 @@ struct stream_options {
   /// Transfers in flight at most, in either direction. Read-ahead starts with one, grows on
   /// sequential use up to this depth, and collapses on a seek. 1 turns read-ahead off.
   std::size_t depth = 4;
+  /// How long each transfer, and each flush, may take; zero means the worker's `operation_timeout`.
+  std::chrono::nanoseconds timeout = std::chrono::nanoseconds::zero();
 };
 
 }  // namespace ucx

@@ -1,17 +1,37 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <system_error>
+#include <utility>
 
+#include "ucx/buffer.hpp"
 #include "ucx/completion_handler.hpp"
+#include "ucx/connection_terms.hpp"
 #include "ucx/context.hpp"
 #include "ucx/export.hpp"
+#include "ucx/io_options.hpp"
+#include "ucx/message.hpp"
+#include "ucx/message_info.hpp"
+#include "ucx/message_parts.hpp"
+#include "ucx/request.hpp"
+#include "ucx/scheduled_call.hpp"
+#include "ucx/tag_match.hpp"
 #include "ucx/worker_address.hpp"
 
+struct ucp_worker;  ///< UCX's own: `ucp_worker_h` is a pointer to it.
+
 namespace ucx {
+
+class buffer_pool;
 
 namespace detail {
 class worker_core;
@@ -19,17 +39,40 @@ class worker_core;
 
 /// Who drives a worker. All modes give the same answers.
 enum class progress_mode {
+  automatic,        ///< `caller`; a server's worker: `sleeping_thread`.
   caller,           ///< Blocking calls, and `progress()`; nothing happens between calls.
   polling_thread,   ///< A thread of the worker's own that polls: lowest latency, one core.
   sleeping_thread,  ///< A thread that sleeps on UCX's events, and spins briefly after activity.
   external,         ///< The caller's event loop: `event_fd()`, `arm()`, `progress()`, or `run()`.
 };
 
-/// How a worker is made. Durations are defaults for everything made from it.
+/// From which threads a worker without a thread of its own may be used.
+enum class thread_safety {
+  automatic,  ///< `single`; a client's worker: `safe`.
+  single,     ///< One thread at a time.
+  safe,       ///< Any, at any time; one that waits drives progress for all.
+};
+
+/// Where in a round of progress a function is called.
+enum class progress_phase {
+  before,  ///< Before UCX is asked for what has come.
+  after,   ///< Behind everything else, handlers included.
+};
+
+/// How often it is called.
+enum class repetition {
+  once,  ///< In the next round, which the worker's thread, or a sleeping driver, makes at once.
+  every_round,  ///< In every round that is made. A worker that sleeps makes none.
+};
+
+/// How a worker is made. Durations are defaults for everything made from it; zero, or less, means
+/// what is written here: nothing waits for no time at all, and nothing for ever.
 struct worker_options {
-  progress_mode progress = progress_mode::caller;
+  progress_mode progress = progress_mode::automatic;
+  thread_safety threads = thread_safety::automatic;
   /// How long `sleeping_thread` polls after the last activity before it sleeps.
   std::chrono::nanoseconds spin = std::chrono::microseconds(100);
+  /// How long connecting may take, looking a name up included, and all addresses of it together.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds(5);
   std::chrono::nanoseconds operation_timeout = std::chrono::seconds(30);
   /// How long `close()` may flush before the connection is dropped.
@@ -38,14 +81,39 @@ struct worker_options {
   std::chrono::nanoseconds heartbeat_interval = std::chrono::seconds(1);
   /// How long a peer may be silent, while something waits for it, until it counts as dead.
   std::chrono::nanoseconds heartbeat_timeout = std::chrono::seconds(5);
+  /// How many bytes of messages each peer may have here that the program has not taken: what bounds
+  /// memory, and holds senders back. Zero means the default; less than 16 KiB means that.
+  std::size_t message_window = 4 << 20;
+  /// Called first on the worker's own thread, where the mode has one: to set its affinity, its
+  /// name, or a device's context.
+  std::function<void()> on_thread_start = {};
+  /// Gets what a handler threw, on the thread that ran it; progress goes on behind it. Without one,
+  /// or when it throws itself, std::terminate is called.
+  std::function<void(std::exception_ptr)> on_exception = {};
+  /// Told to peers, and shown in logs and by UCX's own tools: 64 bytes at most. Empty: UCX's
+  /// choice.
+  std::string name = {};
+  /// What connections are made with whose own options say nothing.
+  connection_terms terms = {};
+};
+
+/// What UCX says of a worker.
+struct worker_attributes {
+  std::string name = {};
+  /// From which threads UCX may be called: "single", "serialized" (any, one at a time) or "multi".
+  /// Which threads may use the worker is for `worker_options` to say.
+  std::string thread_mode = {};
+  std::size_t largest_header = 0;  ///< Of an active message; 0 without `feature::am`.
+  std::size_t address_size = 0;    ///< Of the worker's address, in bytes.
 };
 
 /// Drives progress for everything made from it, and serves the regions of its context to peers.
 /// Endpoints and listeners keep what they need of it alive, so it may be dropped first; its thread
 /// then stops when the last of them is gone.
-/// Threads: with a progress thread (`polling_thread`, `sleeping_thread`) everything that belongs to
-/// the worker may be used from any thread; otherwise one thread at a time uses the worker and all
-/// that was made from it, but for `post()` and `signal()`, which are always safe.
+/// Threads: with a progress thread (`polling_thread`, `sleeping_thread`) or `thread_safety::safe`
+/// everything that belongs to the worker may be used from any thread; otherwise one thread at a
+/// time uses the worker and all that was made from it, but for `post()` and `signal()`, which are
+/// always safe.
 class UCXIO_EXPORT worker {
  public:
   /// Makes a worker, and starts its thread where the mode has one.
@@ -53,6 +121,15 @@ class UCXIO_EXPORT worker {
   /// no_memory.    Cost: milliseconds; opens sockets of the context's transports.
   explicit worker(const context& parent, const worker_options& options = {});
   worker(const context& parent, const worker_options& options, std::error_code& ec);
+
+  /// Takes over a UCP worker of the same UCP context that was made elsewhere: it is destroyed with
+  /// this object and what was made of it. Active messages of id 255 are ours from here on.
+  /// Errors: invalid_argument (null), closed (`parent`), not_supported (its thread mode, or its
+  /// context's, is "single", and the options ask for threads), feature_disabled, and what UCX
+  /// reports; then it stays the caller's.
+  static worker adopt(const context& parent, ucp_worker* made, const worker_options& options = {});
+  static worker adopt(const context& parent, ucp_worker* made, const worker_options& options,
+                      std::error_code& ec);
 
   worker(worker&& other) noexcept;
   worker& operator=(worker&& other) noexcept;
@@ -83,14 +160,109 @@ class UCXIO_EXPORT worker {
   /// Functions that have not run when the worker is destroyed are destroyed unrun.
   void post(move_only_handler<> function);
 
+  /// Calls `function` once, `delay` from now or at `when`, on the thread that drives progress, as a
+  /// handler. Somebody has to drive the worker then: `next_deadline()` says when at the latest.
+  /// Timers are as fine as a millisecond, and never early.    Lifetime: see scheduled_call.
+  scheduled_call call_after(std::chrono::nanoseconds delay, move_only_handler<> function);
+  scheduled_call call_at(std::chrono::steady_clock::time_point when, move_only_handler<> function);
+
+  /// Calls `function` in the next round of progress, or in every one, on the thread that makes it,
+  /// as a handler. For a call that is given up after a while:
+  /// `if (!call.wait_for(limit)) call.cancel();`    Lifetime: see scheduled_call.
+  scheduled_call call_in_progress(progress_phase when, repetition how_often,
+                                  move_only_handler<> function);
+
+  /// Completes when everything started earlier over every connection of this worker is visible at
+  /// its peer. Errors: the first of the connections' that were not lost before; timed_out,
+  /// canceled.
+  request start_flush(const io_options& options = {});
+  void flush(const io_options& options = {});
+  void flush(std::error_code& ec, const io_options& options = {});
+
+  /// See `endpoint::fence()`: for every connection of this worker.
+  void fence();
+
+  /// Gives up every operation of this worker that is in flight, as `request::cancel()` does, and
+  /// waits for their ends, `limit` at most (not inside a handler). Returns how many are left.
+  std::size_t cancel_all(std::chrono::nanoseconds limit = std::chrono::nanoseconds::zero());
+
   /// Drives progress on the calling thread, sleeping when idle where the context has
   /// `feature::wakeup`, until `stop` is requested. REQUIRES: mode `caller` or `external`.
   void run(std::stop_token stop);
 
+  /// Returns the mode in force; never `automatic`.
   progress_mode mode() const noexcept;
+
+  /// Returns what UCX says of the worker.    Errors: closed, and what UCX reports.
+  worker_attributes attributes() const;
+  worker_attributes attributes(std::error_code& ec) const;
+
+  /// Returns UCX's worker, for calls of its own API; null if there is none. It is not the caller's
+  /// to destroy. UCX allows one call at a time: use it where nobody else uses this object, on the
+  /// thread that drives progress (`post()`) where the worker has one.
+  ucp_worker* native_handle() const noexcept;
+
+  /// Returns how many connections of the worker are active, on either side.
+  std::size_t connections() const noexcept;
+
+  // Messages, of any peer: docs/messages.md. endpoint.hpp has the same for one peer.
+
+  /// Receives the next message with such a tag, from whomever, into `into` or (several spans)
+  /// spread over them. Completes: when the message is here; `request::received()` tells its tag and
+  /// length. Lifetime: `into`, until the request is done. Errors: message_truncated (it is lost,
+  /// and nothing was written), message_withdrawn, feature_disabled, timed_out, canceled;
+  /// connection_reset while a message was on its way. Cost: one copy; for a long message a round
+  /// trip, unless it was announced already.
+  request start_receive(const tag_match& wanted, std::span<std::byte> into,
+                        const io_options& options = {});
+  request start_receive(const tag_match& wanted, std::span<const std::span<std::byte>> into,
+                        const io_options& options = {});
+  /// As above, into memory that is allocated when the length is known: `most` bytes at most,
+  /// because a peer says how many. What `made` held before goes then, and stays where the receive
+  /// ends without a message.    Lifetime: `made`, in its place and untouched, until the request is
+  /// done.    Errors also: no_memory.
+  request start_receive(const tag_match& wanted, buffer& made, std::size_t most,
+                        const io_options& options = {});
+  /// As above, into a buffer of `pool` that is taken when the message is there: one pool may serve
+  /// any number of receives. Where all are out the message waits, and with it its room and in the
+  /// end its sender, until a buffer comes back: receives that wait are served in turn, and before
+  /// who calls `take()`. What `made` held goes at the call.    Lifetime: `made`, until the request
+  /// is done; the pool may go before.    Errors: message_truncated where the buffers of the pool
+  /// are too small; timed_out also where none came back, the message then is there for the next
+  /// receive; closed (a pool that was moved from).
+  request start_receive(const tag_match& wanted, buffer& made, buffer_pool& pool,
+                        const io_options& options = {});
+  /// The same for what was sent as parts; `most` counts eight bytes for each, and for all of them.
+  /// Lifetime: `made`, as above.    Errors also: protocol_error, where it was not; the connection
+  /// lives, and `made` has no parts.
+  request start_receive(const tag_match& wanted, message_parts& made, std::size_t most,
+                        const io_options& options = {});
+
+  /// As `start_receive`, and waits; returns what came. Errors also: would_deadlock inside a
+  /// handler.
+  message_info receive(const tag_match& wanted, std::span<std::byte> into,
+                       const io_options& options = {});
+  message_info receive(const tag_match& wanted, std::span<std::byte> into, std::error_code& ec,
+                       const io_options& options = {});
+
+  /// Returns the next message with such a tag that has come, or was announced, and that nobody has
+  /// taken; makes no progress by itself. Cost: a look at every message that waits before it.
+  std::optional<message_info> probe(const tag_match& wanted) const;
+  /// As `probe`, and takes the message: nobody else gets it, and a sender who waits for that
+  /// (`send_until::matched`) is told. Its room is its sender's again when it dies.
+  std::optional<message> take(const tag_match& wanted);
+
+  /// Calls `handler` for every active message of this number from now on, instead of any handler it
+  /// had; none refuses them. On the thread that drives progress; it must not wait, and it
+  /// may keep the message, answer it, and receive its payload later. When this has returned the one
+  /// it had neither runs nor will run, unless that is who called.
+  /// Errors: feature_disabled.
+  void on_message(std::uint64_t number, move_only_handler<message> handler);
+  void on_message(std::uint64_t number, move_only_handler<message> handler, std::error_code& ec);
 
  private:
   friend struct detail::core_access;
+  explicit worker(std::shared_ptr<detail::worker_core> core) noexcept : core_(std::move(core)) {}
   std::shared_ptr<detail::worker_core> core_;
 };
 

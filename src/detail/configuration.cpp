@@ -12,6 +12,8 @@
 #include "detail/configuration_key.hpp"
 #include "detail/configuration_listing.hpp"
 #include "detail/configuration_value.hpp"
+#include "detail/network_device.hpp"
+#include "detail/resource_error.hpp"
 #include "detail/status.hpp"
 #include "ucx/version.hpp"
 
@@ -78,6 +80,7 @@ class builder {
   void take(const context_options& options);
   std::size_t choose_segments();
   void choose_defaults();
+  void choose_shared_memory();
   void apply();
   std::vector<std::pair<std::string, std::string>> values() const;
 
@@ -89,7 +92,7 @@ class builder {
   void apply_one(const setting& wanted, bool ours);
   void set_log_level();
   const setting* find(std::string_view spelling) const noexcept;
-  bool allows_tcp() const;
+  bool allows(std::string_view transport) const;
   std::optional<std::uint64_t> segment(const char* key, const char* variable);
   void set_by_default(const char* key, const std::string& value);
   std::string ucx() const { return "UCX " + to_string(version_); }
@@ -104,12 +107,14 @@ class builder {
   std::string& what_;
   std::error_code& ec_;
   version_number version_;
+  bool environment_wins_ = false;
   std::map<std::string, value_rule, std::less<>> own_keys_;  // UCX's, where anybody asked for one
   std::vector<setting> wanted_;
   std::vector<setting> defaults_;
 };
 
 void builder::take(const context_options& options) {
+  environment_wins_ = options.wins == precedence::environment;
   take_names(options);
   if (options.configuration.empty() || ec_) return;
   for (const listed_key& each : list_configuration(api_, config_, true)) {
@@ -137,7 +142,12 @@ void builder::take_names(const context_options& options) {
       refuse("\"" + name + "\" is not the name of a device");
     }
   }
-  if (!options.transports.empty()) add({"transports", join(options.transports), {"TLS"}});
+  std::vector<std::string> transports = options.transports;
+  // There CMA ends a reader whose owner has died (measured with 1.18.1), and is taken even where
+  // shared memory would do. It is never all that a list names: nothing else opens connections.
+  const bool deadly = version_ >= version_number{1, 14, 0} && version_ < version_number{1, 22, 0};
+  if (deadly && transports.size() > 1) std::erase(transports, "cma");
+  if (!transports.empty()) add({"transports", join(transports), {"TLS"}});
   if (!options.devices.empty()) add({"devices", join(options.devices), {"NET_DEVICES"}});
 }
 
@@ -201,6 +211,12 @@ void builder::add(setting wanted) {
     return refuse("\"" + before->key + "\" and \"" + wanted.key +
                   "\" set the same thing; leave one out");
   }
+  const auto is_set = [](const std::string& spelling) {
+    return environment(("UCX_" + spelling).c_str()) != nullptr;
+  };
+  if (environment_wins_ && std::any_of(wanted.spellings.begin(), wanted.spellings.end(), is_set)) {
+    return;
+  }
   wanted_.push_back(std::move(wanted));
 }
 
@@ -212,16 +228,22 @@ const setting* builder::find(std::string_view spelling) const noexcept {
   return found == wanted_.end() ? nullptr : &*found;
 }
 
-bool builder::allows_tcp() const {
+/// Returns whether options and environment let UCX use this transport, by its name or by one of its
+/// groups.
+bool builder::allows(std::string_view transport) const {
   const setting* const set = find("TLS");
   const char* const inherited = environment("UCX_TLS");
   std::string list = set != nullptr ? set->value : inherited != nullptr ? inherited : "all";
   const bool negated = list.starts_with('^');
   if (negated) list.erase(0, 1);
   list = ',' + list + ',';
-  const bool named = list.find(",tcp,") != std::string::npos ||
-                     list.find(",\\tcp,") != std::string::npos ||
-                     list.find(",all,") != std::string::npos;
+  const auto has = [&list](std::string_view name) {
+    return list.find("," + std::string(name) + ",") != std::string::npos ||
+           list.find(",\\" + std::string(name) + ",") != std::string::npos;
+  };
+  const bool grouped = transport == "posix" || transport == "sysv";
+  const bool named =
+      has(transport) || has("all") || (grouped && (has("shm") || has("sm") || has("mm")));
   return named != negated;
 }
 
@@ -242,7 +264,7 @@ std::optional<std::uint64_t> builder::segment(const char* key, const char* varia
 }
 
 std::size_t builder::choose_segments() {
-  if (!allows_tcp()) return default_segment;
+  if (!allows("tcp")) return default_segment;
   const auto sent = segment("TCP_TX_SEG_SIZE", "UCX_TCP_TX_SEG_SIZE");
   const auto received = segment("TCP_RX_SEG_SIZE", "UCX_TCP_RX_SEG_SIZE");
   // UCX makes no worker that could send more in one piece than it can receive.
@@ -266,10 +288,45 @@ void builder::choose_defaults() {
       environment("UCX_RDMA_CM_REUSEADDR") == nullptr) {
     set_by_default("CM_REUSEADDR", "y");
   }
+  // A zero-copy send that has begun ends the process when its peer is gone: uct_tcp_ep_sendv
+  // completes it twice (1.13.1 to 1.22), and an assertion of UCX's notices. Where RDMA is there,
+  // its zero-copy transfers are worth more.
+  if (allows("tcp") && rdma_devices().empty() && find("ZCOPY_THRESH") == nullptr &&
+      environment("UCX_ZCOPY_THRESH") == nullptr) {
+    set_by_default("ZCOPY_THRESH", "inf");
+  }
+  choose_shared_memory();
+}
+
+/// Of what UCX does where `/dev/shm` is small: it looks for room when a context is made, takes it
+/// when a worker is made, and where another process took it meanwhile, it falls back on private
+/// memory and reads through a null pointer (uct_mm_iface_recv_desc_init, 1.14 to 1.22).
+void builder::choose_shared_memory() {
+  if (version_ < version_number{1, 14}) return;
+  // Where the choice is UCX's, posix is left out in time: sysv needs no file system.
+  const bool free_choice = find("TLS") == nullptr && environment("UCX_TLS") == nullptr;
+  if (free_choice && environment("UCX_POSIX_SHM_MIN_SIZE") == nullptr) {
+    set_by_default("POSIX_SHM_MIN_SIZE", std::to_string(ample_shared_memory));
+  }
+  // Without the fall-back it is an error. UCX up to 1.20 warns of keys that nothing makes use of.
+  const bool warns = version_ < version_number{1, 21};
+  const bool posix =
+      allows("posix") && !(warns && free_choice && free_shared_memory() < ample_shared_memory);
+  const bool inherits = environment("UCX_MM_ALLOC") != nullptr ||
+                        environment("UCX_SM_ALLOC") != nullptr ||
+                        environment("UCX_ALLOC") != nullptr;
+  if (posix && !inherits && environment("UCX_POSIX_ALLOC") == nullptr) {
+    set_by_default("POSIX_ALLOC", "md");
+  }
+  if (allows("sysv") && !inherits && environment("UCX_SYSV_ALLOC") == nullptr) {
+    set_by_default("SYSV_ALLOC", "md");
+  }
 }
 
 void builder::set_by_default(const char* key, const std::string& value) {
-  defaults_.push_back({key, value, find_configuration_key(key, version_).spellings});
+  std::vector<std::string> spellings = find_configuration_key(key, version_).spellings;
+  if (spellings.empty()) spellings = {key};  // one of UCP's own, which is the same everywhere
+  defaults_.push_back({key, value, std::move(spellings)});
 }
 
 void builder::apply() {

@@ -1,76 +1,162 @@
 #include "detail/connection_table.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
+#include "detail/connection_observer.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/introduction.hpp"
+#include "detail/message_link.hpp"
 #include "detail/message_router.hpp"
 #include "detail/protocol.hpp"
+#include "detail/wire.hpp"
 #include "detail/worker_core.hpp"
-#include "ucx/worker_address.hpp"
 
 namespace ucx::detail {
 
-void connection_table::add(endpoint_core& made) { all_.push_back(&made); }
+void connection_table::add(endpoint_core& made) {
+  if (ticking_.capacity() <= all_.size()) {  // a tick allocates nothing
+    ticking_.reserve(std::max(2 * ticking_.capacity(), all_.size() + 1));
+  }
+  all_.push_back(&made);
+}
 
 void connection_table::remove(endpoint_core& gone) noexcept {
   std::erase(all_, &gone);
-  const auto named = by_session_.find(gone.session());
-  if (named != by_session_.end() && named->second == &gone) by_session_.erase(named);
+  std::replace(ticking_.begin(), ticking_.end(), &gone, static_cast<endpoint_core*>(nullptr));
+  unname(gone);
 }
 
-void connection_table::name(endpoint_core& named) { by_session_[named.session()] = &named; }
+void connection_table::name(endpoint_core& named) {
+  last_found_ = nullptr;
+  by_session_[named.session()] = &named;
+}
+
+void connection_table::unname(endpoint_core& named) noexcept {
+  last_found_ = nullptr;
+  const auto found = by_session_.find(named.session());
+  if (found != by_session_.end() && found->second == &named) by_session_.erase(found);
+}
 
 endpoint_core* connection_table::find(std::uint64_t session) const noexcept {
+  if (last_found_ != nullptr && last_session_ == session) return last_found_;
   const auto found = by_session_.find(session);
-  return found == by_session_.end() ? nullptr : found->second;
+  last_session_ = session;
+  return last_found_ = found == by_session_.end() ? nullptr : found->second;
+}
+
+std::vector<std::shared_ptr<endpoint_core>> connection_table::made_here() const {
+  std::vector<std::shared_ptr<endpoint_core>> held;
+  for (endpoint_core* each : all_) {
+    auto kept = each->weak_from_this().lock();
+    if (kept && std::find(served_.begin(), served_.end(), kept) == served_.end()) {
+      held.push_back(std::move(kept));
+    }
+  }
+  return held;
+}
+
+std::vector<std::shared_ptr<endpoint_core>> connection_table::followed_by(
+    const connection_observer& observer) const {
+  std::vector<std::shared_ptr<endpoint_core>> found;
+  for (endpoint_core* const each : all_) {
+    if (!each->is_observed_by(observer)) continue;
+    if (auto kept = each->weak_from_this().lock()) found.push_back(std::move(kept));
+  }
+  return found;
+}
+
+bool connection_table::has_connection_to(const socket_address& peer) const noexcept {
+  return std::any_of(all_.begin(), all_.end(), [&](const endpoint_core* each) {
+    return each->side() == endpoint_core::role::initiator && each->peer() == peer &&
+           (each->state() == endpoint_state::connecting || each->state() == endpoint_state::ready);
+  });
+}
+
+bool connection_table::has_connection_to(std::uint64_t identity,
+                                         const endpoint_core& but) const noexcept {
+  if (identity == 0) return false;
+  return std::any_of(all_.begin(), all_.end(), [&](const endpoint_core* each) {
+    return each != &but && each->side() == but.side() && each->state() == endpoint_state::ready &&
+           each->peer_introduction().identity == identity;
+  });
+}
+
+std::size_t connection_table::active(const connection_observer* observer) const noexcept {
+  const auto counts = [observer](const endpoint_core* each) {
+    return each->state() == endpoint_state::ready && !each->leaving() &&
+           (observer == nullptr || each->is_observed_by(*observer));
+  };
+  return static_cast<std::size_t>(std::count_if(all_.begin(), all_.end(), counts));
 }
 
 void connection_table::hello(const frame& said, std::span<const std::byte> payload,
                              ucp_ep_h reply_endpoint) {
-  worker_.defer(
-      [this, said, address = std::vector<std::byte>(payload.begin(), payload.end()),
-       reply_endpoint]() mutable { answer_hello(said, std::move(address), reply_endpoint); });
+  if (payload.size() > longest_worker_address + envelope::overhead + introduction::longest) return;
+  worker_.defer([this, said, copy = std::vector<std::byte>(payload.begin(), payload.end()),
+                 reply_endpoint] { answer_hello(said, copy, reply_endpoint); });
 }
 
-void connection_table::answer_hello(const frame& said, std::vector<std::byte> address,
+void connection_table::answer_hello(const frame& said, const std::vector<std::byte>& payload,
                                     ucp_ep_h reply_endpoint) {
   if (said.session == 0 || closed_) return;
-  endpoint_core* peer = nullptr;
-  if (endpoint_core* known = find(said.session)) {
-    // A worker that connects to itself: its own endpoint is the one to answer by.
-    peer = known->side() == endpoint_core::role::initiator ? known : nullptr;
-  } else if (!address.empty()) {
-    peer = connect_back(address);
-  } else {
-    const auto accepted = std::find_if(all_.begin(), all_.end(), [&](const endpoint_core* e) {
-      return e->handle() == reply_endpoint && e->session() == 0;
-    });
-    if (accepted != all_.end()) peer = *accepted;
-  }
+  const greeting read = read_greeting(payload);
+  std::optional<introduction> theirs = decode_introduction(read.introduction);
+  if (!read.intact || !theirs) return;
+  endpoint_core* const known = find(said.session);
+  // A worker that connects to itself: its own endpoint is the one to answer by.
+  const bool ours = known != nullptr && known->side() == endpoint_core::role::initiator;
+  // Somebody else's already: who came later has to draw another.
+  const bool taken = known != nullptr && !ours;
+  if (taken && known->came_by(read.address, reply_endpoint)) return;  // said twice
+  endpoint_core* peer = known;
+  if (!ours)
+    peer = read.address.empty() ? find_nameless(reply_endpoint) : connect_back(read.address);
   if (peer == nullptr) return;
   const std::shared_ptr<endpoint_core> kept = peer->shared_from_this();
-  if (peer->session() == 0) peer->accept_session(said.session);
-  frame answer;
-  answer.code = opcode::welcome;
-  answer.session = said.session;
-  if (said.version != protocol_version_number) {
-    answer.status = error_status(make_error_code(errc::version_mismatch));
+  if (taken) {
+    frame answer;
+    answer.code = opcode::welcome;
+    answer.session = said.session;
+    answer.status = error_status(make_error_code(errc::busy));
+    peer->reply(answer);
+    // One that we connected back to does so again; one that a listener accepted goes on.
+    if (!read.address.empty()) peer->peer_said_bye({});
+    return;
   }
-  peer->send(answer);
-  if (answer.status != 0) peer->peer_said_bye();
+  if (peer->session() == 0) peer->take_session(said.session);
+  std::string words;
+  std::error_code refusal;
+  if (said.version != protocol_version_number) {
+    refusal = errc::version_mismatch;
+  } else {
+    refusal = peer->objection(*theirs, words);
+  }
+  if (refusal) return peer->refuse(refusal, words);
+  peer->welcome(std::move(*theirs), said.length);
+}
+
+endpoint_core* connection_table::find_nameless(ucp_ep_h handle) const noexcept {
+  const auto found = std::find_if(all_.begin(), all_.end(), [&](const endpoint_core* e) {
+    return e->handle() == handle && e->session() == 0;
+  });
+  return found == all_.end() ? nullptr : *found;
 }
 
 endpoint_core* connection_table::connect_back(std::span<const std::byte> framed) {
+  // Of whatever version: a peer of another one has to be told so, and reached for that.
+  const std::span<const std::byte> address = envelope(framed, worker_address_letters).any_body();
+  if (address.empty() || address.size() > longest_worker_address) return nullptr;
   std::error_code ec;
-  const worker_address address = worker_address::decode(framed, ec);
-  if (ec || address.empty()) return nullptr;
   ucp_ep_params_t params = {};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
-  params.address = reinterpret_cast<const ucp_address_t*>(address.native().data());
+  params.address = reinterpret_cast<const ucp_address_t*>(address.data());
   std::shared_ptr<endpoint_core> made = endpoint_core::make(
       worker_, nullptr, params, endpoint_core::role::acceptor, endpoint_options(), ec);
   if (!made) return nullptr;
+  made->set_address({framed.begin(), framed.end()});
   serve(made);
   return made.get();
 }
@@ -94,7 +180,12 @@ void connection_table::reap() {
 
 clock::time_point connection_table::tick(clock::time_point now) {
   clock::time_point next = clock::time_point::max();
-  for (std::size_t i = 0; i < all_.size(); ++i) next = std::min(next, all_[i]->tick(now));
+  // A copy: one that fails takes itself out of the table, and may take others with it.
+  ticking_.assign(all_.begin(), all_.end());
+  for (std::size_t i = 0; i < ticking_.size(); ++i) {
+    if (ticking_[i] != nullptr) next = std::min(next, ticking_[i]->tick(now));
+  }
+  ticking_.clear();
   return next;
 }
 

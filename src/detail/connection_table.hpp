@@ -11,9 +11,11 @@
 
 #include "detail/frame.hpp"
 #include "detail/ucp_api.hpp"
+#include "ucx/socket_address.hpp"
 
 namespace ucx::detail {
 
+class connection_observer;
 class endpoint_core;
 class worker_core;
 
@@ -27,9 +29,24 @@ class connection_table {
   void remove(endpoint_core& gone) noexcept;
   /// The endpoint got its session.
   void name(endpoint_core& named);
+  void unname(endpoint_core& named) noexcept;
 
   endpoint_core* find(std::uint64_t session) const noexcept;
   std::size_t size() const noexcept { return all_.size(); }
+  /// Returns those that somebody here made: they may have started something.
+  std::vector<std::shared_ptr<endpoint_core>> made_here() const;
+  /// Numbers the connections from 1.
+  std::uint64_t next_number() noexcept { return ++last_number_; }
+  /// Returns the connections that `observer` follows.
+  std::vector<std::shared_ptr<endpoint_core>> followed_by(
+      const connection_observer& observer) const;
+  /// Returns whether there is a connection to `peer`, active or on the way, made from here.
+  bool has_connection_to(const socket_address& peer) const noexcept;
+  /// Returns whether there is another active connection than `but` to the worker `identity`, of
+  /// the same side.
+  bool has_connection_to(std::uint64_t identity, const endpoint_core& but) const noexcept;
+  /// Returns how many connections are active; of those that `observer` follows, if there is one.
+  std::size_t active(const connection_observer* observer = nullptr) const noexcept;
 
   /// A peer says hello: inside UCX's callback, so the answer is deferred.
   void hello(const frame& said, std::span<const std::byte> payload, ucp_ep_h reply_endpoint);
@@ -43,13 +60,20 @@ class connection_table {
   void close() noexcept;
 
  private:
-  void answer_hello(const frame& said, std::vector<std::byte> address, ucp_ep_h reply_endpoint);
+  void answer_hello(const frame& said, const std::vector<std::byte>& payload,
+                    ucp_ep_h reply_endpoint);
   endpoint_core* connect_back(std::span<const std::byte> address);
+  endpoint_core* find_nameless(ucp_ep_h handle) const noexcept;
 
   worker_core& worker_;
   std::vector<endpoint_core*> all_;
+  std::vector<endpoint_core*> ticking_;  // those that a tick looks at; empty outside of it
   std::unordered_map<std::uint64_t, endpoint_core*> by_session_;
   std::vector<std::shared_ptr<endpoint_core>> served_;
+  // Most messages come from where the last one did.
+  mutable std::uint64_t last_session_ = 0;
+  mutable endpoint_core* last_found_ = nullptr;
+  std::uint64_t last_number_ = 0;
   bool closed_ = false;
 };
 

@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "detail/configuration.hpp"
-#include "detail/region_core.hpp"
+#include "detail/deadline.hpp"
+#include "detail/exposed_region.hpp"
+#include "detail/rdma.hpp"
 #include "detail/resource_error.hpp"
 #include "detail/status.hpp"
 #include "detail/worker_core.hpp"
@@ -40,14 +42,15 @@ std::uint64_t ucp_features(feature set) noexcept {
   return features;
 }
 
-/// Options win over the environment.
 bool asks_for_ipv6(const context_options& options) {
+  const char* variable = std::getenv("UCX_TCP_AF_PRIO");
+  const bool inherits = variable != nullptr && std::string_view(variable).starts_with("inet6");
+  if (variable != nullptr && options.wins == precedence::environment) return inherits;
   for (const char* key : {"TCP_AF_PRIO", "AF_PRIO"}) {
     const auto set = options.configuration.find(key);
     if (set != options.configuration.end()) return set->second.starts_with("inet6");
   }
-  const char* variable = std::getenv("UCX_TCP_AF_PRIO");
-  return variable != nullptr && std::string_view(variable).starts_with("inet6");
+  return inherits;
 }
 
 bool is_same_host(std::string_view transport) noexcept {
@@ -58,8 +61,11 @@ bool is_same_host(std::string_view transport) noexcept {
 
 }  // namespace
 
-context_core::context_core(ucp_api& api, const context_options& options)
-    : api_(api), features_(options.features) {
+context_core::context_core(ucp_api& api, const context_options& options, std::string& what,
+                           std::error_code& ec)
+    : api_(api),
+      log_(std::make_unique<logger>(options.log, options.name, what, ec)),
+      features_(options.features) {
   std::random_device entropy;
   incarnation_ = (std::uint64_t{entropy()} << 32U) | entropy();
   same_host_only_ = !options.transports.empty() &&
@@ -69,11 +75,11 @@ context_core::context_core(ucp_api& api, const context_options& options)
 
 std::shared_ptr<context_core> context_core::make(ucp_api& api, const context_options& options,
                                                  std::string& what, std::error_code& ec) {
-  std::shared_ptr<context_core> made(new context_core(api, options));
+  std::shared_ptr<context_core> made(new context_core(api, options, what, ec));
+  if (ec) return nullptr;
   detail::configuration config(api, options, what, ec);
   if (ec) return nullptr;
-  made->answer_piece_ = piece_of_segment(config.segment_size(), largest_answer);
-  made->write_piece_ = piece_of_segment(config.segment_size(), largest_write);
+  made->take_segment(config.segment_size());
   made->configuration_ = config.values();
   made->speaks_ipv6_ = asks_for_ipv6(options);
 
@@ -99,7 +105,12 @@ std::shared_ptr<context_core> context_core::make(ucp_api& api, const context_opt
     return nullptr;
   }
   made->read_resources();
-  for (const std::string& device : options.devices) {
+  const auto overridden = [&](const char* variable) {
+    return options.wins == precedence::environment && std::getenv(variable) != nullptr;
+  };
+  if (overridden("UCX_TLS")) made->same_host_only_ = made->resources_are_of_one_host();
+  const bool names_count = !overridden("UCX_NET_DEVICES");
+  for (const std::string& device : names_count ? options.devices : std::vector<std::string>()) {
     const bool present = std::any_of(
         made->resources_.begin(), made->resources_.end(), [&](const std::string& resource) {
           return resource.substr(resource.find('/') + 1) == device.substr(0, device.find(':'));
@@ -111,22 +122,102 @@ std::shared_ptr<context_core> context_core::make(ucp_api& api, const context_opt
       return nullptr;
     }
   }
+  if (options.require_rdma && !any_is_rdma(made->resources_)) {
+    ec = errc::no_rdma;
+    what =
+        "making a context: of the transports that are present and allowed, none is RDMA hardware";
+    return nullptr;
+  }
+  if (made->log_->writes(log_level::info)) {
+    std::string line = "context made:";
+    for (const std::string& resource : made->resources_) line.append(" ").append(resource);
+    made->log_->write(log_level::info, line);
+  }
+  return made;
+}
+
+std::shared_ptr<context_core> context_core::adopt(ucp_api& api, ucp_context_h handle,
+                                                  const adopted_context_options& options,
+                                                  std::string& what, std::error_code& ec) {
+  what = "adopting a context of UCX's";
+  ec.clear();
+  if (handle == nullptr) {
+    ec = errc::invalid_argument;
+    return nullptr;
+  }
+  context_options alike;
+  alike.features = options.features;
+  alike.log = options.log;
+  std::shared_ptr<context_core> made(new context_core(api, alike, what, ec));
+  if (ec) return nullptr;
+  made->owned_ = false;
+  made->handle_ = handle;
+  const context_attributes told = made->attributes(ec);
+  if (ec) return nullptr;
+  made->single_threaded_ = told.thread_mode == "single";
+  made->speaks_ipv6_ = asks_for_ipv6(alike);
+  made->take_segment(options.segment);
+  made->read_resources();
+  made->same_host_only_ = made->resources_are_of_one_host();
+  made->owned_ = options.owner == ownership::take;
   return made;
 }
 
 context_core::~context_core() {
-  if (handle_ != nullptr) api_.cleanup(handle_);
+  if (handle_ != nullptr && owned_) api_.cleanup(handle_);
+}
+
+void context_core::take_segment(std::size_t segment) noexcept {
+  segment_size_ = segment;
+  answer_piece_ = piece_of_segment(segment, largest_answer);
+  write_piece_ = piece_of_segment(segment, largest_write);
+}
+
+bool context_core::resources_are_of_one_host() const noexcept {
+  return !resources_.empty() &&
+         std::all_of(resources_.begin(), resources_.end(), [](const std::string& lane) {
+           return is_same_host(std::string_view(lane).substr(0, lane.find('/')));
+         });
+}
+
+context_attributes context_core::attributes(std::error_code& ec) const {
+  ucp_context_attr_t asked = {};
+  asked.field_mask = UCP_ATTR_FIELD_NAME | UCP_ATTR_FIELD_THREAD_MODE |
+                     UCP_ATTR_FIELD_MEMORY_TYPES | UCP_ATTR_FIELD_REQUEST_SIZE;
+  ec = make_error(api_.context_query(handle_, &asked));
+  context_attributes made;
+  if (ec) return made;
+  made.name = asked.name;
+  made.thread_mode = thread_mode_name(asked.thread_mode);
+  made.request_size = asked.request_size;
+  static constexpr std::array<std::pair<ucs_memory_type_t, memory_kind>, 4> kinds{{
+      {UCS_MEMORY_TYPE_HOST, memory_kind::host},
+      {UCS_MEMORY_TYPE_CUDA, memory_kind::cuda},
+      {UCS_MEMORY_TYPE_CUDA_MANAGED, memory_kind::cuda_managed},
+      {UCS_MEMORY_TYPE_ROCM, memory_kind::rocm},
+  }};
+  for (const auto& [type, kind] : kinds) {
+    if ((asked.memory_types & (std::uint64_t{1} << type)) != 0) made.memory.push_back(kind);
+  }
+  return made;
+}
+
+std::string context_core::description() const {
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* file = ::open_memstream(&text, &size);
+  if (file == nullptr) return {};
+  api_.context_print_info(handle_, file);
+  std::fclose(file);
+  std::string made(text, size);
+  std::free(text);
+  return made;
 }
 
 /// UCX prints a line a resource: "# resource 0  :  md 0  dev 0  flags -- tcp/lo".
 void context_core::read_resources() {
-  char* text = nullptr;
-  std::size_t size = 0;
-  std::FILE* file = ::open_memstream(&text, &size);
-  if (file == nullptr) return;
-  api_.context_print_info(handle_, file);
-  std::fclose(file);
-  std::string_view rest(text, size);
+  const std::string text = description();
+  std::string_view rest = text;
   while (!rest.empty()) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
@@ -136,7 +227,6 @@ void context_core::read_resources() {
     std::string resource(line.substr(last + 1));
     if (resource.find('/') != std::string::npos) resources_.push_back(std::move(resource));
   }
-  std::free(text);
 }
 
 std::uint64_t context_core::next_region_id() noexcept {
@@ -144,17 +234,17 @@ std::uint64_t context_core::next_region_id() noexcept {
   return ++last_region_;
 }
 
-void context_core::add_region(region_core& region) {
+void context_core::add_region(exposed_region& region) {
   const std::unique_lock guard(regions_mutex_);
   regions_.emplace(region.id(), &region);
 }
 
-void context_core::remove_region(region_core& region) noexcept {
+void context_core::remove_region(exposed_region& region) noexcept {
   const std::unique_lock guard(regions_mutex_);
   regions_.erase(region.id());
 }
 
-region_core* context_core::begin_access(std::uint64_t id, std::error_code& ec) noexcept {
+exposed_region* context_core::begin_access(std::uint64_t id, std::error_code& ec) noexcept {
   const std::shared_lock guard(regions_mutex_);
   const auto found = regions_.find(id);
   if (found != regions_.end()) {
@@ -171,16 +261,31 @@ void context_core::add_worker(std::weak_ptr<worker_core> worker) {
   workers_.push_back(std::move(worker));
 }
 
-void context_core::drain_region(region_core& region) noexcept {
+void context_core::drain_region(exposed_region& region, clock::time_point cut_off) noexcept {
   // Outside of the lock: draining runs handlers, which may make workers or withdraw regions.
   std::vector<std::shared_ptr<worker_core>> workers;
   {
     const std::lock_guard guard(workers_mutex_);
-    for (const std::weak_ptr<worker_core>& worker : workers_) workers.push_back(worker.lock());
+    for (const std::weak_ptr<worker_core>& worker : workers_) {
+      if (auto kept = worker.lock()) workers.push_back(std::move(kept));
+    }
+  }
+  for (const std::shared_ptr<worker_core>& worker : workers) worker->begin_drain(region);
+  // All of them are given their time together, and by turns what this thread may do for them.
+  const clock::time_point begin = api_.now();
+  std::vector<std::pair<worker_core*, idle_rounds>> waiting;
+  for (const std::shared_ptr<worker_core>& worker : workers) {
+    if (!worker->in_handler()) waiting.emplace_back(worker.get(), idle_rounds());
+  }
+  while (!waiting.empty() && !region.idle()) {
+    std::erase_if(waiting, [&](auto& each) {
+      worker_core& worker = *each.first;
+      const clock::time_point last = after(begin, worker.options().heartbeat_timeout);
+      return api_.now() >= std::min(last, cut_off) || !worker.drain(region, each.second);
+    });
   }
   for (const std::shared_ptr<worker_core>& worker : workers) {
-    if (region.idle()) return;
-    if (worker) worker->drain(region);
+    if (!region.idle()) worker->end_drain(region);
   }
 }
 

@@ -12,12 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "detail/logger.hpp"
 #include "detail/ucp_api.hpp"
 #include "ucx/context.hpp"
 
 namespace ucx::detail {
 
-class region_core;
+class exposed_region;
 class worker_core;
 
 class context_core : public std::enable_shared_from_this<context_core> {
@@ -25,16 +26,25 @@ class context_core : public std::enable_shared_from_this<context_core> {
   /// Makes the UCP context; on failure returns nothing, and `what` names what was wrong.
   static std::shared_ptr<context_core> make(ucp_api& api, const context_options& options,
                                             std::string& what, std::error_code& ec);
+  /// Uses a context that was made elsewhere.
+  static std::shared_ptr<context_core> adopt(ucp_api& api, ucp_context_h made,
+                                             const adopted_context_options& options,
+                                             std::string& what, std::error_code& ec);
   ~context_core();
   context_core(const context_core&) = delete;
   context_core& operator=(const context_core&) = delete;
 
   ucp_api& api() const noexcept { return api_; }
+  logger& log() const noexcept { return *log_; }
   ucp_context_h handle() const noexcept { return handle_; }
   feature features() const noexcept { return features_; }
   bool has(feature wanted) const noexcept { return includes(features_, wanted); }
   std::uint64_t incarnation() const noexcept { return incarnation_; }
   const std::vector<std::string>& resources() const noexcept { return resources_; }
+  context_attributes attributes(std::error_code& ec) const;
+  std::string description() const;
+  /// Returns whether only one thread at all may call UCX for it.
+  bool single_threaded() const noexcept { return single_threaded_; }
   const std::vector<std::pair<std::string, std::string>>& configuration() const noexcept {
     return configuration_;
   }
@@ -47,31 +57,40 @@ class context_core : public std::enable_shared_from_this<context_core> {
   /// Returns how many payload bytes an answer to a read, or a write, carries: with our header they
   /// fit one segment of the wire. Messages of several segments abort the owner when their reader
   /// dies (1.13.1).
+  std::size_t segment_size() const noexcept { return segment_size_; }
   std::size_t answer_piece() const noexcept { return answer_piece_; }
   std::size_t write_piece() const noexcept { return write_piece_; }
 
   // Regions. Safe from any thread.
   std::uint64_t next_region_id() noexcept;
-  void add_region(region_core& region);
+  void add_region(exposed_region& region);
   /// Takes the region out of peers' reach; accesses that began earlier may still run.
-  void remove_region(region_core& region) noexcept;
+  void remove_region(exposed_region& region) noexcept;
   /// Looks a region up for one access and counts the access; the caller calls `end_access`.
   /// Errors: no_such_region, revoked.
-  region_core* begin_access(std::uint64_t id, std::error_code& ec) noexcept;
+  exposed_region* begin_access(std::uint64_t id, std::error_code& ec) noexcept;
 
   // Workers, for withdrawing a region. Safe from any thread.
   void add_worker(std::weak_ptr<worker_core> worker);
-  /// Waits until no access to `region` runs, driving and at last cutting off where needed.
-  void drain_region(region_core& region) noexcept;
+  /// Waits until no access to `region` runs, driving, and cutting off where needed: after a
+  /// worker's `heartbeat_timeout`, or at `cut_off`.
+  void drain_region(exposed_region& region, clock::time_point cut_off) noexcept;
 
  private:
-  context_core(ucp_api& api, const context_options& options);
+  context_core(ucp_api& api, const context_options& options, std::string& what,
+               std::error_code& ec);
+  void take_segment(std::size_t segment) noexcept;
   void read_resources();
+  bool resources_are_of_one_host() const noexcept;
 
   ucp_api& api_;
+  std::unique_ptr<logger> log_;
   feature features_;
   ucp_context_h handle_ = nullptr;
+  bool owned_ = true;
+  bool single_threaded_ = false;
   std::uint64_t incarnation_ = 0;
+  std::size_t segment_size_ = 0;
   std::size_t answer_piece_ = 0;
   std::size_t write_piece_ = 0;
   bool same_host_only_ = false;
@@ -81,7 +100,7 @@ class context_core : public std::enable_shared_from_this<context_core> {
 
   std::shared_mutex regions_mutex_;
   std::uint64_t last_region_ = 0;
-  std::unordered_map<std::uint64_t, region_core*> regions_;
+  std::unordered_map<std::uint64_t, exposed_region*> regions_;
   std::mutex workers_mutex_;
   std::vector<std::weak_ptr<worker_core>> workers_;
 };

@@ -3,14 +3,19 @@
 
 #include <memory>
 #include <system_error>
+#include <utility>
 
+#include "ucx/client.hpp"
 #include "ucx/connection_request.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/memory_region.hpp"
+#include "ucx/message.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/request.hpp"
+#include "ucx/scheduled_call.hpp"
+#include "ucx/server.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::detail {
@@ -22,15 +27,40 @@ struct core_access {
   /// it.
   static context make_context(ucp_api& api, const context_options& options, std::error_code& ec);
 
+  static context adopt_context(ucp_api& api, ucp_context* made,
+                               const adopted_context_options& options, std::error_code& ec);
+
   template <class Handle>
   static auto& core(Handle& handle) noexcept {
     return handle.core_;
   }
   static request make_request(operation* owned) noexcept { return request(owned); }
+  static scheduled_call make_scheduled_call(std::shared_ptr<scheduled> call) noexcept {
+    return scheduled_call(std::move(call));
+  }
   static connection_request make_connection_request(
       std::unique_ptr<pending_connection> pending) noexcept;
   static std::unique_ptr<pending_connection>& pending(connection_request& handle) noexcept {
     return handle.pending_;
+  }
+  static remote_region empty_region() noexcept { return remote_region(); }
+  /// Makes a server on `parent`; of the options `bind`, `worker` and `most_clients` count.
+  static server make_server(context parent, const server_options& options, std::error_code& ec);
+  /// Makes clients on `parent`; of the options `worker` counts.
+  static client make_client(context parent, const socket_address& server,
+                            const client_options& options, std::error_code& ec);
+  static client make_client(context parent, const worker_address& server,
+                            const client_options& options, std::error_code& ec);
+  static message make_message(std::shared_ptr<worker_core> worker,
+                              arrived_message& arrived) noexcept {
+    return message(std::move(worker), arrived);
+  }
+  /// Makes another handle of a connection, which leaves the first one's handlers alone.
+  static endpoint make_endpoint(std::shared_ptr<endpoint_core> core) noexcept {
+    endpoint made;
+    made.core_ = std::move(core);
+    made.borrowed_ = true;
+    return made;
   }
   static operation* get(const request& handle) noexcept { return handle.operation_; }
 };

@@ -1,10 +1,13 @@
 // How a connection ends: docs/architecture.md, "Closing". Apart from endpoint_core.cpp because
-// every step here waits, and nothing there does.
-#include <algorithm>
+// something here waits, and nothing there does.
+#include <memory>
 #include <utility>
 
+#include "detail/close_operation.hpp"
 #include "detail/connection_table.hpp"
+#include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/message_link.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/remote_region_core.hpp"
 #include "detail/status.hpp"
@@ -16,79 +19,101 @@ namespace {
 /// How long UCX may take to end what a dropped endpoint had in flight.
 constexpr std::chrono::seconds drop_limit{2};
 
-/// How long a peer may take to say farewell: it has answered everything else already.
-constexpr std::chrono::seconds farewell_limit{1};
-
 /// Bounds what is left to do for a dropped endpoint among what others keep UCX busy with.
 constexpr int rounds_to_close = 100;
 
 }  // namespace
 
-/// Outlives its endpoint if UCX's callback comes later than we wait for it.
-struct endpoint_core::closing_endpoint {
-  endpoint_core* owner;
-  ucp_api* api;
+void endpoint_core::on_closed(void* request, ucs_status_t, void* self) {
+  auto& endpoint = *static_cast<endpoint_core*>(self);
+  endpoint.worker_.api().request_free(request);
+  endpoint.closing_ = false;
+  endpoint.look_at_closing();
+}
 
-  static void closed(void* request, ucs_status_t, void* self) {
-    const std::unique_ptr<closing_endpoint> closing(static_cast<closing_endpoint*>(self));
-    closing->api->request_free(request);
-    if (closing->owner != nullptr) closing->owner->closing_ = nullptr;
-  }
-};
+close_operation* endpoint_core::start_close(close_mode mode) {
+  if (state_ == endpoint_state::closed || taking_leave_) return nullptr;
+  taking_leave_ = true;
+  closer_ = worker_.pools().closes.take();
+  closer_->begin(worker_, shared_from_this(), mode,
+                 after(worker_.api().now(), worker_.options().close_timeout));
+  return closer_;
+}
 
 void endpoint_core::close(close_mode mode, std::error_code& ec) {
   ec.clear();
+  if (mode == close_mode::abort || worker_.in_handler()) return close_at_once(mode, ec);
+  std::unique_lock guard(worker_.lock());
+  close_operation* const closing = start_close(mode);
+  guard.unlock();
+  if (closing == nullptr) return;
+  worker_.wait(*closing, clock::time_point::max());
+  ec = closing->error();
+  const auto kept = closing->let_go();
+  closing->release();
+  disarm();  // a handler may be running still
+  guard.lock();
+  see_to_sockets();
+}
+
+/// Without waiting for the peer or for another thread: also inside handlers.
+void endpoint_core::close_at_once(close_mode mode, std::error_code& ec) {
   {
     const std::lock_guard guard(worker_.lock());
-    if (state_ == endpoint_state::closed || taking_leave_) return;
-    if (mode == close_mode::flush && worker_.in_handler()) {
+    if (state_ == endpoint_state::closed || (taking_leave_ && mode == close_mode::flush)) return;
+    if (mode == close_mode::flush) {
       ec = errc::would_deadlock;
       return;
     }
     taking_leave_ = true;
   }
-  if (mode == close_mode::flush) {
-    flush_for_close(worker_.api().now() + worker_.options().close_timeout, ec);
-  }
+  disarm();  // closing on this side is no loss, and whoever made it may go now
+  const std::shared_ptr<endpoint_core> kept = weak_from_this().lock();
   const std::lock_guard guard(worker_.lock());
-  if (state_ == endpoint_state::failed) {
-    if (!ec && mode == close_mode::flush) ec = error_;
-  } else {
-    options_.on_error.reset();  // closing on this side is no loss
+  if (state_ != endpoint_state::failed) {
     fail(make_error_code(errc::canceled), "the connection was closed on this side");
   }
   drop();
-  state_ = endpoint_state::closed;
-  worker_.connections().remove(*this);
+  if (closer_ != nullptr) return closer_->finish();
+  closed();
 }
 
-void endpoint_core::flush_for_close(clock::time_point until, std::error_code& ec) {
-  const auto failed = [&] { return state_ == endpoint_state::failed; };
-  if (!worker_.wait_until(until, [&] { return failed() || !answers_pending(); })) {
-    ec = errc::timed_out;
-    return;
+void endpoint_core::look_at_closing() noexcept {
+  if (closer_ == nullptr || std::exchange(looking_, true)) return;
+  worker_.defer([weak = weak_from_this()] {
+    const std::shared_ptr<endpoint_core> self = weak.lock();
+    if (!self) return;
+    self->looking_ = false;
+    if (self->closer_ != nullptr) self->closer_->step();
+  });
+}
+
+/// They are destroyed behind the lock, which the caller holds.
+void endpoint_core::drop_handlers() {
+  if (options_.on_established || options_.on_refused || options_.on_closed) {
+    worker_.queue_handler([unused = std::make_unique<endpoint_options>(std::move(options_))] {});
+    options_.on_established = {};
+    options_.on_refused = {};
+    options_.on_closed = {};
   }
-  flush_operation* flush = nullptr;
-  {
-    const std::lock_guard guard(worker_.lock());
-    // A peer that never answered owes nothing, and one that said goodbye was answered everything.
-    if (state_ != endpoint_state::ready || leaving_) return;
-    flush = worker_.pools().flushes.take();
-    flush->begin(worker_, shared_from_this(), nullptr, true, until);
-  }
-  worker_.wait(*flush, clock::time_point::max());
-  ec = flush->error();
-  flush->let_go();
-  flush->release();
-  if (ec || session_ == 0) return;
-  {
-    const std::lock_guard guard(worker_.lock());
-    if (failed() || leaving_) return;
-    say_bye();
-  }
-  // A peer that does not answer has lost nothing: all that was asked of it is answered.
-  worker_.wait_until(std::min(until, worker_.api().now() + farewell_limit),
-                     [&] { return farewell_ || failed(); });
+  std::shared_ptr<message_handlers> messages;
+  messages_->swap_handlers(messages);
+  if (messages) worker_.queue_handler([unused = std::move(messages)] {});
+}
+
+std::error_code endpoint_core::leave() {
+  drop_handlers();  // closing on this side is no loss
+  options_ = {};
+  if (state_ == endpoint_state::failed) return error_;
+  fail(make_error_code(errc::canceled), "the connection was closed on this side");
+  return {};
+}
+
+void endpoint_core::closed() noexcept {
+  drop_keys();
+  closer_ = nullptr;
+  state_ = endpoint_state::closed;
+  worker_.connections().remove(*this);
 }
 
 void endpoint_core::start_drop() noexcept {
@@ -107,11 +132,13 @@ void endpoint_core::start_drop() noexcept {
     params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
     params.flags = UCP_EP_CLOSE_FLAG_FORCE;
   }
-  auto closing = std::make_unique<closing_endpoint>(closing_endpoint{this, &worker_.api()});
-  params.cb.send = &closing_endpoint::closed;
-  params.user_data = closing.get();
+  params.cb.send = &endpoint_core::on_closed;
+  params.user_data = this;
+  closing_ = true;
   ucs_status_ptr_t started = worker_.api().ep_close_nbx(std::exchange(handle_, nullptr), &params);
-  if (UCS_PTR_IS_PTR(started)) closing_ = closing.release();
+  if (!UCS_PTR_IS_PTR(started)) closing_ = false;
+  // What could not be closed goes with its worker, and may report until then that it was lost.
+  if (UCS_PTR_IS_ERR(started)) not_closed_ = true;
 }
 
 void endpoint_core::drop() noexcept {
@@ -119,15 +146,18 @@ void endpoint_core::drop() noexcept {
   ucp_api& api = worker_.api();
   const clock::time_point until = api.now() + drop_limit;
   // UCX alone, not our handlers: this may run inside one of them.
-  while (closing_ != nullptr || (detects_failure_ && transfers_ > 0)) {
+  while (!dropped_by_ucx()) {
     if (api.now() >= until) break;
     if (worker_.progress_ucx() == 0) api.relax();
   }
-  // UCX closes the sockets in later rounds, which a worker that the caller drives may never see.
+  see_to_sockets();
+  drop_keys();
+}
+
+/// UCX closes the sockets in later rounds, which a worker that the caller drives may never see.
+void endpoint_core::see_to_sockets() noexcept {
   for (int i = 0; i < rounds_to_close && worker_.progress_ucx() != 0; ++i) {
   }
-  if (closing_ != nullptr) std::exchange(closing_, nullptr)->owner = nullptr;
-  drop_keys();
 }
 
 void endpoint_core::drop_keys() noexcept {

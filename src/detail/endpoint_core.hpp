@@ -3,25 +3,30 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
-#include "detail/flush_operation.hpp"
+#include "detail/connection_observer.hpp"
 #include "detail/frame.hpp"
 #include "detail/heartbeat.hpp"
-#include "detail/intrusive_list.hpp"
-#include "detail/message_operation.hpp"
+#include "detail/introduction.hpp"
 #include "detail/operation.hpp"
+#include "detail/operation_book.hpp"
 #include "detail/ucp_api.hpp"
-#include "detail/write_epochs.hpp"
+#include "detail/worker_lock.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/worker_address.hpp"
 
 namespace ucx::detail {
 
+class channel_receiver;
+class close_operation;
+class message_link;
 class remote_region_core;
 class worker_core;
 
@@ -48,6 +53,8 @@ class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
   endpoint_core& operator=(const endpoint_core&) = delete;
 
   worker_core& worker() const noexcept { return worker_; }
+  /// Returns whether who keeps the endpoint keeps the worker, too.
+  bool keeps_worker() const noexcept { return keep_alive_ != nullptr; }
   ucp_ep_h handle() const noexcept { return handle_; }
   std::uint64_t session() const noexcept { return session_; }
   endpoint_state state() const noexcept { return state_; }
@@ -55,91 +62,197 @@ class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
   bool detects_failure() const noexcept { return detects_failure_; }
   /// Returns why the endpoint takes nothing new; no error while it does.
   std::error_code status() const noexcept;
+  /// Returns why the connection was lost; no error while it was not.
+  std::error_code failure() const noexcept {
+    return state_ == endpoint_state::failed ? error_ : std::error_code();
+  }
   /// Returns UCX's or our own words about the failure.
   std::string words() const;
   void set_peer(const socket_address& peer) { peer_ = peer; }
+  /// Remembers the address that its peer's hello carried.
+  void set_address(std::vector<std::byte> address) { address_ = std::move(address); }
+  /// Returns whether it is the connection of a hello with this address, or over this endpoint.
+  bool came_by(std::span<const std::byte> address, ucp_ep_h over) const noexcept;
   const socket_address& peer() const noexcept { return peer_; }
   /// Returns the peer in words: its socket address, or its session.
   std::string peer_name() const;
   /// Returns UCX's "transport/device" pairs of this endpoint.
   std::vector<std::string> transports();
+  /// Returns this side's address, as UCX tells it; empty where it does not.
+  socket_address local() const;
+  connection_state public_state() const noexcept;
+  /// Counts the connections of the worker.
+  std::uint64_t number() const noexcept { return number_; }
+  /// What the peer said of itself.
+  const introduction& peer_introduction() const noexcept { return theirs_; }
+  connection_report report();
+  /// What is asked of the connection, and told to the peer. Before hello.
+  void set_terms(connection_terms terms) { terms_ = std::move(terms); }
+  /// Who else is told what becomes of it. Before hello.
+  void set_observer(std::weak_ptr<connection_observer> observer) {
+    observer_ = std::move(observer);
+  }
+  /// Returns whether `observer` is told of it.
+  bool is_observed_by(const connection_observer& observer) const noexcept {
+    return observer_.lock().get() == &observer;
+  }
 
   // The session (connection_table calls these when frames arrive).
   void say_hello(clock::time_point connect_deadline);
   void await_hello();
-  void accept_session(std::uint64_t session);
+  /// Takes the session of a peer's hello; it is not open yet.
+  void take_session(std::uint64_t session);
+  /// Returns why this side does not want the connection, and says so in `words`.
+  std::error_code objection(const introduction& theirs, std::string& words);
+  /// Answers hello: the session is open.
+  void welcome(introduction&& theirs, std::uint64_t room);
+  /// Answers hello with `why`, and drops the connection when the peer has gone, or soon.
+  void refuse(std::error_code why, const std::string& words);
+  /// Whoever says hello is refused.
+  void refuse_hello(std::error_code why, std::string words);
+  bool refuses_hello() const noexcept { return static_cast<bool>(refusal_); }
   /// Waits, without the lock, until the peer has answered or the connection is lost.
   void wait_connected(std::error_code& ec);
-  void welcomed(std::error_code refusal, unsigned peer_version);
+  void welcomed(const frame& answer, std::span<const std::byte> payload);
   void heard() noexcept { heartbeat_.heard(); }
-  void peer_said_bye() noexcept;
-  void peer_said_farewell() noexcept { farewell_ = true; }
+  /// Returns whether what the peer says is for anybody. Its welcome may be on the way still; but
+  /// one that was not welcomed here, was refused, or whose connection has failed, has nothing to
+  /// say.
+  bool listens() const noexcept {
+    if (state_ == endpoint_state::connecting) return role_ == role::initiator;
+    return state_ == endpoint_state::ready;
+  }
+  /// The peer leaves, in order or because of `why`.
+  void peer_said_bye(std::error_code why);
+  void peer_said_farewell() noexcept;
+  bool heard_farewell() const noexcept { return farewell_; }
   bool leaving() const noexcept { return leaving_; }
-  /// Tells the peer, once, that this side will say nothing more.
-  void say_bye();
+  /// Tells the peer, once, that this side will say nothing more, and why.
+  void say_bye(std::error_code why);
 
   /// Sends a frame without payload. Failures are left to UCX's error handler and the heartbeat.
   void send(const frame& sent);
+  /// Answers a frame of the peer's. A peer that asks and takes no answers is dropped.
+  void reply(const frame& answer, std::span<const std::byte> payload = {});
+  void reply_sent() noexcept { --replies_; }
+  /// Counts a reply that is about to be sent; returns whether it may.
+  bool may_reply();
 
-  // Operations over this endpoint.
-  void add(message_operation& started);
-  void remove(message_operation& ended) noexcept;
-  /// The writes by message, answered or not; the end of each goes through `write_ended`.
-  write_epochs& writes() noexcept { return writes_; }
-  void write_ended(std::uint64_t epoch);
-  /// Flushes of the connection that wait for writes.
-  void add(flush_operation& waiting) noexcept { flushes_.push_back(waiting); }
-  void remove(flush_operation& ended) noexcept;
+  /// The messages of applications.
+  message_link& messages() const noexcept { return *messages_; }
+
+  // Control messages, if there is a client or a server.
+  void set_receiver(channel_receiver* receiver) noexcept { receiver_ = receiver; }
+  void send_control(std::span<const std::byte> message);
+  void control_sent(std::size_t bytes) noexcept { unsent_control_ -= bytes; }
+  std::size_t unsent_control() const noexcept { return unsent_control_; }
+  /// A message came, inside UCX's callback: it is delivered afterwards.
+  void control_arrived(std::uint64_t length, std::span<const std::byte> message);
+  /// Something waits, or waits no more, for a control message: the heartbeat watches meanwhile.
+  void expect_control() noexcept;
+  void expected_control() noexcept { --controls_expected_; }
+
+  /// What is asked of the peer over this endpoint.
+  operation_book& operations() noexcept { return operations_; }
   /// The regions that are open over this connection: their keys go before it.
   void add(remote_region_core& opened) { regions_.push_back(&opened); }
   void remove(remote_region_core& closed) noexcept { std::erase(regions_, &closed); }
-  bool answers_pending() const noexcept { return !asked_.empty() || !queued_.empty(); }
+  bool answers_pending() const noexcept;
   /// UCX's own requests in flight, of any kind: close waits for them.
   void transfer_started() noexcept { ++transfers_; }
-  void transfer_ended() noexcept { --transfers_; }
+  void transfer_ended() noexcept {
+    if (--transfers_ == 0) look_at_closing();
+  }
   unsigned transfers() const noexcept { return transfers_; }
+
+  // Copies that their senders have left to UCX; the peer may not let too many of them pile up.
+  void copy_left() noexcept;
+  void copy_taken() noexcept { --copies_left_; }
 
   // The owner's answers in flight to this peer.
   void answer_started() noexcept { ++answers_; }
   void answer_ended() noexcept { --answers_; }
   unsigned answers() const noexcept { return answers_; }
-  /// Cancels what `region` started over this connection.
-  void cancel_operations_of(const remote_region_core& region) noexcept;
+  /// Gives up everything that is in flight over this connection.
+  void cancel_operations() noexcept;
 
   /// UCX reported `status` of the connection; it fails when UCX's callbacks are over.
   void lost(ucs_status_t status) noexcept;
   /// Keeps UCX's words about a failure for error texts.
   void note(ucs_status_t status);
+  /// Fails the connection when UCX's callbacks are over: the peer is to blame, or in the way.
+  void blame(errc why, const char* words) noexcept;
   /// The connection is lost: everything outstanding ends with `why`, and UCX's endpoint is dropped.
   void fail(std::error_code why, const std::string& words);
   /// Looks at connect deadline and heartbeat; returns when to look again.
   clock::time_point tick(clock::time_point now);
 
+  /// Sets the user's handlers, of which those are called that would have been.
+  void arm(endpoint_options&& handlers);
+  /// The user's handlers are not called any more: whoever made them may be gone. Takes the lock
+  /// itself.
+  void disarm() noexcept;
   /// See endpoint::close. Takes the lock itself.
   void close(close_mode mode, std::error_code& ec);
+  /// See endpoint::start_close: returns an operation, one reference the caller's, or nothing where
+  /// the connection is closed already, or about to be. Under the lock.
+  close_operation* start_close(close_mode mode);
+  /// For the operation that closes: whether it may go on is looked at, soon.
+  void look_at_closing() noexcept;
+  /// Fails `ward` when this connection ends other than by closing it here. Takes the lock itself.
+  void watch(const std::shared_ptr<endpoint_core>& ward);
+  /// For the same: ends what is left, and tells why the connection was lost, if it was.
+  std::error_code leave();
+  /// For the same: UCX has let go of the endpoint's own requests.
+  bool dropped_by_ucx() const noexcept {
+    return !closing_ && (!detects_failure_ || transfers_ == 0);
+  }
+  /// For the same: it is over.
+  void closed() noexcept;
+  /// Keeps the connection that watches this one, before it is used.
+  void keep(std::shared_ptr<endpoint_core> watching) { watched_by_ = std::move(watching); }
   /// Drops UCX's endpoint at once and waits, bounded, until UCX has let go of everything.
   void drop() noexcept;
   /// Returns whether UCX has let go of the endpoint.
-  bool dropped() const noexcept { return handle_ == nullptr && closing_ == nullptr; }
+  bool dropped() const noexcept { return handle_ == nullptr && !closing_; }
+  /// Returns whether nothing can come back to it: no callback of UCX's, no operation's handler.
+  bool over() const noexcept {
+    return dropped() && !not_closed_ && transfers_ == 0 && regions_.empty();
+  }
 
  private:
   endpoint_core(worker_core& worker, std::shared_ptr<worker_core> keep_alive, role side,
                 endpoint_options options);
   static void on_ucx_error(void* self, ucp_ep_h endpoint, ucs_status_t status);
+  static void on_closed(void* request, ucs_status_t status, void* self);
   void retire() noexcept;
+  void drop_handlers();
   void fail_operations(std::error_code why);
-  void flush_for_close(clock::time_point until, std::error_code& ec);
+  enum class event { established, refused, closed };
+  void log(log_level level, const char* what, const std::string& more = {}) const;
+  void queue_tell(event what);
+  void tell(event what);
+  /// The session is open: what waited goes out, and those who wait for it are told.
+  void establish(introduction&& theirs, std::uint64_t room);
+  template <class Handler, class Told>
+  void call(std::unique_lock<worker_lock>& guard, Handler& handler, const Told& told);
+  void tell_observer(event what);
+  void fail_wards();
+  std::vector<std::byte> introduce(std::string words) const;
+  std::error_code unacceptable_transport(std::string& words);
+  void refused(std::error_code why, const std::string& words, bool finally);
+  void close_at_once(close_mode mode, std::error_code& ec);
   void start_drop() noexcept;
+  void see_to_sockets() noexcept;
   void drop_keys() noexcept;
-  void send_queued();
 
   worker_core& worker_;
   std::shared_ptr<worker_core> keep_alive_;
   role role_;
   endpoint_options options_;
   ucp_ep_h handle_ = nullptr;
-  struct closing_endpoint;
-  closing_endpoint* closing_ = nullptr;  // UCX has not let go of the endpoint yet
+  bool closing_ = false;     // UCX has not let go of the endpoint yet
+  bool not_closed_ = false;  // nor ever will, before its worker goes
   bool detects_failure_ = true;
   endpoint_state state_ = endpoint_state::connecting;
   std::uint64_t session_ = 0;
@@ -147,20 +260,38 @@ class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
   std::error_code error_;
   std::string words_;
   socket_address peer_;
+  const std::uint64_t number_;
+  connection_terms terms_;
+  introduction theirs_;
+  std::weak_ptr<connection_observer> observer_;
+  std::error_code leaving_why_;  // what the end of a peer that leaves is called
+  std::string leaving_words_;
+  std::error_code refusal_;  // of whoever says hello
+  std::string refusal_words_;
+  std::vector<std::weak_ptr<endpoint_core>> wards_;
+  std::shared_ptr<endpoint_core> watched_by_;
+  close_operation* closer_ = nullptr;
+  bool looking_ = false;  // at what closes it, soon
+  std::vector<std::byte> address_;
+  unsigned hellos_ = 0;
   heartbeat heartbeat_;
+  bool answered_ = false;  // hello, by a refusal that is seen to soon
   bool leaving_ = false;
   bool farewell_ = false;
   bool said_bye_ = false;
   bool losing_ = false;
+  int telling_ = 0;  // users' handlers
   bool taking_leave_ = false;
-  bool sending_queued_ = false;
   unsigned answers_ = 0;
-  write_epochs writes_;
-  intrusive_list<flush_operation, flush_tag> flushes_;
+  unsigned replies_ = 0;
+  unsigned copies_left_ = 0;
+  unsigned controls_expected_ = 0;
+  std::size_t unsent_control_ = 0;
+  channel_receiver* receiver_ = nullptr;
+  std::unique_ptr<message_link> messages_;
+  operation_book operations_{*this};
   std::vector<remote_region_core*> regions_;
   unsigned transfers_ = 0;
-  intrusive_list<message_operation, waiting_tag> asked_;   // sent, the peer has to answer
-  intrusive_list<message_operation, waiting_tag> queued_;  // not sent yet
 };
 
 /// Reads the "transport/device" pairs out of what UCX prints about an endpoint.

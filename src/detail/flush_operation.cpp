@@ -4,21 +4,27 @@
 
 #include "detail/endpoint_core.hpp"
 #include "detail/operation_pools.hpp"
+#include "detail/posted_operations.hpp"
 #include "detail/status.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
 
 void flush_operation::begin(worker_core& worker, std::shared_ptr<endpoint_core> endpoint,
-                            std::shared_ptr<write_tracker> tracker, bool by_ucx,
+                            std::shared_ptr<write_tracker> tracker,
+                            std::shared_ptr<posted_operations> posted, bool by_ucx,
                             clock::time_point deadline) {
   tracker_ = std::move(tracker);
+  posted_ = std::move(posted);
+  posted_epoch_ = posted_ ? posted_->close_epoch() : 0;
+  waits_for_posted_ = false;
+  failed_.clear();
   last_write_ = tracker_ ? tracker_->last_number() : 0;
   ucx_request_ = nullptr;
   start(worker, std::move(endpoint), deadline);
   if (!by_ucx) return flushed_by_ucx({});
   mark_ = tracker_ ? tracker_->unconfirmable_mark() : 0;
-  if (!tracker_) epoch_ = this->endpoint()->writes().close();
+  if (!tracker_) epoch_ = this->endpoint()->operations().writes().close();
   if (this->endpoint()->handle() == nullptr) return flushed_by_ucx(this->endpoint()->status());
   ucp_request_param_t params = {};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
@@ -53,7 +59,9 @@ void flush_operation::on_flushed(void* request, ucs_status_t status, void* self)
 void flush_operation::flushed_by_ucx(std::error_code outcome) {
   if (tracker_ && (outcome || tracker_->has_unconfirmable())) tracker_->flushed(mark_, outcome);
   if (!tracker_) {
-    if (!outcome && !endpoint()->writes().settled(epoch_)) return endpoint()->add(*this);
+    if (!outcome && !endpoint()->operations().writes().settled(epoch_)) {
+      return endpoint()->operations().add(*this);
+    }
     return finish(outcome);
   }
   if (!tracker_->settled(last_write_)) return tracker_->add(*this);
@@ -61,15 +69,34 @@ void flush_operation::flushed_by_ucx(std::error_code outcome) {
 }
 
 void flush_operation::writes_settled() {
-  finish(tracker_ ? tracker_->take_failure(last_write_) : std::error_code());
+  // Writes also settle when their connection takes them with it.
+  if (!tracker_) return finish(endpoint()->failure());
+  if (!posted_ || posted_->settled(posted_epoch_)) return posted_settled();
+  waits_for_posted_ = true;
+  posted_->add(*this);
+}
+
+void flush_operation::posted_settled() {
+  waits_for_posted_ = false;
+  std::error_code first =
+      posted_ ? posted_->take_failure(posted_epoch_, failed_) : std::error_code();
+  const std::error_code of_writes = tracker_->take_failure(last_write_);
+  if (!first && of_writes) {
+    first = of_writes;
+    failed_ = tracker_->failed_write();
+  }
+  finish(first);
 }
 
 void flush_operation::finish(std::error_code outcome) noexcept {
-  if (tracker_) {
+  if (std::exchange(waits_for_posted_, false)) {
+    posted_->remove(*this);
+  } else if (tracker_) {
     tracker_->remove(*this);
   } else {
-    endpoint()->remove(*this);
+    endpoint()->operations().remove(*this);
   }
+  endpoint()->look_at_closing();  // which may wait for it
   complete(outcome);
 }
 
@@ -83,11 +110,14 @@ void flush_operation::connection_failed(std::error_code why) noexcept {
 }
 
 std::string flush_operation::describe() const {
-  return "flush of the writes to " + endpoint()->peer_name();
+  std::string text = "flush of the writes to " + endpoint()->peer_name();
+  if (!failed_.empty()) text.append(": ").append(failed_);
+  return text;
 }
 
 void flush_operation::recycle() noexcept {
   tracker_.reset();
+  posted_.reset();
   worker().pools().flushes.give_back(this);
 }
 

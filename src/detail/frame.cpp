@@ -1,6 +1,7 @@
 #include "detail/frame.hpp"
 
 #include "detail/protocol.hpp"
+#include "detail/wire.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
@@ -9,37 +10,28 @@ namespace {
 constexpr std::byte magic_first{0x55};  // "UX"
 constexpr std::byte magic_second{0x58};
 
-template <class Integer>
-void put(frame::bytes& into, std::size_t at, Integer value) noexcept {
-  for (std::size_t i = 0; i < sizeof value; ++i) {
-    into[at + i] = static_cast<std::byte>(value >> (8 * i));
-  }
-}
-
-template <class Integer>
-Integer take(std::span<const std::byte> from, std::size_t at) noexcept {
-  Integer value = 0;
-  for (std::size_t i = 0; i < sizeof value; ++i) {
-    value |= static_cast<Integer>(static_cast<Integer>(from[at + i]) << (8 * i));
-  }
-  return value;
+bool known(std::uint8_t code) noexcept {
+  const auto between = [code](opcode first, opcode last) {
+    return code >= static_cast<std::uint8_t>(first) && code <= static_cast<std::uint8_t>(last);
+  };
+  return between(opcode::hello, opcode::control) || between(opcode::atomic, opcode::notified);
 }
 
 }  // namespace
 
-void frame::encode(bytes& into) const noexcept {
+void frame::encode(std::span<std::byte, size> into) const noexcept {
   into[0] = magic_first;
   into[1] = magic_second;
   into[2] = std::byte{protocol_version_number};
   into[3] = static_cast<std::byte>(code);
-  put(into, 4, status);
-  put(into, 8, session);
-  put(into, 16, request);
-  put(into, 24, region);
-  put(into, 32, incarnation);
-  put(into, 40, generation);
-  put(into, 48, offset);
-  put(into, 56, length);
+  put_at(into, 4, status);
+  put_at(into, 8, session);
+  put_at(into, 16, request);
+  put_at(into, 24, region);
+  put_at(into, 32, incarnation);
+  put_at(into, 40, generation);
+  put_at(into, 48, offset);
+  put_at(into, 56, length);
 }
 
 std::optional<frame> decode_frame(std::span<const std::byte> wire) noexcept {
@@ -48,20 +40,18 @@ std::optional<frame> decode_frame(std::span<const std::byte> wire) noexcept {
   frame read;
   read.version = static_cast<std::uint8_t>(wire[2]);
   const auto code = static_cast<std::uint8_t>(wire[3]);
-  const bool known = code >= static_cast<std::uint8_t>(opcode::hello) &&
-                     code <= static_cast<std::uint8_t>(opcode::farewell);
-  if (!known || read.version == 0) return std::nullopt;
+  if (!known(code) || read.version == 0) return std::nullopt;
   read.code = static_cast<opcode>(code);
-  read.status = take<std::uint32_t>(wire, 4);
-  read.session = take<std::uint64_t>(wire, 8);
+  read.status = take_at<std::uint32_t>(wire, 4);
+  read.session = take_at<std::uint64_t>(wire, 8);
   if (read.version != protocol_version_number) return read;
   if (wire.size() != frame::size) return std::nullopt;
-  read.request = take<std::uint64_t>(wire, 16);
-  read.region = take<std::uint64_t>(wire, 24);
-  read.incarnation = take<std::uint64_t>(wire, 32);
-  read.generation = take<std::uint64_t>(wire, 40);
-  read.offset = take<std::uint64_t>(wire, 48);
-  read.length = take<std::uint64_t>(wire, 56);
+  read.request = take_at<std::uint64_t>(wire, 16);
+  read.region = take_at<std::uint64_t>(wire, 24);
+  read.incarnation = take_at<std::uint64_t>(wire, 32);
+  read.generation = take_at<std::uint64_t>(wire, 40);
+  read.offset = take_at<std::uint64_t>(wire, 48);
+  read.length = take_at<std::uint64_t>(wire, 56);
   return read;
 }
 
@@ -70,10 +60,15 @@ static_assert(static_cast<int>(errc::invalid_argument) == 1);
 static_assert(static_cast<int>(errc::permission_denied) == 4);
 static_assert(static_cast<int>(errc::revoked) == 7);
 static_assert(static_cast<int>(errc::unexpected) == 31);
+static_assert(static_cast<int>(errc::not_secure) == 37);
+static_assert(static_cast<int>(errc::closed_by_peer) == 38);
+static_assert(static_cast<int>(errc::no_rdma) == 39);
+static_assert(static_cast<int>(errc::buffer_gone) == 45);
+static_assert(static_cast<int>(last_errc) == 48);
 
 std::error_code status_error(std::uint32_t status) noexcept {
   if (status == 0) return {};
-  if (status > static_cast<std::uint32_t>(errc::unexpected)) return errc::protocol_error;
+  if (status > static_cast<std::uint32_t>(last_errc)) return errc::protocol_error;
   return static_cast<errc>(status);
 }
 

@@ -8,20 +8,31 @@
 #include <span>
 #include <system_error>
 
+#include "ucx/error.hpp"
+
 namespace ucx::detail {
 
 /// What a frame says. Values are of the wire.
 enum class opcode : std::uint8_t {
-  hello = 1,     ///< Initiator: opens a session; payload: its worker address, or nothing.
-  welcome = 2,   ///< Answer to hello: the session is open, or why not (`status`).
-  read = 3,      ///< Asks for `length` bytes at `offset` of `region`.
-  data = 4,      ///< A piece of an answer to read: payload at `offset`, or why not.
-  write = 5,     ///< Payload for `offset` of `region`.
-  written = 6,   ///< Answer to write: the payload is in place, or why not.
-  ping = 7,      ///< Asks for a sign of life.
-  pong = 8,      ///< Answer to ping.
-  bye = 9,       ///< The initiator will say nothing more; everything before it was answered.
-  farewell = 10  ///< Answer to bye: the connection can be dropped.
+  hello = 1,      ///< Initiator: opens a session; payload: its worker address, or nothing.
+  welcome = 2,    ///< Answer to hello: the session is open, or why not (`status`).
+  read = 3,       ///< Asks for `length` bytes at `offset` of `region`.
+  data = 4,       ///< A piece of an answer to read: payload at `offset`, or why not.
+  write = 5,      ///< Payload for `offset` of `region`.
+  written = 6,    ///< Answer to write: the payload is in place, or why not.
+  ping = 7,       ///< Asks for a sign of life.
+  pong = 8,       ///< Answer to ping.
+  bye = 9,        ///< The sender will say nothing more; everything before it was answered.
+  farewell = 10,  ///< Answer to bye: the connection can be dropped.
+  control = 11,   ///< Payload: a message between client and server.
+
+  // Of regions, beyond reading and writing.
+  atomic = 32,       ///< Payload: an `atomic_access` for `offset` of `region`.
+  performed = 33,    ///< Answer to atomic: it was done, and `offset` is what was there before.
+  read_batch = 34,   ///< Payload: the ranges that are asked for; answered by `data`.
+  write_batch = 35,  ///< Payload: ranges, and the bytes for each; answered by `written`.
+  notify = 36,       ///< Tells the owner of `region` the number `offset`.
+  notified = 37,     ///< Answer to notify: the owner has it, or why not.
 };
 
 /// One frame: the same 64 bytes for every opcode, unused fields zero.
@@ -41,12 +52,15 @@ struct frame {
   std::uint64_t length = 0;
 
   /// Writes the frame, with this library's version.
-  void encode(bytes& into) const noexcept;
+  void encode(std::span<std::byte, size> into) const noexcept;
 };
 
 /// Reads a frame. Nothing if it is not one; a frame of another version has `version` and `session`
 /// set and the rest as far as it can be trusted: nothing but `code`.
 std::optional<frame> decode_frame(std::span<const std::byte> wire) noexcept;
+
+/// The last error that this version knows; values of the wire above it are not understood.
+inline constexpr errc last_errc = errc::pooled_buffer;
 
 /// Returns the error of a frame's `status`: no error for 0, protocol_error for unknown values.
 std::error_code status_error(std::uint32_t status) noexcept;

@@ -9,7 +9,9 @@
 namespace ucx::detail {
 
 /// Counts a peer's silence while something waits for it. Only time in which this side was looking
-/// counts: a process that computed for a minute must first hear what arrived meanwhile.
+/// counts: a process that computed for a minute must first hear what arrived meanwhile. A silence
+/// is taken to have begun a whole `step()` before it was first seen, so that a peer is given up at
+/// the latest `timeout` after its last word, and at the earliest a step before that.
 class heartbeat {
  public:
   heartbeat(std::chrono::nanoseconds interval, std::chrono::nanoseconds timeout) noexcept
@@ -21,13 +23,14 @@ class heartbeat {
   enum class verdict { quiet, ask, dead };
   /// Says what to do at `now`, while something waits for the peer.
   verdict look(clock::time_point now) noexcept {
-    const auto looked = std::min<clock::duration>(now - last_look_, interval_);
+    const auto looked = std::min<clock::duration>({now - last_look_, interval_, timeout_ / 2});
     last_look_ = now;
     if (heard_ || !watching_) {
+      // What was heard since the last look may be as old as that.
+      last_asked_ = watching_ ? now - looked : now;
       heard_ = false;
       watching_ = true;
-      silence_ = clock::duration::zero();
-      last_asked_ = now;
+      silence_ = step();
       return verdict::quiet;
     }
     silence_ += looked;
@@ -39,8 +42,15 @@ class heartbeat {
   /// Nothing waits for the peer any more.
   void rest() noexcept { watching_ = false; }
 
+  /// Returns when to look again; and how long after something began to wait to look first.
   clock::time_point next_look() const noexcept {
-    return last_look_ + std::min<clock::duration>(interval_, timeout_) / 2;
+    const auto left = std::max<clock::duration>(timeout_ - silence_, std::chrono::milliseconds(1));
+    return last_look_ + std::min<clock::duration>(step(), left);
+  }
+  clock::duration step() const noexcept { return step(interval_, timeout_); }
+  static clock::duration step(std::chrono::nanoseconds interval,
+                              std::chrono::nanoseconds timeout) noexcept {
+    return std::min(interval, timeout) / 8;
   }
   std::chrono::nanoseconds timeout() const noexcept { return timeout_; }
 

@@ -1,10 +1,14 @@
 #include "detail/listener_core.hpp"
 
 #include <utility>
+#include <vector>
 
+#include "detail/close_operation.hpp"
 #include "detail/connection_table.hpp"
 #include "detail/core_access.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/handler_scope.hpp"
+#include "detail/introduction.hpp"
 #include "detail/pending_connection.hpp"
 #include "detail/resource_error.hpp"
 #include "detail/status.hpp"
@@ -12,14 +16,22 @@
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
+namespace {
 
-listener_core::listener_core(std::shared_ptr<worker_core> worker,
-                             accept_handler on_request) noexcept
-    : worker_(std::move(worker)), on_request_(std::move(on_request)), serves_(!on_request_) {}
+/// So many peers at a time are told why they are refused: each takes a connection meanwhile.
+constexpr unsigned most_refusals = 64;
+
+}  // namespace
+
+accept_wait::accept_wait() = default;
+accept_wait::~accept_wait() = default;
+
+listener_core::listener_core(std::shared_ptr<worker_core> worker, listener_options options) noexcept
+    : worker_(std::move(worker)), options_(std::move(options)) {}
 
 std::shared_ptr<listener_core> listener_core::make(std::shared_ptr<worker_core> worker,
                                                    const socket_address& address,
-                                                   accept_handler on_request, std::string& what,
+                                                   listener_options options, std::string& what,
                                                    std::error_code& ec) {
   ec.clear();
   what = "listening on " + to_string(address);
@@ -31,15 +43,19 @@ std::shared_ptr<listener_core> listener_core::make(std::shared_ptr<worker_core> 
     ec = errc::bad_address;
     return nullptr;
   }
+  if (options.terms && (ec = complaint_about(*options.terms))) {
+    what += ": what it tells peers is too long";
+    return nullptr;
+  }
   if (address.is_v6() && !worker->context().speaks_ipv6()) {
     what += no_ipv6;
     ec = errc::not_supported;
     return nullptr;
   }
-  std::shared_ptr<listener_core> made(new listener_core(std::move(worker), std::move(on_request)));
+  std::shared_ptr<listener_core> made(new listener_core(std::move(worker), std::move(options)));
   ucp_api& api = made->worker_->api();
   const std::lock_guard guard(made->worker_->lock());
-  if ((ec = listen_error(address))) return nullptr;
+  if ((ec = listen_error(api, address))) return nullptr;
   ucp_listener_params_t params = {};
   params.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR | UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
   params.sockaddr.addr = address.native();
@@ -59,34 +75,214 @@ std::shared_ptr<listener_core> listener_core::make(std::shared_ptr<worker_core> 
   if (ec) return nullptr;
   made->address_ = socket_address::from_native(
       reinterpret_cast<const ::sockaddr*>(&attributes.sockaddr), sizeof attributes.sockaddr, ec);
-  return ec ? nullptr : made;
+  if (ec) return nullptr;
+  made->worker_->context().log().write(log_level::info,
+                                       "listening on " + to_string(made->address_));
+  return made;
 }
 
 listener_core::~listener_core() {
   if (handle_ == nullptr) return;
   const std::lock_guard guard(worker_->lock());
+  for (const ucp_conn_request_h request : arrived_) reject(request);
   worker_->api().listener_destroy(handle_);
 }
 
-void listener_core::close() noexcept {
+void listener_core::reject(ucp_conn_request_h request) noexcept {
   const std::lock_guard guard(worker_->lock());
-  closed_ = true;
+  worker_->api().listener_reject(handle_, request);
+}
+
+void listener_core::close() noexcept {
+  {
+    const std::lock_guard guard(worker_->lock());
+    closed_ = true;
+    for (const std::shared_ptr<accept_wait>& wait : std::exchange(waits_, {})) {
+      wait->why = errc::closed;
+      end(wait);
+    }
+  }
+  // What the handlers refer to may go when this returns.
+  if (worker_->in_handler()) return;
+  worker_->wait_until(clock::time_point::max(), [this] { return calling_ == 0; });
+}
+
+void listener_core::close_connections(close_mode mode) noexcept {
+  std::vector<close_operation*> closing;
+  std::vector<std::shared_ptr<endpoint_core>> left;
+  {
+    const std::lock_guard guard(worker_->lock());
+    left = worker_->connections().followed_by(*this);
+    if (!worker_->in_handler()) {
+      for (const std::shared_ptr<endpoint_core>& each : left) {
+        if (close_operation* const started = each->start_close(mode)) closing.push_back(started);
+      }
+    }
+  }
+  for (close_operation* const each : closing) {
+    worker_->wait(*each, clock::time_point::max());
+    const auto kept = each->let_go();
+    each->release();
+  }
+  std::error_code ignored;
+  for (const std::shared_ptr<endpoint_core>& each : left) each->close(close_mode::abort, ignored);
+}
+
+const connection_terms& listener_core::terms() const noexcept {
+  return options_.terms ? *options_.terms : worker_->options().terms;
+}
+
+std::size_t listener_core::connections() const noexcept {
+  const std::lock_guard guard(worker_->lock());
+  return worker_->connections().active(this);
+}
+
+bool listener_core::begin_refusal() noexcept {
+  if (refusals_ >= most_refusals) return false;
+  ++refusals_;
+  return true;
 }
 
 void listener_core::on_connection(ucp_conn_request_h request, void* self) {
-  static_cast<listener_core*>(self)->connection(request);
+  // Inside UCX's callback: endpoints are made, and handlers run, when it has returned. The worker
+  // does not own the listener meanwhile: it might never come to make another round.
+  auto& listener = *static_cast<listener_core*>(self);
+  if (listener.arrived_.size() >= listener.options_.most_waiting) return listener.reject(request);
+  listener.arrived_.push_back(request);
+  auto later = [weak = listener.weak_from_this()] {
+    if (const auto kept = weak.lock()) kept->decide();
+  };
+  if (listener.options_.on_request) {
+    listener.worker_->queue_handler(std::move(later));
+  } else {
+    listener.worker_->defer(std::move(later));
+  }
 }
 
-void listener_core::connection(ucp_conn_request_h request) {
-  // Inside UCX's callback: endpoints are made, and handlers run, when it has returned.
-  auto pending = std::make_unique<pending_connection>(shared_from_this(), request);
-  worker_->defer([this, pending = std::move(pending)]() mutable {
-    if (closed_) return;  // and the request is rejected as it goes
-    if (!serves_) return on_request_(core_access::make_connection_request(std::move(pending)));
-    std::error_code ignored;  // a peer that is gone already
-    auto peer = pending->accept(*worker_, nullptr, endpoint_options(), ignored);
-    if (peer) worker_->connections().serve(std::move(peer));
+/// Decides about the next in line: by itself under the lock, or without it by the user's handler.
+void listener_core::decide() {
+  if (options_.on_request) return call();
+  if (options_.awaited) return match();
+  const std::unique_ptr<pending_connection> pending = take();
+  if (!pending) return;
+  std::error_code ignored;  // a peer that is gone already
+  auto peer = pending->accept(*worker_, nullptr, endpoint_options(), ignored);
+  if (peer) worker_->connections().serve(std::move(peer));
+}
+
+void listener_core::call() {
+  std::unique_lock guard(worker_->lock());
+  std::unique_ptr<pending_connection> pending = take();
+  if (!pending) return;
+  const handler_scope calling(guard, calling_);
+  options_.on_request(core_access::make_connection_request(std::move(pending)));
+}
+
+/// Calls one of the user's handlers, without the lock.
+template <class Handler, class Told>
+void listener_core::tell(Handler& handler, Told&& told) {
+  worker_->queue_handler([weak = weak_from_this(), &handler, told = std::forward<Told>(told)] {
+    const std::shared_ptr<listener_core> kept = weak.lock();
+    if (!kept) return;
+    std::unique_lock guard(kept->worker_->lock());
+    if (kept->closed_) return;
+    const handler_scope calling(guard, kept->calling_);
+    handler(told);
   });
+}
+
+void listener_core::established(endpoint_core& connection) {
+  if (options_.on_established) tell(options_.on_established, connection.report());
+}
+
+void listener_core::ended(endpoint_core& connection, bool was_established) {
+  if (connection.refuses_hello()) return end_refusal();
+  if (!was_established || !options_.on_closed) return;
+  const std::error_code why = connection.failure();
+  if (!why || why == errc::canceled) return;  // closed on this side
+  tell(options_.on_closed,
+       connection_end{connection.number(), connection.peer(), why, connection.words()});
+}
+
+std::shared_ptr<accept_wait> listener_core::add_wait() {
+  auto wait = std::make_shared<accept_wait>();
+  const std::lock_guard guard(worker_->lock());
+  waits_.push_back(wait);
+  if (closed_ || !options_.awaited || options_.on_request) {
+    waits_.pop_back();
+    wait->why = closed_ ? errc::closed : errc::invalid_argument;
+    wait->over = true;
+  }
+  match();
+  return wait;
+}
+
+/// Gives those who wait those who came.
+void listener_core::match() {
+  while (!waits_.empty() && !arrived_.empty()) {
+    const std::shared_ptr<accept_wait> first = std::move(waits_.front());
+    waits_.pop_front();
+    first->came = take();
+    end(first);
+  }
+}
+
+void listener_core::end(const std::shared_ptr<accept_wait>& wait) {
+  wait->over = true;
+  worker_->wake_waiters();
+  if (!wait->coroutine) return;
+  worker_->queue_handler([wait, worker = worker_.get()] {
+    std::unique_lock guard(worker->lock());
+    const std::coroutine_handle<> coroutine = std::exchange(wait->coroutine, {});
+    guard.unlock();
+    if (coroutine) coroutine.resume();
+  });
+}
+
+void listener_core::remove_wait(accept_wait& wait) noexcept {
+  const std::lock_guard guard(worker_->lock());
+  wait.coroutine = {};
+  wait.came.reset();
+  std::erase_if(waits_, [&](const auto& each) { return each.get() == &wait; });
+}
+
+bool listener_core::is_over(const accept_wait& wait) const noexcept {
+  const std::lock_guard guard(worker_->lock());
+  return wait.over;
+}
+
+void listener_core::resume_at_end(const std::shared_ptr<accept_wait>& wait,
+                                  std::coroutine_handle<> coroutine) {
+  const std::lock_guard guard(worker_->lock());
+  wait->coroutine = coroutine;
+  if (wait->over) end(wait);  // between the two questions
+}
+
+connection_request listener_core::await(accept_wait& wait, std::chrono::nanoseconds timeout,
+                                        std::error_code& ec) {
+  ec.clear();
+  if (!is_over(wait)) {
+    if (worker_->in_handler()) {
+      ec = errc::would_deadlock;
+    } else {
+      std::unique_lock guard(worker_->lock());
+      const clock::time_point until = worker_->deadline_after(timeout);
+      guard.unlock();
+      if (!worker_->wait_until(until, [&] { return wait.over; })) ec = errc::timed_out;
+    }
+  }
+  const std::lock_guard guard(worker_->lock());
+  if (!ec) ec = wait.why;
+  return core_access::make_connection_request(std::move(wait.came));
+}
+
+/// Returns the next in line; nothing when the listener is closed, which rejects it.
+std::unique_ptr<pending_connection> listener_core::take() {
+  if (arrived_.empty()) return nullptr;
+  const ucp_conn_request_h request = arrived_.front();
+  arrived_.pop_front();
+  auto pending = std::make_unique<pending_connection>(shared_from_this(), request);
+  return closed_ ? nullptr : std::move(pending);
 }
 
 }  // namespace ucx::detail

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "detail/endpoint_core.hpp"
-#include "detail/message_router.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/remote_region_core.hpp"
 #include "detail/worker_core.hpp"
@@ -23,30 +22,7 @@ void message_read::ask() {
   frame asked = question(opcode::read);
   asked.offset = offset_;
   asked.length = length_;
-  asked.encode(header_);
-  ucp_request_param_t params = {};
-  params.op_attr_mask =
-      UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  params.flags = UCP_AM_SEND_FLAG_EAGER;
-  params.cb.send = &message_read::on_sent;
-  params.user_data = this;
-  retain();  // the header has to live until UCX has sent it
-  endpoint()->transfer_started();
-  ucs_status_ptr_t sent =
-      worker().api().am_send_nbx(endpoint()->handle(), message_router::message_id, header_.data(),
-                                 header_.size(), nullptr, 0, &params);
-  if (UCS_PTR_IS_PTR(sent)) return;
-  endpoint()->transfer_ended();
-  if (UCS_PTR_IS_ERR(sent)) endpoint()->lost(UCS_PTR_STATUS(sent));
-  release();
-}
-
-void message_read::on_sent(void* request, ucs_status_t status, void* self) {
-  auto& read = *static_cast<message_read*>(self);
-  read.worker().api().request_free(request);
-  read.endpoint()->transfer_ended();
-  if (status != UCS_OK) read.endpoint()->lost(status);
-  read.release();
+  send_question(asked);
 }
 
 void message_read::answered(const frame& answer, std::span<const std::byte> payload) {

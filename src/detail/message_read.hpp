@@ -28,11 +28,8 @@ class message_read final : public message_operation {
   void recycle() noexcept override;
 
  private:
-  static void on_sent(void* request, ucs_status_t status, void* self);
-
   std::span<std::byte> into_;
   std::size_t received_ = 0;
-  frame::bytes header_ = {};
 };
 
 }  // namespace ucx::detail

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/message_router.hpp"
 #include "detail/operation_pools.hpp"
@@ -16,10 +17,11 @@ void message_write::begin(std::shared_ptr<remote_region_core> region,
                           std::span<const std::byte> from, clock::time_point deadline) {
   tracker_ = std::move(tracker);
   number_ = tracker_->begin(offset, from.size());
-  epoch_ = region->endpoint().writes().begin();
+  epoch_ = region->endpoint().operations().writes().begin();
   from_ = from;
   confirmed_ = 0;
   asked_ = false;
+  given_up_ = false;
   failure_.clear();
   on_the_books_ = true;
   // The books' own reference: an answer may come long after the request is done.
@@ -49,21 +51,25 @@ void message_write::answered(const frame& answer, std::span<const std::byte>) {
 }
 
 void message_write::give_up_for(std::error_code why) noexcept {
-  if (failure_) {
-    // A second time: UCX did not let go of the caller's memory, so the connection has to.
-    // That takes a round of UCX's at least.
-    if (done()) return;
-    move_deadline(worker().api().now() + worker().options().heartbeat_timeout);
-    endpoint()->fail(failure_, "data of a write was still on its way");
-    return;
-  }
-  failure_ = why;
+  if (given_up_) return linger();
+  given_up_ = true;
+  if (confirmed_ < length_) failure_ = why;  // else it is a success, as soon as UCX lets go
   stop_pieces();
   if (!done() && sending()) {
-    move_deadline(worker().api().now() + worker().options().heartbeat_timeout);
+    move_deadline(after(worker().api().now(), worker().options().heartbeat_timeout));
     worker().tick_soon();
   }
   pieces_moved();
+}
+
+/// Once UCX has had the time to let go of the caller's memory and did not, the connection has to.
+/// That takes a round of UCX's at least.
+void message_write::linger() noexcept {
+  const clock::time_point now = worker().api().now();
+  if (done() || now < deadline()) return;
+  move_deadline(after(now, worker().options().heartbeat_timeout));
+  endpoint()->fail(make_error_code(errc::connection_reset),
+                   "data of a write that was given up was still on its way");
 }
 
 /// Ends what can end: the request when UCX has let go of the memory, the books when all is
@@ -74,9 +80,9 @@ void message_write::pieces_moved() {
   const bool answered = failure_ || confirmed_ == length_;
   const bool off_the_books = answered && std::exchange(on_the_books_, false);
   if (off_the_books) {
-    if (failure_) tracker_->fail(number_, failure_);
+    if (failure_) tracker_->fail(number_, failure_, describe());
     leave();
-    endpoint()->write_ended(epoch_);
+    endpoint()->operations().write_ended(epoch_);
   }
   if (!done()) complete(answered ? failure_ : std::error_code());
   if (off_the_books) release();

@@ -32,6 +32,7 @@ class message_write final : public message_operation, private piece_sender {
 
  private:
   void pieces_moved() override;
+  void linger() noexcept;
 
   std::shared_ptr<write_tracker> tracker_;
   std::uint64_t number_ = 0;  // the tracker's
@@ -40,6 +41,7 @@ class message_write final : public message_operation, private piece_sender {
   std::uint64_t confirmed_ = 0;
   bool on_the_books_ = false;
   bool asked_ = false;
+  bool given_up_ = false;
   std::error_code failure_;
 };
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "detail/endpoint_core.hpp"
+#include "detail/operation_group.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
@@ -11,14 +12,31 @@ operation::~operation() = default;
 
 void operation::start(worker_core& worker, std::shared_ptr<endpoint_core> endpoint,
                       clock::time_point deadline) noexcept {
-  worker_ = &worker;
   endpoint_ = endpoint.get();
-  held_ = std::move(endpoint);
+  held_.endpoint = std::move(endpoint);
+  begin(worker, deadline);
+}
+
+void operation::start(std::shared_ptr<worker_core> worker, clock::time_point deadline) noexcept {
+  endpoint_ = nullptr;
+  worker_core& of = *worker;
+  held_.worker = std::move(worker);
+  begin(of, deadline);
+}
+
+void operation::begin(worker_core& worker, clock::time_point deadline) noexcept {
+  worker_ = &worker;
   deadline_ = deadline;
   error_.clear();
+  has_handler_ = false;
   references_.store(2, std::memory_order_relaxed);
   done_.store(false, std::memory_order_relaxed);
   worker.add_outstanding(*this);
+}
+
+void operation::attach(std::shared_ptr<endpoint_core> endpoint) noexcept {
+  endpoint_ = endpoint.get();
+  held_.endpoint = std::move(endpoint);
 }
 
 void operation::fail(std::error_code why) noexcept {
@@ -27,30 +45,46 @@ void operation::fail(std::error_code why) noexcept {
 }
 
 void operation::complete(std::error_code outcome) noexcept {
+  worker_->log_end(*this, outcome);
   worker_->remove_outstanding(*this);
   error_ = outcome;
-  done_.store(true, std::memory_order_seq_cst);  // pairs with the waiters' count: see wake_waiters
+  done_.store(true, std::memory_order_release);
   worker_->wake_waiters();
   if (handler_) worker_->queue_handler(*this);
+  if (operation_group* const group = std::exchange(group_, nullptr)) group->ended(*this);
   release();
 }
 
 void operation::release() noexcept {
-  if (references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  // Nobody else can count what has one reference, which saves the atomic step.
+  const bool last = references_.load(std::memory_order_acquire) == 1 ||
+                    references_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  if (!last) return;
   if (worker_ == nullptr) return recycle();
   // Where no request handle took it, the connection may go with it, and the worker: after the lock.
-  const std::shared_ptr<endpoint_core> held = let_go();
+  const kept_alive held = let_go();
   const std::lock_guard guard(worker_->lock());
   handler_.reset();
   recycle();
 }
 
-void operation::set_handler(completion_handler handler) {
-  handler_ = std::move(handler);
-  if (done() && handler_) worker_->queue_handler(*this);
+void operation::move_deadline(clock::time_point deadline) noexcept {
+  deadline_ = deadline;
+  worker_->tick_by(deadline);
 }
 
-void operation::run_handler() noexcept {
+void operation::set_handler(completion_handler handler) {
+  if (!handler) return;
+  worker_->expect_handler();
+  set_expected_handler(std::move(handler));
+}
+
+void operation::set_expected_handler(completion_handler handler) noexcept {
+  handler_ = std::move(handler);
+  if (done()) worker_->queue_handler(*this);
+}
+
+void operation::run_handler() {
   completion_handler handler = std::exchange(handler_, completion_handler());
   if (handler) handler(error_);
 }

@@ -14,17 +14,20 @@
 #include "detail/ucp_api.hpp"
 #include "ucx/completion_handler.hpp"
 #include "ucx/error.hpp"
+#include "ucx/message_info.hpp"
 
 namespace ucx::detail {
 
 class endpoint_core;
+class operation_group;
 class worker_core;
 
 struct outstanding_tag {};
+struct group_tag {};
 
 /// Shared by its `request` handle and by whoever will complete it; counted, recycled by its worker.
 /// Everything but `done()` and `error()` happens under the worker's lock.
-class operation : public list_hook<outstanding_tag> {
+class operation : public list_hook<outstanding_tag>, public list_hook<group_tag> {
  public:
   operation() noexcept = default;
   operation(const operation&) = delete;
@@ -43,15 +46,34 @@ class operation : public list_hook<outstanding_tag> {
   endpoint_core* endpoint() const noexcept { return endpoint_; }
   clock::time_point deadline() const noexcept { return deadline_; }
 
+  /// Counts the operations of the worker, in the order in which they started.
+  std::uint64_t sequence() const noexcept { return sequence_; }
+  void set_sequence(std::uint64_t sequence) noexcept { sequence_ = sequence; }
+
+  /// What a request handle keeps; the connection goes first.
+  struct kept_alive {
+    std::shared_ptr<worker_core> worker;
+    std::shared_ptr<endpoint_core> endpoint;
+  };
   /// Lets go of the connection that the request handle kept open; called when the handle goes. What
   /// is left of the operation then needs no keeping: a connection ends after all of UCX's
   /// callbacks.
-  std::shared_ptr<endpoint_core> let_go() noexcept { return std::move(held_); }
+  kept_alive let_go() noexcept { return std::move(held_); }
 
+  // Numbers of `posted_operations`, if it is one.
+  std::uint64_t group_mark = 0;
+  std::uint64_t connection_mark = 0;
+
+  /// Takes the one place for a handler; returns whether it was free.
+  bool claim_handler() noexcept { return !std::exchange(has_handler_, true); }
+  bool has_handler() const noexcept { return has_handler_; }
   /// Sets what is called at completion, or queues it now when done.
   void set_handler(completion_handler handler);
-  /// Queues and clears the handler; called by the worker outside of UCX's callbacks.
-  void run_handler() noexcept;
+  /// The same, of one that the worker expects already.
+  void set_expected_handler(completion_handler handler) noexcept;
+  /// Calls and clears the handler; called by the worker outside of UCX's callbacks. What the
+  /// handler throws comes out.
+  void run_handler();
 
   /// Ends the operation early for `why` (timed_out, canceled): at once where nothing of the
   /// caller's is in UCX's hands, else when UCX has let go, which `linger_deadline` bounds.
@@ -62,6 +84,10 @@ class operation : public list_hook<outstanding_tag> {
   virtual bool rebind(std::span<std::byte> into) noexcept;
   /// Returns whether only the peer's answer can end it, so that its silence counts.
   virtual bool awaits_peer() const noexcept { return false; }
+  /// Returns whether it is the library's own doing, which canceling all operations leaves alone.
+  virtual bool is_own() const noexcept { return false; }
+  /// See request::received.
+  virtual message_info received() const noexcept { return {}; }
   /// Says what is tried, on what: the beginning of an error text.
   virtual std::string describe() const = 0;
 
@@ -69,6 +95,10 @@ class operation : public list_hook<outstanding_tag> {
   /// Starts a life: one reference for the request handle and one for whoever completes.
   void start(worker_core& worker, std::shared_ptr<endpoint_core> endpoint,
              clock::time_point deadline) noexcept;
+  /// As above, for what belongs to no one connection, or to none that is known yet.
+  void start(std::shared_ptr<worker_core> worker, clock::time_point deadline) noexcept;
+  /// It turned out to be of this connection, whose end ends it.
+  void attach(std::shared_ptr<endpoint_core> endpoint) noexcept;
   /// Ends it: sets the outcome, wakes waiters, queues the handler, and drops the completer's
   /// reference. Exactly once a life.
   void complete(std::error_code outcome) noexcept;
@@ -77,16 +107,22 @@ class operation : public list_hook<outstanding_tag> {
   /// Puts the object where its worker finds it for the next operation of its kind.
   virtual void recycle() noexcept = 0;
 
-  void move_deadline(clock::time_point deadline) noexcept { deadline_ = deadline; }
+  void move_deadline(clock::time_point deadline) noexcept;
 
  private:
+  friend class operation_group;
+  void begin(worker_core& worker, clock::time_point deadline) noexcept;
+
   std::atomic<std::uint32_t> references_{0};
   std::atomic<bool> done_{true};
   std::error_code error_;
   completion_handler handler_;
+  bool has_handler_ = false;
+  std::uint64_t sequence_ = 0;
   worker_core* worker_ = nullptr;
   endpoint_core* endpoint_ = nullptr;
-  std::shared_ptr<endpoint_core> held_;
+  operation_group* group_ = nullptr;  // has the request handle's reference
+  kept_alive held_;
   clock::time_point deadline_;
 };
 

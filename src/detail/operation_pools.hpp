@@ -1,11 +1,22 @@
-// The idle operations of a worker, by kind.
+// The idle operations of a worker, by kind, and the pieces that they send.
 #pragma once
 
+#include "detail/batch_read.hpp"
+#include "detail/batch_write.hpp"
+#include "detail/close_operation.hpp"
 #include "detail/flush_operation.hpp"
+#include "detail/joint_operation.hpp"
+#include "detail/message_atomic.hpp"
+#include "detail/message_notify.hpp"
 #include "detail/message_read.hpp"
 #include "detail/message_write.hpp"
+#include "detail/notification_wait.hpp"
+#include "detail/notify_operation.hpp"
+#include "detail/piece_shelf.hpp"
 #include "detail/pool.hpp"
+#include "detail/receive_operation.hpp"
 #include "detail/rma_operation.hpp"
+#include "detail/send_operation.hpp"
 
 namespace ucx::detail {
 
@@ -15,6 +26,18 @@ class operation_pools {
   pool<message_write> writes;
   pool<rma_operation> rma;
   pool<flush_operation> flushes;
+  pool<message_atomic> atomics;
+  pool<message_notify> notes;
+  pool<notify_operation> notifies;
+  pool<notification_wait> waits;
+  // With buffers of their own: few are kept.
+  pool<batch_read> batch_reads{32};
+  pool<batch_write> batch_writes{32};
+  pool<joint_operation> joint;
+  pool<close_operation> closes{8};
+  pool<receive_operation> receives;
+  pool<send_operation> sends;
+  piece_shelf pieces;
 };
 
 }  // namespace ucx::detail

@@ -2,13 +2,34 @@
 
 #include <utility>
 
+#include "detail/connection_table.hpp"
 #include "detail/core_access.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/introduction.hpp"
 #include "detail/listener_core.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
+namespace {
+
+/// What a peer can find out only by itself would be taken for its own finding.
+errc told_to_peers(errc why) noexcept {
+  switch (why) {
+    case errc::timed_out:
+    case errc::connection_reset:
+    case errc::unreachable:
+    case errc::host_not_found:
+    case errc::canceled:
+    case errc::closed:
+    case errc::closed_by_peer:
+      return errc::connection_refused;
+    default:
+      return why;
+  }
+}
+
+}  // namespace
 
 pending_connection::pending_connection(std::shared_ptr<listener_core> listener,
                                        ucp_conn_request_h request) noexcept
@@ -24,9 +45,7 @@ pending_connection::pending_connection(std::shared_ptr<listener_core> listener,
 
 void pending_connection::reject() noexcept {
   if (request_ == nullptr) return;
-  worker_core& worker = listener_->worker();
-  const std::lock_guard guard(worker.lock());
-  worker.api().listener_reject(listener_->handle(), std::exchange(request_, nullptr));
+  listener_->reject(std::exchange(request_, nullptr));
 }
 
 std::shared_ptr<endpoint_core> pending_connection::accept(worker_core& worker,
@@ -41,6 +60,8 @@ std::shared_ptr<endpoint_core> pending_connection::accept(worker_core& worker,
     ec = errc::invalid_argument;
     return nullptr;
   }
+  if (!options.terms) options.terms = listener_->terms();
+  if ((ec = complaint_about(*options.terms))) return nullptr;
   const std::lock_guard guard(worker.lock());
   ucp_ep_params_t params = {};
   params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
@@ -50,8 +71,22 @@ std::shared_ptr<endpoint_core> pending_connection::accept(worker_core& worker,
                                   endpoint_core::role::acceptor, std::move(options), ec);
   if (!made) return nullptr;
   made->set_peer(peer_);
+  made->set_observer(listener_);
   made->await_hello();
   return made;
+}
+
+const socket_address& pending_connection::local() const noexcept { return listener_->address(); }
+
+void pending_connection::refuse(errc why, std::string_view words) {
+  worker_core& worker = listener_->worker();
+  const std::lock_guard guard(worker.lock());
+  if (!worker.context().has(feature::am) || !listener_->begin_refusal()) return reject();
+  std::error_code gone;
+  const auto peer = accept(worker, nullptr, endpoint_options(), gone);
+  if (!peer) return listener_->end_refusal();
+  peer->refuse_hello(make_error_code(told_to_peers(why)), shown(words, introduction::most_words));
+  worker.connections().serve(peer);
 }
 
 connection_request core_access::make_connection_request(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <system_error>
 
 #include "detail/ucp_api.hpp"
@@ -23,7 +24,10 @@ class pending_connection {
   pending_connection& operator=(const pending_connection&) = delete;
 
   const socket_address& peer() const noexcept { return peer_; }
+  const socket_address& local() const noexcept;
   void reject() noexcept;
+  /// Rejects, and tells the peer why as soon as it has said hello.
+  void refuse(errc why, std::string_view words);
   /// Makes an endpoint of it. REQUIRES: the listener's worker.
   std::shared_ptr<endpoint_core> accept(worker_core& worker,
                                         std::shared_ptr<worker_core> keep_alive,

@@ -25,6 +25,9 @@ void progress_thread::leave_with_worker() noexcept {
 }
 
 void progress_thread::loop() {
+  if (const auto& start = worker_.options().on_thread_start) {
+    worker_.handlers_.call_and_report([&] { start(); });
+  }
   if (worker_.options().progress == progress_mode::polling_thread) {
     poll();
   } else {
@@ -53,9 +56,9 @@ void progress_thread::sleep_and_spin() {
       active = true;
       last_activity = worker_.api().now();
     } else if (active && may_spin && worker_.api().now() - last_activity < worker_.options().spin) {
-      worker_.api().relax();
+      if (worker_.api().relax()) active = false;  // the core is wanted: no more spinning
     } else {
-      worker_.sleep_on_events(clock::time_point::max());
+      worker_.sleep_on_events(clock::time_point::max(), worker_.wakes());
       active = false;
     }
   }

@@ -1,11 +1,7 @@
 #include "detail/region_core.hpp"
 
-#include <xxhash.h>
-
 #include <cstring>
-#include <fstream>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "detail/resource_error.hpp"
@@ -37,35 +33,7 @@ unsigned protection(access granted) noexcept {
   return bits;
 }
 
-std::string read_line(const char* path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 }  // namespace
-
-std::array<std::byte, 16> host_identity() noexcept {
-  static const std::array<std::byte, 16> identity = [] {
-    std::array<std::byte, 16> made = {};
-    try {
-      // The boot id is the kernel's; containers of one kernel share it, and memory too if they
-      // share a name space for it, which using the memory finds out.
-      const std::string boot = read_line("/proc/sys/kernel/random/boot_id");
-      const XXH128_hash_t hash = XXH3_128bits(boot.data(), boot.size());
-      XXH128_canonical_t canonical;
-      XXH128_canonicalFromHash(&canonical, hash);
-      std::memcpy(made.data(), &canonical, made.size());
-    } catch (...) {  // out of memory: an identity that equals no other
-    }
-    return made;
-  }();
-  return identity;
-}
-
-region_core::region_core(std::shared_ptr<context_core> context, access granted)
-    : context_(std::move(context)), id_(context_->next_region_id()), granted_(granted) {}
 
 std::shared_ptr<region_core> region_core::make(std::shared_ptr<context_core> context,
                                                std::byte* bytes, std::size_t size, access granted,
@@ -73,24 +41,23 @@ std::shared_ptr<region_core> region_core::make(std::shared_ptr<context_core> con
   std::shared_ptr<region_core> made(new region_core(std::move(context), granted));
   made->map(bytes, size, what, ec);
   if (ec) return nullptr;
-  made->open_ = true;
-  made->context_->add_region(*made);
+  made->expose();
   return made;
 }
 
 region_core::~region_core() { close(); }
 
 void region_core::map(std::byte* bytes, std::size_t size, std::string& what, std::error_code& ec) {
-  ucp_api& api = context_->api();
+  ucp_api& api = context().api();
   const bool allocating = bytes == nullptr;
   data_ = bytes;
   size_ = size;
-  if (!context_->has(feature::rma) || size == 0) {
+  if (!context().has(feature::rma) || size == 0) {
     // Only messages will reach it, and they need no registration.
     if (allocating) allocate_privately(size);
     return;
   }
-  if (allocating && context_->same_host_only() && size > free_shared_memory()) {
+  if (allocating && context().same_host_only() && size > free_shared_memory()) {
     what = "allocating " + std::to_string(size) + " bytes of shared memory: /dev/shm has " +
            std::to_string(free_shared_memory()) + " free";
     ec = errc::no_shared_memory;
@@ -101,23 +68,29 @@ void region_core::map(std::byte* bytes, std::size_t size, std::string& what, std
                       UCP_MEM_MAP_PARAM_FIELD_FLAGS | UCP_MEM_MAP_PARAM_FIELD_PROT;
   params.address = bytes;
   params.length = size;
-  params.prot = protection(granted_);
+  params.prot = protection(granted());
   params.flags = allocating ? unsigned{UCP_MEM_MAP_ALLOCATE} : 0U;
-  const ucs_status_t status = api.mem_map(context_->handle(), &params, &memory_);
+  const ucs_status_t status = api.mem_map(context().handle(), &params, &memory_);
   if (status != UCS_OK) {
     memory_ = nullptr;
     what = std::string(allocating ? "allocating " : "registering ") + std::to_string(size) +
            " bytes (UCX: " + words(status) + ")";
-    ec = memory_error(status, allocating, context_->same_host_only());
+    ec = memory_error(status, allocating, context().same_host_only());
     return;
   }
   ucp_mem_attr_t attributes = {};
   attributes.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS | UCP_MEM_ATTR_FIELD_MEM_TYPE;
-  if (api.mem_query(memory_, &attributes) == UCS_OK) {
+  const ucs_status_t queried = api.mem_query(memory_, &attributes);
+  if (queried == UCS_OK) {
     kind_ = kind_of(attributes.mem_type);
     if (allocating) data_ = static_cast<std::byte*>(attributes.address);
+  } else if (allocating) {
+    what = "asking where " + std::to_string(size) + " allocated bytes are (UCX: " + words(queried) +
+           ")";
+    ec = make_error(queried);
+    return;
   }
-  shareable_ = allocating && context_->same_host_only();
+  shareable_ = allocating && context().same_host_only();
   if (allocating) std::memset(data_, 0, size_);
   pack_key(ec);
   if (ec) what = "packing the key of " + std::to_string(size) + " bytes";
@@ -132,48 +105,25 @@ void region_core::pack_key(std::error_code& ec) {
   void* packed = nullptr;
   std::size_t length = 0;
   const ucs_status_t status =
-      context_->api().rkey_pack(context_->handle(), memory_, &packed, &length);
+      context().api().rkey_pack(context().handle(), memory_, &packed, &length);
   if (status == UCS_ERR_UNSUPPORTED) return;  // messages only
   if ((ec = make_error(status))) return;
   const auto* bytes = static_cast<const std::byte*>(packed);
   key_.assign(bytes, bytes + length);
-  context_->api().rkey_buffer_release(packed);
+  context().api().rkey_buffer_release(packed);
 }
 
 remote_descriptor region_core::descriptor() const {
-  remote_descriptor made;
-  made.region = id_;
-  made.incarnation = context_->incarnation();
-  made.generation = generation_;
+  remote_descriptor made = describe();
   made.address = reinterpret_cast<std::uintptr_t>(data_);
-  made.size = size_;
-  made.granted = granted_;
-  made.kind = kind_;
   made.shareable = shareable_;
-  made.host = host_identity();
   made.remote_key = key_;
   return made;
 }
 
-std::error_code region_core::check(std::uint64_t offset, std::uint64_t length,
-                                   access wanted) const noexcept {
-  if (!includes(granted_, wanted)) return errc::permission_denied;
-  if (offset > size_ || length > size_ - offset) return errc::out_of_range;
-  return {};
-}
-
-void region_core::close() noexcept {
-  if (!std::exchange(open_, false)) {
-    if (memory_ != nullptr)
-      context_->api().mem_unmap(context_->handle(), std::exchange(memory_, nullptr));
-    return;
-  }
-  context_->remove_region(*this);
-  if (!idle()) context_->drain_region(*this);
-  // A write that another thread's worker is copying in takes no longer than a memcpy.
-  while (!idle()) std::this_thread::yield();
+void region_core::release() noexcept {
   if (memory_ != nullptr) {
-    context_->api().mem_unmap(context_->handle(), std::exchange(memory_, nullptr));
+    context().api().mem_unmap(context().handle(), std::exchange(memory_, nullptr));
   }
 }
 

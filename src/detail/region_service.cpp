@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "detail/endpoint_core.hpp"
+#include "detail/exposed_region.hpp"
 #include "detail/piece_sender.hpp"
-#include "detail/region_core.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
@@ -13,7 +13,8 @@ namespace ucx::detail {
 /// One read of a peer's, being answered: UCX reads the region until the last piece is sent.
 class read_answer final : public piece_sender, public list_hook<answer_tag> {
  public:
-  void begin(region_service& service, endpoint_core& to, region_core& region, const frame& asked) {
+  void begin(region_service& service, endpoint_core& to, exposed_region& region,
+             const frame& asked) {
     service_ = &service;
     region_ = &region;
     to.answer_started();
@@ -27,8 +28,13 @@ class read_answer final : public piece_sender, public list_hook<answer_tag> {
     send_pieces();
   }
 
-  const region_core& region() const noexcept { return *region_; }
+  const exposed_region& region() const noexcept { return *region_; }
   endpoint_core& peer() const noexcept { return pieces_endpoint(); }
+  /// Ends it as far as UCX has let go of the region; may end the object.
+  void peer_failed() {
+    stop_pieces();
+    pieces_moved();
+  }
 
  private:
   friend class region_service;
@@ -41,26 +47,34 @@ class read_answer final : public piece_sender, public list_hook<answer_tag> {
   }
 
   region_service* service_ = nullptr;
-  region_core* region_ = nullptr;
+  exposed_region* region_ = nullptr;
 };
 
-region_service::region_service(worker_core& worker) noexcept
-    : worker_(worker), idle_(std::make_unique<pool<read_answer>>()) {}
+region_service::region_service(worker_core& worker)
+    : worker_(worker), idle_(std::make_unique<pool<read_answer>>()), files_(worker) {}
 
-region_service::~region_service() = default;
+region_service::~region_service() {
+  // UCX's worker is gone, with or without a word about what it had left to send.
+  while (read_answer* left = answers_.front()) {
+    left->region_->end_access();
+    ended(*left);
+  }
+  while (batch_answer* left = batches_.front()) ended(*left);
+}
 
 /// Looks the region up for one access, which the caller ends.
-region_core* region_service::admit(const frame& asked, bool writes, std::error_code& ec) noexcept {
+exposed_region* region_service::admit(const frame& asked, access wanted,
+                                      std::error_code& ec) noexcept {
   if (asked.incarnation != worker_.context().incarnation()) {
     ec = errc::stale_region;
     return nullptr;
   }
-  region_core* region = worker_.context().begin_access(asked.region, ec);
+  exposed_region* region = worker_.context().begin_access(asked.region, ec);
   if (region == nullptr) return nullptr;
   if (asked.generation != region->generation()) {
     ec = errc::stale_region;
   } else {
-    ec = region->check(asked.offset, asked.length, writes ? access::write : access::read);
+    ec = region->check(asked.offset, asked.length, wanted);
   }
   if (!ec) return region;
   region->end_access();
@@ -71,9 +85,12 @@ void region_service::read(endpoint_core& from, const frame& asked) {
   std::error_code ec;
   if (asked.length == 0) return refuse(from, asked, errc::invalid_argument);
   if (from.answers() >= most_reads) return refuse(from, asked, errc::busy);
-  region_core* region = admit(asked, false, ec);
+  exposed_region* region = admit(asked, access::read, ec);
   if (region == nullptr) return refuse(from, asked, ec);
+  held_access until_answered(*region);
+  if (region->file()) return files_.read(from, *region, until_answered, asked);
   read_answer* answer = idle_->take();
+  until_answered.leave();
   answers_.push_back(*answer);
   answer->begin(*this, from, *region, asked);
 }
@@ -82,11 +99,15 @@ void region_service::write(endpoint_core& from, const frame& asked,
                            std::span<const std::byte> payload) {
   std::error_code ec;
   if (asked.length != payload.size() || payload.empty()) ec = errc::protocol_error;
-  region_core* region = ec ? nullptr : admit(asked, true, ec);
+  exposed_region* region = ec ? nullptr : admit(asked, access::write, ec);
   if (region != nullptr) {
     std::memcpy(region->bytes().data() + asked.offset, payload.data(), payload.size());
     region->end_access();
   }
+  answer_write(from, asked, ec);
+}
+
+void region_service::answer_write(endpoint_core& from, const frame& asked, std::error_code ec) {
   frame answer;
   answer.code = opcode::written;
   answer.status = error_status(ec);
@@ -94,7 +115,7 @@ void region_service::write(endpoint_core& from, const frame& asked,
   answer.request = asked.request;
   answer.offset = asked.offset;
   answer.length = asked.length;
-  from.send(answer);
+  from.reply(answer);
 }
 
 void region_service::refuse(endpoint_core& to, const frame& asked, std::error_code why) {
@@ -103,7 +124,7 @@ void region_service::refuse(endpoint_core& to, const frame& asked, std::error_co
   answer.status = error_status(why);
   answer.session = asked.session;
   answer.request = asked.request;
-  to.send(answer);
+  to.reply(answer);
 }
 
 void region_service::ended(read_answer& answer) noexcept {
@@ -111,19 +132,38 @@ void region_service::ended(read_answer& answer) noexcept {
   idle_->give_back(&answer);
 }
 
-bool region_service::answering(const region_core& region) const noexcept {
+void region_service::ended(batch_answer& answer) noexcept {
+  batches_.remove(answer);
+  idle_batches_.give_back(&answer);
+}
+
+bool region_service::answering(const exposed_region& region) const noexcept {
   for (read_answer* answer = answers_.front(); answer != nullptr; answer = answers_.next(*answer)) {
     if (&answer->region() == &region) return true;
   }
-  return false;
+  return files_.answering(region);
 }
 
-void region_service::cut_off(const region_core& region) {
+void region_service::connection_failed(const endpoint_core& connection) {
+  for (read_answer* answer = answers_.front(); answer != nullptr;) {
+    read_answer* next = answers_.next(*answer);
+    if (&answer->peer() == &connection) answer->peer_failed();
+    answer = next;
+  }
+  for (batch_answer* answer = batches_.front(); answer != nullptr;) {
+    batch_answer* next = batches_.next(*answer);
+    if (&answer->peer() == &connection) answer->peer_failed();
+    answer = next;
+  }
+  files_.connection_failed(connection);
+}
+
+void region_service::cut_off(const exposed_region& region) {
   // Failing a connection ends its answers, so the walk begins anew each time.
   for (read_answer* answer = answers_.front(); answer != nullptr;) {
     read_answer* next = answers_.next(*answer);
     if (&answer->region() == &region && !answer->peer().status()) {
-      answer->peer().fail(make_error_code(errc::timed_out),
+      answer->peer().fail(make_error_code(errc::connection_reset),
                           "the peer did not take its answers while their region was withdrawn");
       next = answers_.front();
     }

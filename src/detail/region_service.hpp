@@ -7,15 +7,19 @@
 #include <span>
 #include <system_error>
 
+#include "detail/batch_answer.hpp"
+#include "detail/file_service.hpp"
 #include "detail/frame.hpp"
 #include "detail/intrusive_list.hpp"
 #include "detail/pool.hpp"
+#include "detail/range_list.hpp"
+#include "ucx/access.hpp"
 
 namespace ucx::detail {
 
 class endpoint_core;
+class exposed_region;
 class read_answer;
-class region_core;
 class worker_core;
 
 struct answer_tag {};
@@ -26,29 +30,55 @@ class region_service {
  public:
   /// A peer may have so many reads unanswered; further ones are refused with `busy`.
   static constexpr unsigned most_reads = 1024;
+  /// So many answers to one peer may be under way when it asks for a batch, whose bytes are copies.
+  static constexpr unsigned most_reads_beside_batches = 512;
 
-  explicit region_service(worker_core& worker) noexcept;
+  explicit region_service(worker_core& worker);
   ~region_service();
   region_service(const region_service&) = delete;
   region_service& operator=(const region_service&) = delete;
 
   void read(endpoint_core& from, const frame& asked);
   void write(endpoint_core& from, const frame& asked, std::span<const std::byte> payload);
+  // Of memory only: files refuse these.
+  void read_batch(endpoint_core& from, const frame& asked, std::span<const std::byte> payload);
+  void write_batch(endpoint_core& from, const frame& asked, std::span<const std::byte> payload);
+  void perform_atomic(endpoint_core& from, const frame& asked, std::span<const std::byte> payload);
+  void notify(endpoint_core& from, const frame& asked);
 
   /// Returns whether an answer reads `region` now.
-  bool answering(const region_core& region) const noexcept;
+  bool answering(const exposed_region& region) const noexcept;
+  /// Ends what can be ended of the answers from `region` without dropping connections: those from
+  /// files, whose bytes are copies.
+  void withdraw(const exposed_region& region) { files_.withdraw(region); }
   /// Drops the connections whose answers read `region`.
-  void cut_off(const region_core& region);
+  void cut_off(const exposed_region& region);
+  /// Ends what is under way to a connection that is lost, and not in UCX's hands.
+  void connection_failed(const endpoint_core& connection);
+  /// A batch that was answered.
+  void ended(batch_answer& answer) noexcept;
+  /// Ends what runs elsewhere; bounded.
+  void stop() noexcept { files_.stop(); }
+
+  file_service& files() noexcept { return files_; }
 
  private:
+  friend class file_service;
   friend class read_answer;
-  region_core* admit(const frame& asked, bool writes, std::error_code& ec) noexcept;
+  exposed_region* admit(const frame& asked, access wanted, std::error_code& ec) noexcept;
+  exposed_region* admit_memory(const frame& asked, access wanted, std::error_code& ec) noexcept;
+  exposed_region* admit_batch(const frame& asked, const range_list& ranges, access wanted,
+                              std::error_code& ec) noexcept;
+  void answer_write(endpoint_core& from, const frame& asked, std::error_code ec);
   void refuse(endpoint_core& to, const frame& asked, std::error_code why);
   void ended(read_answer& answer) noexcept;
 
   worker_core& worker_;
   intrusive_list<read_answer, answer_tag> answers_;
   std::unique_ptr<pool<read_answer>> idle_;
+  intrusive_list<batch_answer, batch_tag> batches_;
+  pool<batch_answer> idle_batches_{32};
+  file_service files_;
 };
 
 }  // namespace ucx::detail

@@ -1,12 +1,16 @@
 #include "detail/remote_region_core.hpp"
 
 #include <algorithm>
-#include <array>
+#include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
+#include "detail/atomic_execution.hpp"
 #include "detail/operation_pools.hpp"
+#include "detail/posted_operations.hpp"
+#include "detail/rdma.hpp"
 #include "detail/status.hpp"
 #include "detail/worker_core.hpp"
 #include "detail/write_tracker.hpp"
@@ -14,18 +18,16 @@
 namespace ucx::detail {
 namespace {
 
-ucx::way wanted_way(ucx::way asked) {
+ucx::way wanted_way(ucx::way asked, std::string& what, std::error_code& ec) {
   if (asked != way::automatic) return asked;
-  const char* forced = std::getenv("UCXIO_WAY");
-  if (forced == nullptr) return way::automatic;
-  if (std::string_view(forced) == "message") return way::message;
-  if (std::string_view(forced) == "rma") return way::rma;
+  const char* variable = std::getenv("UCXIO_WAY");
+  const std::string_view forced = variable == nullptr ? "" : variable;
+  if (forced.empty()) return way::automatic;
+  if (forced == "message") return way::message;
+  if (forced == "rma") return way::rma;
+  what = "UCXIO_WAY is \"" + std::string(forced) + "\", and may be \"message\" or \"rma\"";
+  ec = errc::bad_configuration;
   return way::automatic;
-}
-
-bool begins_with_any(std::string_view text, std::span<const std::string_view> prefixes) {
-  return std::any_of(prefixes.begin(), prefixes.end(),
-                     [&](std::string_view prefix) { return text.starts_with(prefix); });
 }
 
 /// What a handle holds: the connection goes after the region.
@@ -50,8 +52,13 @@ std::shared_ptr<remote_region_core> remote_region_core::make(
     what = "opening " + made->description();
     return nullptr;
   }
-  made->choose_way(wanted_way(options.way), what, ec);
-  if (ec) return nullptr;
+  std::string why_not;
+  const ucx::way wanted = wanted_way(options.way, why_not, ec);
+  if (!ec) made->choose_way(wanted, why_not, ec);
+  if (ec) {
+    what = "opening " + made->description() + ": " + why_not;
+    return nullptr;
+  }
   remote_region_core* core = made.get();
   auto held = std::make_shared<lease>(lease{std::move(endpoint), std::move(made)});
   return {std::move(held), core};
@@ -64,69 +71,70 @@ remote_region_core::~remote_region_core() {
 }
 
 void remote_region_core::drop_key() noexcept {
+  mapped_ = nullptr;
   if (key_ != nullptr) endpoint_.worker().api().rkey_destroy(std::exchange(key_, nullptr));
 }
 
-void remote_region_core::choose_way(ucx::way wanted, std::string& what, std::error_code& ec) {
-  context_core& context = endpoint_.worker().context();
-  const bool messages = context.has(feature::am);
-  std::string why_not;
-  if (wanted != way::message && rma_is_real(why_not)) {
-    way_ = way::rma;
-    return;
+void remote_region_core::choose_way(ucx::way wanted, std::string& why_not, std::error_code& ec) {
+  if (wanted != way::message) {
+    ec = take_key(why_not);
+    if (!ec) way_ = way::rma;
+    if (!ec || wanted == way::rma) return;
+    ec.clear();
   }
-  if (wanted == way::rma || !messages) {
-    if (!messages && why_not.empty()) why_not = "the context was made without feature::am";
-    what = "opening " + description() + ": no way to move its bytes: " + why_not;
-    ec = errc::not_supported;
-    return;
-  }
-  way_ = way::message;
+  if (endpoint_.worker().context().has(feature::am)) return;
+  if (!why_not.empty()) why_not += ", and ";
+  why_not += "the context was made without feature::am";
+  ec = errc::feature_disabled;
 }
 
+/// Takes the key for RMA, where that is real; else says why it does not.
 /// RMA counts as real where the transport moves the bytes without the owner's CPU: RDMA hardware,
 /// and on one host memory that is mapped, or read by CMA. UCX emulates it everywhere else.
-bool remote_region_core::rma_is_real(std::string& why_not) {
+std::error_code remote_region_core::take_key(std::string& why_not) {
   worker_core& worker = endpoint_.worker();
   ucp_api& api = worker.api();
   if (!worker.context().has(feature::rma)) {
     why_not = "the context was made without feature::rma";
-    return false;
+    return errc::feature_disabled;
   }
   if (descriptor_.remote_key.empty()) {
     why_not = "the descriptor has no key for RMA";
-    return false;
+    return errc::not_supported;
   }
-  static constexpr std::array<std::string_view, 4> hardware{"rc_", "dc_", "ud_", "gga"};
   const std::vector<std::string> transports = endpoint_.transports();
-  const bool rdma = std::any_of(transports.begin(), transports.end(),
-                                [](const std::string& t) { return begins_with_any(t, hardware); });
+  const bool rdma = any_is_rdma(transports);
   if (!rdma && endpoint_.detects_failure()) {
     why_not = "UCX only emulates RMA over these transports";
-    return false;
+    return errc::not_supported;
   }
   const ucs_status_t unpacked =
       api.ep_rkey_unpack(endpoint_.handle(), descriptor_.remote_key.data(), &key_);
   if (unpacked != UCS_OK) {
     key_ = nullptr;
     why_not = "UCX refused the key: " + words(unpacked);
-    return false;
+    return errc::bad_descriptor;
   }
-  if (rdma) return true;
+  if (rdma) return {};
+  const bool cma = std::any_of(transports.begin(), transports.end(),
+                               [](const std::string& t) { return t.starts_with("cma"); });
   void* local = nullptr;
-  if (api.rkey_ptr(key_, descriptor_.address, &local) == UCS_OK) return true;
+  if (api.rkey_ptr(key_, descriptor_.address, &local) == UCS_OK) {
+    mapped_ = static_cast<std::byte*>(local);
+    // Without CMA, UCX from 1.14 on asks the owner for what is read, and waits for its progress.
+    copied_ = !cma;
+    return {};
+  }
   // Caller's memory is never written by CMA: a stopped writer could not be revoked.
   writes_by_rma_ = false;
   unsigned major = 0;
   unsigned minor = 0;
   unsigned patch = 0;
   api.get_version(&major, &minor, &patch);
-  const bool cma = std::any_of(transports.begin(), transports.end(),
-                               [](const std::string& t) { return t.starts_with("cma"); });
-  if (cma && std::pair(major, minor) >= std::pair(1U, 16U)) return true;
+  if (cma && std::pair(major, minor) >= std::pair(1U, 22U)) return {};
   api.rkey_destroy(std::exchange(key_, nullptr));
   why_not = "the memory is not shareable, and this UCX does not read it by CMA";
-  return false;
+  return errc::not_supported;
 }
 
 std::string remote_region_core::description() const {
@@ -135,7 +143,9 @@ std::string remote_region_core::description() const {
 }
 
 std::error_code remote_region_core::status() const noexcept {
-  return closed_ ? make_error_code(errc::closed) : endpoint_.status();
+  if (closed_) return errc::closed;
+  const std::error_code lost = endpoint_.status();
+  return !lost && revoked_ ? make_error_code(errc::revoked) : lost;
 }
 
 std::error_code remote_region_core::check(std::uint64_t offset, std::uint64_t length,
@@ -146,12 +156,33 @@ std::error_code remote_region_core::check(std::uint64_t offset, std::uint64_t le
   return {};
 }
 
+/// What was started behind a fence may not overtake what still waits for the owner: by message it
+/// takes its place in the queue.
+bool remote_region_core::by_rma(access wanted) const noexcept {
+  if (way_ != way::rma || copied_ || (wanted == access::write && !writes_by_rma_)) return false;
+  return !endpoint_.operations().fenced_behind_messages();
+}
+
+bool remote_region_core::copied_here() const noexcept {
+  return copied_ && mapped_ != nullptr && !endpoint_.operations().fenced();
+}
+
+bool remote_region_core::shares_messages(access wanted) const noexcept {
+  // A file has no address.
+  return !by_rma(wanted) && !copied_here() && descriptor_.address != 0 &&
+         descriptor_.kind == memory_kind::host && endpoint_.worker().context().has(feature::am);
+}
+
 operation* remote_region_core::start_read(std::uint64_t offset, std::span<std::byte> into,
                                           const io_options& options, std::error_code& ec) {
   if ((ec = check(offset, into.size(), access::read)) || into.empty()) return nullptr;
+  if (copied_here()) {
+    std::memcpy(into.data(), mapped_ + offset, into.size());
+    return nullptr;
+  }
   worker_core& worker = endpoint_.worker();
   const clock::time_point deadline = worker.deadline_after(options.timeout);
-  if (way_ == way::rma) {
+  if (by_rma(access::read)) {
     return rma_operation::read(shared_from_this(), offset, into, deadline, ec);
   }
   message_read* operation = worker.pools().reads.take();
@@ -163,13 +194,18 @@ operation* remote_region_core::start_write(const std::shared_ptr<write_tracker>&
                                            std::uint64_t offset, std::span<const std::byte> from,
                                            const io_options& options, std::error_code& ec) {
   if ((ec = check(offset, from.size(), access::write)) || from.empty()) return nullptr;
+  if (copied_here()) {
+    std::memcpy(mapped_ + offset, from.data(), from.size());
+    std::atomic_thread_fence(std::memory_order_release);  // before what tells the owner of it
+    return nullptr;
+  }
   worker_core& worker = endpoint_.worker();
   const clock::time_point deadline = worker.deadline_after(options.timeout);
-  if (way_ == way::rma && writes_by_rma_) {
+  if (by_rma(access::write)) {
     return rma_operation::write(shared_from_this(), tracker, offset, from, deadline, ec);
   }
   if (!worker.context().has(feature::am)) {
-    ec = errc::not_supported;
+    ec = errc::feature_disabled;
     return nullptr;
   }
   message_write* operation = worker.pools().writes.take();
@@ -178,20 +214,65 @@ operation* remote_region_core::start_write(const std::shared_ptr<write_tracker>&
 }
 
 operation* remote_region_core::start_flush(const std::shared_ptr<write_tracker>& tracker,
+                                           const std::shared_ptr<posted_operations>& posted,
                                            const io_options& options, std::error_code& ec) {
-  if (closed_) {
+  if (closed_ && posted->idle()) {
     ec = tracker->settled() ? tracker->take_failure() : std::error_code();
     if (!ec) ec = errc::closed;
     return nullptr;
   }
   const bool by_ucx = tracker->has_unconfirmable();
-  if (!by_ucx && tracker->settled()) {
+  if (!by_ucx && tracker->settled() && posted->idle()) {
     ec = tracker->take_failure();
     return nullptr;
   }
   worker_core& worker = endpoint_.worker();
   flush_operation* operation = worker.pools().flushes.take();
-  operation->begin(worker, endpoint_.shared_from_this(), tracker, by_ucx,
+  operation->begin(worker, endpoint_.shared_from_this(), tracker, posted, by_ucx,
+                   worker.deadline_after(options.timeout));
+  return operation;
+}
+
+operation* remote_region_core::start_atomic(std::uint64_t offset, const atomic_access& wanted,
+                                            std::span<std::byte> previous,
+                                            const io_options& options, std::error_code& ec) {
+  if ((ec = check(offset, wanted.width, access_for(wanted, !previous.empty())))) return nullptr;
+  if (!is_aligned(descriptor_.address + offset, wanted.width)) {
+    ec = errc::invalid_argument;
+    return nullptr;
+  }
+  if (descriptor_.address == 0 || descriptor_.kind != memory_kind::host) {
+    ec = errc::not_supported;
+    return nullptr;
+  }
+  worker_core& worker = endpoint_.worker();
+  if (mapped_ != nullptr && !endpoint_.operations().fenced()) {
+    // One machine's processors agree among themselves: this is what the owner would do.
+    store_number(perform(wanted, mapped_ + offset), previous);
+    return nullptr;
+  }
+  if (!worker.context().has(feature::am)) {
+    ec = errc::feature_disabled;
+    return nullptr;
+  }
+  message_atomic* operation = worker.pools().atomics.take();
+  operation->begin(shared_from_this(), offset, wanted, previous,
+                   worker.deadline_after(options.timeout));
+  return operation;
+}
+
+operation* remote_region_core::start_notify(const std::shared_ptr<write_tracker>& tracker,
+                                            const std::shared_ptr<posted_operations>& posted,
+                                            std::uint64_t value, const io_options& options,
+                                            std::error_code& ec) {
+  if ((ec = check(0, 0, access::write))) return nullptr;
+  worker_core& worker = endpoint_.worker();
+  if (!worker.context().has(feature::am)) {
+    ec = errc::feature_disabled;
+    return nullptr;
+  }
+  notify_operation* operation = worker.pools().notifies.take();
+  operation->begin(shared_from_this(), tracker, posted, value,
                    worker.deadline_after(options.timeout));
   return operation;
 }
@@ -199,7 +280,7 @@ operation* remote_region_core::start_flush(const std::shared_ptr<write_tracker>&
 void remote_region_core::close() noexcept {
   const std::lock_guard guard(endpoint_.worker().lock());
   if (std::exchange(closed_, true)) return;
-  endpoint_.cancel_operations_of(*this);
+  endpoint_.operations().cancel_of(*this);
 }
 
 }  // namespace ucx::detail

@@ -10,6 +10,7 @@
 #include "detail/endpoint_core.hpp"
 #include "detail/ucp_api.hpp"
 #include "ucx/access.hpp"
+#include "ucx/atomic_access.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/remote_descriptor.hpp"
 #include "ucx/remote_region.hpp"
@@ -17,6 +18,7 @@
 
 namespace ucx::detail {
 
+class posted_operations;
 class write_tracker;
 
 /// Shared by the handles of one region and by what they started. Under the worker's lock, but for
@@ -46,25 +48,44 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   operation* start_write(const std::shared_ptr<write_tracker>& tracker, std::uint64_t offset,
                          std::span<const std::byte> from, const io_options& options,
                          std::error_code& ec);
-  operation* start_flush(const std::shared_ptr<write_tracker>& tracker, const io_options& options,
-                         std::error_code& ec);
+  operation* start_flush(const std::shared_ptr<write_tracker>& tracker,
+                         const std::shared_ptr<posted_operations>& posted,
+                         const io_options& options, std::error_code& ec);
+  operation* start_atomic(std::uint64_t offset, const atomic_access& wanted,
+                          std::span<std::byte> previous, const io_options& options,
+                          std::error_code& ec);
+  operation* start_notify(const std::shared_ptr<write_tracker>& tracker,
+                          const std::shared_ptr<posted_operations>& posted, std::uint64_t value,
+                          const io_options& options, std::error_code& ec);
+
+  /// Returns why an access can not even be tried; no error if it can.
+  std::error_code check(std::uint64_t offset, std::uint64_t length, access wanted) const noexcept;
+  /// Returns whether accesses go by message to an owner that answers several in one.
+  bool shares_messages(access wanted) const noexcept;
 
   void close() noexcept;
+  /// The owner said that it withdrew the region: nothing new is sent.
+  void revoke() noexcept { revoked_ = true; }
   /// Lets go of UCX's key, which goes before its endpoint.
   void drop_key() noexcept;
 
  private:
   remote_region_core(endpoint_core& endpoint, const remote_descriptor& descriptor);
-  void choose_way(ucx::way wanted, std::string& what, std::error_code& ec);
-  bool rma_is_real(std::string& why_not);
-  std::error_code check(std::uint64_t offset, std::uint64_t length, access wanted) const noexcept;
+  void choose_way(ucx::way wanted, std::string& why_not, std::error_code& ec);
+  std::error_code take_key(std::string& why_not);
+  bool by_rma(access wanted) const noexcept;
+  /// Returns whether this processor moves the bytes, within the call.
+  bool copied_here() const noexcept;
 
   endpoint_core& endpoint_;
   const remote_descriptor descriptor_;
   ucx::way way_ = ucx::way::message;
   ucp_rkey_h key_ = nullptr;
+  std::byte* mapped_ = nullptr;  // the owner's memory, where this process can reach it
+  bool copied_ = false;          // there, without UCX
   bool writes_by_rma_ = true;
   bool closed_ = false;
+  bool revoked_ = false;
 };
 
 }  // namespace ucx::detail

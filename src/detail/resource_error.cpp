@@ -2,10 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <limits>
@@ -15,14 +15,19 @@
 
 namespace ucx::detail {
 
-std::error_code resource_error(ucs_status_t status) noexcept {
-  const std::error_code plain = make_error(status);
-  if (!plain) return plain;
-  // UCX has closed what it had opened until it failed, so as many as it may have needed are tried.
-  std::array<int, 32> probes;
+namespace {
+
+constexpr std::size_t most_probes = 32;
+
+/// Connecting takes sockets for the connection manager and the data, and one to ask for interfaces.
+constexpr std::size_t files_to_connect = 3;
+
+/// Returns whether the process can not open `wanted` more descriptors.
+bool lacks_files(std::size_t wanted) noexcept {
+  std::array<int, most_probes> probes;
   std::size_t opened = 0;
   bool exhausted = false;
-  while (opened < probes.size() && !exhausted) {
+  while (opened < std::min(wanted, probes.size()) && !exhausted) {
     const int probe = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (probe >= 0) {
       probes[opened++] = probe;
@@ -32,7 +37,47 @@ std::error_code resource_error(ucs_status_t status) noexcept {
     }
   }
   while (opened > 0) ::close(probes[--opened]);
-  return exhausted ? make_error_code(errc::too_many_files) : plain;
+  return exhausted;
+}
+
+/// Returns whether UCX says this where it could not open a file, a socket or an event set, or found
+/// no device because it could not look.
+bool may_lack_files(ucs_status_t status) noexcept {
+  switch (status) {
+    case UCS_ERR_IO_ERROR:
+    case UCS_ERR_NO_MEMORY:
+    case UCS_ERR_NO_RESOURCE:
+    case UCS_ERR_NO_DEVICE:
+    case UCS_ERR_EXCEEDS_LIMIT:
+    case UCS_ERR_SHMEM_SEGMENT:
+    case UCS_ERR_NO_ELEM:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::error_code resource_error(ucs_status_t status) noexcept {
+  // UCX has closed what it had opened until it failed, so as many as it may have needed are tried.
+  return may_lack_files(status) && lacks_files(most_probes) ? make_error_code(errc::too_many_files)
+                                                            : make_error(status);
+}
+
+std::error_code worker_error(ucs_status_t status, const std::vector<std::string>& resources) {
+  const std::error_code plain = resource_error(status);
+  if (plain == errc::too_many_files || free_shared_memory() >= ample_shared_memory) return plain;
+  const bool short_of_it = status == UCS_ERR_NO_MEMORY || status == UCS_ERR_SHMEM_SEGMENT ||
+                           status == UCS_ERR_NO_RESOURCE;
+  const bool takes_it =
+      std::any_of(resources.begin(), resources.end(),
+                  [](const std::string& each) { return each.starts_with("posix/"); });
+  return short_of_it && takes_it ? make_error_code(errc::no_shared_memory) : plain;
+}
+
+std::error_code connect_error() noexcept {
+  return lacks_files(files_to_connect) ? make_error_code(errc::too_many_files) : std::error_code();
 }
 
 std::uint64_t free_shared_memory() noexcept {
@@ -41,19 +86,8 @@ std::uint64_t free_shared_memory() noexcept {
   return std::uint64_t{shm.f_bavail} * shm.f_frsize;
 }
 
-std::error_code listen_error(const socket_address& address) noexcept {
-  const int probe =
-      ::socket(address.native()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  int failure = probe < 0 ? errno : 0;
-  if (probe >= 0) {
-    const int on = 1;
-    ::setsockopt(probe, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (::bind(probe, address.native(), address.native_size()) != 0 || ::listen(probe, 1) != 0) {
-      failure = errno;
-    }
-    ::close(probe);
-  }
-  switch (failure) {
+std::error_code listen_error(ucp_api& api, const socket_address& address) {
+  switch (const int failure = api.try_listen(address.native(), address.native_size())) {
     case 0:
       return {};
     case EADDRNOTAVAIL:

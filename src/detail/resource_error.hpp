@@ -4,8 +4,11 @@
 #include <ucs/type/status.h>
 
 #include <cstdint>
+#include <string>
 #include <system_error>
+#include <vector>
 
+#include "detail/ucp_api.hpp"
 #include "ucx/socket_address.hpp"
 
 namespace ucx::detail {
@@ -13,6 +16,19 @@ namespace ucx::detail {
 /// Returns the error of a call that makes a context, worker, listener or endpoint: where UCX only
 /// says that it failed, looks whether the process is out of file descriptors.
 std::error_code resource_error(ucs_status_t status) noexcept;
+
+/// With less free in /dev/shm than this, some UCX versions give a context or a worker no shared
+/// memory: each worker takes some 5 MiB, and others may start at the same time.
+inline constexpr std::uint64_t ample_shared_memory = std::uint64_t{128} << 20U;
+
+/// Returns the error of a failed ucp_worker_create: as `resource_error`, and `no_shared_memory`
+/// where it was memory that failed, posix is among the context's `resources`, and /dev/shm is
+/// nearly full.
+std::error_code worker_error(ucs_status_t status, const std::vector<std::string>& resources);
+
+/// Returns `too_many_files` if the process lacks the descriptors that a connection takes: UCX
+/// starts to connect without them, and says nothing.
+std::error_code connect_error() noexcept;
 
 /// Returns the error of a failed registration or allocation: `no_shared_memory` for memory that was
 /// to be allocated in shared memory, `no_lockable_memory` where pages could not be pinned.
@@ -25,6 +41,6 @@ std::uint64_t free_shared_memory() noexcept;
 
 /// Returns why nobody could listen on `address` now: in use, not of this machine, not permitted.
 /// UCX itself tells these apart on no version, so a socket of ours tries it first.
-std::error_code listen_error(const socket_address& address) noexcept;
+std::error_code listen_error(ucp_api& api, const socket_address& address);
 
 }  // namespace ucx::detail

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/remote_region_core.hpp"
@@ -35,6 +36,7 @@ rma_operation* rma_operation::read(std::shared_ptr<remote_region_core> region, s
   operation->region_ = std::move(region);
   operation->start(worker, connection.shared_from_this(), deadline);
   connection.transfer_started();
+  connection.operations().rma_started();
   return operation->posted(worker.api().get_nbx(connection.handle(), into.data(), into.size(),
                                                 operation->region_->descriptor().address + offset,
                                                 operation->region_->key(), &params),
@@ -57,6 +59,7 @@ rma_operation* rma_operation::write(std::shared_ptr<remote_region_core> region,
   operation->region_ = std::move(region);
   operation->start(worker, connection.shared_from_this(), deadline);
   connection.transfer_started();
+  connection.operations().rma_started();
   return operation->posted(worker.api().put_nbx(connection.handle(), from.data(), from.size(),
                                                 operation->region_->descriptor().address + offset,
                                                 operation->region_->key(), &params),
@@ -96,13 +99,14 @@ void rma_operation::on_done(void* request, ucs_status_t status, void* self) {
 
 void rma_operation::give_up(errc why) noexcept {
   if (done()) return;
-  move_deadline(worker().api().now() + worker().options().heartbeat_timeout);
+  move_deadline(after(worker().api().now(), worker().options().heartbeat_timeout));
   if (given_up_) return;
   given_up_ = make_error_code(why);
   // Where UCX watches the connection, dropping it stops the transfer. On one host (no watching)
   // only local progress is needed, which goes on by itself.
   if (endpoint()->detects_failure()) {
-    endpoint()->fail(given_up_, "a transfer by RMA can only be stopped with its connection");
+    endpoint()->fail(make_error_code(errc::connection_reset),
+                     "a transfer by RMA can only be stopped with its connection");
   }
 }
 

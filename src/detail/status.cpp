@@ -60,6 +60,11 @@ std::error_code make_error(ucs_status_t status) noexcept {
 
 std::string words(ucs_status_t status) { return ucs_status_string(status); }
 
+const char* thread_mode_name(ucs_thread_mode_t mode) noexcept {
+  if (mode == UCS_THREAD_MODE_SINGLE) return "single";
+  return mode == UCS_THREAD_MODE_SERIALIZED ? "serialized" : "multi";
+}
+
 errc from_errno(int number) noexcept {
   switch (number) {
     case EINVAL:

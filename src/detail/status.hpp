@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ucs/type/status.h>
+#include <ucs/type/thread_mode.h>
 
 #include <string>
 #include <system_error>
@@ -19,6 +20,9 @@ std::error_code make_error(ucs_status_t status) noexcept;
 
 /// Returns UCX's own words for `status`.
 std::string words(ucs_status_t status);
+
+/// Returns the name of a thread mode of UCX's: "single", "serialized" or "multi".
+const char* thread_mode_name(ucs_thread_mode_t mode) noexcept;
 
 /// Returns the `errc` of an `errno` value. REQUIRES: `number` is not 0.
 errc from_errno(int number) noexcept;

@@ -2,12 +2,20 @@
 
 #include <poll.h>
 #include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
 
 namespace ucx::detail {
 namespace {
+
+/// A yield that nobody made use of takes a microsecond.
+constexpr std::chrono::microseconds uncontended_yield{10};
 
 class real_api final : public ucp_api {
  public:
@@ -33,6 +41,9 @@ class real_api final : public ucp_api {
   void context_print_info(ucp_context_h context, std::FILE* to) override {
     ucp_context_print_info(context, to);
   }
+  ucs_status_t context_query(ucp_context_h context, ucp_context_attr_t* attributes) override {
+    return ucp_context_query(context, attributes);
+  }
 
   ucs_status_t worker_create(ucp_context_h context, const ucp_worker_params_t* params,
                              ucp_worker_h* worker) override {
@@ -55,6 +66,7 @@ class real_api final : public ucp_api {
   }
   ucs_status_t worker_arm(ucp_worker_h worker) override { return ucp_worker_arm(worker); }
   ucs_status_t worker_signal(ucp_worker_h worker) override { return ucp_worker_signal(worker); }
+  ucs_status_t worker_fence(ucp_worker_h worker) override { return ucp_worker_fence(worker); }
 
   ucs_status_t listener_create(ucp_worker_h worker, const ucp_listener_params_t* params,
                                ucp_listener_h* listener) override {
@@ -140,7 +152,27 @@ class real_api final : public ucp_api {
   }
   void request_free(void* request) override { ucp_request_free(request); }
 
+  int try_listen(const sockaddr* address, socklen_t size) override {
+    const int tried = ::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (tried < 0) return errno;
+    const int on = 1;
+    ::setsockopt(tried, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    const bool listens = ::bind(tried, address, size) == 0 && ::listen(tried, 1) == 0;
+    const int failure = listens ? 0 : errno;
+    ::close(tried);
+    return failure;
+  }
+
   clock::time_point now() override { return clock::now(); }
+
+  // The clock of the kernel's last tick; std::chrono::steady_clock is CLOCK_MONOTONIC on Linux.
+  clock::time_point now_or_soon() override {
+    timespec tick = {};
+    if (::clock_gettime(CLOCK_MONOTONIC_COARSE, &tick) != 0) return now();
+    return clock::time_point(std::chrono::seconds(tick.tv_sec) +
+                             std::chrono::nanoseconds(tick.tv_nsec)) +
+           between_ticks_;
+  }
 
   void wait_readable(int fd, int wake_fd, std::chrono::nanoseconds timeout) override {
     std::array<pollfd, 2> fds{pollfd{fd, POLLIN, 0}, pollfd{wake_fd, POLLIN, 0}};
@@ -152,7 +184,19 @@ class real_api final : public ucp_api {
     ::ppoll(fds.data(), fds.size(), &limit, nullptr);
   }
 
-  void relax() override { ::sched_yield(); }
+  bool relax() override {
+    const clock::time_point before = clock::now();
+    ::sched_yield();
+    return clock::now() - before > uncontended_yield;
+  }
+
+ private:
+  static std::chrono::nanoseconds tick_length() noexcept {
+    timespec length = {};
+    ::clock_getres(CLOCK_MONOTONIC_COARSE, &length);
+    return std::chrono::seconds(length.tv_sec) + std::chrono::nanoseconds(length.tv_nsec);
+  }
+  const std::chrono::nanoseconds between_ticks_ = tick_length();
 };
 
 }  // namespace

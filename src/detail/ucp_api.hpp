@@ -30,6 +30,7 @@ class ucp_api {
                             ucp_context_h* context) = 0;
   virtual void cleanup(ucp_context_h context) = 0;
   virtual void context_print_info(ucp_context_h context, std::FILE* to) = 0;
+  virtual ucs_status_t context_query(ucp_context_h context, ucp_context_attr_t* attributes) = 0;
 
   // Workers.
   virtual ucs_status_t worker_create(ucp_context_h context, const ucp_worker_params_t* params,
@@ -43,6 +44,7 @@ class ucp_api {
   virtual ucs_status_t worker_get_efd(ucp_worker_h worker, int* fd) = 0;
   virtual ucs_status_t worker_arm(ucp_worker_h worker) = 0;
   virtual ucs_status_t worker_signal(ucp_worker_h worker) = 0;
+  virtual ucs_status_t worker_fence(ucp_worker_h worker) = 0;
 
   // Connections.
   virtual ucs_status_t listener_create(ucp_worker_h worker, const ucp_listener_params_t* params,
@@ -90,12 +92,19 @@ class ucp_api {
   virtual void request_cancel(ucp_worker_h worker, void* request) = 0;
   virtual void request_free(void* request) = 0;
 
+  /// Binds a socket and listens on this address for a moment. Returns 0, or what `errno` was.
+  virtual int try_listen(const sockaddr* address, socklen_t size) = 0;
+
   // Time, and waiting for descriptors.
   virtual clock::time_point now() = 0;
+  /// Returns now, or up to a clock's tick after it (some milliseconds), at a fifth of the cost. On
+  /// a machine that is late with its ticks it may be as late.
+  virtual clock::time_point now_or_soon() { return now(); }
   /// Waits until `fd` or `wake_fd` (-1: none) polls readable, or `timeout` has passed.
   virtual void wait_readable(int fd, int wake_fd, std::chrono::nanoseconds timeout) = 0;
   /// Gives up the rest of the time slice: called between rounds of a wait that found nothing.
-  virtual void relax() = 0;
+  /// Returns whether another thread took it.
+  virtual bool relax() = 0;
 };
 
 /// Returns the api that calls UCX.

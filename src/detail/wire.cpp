@@ -54,11 +54,10 @@ envelope::envelope(std::span<const std::byte> wire, std::string_view letters) no
   if (reader.take<std::uint32_t>() != wire.size()) return;
   if (version_ != protocol_version_number) {
     outcome_ = verdict::other_version;
-    return;
+  } else if (reserved == 0) {
+    outcome_ = verdict::intact;
   }
-  if (reserved != 0) return;
-  body_ = sealed.subspan(head_size);
-  outcome_ = verdict::intact;
+  if (outcome_ != verdict::damaged) body_ = sealed.subspan(head_size);
 }
 
 }  // namespace ucx::detail

@@ -1,14 +1,44 @@
 // How values become bytes between processes: docs/wire-format.md, "Conventions".
 #pragma once
 
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace ucx::detail {
+
+/// Writes a little-endian value at a place of a header. REQUIRES: there is room.
+template <std::unsigned_integral Integer>
+constexpr void put_at(std::span<std::byte> into, std::size_t at, Integer value) noexcept {
+  // Compilers make byte-wise loops slow: they are a tenth of what a short message costs.
+  if (std::endian::native == std::endian::little && !std::is_constant_evaluated()) {
+    std::memcpy(into.subspan(at, sizeof value).data(), &value, sizeof value);
+    return;
+  }
+  for (std::size_t i = 0; i < sizeof value; ++i) {
+    into[at + i] = static_cast<std::byte>(value >> (8 * i));
+  }
+}
+
+/// Reads one. REQUIRES: it is there.
+template <std::unsigned_integral Integer>
+constexpr Integer take_at(std::span<const std::byte> from, std::size_t at) noexcept {
+  Integer value = 0;
+  if (std::endian::native == std::endian::little && !std::is_constant_evaluated()) {
+    std::memcpy(&value, from.subspan(at, sizeof value).data(), sizeof value);
+    return value;
+  }
+  for (std::size_t i = 0; i < sizeof value; ++i) {
+    value |= static_cast<Integer>(static_cast<Integer>(from[at + i]) << (8 * i));
+  }
+  return value;
+}
 
 /// Appends little-endian values to a buffer.
 class wire_writer {
@@ -63,6 +93,10 @@ class wire_reader {
   bool ok_ = true;
 };
 
+/// The envelope of a worker address; its body is UCX's own bytes in every version.
+inline constexpr std::string_view worker_address_letters = "UXWA";
+inline constexpr std::size_t longest_worker_address = std::size_t{64} << 10U;
+
 /// Returns the XXH3-64 hash of `bytes`, seed 0: the same on every machine.
 std::uint64_t checksum(std::span<const std::byte> bytes) noexcept;
 
@@ -90,7 +124,12 @@ class envelope {
   verdict outcome() const noexcept { return outcome_; }
   unsigned version() const noexcept { return version_; }
   /// Returns the body; it is empty unless the envelope is intact.
-  std::span<const std::byte> body() const noexcept { return body_; }
+  std::span<const std::byte> body() const noexcept {
+    return outcome_ == verdict::intact ? body_ : std::span<const std::byte>();
+  }
+  /// Returns the body, also of another version; it is empty if the envelope is damaged. For bodies
+  /// that are the same in every version.
+  std::span<const std::byte> any_body() const noexcept { return body_; }
 
  private:
   verdict outcome_ = verdict::damaged;

@@ -5,48 +5,81 @@
 #include <utility>
 
 #include "detail/connection_table.hpp"
+#include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/introduction.hpp"
+#include "detail/message_exchange.hpp"
 #include "detail/message_router.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/progress_thread.hpp"
 #include "detail/resource_error.hpp"
+#include "detail/spare_room.hpp"
 #include "detail/status.hpp"
 
 namespace ucx::detail {
 namespace {
 
-/// Reading the clock costs as much as a round that finds nothing, so it is read every so many.
-constexpr unsigned rounds_per_clock = 64;
+/// Deadlines that are further away may be a clock's tick late.
+constexpr std::chrono::seconds near_deadline{1};
 
-/// The workers whose handlers this thread is inside of, innermost first.
-struct handler_frame {
-  const worker_core* worker;
-  const handler_frame* outer;
-};
-thread_local const handler_frame* innermost_handler = nullptr;
+/// A duration of zero means the default.
+void set_default(std::chrono::nanoseconds& chosen, std::chrono::nanoseconds usual) noexcept {
+  if (chosen <= chosen.zero()) chosen = usual;
+}
+
+worker_options with_defaults(worker_options options) noexcept {
+  const worker_options usual;
+  if (options.progress == progress_mode::automatic) options.progress = progress_mode::caller;
+  if (options.threads == thread_safety::automatic) options.threads = thread_safety::single;
+  set_default(options.spin, usual.spin);
+  set_default(options.connect_timeout, usual.connect_timeout);
+  set_default(options.operation_timeout, usual.operation_timeout);
+  set_default(options.close_timeout, usual.close_timeout);
+  set_default(options.heartbeat_interval, usual.heartbeat_interval);
+  set_default(options.heartbeat_timeout, usual.heartbeat_timeout);
+  if (options.message_window == 0) options.message_window = usual.message_window;
+  return options;
+}
+
+/// Returns whether the worker is used by one thread; others only withdraw regions.
+bool has_visitors_only(const worker_options& options) noexcept {
+  const bool has_thread = options.progress == progress_mode::polling_thread ||
+                          options.progress == progress_mode::sleeping_thread;
+  return !has_thread && options.threads == thread_safety::single;
+}
 
 }  // namespace
 
-/// Marks that handlers of `worker` run on this thread.
-struct worker_core::handler_scope {
-  explicit handler_scope(const worker_core& worker) noexcept : frame{&worker, innermost_handler} {
-    innermost_handler = &frame;
-  }
-  ~handler_scope() { innermost_handler = frame.outer; }
-  handler_scope(const handler_scope&) = delete;
-  handler_scope& operator=(const handler_scope&) = delete;
-  handler_frame frame;
-};
+/// The workers of which this thread makes rounds, innermost first. Where a library's variables of
+/// threads usually are, it would take two calls to find: a sixth of a round that finds nothing.
+[[gnu::tls_model("initial-exec")]] constinit thread_local const worker_core::round_scope*
+    worker_core::innermost_round = nullptr;
+
+worker_core::round_scope::round_scope(const worker_core& worker, part made) noexcept
+    : worker_(&worker), part_(made), outer_(innermost_round) {
+  innermost_round = this;
+}
+
+worker_core::round_scope::~round_scope() { innermost_round = outer_; }
 
 worker_core::worker_core(std::shared_ptr<context_core> context, const worker_options& options)
     : context_(std::move(context)),
-      options_(options),
-      random_(std::random_device{}()),
+      options_(with_defaults(options)),
+      lock_(has_visitors_only(options_) ? worker_lock::between::visitors
+                                        : worker_lock::between::threads),
+      identity_(random()),
       pools_(std::make_unique<operation_pools>()),
       connections_(std::make_unique<connection_table>(*this)),
       router_(std::make_unique<message_router>(*this)),
+      messages_(std::make_unique<message_exchange>(*this)),
       service_(*this),
-      next_tick_(clock::time_point::max()) {}
+      handlers_(options_.on_exception),
+      next_tick_(clock::time_point::max()) {
+  // From the beginning: inside UCX's callbacks it may be too late.
+  deferred_.reserve(spare_room);
+  next_deferred_.reserve(spare_room);
+  handlers_.make_room();
+}
 
 std::shared_ptr<worker_core> worker_core::make(std::shared_ptr<context_core> context,
                                                const worker_options& options, std::string& what,
@@ -60,24 +93,71 @@ std::shared_ptr<worker_core> worker_core::make(std::shared_ptr<context_core> con
   return made;
 }
 
+std::shared_ptr<worker_core> worker_core::adopt(std::shared_ptr<context_core> context,
+                                                ucp_worker_h adopted, const worker_options& options,
+                                                std::string& what, std::error_code& ec) {
+  ec.clear();
+  what = "adopting a worker of UCX's";
+  if (adopted == nullptr) ec = errc::invalid_argument;
+  if (!context) ec = errc::closed;
+  if (ec) return nullptr;
+  std::shared_ptr<worker_core> made(new worker_core(std::move(context), options),
+                                    [](worker_core* last) { last->retire(); });
+  made->handle_ = adopted;
+  made->open(what, ec);
+  if (ec) {
+    made->handle_ = nullptr;  // the caller's again
+    return nullptr;
+  }
+  made->context_->add_worker(made);
+  return made;
+}
+
+void worker_core::create(std::string& what, std::error_code& ec) {
+  ucp_worker_params_t params = {};
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  // Our lock is outside of every call, so UCX sees one thread at a time.
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  if (!options_.name.empty()) {
+    params.field_mask |= UCP_WORKER_PARAM_FIELD_NAME;
+    params.name = options_.name.c_str();
+  }
+  const ucs_status_t created = api().worker_create(context_->handle(), &params, &handle_);
+  if (created == UCS_OK) return;
+  handle_ = nullptr;
+  what = "making a worker (UCX: " + words(created) + ")";
+  ec = worker_error(created, context_->resources());
+  if (ec == errc::no_shared_memory) {
+    what += ": /dev/shm has " + std::to_string(free_shared_memory()) + " bytes free";
+  }
+}
+
+/// Of what was made elsewhere: ours can be called from any thread, one at a time.
+void worker_core::check_threads(std::string& what, std::error_code& ec) {
+  const bool threads = options_.progress == progress_mode::polling_thread ||
+                       options_.progress == progress_mode::sleeping_thread || shared();
+  if (!threads) return;
+  const bool single = context_->single_threaded() || attributes(ec).thread_mode == "single";
+  if (ec || !single) return;
+  what = "adopting a worker whose thread mode allows only one thread";
+  ec = errc::not_supported;
+}
+
 void worker_core::open(std::string& what, std::error_code& ec) {
+  if ((ec = complaint_about(options_.terms)) || options_.name.size() > introduction::most_name) {
+    what = "making a worker: its name or what it tells peers is too long";
+    ec = errc::invalid_argument;
+    return;
+  }
   const bool sleeps = options_.progress == progress_mode::sleeping_thread;
   if (sleeps && !context_->has(feature::wakeup)) {
     what = "making a worker that sleeps: its context was made without feature::wakeup";
     ec = errc::feature_disabled;
     return;
   }
-  ucp_worker_params_t params = {};
-  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-  // Our lock is outside of every call, so UCX sees one thread at a time.
-  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  const ucs_status_t created = api().worker_create(context_->handle(), &params, &handle_);
-  if (created != UCS_OK) {
-    handle_ = nullptr;
-    what = "making a worker (UCX: " + words(created) + ")";
-    ec = resource_error(created);
-    return;
-  }
+  if (handle_ == nullptr) create(what, ec);
+  if (!ec) check_threads(what, ec);
+  if (ec) return;
   if (context_->has(feature::wakeup)) {
     const ucs_status_t status = api().worker_get_efd(handle_, &event_fd_);
     if (status != UCS_OK) {
@@ -91,6 +171,11 @@ void worker_core::open(std::string& what, std::error_code& ec) {
     router_->open(ec);
     if (ec) {
       what = "registering the handler for messages";
+      return;
+    }
+    largest_header_ = attributes(ec).largest_header;
+    if (ec) {
+      what = "asking for a worker's attributes";
       return;
     }
   }
@@ -118,21 +203,47 @@ void worker_core::destroy() noexcept { delete this; }
 worker_core::~worker_core() {
   if (handle_ == nullptr) return;
   {
-    const std::lock_guard guard(lock_);
-    posted_.clear();
+    const std::lock_guard guard(posted_mutex_);
     has_posted_ = false;
+  }
+  posted_.clear();
+  posted_work_.clear();
+  std::vector<move_only_handler<>> unused;
+  {
+    const std::lock_guard guard(lock_);
+    unused = schedule_.end();
     connections_->close();
-    run_deferred();
-    // A second round: what the first one left to do.
-    progress_ucx();
-    run_deferred();
+  }
+  unused.clear();
+  // Twice: the first time leaves something to do, too.
+  for (int i = 0; i < 2; ++i) {
+    {
+      const std::lock_guard guard(lock_);
+      run_work();
+      progress_ucx();
+      run_work();
+    }
+    run_handlers();
   }
   deferred_.clear();
+  service_.stop();
+  messages_->close();
   api().worker_destroy(handle_);
   for (endpoint_core* buried : buried_) delete buried;
 }
 
 void worker_core::bury(endpoint_core& endpoint) { buried_.push_back(&endpoint); }
+
+void worker_core::release_buried() {
+  if (buried_.empty()) return;
+  for (endpoint_core* buried : std::exchange(buried_, {})) {
+    if (buried->over()) {
+      delete buried;
+    } else {
+      buried_.push_back(buried);
+    }
+  }
+}
 
 worker_address worker_core::address(std::error_code& ec) {
   const std::lock_guard guard(lock_);
@@ -147,78 +258,139 @@ worker_address worker_core::address(std::error_code& ec) {
   return made;
 }
 
+worker_attributes worker_core::attributes(std::error_code& ec) {
+  const std::lock_guard guard(lock_);
+  ucp_worker_attr_t asked = {};
+  asked.field_mask = UCP_WORKER_ATTR_FIELD_NAME | UCP_WORKER_ATTR_FIELD_THREAD_MODE;
+  if (context_->has(feature::am)) asked.field_mask |= UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
+  ec = make_error(api().worker_query(handle_, &asked));
+  worker_attributes made;
+  if (ec) return made;
+  made.name = asked.name;
+  made.thread_mode = thread_mode_name(asked.thread_mode);
+  if (context_->has(feature::am)) made.largest_header = asked.max_am_header;
+  return made;
+}
+
 unsigned worker_core::progress_ucx() noexcept {
-  const bool outer = std::exchange(inside_ucx_, true);
-  const unsigned count = api().worker_progress(handle_);
-  inside_ucx_ = outer;
-  return count;
+  const round_scope scope(*this, round_scope::part::ucx);
+  return api().worker_progress(handle_);
 }
 
 bool worker_core::round() {
-  const std::lock_guard guard(lock_);
-  const handler_scope scope(*this);
-  bool active = progress_ucx() > 0;
-  if (!ended_.empty() || !deferred_.empty() || has_posted_.load(std::memory_order_relaxed)) {
-    active = run_deferred() || active;
+  // Users' code may drop it. A thread of its own holds nothing: who drops it last waits for it.
+  std::shared_ptr<worker_core> kept;
+  const auto keep = [&] {
+    if (!kept && thread_ == nullptr) kept = weak_from_this().lock();
+  };
+  round_scope scope(*this);
+  if (schedule_.has(progress_phase::before)) {
+    keep();
+    run_in_progress(progress_phase::before);
   }
-  if (active && rounds_since_clock_ < rounds_per_clock) {
-    ++rounds_since_clock_;
-  } else if (next_tick_ != clock::time_point::max()) {
-    rounds_since_clock_ = 0;
-    now_hint_ = api().now();
-    if (now_hint_ >= next_tick_) {
-      tick(now_hint_);
-      active = true;  // it may have ended what the caller waits for
-    }
+  bool active = false;
+  bool handlers = false;
+  {
+    const std::lock_guard guard(lock_);
+    scope.enter(round_scope::part::ucx);
+    active = api().worker_progress(handle_) > 0;
+    scope.enter(round_scope::part::any);
+    active = run_work() || active;
+    active = look_at_clock() || active;
+    handlers = handlers_.due();
+  }
+  if (handlers) {
+    keep();
+    active = run_handlers() || active;
+  }
+  if (schedule_.has(progress_phase::after)) {
+    keep();
+    run_in_progress(progress_phase::after);
   }
   if (active) wake_waiters();
   return active;
 }
 
+/// Returns whether there was something to see to.
+bool worker_core::look_at_clock() {
+  if (next_tick_ == clock::time_point::max()) return false;
+  // The clock itself costs as much as a round that finds nothing.
+  now_hint_ = api().now_or_soon();
+  if (now_hint_ < next_tick_) return false;
+  now_hint_ = api().now();
+  if (now_hint_ < next_tick_) return false;
+  tick(now_hint_);
+  return true;  // it may have ended what the caller waits for
+}
+
 bool worker_core::in_handler() const noexcept {
-  for (const handler_frame* frame = innermost_handler; frame != nullptr; frame = frame->outer) {
-    if (frame->worker == this) return true;
+  for (const round_scope* each = innermost_round; each != nullptr; each = each->outer_) {
+    if (each->worker_ == this) return true;
+  }
+  return false;
+}
+
+bool worker_core::inside_ucx() const noexcept {
+  for (const round_scope* each = innermost_round; each != nullptr; each = each->outer_) {
+    if (each->worker_ == this && each->part_ == round_scope::part::ucx) return true;
   }
   return false;
 }
 
 void worker_core::settle() {
   if (in_handler() || driven_elsewhere()) return;
+  const std::shared_ptr<worker_core> kept = weak_from_this().lock();  // a handler may drop it
+  {
+    const round_scope scope(*this);
+    {
+      const std::lock_guard guard(lock_);
+      run_work();
+    }
+    run_handlers();
+  }
   const std::lock_guard guard(lock_);
-  const handler_scope scope(*this);
-  run_deferred();
+  if (has_work()) wake_driver();
 }
 
-bool worker_core::progress() { return driven_elsewhere() ? false : round(); }
+bool worker_core::progress() {
+  if (driven_elsewhere()) return false;
+  if (!in_handler()) lock_.let_others_in();
+  return round();
+}
 
-bool worker_core::run_deferred() {
-  bool active = false;
-  // What runs here may start operations and leave further work; that waits for the next round, but
-  // for destruction, which the destructor repeats.
-  if (has_posted_.exchange(false, std::memory_order_acquire)) {
-    const std::lock_guard guard(posted_mutex_);
-    for (move_only_handler<>& function : posted_) deferred_.push_back(std::move(function));
-    posted_.clear();
-  }
-  if (!ended_.empty()) {
-    active = true;
-    std::vector<operation*> batch = std::exchange(ended_, {});
-    for (operation* ended : batch) {
-      ended->run_handler();
-      ended->release();
-    }
-    batch.clear();
-    if (ended_.empty()) ended_ = std::move(batch);
-  }
-  if (!deferred_.empty()) {
-    active = true;
-    std::vector<move_only_handler<>> batch = std::exchange(deferred_, {});
-    for (move_only_handler<>& work : batch) work();
-    batch.clear();
-    if (deferred_.empty()) deferred_ = std::move(batch);
-    connections_->reap();
-  }
-  return active;
+bool worker_core::has_work() const noexcept {
+  return !deferred_.empty() || handlers_.ready() || schedule_.wants_round() ||
+         has_posted_.load(std::memory_order_acquire) ||
+         buffers_came_.load(std::memory_order_acquire);
+}
+
+// What runs in the next two may start operations and leave further work; that waits for the next
+// round, but for destruction, which the destructor repeats.
+
+bool worker_core::run_work() {
+  take_posted();
+  const bool buffers = buffers_came_.load(std::memory_order_relaxed) &&
+                       buffers_came_.exchange(false, std::memory_order_acquire);
+  if (buffers) messages_->buffers_came();
+  if (deferred_.empty()) return buffers;
+  std::vector<move_only_handler<>> batch =
+      std::exchange(deferred_, std::exchange(next_deferred_, {}));
+  for (move_only_handler<>& work : batch) work();
+  batch.clear();
+  next_deferred_ = std::move(batch);
+  connections_->reap();
+  return true;
+}
+
+bool worker_core::run_handlers() {
+  const round_scope scope(*this);
+  std::unique_lock guard(lock_);
+  // Where a caller of ours holds it, the next round will do it.
+  if (!lock_.is_outermost()) return false;
+  if (!handlers_.run(guard)) return false;
+  release_buried();
+  if (handlers_.take_left_over()) signal();
+  return true;
 }
 
 void worker_core::tick(clock::time_point now) {
@@ -234,26 +406,45 @@ void worker_core::tick(clock::time_point now) {
     }
     op = next;
   }
-  next_tick_ = connections_->tick(now);
+  while (std::shared_ptr<scheduled> due = schedule_.take_due(now)) {
+    handlers_.add([this, due = std::move(due)] { run(*due); });
+  }
+  next_tick_ = schedule_.next();
+  next_tick_ = std::min(connections_->tick(now), next_tick_);
   for (operation* op = outstanding_.front(); op != nullptr; op = outstanding_.next(*op)) {
     next_tick_ = std::min(next_tick_, op->deadline());
   }
   // Something may be past its deadline for good reason (UCX has to let go first): no busy loop.
   next_tick_ = std::max(next_tick_, now + std::chrono::milliseconds(1));
   connections_->reap();
+  release_buried();
 }
 
 void worker_core::add_outstanding(operation& started) noexcept {
   outstanding_.push_back(started);
-  // Of the connection's heartbeat, too: its first look comes half an interval after the start.
-  tick_by(std::min(started.deadline(), now_hint_ + options_.heartbeat_interval / 2));
+  started.set_sequence(++last_sequence_);
+  // The connection's heartbeat begins to watch within a step.
+  const auto step = heartbeat::step(options_.heartbeat_interval, options_.heartbeat_timeout);
+  tick_by(std::min(started.deadline(), now_hint_ + step));
+  wake_driver();  // what is sent now may want UCX's progress
+}
+
+void worker_core::write_end(const operation& ended, std::error_code outcome) {
+  const std::string what = ended.describe();
+  if (what.empty()) return;  // the library's own
+  std::string line = "operation ";
+  line.append(std::to_string(ended.sequence())).append(": ").append(what);
+  if (const endpoint_core* over = ended.endpoint()) {
+    line.append(", connection ").append(std::to_string(over->number()));
+  }
+  line.append(": ").append(outcome ? outcome.message() : "done");
+  context_->log().write(log_level::debug, line);
 }
 
 void worker_core::tick_by(clock::time_point when) noexcept {
   if (when >= next_tick_) return;
   next_tick_ = when;
-  // Its thread may be asleep until what was the first deadline so far.
-  if (options_.progress == progress_mode::sleeping_thread && driven_elsewhere()) signal();
+  wake_driver();  // it may be asleep until what was the first deadline so far
 }
 
 void worker_core::fail_outstanding_of(const endpoint_core& connection,
@@ -263,30 +454,30 @@ void worker_core::fail_outstanding_of(const endpoint_core& connection,
     if (op->endpoint() == &connection) op->connection_failed(why);
     op = next;
   }
+  service_.connection_failed(connection);
 }
 
 void worker_core::queue_handler(operation& ended) noexcept {
-  ended.retain();
-  ended_.push_back(&ended);
-  if (thread_ != nullptr && !in_handler()) signal();
+  handlers_.add(ended);
+  wake_driver();
 }
 
-void worker_core::defer(move_only_handler<> work) { deferred_.push_back(std::move(work)); }
+void worker_core::queue_handler(move_only_handler<> function) {
+  handlers_.add(std::move(function));
+  wake_driver();
+}
+
+void worker_core::defer(move_only_handler<> work) {
+  add_with_room(deferred_, std::move(work));
+  wake_driver();
+}
 
 clock::time_point worker_core::deadline_after(std::chrono::nanoseconds timeout) noexcept {
   if (timeout <= timeout.zero()) timeout = options_.operation_timeout;
-  now_hint_ = api().now();
-  if (timeout > clock::time_point::max() - now_hint_) return clock::time_point::max();
-  return now_hint_ + timeout;
+  now_hint_ = timeout < near_deadline ? api().now() : api().now_or_soon();
+  return after(now_hint_, timeout);
 }
 
-void worker_core::post(move_only_handler<> function) {
-  {
-    const std::lock_guard guard(posted_mutex_);
-    posted_.push_back(std::move(function));
-    has_posted_.store(true, std::memory_order_release);
-  }
-  signal();
-}
+std::uint64_t worker_core::random() { return (std::uint64_t{entropy_()} << 32U) | entropy_(); }
 
 }  // namespace ucx::detail

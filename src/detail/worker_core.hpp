@@ -13,7 +13,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "detail/call_schedule.hpp"
 #include "detail/context_core.hpp"
+#include "detail/handler_queue.hpp"
+#include "detail/idle_rounds.hpp"
 #include "detail/intrusive_list.hpp"
 #include "detail/operation.hpp"
 #include "detail/pool.hpp"
@@ -24,17 +27,39 @@
 namespace ucx::detail {
 
 class connection_table;
+class control_server;
 class endpoint_core;
+class message_exchange;
 class message_router;
 class operation_pools;
 class progress_thread;
 
-class worker_core {
+class worker_core : public std::enable_shared_from_this<worker_core> {
  public:
+  /// The right of one thread to drive a worker that several share and wait for; the others are
+  /// woken by it. Goes with the wait that took it, and to whoever waits next.
+  class driver_seat {
+   public:
+    explicit driver_seat(worker_core& worker) noexcept : worker_(worker) {}
+    driver_seat(const driver_seat&) = delete;
+    driver_seat& operator=(const driver_seat&) = delete;
+    ~driver_seat();
+    /// Returns whether the calling thread drives.
+    bool take() noexcept;
+
+   private:
+    worker_core& worker_;
+    bool held_ = false;
+  };
+
   /// Makes a worker; the last reference stops its thread, wherever it is dropped.
   static std::shared_ptr<worker_core> make(std::shared_ptr<context_core> context,
                                            const worker_options& options, std::string& what,
                                            std::error_code& ec);
+  /// Takes over a worker that was made elsewhere; not, where it fails.
+  static std::shared_ptr<worker_core> adopt(std::shared_ptr<context_core> context,
+                                            ucp_worker_h made, const worker_options& options,
+                                            std::string& what, std::error_code& ec);
   worker_core(const worker_core&) = delete;
   worker_core& operator=(const worker_core&) = delete;
 
@@ -45,24 +70,41 @@ class worker_core {
   worker_lock& lock() noexcept { return lock_; }
   connection_table& connections() noexcept { return *connections_; }
   message_router& router() noexcept { return *router_; }
+  message_exchange& messages() noexcept { return *messages_; }
   region_service& service() noexcept { return service_; }
   operation_pools& pools() noexcept { return *pools_; }
-  std::uint64_t random() noexcept { return random_(); }
+  /// Who answers the control messages of peers that connect; nobody, unless a server does.
+  void set_control_server(class control_server* server) noexcept { control_server_ = server; }
+  class control_server* control_server() const noexcept {
+    return control_server_;
+  }
+  /// What tells this worker from all others, of any process.
+  std::uint64_t identity() const noexcept { return identity_; }
+  /// Of an active message; 0 without feature::am.
+  std::size_t largest_header() const noexcept { return largest_header_; }
+  worker_attributes attributes(std::error_code& ec);
+  /// Returns bits that nobody can foresee.
+  std::uint64_t random();
 
   worker_address address(std::error_code& ec);
 
-  /// One round under the lock: UCX, then what UCX's callbacks left to do, then the clock.
+  /// One round, unless the worker's own thread makes them: under the lock UCX, then what UCX's
+  /// callbacks left to do, then the clock; and without the lock the handlers that are due.
   bool progress();
   /// One round on behalf of somebody who waits; `idle` counts rounds that found nothing, and
-  /// decides between spinning, yielding and sleeping (until `until` at most).
-  void progress_or_rest(unsigned& idle, clock::time_point until);
+  /// decides between spinning, yielding and sleeping (until `until` at most). Where another thread
+  /// drives, sleeps until something has happened since `wakes()` was `seen`.
+  void progress_or_rest(idle_rounds& idle, clock::time_point until, driver_seat& seat,
+                        std::uint32_t seen);
+  std::uint32_t wakes() const noexcept { return wakes_.load(std::memory_order_seq_cst); }
   /// Waits until `waited` is done, or `until` has passed; returns whether it is done.
   bool wait(const operation& waited, clock::time_point until);
   /// Waits until `condition()` (called under the lock) holds, or `until`; returns whether it holds.
   template <class Condition>
   bool wait_until(clock::time_point until, Condition condition);
 
-  /// Returns whether the calling thread is inside a handler that this worker runs.
+  /// Returns whether the calling thread is inside a round of this worker: in a handler, in the
+  /// library's own work, or in UCX. Nothing can be waited for there.
   bool in_handler() const noexcept;
   /// Returns whether waiting has to be left to the worker's own thread.
   bool driven_elsewhere() const noexcept;
@@ -72,17 +114,49 @@ class worker_core {
   std::chrono::nanoseconds until_next_deadline();
   void signal() noexcept;
   void post(move_only_handler<> function);
+  /// As `post`, for work of the library's own: it runs under the lock.
+  void post_work(move_only_handler<> work);
+
+  // What is called at a time, or in rounds.
+  std::shared_ptr<scheduled> call_at(clock::time_point when, move_only_handler<> function);
+  std::shared_ptr<scheduled> call_in_progress(progress_phase when, bool repeats,
+                                              move_only_handler<> function);
+  /// See scheduled_call::cancel.
+  bool cancel(scheduled& call) noexcept;
+
+  /// A buffer came back that a receive of this worker waits for. From any thread, under any lock.
+  void buffer_came() noexcept;
+
+  // Over all connections.
+  operation* start_flush(const io_options& options);
+  void fence();
+  /// Gives up what is in flight over `connection` (null: over any, and over none) and returns how
+  /// much of it is left after `limit`.
+  std::size_t cancel_all(endpoint_core* connection, std::chrono::nanoseconds limit);
+  /// Gives up the operations of `connection`, or all. Under the lock.
+  void cancel_outstanding_of(const endpoint_core* connection) noexcept;
 
   // For operations, under the lock.
   void add_outstanding(operation& started) noexcept;
   void remove_outstanding(operation& ended) noexcept { outstanding_.remove(ended); }
+  /// Writes into the log how an operation ended, where the log wants it.
+  void log_end(const operation& ended, std::error_code outcome) {
+    if (context_->log().writes(log_level::debug)) write_end(ended, outcome);
+  }
+  /// Makes room for the handler of an operation, so that it can be queued whatever memory is left.
+  void expect_handler() { handlers_.expect(); }
+  void forgo_handler() noexcept { handlers_.forgo(); }
   void queue_handler(operation& ended) noexcept;
+  /// Queues a call of the user's code: it runs behind those that are due, without the lock.
+  void queue_handler(move_only_handler<> function);
   void wake_waiters() noexcept;
-  /// Keeps an endpoint that UCX has not let go of until UCX's worker is gone.
+  /// Keeps an endpoint that is not `over()` until it is, or until UCX's worker is gone.
   void bury(endpoint_core& endpoint);
-  /// Runs now what an ended operation or connection left to do, unless a round will.
+  /// Runs now what an ended operation or connection left to do, unless a round will. Not under the
+  /// lock.
   void settle();
-  /// Queues work for after UCX's callbacks have returned.
+  /// Queues the library's own work for after UCX's callbacks have returned: it runs under the lock,
+  /// and must not call users' code.
   void defer(move_only_handler<> work);
   /// Returns when an operation with this time-out (zero: the default) has to end.
   clock::time_point deadline_after(std::chrono::nanoseconds timeout) noexcept;
@@ -94,68 +168,121 @@ class worker_core {
   /// One round of UCX alone. Under the lock.
   unsigned progress_ucx() noexcept;
   /// Returns whether this is called from UCX's callbacks, where UCX's objects can not be destroyed.
-  bool inside_ucx() const noexcept { return inside_ucx_; }
+  bool inside_ucx() const noexcept;
 
-  /// Waits until no answer reads `region`; drops connections that do not let go.
-  void drain(region_core& region) noexcept;
+  // For withdrawing a region, from any thread.
+  /// Ends the answers that can end at once.
+  void begin_drain(exposed_region& region) noexcept;
+  /// Lets answers go on, for a moment at most, by what the calling thread may do for this worker;
+  /// returns whether some still read `region`.
+  bool drain(exposed_region& region, idle_rounds& idle) noexcept;
+  /// Drops the connections that have not let go.
+  void end_drain(exposed_region& region) noexcept;
 
  private:
   friend class progress_thread;
-  struct handler_scope;
+  friend class worker_set;
+  /// Marks that this thread makes a round of `worker`, or a part of one.
+  class round_scope {
+   public:
+    enum class part { any, ucx };
+    explicit round_scope(const worker_core& worker, part made = part::any) noexcept;
+    /// What follows is this part of the round.
+    void enter(part made) noexcept { part_ = made; }
+    round_scope(const round_scope&) = delete;
+    round_scope& operator=(const round_scope&) = delete;
+    ~round_scope();
+
+   private:
+    friend class worker_core;
+    const worker_core* worker_;
+    part part_;
+    const round_scope* outer_;
+  };
+  static thread_local const round_scope* innermost_round;
 
   worker_core(std::shared_ptr<context_core> context, const worker_options& options);
   ~worker_core();
   void open(std::string& what, std::error_code& ec);
+  void create(std::string& what, std::error_code& ec);
+  void check_threads(std::string& what, std::error_code& ec);
   void retire() noexcept;
-  bool run_deferred();
+  void write_end(const operation& ended, std::error_code outcome);
+  bool run_work();
+  bool run_handlers();
+  void run_in_progress(progress_phase when);
+  void run(scheduled& call);
+  std::size_t outstanding_of(const endpoint_core* connection) const noexcept;
+  void take_posted();
+  bool has_work() const noexcept;
+  bool look_at_clock();
   void tick(clock::time_point now);
+  void release_buried();
   bool round();
   void destroy() noexcept;
-  void sleep_on_events(clock::time_point until);
-  template <class Condition>
-  void nap(clock::time_point until, Condition condition);
+  bool prepare_to_sleep(std::uint32_t seen);
+  void slept() noexcept { driver_sleeps_.store(false, std::memory_order_seq_cst); }
+  void sleep_on_events(clock::time_point until, std::uint32_t seen);
+  void nap(clock::time_point until, std::uint32_t seen);
+  bool shared() const noexcept { return options_.threads == thread_safety::safe; }
+  /// Wakes the thread that drives, if it sleeps or may: there is something for it to do.
+  void wake_driver() noexcept;
 
   std::shared_ptr<context_core> context_;
   worker_options options_;
   worker_lock lock_;
   ucp_worker_h handle_ = nullptr;
   int event_fd_ = -1;
-  std::mt19937_64 random_;
+  std::random_device entropy_;
+  const std::uint64_t identity_;
+  std::size_t largest_header_ = 0;
   std::unique_ptr<operation_pools> pools_;
   std::unique_ptr<connection_table> connections_;
   std::unique_ptr<message_router> router_;
+  std::unique_ptr<message_exchange> messages_;
   region_service service_;
+  class control_server* control_server_ = nullptr;
 
   intrusive_list<operation, outstanding_tag> outstanding_;
-  std::vector<operation*> ended_;  // their handlers are due; one reference each
+  std::uint64_t last_sequence_ = 0;
+  handler_queue handlers_;
+  call_schedule schedule_;
+  std::vector<std::shared_ptr<scheduled>> called_in_progress_;  // by the round that is made now
   std::vector<move_only_handler<>> deferred_;
+  std::vector<move_only_handler<>> next_deferred_;  // the list that is empty
   clock::time_point next_tick_;
-  clock::time_point now_hint_;  // when the clock was last read
-  unsigned rounds_since_clock_ = 0;
-  bool inside_ucx_ = false;
+  clock::time_point now_hint_;  // about when it was at the last look
   std::vector<endpoint_core*> buried_;
 
   std::mutex posted_mutex_;
   std::vector<move_only_handler<>> posted_;
+  std::vector<move_only_handler<>> posted_work_;
   std::atomic<bool> has_posted_{false};
+  std::atomic<bool> buffers_came_{false};
 
   std::mutex wait_mutex_;
   std::condition_variable wait_condition_;
   std::atomic<int> waiters_{0};
+  std::atomic<std::uint32_t> wakes_{0};  // counts what waiters may have waited for
+  std::atomic<bool> seat_taken_{false};
+  std::atomic<bool> driver_sleeps_{false};
 
   std::unique_ptr<progress_thread> thread_;
 };
 
 template <class Condition>
 bool worker_core::wait_until(clock::time_point until, Condition condition) {
-  unsigned idle = 0;
+  idle_rounds idle;
+  const std::shared_ptr<worker_core> kept = weak_from_this().lock();  // a handler may drop it
+  driver_seat seat(*this);
   for (;;) {
+    const std::uint32_t seen = wakes();
     {
       const std::lock_guard guard(lock_);
       if (condition()) return true;
     }
     if (api().now() >= until) return false;
-    progress_or_rest(idle, until);
+    progress_or_rest(idle, until, seat, seen);
   }
 }
 

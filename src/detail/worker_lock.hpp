@@ -2,22 +2,41 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <thread>
 
 namespace ucx::detail {
 
-/// Recursive, because completions start operations. Satisfies Lockable.
+/// Recursive, because completions start operations.
 class worker_lock {
  public:
-  worker_lock() noexcept = default;
+  /// Whom it keeps apart.
+  enum class between {
+    threads,   ///< That use the worker at the same time: who has to wait sleeps.
+    visitors,  ///< One thread, and now and then another one, which looks again and again.
+  };
+  explicit worker_lock(between whom = between::threads) noexcept
+      : visited_(whom == between::visitors) {}
+  worker_lock(const worker_lock&) = delete;
+  worker_lock& operator=(const worker_lock&) = delete;
+
   void lock() {
-    if (mutex_.try_lock()) return;
-    contenders_.fetch_add(1, std::memory_order_relaxed);
-    mutex_.lock();
-    contenders_.fetch_sub(1, std::memory_order_relaxed);
+    if (visited_) return lock_as_visitor();
+    if (!mutex_.try_lock()) {
+      contenders_.fetch_add(1, std::memory_order_relaxed);
+      mutex_.lock();
+      contenders_.fetch_sub(1, std::memory_order_relaxed);
+    }
+    ++depth_;
   }
-  void unlock() { mutex_.unlock(); }
+  void unlock() {
+    --depth_;
+    if (!visited_) return mutex_.unlock();
+    if (depth_ == 0) owner_.store({}, std::memory_order_release);
+  }
+  /// Returns whether its holder, who asks, holds it once: unlocking then sets it free.
+  bool is_outermost() const noexcept { return depth_ == 1; }
   /// For a thread that takes the lock in a tight loop: a mutex is not fair, so it steps back for
   /// those who wait.
   void let_others_in() const noexcept {
@@ -25,6 +44,39 @@ class worker_lock {
   }
 
  private:
+  /// One atomic exchange, and a plain store to unlock. A mutex would take two, to find out who is
+  /// to be woken, and the locks of a short message cost more than what they guard.
+  void lock_as_visitor() {
+    const std::thread::id self = std::this_thread::get_id();
+    if (owner_.load(std::memory_order_relaxed) != self) {
+      std::thread::id nobody;
+      if (!owner_.compare_exchange_strong(nobody, self, std::memory_order_acquire,
+                                          std::memory_order_relaxed)) {
+        wait_for_turn(self);
+      }
+    }
+    ++depth_;
+  }
+  void wait_for_turn(std::thread::id self) {
+    contenders_.fetch_add(1, std::memory_order_relaxed);
+    std::thread::id nobody;
+    for (unsigned looks = 0; !owner_.compare_exchange_weak(nobody, self, std::memory_order_acquire,
+                                                           std::memory_order_relaxed);
+         ++looks) {
+      nobody = {};
+      if (looks < longest_yielding) {
+        std::this_thread::yield();
+      } else {
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      }
+    }
+    contenders_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  static constexpr unsigned longest_yielding = 1000;
+
+  const bool visited_;
+  unsigned depth_ = 0;  // the holder's
+  std::atomic<std::thread::id> owner_{};
   std::recursive_mutex mutex_;
   std::atomic<int> contenders_{0};
 };

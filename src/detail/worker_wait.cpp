@@ -3,18 +3,16 @@
 #include <algorithm>
 #include <thread>
 
-#include "detail/endpoint_core.hpp"
+#include "detail/deadline.hpp"
+#include "detail/exposed_region.hpp"
 #include "detail/progress_thread.hpp"
-#include "detail/region_core.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
 namespace {
 
-/// How long a wait spins, in rounds that found nothing, before it yields, and then before it
-/// sleeps: some tens of microseconds, and some milliseconds.
-constexpr unsigned spins_before_yield = 200;
-constexpr unsigned yields_before_sleep = 4000;
+/// How long withdrawing a region rests before it looks again, where nothing could wake it.
+constexpr std::chrono::microseconds longest_drain_rest{200};
 
 /// A thread that waits for another one's progress is woken by it; this only bounds a lost wake-up.
 constexpr std::chrono::milliseconds longest_nap{100};
@@ -25,38 +23,43 @@ bool worker_core::driven_elsewhere() const noexcept {
   return thread_ != nullptr && !thread_->is_current();
 }
 
+worker_core::driver_seat::~driver_seat() {
+  if (!held_) return;
+  worker_.seat_taken_.store(false, std::memory_order_seq_cst);
+  worker_.wake_waiters();
+}
+
+bool worker_core::driver_seat::take() noexcept {
+  if (held_ || !worker_.shared() || worker_.in_handler()) return true;
+  held_ = !worker_.seat_taken_.exchange(true, std::memory_order_seq_cst);
+  return held_;
+}
+
 bool worker_core::wait(const operation& waited, clock::time_point until) {
-  unsigned idle = 0;
-  while (!waited.done()) {
+  idle_rounds idle;
+  const std::shared_ptr<worker_core> kept = weak_from_this().lock();  // a handler may drop it
+  driver_seat seat(*this);
+  for (;;) {
+    const std::uint32_t seen = wakes();
+    if (waited.done()) return true;
     if (until != clock::time_point::max() && api().now() >= until) return waited.done();
-    if (driven_elsewhere()) {
-      nap(until, [&] { return waited.done(); });
-    } else {
-      progress_or_rest(idle, until);
-    }
+    progress_or_rest(idle, until, seat, seen);
   }
-  return true;
 }
 
-void worker_core::progress_or_rest(unsigned& idle, clock::time_point until) {
-  if (driven_elsewhere()) return nap(until, [] { return false; });
+void worker_core::progress_or_rest(idle_rounds& idle, clock::time_point until, driver_seat& seat,
+                                   std::uint32_t seen) {
+  if (driven_elsewhere() || !seat.take()) return nap(until, seen);
   lock_.let_others_in();
-  if (round()) {
-    idle = 0;
-    return;
-  }
-  ++idle;
-  if (idle < spins_before_yield) return;
-  if (idle < spins_before_yield + yields_before_sleep || event_fd_ < 0) return api().relax();
-  sleep_on_events(until);
+  if (round()) return idle.begin_again();
+  if (idle.time_to_sleep(api())) sleep_on_events(until, seen);
 }
 
-template <class Condition>
-void worker_core::nap(clock::time_point until, Condition condition) {
+void worker_core::nap(clock::time_point until, std::uint32_t seen) {
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   {
     std::unique_lock guard(wait_mutex_);
-    if (!condition()) {
+    if (wakes() == seen) {
       wait_condition_.wait_until(guard, std::min(until, clock::now() + longest_nap));
     }
   }
@@ -64,24 +67,47 @@ void worker_core::nap(clock::time_point until, Condition condition) {
 }
 
 void worker_core::wake_waiters() noexcept {
+  if (thread_ == nullptr && !shared()) return;  // nobody waits for another thread
+  wakes_.fetch_add(1, std::memory_order_seq_cst);
+  // The one that drives may wait for the same, and sleep while this thread did what ends it.
+  if (shared() && driver_sleeps_.load(std::memory_order_seq_cst)) signal();
   if (waiters_.load(std::memory_order_seq_cst) == 0) return;
   const std::lock_guard guard(wait_mutex_);
   wait_condition_.notify_all();
 }
 
+void worker_core::wake_driver() noexcept {
+  // A loop of the caller's sleeps where we do not see it.
+  const bool looping = options_.progress == progress_mode::external && shared() && !in_handler();
+  if (looping || driver_sleeps_.load(std::memory_order_seq_cst)) signal();
+}
+
 bool worker_core::arm() {
   const std::lock_guard guard(lock_);
-  if (event_fd_ < 0 || !ended_.empty() || !deferred_.empty() || has_posted_.load()) return false;
+  if (event_fd_ < 0 || has_work()) return false;
   return api().worker_arm(handle_) == UCS_OK;
 }
 
-void worker_core::sleep_on_events(clock::time_point until) {
-  if (event_fd_ < 0) return api().relax();
-  if (!arm()) return;
-  const std::chrono::nanoseconds limit = until_next_deadline();
-  const clock::time_point now = api().now();
-  if (until <= now) return;
-  api().wait_readable(event_fd_, -1, std::min<std::chrono::nanoseconds>(limit, until - now));
+/// Returns whether there is nothing to do until the event descriptor says so.
+bool worker_core::prepare_to_sleep(std::uint32_t seen) {
+  // Said first: what another thread starts, or ends, from here on wakes this one.
+  driver_sleeps_.store(thread_ != nullptr || shared(), std::memory_order_seq_cst);
+  return wakes() == seen && arm();
+}
+
+void worker_core::sleep_on_events(clock::time_point until, std::uint32_t seen) {
+  if (event_fd_ < 0) {
+    api().relax();
+    return;
+  }
+  if (prepare_to_sleep(seen)) {
+    const std::chrono::nanoseconds limit = until_next_deadline();
+    const clock::time_point now = api().now();
+    if (until > now) {
+      api().wait_readable(event_fd_, -1, std::min<std::chrono::nanoseconds>(limit, until - now));
+    }
+  }
+  slept();
 }
 
 std::chrono::nanoseconds worker_core::until_next_deadline() {
@@ -95,17 +121,45 @@ void worker_core::signal() noexcept {
   if (event_fd_ >= 0) api().worker_signal(handle_);
 }
 
-void worker_core::drain(region_core& region) noexcept {
-  const clock::time_point until = api().now() + options_.heartbeat_timeout;
-  const auto idle = [&] { return !service_.answering(region); };
-  if (!in_handler() && wait_until(until, idle)) return;
+void worker_core::begin_drain(exposed_region& region) noexcept {
+  const std::lock_guard guard(lock_);
+  service_.withdraw(region);
+  wake_driver();
+}
+
+bool worker_core::drain(exposed_region& region, idle_rounds& idle) noexcept {
+  const bool ours = thread_ == nullptr && !shared();
+  const std::uint32_t seen = wakes();
+  {
+    const std::lock_guard guard(lock_);
+    if (ours) {
+      // Users' handlers belong to the thread that uses the worker, which may be another one, and
+      // may sleep: it is left everything that only it may do.
+      const round_scope scope(*this);
+      const bool active = progress_ucx() > 0;
+      if (run_work() || active) signal();
+    }
+    if (!service_.answering(region)) return false;
+  }
+  if (ours) {
+    // What is left to do is the peer's, or of the thread that uses the worker.
+    if (idle.time_to_sleep(api())) api().wait_readable(-1, -1, longest_drain_rest);
+  } else {
+    driver_seat seat(*this);
+    progress_or_rest(idle, api().now() + std::chrono::milliseconds(1), seat, seen);
+  }
+  return true;
+}
+
+void worker_core::end_drain(exposed_region& region) noexcept {
   const std::lock_guard guard(lock_);
   service_.cut_off(region);
   // What is cut off ends in UCX's callbacks; those of dropped endpoints come by themselves.
   const clock::time_point last = api().now() + std::chrono::seconds(1);
-  while (!idle() && api().now() < last) {
+  while (service_.answering(region) && api().now() < last) {
     if (progress_ucx() == 0) api().relax();
   }
+  signal();
 }
 
 }  // namespace ucx::detail

@@ -17,7 +17,7 @@ const write_tracker::entry& write_tracker::at(std::uint64_t number) const noexce
 
 void write_tracker::grow() {
   std::vector<entry> larger(ring_.size() * 2);
-  for (std::size_t i = 0; i < count_; ++i) larger[i] = at(first_number_ + i);
+  for (std::size_t i = 0; i < count_; ++i) larger[i] = std::move(at(first_number_ + i));
   ring_ = std::move(larger);
   head_ = 0;
 }
@@ -33,6 +33,7 @@ std::uint64_t write_tracker::begin(std::uint64_t offset, std::uint64_t length) {
 }
 
 void write_tracker::confirm(std::uint64_t number, std::uint64_t bytes) {
+  if (forgotten(number)) return;
   entry& confirmed = at(number);
   if (confirmed.state != fate::open) return;
   const std::uint64_t counted = std::min(bytes, confirmed.length - confirmed.confirmed);
@@ -44,11 +45,13 @@ void write_tracker::confirm(std::uint64_t number, std::uint64_t bytes) {
   settle_one();
 }
 
-void write_tracker::fail(std::uint64_t number, std::error_code why) {
+void write_tracker::fail(std::uint64_t number, std::error_code why, std::string what) {
+  if (forgotten(number)) return;
   entry& failed = at(number);
   if (failed.state != fate::open) return;
   failed.state = fate::failed;
   failed.failure = why;
+  failed.what = std::move(what);
   settle_one();
 }
 
@@ -100,15 +103,17 @@ void write_tracker::flushed(std::uint64_t mark, std::error_code outcome) {
 
 std::error_code write_tracker::take_failure(std::uint64_t end) {
   std::error_code first = std::exchange(flush_failure_, std::error_code());
+  failed_write_.clear();
   if (first) {
     retry_from_ = first_unconfirmed();
     unconfirmed_bytes_ -= std::exchange(unconfirmable_bytes_, 0);
     unconfirmable_begin_.reset();
   }
   while (count_ > 0 && first_number_ < end) {
-    const entry& oldest = ring_[head_];
+    entry& oldest = ring_[head_];
     if (oldest.state == fate::failed && !first) {
       first = oldest.failure;
+      failed_write_ = std::move(oldest.what);
       retry_from_ = oldest.offset + oldest.confirmed;
     }
     unconfirmed_bytes_ -= oldest.length - oldest.confirmed;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <vector>
 
@@ -25,8 +26,9 @@ class write_tracker {
   std::uint64_t begin(std::uint64_t offset, std::uint64_t length);
   /// The owner has `bytes` more of write `number`, in order.
   void confirm(std::uint64_t number, std::uint64_t bytes);
-  /// Write `number` ended without (all of) its bytes being known to be visible.
-  void fail(std::uint64_t number, std::error_code why);
+  /// Write `number` ended without (all of) its bytes being known to be visible; `what` says which
+  /// it was.
+  void fail(std::uint64_t number, std::error_code why, std::string what = {});
 
   /// A write that only a flush of the connection confirms.
   void begin_unconfirmable(std::uint64_t offset, std::uint64_t length);
@@ -46,6 +48,8 @@ class write_tracker {
   /// and forgets those writes. REQUIRES: settled(end).
   std::error_code take_failure(std::uint64_t end);
   std::error_code take_failure() { return take_failure(last_number()); }
+  /// Returns in words which write the failure was of that was taken last.
+  const std::string& failed_write() const noexcept { return failed_write_; }
 
   std::optional<std::uint64_t> first_unconfirmed() const noexcept;
   std::uint64_t unconfirmed() const noexcept { return unconfirmed_bytes_; }
@@ -62,9 +66,12 @@ class write_tracker {
     std::uint64_t confirmed = 0;
     fate state = fate::open;
     std::error_code failure = {};
+    std::string what = {};
   };
   entry& at(std::uint64_t number) noexcept;
   const entry& at(std::uint64_t number) const noexcept;
+  /// Returns whether a write that is told of has been confirmed, or told of, in full already.
+  bool forgotten(std::uint64_t number) const noexcept { return number - first_number_ >= count_; }
   void grow();
   void pop_confirmed() noexcept;
   void settle_one();
@@ -77,6 +84,7 @@ class write_tracker {
   std::size_t unsettled_ = 0;
   std::uint64_t unconfirmed_bytes_ = 0;
   std::error_code flush_failure_;
+  std::string failed_write_;
   std::optional<std::uint64_t> retry_from_;
   std::optional<std::uint64_t> unconfirmable_begin_;
   std::uint64_t unconfirmable_writes_ = 0;

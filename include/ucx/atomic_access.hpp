@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ucx {
+
+/// What an atomic access does with the number that it finds.
+enum class atomic_operation : std::uint8_t {
+  load = 1,          ///< Leaves it.
+  store,             ///< Replaces it.
+  compare_exchange,  ///< Replaces it if it equals `expected`.
+  add,               ///< Adds to it, modulo 2^32 or 2^64.
+  bit_and,
+  bit_or,
+  bit_xor,
+};
+
+/// One atomic access to a number of 4 or 8 bytes. `remote_atomic` makes these; see there.
+struct atomic_access {
+  atomic_operation operation = atomic_operation::load;
+  std::size_t width = 8;       ///< 4 or 8 bytes, in the owner's byte order.
+  std::uint64_t operand = 0;   ///< Of everything but `load`.
+  std::uint64_t expected = 0;  ///< Of `compare_exchange`.
+};
+
+}  // namespace ucx

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <concepts>
+#include <coroutine>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace ucx {
+
+/// What `co_await` takes in a coroutine that transforms nothing: it is an awaiter, or has an
+/// `operator co_await` as a member or as a function.
+template <class T>
+concept awaiter = requires(T& value, std::coroutine_handle<> coroutine) {
+  { value.await_ready() } -> std::convertible_to<bool>;
+  value.await_suspend(coroutine);
+  value.await_resume();
+};
+template <class T>
+concept awaitable = awaiter<T> || requires(T&& value) {
+  std::forward<T>(value).operator co_await();
+} || requires(T&& value) {
+  operator co_await(std::forward<T>(value));
+};
+
+namespace detail {
+
+/// A coroutine that owns itself: it begins at once, and frees itself at its end. What it throws
+/// ends the process: whoever called it has gone on.
+struct self_owned {
+  struct promise_type {
+    self_owned get_return_object() noexcept { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() noexcept {}
+    void unhandled_exception() noexcept { std::terminate(); }
+  };
+};
+
+// GCC takes the coroutine's frame for a type that every source has to see alike.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsubobject-linkage"
+#endif
+/// Calls `handler`, and runs what it returns to its end; both live until then.
+template <class Handler, class... Arguments>
+self_owned run_to_end(std::shared_ptr<Handler> handler, Arguments... arguments) {
+  co_await std::invoke(*handler, std::move(arguments)...);
+}
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+}  // namespace detail
+}  // namespace ucx

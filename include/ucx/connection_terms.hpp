@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace ucx {
+
+/// What one side tells the other when they connect, and what it asks of the connection.
+struct connection_terms {
+  /// Told to the peer, whatever it means: 1024 bytes at most (`invalid_argument`).
+  std::vector<std::byte> info = {};
+  /// Refuses a second connection between the same two workers (`already_exists`); of an initiator
+  /// also one to the same socket address.
+  bool unique = false;
+  /// Fails with `no_rdma` unless every lane is of RDMA hardware: TCP is never fallen back to in
+  /// silence.
+  bool require_rdma = false;
+  /// Transports of which every lane has to be one, by UCX's names ("tcp", "posix", "rc_mlx5", or
+  /// "rc" for all of that family); empty: any. Fails with `not_supported`.
+  std::vector<std::string> transports = {};
+};
+
+}  // namespace ucx

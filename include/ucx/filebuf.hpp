@@ -1,0 +1,119 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <ios>
+#include <locale>
+#include <streambuf>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "ucx/export.hpp"
+#include "ucx/remote_streambuf.hpp"
+#include "ucx/stream_options.hpp"
+
+namespace ucx {
+
+class client;
+
+/// A `std::filebuf` that also opens URLs: what a server publishes, as well as local files. It has
+/// that class's members, and over a local path its behaviour. `docs/streams.md` has what each
+/// openmode does to a region of fixed size, and how a URL differs from a path.
+/// Threads: one thread at a time, as every streambuf.
+class UCXIO_EXPORT filebuf : public std::streambuf {
+ public:
+  filebuf();
+  filebuf(filebuf&& other);
+  filebuf& operator=(filebuf&& other);
+  /// Closes, ignoring what close() would report.
+  ~filebuf() override;
+
+  void swap(filebuf& other);
+
+  bool is_open() const noexcept { return by_url_ || local_.is_open(); }
+
+  /// Opens a URL ("ucx://host:port/name": whatever begins with "ucx:"), or a local path.
+  /// Streams that are opened by URL share one connection to each server.
+  /// Returns null when that fails; `error()` tells why. For a path that is what errno says, or
+  /// invalid_argument. For a URL: what `client` documents for connecting and opening;
+  /// not_supported (the mode wants another size than the region has, or the locale converts);
+  /// invalid_argument (the mode makes no sense, or something is open already).
+  /// Cost: one round trip for a URL, and that of a connection for the first one to a server.
+  filebuf* open(const char* name, std::ios_base::openmode mode, const stream_options& options = {});
+  filebuf* open(const std::string& name, std::ios_base::openmode mode,
+                const stream_options& options = {}) {
+    return open(name.c_str(), mode, options);
+  }
+  template <std::same_as<std::filesystem::path> Path>
+  filebuf* open(const Path& name, std::ios_base::openmode mode,
+                const stream_options& options = {}) {
+    return open(name.c_str(), mode, options);
+  }
+  /// Opens what the server of `from` publishes as `name`.
+  filebuf* open(client& from, std::string_view name, std::ios_base::openmode mode,
+                const stream_options& options = {});
+
+  /// Flushes, and lets go of what is open, also where the flush fails.
+  /// Returns null when nothing was open, or when not everything that was written is known to be
+  /// visible.
+  filebuf* close();
+
+  /// Returns the cause of the last failure; cleared by the next operation that succeeds and reaches
+  /// the file or server. Characters that only come from the buffer, or go there, leave it.
+  std::error_code error() const noexcept;
+  /// Returns `error()` as a text that names the file or URL; empty without an error.
+  std::string error_message() const;
+
+ protected:
+  int_type underflow() override;
+  int_type pbackfail(int_type c) override;
+  std::streamsize xsgetn(char* into, std::streamsize count) override;
+  std::streamsize showmanyc() override;
+  int_type overflow(int_type c) override;
+  std::streamsize xsputn(const char* from, std::streamsize count) override;
+  int sync() override;
+  pos_type seekoff(off_type offset, std::ios_base::seekdir from,
+                   std::ios_base::openmode which) override;
+  pos_type seekpos(pos_type position, std::ios_base::openmode which) override;
+  /// Before a URL is opened, `size` above 1 becomes its `buffer_size`; the memory is not used.
+  std::streambuf* setbuf(char* memory, std::streamsize size) override;
+  void imbue(const std::locale& wanted) override;
+
+ private:
+  class turn;
+
+  std::streambuf& inner() noexcept;
+  void lend_areas() noexcept;
+  void take_areas() noexcept;
+  std::filebuf&& local_to_move() noexcept;
+  template <class Failed, class Member, class... Arguments>
+  auto pass(Failed failed, Member member, Arguments... arguments);
+
+  bool begin_open(std::string_view name);
+  filebuf* open_path(const char* name, std::ios_base::openmode mode);
+  template <class Connect>
+  filebuf* open_published(std::string_view name, std::ios_base::openmode mode,
+                          const stream_options& options, Connect&& connect);
+  filebuf* close_path();
+  filebuf* close_published();
+  void fail(std::error_code why, std::string_view text = {});
+  void fail_by_errno();
+
+  // One of them is open at a time. Between two calls its areas are here, where the fast paths of
+  // std::streambuf use them, and for the time of a call there.
+  std::filebuf local_;
+  remote_streambuf remote_;
+  bool by_url_ = false;
+
+  std::size_t wanted_buffer_size_ = 0;  // setbuf's; 0: what the options say
+  std::string name_;
+  std::error_code error_;
+  std::string error_text_;  // of error_, where there is more to say than its message
+};
+
+inline void swap(filebuf& a, filebuf& b) { a.swap(b); }
+
+}  // namespace ucx

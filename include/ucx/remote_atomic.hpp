@@ -1,0 +1,195 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <system_error>
+
+#include "ucx/atomic_access.hpp"
+#include "ucx/io_options.hpp"
+#include "ucx/remote_region.hpp"
+#include "ucx/request.hpp"
+
+namespace ucx {
+
+/// What `remote_atomic` works on: integers of 32 and 64 bits.
+template <class Integer>
+concept remote_integer = std::integral<Integer> && !std::same_as<Integer, bool> &&
+                         (sizeof(Integer) == 4 || sizeof(Integer) == 8);
+
+/// A number in a peer's region, used as `std::atomic_ref` uses one of this process: sequentially
+/// consistent with the owner's own `std::atomic_ref`, and with all other peers'. The owner's
+/// processor performs every access, or, where the memory is shared on one host, this one's.
+/// Names and meaning are those of `std::atomic_ref`; `store_add` and its kind change the number
+/// without telling what it was, and need a region that may be written only.
+/// Lifetime: the region handle; what `start_` calls put their result in, until the request is done.
+/// Errors: see `remote_region::start_atomic`. An access that failed was performed once or not at
+/// all. Cost: one round trip; nothing on shared memory. Threads: as the region's.
+template <remote_integer Integer>
+class remote_atomic {
+ public:
+  using value_type = Integer;
+
+  /// Refers to the number at `offset` of the region, which has to be aligned there.
+  remote_atomic(remote_region& region, std::uint64_t offset) noexcept
+      : region_(&region), offset_(offset) {}
+
+  request start_load(Integer& value, const io_options& options = {}) {
+    return start({.operation = atomic_operation::load}, &value, options);
+  }
+  Integer load(const io_options& options = {}) {
+    return fetched({.operation = atomic_operation::load}, options);
+  }
+  Integer load(std::error_code& ec, const io_options& options = {}) {
+    return fetched({.operation = atomic_operation::load}, ec, options);
+  }
+
+  /// Replaces the number if it is `expected`; `found` is then equal to that.
+  request start_compare_exchange(Integer expected, Integer desired, Integer& found,
+                                 const io_options& options = {}) {
+    return start(exchange_if(expected, desired), &found, options);
+  }
+  /// Returns whether the number was `expected` and is now `desired`; else tells what it is.
+  bool compare_exchange(Integer& expected, Integer desired, const io_options& options = {}) {
+    const Integer found = fetched(exchange_if(expected, desired), options);
+    return take(expected, found);
+  }
+  bool compare_exchange(Integer& expected, Integer desired, std::error_code& ec,
+                        const io_options& options = {}) {
+    const Integer found = fetched(exchange_if(expected, desired), ec, options);
+    return !ec && take(expected, found);
+  }
+
+  // Each of these in three forms: with a request, throwing, and with an error code.
+  request start_exchange(Integer value, Integer& previous, const io_options& options = {}) {
+    return start(access(atomic_operation::store, value), &previous, options);
+  }
+  Integer exchange(Integer value, const io_options& options = {}) {
+    return fetched(access(atomic_operation::store, value), options);
+  }
+  Integer exchange(Integer value, std::error_code& ec, const io_options& options = {}) {
+    return fetched(access(atomic_operation::store, value), ec, options);
+  }
+  request start_fetch_add(Integer value, Integer& previous, const io_options& options = {}) {
+    return start(access(atomic_operation::add, value), &previous, options);
+  }
+  Integer fetch_add(Integer value, const io_options& options = {}) {
+    return fetched(access(atomic_operation::add, value), options);
+  }
+  Integer fetch_add(Integer value, std::error_code& ec, const io_options& options = {}) {
+    return fetched(access(atomic_operation::add, value), ec, options);
+  }
+  request start_fetch_and(Integer value, Integer& previous, const io_options& options = {}) {
+    return start(access(atomic_operation::bit_and, value), &previous, options);
+  }
+  Integer fetch_and(Integer value, const io_options& options = {}) {
+    return fetched(access(atomic_operation::bit_and, value), options);
+  }
+  Integer fetch_and(Integer value, std::error_code& ec, const io_options& options = {}) {
+    return fetched(access(atomic_operation::bit_and, value), ec, options);
+  }
+  request start_fetch_or(Integer value, Integer& previous, const io_options& options = {}) {
+    return start(access(atomic_operation::bit_or, value), &previous, options);
+  }
+  Integer fetch_or(Integer value, const io_options& options = {}) {
+    return fetched(access(atomic_operation::bit_or, value), options);
+  }
+  Integer fetch_or(Integer value, std::error_code& ec, const io_options& options = {}) {
+    return fetched(access(atomic_operation::bit_or, value), ec, options);
+  }
+  request start_fetch_xor(Integer value, Integer& previous, const io_options& options = {}) {
+    return start(access(atomic_operation::bit_xor, value), &previous, options);
+  }
+  Integer fetch_xor(Integer value, const io_options& options = {}) {
+    return fetched(access(atomic_operation::bit_xor, value), options);
+  }
+  Integer fetch_xor(Integer value, std::error_code& ec, const io_options& options = {}) {
+    return fetched(access(atomic_operation::bit_xor, value), ec, options);
+  }
+
+  request start_store(Integer value, const io_options& options = {}) {
+    return start(access(atomic_operation::store, value), nullptr, options);
+  }
+  void store(Integer value, const io_options& options = {}) { start_store(value, options).wait(); }
+  void store(Integer value, std::error_code& ec, const io_options& options = {}) {
+    start_store(value, options).wait(ec);
+  }
+  request start_store_add(Integer value, const io_options& options = {}) {
+    return start(access(atomic_operation::add, value), nullptr, options);
+  }
+  void store_add(Integer value, const io_options& options = {}) {
+    start_store_add(value, options).wait();
+  }
+  void store_add(Integer value, std::error_code& ec, const io_options& options = {}) {
+    start_store_add(value, options).wait(ec);
+  }
+  request start_store_and(Integer value, const io_options& options = {}) {
+    return start(access(atomic_operation::bit_and, value), nullptr, options);
+  }
+  void store_and(Integer value, const io_options& options = {}) {
+    start_store_and(value, options).wait();
+  }
+  void store_and(Integer value, std::error_code& ec, const io_options& options = {}) {
+    start_store_and(value, options).wait(ec);
+  }
+  request start_store_or(Integer value, const io_options& options = {}) {
+    return start(access(atomic_operation::bit_or, value), nullptr, options);
+  }
+  void store_or(Integer value, const io_options& options = {}) {
+    start_store_or(value, options).wait();
+  }
+  void store_or(Integer value, std::error_code& ec, const io_options& options = {}) {
+    start_store_or(value, options).wait(ec);
+  }
+  request start_store_xor(Integer value, const io_options& options = {}) {
+    return start(access(atomic_operation::bit_xor, value), nullptr, options);
+  }
+  void store_xor(Integer value, const io_options& options = {}) {
+    start_store_xor(value, options).wait();
+  }
+  void store_xor(Integer value, std::error_code& ec, const io_options& options = {}) {
+    start_store_xor(value, options).wait(ec);
+  }
+
+ private:
+  static constexpr std::uint64_t bits(Integer value) noexcept {
+    return static_cast<std::uint64_t>(value);
+  }
+  static constexpr atomic_access access(atomic_operation operation, Integer value) noexcept {
+    return {.operation = operation, .width = sizeof(Integer), .operand = bits(value)};
+  }
+  static constexpr atomic_access exchange_if(Integer expected, Integer desired) noexcept {
+    atomic_access wanted = access(atomic_operation::compare_exchange, desired);
+    wanted.expected = bits(expected);
+    return wanted;
+  }
+  static bool take(Integer& expected, Integer found) noexcept {
+    if (found == expected) return true;
+    expected = found;
+    return false;
+  }
+
+  request start(atomic_access wanted, Integer* previous, const io_options& options) {
+    wanted.width = sizeof(Integer);
+    const auto into = previous == nullptr
+                          ? std::span<std::byte>()
+                          : std::as_writable_bytes(std::span<Integer, 1>(previous, 1));
+    return region_->start_atomic(offset_, wanted, into, options);
+  }
+  Integer fetched(const atomic_access& wanted, const io_options& options) {
+    Integer previous = 0;
+    start(wanted, &previous, options).wait();
+    return previous;
+  }
+  Integer fetched(const atomic_access& wanted, std::error_code& ec, const io_options& options) {
+    Integer previous = 0;
+    start(wanted, &previous, options).wait(ec);
+    return previous;
+  }
+
+  remote_region* region_;
+  std::uint64_t offset_;
+};
+
+}  // namespace ucx

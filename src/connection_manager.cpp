@@ -1,0 +1,106 @@
+#include "ucx/connection_manager.hpp"
+
+#include <utility>
+
+#include "detail/connection_manager_core.hpp"
+#include "detail/core_access.hpp"
+#include "detail/endpoint_core.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx {
+
+using detail::connection_manager_core;
+using detail::core_access;
+
+connection_manager::connection_manager(const worker& parent, connection_manager_options options) {
+  std::error_code ec;
+  core_ = connection_manager_core::make(core_access::core(parent), std::move(options), ec);
+  if (ec) throw error(ec, "making a connection manager");
+}
+
+connection_manager::connection_manager(const worker& parent, connection_manager_options options,
+                                       std::error_code& ec)
+    : core_(connection_manager_core::make(core_access::core(parent), std::move(options), ec)) {}
+
+connection_manager::connection_manager(connection_manager&& other) noexcept = default;
+
+connection_manager& connection_manager::operator=(connection_manager&& other) noexcept {
+  connection_manager taken(std::move(other));
+  std::swap(core_, taken.core_);
+  return *this;
+}
+
+connection_manager::~connection_manager() { close(close_mode::abort); }
+
+void connection_manager::add(std::string_view name, peer_location where) {
+  std::error_code ec;
+  add(name, std::move(where), ec);
+  if (ec) throw error(ec, std::string("adding the peer \"").append(name) + "\"");
+}
+
+void connection_manager::add(std::string_view name, peer_location where, std::error_code& ec) {
+  ec = errc::closed;
+  if (core_) core_->add(name, std::move(where), ec);
+}
+
+endpoint connection_manager::wait_active(std::string_view name, const io_options& options) {
+  std::error_code ec;
+  std::string words;
+  auto found = core_ ? core_->wait_active(name, options, words, ec) : nullptr;
+  if (!core_) ec = errc::closed;
+  if (ec) {
+    std::string what = "waiting for the peer \"";
+    what.append(name).append("\"");
+    if (!words.empty()) what.append(" (").append(words).append(")");
+    throw error(ec, what);
+  }
+  return core_access::make_endpoint(std::move(found));
+}
+
+endpoint connection_manager::wait_active(std::string_view name, std::error_code& ec,
+                                         const io_options& options) {
+  std::string words;
+  ec = errc::closed;
+  return core_access::make_endpoint(core_ ? core_->wait_active(name, options, words, ec) : nullptr);
+}
+
+endpoint connection_manager::find(std::string_view name) const {
+  return core_access::make_endpoint(core_ ? core_->find(name) : nullptr);
+}
+
+std::optional<managed_peer> connection_manager::status(std::string_view name) const {
+  return core_ ? core_->status(name) : std::nullopt;
+}
+
+std::vector<managed_peer> connection_manager::peers() const {
+  return core_ ? core_->peers() : std::vector<managed_peer>();
+}
+
+std::size_t connection_manager::count(connection_state state) const noexcept {
+  return core_ ? core_->count(state) : 0;
+}
+
+std::size_t connection_manager::count() const noexcept {
+  return core_ ? core_->count(std::nullopt) : 0;
+}
+
+void connection_manager::reconnect(std::string_view name) {
+  std::error_code ec;
+  reconnect(name, ec);
+  if (ec) throw error(ec, std::string("connecting the peer \"").append(name) + "\" again");
+}
+
+void connection_manager::reconnect(std::string_view name, std::error_code& ec) {
+  ec = errc::closed;
+  if (core_) core_->reconnect(name, ec);
+}
+
+void connection_manager::close(std::string_view name, close_mode mode) noexcept {
+  if (core_) core_->close(name, mode);
+}
+
+void connection_manager::close(close_mode mode) noexcept {
+  if (core_) core_->close(std::nullopt, mode);
+}
+
+}  // namespace ucx

@@ -1,0 +1,67 @@
+#include "detail/abandon.hpp"
+
+#include <mutex>
+
+#include "detail/deadline.hpp"
+#include "detail/endpoint_core.hpp"
+#include "detail/operation.hpp"
+#include "detail/operation_group.hpp"
+#include "detail/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// Ends a transfer inside a handler, where nothing may wait for it: its connection goes, and the
+/// transfer with it. On one host UCX ends it without anybody's help, and without being told to.
+void finish_here(operation& operation) {
+  worker_core& worker = operation.worker();
+  endpoint_core& connection = *operation.endpoint();
+  if (connection.detects_failure()) {
+    connection.fail(make_error_code(errc::connection_reset),
+                    "a transfer was given up inside a completion handler");
+    return connection.drop();
+  }
+  const clock::time_point until = after(worker.api().now(), worker.options().heartbeat_timeout);
+  while (!operation.done() && worker.api().now() < until) {
+    if (worker.progress_ucx() == 0) worker.api().relax();
+  }
+}
+
+}  // namespace
+
+void abandon(operation& operation) noexcept {
+  worker_core& worker = operation.worker();
+  {
+    const std::lock_guard guard(worker.lock());
+    if (operation.done()) return;
+    operation.give_up(errc::canceled);
+    if (operation.done()) return;
+    if (worker.in_handler() && operation.endpoint() != nullptr) {
+      finish_here(operation);
+      return;
+    }
+  }
+  // Giving up moved the deadline to where the connection is dropped instead.
+  worker.wait(operation, clock::time_point::max());
+}
+
+void abandon(operation_group& group, worker_core& worker) noexcept {
+  for (bool first = true;; first = false) {
+    operation* left = nullptr;
+    {
+      const std::lock_guard guard(worker.lock());
+      if (first) group.give_up_members(errc::canceled);
+      left = group.any_member();
+      if (left == nullptr) return;
+      left->retain();
+    }
+    abandon(*left);
+    const bool ended = left->done();
+    left->release();
+    if (ended) continue;
+    const std::lock_guard guard(worker.lock());
+    return group.forget_members();
+  }
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,119 @@
+#include "detail/close_operation.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "detail/deadline.hpp"
+#include "detail/endpoint_core.hpp"
+#include "detail/operation_pools.hpp"
+#include "detail/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// How long a peer may take to say farewell: it has answered everything else already.
+constexpr std::chrono::seconds farewell_limit{1};
+
+/// How long UCX may take to end what a dropped endpoint had in flight.
+constexpr std::chrono::seconds drop_limit{2};
+
+}  // namespace
+
+void close_operation::begin(worker_core& worker, std::shared_ptr<endpoint_core> endpoint,
+                            close_mode mode, clock::time_point deadline) {
+  kept_ = endpoint;
+  mode_ = mode;
+  stage_ = stage::answering;
+  outcome_.clear();
+  start(worker, std::move(endpoint), deadline);
+  // Not here: a request has to exist before it can end.
+  kept_->look_at_closing();
+}
+
+void close_operation::step() {
+  if (done()) return;
+  const bool over = mode_ == close_mode::abort || kept_->state() == endpoint_state::failed;
+  if (stage_ == stage::answering) {
+    // A peer that never answered owes nothing, and one that said goodbye was answered everything.
+    if (over) return drop();
+    if (kept_->answers_pending()) return;
+    if (kept_->state() != endpoint_state::ready || kept_->leaving()) return drop();
+    return flush();
+  }
+  if (stage_ == stage::flushing) {
+    if (!over && !flush_->done()) return;
+    return part();
+  }
+  if (stage_ == stage::parting) {
+    // A peer that does not answer has lost nothing: all that was asked of it is answered.
+    if (over || kept_->heard_farewell()) return drop();
+    return;
+  }
+  if (kept_->dropped_by_ucx()) finish();
+}
+
+void close_operation::flush() {
+  stage_ = stage::flushing;
+  flush_ = worker().pools().flushes.take();
+  flush_->begin(worker(), kept_, nullptr, nullptr, true, deadline());
+  if (flush_->done()) part();
+}
+
+void close_operation::part() {
+  if (!flush_->done()) flush_->give_up(errc::canceled);
+  outcome_ = flush_->error();
+  flush_->let_go();
+  std::exchange(flush_, nullptr)->release();
+  if (outcome_ || kept_->state() != endpoint_state::ready || kept_->leaving() ||
+      kept_->session() == 0) {
+    return drop();
+  }
+  stage_ = stage::parting;
+  kept_->say_bye({});
+  move_deadline(std::min(deadline(), after(worker().api().now(), farewell_limit)));
+}
+
+void close_operation::drop() {
+  if (stage_ == stage::dropping) return;
+  stage_ = stage::dropping;
+  move_deadline(after(worker().api().now(), drop_limit));
+  const std::error_code lost = kept_->leave();
+  if (!outcome_ && mode_ == close_mode::flush) outcome_ = lost;
+  kept_->look_at_closing();
+}
+
+void close_operation::finish() noexcept {
+  if (done()) return;
+  if (flush_ != nullptr) {
+    if (!flush_->done()) flush_->give_up(errc::canceled);
+    flush_->let_go();
+    std::exchange(flush_, nullptr)->release();
+  }
+  // The connection may go with the last hold on it, and the worker with that: at the very end.
+  const std::shared_ptr<endpoint_core> kept = std::move(kept_);
+  kept->closed();
+  complete(outcome_);
+}
+
+void close_operation::give_up(errc why) noexcept {
+  if (done()) return;
+  if (stage_ == stage::dropping) {
+    if (why == errc::timed_out) finish();
+    return;
+  }
+  if (stage_ != stage::parting || why != errc::timed_out) outcome_ = make_error_code(why);
+  mode_ = close_mode::abort;
+  if (stage_ == stage::flushing && !flush_->done()) flush_->give_up(why);
+  kept_->look_at_closing();
+  move_deadline(after(worker().api().now(), drop_limit));
+}
+
+void close_operation::connection_failed(std::error_code) noexcept { kept_->look_at_closing(); }
+
+std::string close_operation::describe() const {
+  return "closing the connection to " + endpoint()->peer_name();
+}
+
+void close_operation::recycle() noexcept { worker().pools().closes.give_back(this); }
+
+}  // namespace ucx::detail

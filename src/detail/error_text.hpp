@@ -1,0 +1,18 @@
+// What an exception says beyond its code, for whoever makes another one of it.
+#pragma once
+
+#include <string>
+
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+
+/// Returns the text that `failed` was made with: what() without the code's own words at its end.
+inline std::string text_of(const error& failed) {
+  std::string text = failed.what();
+  const std::string ending = ": " + failed.code().message();
+  if (text.ends_with(ending)) text.resize(text.size() - ending.size());
+  return text;
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,103 @@
+// What an owner lets peers reach: memory or a file, under an id of its context's table.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <system_error>
+
+#include "detail/ucp_api.hpp"
+#include "ucx/access.hpp"
+#include "ucx/memory_kind.hpp"
+#include "ucx/remote_descriptor.hpp"
+
+namespace ucx::detail {
+
+class context_core;
+class file_source;
+class notification_queue;
+
+/// Peers' accesses are counted, so that withdrawing can wait for those that run.
+class exposed_region {
+ public:
+  virtual ~exposed_region();
+  exposed_region(const exposed_region&) = delete;
+  exposed_region& operator=(const exposed_region&) = delete;
+
+  std::uint64_t id() const noexcept { return id_; }
+  /// Increases with each region of the context: what replaces another one has a higher one.
+  std::uint64_t generation() const noexcept { return id_; }
+  access granted() const noexcept { return granted_; }
+  virtual std::uint64_t size() const noexcept = 0;
+  virtual memory_kind kind() const noexcept = 0;
+  virtual remote_descriptor descriptor() const = 0;
+
+  /// Returns the memory; nothing for a file.
+  virtual std::span<std::byte> bytes() const noexcept = 0;
+  /// Returns the file; nothing for memory.
+  virtual std::shared_ptr<file_source> file() const noexcept = 0;
+
+  /// Checks an access of a peer's against size and rights; offsets can not overflow.
+  std::error_code check(std::uint64_t offset, std::uint64_t length, access wanted) const noexcept;
+
+  /// Takes the region out of peers' reach; returns when no access to it runs any more and nothing
+  /// is held of what stands behind it, whoever was the first to close it. Peers that have not let
+  /// go by `until` are dropped. Safe from any thread.
+  void close(clock::time_point until = clock::time_point::max()) noexcept;
+
+  /// What writers have told its owner.
+  const std::shared_ptr<notification_queue>& notifications() const noexcept {
+    return notifications_;
+  }
+
+  void begin_access() noexcept { accesses_.fetch_add(1, std::memory_order_acquire); }
+  void end_access() noexcept { accesses_.fetch_sub(1, std::memory_order_release); }
+  bool idle() const noexcept { return accesses_.load(std::memory_order_acquire) == 0; }
+
+ protected:
+  exposed_region(std::shared_ptr<context_core> context, access granted);
+
+  context_core& context() const noexcept { return *context_; }
+  /// Begins a descriptor with what every region has.
+  remote_descriptor describe() const;
+  /// From here on peers find the region.
+  void expose();
+  /// Gives back what stands behind the region. Called once or more, by one thread at a time.
+  virtual void release() noexcept = 0;
+
+ private:
+  void withdraw(clock::time_point until) noexcept;
+
+  std::shared_ptr<context_core> context_;
+  std::uint64_t id_;
+  access granted_;
+  std::shared_ptr<notification_queue> notifications_;
+  std::atomic<bool> exposed_{false};
+  std::mutex releasing_;
+  std::atomic<std::uint32_t> accesses_{0};
+};
+
+/// Returns sixteen bytes that are the same for all processes of this host (and boot), so that
+/// peers can tell whether they share memory with an owner.
+std::array<std::byte, 16> host_identity() noexcept;
+
+/// An access that ends with it, unless whoever it was begun for goes on with it.
+class held_access {
+ public:
+  explicit held_access(exposed_region& accessed) noexcept : accessed_(&accessed) {}
+  held_access(const held_access&) = delete;
+  held_access& operator=(const held_access&) = delete;
+  ~held_access() {
+    if (accessed_ != nullptr) accessed_->end_access();
+  }
+  void leave() noexcept { accessed_ = nullptr; }
+
+ private:
+  exposed_region* accessed_;
+};
+
+}  // namespace ucx::detail

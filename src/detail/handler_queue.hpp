@@ -1,0 +1,95 @@
+// Users' code that is due: handlers of operations, posted functions, what is told of
+// connections, accept handlers.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "detail/spare_room.hpp"
+#include "detail/worker_lock.hpp"
+#include "ucx/completion_handler.hpp"
+
+namespace ucx::detail {
+
+class operation;
+
+/// Runs in order and one after the other, on whichever thread makes a round, and never under the
+/// worker's lock: users' code may take locks of its own, and start operations of other workers.
+/// Everything here happens under that lock, but for the calls themselves.
+class handler_queue {
+ public:
+  /// `report` gets what handlers throw; without one the process ends.
+  explicit handler_queue(std::function<void(std::exception_ptr)> report = {})
+      : report_(std::move(report)) {}
+  handler_queue(const handler_queue&) = delete;
+  handler_queue& operator=(const handler_queue&) = delete;
+  ~handler_queue();
+
+  /// Makes room for the handler of an operation that is to end: its `add` needs no memory.
+  void expect() {
+    make_room();
+    ++expected_;
+  }
+  /// What was expected does not come.
+  void forgo() noexcept { --expected_; }
+  /// Makes the room that the next `expect()` needs.
+  void make_room();
+  /// Queues the handler of `ended`, which lives until it has run. REQUIRES: it was expected.
+  void add(operation& ended) noexcept;
+  void add(move_only_handler<> function) {
+    add_with_room(due_, entry{nullptr, std::move(function)}, expected_);
+  }
+
+  bool due() const noexcept { return next_ < due_.size(); }
+  /// Returns whether something is due that the calling thread could run.
+  bool ready() const noexcept { return due() && !running_; }
+
+  /// Runs what is due now, not what that leaves. What another thread is in the middle of is left to
+  /// it. REQUIRES: `guard` is the only hold of this thread on the lock, which is free meanwhile.
+  /// Returns whether anything ran.
+  bool run(std::unique_lock<worker_lock>& guard) noexcept;
+  /// Returns whether a thread that found another one running should be told that there is more.
+  bool take_left_over() noexcept;
+
+  bool running() const noexcept { return running_; }
+  /// Runs `calls` without the lock as a handler is run: no other one runs meanwhile.
+  /// REQUIRES: as run(); and nothing is running.
+  template <class Calls>
+  void run_between(std::unique_lock<worker_lock>& guard, Calls calls) noexcept {
+    running_ = true;
+    guard.unlock();
+    calls();
+    guard.lock();
+    running_ = false;
+  }
+  /// Calls users' code, and reports what it throws.
+  template <class Call>
+  void call_and_report(Call call) noexcept {
+    try {
+      call();
+    } catch (...) {
+      if (!report_) std::terminate();
+      report_(std::current_exception());
+    }
+  }
+
+ private:
+  struct entry {
+    operation* ended = nullptr;  // one reference is ours
+    move_only_handler<> function;
+  };
+  void call(entry due) noexcept;
+
+  std::function<void(std::exception_ptr)> report_;
+  std::vector<entry> due_;
+  std::size_t next_ = 0;      // those before it have run
+  std::size_t expected_ = 0;  // so many have their room in `due_`
+  bool running_ = false;
+  bool left_ = false;  // to the thread that runs
+};
+
+}  // namespace ucx::detail

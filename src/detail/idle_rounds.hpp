@@ -1,0 +1,32 @@
+// How long who waits for workers looks for something to do before it sleeps.
+#pragma once
+
+#include "detail/ucp_api.hpp"
+
+namespace ucx::detail {
+
+/// Rounds of a wait that found nothing: the first ones spin, some tens of microseconds, later ones
+/// yield, some milliseconds, and then it is time to sleep. It is time at once where another thread
+/// wants the core: what is waited for may be that thread's work, and rounds in between delay it.
+class idle_rounds {
+ public:
+  /// Something was found.
+  void begin_again() noexcept { rounds_ = 0; }
+  /// After a round that found nothing: yields if it is time for that. Returns whether to sleep
+  /// instead.
+  bool time_to_sleep(ucp_api& api) {
+    if (rounds_ >= spins + yields) return true;
+    if (++rounds_ < spins) return false;
+    if (api.relax()) rounds_ = spins + yields;
+    return false;
+  }
+
+  static constexpr unsigned spins = 200;
+
+ private:
+  static constexpr unsigned yields = 4000;
+
+  unsigned rounds_ = 0;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,60 @@
+#include "detail/joint_operation.hpp"
+
+#include <utility>
+
+#include "detail/endpoint_core.hpp"
+#include "detail/operation_pools.hpp"
+#include "detail/worker_core.hpp"
+
+namespace ucx::detail {
+
+void joint_operation::reset(const char* what) noexcept {
+  what_ = what;
+  failure_.clear();
+  failed_.clear();
+  starting_ = true;
+}
+
+void joint_operation::begin(worker_core& worker, std::shared_ptr<endpoint_core> endpoint,
+                            clock::time_point deadline, const char* what) {
+  reset(what);
+  start(worker, std::move(endpoint), deadline);
+}
+
+void joint_operation::begin(std::shared_ptr<worker_core> worker, clock::time_point deadline,
+                            const char* what) {
+  reset(what);
+  start(std::move(worker), deadline);
+}
+
+void joint_operation::note_failure(std::error_code why, std::string what) {
+  if (failure_) return;
+  failure_ = why;
+  failed_ = std::move(what);
+}
+
+std::string joint_operation::describe() const {
+  return failed_.empty() ? what_ : std::string(what_).append(": ").append(failed_);
+}
+
+void joint_operation::member_ended(operation& member, std::error_code outcome) noexcept {
+  if (outcome) note_failure(outcome, member.describe());
+  end_if_over();
+}
+
+void joint_operation::all_started() noexcept {
+  starting_ = false;
+  end_if_over();
+}
+
+void joint_operation::end_if_over() noexcept {
+  if (!starting_ && !done() && !has_members()) complete(failure_);
+}
+
+void joint_operation::give_up(errc why) noexcept {
+  if (!done()) give_up_members(why);
+}
+
+void joint_operation::recycle() noexcept { worker().pools().joint.give_back(this); }
+
+}  // namespace ucx::detail

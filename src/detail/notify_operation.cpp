@@ -1,0 +1,61 @@
+#include "detail/notify_operation.hpp"
+
+#include <utility>
+
+#include "detail/endpoint_core.hpp"
+#include "detail/flush_operation.hpp"
+#include "detail/operation_pools.hpp"
+#include "detail/posted_operations.hpp"
+#include "detail/remote_region_core.hpp"
+#include "detail/worker_core.hpp"
+
+namespace ucx::detail {
+
+void notify_operation::begin(std::shared_ptr<remote_region_core> region,
+                             std::shared_ptr<write_tracker> tracker,
+                             std::shared_ptr<posted_operations> posted, std::uint64_t value,
+                             clock::time_point deadline) {
+  region_ = std::move(region);
+  value_ = value;
+  said_ = false;
+  given_up_.clear();
+  failed_.clear();
+  endpoint_core& connection = region_->endpoint();
+  worker_core& worker = connection.worker();
+  start(worker, connection.shared_from_this(), deadline);
+  const bool by_ucx = tracker->has_unconfirmable();
+  flush_operation* const flush = worker.pools().flushes.take();
+  flush->begin(worker, connection.shared_from_this(), std::move(tracker), std::move(posted), by_ucx,
+               deadline);
+  adopt(*flush);
+}
+
+void notify_operation::member_ended(operation& member, std::error_code outcome) noexcept {
+  if (outcome) failed_ = member.describe();
+  if (!outcome && !said_ && given_up_) outcome = given_up_;
+  if (outcome || said_) return complete(outcome);
+  said_ = true;
+  message_notify* const note = worker().pools().notes.take();
+  note->begin(region_, value_, deadline());
+  adopt(*note);
+}
+
+void notify_operation::give_up(errc why) noexcept {
+  if (done()) return;
+  given_up_ = make_error_code(why);
+  give_up_members(why);
+}
+
+std::string notify_operation::describe() const {
+  std::string text =
+      "notification " + std::to_string(value_) + " of the owner of " + region_->description();
+  if (!failed_.empty()) text.append(": ").append(failed_);
+  return text;
+}
+
+void notify_operation::recycle() noexcept {
+  region_.reset();
+  worker().pools().notifies.give_back(this);
+}
+
+}  // namespace ucx::detail

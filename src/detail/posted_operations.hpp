@@ -1,0 +1,56 @@
+// Reads and writes of one handle that nobody has a request of: its next flush covers them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "detail/intrusive_list.hpp"
+#include "detail/operation_group.hpp"
+#include "detail/write_epochs.hpp"
+#include "detail/write_tracker.hpp"
+
+namespace ucx::detail {
+
+class endpoint_core;
+class flush_operation;
+
+/// Everything happens under the worker's lock.
+class posted_operations final : public operation_group {
+ public:
+  /// So many may be in flight; whoever posts more waits.
+  static constexpr std::size_t most = 1024;
+
+  /// Takes over what was just started over `connection`.
+  void post(operation& started, endpoint_core& connection);
+  bool full() const noexcept { return count_ >= most; }
+  bool idle() const noexcept { return count_ == 0 && failures_.empty(); }
+
+  /// Ends an epoch: returns what a flush that starts now waits for.
+  std::uint64_t close_epoch() { return epochs_.close(); }
+  bool settled(std::uint64_t epoch) const noexcept { return epochs_.settled(epoch); }
+  /// Returns the first failure up to the end of `epoch`, forgets it and those behind it, and says
+  /// in `what` which operation it was.
+  std::error_code take_failure(std::uint64_t epoch, std::string& what);
+
+  /// Flushes that wait for their epoch.
+  void add(flush_operation& waiting) noexcept;
+  void remove(flush_operation& waiting) noexcept;
+
+ private:
+  struct failure {
+    std::uint64_t epoch = 0;
+    std::error_code why;
+    std::string what;
+  };
+  void member_ended(operation& member, std::error_code outcome) noexcept override;
+
+  write_epochs epochs_;
+  std::size_t count_ = 0;
+  std::vector<failure> failures_;  // the first of each epoch
+  intrusive_list<flush_operation, flush_tag> waiting_;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,199 @@
+// What a worker is asked to call: at a time, in its rounds, or from other threads; and what it does
+// over all connections at once. Apart from worker_core.cpp, which makes the rounds.
+#include <algorithm>
+#include <utility>
+
+#include "detail/connection_table.hpp"
+#include "detail/deadline.hpp"
+#include "detail/endpoint_core.hpp"
+#include "detail/operation_pools.hpp"
+#include "detail/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// Returns whether it is an operation of a user's, over `connection` if there is one.
+bool counts(const operation& started, const endpoint_core* connection) noexcept {
+  return !started.is_own() && (connection == nullptr || started.endpoint() == connection);
+}
+
+}  // namespace
+
+std::shared_ptr<scheduled> worker_core::call_at(clock::time_point when,
+                                                move_only_handler<> function) {
+  auto made = std::make_shared<scheduled>();
+  made->worker = weak_from_this();
+  made->function = std::move(function);
+  const std::lock_guard guard(lock_);
+  schedule_.at(when, made);
+  tick_by(when);
+  return made;
+}
+
+std::shared_ptr<scheduled> worker_core::call_in_progress(progress_phase when, bool repeats,
+                                                         move_only_handler<> function) {
+  auto made = std::make_shared<scheduled>();
+  made->worker = weak_from_this();
+  made->function = std::move(function);
+  made->repeats = repeats;
+  const std::lock_guard guard(lock_);
+  schedule_.in_progress(when, made);
+  wake_driver();
+  return made;
+}
+
+bool worker_core::cancel(scheduled& call) noexcept {
+  move_only_handler<> unused;  // destroyed behind the lock
+  bool kept = false;
+  bool running = false;
+  {
+    const std::lock_guard guard(lock_);
+    kept = schedule_.cancel(call);
+    running = call.now == scheduled::stage::running;
+    if (!running) {
+      unused = std::move(call.function);
+      call.over = true;
+    }
+  }
+  if (running && !in_handler()) {
+    wait_until(clock::time_point::max(), [&] { return call.now != scheduled::stage::running; });
+  }
+  return kept;
+}
+
+/// Calls it, without the lock; what it throws comes out.
+void worker_core::run(scheduled& call) {
+  struct scope {
+    worker_core& worker;
+    scheduled& call;
+    ~scope() {
+      move_only_handler<> unused;
+      {
+        const std::lock_guard guard(worker.lock_);
+        const bool again = call.repeats && !call.canceled;
+        call.now = again ? scheduled::stage::waiting : scheduled::stage::ended;
+        if (!again) unused = std::move(call.function);
+        call.over = !again;
+      }
+      worker.wake_waiters();
+    }
+  };
+  {
+    const std::lock_guard guard(lock_);
+    if (call.canceled) return;
+    call.now = scheduled::stage::running;
+  }
+  const scope running{*this, call};
+  call.function();
+}
+
+void worker_core::run_in_progress(progress_phase when) {
+  std::unique_lock guard(lock_);
+  // Where a caller of ours holds it, or another thread is in a handler, a later round will do it.
+  if (!lock_.is_outermost() || handlers_.running()) return;
+  schedule_.take(when, called_in_progress_);
+  handlers_.run_between(guard, [this] {
+    for (const std::shared_ptr<scheduled>& each : called_in_progress_) {
+      handlers_.call_and_report([&] { run(*each); });
+    }
+    called_in_progress_.clear();
+  });
+  if (handlers_.take_left_over()) signal();
+}
+
+void worker_core::post(move_only_handler<> function) {
+  {
+    const std::lock_guard guard(posted_mutex_);
+    posted_.push_back(std::move(function));
+    has_posted_.store(true, std::memory_order_release);
+  }
+  signal();
+}
+
+void worker_core::buffer_came() noexcept {
+  buffers_came_.store(true, std::memory_order_release);
+  signal();
+}
+
+void worker_core::post_work(move_only_handler<> work) {
+  {
+    const std::lock_guard guard(posted_mutex_);
+    posted_work_.push_back(std::move(work));
+    has_posted_.store(true, std::memory_order_release);
+  }
+  signal();
+}
+
+void worker_core::take_posted() {
+  if (!has_posted_.load(std::memory_order_relaxed)) return;
+  const std::lock_guard guard(posted_mutex_);
+  has_posted_.store(false, std::memory_order_relaxed);
+  for (move_only_handler<>& work : posted_work_) deferred_.push_back(std::move(work));
+  posted_work_.clear();
+  for (move_only_handler<>& function : posted_) handlers_.add(std::move(function));
+  posted_.clear();
+}
+
+operation* worker_core::start_flush(const io_options& options) {
+  const clock::time_point deadline = deadline_after(options.timeout);
+  joint_operation* const all = pools_->joint.take();
+  all->begin(shared_from_this(), deadline, "flush of every connection");
+  for (const std::shared_ptr<endpoint_core>& each : connections_->made_here()) {
+    if (each->status()) continue;  // told already
+    flush_operation* const flush = pools_->flushes.take();
+    flush->begin(*this, each, nullptr, nullptr, true, deadline);
+    all->adopt(*flush);
+  }
+  all->all_started();
+  return all;
+}
+
+void worker_core::fence() {
+  const std::lock_guard guard(lock_);
+  for (const std::shared_ptr<endpoint_core>& each : connections_->made_here())
+    each->operations().fence();
+}
+
+void worker_core::cancel_outstanding_of(const endpoint_core* connection) noexcept {
+  for (operation* op = outstanding_.front(); op != nullptr;) {
+    operation* next = outstanding_.next(*op);
+    op->retain();
+    if (next != nullptr) next->retain();
+    if (counts(*op, connection)) op->give_up(errc::canceled);
+    // Several may be one, and end together.
+    const bool ended = next != nullptr && next->done();
+    op->release();
+    if (next != nullptr) next->release();
+    op = ended ? outstanding_.front() : next;
+  }
+}
+
+std::size_t worker_core::outstanding_of(const endpoint_core* connection) const noexcept {
+  std::size_t count = 0;
+  for (operation* op = outstanding_.front(); op != nullptr; op = outstanding_.next(*op)) {
+    if (counts(*op, connection)) ++count;
+  }
+  return count;
+}
+
+std::size_t worker_core::cancel_all(endpoint_core* connection, std::chrono::nanoseconds limit) {
+  {
+    const std::lock_guard guard(lock_);
+    if (connection != nullptr) {
+      connection->cancel_operations();
+    } else {
+      for (const std::shared_ptr<endpoint_core>& each : connections_->made_here()) {
+        each->cancel_operations();
+      }
+      cancel_outstanding_of(nullptr);
+    }
+  }
+  settle();
+  if (limit > limit.zero() && !in_handler()) {
+    wait_until(after(api().now(), limit), [&] { return outstanding_of(connection) == 0; });
+  }
+  const std::lock_guard guard(lock_);
+  return outstanding_of(connection);
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,119 @@
+#include "ucx/progress_loop.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "detail/core_access.hpp"
+#include "detail/deadline.hpp"
+#include "detail/worker_core.hpp"
+#include "detail/worker_set.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx {
+namespace {
+
+/// How long run() sleeps at most before it looks at its stop token again, were a wake-up lost.
+constexpr std::chrono::milliseconds longest_rest{100};
+
+using core_pointer = std::shared_ptr<detail::worker_core>;
+
+}  // namespace
+
+struct progress_loop::state {
+  std::vector<core_pointer> workers;
+  std::optional<detail::worker_set> driven;  // made anew when the workers have changed
+  std::atomic<std::uint64_t> rounds{0};
+  bool changed = true;
+
+  void check() const {
+    for (const core_pointer& each : workers) {
+      if (!each->in_handler()) continue;
+      throw error(make_error_code(errc::would_deadlock),
+                  "running a loop inside a handler of its workers");
+    }
+  }
+  bool progress() {
+    if (std::exchange(changed, false)) {
+      driven.emplace();
+      for (const core_pointer& each : workers) driven->add(each);
+    }
+    rounds.fetch_add(1, std::memory_order_relaxed);
+    driven->look();
+    return driven->progress();
+  }
+  /// The seats are others' again.
+  void leave() noexcept {
+    driven.reset();
+    changed = true;
+  }
+};
+
+progress_loop::progress_loop() : state_(std::make_unique<state>()) {}
+progress_loop::progress_loop(progress_loop&& other) noexcept = default;
+progress_loop& progress_loop::operator=(progress_loop&& other) noexcept = default;
+progress_loop::~progress_loop() = default;
+
+void progress_loop::add(const worker& driven) {
+  std::error_code ec;
+  add(driven, ec);
+  if (ec) throw error(ec, "adding a worker to a loop");
+}
+
+void progress_loop::add(const worker& driven, std::error_code& ec) {
+  ec.clear();
+  const core_pointer& core = detail::core_access::core(driven);
+  if (!core) {
+    ec = errc::closed;
+  } else if (core->driven_elsewhere()) {
+    ec = errc::invalid_argument;
+  } else if (std::find(state_->workers.begin(), state_->workers.end(), core) ==
+             state_->workers.end()) {
+    state_->workers.push_back(core);
+    state_->changed = true;
+  }
+}
+
+void progress_loop::remove(const worker& driven) noexcept {
+  if (std::erase(state_->workers, detail::core_access::core(driven)) > 0) state_->changed = true;
+}
+
+void progress_loop::run(std::stop_token stop) {
+  state_->check();
+  // Those that are there now; one that is added later is waited for as long as a rest takes.
+  const std::vector<core_pointer> woken = state_->workers;
+  const std::stop_callback wake(stop, [&woken] {
+    for (const core_pointer& each : woken) each->signal();
+  });
+  while (!stop.stop_requested()) {
+    if (state_->progress() || state_->changed) continue;
+    const detail::clock::time_point now =
+        woken.empty() ? detail::clock::now() : woken.front()->api().now();
+    state_->driven->rest(now + longest_rest);
+    if (state_->workers.empty()) break;  // nothing could ever happen
+  }
+  state_->leave();
+}
+
+bool progress_loop::run_once(std::chrono::nanoseconds longest) {
+  state_->check();
+  bool active = state_->progress();
+  if (!active && !state_->workers.empty()) {
+    detail::ucp_api& api = state_->workers.front()->api();
+    const detail::clock::time_point until = detail::after(api.now(), longest);
+    while (!active && !state_->changed && api.now() < until) {
+      state_->driven->rest(until);
+      active = state_->progress();
+    }
+  }
+  state_->leave();
+  return active;
+}
+
+std::uint64_t progress_loop::rounds() const noexcept {
+  return state_->rounds.load(std::memory_order_relaxed);
+}
+
+}  // namespace ucx

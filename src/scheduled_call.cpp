@@ -1,0 +1,46 @@
+#include "ucx/scheduled_call.hpp"
+
+#include <utility>
+
+#include "detail/call_schedule.hpp"
+#include "detail/core_access.hpp"
+#include "detail/deadline.hpp"
+#include "detail/worker_core.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx {
+
+scheduled_call::scheduled_call(std::shared_ptr<detail::scheduled> call) noexcept
+    : call_(std::move(call)) {}
+
+scheduled_call& scheduled_call::operator=(scheduled_call&& other) noexcept {
+  if (this == &other) return *this;
+  cancel();
+  call_ = std::move(other.call_);
+  return *this;
+}
+
+scheduled_call::~scheduled_call() { cancel(); }
+
+bool scheduled_call::cancel() noexcept {
+  if (!call_ || call_->over) return false;
+  const std::shared_ptr<detail::worker_core> worker = call_->worker.lock();
+  return worker && worker->cancel(*call_);
+}
+
+bool scheduled_call::over() const noexcept {
+  return !call_ || call_->over || call_->worker.expired();
+}
+
+bool scheduled_call::wait_for(std::chrono::nanoseconds limit) {
+  if (over()) return true;
+  const std::shared_ptr<detail::worker_core> worker = call_->worker.lock();
+  if (!worker) return true;
+  if (worker->in_handler()) {
+    throw error(make_error_code(errc::would_deadlock), "waiting for a call inside a handler");
+  }
+  return worker->wait_until(detail::after(worker->api().now(), limit),
+                            [this] { return call_->over.load(); });
+}
+
+}  // namespace ucx
