@@ -44,6 +44,9 @@ void read_ahead::ask(std::uint64_t position, std::span<std::byte> into, std::uin
     ask_demanded(position, into, end);
   }
   if (!sequential_) return;
+  // Where a read is over as soon as it is asked for, there is no time to fill: going ahead would
+  // only add a copy.
+  if (!pieces_.empty() && pieces_[pieces_.size() - 1].transfer.done()) return;
   try {
     while (pieces_.size() < window_ && asked_end_ < end) ask_block(end);
   } catch (const std::exception&) {

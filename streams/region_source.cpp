@@ -5,14 +5,14 @@
 namespace ucx::detail {
 
 request region_source::start_read_at(std::uint64_t offset, std::span<std::byte> into) {
-  return region_.start_read_at(offset, into);
+  return region_.start_read_at(offset, into, each_);
 }
 
 request region_source::start_write_at(std::uint64_t offset, std::span<const std::byte> from) {
-  return region_.start_write_at(offset, from);
+  return region_.start_write_at(offset, from, each_);
 }
 
-request region_source::start_flush() { return region_.start_flush(); }
+request region_source::start_flush() { return region_.start_flush(each_); }
 
 bool region_source::abandons_reads_at_once() const noexcept {
   return region_.way() == way::message;

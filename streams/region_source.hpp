@@ -7,8 +7,11 @@
 #include <span>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "byte_source.hpp"
+#include "ucx/client.hpp"
+#include "ucx/io_options.hpp"
 #include "ucx/remote_region.hpp"
 
 namespace ucx::detail {
@@ -16,7 +19,11 @@ namespace ucx::detail {
 /// Holds a handle of its own, so that its flushes cover the stream's writes and nobody else's.
 class region_source final : public byte_source {
  public:
-  explicit region_source(const remote_region& region) : region_(region.share()) {}
+  explicit region_source(const remote_region& region, const io_options& each = {})
+      : region_(region.share()), each_(each) {}
+  /// Keeps the client too: what was opened through it counts as its use.
+  region_source(remote_region&& region, client&& through, const io_options& each = {}) noexcept
+      : client_(std::move(through)), region_(std::move(region)), each_(each) {}
 
   std::uint64_t size() const noexcept override { return region_.size(); }
   request start_read_at(std::uint64_t offset, std::span<std::byte> into) override;
@@ -29,7 +36,9 @@ class region_source final : public byte_source {
   std::string description() const override { return region_.description(); }
 
  private:
+  std::optional<client> client_;
   remote_region region_;
+  io_options each_;  // transfer
 };
 
 }  // namespace ucx::detail

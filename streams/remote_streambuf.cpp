@@ -31,7 +31,8 @@ std::error_code refusal(const remote_region& region, std::ios_base::openmode mod
 std::unique_ptr<engine> open(const remote_region& region, std::ios_base::openmode mode,
                              const stream_options& options, std::error_code& ec) {
   if ((ec = refusal(region, mode))) return nullptr;
-  return std::make_unique<engine>(std::make_unique<detail::region_source>(region), mode, options);
+  return std::make_unique<engine>(
+      std::make_unique<detail::region_source>(region, io_options{options.timeout}), mode, options);
 }
 
 [[noreturn]] void throw_empty() { throw error(errc::closed, "using a stream over nothing"); }
@@ -50,6 +51,9 @@ remote_streambuf::remote_streambuf(const remote_region& region, std::ios_base::o
 remote_streambuf::remote_streambuf(const remote_region& region, std::ios_base::openmode mode,
                                    const stream_options& options, std::error_code& ec)
     : engine_(open(region, mode, options, ec)) {}
+
+remote_streambuf::remote_streambuf(std::unique_ptr<engine> opened) noexcept
+    : engine_(std::move(opened)) {}
 
 remote_streambuf::remote_streambuf(remote_streambuf&& other) noexcept
     : std::streambuf(other), engine_(std::move(other.engine_)) {

@@ -3,6 +3,15 @@
 #include <utility>
 
 namespace ucx {
+namespace {
+
+void close_buffer(std::ios& stream, remote_streambuf& buffer) {
+  std::error_code ec;
+  buffer.close(ec);
+  if (ec) stream.setstate(std::ios_base::failbit);
+}
+
+}  // namespace
 
 // The standard part is made over no buffer: ours does not exist yet at that point.
 
@@ -35,11 +44,7 @@ void istream::swap(istream& other) noexcept {
   buffer_.swap(other.buffer_);
 }
 
-void istream::close() {
-  std::error_code ec;
-  buffer_.close(ec);
-  if (ec) setstate(std::ios_base::failbit);
-}
+void istream::close() { close_buffer(*this, buffer_); }
 
 ostream::ostream(const remote_region& region, const stream_options& options)
     : std::ostream(nullptr), buffer_(region, std::ios_base::out, options) {
@@ -70,11 +75,7 @@ void ostream::swap(ostream& other) noexcept {
   buffer_.swap(other.buffer_);
 }
 
-void ostream::close() {
-  std::error_code ec;
-  buffer_.close(ec);
-  if (ec) setstate(std::ios_base::failbit);
-}
+void ostream::close() { close_buffer(*this, buffer_); }
 
 iostream::iostream(const remote_region& region, const stream_options& options)
     : std::iostream(nullptr), buffer_(region, std::ios_base::in | std::ios_base::out, options) {
@@ -105,10 +106,6 @@ void iostream::swap(iostream& other) noexcept {
   buffer_.swap(other.buffer_);
 }
 
-void iostream::close() {
-  std::error_code ec;
-  buffer_.close(ec);
-  if (ec) setstate(std::ios_base::failbit);
-}
+void iostream::close() { close_buffer(*this, buffer_); }
 
 }  // namespace ucx

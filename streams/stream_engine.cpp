@@ -29,9 +29,10 @@ std::size_t usable(std::size_t depth) { return std::clamp<std::size_t>(depth, 1,
 
 // At most the get and the put area, and a full depth in either direction.
 stream_engine::stream_engine(std::unique_ptr<byte_source> source, std::ios_base::openmode mode,
-                             const stream_options& options)
+                             const stream_options& options, seek_limit limit)
     : source_(std::move(source)),
       mode_(mode),
+      seek_limit_(limit),
       size_(addressable(source_->size())),
       pool_(block_size(size_, options.buffer_size), 2 * usable(options.depth) + 2),
       reads_(*source_, pool_, usable(options.depth)),
@@ -79,6 +80,14 @@ void stream_engine::note_failure() noexcept {
 void stream_engine::throw_error() const {
   if (failure_) std::rethrow_exception(failure_);
   refuse(error_, "using");
+}
+
+std::string stream_engine::error_text() const {
+  try {
+    throw_error();
+  } catch (const ucx::error& failure) {
+    return failure.what();
+  }
 }
 
 void stream_engine::refuse(std::error_code why, std::string_view what) const {
@@ -134,7 +143,7 @@ stream_engine::outcome stream_engine::read(std::span<std::byte> into, std::size_
     try {
       begin_reading();
       const auto all = into.first(
-          static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), size_ - position_)));
+          static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), left_from(position_))));
       const auto rest = copy_from_get_area(all);
       if (!rest.empty()) read_beyond_get_area(rest);
       count = all.size();
@@ -153,7 +162,7 @@ stream_engine::outcome stream_engine::step_back() noexcept {
   const outcome ended = attempt([&] {
     try {
       begin_reading();
-      if (position_ == 0) return outcome::end_of_data;
+      if (position_ == 0 || position_ > size_) return outcome::end_of_data;
       const std::uint64_t before = position_ - 1;
       if (!get_.holds(before)) {
         // Room to both sides: who goes back once may do so again, and then comes forward.
@@ -182,7 +191,7 @@ std::int64_t stream_engine::remaining() noexcept {
     require(std::ios_base::in, "reading");
     return outcome::done;
   });
-  return known == outcome::done ? static_cast<std::int64_t>(size_ - position_) : -1;
+  return known == outcome::done ? static_cast<std::int64_t>(left_from(position_)) : -1;
 }
 
 void stream_engine::begin_reading() {
@@ -235,7 +244,8 @@ void stream_engine::drop_get_area() noexcept {
 }
 
 std::size_t stream_engine::put_capacity() const noexcept {
-  return static_cast<std::size_t>(std::min<std::uint64_t>(pool_.block_size(), size_ - put_.offset));
+  return static_cast<std::size_t>(
+      std::min<std::uint64_t>(pool_.block_size(), left_from(put_.offset)));
 }
 
 stream_engine::outcome stream_engine::make_room() noexcept {
@@ -259,7 +269,7 @@ std::size_t stream_engine::write(std::span<const std::byte> from) noexcept {
   const outcome ended = attempt([&] {
     begin_writing();
     const auto fitting = from.first(
-        static_cast<std::size_t>(std::min<std::uint64_t>(from.size(), size_ - position_)));
+        static_cast<std::size_t>(std::min<std::uint64_t>(from.size(), left_from(position_))));
     if (fitting.size() < pool_.block_size()) {
       fill_put_area(fitting);
     } else {
@@ -287,7 +297,7 @@ void stream_engine::begin_writing() {
 void stream_engine::open_put_area() {
   if (put_.memory && put_.length < put_capacity()) return;
   send_put_area();
-  if (position_ == size_) refuse(errc::no_space, "writing beyond the end of");
+  if (position_ >= size_) refuse(errc::no_space, "writing beyond the end of");
   if (!put_.memory) put_.memory = pool_.take();
 }
 
@@ -344,9 +354,12 @@ std::uint64_t stream_engine::target(std::int64_t offset, std::ios_base::seekdir 
   std::uint64_t from = 0;
   if (base == std::ios_base::cur) from = position_;
   if (base == std::ios_base::end) from = size_;
-  // Neither subtraction wraps: `from` is at most `size_`, and that at most the largest offset.
+  const std::uint64_t last = seek_limit_ == seek_limit::end
+                                 ? size_
+                                 : addressable(std::numeric_limits<std::uint64_t>::max());
+  // Neither subtraction wraps: `from` is at most `last`, and that at most the largest offset.
   const bool inside = offset < 0 ? -(offset + 1) < static_cast<std::int64_t>(from)
-                                 : static_cast<std::uint64_t>(offset) <= size_ - from;
+                                 : static_cast<std::uint64_t>(offset) <= last - from;
   if (!inside) refuse(errc::out_of_range, "seeking outside of");
   return from + static_cast<std::uint64_t>(offset);
 }

@@ -7,6 +7,7 @@
 #include <ios>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -33,9 +34,12 @@ class stream_engine {
     char* put_end = nullptr;
   };
   enum class outcome { done, end_of_data, failed };
+  /// Where a seek may go: up to the end, or, as in a file, to any offset. There is nothing to read
+  /// beyond the end, and no room to write.
+  enum class seek_limit { end, none };
 
   stream_engine(std::unique_ptr<byte_source> source, std::ios_base::openmode mode,
-                const stream_options& options);
+                const stream_options& options, seek_limit limit = seek_limit::end);
   stream_engine(const stream_engine&) = delete;
   stream_engine& operator=(const stream_engine&) = delete;
   ~stream_engine() { close(); }
@@ -44,6 +48,8 @@ class stream_engine {
   std::error_code error() const noexcept { return error_; }
   /// Throws what `error()` tells, as a `ucx::error`. REQUIRES: a call failed.
   [[noreturn]] void throw_error() const;
+  /// Returns what that exception says. REQUIRES: a call failed.
+  std::string error_text() const;
 
   void enter(const char* get_next, const char* put_next) noexcept;
   areas current_areas() const noexcept;
@@ -103,6 +109,10 @@ class stream_engine {
   std::span<std::byte> copy_from_get_area(std::span<std::byte> into) noexcept;
   void drop_get_area() noexcept;
 
+  /// Returns how many bytes the source has from `position` on.
+  std::uint64_t left_from(std::uint64_t position) const noexcept {
+    return position < size_ ? size_ - position : 0;
+  }
   std::size_t put_capacity() const noexcept;
   void begin_writing();
   void open_put_area();
@@ -113,6 +123,7 @@ class stream_engine {
 
   std::unique_ptr<byte_source> source_;
   const std::ios_base::openmode mode_;
+  const seek_limit seek_limit_;
   const std::uint64_t size_;
   block_pool pool_;
   read_ahead reads_;
