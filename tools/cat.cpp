@@ -1,0 +1,126 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "commands.hpp"
+#include "exit_code.hpp"
+#include "output.hpp"
+#include "ucx/error.hpp"
+#include "ucx/stream.hpp"
+
+namespace ucx::tool {
+namespace {
+
+constexpr std::size_t piece_size = std::size_t{1} << 20U;
+
+struct cat_options {
+  std::vector<std::string> urls;
+  std::uint64_t offset = 0;
+  std::uint64_t length = std::numeric_limits<std::uint64_t>::max();
+};
+
+struct source {
+  url from;
+  remote_region region;
+};
+
+/// Opens all of them before anything is written: a wrong name among many must not leave a result
+/// that ends in the middle.
+std::vector<source> open_all(const cat_options& options, const client_settings& settings) {
+  std::vector<url> parsed;
+  for (const std::string& text : options.urls) parsed.push_back(url_with_name(text));
+  std::map<url, client> clients;
+  std::vector<source> opened;
+  for (const url& from : parsed) {
+    const auto [at, made] = clients.try_emplace(from.server(), from, settings.options());
+    opened.push_back({from, at->second.open(from.name())});
+    const std::uint64_t size = opened.back().region.size();
+    if (options.offset <= size) continue;
+    throw failure(exit_code::usage, fmt::format("{}: offset {} is behind its end, at {} bytes",
+                                                ucx::to_string(from), options.offset, size));
+  }
+  return opened;
+}
+
+/// Throws the reason why `in` did not do all that it was to do.
+[[noreturn]] void fail(const istream& in, const url& from) {
+  const std::error_code why = in.error();
+  throw failure(exit_code_of(why),
+                fmt::format("{}: {}", ucx::to_string(from),
+                            why ? why.message() : "it ended before the end that it told"));
+}
+
+void copy(const source& chosen, const cat_options& options, std::vector<char>& piece) {
+  std::uint64_t left = std::min(options.length, chosen.region.size() - options.offset);
+  istream in(chosen.region, {.buffer_size = piece_size});
+  in.exceptions(std::ios_base::badbit);  // what failed is thrown as it is: a ucx::error
+  // A server may claim more than positions can tell.
+  if (!in.seekg(static_cast<std::streamoff>(options.offset))) fail(in, chosen.from);
+  while (left > 0) {
+    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(left, piece.size()));
+    try {
+      in.read(piece.data(), static_cast<std::streamsize>(wanted));
+    } catch (const error& failed) {
+      throw failure(exit_code_of(failed.code()),
+                    fmt::format("{}: {}", ucx::to_string(chosen.from), failed.what()));
+    }
+    const auto got = static_cast<std::size_t>(in.gcount());
+    write_out({piece.data(), got});
+    if (got < wanted) fail(in, chosen.from);
+    left -= got;
+  }
+}
+
+void cat(const cat_options& options, const client_settings& settings) {
+  std::vector<char> piece(piece_size);
+  for (const source& each : open_all(options, settings)) copy(each, options, piece);
+}
+
+/// Says what is wrong with `text` as a number of bytes where the parser would not: a sign, which it
+/// lets wrap around, a leading zero, which means octal to it, and more digits than any size has.
+std::string complaint_about_size(const std::string& text) {
+  constexpr std::size_t most_digits = 18;
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const bool octal = digits > 1 && text[0] == '0';
+  const bool hexadecimal = digits == 1 && text.size() > 2 && text[0] == '0';
+  if (digits > 0 && digits <= most_digits && !octal && !hexadecimal) return {};
+  return "\"" + text + "\" is not a number of bytes, such as 4096, 4K or 1MiB";
+}
+
+void add_size(CLI::App& command, const std::string& name, std::uint64_t& size,
+              const std::string& what) {
+  command.add_option(name, size, what)
+      ->transform(CLI::AsSizeValue(false).description(""))
+      ->transform(CLI::Validator(complaint_about_size, ""))
+      ->type_name("N");
+}
+
+}  // namespace
+
+void add_cat(CLI::App& program, client_settings& shared) {
+  const auto options = std::make_shared<cat_options>();
+  CLI::App& command =
+      *program.add_subcommand("cat", "Copy what is published to the standard output");
+  command
+      .add_option("URL", options->urls, "what to read, one after the other: ucx://HOST:PORT/NAME")
+      ->required();
+  add_size(command, "--offset", options->offset, "of each: where to begin, in bytes");
+  add_size(command, "--length", options->length, "of each: bytes at most");
+  add_timeout(command, shared);
+  command.footer(
+      "N is bytes, or has a unit: 4K, 1MiB, 1G (1024 each).\n"
+      "Everything is opened before the first byte is written. The first failure ends it.\n"
+      "When nobody reads the standard output any more it ends quietly, with 0.\n\n"
+      "Example:\n"
+      "  ucxio cat ucx://127.0.0.1:7471/weights --offset 1M --length 4K | od -c");
+  command.callback([options, &shared] { cat(*options, shared); });
+}
+
+}  // namespace ucx::tool

@@ -1,0 +1,22 @@
+// The commands of the program. Each adds itself to the command line, and runs when it is asked for.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "client_settings.hpp"
+
+namespace ucx::tool {
+
+// `shared` may already hold what was said before the command; it has to outlive the parsing.
+/// `ucxio serve`: publishes files.
+void add_serve(CLI::App& program, const client_settings& shared);
+/// `ucxio ls`: lists what a server publishes.
+void add_list(CLI::App& program, client_settings& shared);
+/// `ucxio cat`: copies what is published to the standard output.
+void add_cat(CLI::App& program, client_settings& shared);
+/// `ucxio stat`: describes what is published.
+void add_stat(CLI::App& program, client_settings& shared);
+/// `ucxio info`: tells versions, transports, and how bytes move.
+void add_info(CLI::App& program, client_settings& shared);
+
+}  // namespace ucx::tool

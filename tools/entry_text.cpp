@@ -1,0 +1,44 @@
+#include "entry_text.hpp"
+
+namespace ucx::tool {
+
+std::string_view name_of(access granted) noexcept {
+  switch (granted) {
+    case access::read:
+      return "read";
+    case access::write:
+      return "write";
+    case access::read_write:
+      break;
+  }
+  return "read_write";
+}
+
+std::string_view short_form(access granted) noexcept {
+  switch (granted) {
+    case access::read:
+      return "r-";
+    case access::write:
+      return "-w";
+    case access::read_write:
+      break;
+  }
+  return "rw";
+}
+
+nlohmann::ordered_json to_json(const entry& described, const url& server) {
+  return {{"name", described.name},
+          {"size", described.size},
+          {"type", to_string(described.type)},
+          {"access", name_of(described.granted)},
+          {"memory", to_string(described.kind)},
+          {"generation", described.generation},
+          {"url", to_string(server.with_name(described.name))}};
+}
+
+std::string to_document(const nlohmann::ordered_json& value) {
+  // A peer that breaks the rules may send what is no UTF-8.
+  return value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace ucx::tool

@@ -1,0 +1,61 @@
+#include "exit_code.hpp"
+
+#include "ucx/error.hpp"
+
+namespace ucx::tool {
+
+exit_code exit_code_of(const std::error_code& cause) noexcept {
+  if (cause.category() != error_category()) return exit_code::failure;
+  switch (static_cast<errc>(cause.value())) {
+    case errc::bad_url:
+    case errc::bad_name:
+    case errc::bad_address:
+    case errc::out_of_range:
+    case errc::already_exists:
+      return exit_code::usage;
+    case errc::no_such_name:
+      return exit_code::not_found;
+    case errc::host_not_found:
+    case errc::unreachable:
+    case errc::connection_refused:
+    case errc::version_mismatch:
+    case errc::protocol_error:
+    case errc::busy:
+    case errc::address_in_use:
+      return exit_code::no_connection;
+    case errc::permission_denied:
+    case errc::not_secure:
+      return exit_code::permission;
+    case errc::timed_out:
+      return exit_code::timed_out;
+    case errc::connection_reset:
+    case errc::closed_by_peer:
+    case errc::closed:
+    case errc::revoked:
+      return exit_code::connection_lost;
+    case errc::content_changed:
+    case errc::stale_region:
+    case errc::no_such_region:
+      return exit_code::content_changed;
+    default:
+      return exit_code::failure;
+  }
+}
+
+std::string_view exit_code_table() noexcept {
+  return "Exit codes:\n"
+         "  0    success; also when nobody reads the standard output any more\n"
+         "  1    a failure without a number of its own\n"
+         "  2    usage: a bad argument, a malformed URL, an offset behind the end\n"
+         "  3    not found: the name, or the file that was to be served\n"
+         "  4    no connection: refused, unreachable, host not found, not a ucxio server,\n"
+         "       another version, no room for one more client; serve: cannot listen there\n"
+         "  5    permission denied, or refused because the network is not trusted\n"
+         "  6    timed out\n"
+         "  7    lost: the server died or ended, or the name was withdrawn, before the end\n"
+         "  8    the content changed while it was read: it is not one whole\n"
+         "  9    the standard output could not be written\n"
+         "  130  interrupted: SIGINT, as shells report it (143: SIGTERM); a server ends with 0\n";
+}
+
+}  // namespace ucx::tool

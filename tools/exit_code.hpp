@@ -1,0 +1,41 @@
+// How the program tells whoever started it what happened.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace ucx::tool {
+
+/// One number for each kind of cause. They are part of the tool's interface: `docs/tool.md`.
+enum class exit_code : int {
+  ok = 0,
+  failure = 1,
+  usage = 2,
+  not_found = 3,
+  no_connection = 4,
+  permission = 5,
+  timed_out = 6,
+  connection_lost = 7,
+  content_changed = 8,
+  output = 9,
+};
+
+/// Returns the number for an operation that failed with `cause`.
+exit_code exit_code_of(const std::error_code& cause) noexcept;
+
+/// Returns all of them as lines for people.
+std::string_view exit_code_table() noexcept;
+
+/// Ends the program with `code`; `what()` is what people are told.
+class failure : public std::runtime_error {
+ public:
+  failure(exit_code code, const std::string& text) : std::runtime_error(text), code_(code) {}
+  exit_code code() const noexcept { return code_; }
+
+ private:
+  exit_code code_;
+};
+
+}  // namespace ucx::tool

@@ -1,0 +1,141 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "commands.hpp"
+#include "entry_text.hpp"
+#include "output.hpp"
+#include "printable.hpp"
+#include "ucx/context.hpp"
+#include "ucx/error.hpp"
+#include "ucx/version.hpp"
+
+namespace ucx::tool {
+namespace {
+
+struct info_options {
+  std::string url;
+  bool json = false;
+};
+
+/// How the bytes of one published name move, and why that way.
+struct chosen_way {
+  entry described;
+  ucx::way way = ucx::way::automatic;
+  std::string why;
+  std::string region;
+};
+
+struct server_info {
+  url address;
+  std::string version;
+  std::vector<std::string> transports;
+  std::vector<chosen_way> names;
+};
+
+std::string reason(const entry& described, ucx::way chosen,
+                   const std::vector<std::string>& transports) {
+  if (chosen == way::rma) return "the transport itself reads and writes the server's memory";
+  if (described.type == entry_type::file) return "a file: the server reads it when it is asked";
+  const char* forced = std::getenv("UCXIO_WAY");
+  if (forced != nullptr && forced == ucx::to_string(way::message)) return "UCXIO_WAY says so";
+  return fmt::format("no real RMA to it over {}: the server answers", fmt::join(transports, ", "));
+}
+
+chosen_way look_at(client& server, const entry& described,
+                   const std::vector<std::string>& transports) {
+  const remote_region region = server.open(described.name, described.granted);
+  return {described, region.way(), reason(described, region.way(), transports),
+          region.description()};
+}
+
+server_info ask(const url& from, const client_settings& settings) {
+  client server(from, settings.options());
+  server_info found{from.server(), server.server_version(), server.transports(), {}};
+  if (!from.name().empty()) {
+    found.names.push_back(look_at(server, server.stat(from.name()), found.transports));
+    return found;
+  }
+  for (const entry& each : server.list()) {
+    try {
+      found.names.push_back(look_at(server, each, found.transports));
+    } catch (const error& failed) {
+      // Withdrawn since it was listed: it is not there, which is no failure of the others.
+      if (failed.code() != errc::no_such_name) throw;
+    }
+  }
+  return found;
+}
+
+nlohmann::ordered_json json_of_this_side() {
+  return {{"ucxio", to_string(version())},
+          {"ucx", to_string(transport_version())},
+          {"protocol", protocol_version()},
+          {"transports", context().transports()}};
+}
+
+nlohmann::ordered_json json_of(const server_info& found) {
+  nlohmann::ordered_json names = nlohmann::ordered_json::array();
+  for (const chosen_way& each : found.names) {
+    nlohmann::ordered_json described = to_json(each.described, found.address);
+    described["way"] = ucx::to_string(each.way);
+    described["why"] = each.why;
+    described["region"] = each.region;
+    names.push_back(std::move(described));
+  }
+  return {{"url", to_string(found.address)},
+          {"version", found.version},
+          {"transports", found.transports},
+          {"names", std::move(names)}};
+}
+
+std::string lines_of_this_side() {
+  return fmt::format("ucxio       {}\nUCX         {}\nprotocol    {}\ntransports  {}\n",
+                     to_string(version()), to_string(transport_version()), protocol_version(),
+                     fmt::join(context().transports(), "\n            "));
+}
+
+std::string lines(const server_info& found) {
+  std::string text =
+      fmt::format("server      {}\nversion     {}\nconnection  {}\n", to_string(found.address),
+                  printable(found.version), fmt::join(found.transports, "\n            "));
+  for (const chosen_way& each : found.names) {
+    fmt::format_to(std::back_inserter(text), "\n{}\n  way       {}: {}\n  region    {}\n",
+                   printable(each.described.name), ucx::to_string(each.way), each.why,
+                   printable(each.region));
+  }
+  return text;
+}
+
+void info(const info_options& options, const client_settings& settings) {
+  if (!options.json) {
+    write_out(lines_of_this_side());
+    if (!options.url.empty()) write_out(lines(ask(url(options.url), settings)));
+    return;
+  }
+  nlohmann::ordered_json all = json_of_this_side();
+  if (!options.url.empty()) all["server"] = json_of(ask(url(options.url), settings));
+  write_out(to_document(all));
+}
+
+}  // namespace
+
+void add_info(CLI::App& program, client_settings& shared) {
+  const auto options = std::make_shared<info_options>();
+  CLI::App& command =
+      *program.add_subcommand("info", "Tell versions, transports, and how bytes move, and why");
+  command.add_option("URL", options->url,
+                     "a server, or one of its names, to connect to: ucx://HOST:PORT[/NAME]");
+  command.add_flag("--json", options->json, "an object");
+  add_timeout(command, shared);
+  command.footer(
+      "Example:\n"
+      "  ucxio info ucx://127.0.0.1:7471/weights");
+  command.callback([options, &shared] { info(*options, shared); });
+}
+
+}  // namespace ucx::tool

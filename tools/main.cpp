@@ -1,0 +1,109 @@
+// ucxio: the library's command line tool. docs/tool.md is its manual.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <sstream>
+#include <string>
+
+#include "client_settings.hpp"
+#include "commands.hpp"
+#include "exit_code.hpp"
+#include "output.hpp"
+#include "printable.hpp"
+#include "ucx/error.hpp"
+#include "ucx/version.hpp"
+
+namespace {
+
+using ucx::tool::exit_code;
+
+/// Prints what follows the options as it was written; newer versions of the parser would wrap it.
+class plain_footers : public CLI::Formatter {
+ public:
+  std::string make_footer(const CLI::App* command) const override {
+    const std::string footer = command->get_footer();
+    return footer.empty() ? footer : footer + '\n';
+  }
+};
+
+exit_code complain(exit_code code, const std::string& text) {
+  ucx::tool::say("ucxio: " + ucx::tool::printable(text) + '\n');
+  return code;
+}
+
+/// Tells what the parser has to say: help, the version, or what is wrong with the arguments.
+exit_code answer(CLI::App& program, const CLI::ParseError& end) {
+  if (end.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+    std::ostringstream text;
+    std::ostringstream unused;
+    program.exit(end, text, unused);
+    ucx::tool::write_out(text.str());
+    return exit_code::ok;
+  }
+  std::string command = "ucxio";
+  for (const CLI::App* chosen : program.get_subcommands()) command += ' ' + chosen->get_name();
+  return complain(exit_code::usage, std::string(end.what()) + "; see `" + command + " --help`");
+}
+
+std::string version_text() {
+  return "ucxio " + to_string(ucx::version()) + " (UCX " + to_string(ucx::transport_version()) +
+         ", protocol " + std::to_string(ucx::protocol_version()) + ")";
+}
+
+void describe(CLI::App& program, ucx::tool::client_settings& settings) {
+  program.name("ucxio");
+  program.formatter(std::make_shared<plain_footers>());
+  program.set_version_flag("--version", version_text);
+  program.require_subcommand(1);
+  ucx::tool::add_serve(program, settings);
+  ucx::tool::add_list(program, settings);
+  ucx::tool::add_cat(program, settings);
+  ucx::tool::add_stat(program, settings);
+  ucx::tool::add_info(program, settings);
+  ucx::tool::add_timeout(program, settings);
+  program.footer(
+      "Examples:\n"
+      "  ucxio serve weights=/data/model.bin         prints ucx://127.0.0.1:41231\n"
+      "  ucxio ls ucx://127.0.0.1:41231\n"
+      "  ucxio cat ucx://127.0.0.1:41231/weights | sha256sum\n\n" +
+      std::string(ucx::tool::exit_code_table()));
+}
+
+exit_code run(int argc, const char* const* argv) {
+  CLI::App program("Reads and publishes memory and files of other processes, over OpenUCX");
+  ucx::tool::client_settings settings;
+  describe(program, settings);
+  try {
+    try {
+      program.parse(argc, argv);
+    } catch (const CLI::ParseError& end) {
+      const exit_code code = answer(program, end);
+      if (code != exit_code::ok) return code;
+    }
+    ucx::tool::close_output();
+    return exit_code::ok;
+  } catch (const ucx::tool::output_closed&) {
+    return exit_code::ok;
+  } catch (const ucx::tool::failure& failed) {
+    return complain(failed.code(), failed.what());
+  } catch (const ucx::error& failed) {
+    return complain(ucx::tool::exit_code_of(failed.code()), failed.what());
+  } catch (const std::exception& failed) {
+    return complain(exit_code::failure, failed.what());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ucx::tool::keep_standard_descriptors();
+  // A reader who has gone is seen where it matters, by what write() returns.
+  std::signal(SIGPIPE, SIG_IGN);
+  // UCX takes it for its own debugging as soon as it is loaded; a terminal that closes ends us.
+  if (std::getenv("UCX_DEBUG_SIGNO") == nullptr) std::signal(SIGHUP, SIG_DFL);
+  return static_cast<int>(run(argc, argv));
+}

@@ -1,0 +1,29 @@
+// Standard output, for results: all of it is written, or it is known why not. Standard error, for
+// people: nothing depends on whether they read it.
+#pragma once
+
+#include <string_view>
+
+namespace ucx::tool {
+
+/// Nobody reads the standard output any more: its pipe is broken, or it was closed from the start.
+/// That is no failure: whoever read it had enough.
+struct output_closed {};
+
+/// Keeps the descriptors 0, 1 and 2 from being given to sockets where the program was started
+/// without them. REQUIRES: called before anything is opened.
+void keep_standard_descriptors() noexcept;
+
+/// Writes `bytes` to the standard output. Errors: output_closed; failure with exit_code::output.
+/// REQUIRES: SIGPIPE is ignored.
+void write_out(std::string_view bytes);
+
+/// Writes `bytes` to the standard error stream, if anybody takes them: whoever closed it does not
+/// want to know. May wait for a reader. REQUIRES: SIGPIPE is ignored.
+void say(std::string_view bytes) noexcept;
+
+/// Closes the standard output: some file systems tell only then that they are full.
+/// Errors: as write_out.
+void close_output();
+
+}  // namespace ucx::tool

@@ -1,0 +1,119 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "commands.hpp"
+#include "exit_code.hpp"
+#include "output.hpp"
+#include "printable.hpp"
+#include "shutdown_signals.hpp"
+#include "ucx/error.hpp"
+#include "ucx/server.hpp"
+
+namespace ucx::tool {
+namespace {
+
+/// How long taking leave of the clients may take at the end.
+constexpr std::chrono::milliseconds longest_farewell{1000};
+
+struct serve_options {
+  std::string bind = "127.0.0.1:0";
+  bool insecure = false;
+  bool quiet = false;
+  std::vector<std::string> files;
+};
+
+struct shared_file {
+  std::string name;
+  std::filesystem::path path;
+};
+
+/// Reads "NAME=PATH", or "PATH", whose name is then the file's own.
+shared_file parse_file(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals != std::string::npos) return {text.substr(0, equals), text.substr(equals + 1)};
+  return {std::filesystem::path(text).filename().string(), text};
+}
+
+publication publish(server& target, const std::string& text) {
+  const shared_file file = parse_file(text);
+  try {
+    return target.publish_file(file.name, file.path);
+  } catch (const error& failed) {
+    throw failure(exit_code_of(failed.code()),
+                  fmt::format("cannot serve \"{}\": {}", file.path.string(), failed.what()));
+  }
+}
+
+/// Tells where the server is: whoever started it waits for this line.
+void announce(const std::string& address) {
+  try {
+    write_out(address + '\n');
+  } catch (const output_closed&) {
+    throw failure(exit_code::output,
+                  "nobody reads the standard output, so " + address + " would be known to nobody");
+  }
+}
+
+std::string description(const std::vector<publication>& published) {
+  if (published.empty()) return "ucxio: serving, but nothing is published\n";
+  std::string text;
+  for (const publication& each : published) {
+    fmt::format_to(std::back_inserter(text), "ucxio: serving {} ({} bytes) as {}\n",
+                   printable(each.name()), each.size(), each.url());
+  }
+  return text;
+}
+
+void serve(const serve_options& options, const client_settings& settings) {
+  if (settings.timeout_seconds) {
+    throw failure(exit_code::usage, "--timeout: serve takes none, it waits until it is ended");
+  }
+  shutdown_signals ending(longest_farewell);
+  std::optional<patience> farewell;  // goes last, so that it watches the server's end too
+  std::jthread telling;
+  server serving({.bind = options.bind, .insecure = options.insecure});
+  std::vector<publication> published;
+  for (const std::string& each : options.files) published.push_back(publish(serving, each));
+  ending.expect();
+  announce(serving.url());
+  // Where nobody reads the pipe of the standard error stream this waits, and nothing waits for it.
+  if (!options.quiet) telling = std::jthread([text = description(published)] { say(text); });
+  ending.wait();
+  farewell.emplace(longest_farewell);
+  serving.close();
+}
+
+}  // namespace
+
+void add_serve(CLI::App& program, const client_settings& shared) {
+  const auto options = std::make_shared<serve_options>();
+  CLI::App& command = *program.add_subcommand("serve", "Publish files, until SIGINT or SIGTERM");
+  command
+      .add_option("--bind", options->bind,
+                  "where to listen; port 0 lets the system choose (default: 127.0.0.1:0)")
+      ->type_name("HOST:PORT");
+  command.add_flag(
+      "--insecure", options->insecure,
+      "listen also where others can connect, who can then read and write this process");
+  command.add_flag("-q,--quiet", options->quiet, "do not list on stderr what is served");
+  command
+      .add_option("FILE", options->files,
+                  "NAME=PATH, or PATH, whose name is then that of the file; read-only")
+      ->type_name("[NAME=]PATH");
+  command.footer(
+      "The first line of the standard output is the server's URL, ucx://HOST:PORT; when it is\n"
+      "there, every file can be read. If one of them cannot be served, none is.\n\n"
+      "Example:\n"
+      "  ucxio serve --bind 127.0.0.1:7471 weights=/data/model.bin notes.txt");
+  command.callback([options, &shared] { serve(*options, shared); });
+}
+
+}  // namespace ucx::tool

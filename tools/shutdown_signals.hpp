@@ -1,0 +1,53 @@
+// The signals that ask a server to end.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+
+namespace ucx::tool {
+
+/// Takes SIGINT, SIGTERM and SIGHUP out of their usual course. Until `expect()` they end the
+/// process at once, as everywhere; from then on `wait()` returns when one has come. REQUIRES: made
+/// before any other thread, which inherits that.
+class shutdown_signals {
+ public:
+  /// A signal that `wait()` does not take within `limit` ends the process after all: what happens
+  /// between `expect()` and `wait()` may wait for somebody who never comes.
+  explicit shutdown_signals(std::chrono::nanoseconds limit);
+  shutdown_signals(const shutdown_signals&) = delete;
+  shutdown_signals& operator=(const shutdown_signals&) = delete;
+  /// Gives them their usual course back, unless one has come: the process is ending orderly then.
+  ~shutdown_signals();
+
+  void expect();
+  /// Returns when one of them has come since `expect()`.
+  void wait();
+
+ private:
+  void watch(const std::stop_token& over, std::chrono::nanoseconds limit);
+
+  std::mutex mutex_;
+  std::condition_variable_any changes_;
+  bool expected_ = false;
+  bool came_ = false;
+  bool taken_ = false;
+  ::sigset_t set_;
+  ::sigset_t before_;
+  std::jthread watch_;
+};
+
+/// Ends the process with success if this object still lives after `limit`: what is orderly must not
+/// take longer than people wait.
+class patience {
+ public:
+  explicit patience(std::chrono::nanoseconds limit);
+
+ private:
+  std::jthread watch_;
+};
+
+}  // namespace ucx::tool
