@@ -4,28 +4,39 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <sstream>
+#include <stdexcept>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "support/echo_service.hpp"
 #include "support/hex.hpp"
 #include "support/pattern.hpp"
+#include "support/process_memory.hpp"
+#include "ucx/client.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/memory_region.hpp"
+#include "ucx/message.hpp"
 #include "ucx/remote_region.hpp"
+#include "ucx/server.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::test {
@@ -36,12 +47,18 @@ context_options context_options_of(const std::string& plane) {
   if (plane == "shared") {
     options.transports = {"posix", "cma", "self"};
     options.features = feature::rma | feature::wakeup;
+  } else if (plane == "local") {  // as "shared", and messages go over it, too
+    options.transports = {"posix", "cma", "self"};
   } else {
     options.transports = {"tcp"};
     options.devices = {"lo"};
   }
   return options;
 }
+
+/// What messages for handlers have.
+constexpr std::uint64_t message_number = 1;
+constexpr std::size_t message_header = 32;
 
 access access_of(const std::string& word) {
   if (word == "read") return access::read;
@@ -77,6 +94,14 @@ class peer {
     std::string where;
     words >> where;
     listener_ = std::make_unique<listener>(worker_, socket_address(where));
+    return to_string(listener_->address());
+  }
+
+  /// beside: another listener of this process, over TCP; answers its address.
+  std::string beside(std::istringstream&) {
+    beside_context_.emplace(context_options_of("tcp"));
+    beside_.emplace(*beside_context_, options_of(progress_mode::sleeping_thread));
+    listener_ = std::make_unique<listener>(*beside_, socket_address("127.0.0.1:0"));
     return to_string(listener_->address());
   }
 
@@ -130,6 +155,39 @@ class peer {
     return holds_pattern(into, seed, offset) ? "yes" : "no";
   }
 
+  /// listen_for SIZE: hears notifications of the newest region from now on. Each has to find its
+  /// slot of SIZE bytes, the one of its number modulo the slots, filled with the pattern of that
+  /// number.
+  std::string listen_for(std::istringstream& words) {
+    std::size_t size = 0;
+    words >> size;
+    regions_.back().on_notify([this, size](const notification& said) {
+      const std::span<std::byte> bytes = regions_.back().bytes();
+      const std::size_t slot = said.value % (bytes.size() / size);
+      if (!holds_pattern(bytes.subspan(slot * size, size), said.value)) ++wrong_;
+      ++heard_;
+    });
+    return {};
+  }
+  /// heard: how many notifications, and how many of them came before their data.
+  std::string heard(std::istringstream&) {
+    return std::to_string(heard_) + ' ' + std::to_string(wrong_);
+  }
+  /// tell SIZE COUNT: fills slots and notifies, COUNT times (0: without end); answers after the
+  /// first.
+  std::string tell(std::istringstream& words) {
+    std::size_t size = 0;
+    std::uint64_t count = 0;
+    words >> size >> count;
+    for (std::uint64_t i = 1; count == 0 || i <= count; ++i) {
+      const std::vector<std::byte> filled = pattern(size, i);
+      region_->post_write_at(i % (region_->size() / size) * size, filled);
+      region_->notify(i);
+      if (i == 1 && count == 0) std::cout << "ok" << std::endl;
+    }
+    return {};
+  }
+
   /// churn read|write SIZE DEPTH: transfers without end, DEPTH at a time; answers after the first.
   std::string churn(std::istringstream& words) {
     std::string kind;
@@ -152,24 +210,91 @@ class peer {
     }
   }
 
+  /// send tag|handler SIZE SEED: starts to send a message; one for a handler has a header of the
+  /// same pattern.
+  std::string send(std::istringstream& words) {
+    std::string kind;
+    std::size_t size = 0;
+    std::uint64_t seed = 0;
+    words >> kind >> size >> seed;
+    memories_.push_back(pattern(size, seed));
+    const std::span<const std::byte> bytes = memories_.back();
+    requests_.push_back(kind == "tag" ? connection_->start_send(seed, bytes)
+                                      : connection_->start_send_message(
+                                            message_number, pattern(message_header, seed), bytes));
+    return {};
+  }
+  /// keep: has a handler from now on that keeps the messages it is given.
+  std::string keep(std::istringstream&) {
+    worker_.on_message(message_number, [this](message came) {
+      const std::lock_guard guard(mutex_);
+      kept_.push_back(std::move(came));
+    });
+    return {};
+  }
+  /// hold tag|handler: waits until a message is there, and keeps it; answers how long it is.
+  std::string hold(std::istringstream& words) {
+    std::string kind;
+    words >> kind;
+    for (int tries = 0; tries < 20'000; ++tries) {
+      const std::lock_guard guard(mutex_);
+      if (kind == "tag") {
+        std::optional<message> taken = worker_.take(tag_match::any());
+        if (taken) kept_.push_back(std::move(*taken));
+      }
+      if (!kept_.empty()) {
+        held_ = std::move(kept_.front());
+        kept_.pop_front();
+        return std::to_string(held_.length());
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(500));
+    }
+    throw std::runtime_error("no message came");
+  }
+  /// fetch: starts to receive what is held.
+  std::string fetch(std::istringstream&) {
+    memories_.emplace_back(static_cast<std::size_t>(held_.length()));
+    requests_.push_back(held_.start_receive(memories_.back()));
+    return {};
+  }
+  /// echo: sends what comes with a tag back, from now on.
+  std::string echo(std::istringstream&) {
+    echo_.emplace(worker_);
+    return {};
+  }
+  /// connections: how many the worker has.
+  std::string connections(std::istringstream&) { return std::to_string(worker_.connections()); }
+
   std::string files(std::istringstream&) {
     const std::filesystem::directory_iterator open("/proc/self/fd");
     return std::to_string(std::distance(begin(open), end(open)) - 1);
   }
 
-  std::string resident(std::istringstream&) {
-    std::ifstream statm("/proc/self/statm");
-    std::uint64_t total = 0;
-    std::uint64_t pages = 0;
-    statm >> total >> pages;
-    return std::to_string(pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
-  }
+  std::string resident(std::istringstream&) { return std::to_string(resident_memory()); }
 
-  std::string limit_files(std::istringstream& words) {
+  /// leave_files NUMBER: opens files until only so many more can be. What a limit leaves free
+  /// depends on which numbers are in use, and not only on how many.
+  std::string leave_files(std::istringstream& words) {
+    int left = 0;
+    words >> left;
+    constexpr ::rlim_t few = 256;
     ::rlimit limit = {};
     ::getrlimit(RLIMIT_NOFILE, &limit);
-    words >> limit.rlim_cur;
+    limit.rlim_cur = few;
     ::setrlimit(RLIMIT_NOFILE, &limit);
+    for (int file = ::dup(STDIN_FILENO); file >= 0; file = ::dup(STDIN_FILENO)) {
+      files_held_.push_back(file);
+    }
+    for (; left > 0 && !files_held_.empty(); --left) {
+      ::close(files_held_.back());
+      files_held_.pop_back();
+    }
+    return {};
+  }
+  /// free_files: ends what leave_files began.
+  std::string free_files(std::istringstream&) {
+    for (const int file : files_held_) ::close(file);
+    files_held_.clear();
     return {};
   }
 
@@ -187,33 +312,119 @@ class peer {
     return {};
   }
 
+  /// serve: a server on a port of the system's choice; answers its URL.
+  std::string serve(std::istringstream&) {
+    server_.emplace();
+    return server_->url();
+  }
+  /// publish NAME SIZE SEED
+  std::string publish(std::istringstream& words) {
+    std::string name;
+    std::size_t size = 0;
+    std::uint64_t seed = 0;
+    words >> name >> size >> seed;
+    memories_.push_back(pattern(size, seed));
+    publications_.push_back(
+        server_->publish(name, std::span<std::byte>(memories_.back()), access::read_write));
+    return {};
+  }
+  std::string unpublish(std::istringstream& words) {
+    std::string name;
+    words >> name;
+    server_->unpublish(name);
+    return {};
+  }
+  /// clients: how many the server has now.
+  std::string clients(std::istringstream&) { return std::to_string(server_->statistics().clients); }
+
+  std::string client_of(std::istringstream& words) {
+    std::string where;
+    words >> where;
+    client_.emplace(where);
+    return {};
+  }
+  /// list: how many names there are.
+  std::string list(std::istringstream&) { return std::to_string(client_->list().size()); }
+  /// open_name NAME ACCESS: for `read` and `churn`.
+  std::string open_name(std::istringstream& words) {
+    std::string name;
+    std::string wanted;
+    words >> name >> wanted;
+    region_ = std::make_unique<remote_region>(client_->open(name, access_of(wanted)));
+    return {};
+  }
+  /// ask_on URL: connects, lists and opens without end, and answers after the first.
+  std::string ask_on(std::istringstream& words) {
+    std::string where;
+    words >> where;
+    for (bool first = true;; first = false) {
+      client asking(where);
+      asking.list();
+      asking.open("churned", access::read);
+      if (first) std::cout << "ok" << std::endl;
+    }
+  }
+
   static const std::map<std::string, command> commands_;
 
   context context_;
   worker worker_;
+  std::optional<context> beside_context_;
+  std::optional<worker> beside_;
   std::unique_ptr<listener> listener_;
   std::vector<memory_region> regions_;
   std::unique_ptr<endpoint> connection_;
   std::unique_ptr<remote_region> region_;
+  std::optional<server> server_;
+  std::deque<std::vector<std::byte>> memories_;
+  std::vector<int> files_held_;
+  std::deque<publication> publications_;
+  std::optional<client> client_;
+  std::atomic<int> heard_{0};
+  std::atomic<int> wrong_{0};
+  std::mutex mutex_;
+  std::deque<message> kept_;
+  message held_;
+  std::deque<request> requests_;
+  std::optional<echo_service> echo_;
 };
 
 const std::map<std::string, peer::command> peer::commands_{{"address", &peer::address},
                                                            {"listen", &peer::listen},
+                                                           {"beside", &peer::beside},
                                                            {"allocate", &peer::allocate},
                                                            {"holds", &peer::holds},
                                                            {"connect", &peer::connect},
                                                            {"open", &peer::open},
                                                            {"read", &peer::read},
                                                            {"churn", &peer::churn},
+                                                           {"listen_for", &peer::listen_for},
+                                                           {"heard", &peer::heard},
+                                                           {"tell", &peer::tell},
+                                                           {"send", &peer::send},
+                                                           {"keep", &peer::keep},
+                                                           {"hold", &peer::hold},
+                                                           {"fetch", &peer::fetch},
+                                                           {"echo", &peer::echo},
+                                                           {"connections", &peer::connections},
                                                            {"files", &peer::files},
                                                            {"resident", &peer::resident},
-                                                           {"limit_files", &peer::limit_files},
-                                                           {"another", &peer::another}};
+                                                           {"leave_files", &peer::leave_files},
+                                                           {"free_files", &peer::free_files},
+                                                           {"another", &peer::another},
+                                                           {"serve", &peer::serve},
+                                                           {"publish", &peer::publish},
+                                                           {"unpublish", &peer::unpublish},
+                                                           {"clients", &peer::clients},
+                                                           {"client", &peer::client_of},
+                                                           {"list", &peer::list},
+                                                           {"open_name", &peer::open_name},
+                                                           {"ask_on", &peer::ask_on}};
 
 }  // namespace
 }  // namespace ucx::test
 
-/// ucxio-test-peer tcp|shared caller|polling|sleeping
+/// ucxio-test-peer tcp|shared|local caller|polling|sleeping
 int main(int argc, char** argv) {
   using ucx::progress_mode;
   // Never outlives the test, even one that was killed.
@@ -241,5 +452,5 @@ int main(int argc, char** argv) {
       answer = std::string("error 0 ") + failed.what();
     }
     std::cout << answer << std::endl;
-  } while (peer && std::getline(std::cin, line));
+  } while (peer && std::getline(std::cin, line) && line != "quit");
 }

@@ -1,0 +1,211 @@
+// Servers and clients in processes of their own, killed and stopped in every state.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/pattern.hpp"
+#include "support/test_peer.hpp"
+#include "ucx/client.hpp"
+#include "ucx/error.hpp"
+#include "ucx/stream.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+constexpr std::size_t region_size = std::size_t{32} << 20U;
+
+client_options quick() {
+  client_options options;
+  options.worker.connect_timeout = 1s;
+  options.worker.heartbeat_interval = 250ms;
+  options.worker.heartbeat_timeout = 1s;
+  return options;
+}
+
+/// A server in another process that publishes "churned".
+class ServerDeath : public testing::Test {
+ protected:
+  ServerDeath() {
+    url_ = server_.ask("serve");
+    server_.ask("publish churned " + std::to_string(region_size) + " 7");
+  }
+
+  test_peer server_{"tcp"};
+  std::string url_;
+};
+
+TEST_F(ServerDeath, EndsAReadInFlightWithinASecond) {
+  client reader(url_);
+  remote_region region = reader.open("churned");
+  std::vector<std::byte> into(region_size);
+  server_.process().stop();
+  request reading = region.start_read_at(0, into);
+  EXPECT_FALSE(reading.wait_for(20ms));
+  const clock::time_point begin = clock::now();
+  server_.process().kill();
+  std::error_code ec;
+  reading.wait(ec);
+  EXPECT_EQ(ec, errc::connection_reset);
+  EXPECT_LT(clock::now() - begin, 1s);
+  reader.list(ec);
+  EXPECT_EQ(ec, errc::connection_reset);
+}
+
+TEST_F(ServerDeath, ShowsAsBadbitOfAStream) {
+  client reader(url_);
+  istream in(reader.open("churned"));
+  std::string some(1000, '\0');
+  in.read(some.data(), 1000);
+  EXPECT_TRUE(in.good());
+  server_.process().kill();
+  in.seekg(20'000'000);
+  EXPECT_EQ(in.get(), EOF);
+  EXPECT_TRUE(in.bad());
+  EXPECT_FALSE(in.eof());
+  EXPECT_EQ(in.error(), errc::connection_reset);
+}
+
+TEST_F(ServerDeath, InAQuestionNamesUrlAndCause) {
+  client reader(url_);
+  server_.process().kill();
+  try {
+    reader.open("churned");
+    FAIL();
+  } catch (const error& failed) {
+    EXPECT_EQ(failed.code(), errc::connection_reset);
+    EXPECT_NE(std::string(failed.what()).find(url_), std::string::npos) << failed.what();
+    EXPECT_NE(std::string(failed.what()).find("churned"), std::string::npos) << failed.what();
+  }
+}
+
+TEST_F(ServerDeath, OrItsAbsenceIsARefusal) {
+  server_.process().kill();
+  std::error_code ec;
+  const client late(url_, quick(), ec);
+  EXPECT_EQ(ec, errc::connection_refused);
+}
+
+TEST_F(ServerDeath, StoppedServerTimesOutWhoConnects) {
+  server_.process().stop();
+  const clock::time_point begin = clock::now();
+  std::error_code ec;
+  const client late(url_, quick(), ec);
+  EXPECT_EQ(ec, errc::timed_out);
+  EXPECT_LT(clock::now() - begin, 4s);
+  server_.process().resume();
+}
+
+TEST_F(ServerDeath, StoppedServerIsDeadToWhoAsksIt) {
+  client reader(url_, quick());
+  remote_region region = reader.open("churned");
+  server_.process().stop();
+  const clock::time_point begin = clock::now();
+  std::error_code ec;
+  reader.list(ec);
+  EXPECT_EQ(ec, errc::connection_reset);
+  EXPECT_LT(clock::now() - begin, 4s);
+  std::byte into{};
+  region.read_at(0, {&into, 1}, ec);
+  EXPECT_EQ(ec, errc::connection_reset);
+  server_.process().resume();
+  client again(url_);
+  EXPECT_EQ(again.list().size(), 1U);
+}
+
+TEST_F(ServerDeath, WithdrawnNameFailsItsStreamsAndNoOther) {
+  server_.ask("publish other 100000 8");
+  client reader(url_);
+  istream gone(reader.open("churned"));
+  remote_region kept = reader.open("other");
+  EXPECT_NE(gone.get(), EOF);
+  server_.ask("unpublish churned");
+  gone.seekg(10'000'000);
+  EXPECT_EQ(gone.get(), EOF);
+  EXPECT_TRUE(gone.bad());
+  EXPECT_EQ(gone.error(), errc::revoked);
+  std::vector<std::byte> into(100'000);
+  kept.read_at(0, into);
+  EXPECT_TRUE(holds_pattern(into, 8));
+}
+
+/// Kills clients that connect, list and open without end, or that transfer, after a random time.
+void kill_clients(test_peer& server, const std::string& url, const std::string& what, int rounds) {
+  std::mt19937 random(5);
+  std::deque<test_peer> victims;
+  for (int i = 0; i < rounds; ++i) {
+    SCOPED_TRACE(i);
+    if (!victims.empty()) victims.pop_front();
+    while (victims.size() < 6) victims.emplace_back("tcp", "caller");
+    test_peer& victim = victims.front();
+    if (what == "ask") {
+      victim.say("ask_on " + url);
+    } else {
+      victim.ask("client " + url);
+      victim.ask("open_name churned read_write");
+      victim.say("churn " + what + " 1048576 4");
+    }
+    ASSERT_TRUE(victim.process().read_line(30s));
+    std::this_thread::sleep_for(
+        std::chrono::microseconds(std::uniform_int_distribution<int>(0, 15'000)(random)));
+    const bool stopped = i % 2 == 1;
+    if (stopped) server.process().stop();
+    victim.process().kill();
+    if (stopped) server.process().resume();
+    ASSERT_TRUE(server.process().running()) << "the server died of its client's death";
+  }
+  victims.clear();
+  client healthy(url);
+  std::vector<std::byte> into(65536);
+  healthy.open("kept").read_at(0, into);
+  EXPECT_TRUE(holds_pattern(into, 9));
+  // The dead are noticed.
+  std::string clients;
+  for (int tries = 0; tries < 200 && clients != "1"; ++tries) {
+    std::this_thread::sleep_for(20ms);
+    clients = server.ask("clients");
+  }
+  EXPECT_EQ(clients, "1");
+}
+
+TEST_F(ServerDeath, IsNotThatOfClientsThatAreKilledWhileTheyAsk) {
+  server_.ask("publish kept 65536 9");
+  kill_clients(server_, url_, "ask", 40);
+}
+
+TEST_F(ServerDeath, IsNotThatOfClientsThatAreKilledWhileTheyRead) {
+  server_.ask("publish kept 65536 9");
+  kill_clients(server_, url_, "read", 40);
+}
+
+TEST_F(ServerDeath, IsNotThatOfClientsThatAreKilledWhileTheyWrite) {
+  server_.ask("publish kept 65536 9");
+  kill_clients(server_, url_, "write", 40);
+}
+
+TEST_F(ServerDeath, OutOfDescriptorsHarmsOnlyNewClients) {
+  client old(url_);
+  remote_region region = old.open("churned");
+  std::vector<std::byte> into(65536);
+  region.read_at(0, into);
+  server_.ask("leave_files 0");
+  std::error_code ec;
+  const client refused(url_, quick(), ec);
+  EXPECT_TRUE(ec);
+  region.read_at(0, into);
+  EXPECT_TRUE(holds_pattern(into, 7));
+  server_.ask("free_files");
+  client later(url_);
+  EXPECT_EQ(later.list().size(), 1U);
+}
+
+}  // namespace
+}  // namespace ucx::test

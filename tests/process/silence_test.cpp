@@ -1,0 +1,173 @@
+// Processes that say nothing for a while: stopped ones, which may go on, are told from dead ones by
+// the time that their peer is willing to wait, and only while it waits for something.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "support/pattern.hpp"
+#include "support/test_peer.hpp"
+#include "ucx/context.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/remote_region.hpp"
+#include "ucx/worker.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+constexpr std::size_t region_size = std::size_t{64} << 20U;
+
+class Silence : public testing::Test {
+ protected:
+  static context_options over_tcp() {
+    context_options options;
+    options.transports = {"tcp"};
+    options.devices = {"lo"};
+    return options;
+  }
+  static worker_options patient_for(std::chrono::milliseconds silence) {
+    worker_options options;
+    options.heartbeat_interval = silence / 4;
+    options.heartbeat_timeout = silence;
+    options.close_timeout = silence;
+    return options;
+  }
+
+  test_peer owner_{"tcp"};
+  const socket_address where_ = owner_.listen();
+  const remote_descriptor descriptor_ = owner_.allocate(region_size);
+  context context_{over_tcp()};
+  worker worker_{context_, patient_for(400ms)};
+};
+
+TEST_F(Silence, OfAStoppedOwnerIsNoMatterWhileNothingIsAskedOfIt) {
+  endpoint connection(worker_, where_);
+  remote_region region(connection, descriptor_);
+  owner_.process().stop();
+  for (const auto until = clock::now() + 1s; clock::now() < until;) {
+    worker_.progress();
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_FALSE(connection.status());
+  owner_.process().resume();
+  std::vector<std::byte> into(5000);
+  region.read_at(77, into);
+  EXPECT_TRUE(holds_pattern(into, 1, 77));
+}
+
+TEST_F(Silence, ShorterThanTheTimeOutIsForgiven) {
+  endpoint connection(worker_, where_);
+  remote_region region(connection, descriptor_);
+  std::vector<std::byte> into(5000);
+  for (int round = 0; round < 5; ++round) {
+    owner_.process().stop();
+    request read = region.start_read_at(77, into);
+    EXPECT_FALSE(read.wait_for(150ms));
+    owner_.process().resume();
+    read.wait();
+    EXPECT_TRUE(holds_pattern(into, 1, 77));
+  }
+}
+
+TEST_F(Silence, OfThisProcessIsNotBlamedOnThePeer) {
+  endpoint connection(worker_, where_);
+  remote_region region(connection, descriptor_);
+  std::vector<std::byte> into(1U << 20U);
+  request read = region.start_read_at(77, into);
+  // As if this process had been stopped, or had computed: the answer has been here for long.
+  std::this_thread::sleep_for(1s);
+  read.wait();
+  EXPECT_TRUE(holds_pattern(into, 1, 77));
+}
+
+TEST_F(Silence, EndsAFlushToo) {
+  endpoint connection(worker_, where_);
+  remote_region region(connection, descriptor_);
+  owner_.process().stop();
+  region.write_at(10, pattern(100));
+  const clock::time_point begin = clock::now();
+  std::error_code ec;
+  region.flush(ec);
+  EXPECT_EQ(ec, errc::connection_reset) << ec.message();
+  EXPECT_LT(clock::now() - begin, 5s);
+  EXPECT_EQ(region.first_unconfirmed(), 10U);
+  EXPECT_EQ(connection.status(), errc::connection_reset);
+}
+
+TEST_F(Silence, DoesNotKeepClosingFromEnding) {
+  endpoint connection(worker_, where_);
+  remote_region region(connection, descriptor_);
+  owner_.process().stop();
+  const std::vector<std::byte> from(region_size);
+  request write = region.start_write_at(0, from);
+  const clock::time_point begin = clock::now();
+  std::error_code ec;
+  connection.close(close_mode::flush, ec);
+  EXPECT_TRUE(ec == errc::timed_out || ec == errc::connection_reset) << ec.message();
+  write.wait(ec);
+  EXPECT_TRUE(ec) << "it can not have reached an owner that is stopped";
+  EXPECT_LT(clock::now() - begin, 5s);
+}
+
+TEST_F(Silence, WhileConnectingEndsAtTheConnectDeadline) {
+  owner_.process().stop();
+  endpoint_options options;
+  options.connect_timeout = 300ms;
+  std::error_code ec;
+  const clock::time_point begin = clock::now();
+  const endpoint connection(worker_, where_, std::move(options), ec);
+  EXPECT_EQ(ec, errc::timed_out) << ec.message();
+  EXPECT_LT(clock::now() - begin, 5s);
+  // Whoever knocked and went away again does the owner no harm.
+  owner_.process().resume();
+  const endpoint again(worker_, where_);
+  remote_region region(again, descriptor_);
+  std::vector<std::byte> into(100);
+  region.read_at(0, into);
+  EXPECT_TRUE(holds_pattern(into, 1));
+}
+
+TEST_F(Silence, OfAReaderDoesNotHoldUpTheOthers) {
+  const std::string churned = owner_.ask("allocate 33554432 read_write 7");
+  test_peer stopped("tcp", "caller");
+  stopped.ask("connect " + to_string(where_));
+  stopped.ask("open " + churned);
+  stopped.say("churn read 1048576 8");
+  ASSERT_TRUE(stopped.process().read_line(30s));
+  stopped.process().stop();
+  endpoint connection(worker_, where_);
+  remote_region region(connection, descriptor_);
+  std::vector<std::byte> into(1U << 20U);
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    region.read_at(i << 20U, into);
+    ASSERT_TRUE(holds_pattern(into, 1, i << 20U));
+  }
+  stopped.process().resume();
+  stopped.process().kill();
+  region.read_at(0, into);
+}
+
+TEST_F(Silence, OfAReaderDoesNotKeepTheOwnerFromEnding) {
+  test_peer reader("tcp", "caller");
+  reader.ask("connect " + to_string(where_));
+  reader.ask("open " + to_hex(descriptor_.encode()));
+  reader.say("churn read 1048576 8");
+  ASSERT_TRUE(reader.process().read_line(30s));
+  reader.process().stop();
+  owner_.say("quit");
+  const std::optional<int> status = owner_.process().wait(20s);
+  ASSERT_TRUE(status) << "the owner waits for a reader that is stopped";
+  EXPECT_TRUE(WIFEXITED(*status) && WEXITSTATUS(*status) == 0) << "status " << *status;
+}
+
+}  // namespace
+}  // namespace ucx::test

@@ -1,0 +1,206 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/command.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/tool.hpp"
+
+namespace ucx::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+using output = command::output;
+
+/// Waits until the process writes to its standard output and cannot. Returns false where the system
+/// does not tell.
+bool waits_for_stdout(pid_t process) {
+  const std::string writing = std::to_string(SYS_write) + " 0x1 ";
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (std::chrono::steady_clock::now() < until) {
+    if (content_of("/proc/" + std::to_string(process) + "/syscall").starts_with(writing))
+      return true;
+    std::this_thread::yield();
+  }
+  return false;
+}
+
+/// Runs `ucxio serve`, which is expected to end by itself.
+command_result serve(std::vector<std::string> arguments,
+                     command::output where = command::output::kept) {
+  arguments.insert(arguments.begin(), "serve");
+  return run_tool(arguments, where);
+}
+
+TEST(Serve, SaysItsUrlFirstWhenEverythingCanBeRead) {
+  const temporary_directory folder;
+  const std::string path = folder.make("notes.txt", "one\ntwo\n");
+  tool_server server({"first=" + path, path});
+  EXPECT_THAT(server.url(), StartsWith("ucx://127.0.0.1:"));
+  EXPECT_EQ(run_tool({"cat", server.url("first")}).out, "one\ntwo\n");
+  EXPECT_EQ(run_tool({"cat", server.url("notes.txt")}).out, "one\ntwo\n");
+}
+
+TEST(Serve, TellsOnStderrWhatItServes) {
+  const temporary_directory folder;
+  command server(tool_program(), {"serve", "a b=" + folder.make("x", "12345").string()},
+                 command::output::pipe);
+  const std::string url = server.read(std::string("ucx://127.0.0.1:1").size());
+  EXPECT_THAT(url, StartsWith("ucx://127.0.0.1:"));
+  server.send_signal(SIGTERM);
+  const command_result result = server.finish();
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.err, HasSubstr("serving a b (5 bytes) as ucx://127.0.0.1:"));
+  EXPECT_THAT(result.err, HasSubstr("/a%20b\n"));
+}
+
+class ServeSignal : public ::testing::TestWithParam<int> {};
+
+TEST_P(ServeSignal, EndsWithSuccess) {
+  const temporary_directory folder;
+  tool_server server({folder.make("x", "1")});
+  server.process().send_signal(GetParam());
+  const std::optional<int> status = server.process().wait(std::chrono::seconds(10));
+  ASSERT_TRUE(status.has_value());
+  EXPECT_TRUE(WIFEXITED(*status) && WEXITSTATUS(*status) == 0) << *status;
+  // And it is really gone.
+  expect_failure(run_tool({"ls", server.url()}), 4, server.url());
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, ServeSignal, ::testing::Values(SIGINT, SIGTERM, SIGHUP));
+
+TEST_P(ServeSignal, EndsItWhileItStarts) {
+  command server("/usr/bin/env",
+                 {std::string("LD_PRELOAD=") + STUCK_LISTEN, tool_program(), "serve", "--quiet"},
+                 output::pipe);
+  ASSERT_EQ(server.read(1), "!");
+  server.send_signal(GetParam());
+  const command_result result = server.finish();
+  EXPECT_TRUE(result.in_time);
+  EXPECT_EQ(result.signal, GetParam());
+}
+
+TEST_P(ServeSignal, EndsItWhileNobodyTakesItsUrl) {
+  command server(tool_program(), {"serve", "--quiet"}, output::stuck);
+  if (!waits_for_stdout(server.pid())) GTEST_SKIP() << "it cannot be seen what it waits for";
+  server.send_signal(GetParam());
+  const command_result result = server.finish();
+  EXPECT_TRUE(result.in_time);
+  EXPECT_EQ(result.signal, GetParam());
+}
+
+class ServeErrors : public ::testing::TestWithParam<output> {};
+
+TEST_P(ServeErrors, ThatNobodyReadsDoNotMatter) {
+  const temporary_directory folder;
+  command server(tool_program(), {"serve", folder.make("x", "12345").string()}, output::pipe,
+                 GetParam());
+  std::string url;
+  while (!url.ends_with('\n')) {
+    const std::string next = server.read(1);
+    ASSERT_FALSE(next.empty()) << url;
+    url += next;
+  }
+  url.pop_back();
+  EXPECT_EQ(run_tool({"cat", url + "/x"}).out, "12345");
+  server.send_signal(SIGTERM);
+  const command_result result = server.finish();
+  EXPECT_TRUE(result.in_time);
+  EXPECT_EQ(result.code, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, ServeErrors,
+                         ::testing::Values(output::closed, output::full_disk, output::broken,
+                                           output::stuck));
+
+TEST(Serve, EndsWhileItsReaderIsStopped) {
+  const temporary_directory folder;
+  const std::string path = folder.make("large", "");
+  std::filesystem::resize_file(path, std::uint64_t{1} << 30U);
+  tool_server server({"large=" + path});
+  command reader(tool_program(), {"cat", server.url("large")}, command::output::pipe);
+  EXPECT_FALSE(reader.read(1).empty());
+  reader.send_signal(SIGSTOP);
+  server.process().send_signal(SIGTERM);
+  const std::optional<int> status = server.process().wait(std::chrono::seconds(10));
+  ASSERT_TRUE(status.has_value());
+  EXPECT_TRUE(WIFEXITED(*status) && WEXITSTATUS(*status) == 0) << *status;
+}
+
+TEST(Serve, RefusesAllWhenOnePathIsWrong) {
+  const temporary_directory folder;
+  const command_result result =
+      serve({folder.make("there", "1"), "lost=" + (folder / "not there").string()});
+  expect_failure(result, 3, (folder / "not there").string());
+  EXPECT_EQ(result.out, "");
+}
+
+TEST(Serve, KeepsWhatIsNoUtf8FromTheTerminal) {
+  expect_failure(serve({"x=/\x9b/\xc3(\xe2\x82\xac\xc2\x9b"}), 3,
+                 "\"/\\x9b/\\xc3(\xe2\x82\xac\\x9b\"");
+}
+
+TEST(Serve, RefusesWhatIsNoFile) {
+  const temporary_directory folder;
+  expect_failure(serve({"folder=" + (folder / "").string()}), 1, "not a regular file");
+}
+
+TEST(Serve, RefusesAFileThatMayNotBeRead) {
+  // Not even the superuser may read this one.
+  const std::filesystem::path closed = "/proc/sys/net/ipv4/route/flush";
+  if (!std::filesystem::exists(closed)) GTEST_SKIP() << closed << " is not here";
+  expect_failure(serve({closed}), 5, closed.string());
+}
+
+TEST(Serve, RefusesTwoFilesOfOneName) {
+  const temporary_directory folder;
+  const std::string path = folder.make("x", "1");
+  expect_failure(serve({"same=" + path, "same=" + path}), 2, "\"same\"");
+}
+
+TEST(Serve, RefusesANameThatCanNotBeOne) {
+  const temporary_directory folder;
+  const std::string path = folder.make("x", "1");
+  expect_failure(serve({"=" + path}), 2, "empty");
+  std::string too_long(1025, 'n');
+  too_long.append("=").append(path);
+  expect_failure(serve({too_long}), 2, "1024");
+  expect_failure(serve({"\xff=" + path}), 2, "UTF-8");
+}
+
+TEST(Serve, RefusesAnAddressThatOthersCanReach) {
+  expect_failure(serve({"--bind", "0.0.0.0:0"}), 5, "--insecure");
+}
+
+TEST(Serve, RefusesAnAddressThatIsNone) {
+  for (const std::string wrong :
+       {"nonsense", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", ":1", "127.0.0.1:65536"}) {
+    expect_failure(serve({"--bind", wrong}), 2, wrong);
+  }
+}
+
+TEST(Serve, RefusesAPortThatIsTaken) {
+  const tool_server first({});
+  const std::string address = first.url().substr(std::string("ucx://").size());
+  expect_failure(serve({"--bind", address}), 4, address);
+}
+
+TEST(Serve, RefusesToServeWhenNobodyLearnsItsUrl) {
+  expect_failure(serve({}, command::output::full_disk), 9, "No space left on device");
+  expect_failure(serve({}, command::output::closed), 9, "ucx://127.0.0.1:");
+}
+
+}  // namespace
+}  // namespace ucx::test

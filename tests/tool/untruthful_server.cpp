@@ -1,0 +1,157 @@
+// A server over the real transport that breaks the rules: ucxio-untruthful-server LIE [NAME].
+// Prints its URL, and serves until its standard input ends. A lie is one of
+//   version      it is of another version
+//   names        it publishes NAME, which is given in hexadecimal digits, and may be no name
+//   gone         it lists "gone" and "there", and the first of them cannot be opened any more
+//   enormous     it publishes "enormous", and says that it has 2^64 - 1 bytes
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "detail/channel.hpp"
+#include "detail/control_message.hpp"
+#include "detail/core_access.hpp"
+#include "detail/endpoint_channel.hpp"
+#include "detail/endpoint_core.hpp"
+#include "detail/frame.hpp"
+#include "detail/worker_core.hpp"
+#include "support/hex.hpp"
+#include "ucx/context.hpp"
+#include "ucx/error.hpp"
+#include "ucx/listener.hpp"
+#include "ucx/memory_region.hpp"
+#include "ucx/url.hpp"
+#include "ucx/worker.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace detail;
+
+/// What the server says, whoever asks.
+struct tale {
+  std::error_code greeting;
+  welcome_body welcome;
+  std::vector<entry> names;
+  std::string gone;
+  remote_descriptor descriptor;
+};
+
+tale tale_of(const std::string& lie, const std::string& name, const remote_descriptor& honest) {
+  tale told;
+  told.descriptor = honest;
+  if (lie == "version") {
+    told.greeting = errc::version_mismatch;
+    ++told.welcome.version;
+  }
+  if (lie == "names") told.names = {{.name = name}};
+  if (lie == "gone") told.names = {{.name = told.gone = "gone"}, {.name = "there"}};
+  if (lie == "enormous") told.names = {{.name = "enormous"}};
+  const bool enormous = lie == "enormous";
+  told.descriptor.size = enormous ? ~std::uint64_t{0} : honest.size;
+  for (entry& each : told.names) each.size = told.descriptor.size;
+  return told;
+}
+
+class session final : public channel_receiver {
+ public:
+  session(endpoint_core& peer, const tale& told) : channel_(peer), told_(told) {}
+
+  void received(std::span<const std::byte> message) override {
+    const std::optional<control_header> asked = decode_control(message);
+    if (!asked) return;
+    control_header answer;
+    answer.request = asked->request;
+    switch (asked->type) {
+      case control_type::hello:
+        answer.type = control_type::welcome;
+        if (told_.greeting) answer.status = error_status(told_.greeting);
+        return channel_.send(encode_control(answer, told_.welcome));
+      case control_type::list:
+        answer.type = control_type::listed;
+        return channel_.send(encode_control(answer, listed_body{told_.names, false}));
+      case control_type::stat:
+        answer.type = control_type::described;
+        return channel_.send(encode_control(answer, described_body{told_.names.front()}));
+      case control_type::open:
+        return open(answer, decode_open(message).value_or(open_body{}).name);
+      default:
+        return;
+    }
+  }
+  void ended(std::error_code) noexcept override {}
+
+ private:
+  void open(control_header answer, const std::string& name) {
+    answer.type = control_type::opened;
+    if (name == told_.gone) {
+      answer.status = error_status(errc::no_such_name);
+      return channel_.send(encode_control(answer));
+    }
+    entry described = told_.names.front();
+    described.name = name;
+    channel_.send(encode_control(answer, opened_body{described, told_.descriptor.encode()}));
+  }
+
+  endpoint_channel channel_;
+  const tale& told_;
+};
+
+class untruthful final : public control_server {
+ public:
+  explicit untruthful(tale told) : told_(std::move(told)) {}
+  void accept(endpoint_core& peer) override {
+    sessions_.push_back(std::make_unique<session>(peer, told_));
+    peer.set_receiver(sessions_.back().get());
+  }
+
+ private:
+  tale told_;
+  std::vector<std::unique_ptr<session>> sessions_;
+};
+
+int serve(const std::string& lie, const std::string& name) {
+  context_options options;
+  options.transports = {"tcp"};
+  options.devices = {"lo"};
+  const context parent(options);
+  std::array<std::byte, 16> memory = {};
+  const memory_region region(parent, std::span<std::byte>(memory), access::read);
+  untruthful liar(tale_of(lie, name, region.descriptor()));
+  const worker driver(parent, {.progress = progress_mode::sleeping_thread});
+  worker_core& core = *core_access::core(driver);
+  {
+    const std::lock_guard guard(core.lock());
+    core.set_control_server(&liar);
+  }
+  const listener listening(driver, socket_address("127.0.0.1:0"));
+  std::printf("%s\n", to_string(url("127.0.0.1", listening.address().port())).c_str());
+  std::fflush(stdout);
+  char nothing = 0;
+  while (::read(STDIN_FILENO, &nothing, 1) > 0) {
+  }
+  std::_Exit(0);
+}
+
+std::string text_of(const std::string& hex) {
+  const std::vector<std::byte> bytes = from_hex(hex);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+}  // namespace ucx::test
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  return ucx::test::serve(argv[1], argc > 2 ? ucx::test::text_of(argv[2]) : std::string());
+}
