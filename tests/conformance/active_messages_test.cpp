@@ -1,0 +1,151 @@
+// Active messages, by the rows C9 to C18 of docs/coming-from.md.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "conformance/message_fixture.hpp"
+#include "support/pattern.hpp"
+#include "ucx/buffer.hpp"
+#include "ucx/buffer_pool.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::test {
+namespace {
+
+class ConformanceCActive : public ConformanceC {};
+
+TEST_P(ConformanceCActive, C9_C13_C16_C17_HandlersGetHeaderFirstAndPayloadWhereTheyWant) {
+  for (const std::size_t size : conformance_sizes) {
+    const std::vector<std::byte> bytes = pattern(size, 1);
+    std::vector<std::byte> into(size);
+    std::optional<request> receive;
+    std::atomic<bool> called{false};
+    receiver().on_message(9, [&](message came) {
+      EXPECT_TRUE(holds_pattern(came.header(), 2));
+      EXPECT_EQ(came.header().size(), 300U);
+      EXPECT_EQ(came.length(), size);
+      receive = came.start_receive(into);
+      called = true;
+    });
+    std::vector<std::byte> header = pattern(300, 2);
+    request send = sender().start_send_message(9, header, bytes);
+    header.assign(300, std::byte{});  // it was copied
+    ASSERT_TRUE(pair_.until([&] { return called.load(); }));
+    EXPECT_FALSE(outcome(send));
+    EXPECT_FALSE(outcome(*receive));
+    EXPECT_TRUE(holds_pattern(into, 1)) << size;
+    receiver().on_message(9, {});
+  }
+  request refused = sender().start_send_message(9, {}, pattern(1), {.until = send_until::matched});
+  EXPECT_EQ(outcome(refused), errc::no_such_handler);
+  const std::vector<std::byte> long_one(sender().longest_header() + 1);
+  EXPECT_EQ(sender().start_send_message(9, long_one, std::span<const std::byte>()).error(),
+            errc::header_too_long);
+}
+
+TEST_P(ConformanceCActive, C9_HandlersMayReply) {
+  receiver().on_message(1, [](message asked) {
+    request reply =
+        asked.peer().start_send(asked.length(), asked.data(), {.memory = send_memory::copied});
+    if (!reply.done()) ADD_FAILURE() << "a short copy is sent at once";
+  });
+  for (std::size_t size = 1; size < 30; ++size) {
+    std::vector<std::byte> answer(size);
+    request receive = sender().start_receive(size, answer);
+    sender().send_message(1, {}, pattern(size, size));
+    ASSERT_FALSE(outcome(receive));
+    EXPECT_TRUE(holds_pattern(answer, size));
+  }
+  receiver().on_message(1, {});
+}
+
+TEST_P(ConformanceCActive, C10_C11_HandlerAllocatesOrRefuses) {
+  buffer_pool pool({.size = 1U << 20U, .count = 1});
+  buffer place;
+  std::optional<request> receive;
+  std::atomic<int> called{0};
+  receiver().on_message(9, [&](message came) {
+    std::error_code none_left;
+    buffer taken = pool.take(none_left);
+    if (!none_left) {
+      taken.resize(static_cast<std::size_t>(came.length()));
+      receive = came.start_receive(taken.bytes());
+      place = std::move(taken);
+    }  // else it dies, and its sender is told
+    ++called;
+  });
+  const std::vector<std::byte> bytes = pattern(1U << 20U);
+  request first = sender().start_send_message(9, {}, bytes);
+  request second = sender().start_send_message(9, {}, bytes);
+  ASSERT_TRUE(pair_.until([&] { return called == 2; }));
+  EXPECT_FALSE(outcome(first));
+  EXPECT_EQ(outcome(second), errc::message_refused);
+  EXPECT_FALSE(outcome(*receive));
+  EXPECT_TRUE(holds_pattern(place.bytes()));
+  receiver().on_message(9, {});
+}
+
+TEST_P(ConformanceCActive, C18_HandlerKeepsWhatTheProgramLooksAtLater) {
+  std::mutex mutex;
+  std::vector<message> inbox;
+  receiver().on_message(4, [&](message came) {
+    const std::lock_guard guard(mutex);
+    inbox.push_back(std::move(came));
+  });
+  for (std::size_t size = 0; size < 5; ++size) sender().send_message(4, pattern(size), pattern(9));
+  ASSERT_TRUE(pair_.until([&] {
+    const std::lock_guard guard(mutex);
+    return inbox.size() == 5;
+  }));
+  const std::lock_guard guard(mutex);
+  for (std::size_t size = 0; size < 5; ++size) {
+    EXPECT_EQ(inbox[size].header().size(), size);
+    EXPECT_TRUE(holds_pattern(inbox[size].data()));
+  }
+  inbox.clear();
+}
+
+TEST_P(ConformanceCActive, C12_KeepsWhatCameWithoutASecondCopy) {
+  sender().send(1, pattern(60000, 1));
+  sender().send(1, pattern(10, 2));
+  message first = pair_.take(1);
+  message second = pair_.take(1);
+  ASSERT_TRUE(first.is_here());
+  EXPECT_TRUE(holds_pattern(first.data(), 1));
+  EXPECT_EQ(first.data().size(), 60000U);
+  EXPECT_TRUE(holds_pattern(second.data(), 2));
+}
+
+TEST_P(ConformanceCActive, PeerThatLeavesBetweenHeaderAndPayload) {
+  std::optional<message> kept;
+  std::atomic<bool> called{false};
+  receiver().on_message(9, [&](message came) {
+    kept = std::move(came);
+    called = true;
+  });
+  const std::vector<std::byte> bytes = pattern(1U << 20U);
+  request send = sender().start_send_message(9, pattern(10), bytes);
+  ASSERT_TRUE(pair_.until([&] { return called.load(); }));
+  std::error_code ec;
+  sender().close(close_mode::abort, ec);
+  EXPECT_TRUE(outcome(send));
+  std::vector<std::byte> into(bytes.size());
+  request receive = kept->start_receive(into);
+  EXPECT_TRUE(pair_.until([&] { return receive.done(); }));
+  EXPECT_TRUE(receive.error());
+  EXPECT_TRUE(holds_pattern(kept->header()));
+  kept.reset();
+  receiver().on_message(9, {});
+}
+
+INSTANTIATE_TEST_SUITE_P(Messages, ConformanceCActive, testing::ValuesIn(every_message_pair()),
+                         name_of_messages);
+
+}  // namespace
+}  // namespace ucx::test

@@ -1,0 +1,144 @@
+// Buffers and errors, by the rows F1 to F12 of docs/coming-from.md, as far as they are about memory
+// of the host.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "support/pattern.hpp"
+#include "ucx/buffer.hpp"
+#include "ucx/buffer_pool.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/error.hpp"
+#include "ucx/worker.hpp"
+
+namespace ucx::test {
+namespace {
+
+TEST(ConformanceF, F1_OwnsAdoptsAndHandsOver) {
+  buffer heap(100);
+  fill_pattern(heap.bytes());
+  const std::span<std::byte> released = heap.release();
+  EXPECT_FALSE(heap);
+  EXPECT_TRUE(holds_pattern(released));
+  int freed = 0;
+  {
+    const buffer adopted(released, [&](std::span<std::byte> bytes) {
+      ++freed;
+      delete[] bytes.data();
+    });
+    EXPECT_TRUE(holds_pattern(adopted.bytes()));
+    EXPECT_EQ(freed, 0);
+  }
+  EXPECT_EQ(freed, 1);
+  buffer_pool pool({.size = 10, .count = 1});
+  buffer pooled = pool.take();
+  std::error_code ec;
+  EXPECT_TRUE(pooled.release(ec).empty());
+  EXPECT_EQ(ec, errc::pooled_buffer);
+  EXPECT_TRUE(pool.owns(pooled));
+}
+
+// What only a value's type can say, and says when the program is compiled.
+static_assert(!std::is_copy_constructible_v<buffer> && !std::is_copy_assignable_v<buffer>);
+static_assert(std::is_nothrow_move_constructible_v<buffer>);
+template <class Memory>
+concept sendable = requires(endpoint peer, Memory memory) {
+  peer.start_send(1, memory);
+};
+template <class Memory>
+concept receivable = requires(endpoint peer, Memory memory) {
+  peer.start_receive(1, memory);
+};
+static_assert(sendable<std::span<std::byte>> && sendable<std::span<const std::byte>>);
+static_assert(receivable<std::span<std::byte>>);
+static_assert(!receivable<std::span<const std::byte>>, "read-only memory receives nothing");
+static_assert(!sendable<std::span<const int>>, "bytes are asked for: std::as_bytes");
+static_assert(
+    std::is_same_v<decltype(std::declval<const buffer&>().bytes()), std::span<const std::byte>>);
+
+TEST(ConformanceF, F4_SizesAreBytesAndChecked) {
+  buffer made(8);
+  std::error_code ec;
+  made.resize(9, ec);
+  EXPECT_EQ(ec, errc::buffer_too_small);
+  EXPECT_EQ(made.size(), 8U);
+  made.resize(3, ec);
+  EXPECT_FALSE(ec);
+  EXPECT_EQ(made.bytes().size(), 3U);
+  EXPECT_EQ(made.capacity(), 8U);
+}
+
+TEST(ConformanceF, F6_PatternsTellEveryOtherByte) {
+  std::vector<std::byte> bytes = pattern(1000, 3);
+  EXPECT_TRUE(holds_pattern(bytes, 3));
+  EXPECT_FALSE(holds_pattern(bytes, 4));
+  for (std::size_t i = 0; i < bytes.size(); i += 111) {
+    bytes[i] ^= std::byte{1};
+    EXPECT_FALSE(holds_pattern(bytes, 3)) << i;
+    bytes[i] ^= std::byte{1};
+  }
+}
+
+TEST(ConformanceF, F11_EachErrorHasItsOwnWords) {
+  std::set<std::string> texts;
+  const int last = static_cast<int>(errc::pooled_buffer);
+  for (int value = 1; value <= last; ++value) {
+    texts.insert(make_error_code(static_cast<errc>(value)).message());
+  }
+  EXPECT_EQ(texts.size(), static_cast<std::size_t>(last));
+  EXPECT_EQ(texts.count(""), 0U);
+}
+
+// Each call once with an error code; those that start something have it in their request.
+template <class Endpoint>
+concept says_errors = requires(Endpoint peer, worker own, message held, buffer memory,
+                               buffer_pool pool, std::span<std::byte> into, std::error_code ec,
+                               std::span<const std::span<const std::byte>> parts) {
+  peer.send(1, into, ec);
+  peer.send_parts(1, parts, ec);
+  peer.post_send(1, into, 7, ec);
+  peer.post_send(1, parts, 7, ec);
+  peer.post_send(1, std::move(memory), 7, ec);
+  peer.post_send_parts(1, parts, 7, ec);
+  peer.send_message(1, into, into, ec);
+  peer.post_send_message(1, into, into, 7, ec);
+  peer.post_send_message(1, into, parts, 7, ec);
+  peer.stream_send(into, ec);
+  peer.stream_receive(into, stream_amount::some, ec);
+  peer.receive(1, into, ec);
+  own.receive(1, into, ec);
+  own.on_message(1, move_only_handler<message>(), ec);
+  held.receive(into, ec);
+  memory.resize(1, ec);
+  memory.release(ec);
+  pool.take(ec);
+  pool.take(1, ec);
+};
+static_assert(says_errors<endpoint>);
+
+TEST(ConformanceF, F12_NothingThrowsWhereACodeIsAskedFor) {
+  std::error_code ec;
+  const buffer_pool none({.size = 0, .count = 1}, ec);
+  EXPECT_EQ(ec, errc::bad_pool);
+  buffer_pool pool({.size = 1, .count = 1}, ec);
+  EXPECT_FALSE(ec);
+  const buffer first = pool.take(ec);
+  EXPECT_FALSE(ec);
+  const buffer second = pool.take(ec);
+  EXPECT_EQ(ec, errc::would_block);
+  EXPECT_EQ(ec, std::errc::operation_would_block);
+  EXPECT_THROW(pool.take(), error);
+  EXPECT_FALSE(second);
+}
+
+}  // namespace
+}  // namespace ucx::test

@@ -1,0 +1,167 @@
+// Connections by worker address, over each transport: those of the rows B1 to B30 of
+// docs/coming-from.md that need no socket address.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "support/connection_conformance.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+class ConformanceBByAddress : public testing::TestWithParam<pair_options> {
+ protected:
+  static context_options options_of(route over) {
+    context_options options = context_options_for(over);
+    options.features = feature::rma | feature::am | feature::wakeup;
+    return options;
+  }
+  bool until(const std::function<bool()>& done) {
+    const auto end = clock::now() + 20s;
+    while (!done()) {
+      if (clock::now() >= end) return false;
+      if (!client_.progress()) std::this_thread::sleep_for(100us);
+    }
+    return true;
+  }
+  /// The owner answers nothing any more.
+  void silence() { loop_.reset(); }
+
+  context server_context_{options_of(GetParam().over)};
+  context client_context_{options_of(GetParam().over)};
+  std::optional<worker> server_{std::in_place, server_context_,
+                                worker_options{.progress = progress_mode::external,
+                                               .name = "server",
+                                               .terms = {.info = bytes("of the server")}}};
+  const worker_address address_ = server_->address();
+  std::optional<event_loop> loop_{std::in_place, *server_};
+  worker client_{client_context_,
+                 {.progress = GetParam().reader, .close_timeout = 1s, .name = "client"}};
+};
+
+TEST_P(ConformanceBByAddress, B10_B16_B18_B28_MeetWithoutAnyIpAddress) {
+  std::mutex mutex;
+  std::optional<connection_report> told;
+  endpoint_options options;
+  options.on_established = [&](const connection_report& report) {
+    const std::lock_guard guard(mutex);
+    told = report;
+  };
+  endpoint connection(client_, address_, std::move(options));
+  connection.wait_connected();
+  EXPECT_EQ(connection.state(), connection_state::active);
+  EXPECT_EQ(connection.peer_info(), bytes("of the server"));
+  EXPECT_TRUE(connection.peer().empty());
+  ASSERT_TRUE(until([&] {
+    const std::lock_guard guard(mutex);
+    return told.has_value();
+  }));
+  EXPECT_EQ(told->id, connection.id());
+  EXPECT_EQ(told->peer_name, "server");
+  EXPECT_FALSE(told->transports.empty());
+  EXPECT_EQ(told->watched, GetParam().over != route::shared_memory);
+  EXPECT_EQ(told->rma_is_real, GetParam().over == route::shared_memory);
+}
+
+TEST_P(ConformanceBByAddress, B14_LossIsTold) {
+  std::mutex mutex;
+  std::optional<connection_end> end;
+  endpoint_options options;
+  options.on_closed = [&](const connection_end& told) {
+    const std::lock_guard guard(mutex);
+    end = told;
+  };
+  endpoint connection(client_, address_, std::move(options));
+  connection.wait_connected();
+  loop_.reset();
+  server_.reset();
+  ASSERT_TRUE(until([&] {
+    const std::lock_guard guard(mutex);
+    return end.has_value();
+  }));
+  EXPECT_EQ(end->reason, std::errc::connection_reset);
+  EXPECT_EQ(connection.state(), connection_state::failed);
+}
+
+TEST_P(ConformanceBByAddress, B19_B20_B21_ClosesAsTheCallerChooses) {
+  for (const close_mode mode : {close_mode::flush, close_mode::abort}) {
+    endpoint connection(client_, address_);
+    connection.wait_connected();
+    request closing = connection.start_close(mode);
+    closing.wait();
+    EXPECT_EQ(connection.state(), connection_state::closed);
+  }
+  endpoint last(client_, address_);
+  last.wait_connected();
+  silence();
+  const auto begin = clock::now();
+  std::error_code ec;
+  last.close(close_mode::flush, ec);
+  EXPECT_LT(clock::now() - begin, 6s);
+  EXPECT_EQ(last.state(), connection_state::closed);
+}
+
+TEST_P(ConformanceBByAddress, B23_WhatIsOutstandingEndsWithTheConnection) {
+  std::vector<std::byte> memory(100);
+  const memory_region exposed(server_context_, std::span<std::byte>(memory), access::read);
+  endpoint connection(client_, address_);
+  connection.wait_connected();
+  remote_region region(connection, exposed.descriptor(), {.way = way::message});
+  silence();
+  std::vector<std::byte> into(10);
+  request read = region.start_read_at(0, into);
+  connection.close(close_mode::abort);
+  EXPECT_TRUE(read.done());
+  EXPECT_EQ(read.error(), errc::canceled);
+}
+
+TEST_P(ConformanceBByAddress, B28_TransportsMayBeAskedFor) {
+  const std::string wanted = GetParam().over == route::shared_memory ? "posix" : "tcp";
+  const std::string other = wanted == "tcp" ? "posix" : "tcp";
+  endpoint unwanted(client_, address_, {.terms = connection_terms{.transports = {other}}});
+  std::error_code ec;
+  unwanted.wait_connected(ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  endpoint without(client_, address_, {.terms = connection_terms{.require_rdma = true}});
+  without.wait_connected(ec);
+  EXPECT_EQ(ec, errc::no_rdma);
+}
+
+TEST_P(ConformanceBByAddress, B29_DuplicatesAreFoundWhereAsked) {
+  const connection_terms unique{.unique = true};
+  endpoint first(client_, address_, {.terms = unique});
+  first.wait_connected();
+  endpoint again(client_, address_, {.terms = unique});
+  std::error_code ec;
+  again.wait_connected(ec);
+  EXPECT_EQ(ec, errc::already_exists);
+}
+
+std::vector<pair_options> pairs_by_address() {
+  std::vector<pair_options> all;
+  for (const route over : {route::tcp_by_address, route::shared_memory}) {
+    for (const progress_mode mode :
+         {progress_mode::caller, progress_mode::polling_thread, progress_mode::sleeping_thread}) {
+      all.push_back({over, progress_mode::external, mode, {}, {}});
+    }
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Routes, ConformanceBByAddress, testing::ValuesIn(pairs_by_address()),
+                         name_of_pair);
+
+}  // namespace
+}  // namespace ucx::test

@@ -1,0 +1,383 @@
+// Connections, by the rows B1 to B30 of docs/coming-from.md.
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <coroutine>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "support/connection_conformance.hpp"
+#include "support/pattern.hpp"
+#include "ucx/connection_manager.hpp"
+#include "ucx/error.hpp"
+#include "ucx/listener.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+TEST_P(ConformanceB, B7_ConnectsByName) {
+  const listener door(server_, any_port);
+  const endpoint connection(client_, "localhost", door.address().port());
+  EXPECT_EQ(connection.peer(), door.address());
+  std::error_code ec;
+  const endpoint none(client_, "no-such-host.invalid", 7, {.connect_timeout = 3s}, ec);
+  EXPECT_TRUE(ec == errc::host_not_found || ec == errc::timed_out) << ec.message();
+}
+
+TEST_P(ConformanceB, B8_SpeaksIpv6WhereUcxIsSetUpForIt) {
+  context_options options = loopback_tcp();
+  options.configuration = {{"TCP_AF_PRIO", "inet6"}};
+  std::error_code ec;
+  const context six(options, ec);
+  if (ec) GTEST_SKIP() << "this UCX does not speak IPv6 over loopback";
+  const worker owner(six, {.progress = progress_mode::sleeping_thread});
+  const worker reader(six, {.progress = GetParam()});
+  const listener door(owner, socket_address("[::1]:0"), ec);
+  if (ec) GTEST_SKIP() << "this machine has no IPv6: " << ec.message();
+  const endpoint connection(reader, door.address());
+  EXPECT_TRUE(connection.peer().is_v6());
+  const endpoint unprepared(client_, door.address(), {}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+}
+
+/// Returns a port that nobody has, at least now.
+std::uint16_t free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  ::sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ::socklen_t size = sizeof address;
+  EXPECT_EQ(::bind(socket, reinterpret_cast<const ::sockaddr*>(&address), size), 0);
+  EXPECT_EQ(::getsockname(socket, reinterpret_cast<::sockaddr*>(&address), &size), 0);
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
+
+TEST_P(ConformanceB, B9_ConnectsFromAnAddress) {
+  std::mutex mutex;
+  std::optional<socket_address> from;
+  std::optional<endpoint> accepted;
+  const listener door(server_, any_port, [&](connection_request request) {
+    const std::lock_guard guard(mutex);
+    from = request.peer();
+    accepted.emplace(server_, std::move(request));
+  });
+  const socket_address free("127.0.0.1", free_port());
+  const endpoint connection(client_, door.address(), {.local = free});
+  EXPECT_EQ(connection.local(), free);
+  {
+    const std::lock_guard guard(mutex);
+    ASSERT_TRUE(from.has_value());
+    EXPECT_EQ(*from, free);
+  }
+  // 127.0.0.5 can be bound, but no interface shows it, without which UCX finds no way.
+  for (const char* foreign : {"192.0.2.1:0", "127.0.0.5:0", "[::1]:0"}) {
+    std::error_code ec;
+    const endpoint none(client_, door.address(), {.local = socket_address(foreign)}, ec);
+    EXPECT_EQ(ec, errc::bad_address) << foreign;
+  }
+}
+
+TEST_P(ConformanceB, B10_B11_ConnectsByWorkerAddress) {
+  const std::vector<std::byte> wire = server_.address().encode();
+  endpoint connection(client_, worker_address::decode(wire));
+  connection.wait_connected();
+  EXPECT_EQ(connection.state(), connection_state::active);
+  const std::unordered_set<worker_address> set{server_.address(), worker_address::decode(wire)};
+  EXPECT_EQ(set.size(), 1U);
+}
+
+TEST_P(ConformanceB, B12_ConnectsToItself) {
+  endpoint connection(client_, client_.address());
+  connection.wait_connected();
+  EXPECT_EQ(connection.report().peer_name, "client");
+  connection.flush();
+  connection.close();
+}
+
+TEST_P(ConformanceB, B13_ErrorHandlingMayBeOffAndAnotherConnectionWatches) {
+  context_options local = context_options_for(route::shared_memory);
+  local.features = feature::rma | feature::am | feature::wakeup;
+  const context shared(local);
+  std::optional<worker> owner(std::in_place, shared,
+                              worker_options{.progress = progress_mode::external});
+  std::optional<event_loop> loop(std::in_place, *owner);
+  std::vector<std::byte> memory(100);
+  const memory_region exposed(shared, std::span<std::byte>(memory), access::read);
+  worker reader(shared, {.progress = GetParam(), .heartbeat_timeout = 60s});
+  listener door(server_, any_port);
+  const endpoint watching(client_, door.address());
+  std::mutex mutex;
+  std::optional<connection_end> end;
+  endpoint_options options;
+  options.failure = peer_failure::undetected;
+  options.watched_by = &watching;
+  options.on_closed = [&](const connection_end& told) {
+    const std::lock_guard guard(mutex);
+    end = told;
+  };
+  endpoint fast(reader, owner->address(), std::move(options));
+  fast.wait_connected();
+  EXPECT_FALSE(fast.report().watched);
+  remote_region region(fast, exposed.descriptor(), {.way = way::message});
+  std::vector<std::byte> into(100);
+  region.read_at(0, into);
+  loop.reset();
+  request read = region.start_read_at(0, into);
+  EXPECT_FALSE(read.wait_for(20ms)) << "the owner is silent";
+  // The process of the peer leaves, as far as the watching connection can see.
+  close(door, close_mode::abort);
+  const auto begin = clock::now();
+  EXPECT_TRUE(until([&] {
+    reader.progress();
+    const std::lock_guard guard(mutex);
+    return end.has_value();
+  }));
+  EXPECT_LT(clock::now() - begin, 1s);
+  EXPECT_EQ(end->reason, errc::connection_reset);
+  EXPECT_EQ(fast.status(), errc::connection_reset);
+  EXPECT_TRUE(read.done());
+  EXPECT_EQ(read.error(), errc::connection_reset) << "told by the other connection";
+}
+
+TEST_P(ConformanceB, B14_B16_EndsAreToldWithTheirReason) {
+  for (const close_mode mode : {close_mode::flush, close_mode::abort}) {
+    std::mutex mutex;
+    std::optional<connection_end> end;
+    listener door(server_, any_port);
+    endpoint_options options;
+    options.on_closed = [&](const connection_end& told) {
+      const std::lock_guard guard(mutex);
+      end = told;
+    };
+    endpoint connection(client_, door.address(), std::move(options));
+    EXPECT_EQ(connection.state(), connection_state::active);
+    EXPECT_FALSE(connection.status());
+    close(door, mode);
+    ASSERT_TRUE(until([&] {
+      const std::lock_guard guard(mutex);
+      return end.has_value();
+    }));
+    EXPECT_EQ(end->reason,
+              mode == close_mode::flush ? errc::closed_by_peer : errc::connection_reset);
+    EXPECT_EQ(end->id, connection.id());
+    EXPECT_EQ(connection.state(), connection_state::failed);
+    EXPECT_EQ(connection.status(), end->reason);
+  }
+}
+
+TEST_P(ConformanceB, B17_ConnectingHasADeadline) {
+  const context silent_context(loopback_tcp());
+  const worker silent(silent_context);  // nobody drives it
+  const listener door(silent, any_port);
+  const auto begin = clock::now();
+  std::error_code ec;
+  const endpoint none(client_, door.address(), {.connect_timeout = 100ms}, ec);
+  EXPECT_EQ(ec, errc::timed_out);
+  EXPECT_LT(clock::now() - begin, 5s);
+  const endpoint nobody(client_, socket_address("127.0.0.1:1"), {}, ec);
+  EXPECT_EQ(ec, errc::connection_refused);
+}
+
+TEST_P(ConformanceB, B18_PeersTellOfThemselves) {
+  std::mutex mutex;
+  std::vector<std::byte> told;
+  listener_options doors;
+  doors.on_established = [&](const connection_report& report) {
+    const std::lock_guard guard(mutex);
+    told = report.peer_info;
+  };
+  const listener door(server_, any_port, std::move(doors));
+  const endpoint connection(client_, door.address());
+  EXPECT_EQ(connection.peer_info(), bytes("of the server"));
+  EXPECT_TRUE(until([&] {
+    const std::lock_guard guard(mutex);
+    return told == bytes("of the client");
+  }));
+}
+
+TEST_P(ConformanceB, B19_B20_B21_ClosesAsTheCallerChooses) {
+  const listener door(server_, any_port);
+  endpoint first(client_, door.address());
+  std::atomic<int> outcome{-1};
+  request closing = first.start_close();
+  closing.then([&](std::error_code ec) { outcome = ec.value(); });
+  EXPECT_TRUE(until([&] { return outcome >= 0; }));
+  EXPECT_EQ(outcome, 0);
+  EXPECT_EQ(first.state(), connection_state::closed);
+  endpoint second(client_, door.address());
+  request aborting = second.start_close(close_mode::abort);
+  aborting.wait();
+  EXPECT_EQ(second.state(), connection_state::closed);
+  endpoint third(client_, door.address());
+  third.close();
+  third.close(close_mode::abort);  // a second one does nothing
+  EXPECT_EQ(third.status(), errc::closed);
+}
+
+TEST_P(ConformanceB, B20_CloseIsBoundedWhereThePeerIsSilent) {
+  const context silent_context(loopback_tcp());
+  std::optional<worker> silent(std::in_place, silent_context,
+                               worker_options{.progress = progress_mode::external});
+  std::optional<event_loop> loop(std::in_place, *silent);
+  worker hasty(client_context_, {.progress = GetParam(), .close_timeout = 300ms});
+  endpoint connection(hasty, silent->address());
+  connection.wait_connected();
+  loop.reset();
+  const auto begin = clock::now();
+  std::error_code ec;
+  connection.close(close_mode::flush, ec);
+  EXPECT_LT(clock::now() - begin, 5s);
+  EXPECT_EQ(connection.state(), connection_state::closed);
+}
+
+TEST_P(ConformanceB, B22_OrderlyEndIsNoLoss) {
+  listener door(server_, any_port);
+  const endpoint connection(client_, door.address());
+  close(door, close_mode::flush);
+  ASSERT_TRUE(until([&] { return connection.state() == connection_state::failed; }));
+  EXPECT_EQ(connection.status(), errc::closed_by_peer);
+  EXPECT_EQ(connection.status(), std::errc::connection_reset) << "to those who do not care";
+}
+
+TEST_P(ConformanceB, B22_ClosesItselfBehindItsNthCompletion) {
+  std::vector<std::byte> memory(100);
+  const memory_region exposed(server_context_, std::span<std::byte>(memory), access::read);
+  const listener door(server_, any_port);
+  endpoint connection(client_, door.address());
+  remote_region region(connection, exposed.descriptor());
+  std::vector<std::byte> into(100);
+  std::atomic<int> left{3};
+  std::atomic<int> outcome{-1};
+  request closing;
+  std::vector<request> reads;
+  for (int i = 0; i < 3; ++i) {
+    reads.push_back(region.start_read_at(0, into));
+    reads.back().then([&](std::error_code ec) {
+      EXPECT_FALSE(ec);
+      if (--left > 0) return;
+      closing = connection.start_close();  // may be called here: nothing waits
+      closing.then([&](std::error_code how) { outcome = how.value(); });
+    });
+  }
+  EXPECT_TRUE(until([&] { return outcome >= 0; }));
+  EXPECT_EQ(outcome, 0);
+  EXPECT_EQ(connection.state(), connection_state::closed);
+}
+
+TEST_P(ConformanceB, B23_WhatIsOutstandingEndsWithTheConnection) {
+  const context silent_context(loopback_tcp());
+  std::vector<std::byte> memory(100);
+  const memory_region exposed(silent_context, std::span<std::byte>(memory), access::read);
+  std::optional<worker> silent(std::in_place, silent_context,
+                               worker_options{.progress = progress_mode::external});
+  std::optional<event_loop> loop(std::in_place, *silent);
+  endpoint connection(client_, silent->address());
+  connection.wait_connected();
+  remote_region region(connection, exposed.descriptor());
+  loop.reset();
+  std::vector<std::byte> into(10);
+  request read = region.start_read_at(0, into);
+  connection.close(close_mode::abort);
+  EXPECT_TRUE(read.done());
+  EXPECT_EQ(read.error(), errc::canceled);
+}
+
+TEST_P(ConformanceB, B26_B27_ManagersKeepConnections) {
+  std::optional<listener> door(std::in_place, server_, any_port);
+  const socket_address where = door->address();
+  connection_manager_options options;
+  options.reconnect.first_delay = 10ms;
+  options.reconnect.most_attempts = 1000;
+  std::atomic<int> asked{0};
+  options.on_attempt = [&](const managed_peer&) {
+    ++asked;
+    return true;
+  };
+  connection_manager manager(client_, options);
+  manager.add("by address", where);
+  manager.add("by name", {"127.0.0.1", where.port()});
+  const std::uint64_t first = manager.wait_active("by address").id();
+  manager.wait_active("by name").flush();
+  EXPECT_EQ(manager.count(connection_state::active), 2U);
+  close(*door, close_mode::flush);
+  door.reset();
+  EXPECT_TRUE(until([&] { return manager.count(connection_state::active) == 0; }));
+  std::error_code ec;
+  for (int i = 0; i < 100 && !door; ++i) {  // the port is free again when UCX has let go of it
+    door.emplace(server_, where, ec);
+    if (ec) door.reset();
+    if (ec) std::this_thread::sleep_for(10ms);
+  }
+  ASSERT_TRUE(door) << ec.message();
+  EXPECT_NE(manager.wait_active("by address").id(), first);
+  manager.wait_active("by name").flush();
+  EXPECT_GE(asked, 2);
+  manager.close();
+  EXPECT_EQ(manager.count(), 0U);
+}
+
+TEST_P(ConformanceB, B28_ConnectionsReportWhatTheyCanDo) {
+  const listener door(server_, any_port);
+  const endpoint connection(client_, door.address());
+  const connection_report report = connection.report();
+  EXPECT_EQ(report.features, feature::rma | feature::am | feature::wakeup);
+  EXPECT_EQ(report.transports, std::vector<std::string>{"tcp/lo"});
+  EXPECT_GE(report.segment, std::size_t{1} << 20U);
+  EXPECT_GT(report.largest_eager, 0U);
+  EXPECT_GT(report.largest_header, 1000U);
+  EXPECT_FALSE(report.zero_copy);
+  EXPECT_FALSE(report.rma_is_real);
+  EXPECT_TRUE(report.watched);
+  EXPECT_EQ(report.peer_name, "server");
+  std::error_code ec;
+  const endpoint none(client_, door.address(), {.terms = connection_terms{.require_rdma = true}},
+                      ec);
+  EXPECT_EQ(ec, errc::no_rdma);
+  const endpoint tcp(client_, door.address(), {.terms = connection_terms{.transports = {"tcp"}}},
+                     ec);
+  EXPECT_FALSE(ec);
+}
+
+TEST_P(ConformanceB, B29_DuplicatesAreFoundWhereAsked) {
+  const connection_terms unique{.unique = true};
+  const listener door(server_, any_port);
+  const listener other(server_, any_port);
+  endpoint first(client_, door.address(), {.terms = unique});
+  std::error_code ec;
+  const endpoint again(client_, door.address(), {.terms = unique}, ec);
+  EXPECT_EQ(ec, errc::already_exists);
+  const endpoint elsewhere(client_, other.address(), {.terms = unique}, ec);
+  EXPECT_EQ(ec, errc::already_exists) << "the same worker by another door";
+  const endpoint plain(client_, door.address(), {}, ec);
+  EXPECT_FALSE(ec);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, ConformanceB,
+                         testing::Values(progress_mode::caller, progress_mode::polling_thread,
+                                         progress_mode::sleeping_thread, progress_mode::external),
+                         [](const testing::TestParamInfo<progress_mode>& instance) {
+                           return to_string(instance.param);
+                         });
+
+}  // namespace
+}  // namespace ucx::test

@@ -1,0 +1,218 @@
+// Contexts, configuration and diagnostics, by the rows A1 to A13 of docs/coming-from.md.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "support/connection_conformance.hpp"
+#include "support/pattern.hpp"
+#include "ucx/error.hpp"
+#include "ucx/listener.hpp"
+#include "ucx/log.hpp"
+
+namespace ucx::test {
+namespace {
+
+TEST(ConformanceA, A1_UnknownKeysAndBadValuesAreErrors) {
+  context_options options = loopback_tcp();
+  options.configuration = {{"RNDV_THRESHOLD", "1"}};
+  std::error_code ec;
+  const context unknown(options, ec);
+  EXPECT_EQ(ec, errc::bad_configuration);
+  options.configuration = {{"RNDV_THRESH", "many"}};
+  EXPECT_THROW(const context bad(options), ucx::error);
+}
+
+TEST(ConformanceA, A2_CallsWithoutTheirFeatureAreErrors) {
+  context_options options = loopback_tcp();
+  options.features = feature::am;
+  const context plain(options);
+  EXPECT_EQ(plain.features(), feature::am);
+  std::error_code ec;
+  const worker sleeps(plain, {.progress = progress_mode::sleeping_thread}, ec);
+  EXPECT_EQ(ec, errc::feature_disabled) << "no wake-ups";
+  connected_pair pair({.over = route::tcp_by_address});
+  std::vector<std::byte> memory(10);
+  const memory_region exposed(*pair.owner_context, std::span<std::byte>(memory), access::read);
+  worker reader(plain);
+  endpoint connection(reader, pair.address());
+  connection.wait_connected();
+  const remote_region by_rma(connection, exposed.descriptor(), {.way = way::rma}, ec);
+  EXPECT_EQ(ec, errc::feature_disabled) << "no one-sided access";
+  options.features = feature::rma;
+  const context one_sided(options);
+  worker mute(one_sided);
+  endpoint silent(mute, pair.address());
+  silent.flush();  // UCX 1.13 ends a process whose peer leaves before their lanes stand
+  const remote_region by_message(silent, exposed.descriptor(), {.way = way::message}, ec);
+  EXPECT_EQ(ec, errc::feature_disabled) << "no messages";
+}
+
+TEST(ConformanceA, A3_PrecedenceOverTheEnvironmentIsSelectable) {
+  ::setenv("UCX_MAX_RNDV_RAILS", "3", 1);
+  context_options options = loopback_tcp();
+  options.configuration = {{"MAX_RNDV_RAILS", "1"}};
+  const auto rails = [&] {
+    const context made(options);
+    for (const auto& [key, value] : made.configuration()) {
+      if (key == "MAX_RNDV_RAILS") return value;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(rails(), "1");
+  options.wins = precedence::environment;
+  EXPECT_EQ(rails(), "3");
+  options.configuration = {{"RNDV_THRESH", "many"}};
+  std::error_code ec;
+  const context checked(options, ec);
+  EXPECT_EQ(ec, errc::bad_configuration) << "checked all the same";
+  ::unsetenv("UCX_MAX_RNDV_RAILS");
+}
+
+TEST(ConformanceA, A4_A6_A9_ToldWhatIsInForce) {
+  context_options options = loopback_tcp();
+  options.name = "conformance";
+  const context made(options);
+  EXPECT_GT(made.configuration().size(), 20U);
+  bool has_segment = false;  // our own default (A9)
+  for (const auto& [key, value] : made.configuration()) {
+    has_segment = has_segment || key.find("TX_SEG_SIZE") != std::string::npos;
+  }
+  EXPECT_TRUE(has_segment);
+  EXPECT_EQ(made.transports(), std::vector<std::string>{"tcp/lo"});
+  const context_attributes told = made.attributes();
+  EXPECT_EQ(told.name, "conformance");
+  EXPECT_EQ(told.thread_mode, "multi");
+  ASSERT_FALSE(told.memory.empty());
+  EXPECT_EQ(told.memory.front(), memory_kind::host);
+  EXPECT_EQ(told.supports_cuda(), std::find(told.memory.begin(), told.memory.end(),
+                                            memory_kind::cuda) != told.memory.end());
+  EXPECT_NE(made.description().find("tcp/lo"), std::string::npos);
+}
+
+TEST(ConformanceA, A5_WorkersTellOfThemselves) {
+  const context made(loopback_tcp());
+  const worker named(made, {.name = "seven of nine"});
+  const worker_attributes told = named.attributes();
+  EXPECT_EQ(told.name, "seven of nine");
+  EXPECT_EQ(told.thread_mode, "serialized");
+  EXPECT_GT(told.largest_header, 1000U);
+  EXPECT_EQ(told.address_size, named.address().native().size());
+}
+
+TEST(ConformanceA, A7_ContextsMadeElsewhereAreAdopted) {
+  std::vector<std::byte> memory = pattern(20000);
+  std::optional<context> made(loopback_tcp());
+  {
+    // Nobody else uses it here: as if another library had made it.
+    const context borrowed = context::adopt(made->native_handle(), {});
+    EXPECT_EQ(borrowed.transports(), made->transports());
+    const memory_region exposed(borrowed, std::span<std::byte>(memory), access::read);
+    const worker owner(borrowed, {.progress = progress_mode::sleeping_thread});
+    const worker reader(*made);
+    endpoint connection(reader, owner.address());
+    remote_region region(connection, exposed.descriptor());
+    std::vector<std::byte> into(20000);
+    region.read_at(0, into);
+    EXPECT_TRUE(holds_pattern(into));
+    EXPECT_LE(connection.report().segment, std::size_t{8} << 10U);
+  }
+  std::error_code ec;
+  const context none = context::adopt(nullptr, {}, ec);
+  EXPECT_EQ(ec, errc::invalid_argument);
+  const worker no_worker = worker::adopt(*made, nullptr, {}, ec);
+  EXPECT_EQ(ec, errc::invalid_argument);
+}
+
+TEST(ConformanceA, A8_HandlesOfUcxAreGivenOut) {
+  connected_pair pair({.over = route::tcp_by_listener});
+  EXPECT_NE(pair.owner_context->native_handle(), nullptr);
+  EXPECT_NE(pair.reader().native_handle(), nullptr);
+  EXPECT_NE(pair.connection->native_handle(), nullptr);
+  pair.connection->close();
+  EXPECT_EQ(pair.connection->native_handle(), nullptr);
+}
+
+TEST(ConformanceA, A10_A11_LogsByLevelAndTracesOperations) {
+  std::mutex mutex;
+  std::string lines;
+  context_options options = loopback_tcp();
+  options.log.level = log_level::debug;
+  options.log.sink = [&](log_level level, std::string_view line) {
+    const std::lock_guard guard(mutex);
+    lines.append(to_string(level)).append(" ").append(line).append("\n");
+  };
+  {
+    const context made(options);
+    std::vector<std::byte> memory(100);
+    const memory_region exposed(made, std::span<std::byte>(memory), access::read);
+    const worker owner(made, {.progress = progress_mode::sleeping_thread});
+    const worker reader(made);
+    endpoint connection(reader, owner.address());
+    remote_region region(connection, exposed.descriptor());
+    std::vector<std::byte> into(50);
+    region.read_at(9, into);
+  }
+  const std::lock_guard guard(mutex);
+  EXPECT_NE(lines.find("info context made: tcp/lo"), std::string::npos) << lines;
+  EXPECT_NE(lines.find("50 bytes at offset 9"), std::string::npos) << lines;
+  EXPECT_NE(lines.find("done"), std::string::npos) << lines;
+}
+
+TEST(ConformanceA, A10_TheEnvironmentSaysWhatIsLogged) {
+  const std::filesystem::path path = std::filesystem::temp_directory_path() /
+                                     ("ucxio-conformance-" + std::to_string(::getpid()) + ".log");
+  ::setenv("UCXIO_LOG", ("info:" + path.string()).c_str(), 1);
+  { const context made(loopback_tcp()); }
+  ::unsetenv("UCXIO_LOG");
+  std::ifstream in(path);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  std::filesystem::remove(path);
+  EXPECT_NE(text.find("info context made: tcp/lo"), std::string::npos) << text;
+}
+
+TEST(ConformanceA, A12_WhatIsMadeKeepsWhatItNeeds) {
+  std::optional<context> made(loopback_tcp());
+  std::optional<worker> owner(std::in_place, *made,
+                              worker_options{.progress = progress_mode::sleeping_thread});
+  std::optional<worker> reader(std::in_place, *made);
+  const listener door(*owner, any_port);
+  endpoint connection(*reader, door.address());
+  made.reset();
+  owner.reset();
+  reader.reset();
+  connection.flush();
+  EXPECT_EQ(connection.state(), connection_state::active);
+}
+
+TEST(ConformanceA, A13_InterfacesHaveAddresses) {
+  const auto found = interface_addresses("lo", 77);
+  EXPECT_NE(std::find(found.begin(), found.end(), socket_address("127.0.0.1:77")), found.end());
+  std::error_code ec;
+  EXPECT_TRUE(interface_addresses("no such interface", 0, ec).empty());
+  EXPECT_EQ(ec, errc::host_not_found);
+  EXPECT_THROW(interface_addresses("no such interface"), ucx::error);
+}
+
+TEST(ConformanceA, A4_RdmaMayBeRequired) {
+  context_options options = loopback_tcp();
+  options.require_rdma = true;
+  std::error_code ec;
+  const context none(options, ec);
+  EXPECT_EQ(ec, errc::no_rdma);
+}
+
+}  // namespace
+}  // namespace ucx::test

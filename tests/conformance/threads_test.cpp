@@ -1,0 +1,407 @@
+// Requests, progress and threads, by the rows E1 to E22 of docs/coming-from.md.
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <future>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <stop_token>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "support/connected_pair.hpp"
+#include "support/fire.hpp"
+#include "support/pattern.hpp"
+#include "ucx/error.hpp"
+#include "ucx/progress_loop.hpp"
+#include "ucx/remote_atomic.hpp"
+#include "ucx/wait.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t region_size = std::size_t{1} << 20U;
+
+class ConformanceE : public testing::TestWithParam<pair_options> {
+ protected:
+  connected_pair pair_{GetParam()};
+  memory_region owned_ = pair_.allocate(region_size);
+  remote_region region_ = pair_.open(owned_);
+  std::vector<std::byte> into_ = std::vector<std::byte>(1000);
+};
+
+TEST_P(ConformanceE, E1_E4_E5_E7_RequestsTellTheirOutcome) {
+  request read = region_.start_read_at(0, into_);
+  std::atomic<bool> told{false};
+  read.then([&](std::error_code ec) { told = !ec; });
+  read.wait();
+  EXPECT_TRUE(read.done());
+  EXPECT_FALSE(read.error());
+  EXPECT_TRUE(pair_.drive_until([&] { return told.load(); }));
+  request failed = region_.start_read_at(region_size, into_);
+  EXPECT_EQ(failed.error(), errc::out_of_range);
+  EXPECT_NE(failed.description().find("1000 bytes"), std::string::npos);
+  std::future<void> future = region_.start_read_at(0, into_).to_future();
+  EXPECT_TRUE(pair_.drive_until([&] { return future.wait_for(0s) == std::future_status::ready; }));
+  EXPECT_NO_THROW(future.get());
+}
+
+TEST_P(ConformanceE, E2_E3_CancelsOneAndAll) {
+  std::vector<std::byte> large(region_size);
+  request one = region_.start_read_at(0, large);
+  one.cancel();
+  std::error_code ec;
+  one.wait(ec);
+  EXPECT_TRUE(!ec || ec == errc::canceled);
+  std::vector<request> many;
+  for (int i = 0; i < 20; ++i) many.push_back(region_.start_read_at(0, into_));
+  EXPECT_EQ(pair_.connection->cancel_all(5s), 0U);
+  for (request& each : many) EXPECT_TRUE(each.done());
+  EXPECT_EQ(pair_.reader().cancel_all(5s), 0U);
+}
+
+TEST_P(ConformanceE, E6_WaitsForOneOrAllOfMany) {
+  std::vector<request> many;
+  for (int i = 0; i < 50; ++i) many.push_back(region_.start_read_at(0, into_));
+  EXPECT_TRUE(wait_any(many, 10s).has_value());
+  EXPECT_TRUE(wait_all(many, 10s));
+}
+
+TEST_P(ConformanceE, E15_CallsFunctionsInProgress) {
+  std::atomic<int> before{0};
+  std::atomic<int> rounds{0};
+  worker& reader = pair_.reader();
+  scheduled_call once =
+      reader.call_in_progress(progress_phase::before, repetition::once, [&] { ++before; });
+  EXPECT_TRUE(once.wait_for(10s));
+  EXPECT_EQ(before, 1);
+  scheduled_call every =
+      reader.call_in_progress(progress_phase::after, repetition::every_round, [&] { ++rounds; });
+  for (int i = 0; i < 20; ++i) region_.read_at(0, into_);
+  EXPECT_TRUE(pair_.drive_until([&] { return rounds > 0; }));
+  EXPECT_TRUE(every.cancel());
+  const int last = rounds;
+  region_.read_at(0, into_);
+  EXPECT_EQ(rounds, last);
+}
+
+TEST_P(ConformanceE, E20_TimersNeedNoSignals) {
+  std::atomic<bool> called{false};
+  const auto begin = std::chrono::steady_clock::now();
+  std::atomic<std::chrono::steady_clock::duration::rep> after{0};
+  scheduled_call timer = pair_.reader().call_after(20ms, [&] {
+    after = (std::chrono::steady_clock::now() - begin).count();
+    called = true;
+  });
+  scheduled_call canceled = pair_.reader().call_after(1ms, [] { ADD_FAILURE(); });
+  EXPECT_TRUE(canceled.cancel());
+  EXPECT_TRUE(timer.wait_for(10s));
+  EXPECT_TRUE(called);
+  EXPECT_GE(std::chrono::steady_clock::duration(after), 20ms);
+}
+
+INSTANTIATE_TEST_SUITE_P(Pairs, ConformanceE, testing::ValuesIn(every_pair()), name_of_pair);
+
+class ConformanceEShared : public testing::TestWithParam<route> {
+ protected:
+  static pair_options options() {
+    pair_options made;
+    made.over = GetParam();
+    made.reader_defaults.threads = thread_safety::safe;
+    return made;
+  }
+
+  connected_pair pair_{options()};
+  memory_region owned_ = pair_.allocate(region_size);
+};
+
+TEST_P(ConformanceEShared, E16_EightThreadsShareConnectionsRegionsAndListeners) {
+  fill_pattern(owned_.bytes());
+  remote_region shared = pair_.open(owned_);
+  std::atomic<int> right{0};
+  constexpr int rounds = 40;
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t which = 0; which < 8; ++which) {
+      threads.emplace_back([&, which] {
+        const std::size_t place = 100'000 + which * 10'000;
+        remote_atomic<std::uint64_t> number(shared, 99'992);
+        for (int round = 0; round < rounds; ++round) {
+          // One handle for all: reads, writes, batches, atomics, flushes, calls.
+          std::vector<std::byte> mine = pattern(1000, which);
+          shared.write_at(place, mine);
+          shared.flush();
+          std::vector<std::byte> back(1000);
+          shared.post_read_at(place, back);
+          shared.flush();
+          std::vector<std::byte> pieces(640);
+          std::vector<read_piece> batch;
+          for (std::size_t i = 0; i < 10; ++i) {
+            batch.push_back({i * 100, std::span(pieces).subspan(i * 64, 64)});
+          }
+          shared.read_batch(batch);
+          if (which < 7) number.fetch_add(1);
+          scheduled_call timer = pair_.reader().call_after(1h, [] {});
+          if (round % 10 == 0) {
+            endpoint another = pair_.connect();
+            std::error_code ec;
+            const listener door(pair_.reader(), socket_address("127.0.0.1:0"), ec);
+            remote_region region(another, owned_.descriptor());
+            region.read_at(place, mine);
+            another.fence();
+            pair_.reader().flush();
+            another.close();
+          }
+          if (back == pattern(1000, which) && holds_pattern(std::span(pieces).last(64), 0, 900)) {
+            ++right;
+          }
+        }
+      });
+    }
+  }
+  EXPECT_EQ(right, 8 * rounds);
+}
+
+INSTANTIATE_TEST_SUITE_P(Routes, ConformanceEShared,
+                         testing::Values(route::tcp_by_address, route::tcp_by_listener,
+                                         route::shared_memory),
+                         [](const auto& chosen) { return to_string(chosen.param); });
+
+TEST(ConformanceELoops, E8_E9_E11_APlainEpollLoop) {
+  pair_options chosen;
+  chosen.reader = progress_mode::external;
+  connected_pair pair(chosen);
+  const memory_region owned = pair.allocate(region_size);
+  remote_region region = pair.open(owned);
+  worker& reader = pair.reader();
+  const int loop = ::epoll_create1(0);
+  ::epoll_event wanted = {};
+  wanted.events = EPOLLIN;
+  ASSERT_EQ(::epoll_ctl(loop, EPOLL_CTL_ADD, reader.event_fd(), &wanted), 0);
+  int left = 100;
+  std::vector<std::byte> into(1000);
+  request read;
+  std::function<void()> again = [&] {
+    read = region.start_read_at(0, into);
+    read.then([&](std::error_code ec) {
+      EXPECT_FALSE(ec);
+      if (--left > 0) again();
+    });
+  };
+  again();
+  int sleeps = 0;
+  while (left > 0 && sleeps < 10'000) {
+    while (reader.progress()) {
+    }
+    if (!reader.arm()) continue;
+    ::epoll_event ready = {};
+    const auto limit = std::min<std::chrono::nanoseconds>(reader.next_deadline(), 5s);
+    ++sleeps;
+    ASSERT_GE(
+        ::epoll_wait(loop, &ready, 1,
+                     static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(limit).count())),
+        0);
+  }
+  EXPECT_EQ(left, 0);
+  std::jthread waker([&] { reader.signal(); });
+  ::epoll_event ready = {};
+  EXPECT_EQ(::epoll_wait(loop, &ready, 1, 5000), 1);
+  ::close(loop);
+}
+
+TEST(ConformanceELoops, E12_E17_OneLoopForSeveralWorkers) {
+  connected_pair pair;
+  const memory_region owned = pair.allocate(region_size);
+  const worker second(pair.reader_context());
+  const endpoint connection(second, pair.address());
+  remote_region one = pair.open(owned);
+  remote_region other(connection, owned.descriptor());
+  progress_loop loop;
+  loop.add(pair.reader());
+  loop.add(second);
+  std::stop_source stop;
+  std::vector<std::byte> into(1000);
+  std::atomic<int> left{2};
+  const auto done = [&](std::error_code ec) {
+    EXPECT_FALSE(ec);
+    if (--left == 0) stop.request_stop();
+  };
+  request reads[2] = {one.start_read_at(0, into), other.start_read_at(0, into)};
+  for (request& each : reads) each.then(done);
+  loop.run(stop.get_token());
+  EXPECT_EQ(left, 0);
+  // Stopped from another thread while it sleeps.
+  std::stop_source later;
+  std::jthread stopper([&] {
+    std::this_thread::sleep_for(50ms);
+    later.request_stop();
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  loop.run(later.get_token());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+}
+
+class ConformanceERun : public testing::TestWithParam<route> {};
+
+TEST_P(ConformanceERun, E12_RunDrivesOnTheUsersThreadUntilItIsToldToStop) {
+  pair_options chosen;
+  chosen.over = GetParam();
+  chosen.owner = progress_mode::external;
+  connected_pair pair(chosen);
+  pair.pause_owner();
+  worker& owner = *pair.owner;
+  memory_region owned = pair.allocate(region_size);
+  fill_pattern(owned.bytes(), 3);
+  remote_region region = pair.open(owned);
+  std::vector<std::byte> into(1000);
+  for (int round = 0; round < 2; ++round) {  // one that was stopped is driven again
+    std::promise<std::thread::id> driver;
+    owner.post([&] { driver.set_value(std::this_thread::get_id()); });
+    std::jthread driving([&](const std::stop_token& stop) { owner.run(stop); });
+    EXPECT_EQ(driver.get_future().get(), driving.get_id());
+    region.read_at(1000, into);
+    EXPECT_TRUE(holds_pattern(into, 3, 1000));
+    std::this_thread::sleep_for(20ms);  // asleep by now: both have to wake it
+    region.write_at(0, into);
+    region.flush();
+    const auto begin = std::chrono::steady_clock::now();
+    driving.request_stop();
+    driving.join();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+    EXPECT_TRUE(holds_pattern(owned.bytes().first(1000), 3, 1000));
+    fill_pattern(owned.bytes().first(1000), 3);
+  }
+  bool ran = false;
+  owner.post([&] { ran = true; });
+  std::stop_source stopped;
+  stopped.request_stop();
+  owner.run(stopped.get_token());  // returns at once
+  owner.progress();
+  EXPECT_TRUE(ran);
+  worker driven(*pair.owner_context, {.progress = progress_mode::sleeping_thread});
+  EXPECT_THROW(driven.run(std::stop_token()), error) << "it has a thread of its own";
+  pair.resume_owner();  // closing asks it
+}
+
+INSTANTIATE_TEST_SUITE_P(Routes, ConformanceERun,
+                         testing::Values(route::tcp_by_address, route::tcp_by_listener,
+                                         route::shared_memory),
+                         [](const auto& chosen) { return to_string(chosen.param); });
+
+// Waiting without turning round and round: the worker looks a few times, and sleeps.
+TEST(ConformanceELoops, E10_WaitsSleepUntilSomethingHappens) {
+  pair_options chosen;
+  chosen.owner = progress_mode::external;
+  connected_pair pair(chosen);
+  memory_region owned = pair.allocate(region_size);
+  remote_region region = pair.open(owned);
+  fill_pattern(owned.bytes(), 4);
+  std::atomic<std::uint64_t> rounds{0};
+  scheduled_call counting = pair.reader().call_in_progress(
+      progress_phase::before, repetition::every_round, [&] { ++rounds; });
+  pair.pause_owner();
+  std::vector<std::byte> into(1000);
+  request read = region.start_read_at(0, into);
+  EXPECT_FALSE(read.wait_for(100ms));
+  const std::uint64_t before = rounds;
+  EXPECT_FALSE(read.wait_for(200ms));
+  // Some thousands before each sleep, of which there are a few; spinning makes hundreds of
+  // thousands.
+  EXPECT_LT(rounds - before, 50'000U) << "it did not sleep";
+  pair.resume_owner();
+  read.wait();
+  EXPECT_TRUE(holds_pattern(into, 4));
+}
+
+TEST(ConformanceELoops, E13_ThreadsBeginWithTheUsersFunction) {
+  std::promise<std::thread::id> started;
+  const context over(context_options_for(route::tcp_by_address));
+  worker_options options;
+  options.progress = progress_mode::sleeping_thread;
+  options.on_thread_start = [&] { started.set_value(std::this_thread::get_id()); };
+  worker driven(over, options);
+  const std::thread::id began = started.get_future().get();
+  std::promise<std::thread::id> ran;
+  driven.post([&] { ran.set_value(std::this_thread::get_id()); });
+  EXPECT_EQ(ran.get_future().get(), began);
+}
+
+TEST(ConformanceELoops, E4_HandlersThatThrowAreReported) {
+  std::atomic<int> reports{0};
+  pair_options chosen;
+  chosen.reader = progress_mode::sleeping_thread;
+  chosen.reader_defaults.on_exception = [&](std::exception_ptr) { ++reports; };
+  connected_pair pair(chosen);
+  const memory_region owned = pair.allocate(region_size);
+  remote_region region = pair.open(owned);
+  std::vector<std::byte> into(1000);
+  pair.reader().post([] { throw std::runtime_error("in a posted function"); });
+  const scheduled_call timer =
+      pair.reader().call_after(1ms, [] { throw std::runtime_error("in a timer"); });
+  EXPECT_TRUE(pair.drive_until([&] { return reports == 2; }));
+  region.read_at(0, into);
+}
+
+fire read_twice(remote_region& region, std::span<std::byte> into, std::atomic<int>& done) {
+  co_await region.start_read_at(0, into);
+  ++done;
+  try {
+    co_await region.start_read_at(region_size, into);
+  } catch (const error& failed) {
+    if (failed.code() == errc::out_of_range) ++done;
+  }
+}
+
+TEST(ConformanceELoops, E19_CoroutinesAwaitRequests) {
+  connected_pair pair;
+  const memory_region owned = pair.allocate(region_size);
+  remote_region region = pair.open(owned);
+  std::vector<std::byte> into(1000);
+  std::atomic<int> done{0};
+  read_twice(region, into, done);
+  EXPECT_TRUE(pair.drive_until([&] { return done == 2; }));
+}
+
+TEST(ConformanceELoops, E21_OptionsAreNamedAndHaveDefaults) {
+  const context over({.transports = {"tcp"}, .devices = {"lo"}});
+  const worker owner(over, {.progress = progress_mode::sleeping_thread, .spin = 0us});
+  const memory_region owned = memory_region::allocate(over, 4096, access::read);
+  worker reader(over, {.operation_timeout = 5s});
+  const endpoint connection(reader, owner.address());
+  remote_region region(connection, owned.descriptor(), {.way = way::message});
+  std::vector<std::byte> into(10);
+  region.start_read_at(0, into, {.timeout = 3s}).wait();
+  EXPECT_EQ(region.way(), way::message);
+}
+
+TEST(ConformanceELoops, E14_FunctionsAreQueuedToTheProgressThread) {
+  pair_options chosen;
+  chosen.reader = progress_mode::polling_thread;
+  connected_pair pair(chosen);
+  const memory_region owned = pair.allocate(region_size);
+  remote_region region = pair.open(owned);
+  std::vector<std::byte> into(1000);
+  std::promise<std::error_code> outcome;
+  std::optional<request> read;
+  pair.reader().post([&] {
+    read = region.start_read_at(0, into);
+    read->then([&](std::error_code ec) { outcome.set_value(ec); });
+  });
+  EXPECT_FALSE(outcome.get_future().get());
+}
+
+}  // namespace
+}  // namespace ucx::test

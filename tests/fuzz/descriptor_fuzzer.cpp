@@ -1,0 +1,37 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <system_error>
+#include <vector>
+
+#include "detail/wire.hpp"
+#include "ucx/remote_descriptor.hpp"
+#include "ucx/worker_address.hpp"
+
+namespace {
+
+void decode(std::span<const std::byte> wire) {
+  std::error_code ec;
+  const ucx::remote_descriptor descriptor = ucx::remote_descriptor::decode(wire, ec);
+  if (!ec && ucx::remote_descriptor::decode(descriptor.encode()) != descriptor) std::abort();
+  const ucx::worker_address address = ucx::worker_address::decode(wire, ec);
+  if (!ec && ucx::worker_address::decode(address.encode()) != address) std::abort();
+}
+
+}  // namespace
+
+/// The bytes as they are, and with an intact checksum, which no fuzzer would find by itself.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::span<const std::byte> raw(reinterpret_cast<const std::byte*>(data), size);
+  decode(raw);
+  if (size < ucx::detail::envelope::overhead) return 0;
+  std::vector<std::byte> sealed(raw.begin(), raw.end());
+  const std::size_t body = size - sizeof(std::uint64_t);
+  const std::uint64_t sum = ucx::detail::checksum(std::span(sealed).first(body));
+  for (std::size_t i = 0; i < sizeof sum; ++i) {
+    sealed[body + i] = static_cast<std::byte>(sum >> (8 * i));
+  }
+  decode(sealed);
+  return 0;
+}

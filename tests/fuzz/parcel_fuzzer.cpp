@@ -1,0 +1,55 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include "detail/parcel.hpp"
+#include "detail/parts_table.hpp"
+
+namespace {
+
+/// What was read is written as it was read.
+void read_parcel(std::span<const std::byte> wire, std::size_t payload) {
+  using ucx::detail::parcel;
+  const auto read = ucx::detail::decode_parcel(wire, payload);
+  if (!read) return;
+  std::vector<std::byte> again(wire.begin(), wire.end());
+  if (read->brief) {
+    again.resize(parcel::longest_brief);
+    again.resize(read->said.encode_brief(std::span(again).first<parcel::longest_brief>()));
+    again.insert(again.end(), read->header.begin(), read->header.end());
+  } else {
+    read->said.encode(std::span(again).first<parcel::size>());
+  }
+  const auto twice = ucx::detail::decode_parcel(again, payload);
+  if (!twice || twice->said.code != read->said.code || twice->said.number != read->said.number ||
+      twice->said.length != read->said.length || twice->header.size() != read->header.size()) {
+    std::abort();
+  }
+}
+
+/// Parts lie behind each other up to the end, or there are none.
+void read_parts(std::span<const std::byte> wire) {
+  std::vector<std::byte> message(wire.begin(), wire.end());
+  const auto parts = ucx::detail::decode_parts(message);
+  if (!parts) return;
+  std::vector<std::span<const std::byte>> sent(parts->begin(), parts->end());
+  std::vector<std::byte> again;
+  ucx::detail::encode_parts_table(sent, again);
+  for (const std::span<const std::byte>& each : sent) {
+    again.insert(again.end(), each.begin(), each.end());
+  }
+  if (again != message) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::span<const std::byte> wire(reinterpret_cast<const std::byte*>(data), size);
+  read_parts(wire);
+  read_parcel(wire, 0);
+  // A length of a payload that fits, so that messages and pieces are read too.
+  if (size >= ucx::detail::parcel::size) read_parcel(wire, std::to_integer<std::size_t>(wire[32]));
+  return 0;
+}
