@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs a build into a folder of its own, moves that folder, and builds and runs a program against
-# it: once through find_package(ucxio), once through pkg-config. README.md's programs must compile too.
+# it: once through find_package(ucxio), once through pkg-config. README.md's programs must compile too,
+# and read what they promise.
 #   check.sh BUILD_DIR WORK_DIR COMPILER README
 set -euo pipefail
 build=$1 work=$2 compiler=$3 readme=$4
@@ -22,11 +23,29 @@ awk -v folder="$work/readme" '
 programs=$(find "$work/readme" -name '*.cpp' | sort | paste -sd ';')
 [ -n "$programs" ] || { echo "README.md has no program"; exit 1; }
 
+if [ -e "$build/bin/ucxio" ]; then
+  echo "== the tool"
+  "$work/installed/bin/ucxio" --version
+fi
+
 echo "== find_package(ucxio)"
-cmake -S "$here" -B "$work/by-cmake" -DCMAKE_CXX_COMPILER="$compiler" \
+cmake -G Ninja -S "$here" -B "$work/by-cmake" -DCMAKE_CXX_COMPILER="$compiler" \
   -DCMAKE_PREFIX_PATH="$work/installed" -DREADME_PROGRAMS="$programs" >"$work/configure.log"
 cmake --build "$work/by-cmake" -j2
 "$work/by-cmake/consumer"
+
+echo "== README.md's reader, of a file and of what README.md's server shows"
+printf 'first line\nsecond line\n' >"$work/notes.txt"
+"$work/by-cmake/readme1" "$work/notes.txt" | cmp - "$work/notes.txt"
+coproc server { exec timeout 120 "$work/by-cmake/readme2"; }
+# shellcheck disable=SC2154 # coproc names it
+server_pid=$server_PID
+read -r -t 60 url <&"${server[0]}"
+# A million numbers of eight bytes, none a line feed; the reader ends its only line with one.
+count=$(timeout 60 "$work/by-cmake/readme1" "$url" | wc -c)
+[ "$count" = 8000001 ] || { echo "it read $count bytes from $url"; exit 1; }
+echo >&"${server[1]}"
+wait "$server_pid"
 
 echo "== pkg-config"
 export PKG_CONFIG_PATH="$(dirname "$pc")${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"

@@ -1,7 +1,5 @@
-// Regions beyond 4 GiB. The memory is the test's own and sparse: only the pages that are touched
-// exist.
+// Regions beyond 4 GiB, in sparse memory of the test's own.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <cstdint>
 #include <span>
@@ -9,32 +7,13 @@
 
 #include "support/connected_pair.hpp"
 #include "support/pattern.hpp"
+#include "support/sparse_memory.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {
 namespace {
 
 constexpr std::uint64_t gib = std::uint64_t{1} << 30U;
-
-class sparse_memory {
- public:
-  explicit sparse_memory(std::size_t size)
-      : size_(size),
-        data_(::mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {}
-  ~sparse_memory() {
-    if (usable()) ::munmap(data_, size_);
-  }
-  sparse_memory(const sparse_memory&) = delete;
-  sparse_memory& operator=(const sparse_memory&) = delete;
-
-  bool usable() const noexcept { return data_ != MAP_FAILED; }
-  std::span<std::byte> bytes() const noexcept { return {static_cast<std::byte*>(data_), size_}; }
-
- private:
-  std::size_t size_;
-  void* data_;
-};
 
 class LargeRegion : public testing::TestWithParam<pair_options> {
  protected:

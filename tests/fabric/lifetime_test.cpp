@@ -221,9 +221,9 @@ TEST_P(Lifetime, OfAConnectionMayEndInItsErrorHandler) {
   auto doomed = std::make_unique<std::optional<endpoint>>();
   std::atomic<int> outcome{0};
   endpoint_options options;
-  options.on_error = [&](std::error_code ec) {
+  options.on_closed = [&](const connection_end& end) {
+    outcome = end.reason.value();
     doomed.reset();
-    outcome = ec.value();
   };
   doomed->emplace(pair.connect(std::move(options)));
   remote_region region(**doomed, owned.descriptor());

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "support/connected_pair.hpp"
+#include "support/fire.hpp"
 #include "support/pattern.hpp"
 #include "ucx/error.hpp"
 
@@ -23,17 +24,6 @@ using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
 constexpr std::byte untouched{0xEE};
-
-/// A coroutine that starts at once and belongs to itself.
-struct detached {
-  struct promise_type {
-    detached get_return_object() const noexcept { return {}; }
-    std::suspend_never initial_suspend() const noexcept { return {}; }
-    std::suspend_never final_suspend() const noexcept { return {}; }
-    void return_void() const noexcept {}
-    void unhandled_exception() const { std::terminate(); }
-  };
-};
 
 /// The owner answers nothing while it is paused, so that operations stay in flight.
 class Request : public testing::TestWithParam<pair_options> {
@@ -289,7 +279,7 @@ TEST_P(Request, ResumesTheCoroutineThatAwaitsIt) {
   std::vector<std::byte> into = blank(3000);
   std::atomic<int> step{0};
   bool good = false;
-  const auto read_all = [&]() -> detached {
+  const auto read_all = [&]() -> fire {
     // Started together, awaited one after the other.
     request first = region_.start_read_at(0, std::span(into).first(1000));
     request second = region_.start_read_at(1000, std::span(into).subspan(1000, 1000));
@@ -312,7 +302,7 @@ TEST_P(Request, ResumesTheCoroutineThatAwaitsIt) {
 TEST_P(Request, ThrowsIntoTheCoroutineThatAwaitsIt) {
   std::vector<std::byte> into = blank();
   std::atomic<int> outcome{0};
-  const auto read = [&]() -> detached {
+  const auto read = [&]() -> fire {
     int seen = -1;
     try {
       co_await region_.start_read_at(0, into, {.timeout = 20ms});

@@ -23,6 +23,7 @@ is_standard() { [[ $1 =~ ^\<[a-z_0-9]+\>$ ]]; }
 is_of_streams() { grep -qxF "${1//[\"<>]/}" <<<"$upper"; }
 is_public() { [[ $1 =~ ^\"ucx/[a-z_]+\.hpp\"$ ]]; }
 is_ucx() { [[ $1 =~ ^\<uc[pstm]/ ]]; }
+is_of_tools() { [[ $1 =~ ^\<(CLI|fmt|nlohmann)/ ]]; }
 
 while read -r file line what; do
   if is_of_streams "${file#include/}"; then by_streams=1; else by_streams=0; fi
@@ -47,8 +48,14 @@ while read -r file line what; do
 done < <(includes src)
 
 while read -r file line what; do
+  if is_of_tools "$what"; then
+    complain "$file" "$line" "$what" "what the tool is made with is the tool's own"
+  fi
+done < <(includes src streams)
+
+while read -r file line what; do
   own=${what//\"/}
-  if [[ $what == \"* ]] && ! is_public "$what" && [ ! -e "${file%%/*}/$own" ]; then
+  if [[ $what == \"* ]] && ! is_public "$what" && [[ $own == *..* || ! -e ${file%%/*}/$own ]]; then
     complain "$file" "$line" "$what" "${file%%/*}/ sees public headers and its own only"
   elif is_ucx "$what"; then
     complain "$file" "$line" "$what" "${file%%/*}/ does not see UCX"

@@ -15,7 +15,8 @@ fresh_tree() {
   printf '#include <ucp/api/ucp.h>\n// ucp_init() is called elsewhere.\n' >"$tree/src/detail/core.hpp"
   printf '#include <ucp/api/ucp.h>\nvoid f() { ucp_cleanup(0); }\n' >"$tree/src/detail/ucp_api.cpp"
   printf '#include "engine.hpp"\n#include "ucx/stream.hpp"\n' >"$tree/streams/stream.cpp"
-  touch "$tree/streams/engine.hpp"
+  touch "$tree/streams/engine.hpp" "$tree/tools/output.hpp"
+  printf '#include <CLI/CLI.hpp>\n#include "output.hpp"\n#include "ucx/stream.hpp"\n' >"$tree/tools/main.cpp"
   printf '#include <ucx/stream.hpp>\n' >"$tree/examples/read.cpp"
 }
 catches() { # FILE LINE
@@ -39,5 +40,13 @@ catches src/region.cpp '#include <ucp/api/ucp.h>'
 catches src/region.cpp 'void g() { ucp_worker_progress(0); }'
 catches streams/stream.cpp '#include "detail/core.hpp"'
 catches streams/stream.cpp '#  include <ucs/type/status.h>'
+catches streams/stream.cpp '#include "../src/detail/core.hpp"'
+catches streams/stream.cpp '#include <fmt/format.h>'
+catches src/region.cpp '#include <nlohmann/json.hpp>'
+catches include/ucx/region.hpp '#include <CLI/CLI.hpp>'
 catches tools/main.cpp '#include "detail/core.hpp"'
+catches tools/main.cpp '#include "../src/detail/core.hpp"'
+catches tools/main.cpp '#include "engine.hpp"'
+catches tools/main.cpp '#include <ucp/api/ucp.h>'
+catches tools/main.cpp 'void g() { ucp_worker_progress(0); }'
 catches examples/read.cpp '#include "detail/core.hpp"'

@@ -31,6 +31,8 @@ std::string to_string(route over) {
 
 std::string to_string(progress_mode mode) {
   switch (mode) {
+    case progress_mode::automatic:
+      return "automatic";
     case progress_mode::caller:
       return "caller";
     case progress_mode::polling_thread:

@@ -83,23 +83,35 @@ endpoint_object* fabric::ensure_endpoint(const connection_ptr& on, int index) {
 
 void fabric::cancel_operations(const connection_ptr& on, int index, ucs_status_t status) {
   side& own = side_of(on, index);
-  for (wire* each : {&own.software, &own.hardware}) {
-    each->queue.clear();
-    each->busy = false;
-  }
+  own.software.queue.clear();
+  own.software.busy = false;
+  // What answers a peer on the same host goes on: no process does it.
+  const auto is_own = [&](const transmission& each) {
+    return on->detects_failure || each.source_operation != nullptr ||
+           each.prototype.kind == frame_kind::get_request;
+  };
+  auto& one_sided = own.hardware.queue;
+  const bool was_sending = !one_sided.empty() && is_own(one_sided.front());
+  std::erase_if(one_sided, is_own);
+  if (was_sending) own.hardware.busy = false;
   own.incoming.clear();
   const auto ended = std::exchange(own.operations, {});
   for (const auto& [id, operation] : ended) complete(std::move(operation->request), status);
+  if (was_sending) push_wire(on, index, own.hardware, true);
 }
 
 void fabric::fail_side(const connection_ptr& on, int index, ucs_status_t status) {
   side& own = side_of(on, index);
   if (own.closed || own.worker == nullptr) return;
   own.open = false;
-  // Without error handling nobody notices: what is outstanding stays so.
+  // Without error handling nobody notices: what is outstanding stays so. A flush or close that
+  // waits for nothing else needs no peer.
   const bool detects =
       own.endpoint != nullptr ? own.endpoint->detects_failure : on->detects_failure;
-  if (!detects) return;
+  if (!detects) {
+    own.left = true;
+    return settle_flushes(on, index);
+  }
   own.closed = true;
   if (own.endpoint != nullptr) own.endpoint->failure = status;
   const endpoint_error lost{own.endpoint, status};

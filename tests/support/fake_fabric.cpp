@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "support/callback_scope.hpp"
+
 namespace ucx::test::sim {
 namespace {
 
@@ -182,6 +184,7 @@ void fabric::run(worker_object&, completion what, lock_type& lock) {
   auto& request = *what.request;
   if (std::exchange(request.completed, true) || request.released || !request.has_callback) return;
   const unlocked released(lock);
+  const callback_scope inside(true);
   if (request.on_received != nullptr) {
     request.on_received(&request, what.status, what.length, request.user_data);
   } else if (request.on_sent != nullptr) {
@@ -194,6 +197,7 @@ void fabric::run(worker_object&, endpoint_error what, lock_type& lock) {
   if (endpoint == nullptr || endpoint->on_error.cb == nullptr) return;
   const auto handler = endpoint->on_error;
   const unlocked released(lock);
+  const callback_scope inside(true);
   handler.cb(handler.arg, reinterpret_cast<ucp_ep_h>(endpoint), what.status);
 }
 
@@ -264,16 +268,22 @@ void fabric::finish(const connection_ptr& on, int index, std::uint64_t id, ucs_s
 void fabric::settle_flushes(const connection_ptr& on, int index) {
   side& own = on->sides[static_cast<std::size_t>(index)];
   auto& operations = own.operations;
-  while (own.open && !operations.empty()) {
+  while ((own.open || own.left) && !operations.empty()) {
     const operation_ptr first = operations.begin()->second;
     if (first->kind == call::ep_close && first->size == 0) {
       // Everything before the close is done: now the peer has to hear of it.
       first->size = 1;
       frame goodbye;
       goodbye.kind = frame_kind::closed;
-      goodbye.operation = first->id;
+      goodbye.operation = on->detects_failure ? first->id : 0;
       goodbye.status = UCS_ERR_CONNECTION_RESET;
       post(on, index, std::move(goodbye));
+    }
+    if (first->kind == call::ep_close && !on->detects_failure) {
+      // Shared memory: nobody has to answer.
+      operations.erase(operations.begin());
+      own.closed = true;
+      return complete(std::move(first->request), UCS_OK);
     }
     if (first->kind != call::ep_flush) return;
     operations.erase(operations.begin());

@@ -45,6 +45,11 @@ void fake_process::kill() {
   network_.kill(state_);
 }
 
+void fake_process::let_sources_change() {
+  const guard lock(network_.mutex);
+  state_.sources_may_change = true;
+}
+
 bool fake_process::stopped() const {
   const guard lock(network_.mutex);
   return state_.stopped;

@@ -37,6 +37,7 @@ struct link_options {
   std::size_t inline_limit = 8192;         ///< Sends up to this size complete inside the call.
   std::size_t rndv_threshold = 1U << 20U;  ///< Larger messages are fetched by the receiver.
   std::size_t max_am_header = 8139;
+  bool lasting_data = false;  ///< Handlers may keep messages of one piece, as over shared memory.
   /// What a direction holds that its receiver has not taken: a stopped receiver stalls the sender.
   std::size_t socket_buffer = 4U << 20U;
 
@@ -91,6 +92,9 @@ class fake_process {
   /// SIGKILL: its peers are told after the link's `death_notice`. Its objects can still be closed
   /// and destroyed, as a test has to; any other call into it is counted in `calls_after_death`.
   void kill();
+
+  /// What the process sends may change until it is sent: an answer reads memory that peers write.
+  void let_sources_change();
 
   bool stopped() const;
   bool killed() const;

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <map>
@@ -42,6 +43,7 @@ struct process_state {
   bool stopped = false;
   bool killed = false;
   bool running = false;  // on the stack: must not be pumped again
+  bool sources_may_change = false;
 };
 
 struct config_object {
@@ -63,6 +65,11 @@ struct context_object {
 };
 
 struct memory_object {
+  memory_object() noexcept = default;
+  memory_object(const memory_object&) = delete;
+  memory_object& operator=(const memory_object&) = delete;
+  ~memory_object() { std::free(allocated); }
+
   context_object* context = nullptr;
   std::uint64_t id = 0;
   std::byte* base = nullptr;
@@ -169,6 +176,7 @@ struct side {
   bool open = false;     // may put frames on the wire
   bool leaving = false;  // its endpoint is being closed in order
   bool closed = false;   // takes no more frames
+  bool left = false;     // by its peer: nothing of that is to be waited for
   sockaddr_storage address{};
   wire software;
   wire hardware;

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "support/callback_scope.hpp"
 #include "support/fake_fabric.hpp"
 
 namespace ucx::test::sim {
@@ -10,6 +11,13 @@ namespace {
 
 side& side_of(const connection_ptr& link, int index) {
   return link->sides[static_cast<std::size_t>(index)];
+}
+
+template <class Header>
+ucs_status_t call_back(const am_handler& handler, const Header& header, void* data,
+                       std::size_t size, const ucp_am_recv_param_t& parameters) {
+  const callback_scope inside(true);
+  return handler.call(handler.argument, header.data(), header.size(), data, size, &parameters);
 }
 
 operation_ptr find_operation(const side& owner, std::uint64_t id) {
@@ -83,7 +91,7 @@ void fabric::take_message(worker_object& worker, frame& what, lock_type& lock) {
   }
   // Over TCP a message of one piece lies in the socket's buffer, and can not be kept.
   const bool can_keep = what.total > 0 && ((handler.flags & UCP_AM_FLAG_PERSISTENT_DATA) != 0 ||
-                                           what.total > link.segment);
+                                           what.total > link.segment || link.lasting_data);
   void* const data = message.bytes.data();
   const std::size_t size = message.bytes.size();
   if (can_keep) {
@@ -91,8 +99,7 @@ void fabric::take_message(worker_object& worker, frame& what, lock_type& lock) {
     worker.kept.emplace(data, std::move(message.bytes));
   }
   lock.unlock();
-  const auto status = handler.call(handler.argument, message.header.data(), message.header.size(),
-                                   data, size, &parameters);
+  const auto status = call_back(handler, message.header, data, size, parameters);
   lock.lock();
   poison(message.header);
   poison(message.bytes);
@@ -122,8 +129,7 @@ void fabric::take_offer(worker_object& worker, frame& what, lock_type& lock) {
     parameters.reply_ep = reinterpret_cast<ucp_ep_h>(reply_to);
   }
   lock.unlock();
-  const auto status = handler.call(handler.argument, what.header.data(), what.header.size(),
-                                   descriptor, what.total, &parameters);
+  const auto status = call_back(handler, what.header, descriptor, what.total, parameters);
   lock.lock();
   poison(what.header);
   if (status == UCS_INPROGRESS) return;

@@ -28,6 +28,7 @@ class fake_ucp final : public detail::ucp_api {
                     ucp_context_h* context) override;
   void cleanup(ucp_context_h context) override;
   void context_print_info(ucp_context_h context, std::FILE* to) override;
+  ucs_status_t context_query(ucp_context_h context, ucp_context_attr_t* attributes) override;
 
   // Workers.
   ucs_status_t worker_create(ucp_context_h context, const ucp_worker_params_t* params,
@@ -41,6 +42,7 @@ class fake_ucp final : public detail::ucp_api {
   ucs_status_t worker_get_efd(ucp_worker_h worker, int* fd) override;
   ucs_status_t worker_arm(ucp_worker_h worker) override;
   ucs_status_t worker_signal(ucp_worker_h worker) override;
+  ucs_status_t worker_fence(ucp_worker_h worker) override;
 
   // Connections.
   ucs_status_t listener_create(ucp_worker_h worker, const ucp_listener_params_t* params,
@@ -87,10 +89,13 @@ class fake_ucp final : public detail::ucp_api {
   void request_cancel(ucp_worker_h worker, void* request) override;
   void request_free(void* request) override;
 
+  /// Ports of the loopback are simulated: nobody else's are in the way.
+  int try_listen(const sockaddr* address, socklen_t size) override;
+
   // Time, and waiting for descriptors.
   detail::clock::time_point now() override;
   void wait_readable(int fd, int wake_fd, std::chrono::nanoseconds timeout) override;
-  void relax() override;
+  bool relax() override;
 
  private:
   friend class api_entry;

@@ -136,6 +136,23 @@ void fake_ucp::cleanup(ucp_context_h context) {
   network_.contexts.remove(context);
 }
 
+ucs_status_t fake_ucp::context_query(ucp_context_h context, ucp_context_attr_t* attributes) {
+  api_entry in(*this, call::context_query);
+  if (in.find(network_.contexts, context) == nullptr) return UCS_ERR_INVALID_PARAM;
+  if (in.refused()) return in.verdict().status;
+  if ((attributes->field_mask & UCP_ATTR_FIELD_REQUEST_SIZE) != 0) attributes->request_size = 240;
+  if ((attributes->field_mask & UCP_ATTR_FIELD_THREAD_MODE) != 0) {
+    attributes->thread_mode = UCS_THREAD_MODE_MULTI;
+  }
+  if ((attributes->field_mask & UCP_ATTR_FIELD_MEMORY_TYPES) != 0) {
+    attributes->memory_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+  }
+  if ((attributes->field_mask & UCP_ATTR_FIELD_NAME) != 0) {
+    std::snprintf(attributes->name, sizeof(attributes->name), "%s", process_.name.c_str());
+  }
+  return UCS_OK;
+}
+
 void fake_ucp::context_print_info(ucp_context_h context, std::FILE* to) {
   api_entry in(*this, call::context_print_info);
   const auto* const object = in.find(network_.contexts, context);

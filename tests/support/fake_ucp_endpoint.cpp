@@ -98,6 +98,21 @@ sim::endpoint_object* accept(sim::fabric& network, const sim::conn_request_objec
   return made;
 }
 
+void refuse(sim::fabric& network, ucp_conn_request_h request) {
+  const auto* const object = network.conn_requests.find(request);
+  if (object == nullptr) return;
+  object->link->sides[1].closed = true;
+  network.announce_death(object->link, 0, UCS_ERR_REJECTED, network.link.latency);
+  network.conn_requests.remove(request);
+}
+
+// Operations that only the end of their endpoint ends keep their keys until then.
+bool has_work(const sim::fabric& network, const sim::worker_object& worker) {
+  return std::any_of(network.requests.begin(), network.requests.end(), [&](const auto& each) {
+    return each.second->worker == &worker && !each.second->completed;
+  });
+}
+
 }  // namespace
 
 ucs_status_t fake_ucp::listener_create(ucp_worker_h worker, const ucp_listener_params_t* params,
@@ -140,10 +155,7 @@ ucs_status_t fake_ucp::listener_reject(ucp_listener_h listener, ucp_conn_request
     return UCS_ERR_INVALID_PARAM;
   }
   if (in.refused()) return in.verdict().status;
-  auto& own = object->link->sides[1];
-  own.closed = true;
-  network_.announce_death(object->link, 0, UCS_ERR_REJECTED, network_.link.latency);
-  network_.conn_requests.remove(request);
+  refuse(network_, request);
   return UCS_OK;
 }
 
@@ -169,7 +181,13 @@ ucs_status_t fake_ucp::ep_create(ucp_worker_h worker, const ucp_ep_params_t* par
   api_entry in(*this, call::ep_create, raw(worker));
   auto* const parent = in.find(network_.workers, worker);
   if (parent == nullptr) return UCS_ERR_INVALID_PARAM;
-  if (in.refused()) return in.verdict().status;
+  if (in.refused()) {
+    // UCX rejects a request that it can not accept: nobody may do so again.
+    if ((params->field_mask & UCP_EP_PARAM_FIELD_CONN_REQUEST) != 0) {
+      refuse(network_, params->conn_request);
+    }
+    return in.verdict().status;
+  }
   sim::endpoint_object* made = nullptr;
   if ((params->field_mask & UCP_EP_PARAM_FIELD_CONN_REQUEST) != 0) {
     auto* const request = in.find(network_.conn_requests, params->conn_request);
@@ -207,7 +225,9 @@ ucs_status_ptr_t fake_ucp::ep_close_nbx(ucp_ep_h endpoint, const ucp_request_par
   if (force && !object->detects_failure && !object->link->by_socket) {
     return status_pointer(UCS_ERR_INVALID_PARAM);
   }
-  if (object->rkeys != 0) in.violate("while a key that was unpacked on the endpoint lives");
+  if (object->rkeys != 0 && !(force && has_work(network_, *object->worker))) {
+    in.violate("while a key that was unpacked on the endpoint lives");
+  }
   auto& own = side_of(*object);
   auto& worker = *object->worker;
   const auto link = object->link;

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "support/callback_scope.hpp"
 #include "support/fake_ucp.hpp"
 
 namespace ucx::test {
@@ -33,6 +34,7 @@ class api_entry {
   void violate(const std::string& what);
 
  private:
+  const callback_scope outside_{false};
   sim::fabric& network_;
   sim::process_state& process_;
   call which_;

@@ -95,7 +95,9 @@ ucs_status_ptr_t send_borrowed(sim::fabric& network, sim::endpoint_object& from,
   started->header_sum = sim::checksum(message.header, message.header_size);
   started->source = message.bytes;
   started->size = message.size;
-  started->sums = network.sums(message.bytes, message.size);
+  if (!from.worker->process->sources_may_change) {
+    started->sums = network.sums(message.bytes, message.size);
+  }
   started->request = make_request(network, *from.worker, call::am_send, params, planned);
   auto* const request = started->request.get();
   sim::transmission data;
@@ -212,15 +214,18 @@ ucs_status_ptr_t fake_ucp::am_send_nbx(ucp_ep_h endpoint, unsigned id, const voi
   if (!allowed || id >= UINT16_MAX || header_length > network_.link.max_am_header) {
     return status_pointer(UCS_ERR_INVALID_PARAM);
   }
-  if (in.verdict().late)
+  // What has to be over when the call returns can not fail later.
+  const bool forced = (params->op_attr_mask & UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL) != 0;
+  if (in.verdict().late) {
+    if (forced) return status_pointer(in.verdict().status);
     return fail_late(network_, *object->worker, call::am_send, *params, in.verdict());
+  }
   const auto flags = flags_of(*params);
   const bool eager_only = (flags & UCP_AM_SEND_FLAG_EAGER) != 0;
   const bool rndv_only = (flags & UCP_AM_SEND_FLAG_RNDV) != 0;
   if (eager_only && rndv_only) return status_pointer(UCS_ERR_INVALID_PARAM);
   const std::size_t size = count * element_size(in, *params);
   const bool rndv = rndv_only || (!eager_only && size > network_.link.rndv_threshold);
-  count_bytes(network_, call::am_send, size);
 
   outgoing_message message{static_cast<const std::byte*>(header), header_length,
                            static_cast<const std::byte*>(buffer), size, rndv};
@@ -228,10 +233,14 @@ ucs_status_ptr_t fake_ucp::am_send_nbx(ucp_ep_h endpoint, unsigned id, const voi
   message.frame.am_id = id;
   message.frame.reply = (flags & UCP_AM_SEND_FLAG_REPLY) != 0;
   message.frame.total = size;
-  const bool small = header_length + size <= network_.link.inline_limit;
+  const bool at_once = (params->op_attr_mask & UCP_OP_ATTR_FLAG_NO_IMM_CMPL) == 0;
+  const bool small = at_once && header_length + size <= network_.link.inline_limit;
   const bool fits = !rndv && network_.has_room(side_of(*object), header_length + size) &&
                     in.verdict().inline_completion.value_or(small);
-  if (fits && in.verdict().delay.count() == 0 && !denies_inline(*params)) {
+  const bool is_inline = fits && in.verdict().delay.count() == 0 && !denies_inline(*params);
+  if (forced && !is_inline) return status_pointer(UCS_ERR_NO_RESOURCE);
+  count_bytes(network_, call::am_send, size);
+  if (is_inline) {
     send_copy(network_, *object, std::move(message));
     return nullptr;
   }

@@ -10,6 +10,7 @@
 
 #include "support/fake_ucp_address.hpp"
 #include "support/fake_ucp_entry.hpp"
+#include "ucx/socket_address.hpp"
 
 namespace ucx::test {
 namespace {
@@ -191,6 +192,14 @@ ucs_status_t fake_ucp::worker_signal(ucp_worker_h worker) {
   return UCS_OK;
 }
 
+// One-sided operations of the simulation take effect in the order of their start, unless a test
+// delays one.
+ucs_status_t fake_ucp::worker_fence(ucp_worker_h worker) {
+  api_entry in(*this, call::worker_fence, raw(worker));
+  if (in.find(network_.workers, worker) == nullptr) return UCS_ERR_INVALID_PARAM;
+  return in.refused() ? in.verdict().status : UCS_OK;
+}
+
 detail::clock::time_point fake_ucp::now() {
   const api_entry in(*this, call::now);
   return network_.now();
@@ -214,13 +223,19 @@ void fake_ucp::wait_readable(int fd, int wake_fd, std::chrono::nanoseconds timeo
   }
 }
 
-void fake_ucp::relax() {
+int fake_ucp::try_listen(const sockaddr* address, socklen_t size) {
+  const auto wanted = socket_address::from_native(address, size);
+  return wanted.is_loopback() ? 0 : detail::real_ucp().try_listen(address, size);
+}
+
+bool fake_ucp::relax() {
   api_entry in(*this, call::relax);
   network_.idle(in.lock(), &process_, network_.link.idle_step);
-  if (network_.link.time == time_mode::simulated) return;
+  if (network_.link.time == time_mode::simulated) return false;
   in.lock().unlock();
   ::sched_yield();
   in.lock().lock();
+  return false;
 }
 
 }  // namespace ucx::test

@@ -19,6 +19,11 @@ wire& wire_of(const connection_ptr& link, int index, bool hardware) {
 
 constexpr std::size_t frame_overhead = 64;
 
+// Memory that one host shares is reached without a process, or a connection, on its other side.
+bool needs_nobody(const connection_ptr& link, bool hardware) {
+  return hardware && !link->detects_failure;
+}
+
 }  // namespace
 
 nanoseconds fabric::duration(std::size_t bytes_sent) const {
@@ -67,7 +72,10 @@ void fabric::push(const connection_ptr& on, int index, bool by_process) {
 void fabric::push_wire(const connection_ptr& on, int index, wire& through, bool by_process) {
   side& from = side_of(on, index);
   if (through.busy || through.queue.empty() || from.worker == nullptr) return;
-  if (workers.find(from.worker) == nullptr || from.worker->process->killed) return;
+  if (!needs_nobody(on, through.hardware) &&
+      (workers.find(from.worker) == nullptr || from.worker->process->killed)) {
+    return;
+  }
   const transmission& head = through.queue.front();
   std::size_t length = head.size;
   if (!through.hardware) {
@@ -110,7 +118,10 @@ void fabric::take_piece(const connection_ptr& on, int index, bool hardware, std:
   wire& through = wire_of(on, index, hardware);
   if (through.queue.empty() || through.queue.front().id != id) return;
   side& from = side_of(on, index);
-  if (workers.find(from.worker) == nullptr || from.worker->process->killed) return;
+  if (!needs_nobody(on, hardware) &&
+      (workers.find(from.worker) == nullptr || from.worker->process->killed)) {
+    return;
+  }
   through.busy = false;
   transmission& head = through.queue.front();
   frame piece = head.prototype;
@@ -144,6 +155,10 @@ void fabric::sent_last(const connection_ptr& on, int index, const transmission& 
 
 void fabric::arrive(frame what, bool hardware) {
   side& to = side_of(what.link, what.to);
+  if (to.worker != nullptr && needs_nobody(what.link, hardware)) {
+    if (what.kind == frame_kind::get_request) return take_get(what, true);
+    if (what.kind == frame_kind::put_data) return take_put(what, true);
+  }
   if (to.closed || to.worker == nullptr || workers.find(to.worker) == nullptr) return;
   if (to.worker->process->killed) return;
   if (!hardware) return put(*to.worker, std::move(what));

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "detail/introduction.hpp"
 #include "detail/message_router.hpp"
+#include "support/callback_scope.hpp"
 
 namespace ucx::test {
 
@@ -27,6 +29,9 @@ frame_peer::frame_peer(fake_network& network, std::string name)
   params.cb = &frame_peer::on_message;
   params.arg = this;
   EXPECT_EQ(api.worker_set_am_recv_handler(worker, &params), UCS_OK);
+  params.id = detail::message_router::parcel_id;
+  params.cb = &frame_peer::on_parcel;
+  EXPECT_EQ(api.worker_set_am_recv_handler(worker, &params), UCS_OK);
 }
 
 frame_peer::~frame_peer() {
@@ -40,6 +45,7 @@ frame_peer::~frame_peer() {
 ucs_status_t frame_peer::on_message(void* self, const void* header, std::size_t header_length,
                                     void* data, std::size_t length,
                                     const ucp_am_recv_param_t* params) {
+  const callback_scope outside(false);  // what runs here is the test's
   auto& peer = *static_cast<frame_peer*>(self);
   if ((params->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
     ADD_FAILURE() << "a message by rendezvous, which the protocol does not have";
@@ -56,6 +62,22 @@ ucs_status_t frame_peer::on_message(void* self, const void* header, std::size_t 
   peer.heard.push_back(taken);
   if (said->code == opcode::hello && peer.welcomes_) peer.answer_hello(taken);
   if (peer.on_frame) peer.on_frame(taken);
+  return UCS_OK;
+}
+
+ucs_status_t frame_peer::on_parcel(void* self, const void* header, std::size_t header_length,
+                                   void* data, std::size_t length, const ucp_am_recv_param_t*) {
+  const callback_scope outside(false);
+  auto& peer = *static_cast<frame_peer*>(self);
+  const auto read =
+      detail::decode_parcel({static_cast<const std::byte*>(header), header_length}, length);
+  if (!read) {
+    ++peer.unreadable;
+    return UCS_OK;
+  }
+  const auto* const bytes = static_cast<const std::byte*>(data);
+  peer.parcels.push_back(
+      {read->said, {read->header.begin(), read->header.end()}, {bytes, bytes + length}});
   return UCS_OK;
 }
 
@@ -85,8 +107,16 @@ void frame_peer::say(ucp_ep_h to, const frame& said, std::span<const std::byte> 
   say_bytes(to, header, payload, flags);
 }
 
+void frame_peer::say(ucp_ep_h to, const detail::parcel& said,
+                     std::span<const std::byte> user_header, std::span<const std::byte> payload) {
+  std::vector<std::byte> header(detail::parcel::size);
+  said.encode(std::span(header).first<detail::parcel::size>());
+  header.insert(header.end(), user_header.begin(), user_header.end());
+  say_bytes(to, header, payload, UCP_AM_SEND_FLAG_EAGER, detail::message_router::parcel_id);
+}
+
 void frame_peer::say_bytes(ucp_ep_h to, std::span<const std::byte> header,
-                           std::span<const std::byte> payload, std::uint32_t flags) {
+                           std::span<const std::byte> payload, std::uint32_t flags, unsigned id) {
   auto& sent = *messages_.emplace_back(std::make_unique<message>());
   sent.peer = this;
   sent.header.assign(header.begin(), header.end());
@@ -98,31 +128,41 @@ void frame_peer::say_bytes(ucp_ep_h to, std::span<const std::byte> header,
   params.cb.send = &frame_peer::on_sent;
   params.user_data = &sent;
   const ucs_status_ptr_t started =
-      api.am_send_nbx(to, detail::message_router::message_id, sent.header.data(),
-                      sent.header.size(), sent.payload.data(), sent.payload.size(), &params);
+      api.am_send_nbx(to, id, sent.header.data(), sent.header.size(), sent.payload.data(),
+                      sent.payload.size(), &params);
   if (!UCS_PTR_IS_PTR(started)) {
     std::erase_if(messages_, [&](const auto& each) { return each.get() == &sent; });
   }
+}
+
+worker_address frame_peer::heard_frame::address() const {
+  const detail::greeting read = detail::read_greeting(payload);
+  return read.address.empty() ? worker_address() : worker_address::decode(read.address);
 }
 
 bool frame_peer::open_session(ucp_ep_h to, std::uint64_t session) {
   frame hello;
   hello.code = opcode::hello;
   hello.session = session;
+  hello.length = room;
   say(to, hello, its_address().encode(), UCP_AM_SEND_FLAG_REPLY);
   heard_frame answer;
-  return await(opcode::welcome, answer) && answer.said.session == session &&
-         answer.said.status == 0;
+  if (!await(opcode::welcome, answer)) return false;
+  granted = answer.said.length;
+  return answer.said.session == session && answer.said.status == 0;
 }
 
 void frame_peer::welcome_everybody() { welcomes_ = true; }
 
 void frame_peer::answer_hello(const heard_frame& hello) {
   guest_session = hello.said.session;
-  guest = hello.payload.empty() ? hello.reply_to : reach(worker_address::decode(hello.payload));
+  const worker_address back = hello.address();
+  guest = back.empty() ? hello.reply_to : reach(back);
   frame answer;
   answer.code = opcode::welcome;
   answer.session = hello.said.session;
+  answer.length = room;
+  granted = hello.said.length;
   say(guest, answer);
 }
 
@@ -138,6 +178,22 @@ bool frame_peer::await(opcode code, heard_frame& into, std::chrono::nanoseconds 
   if (!came) return false;
   into = std::move(*found);
   heard.erase(found);
+  return true;
+}
+
+bool frame_peer::await(detail::parcel_code code, heard_parcel& into,
+                       std::chrono::nanoseconds limit) {
+  auto found = parcels.end();
+  const bool came = wait(
+      [&] {
+        found = std::find_if(parcels.begin(), parcels.end(),
+                             [&](const heard_parcel& each) { return each.said.code == code; });
+        return found != parcels.end();
+      },
+      limit);
+  if (!came) return false;
+  into = std::move(*found);
+  parcels.erase(found);
   return true;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "detail/frame.hpp"
+#include "detail/parcel.hpp"
 #include "support/raw_peer.hpp"
 #include "ucx/worker_address.hpp"
 
@@ -26,6 +27,9 @@ class frame_peer : public raw_peer {
     detail::frame said;
     std::vector<std::byte> payload;
     ucp_ep_h reply_to = nullptr;
+
+    /// Returns the worker address in a greeting; empty if there is none.
+    worker_address address() const;
   };
 
   worker_address its_address();
@@ -40,7 +44,11 @@ class frame_peer : public raw_peer {
            std::uint32_t flags = 0);
   /// Sends whatever bytes as the header of a message of ours.
   void say_bytes(ucp_ep_h to, std::span<const std::byte> header,
-                 std::span<const std::byte> payload = {}, std::uint32_t flags = 0);
+                 std::span<const std::byte> payload = {}, std::uint32_t flags = 0,
+                 unsigned id = 0xff);
+  /// Sends a parcel, with the user's header behind it.
+  void say(ucp_ep_h to, const detail::parcel& said, std::span<const std::byte> user_header = {},
+           std::span<const std::byte> payload = {});
   /// Says hello with an address to answer to, and returns when the peer has welcomed it.
   bool open_session(ucp_ep_h to, std::uint64_t session);
 
@@ -52,6 +60,18 @@ class frame_peer : public raw_peer {
              std::chrono::nanoseconds limit = std::chrono::seconds(10));
   std::size_t count(detail::opcode code) const;
 
+  struct heard_parcel {
+    detail::parcel said;
+    std::vector<std::byte> user_header;
+    std::vector<std::byte> payload;
+  };
+  /// Waits for a parcel of this kind that was not waited for before, and takes it out.
+  bool await(detail::parcel_code code, heard_parcel& into,
+             std::chrono::nanoseconds limit = std::chrono::seconds(10));
+
+  std::vector<heard_parcel> parcels;
+  std::uint64_t room = 0;  ///< What it grants those that it welcomes, and those it says hello to.
+  std::uint64_t granted = 0;  ///< What the last of them granted.
   std::vector<heard_frame> heard;
   std::size_t unreadable = 0;  ///< Messages to our id that were no frames.
   /// Called for every frame, from progress, after it was kept.
@@ -63,6 +83,8 @@ class frame_peer : public raw_peer {
   struct message;
   static ucs_status_t on_message(void* self, const void* header, std::size_t header_length,
                                  void* data, std::size_t length, const ucp_am_recv_param_t* params);
+  static ucs_status_t on_parcel(void* self, const void* header, std::size_t header_length,
+                                void* data, std::size_t length, const ucp_am_recv_param_t* params);
   static void on_sent(void* request, ucs_status_t status, void* message);
   void answer_hello(const heard_frame& hello);
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -37,10 +38,9 @@ inline std::vector<std::byte> pattern(std::size_t size, std::uint64_t seed = 0) 
 
 /// Returns whether every byte is `value`: of memory that nothing may have touched.
 inline bool all_bytes_are(std::span<const std::byte> bytes, std::byte value) noexcept {
-  for (const std::byte byte : bytes) {
-    if (byte != value) return false;
-  }
-  return true;
+  // Against itself, one byte on: a sanitizer looks at the whole at once, not at every byte.
+  return bytes.empty() || (bytes.front() == value &&
+                           std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
 }  // namespace ucx::test

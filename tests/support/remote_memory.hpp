@@ -27,6 +27,7 @@ class remote_memory {
         exposed(pair.owner_context, std::as_writable_bytes(std::span(bytes)), granted),
         connection(pair.connect()),
         region(connection, exposed.descriptor()) {
+    if (includes(granted, access::write)) pair.owner_process.let_sources_change();
     connection.wait_connected();
   }
   ~remote_memory() {

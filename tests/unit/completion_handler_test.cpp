@@ -196,5 +196,14 @@ TEST(CompletionHandler, GetsTheErrorCode) {
   EXPECT_EQ(seen, errc::timed_out);
 }
 
+TEST(MoveOnlyHandler, MadeOfNothingIsEmpty) {
+  EXPECT_FALSE(move_only_handler<>(std::function<void()>()));
+  void (*none)() = nullptr;
+  EXPECT_FALSE((move_only_handler<>(none)));
+  EXPECT_FALSE(completion_handler(std::function<void(std::error_code)>()));
+  EXPECT_TRUE(move_only_handler<>(std::function<void()>([] {})));
+  EXPECT_TRUE((move_only_handler<>([] {})));
+}
+
 }  // namespace
 }  // namespace ucx

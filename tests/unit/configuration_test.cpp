@@ -11,6 +11,7 @@
 #include <string>
 
 #include "detail/configuration_key.hpp"
+#include "detail/network_device.hpp"
 #include "support/fake_network.hpp"
 #include "ucx/error.hpp"
 
@@ -377,6 +378,18 @@ TEST_F(ConfigurationOfAnyUcx, SetsSegmentsOnlyWhereTcpIsAllowed) {
   }
 }
 
+TEST_F(ConfigurationOfAnyUcx, CopiesWhatTcpSendsUnlessTold) {
+  if (!detail::rdma_devices().empty()) GTEST_SKIP() << "this machine has RDMA devices";
+  EXPECT_EQ(made(api, {}).value("ZCOPY_THRESH"), "inf");
+  EXPECT_EQ(made(api, with({{"ZCOPY_THRESH", "64k"}})).value("ZCOPY_THRESH"), "64k");
+  {
+    const scoped_variable environment("UCX_ZCOPY_THRESH", "auto");
+    EXPECT_EQ(made(api, {}).value("ZCOPY_THRESH"), "auto");
+  }
+  const scoped_variable environment("UCX_TLS", "posix,self");
+  EXPECT_EQ(made(api, {}).value("ZCOPY_THRESH"), "auto");
+}
+
 TEST_F(ConfigurationOfAnyUcx, LetsARestartedServerHaveItsPort) {
   EXPECT_EQ(made(api, {}).value("CM_REUSEADDR"), "y");
   EXPECT_EQ(made(api, with({{"CM_REUSEADDR", "n"}})).value("CM_REUSEADDR"), "n");
@@ -385,23 +398,51 @@ TEST_F(ConfigurationOfAnyUcx, LetsARestartedServerHaveItsPort) {
   EXPECT_EQ(made(api, {}).value("CM_REUSEADDR"), "(none)");
 }
 
+TEST_F(ConfigurationOfAnyUcx, TakesSharedMemoryFromItsFileSystemOrNotAtAll) {
+  set_version(22);
+  const made result(api, {});
+  EXPECT_EQ(result.value("POSIX_ALLOC"), "md");
+  EXPECT_EQ(result.value("SYSV_ALLOC"), "md");
+  EXPECT_EQ(result.value("POSIX_SHM_MIN_SIZE"), std::to_string(128U << 20U));
+}
+
+TEST_F(ConfigurationOfAnyUcx, LeavesSharedMemoryAsItWasTold) {
+  set_version(22);
+  EXPECT_EQ(made(api, with({{"TLS", "posix,self"}})).value("POSIX_SHM_MIN_SIZE"), "(none)");
+  const scoped_variable environment("UCX_POSIX_ALLOC", "md,mmap");
+  EXPECT_EQ(made(api, {}).value("POSIX_ALLOC"), "(none)");
+  EXPECT_EQ(made(api, {}).value("SYSV_ALLOC"), "md");
+}
+
+TEST_F(ConfigurationOfAnyUcx, SaysNothingOfSharedMemoryThatMayNotBeUsed) {
+  set_version(18);
+  const made result(api, with({{"TLS", "tcp,posix"}}));
+  EXPECT_EQ(result.value("POSIX_ALLOC"), "md");
+  EXPECT_EQ(result.value("SYSV_ALLOC"), "(none)");
+  EXPECT_EQ(made(api, with({{"TLS", "^shm"}})).value("POSIX_ALLOC"), "(none)");
+  EXPECT_EQ(made(api, with({{"TLS", "sm,self"}})).value("SYSV_ALLOC"), "md");
+}
+
+/// Returns how many keys are set for UCX 1.13 where nobody set one, the log level apart.
+unsigned default_settings() { return detail::rdma_devices().empty() ? 4 : 3; }
+
 TEST_F(ConfigurationOfAnyUcx, QuietsUcxOnceUnlessTold) {
-  // Default settings are three keys, and the log level.
+  const unsigned defaults = default_settings();
   made(api, {});
-  EXPECT_EQ(process.count(test::call::config_modify), 4U);
+  EXPECT_EQ(process.count(test::call::config_modify), defaults + 1);
   made(api, {});
-  EXPECT_EQ(process.count(test::call::config_modify), 7U);
+  EXPECT_EQ(process.count(test::call::config_modify), 2 * defaults + 1);
 
   ucp_api& told = network.add_process("told").api();
   const scoped_variable environment("UCX_LOG_LEVEL", "info");
   made(told, {});
-  EXPECT_EQ(network.count(test::call::config_modify), 10U);
+  EXPECT_EQ(network.count(test::call::config_modify), 3 * defaults + 1);
 }
 
 TEST_F(ConfigurationOfAnyUcx, TakesTheLogLevelOfTheOptions) {
   const made result(api, with({{"LOG_LEVEL", "info"}}));
   EXPECT_EQ(result.value("LOG_LEVEL"), "info");
-  EXPECT_EQ(process.count(test::call::config_modify), 4U);
+  EXPECT_EQ(process.count(test::call::config_modify), default_settings() + 1);
 }
 
 TEST_F(ConfigurationOfAnyUcx, RefusesKeysOfNewerVersions) {

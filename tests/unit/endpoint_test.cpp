@@ -12,6 +12,7 @@
 
 #include "detail/frame.hpp"
 #include "detail/protocol.hpp"
+#include "detail/wire.hpp"
 #include "support/frame_peer.hpp"
 #include "support/served_region.hpp"
 #include "support/simulated_pair.hpp"
@@ -99,9 +100,9 @@ TEST(Endpoint, ConnectingTimesOutWhenThePeerDoesNotAnswer) {
   const auto begin = pair.network.now();
   std::optional<std::error_code> told;
   endpoint connection =
-      pair.connect({.connect_timeout = 700ms, .on_error = [&](std::error_code ec) {
+      pair.connect({.connect_timeout = 700ms, .on_refused = [&](const connection_refusal& refusal) {
                       EXPECT_FALSE(told);
-                      told = ec;
+                      told = refusal.reason;
                     }});
   std::error_code ec;
   connection.wait_connected(ec);
@@ -167,7 +168,7 @@ TEST(Endpoint, SaysHelloAndBye) {
   frame_peer::heard_frame hello;
   ASSERT_TRUE(peer.await(opcode::hello, hello));
   EXPECT_NE(hello.said.session, 0U);
-  EXPECT_EQ(worker_address::decode(hello.payload), pair.reader.address());
+  EXPECT_EQ(hello.address(), pair.reader.address());
   peer.on_frame = [&](const frame_peer::heard_frame& heard) {
     if (heard.said.code != opcode::bye) return;
     frame answer;
@@ -203,7 +204,7 @@ TEST(Endpoint, AnotherVersionsWelcomeNamesBothVersions) {
     endpoint connection(pair.reader, peer.its_address());
     frame_peer::heard_frame hello;
     ASSERT_TRUE(peer.await(opcode::hello, hello));
-    const ucp_ep_h back = peer.reach(worker_address::decode(hello.payload));
+    const ucp_ep_h back = peer.reach(hello.address());
     frame refusal = welcome_to(hello.said.session);
     refusal.status = detail::error_status(errc::version_mismatch);
     say_as(peer, back, refusal, version);
@@ -319,9 +320,9 @@ TEST(Endpoint, LostConnectionTellsWhyAndOnce) {
   served_region served(100);
   int told = 0;
   std::error_code why;
-  endpoint connection = served.pair.connect({.on_error = [&](std::error_code ec) {
+  endpoint connection = served.pair.connect({.on_closed = [&](const connection_end& end) {
     ++told;
-    why = ec;
+    why = end.reason;
   }});
   connection.wait_connected();
   served.pair.owner_process.kill();
@@ -335,7 +336,7 @@ TEST(Endpoint, ClosingOnThisSideIsNoLoss) {
   simulated_pair pair;
   int told = 0;
   for (const close_mode mode : {close_mode::flush, close_mode::abort}) {
-    endpoint connection = pair.connect({.on_error = [&](std::error_code) { ++told; }});
+    endpoint connection = pair.connect({.on_closed = [&](const connection_end&) { ++told; }});
     connection.wait_connected();
     connection.close(mode);
     pair.network.advance(100ms);
@@ -489,6 +490,124 @@ TEST(Endpoint, MovedFromIsClosed) {
   connection.close();
   EXPECT_TRUE(connection.start_flush().done());
   EXPECT_TRUE(connection.transports().empty());
+}
+
+TEST(Endpoint, PeerOfAnotherVersionThatConnectsByWorkerAddressIsToldSo) {
+  simulated_pair pair;
+  frame_peer peer(pair.network, "peer");
+  const ucp_ep_h to = peer.reach(pair.owner.address());
+  // Its envelope is of its version, but the body is UCX's own in every version.
+  std::vector<std::byte> address = peer.its_address().encode();
+  address.resize(address.size() - 8);
+  address[4] = std::byte{2};
+  detail::wire_writer sealed;
+  sealed.put(address);
+  sealed.put(detail::checksum(address));
+  frame hello;
+  hello.code = opcode::hello;
+  hello.session = 8;
+  say_as(peer, to, hello, 2, sealed.bytes());
+  frame_peer::heard_frame answer;
+  ASSERT_TRUE(peer.await(opcode::welcome, answer));
+  EXPECT_EQ(answer.said.session, 8U);
+  EXPECT_EQ(answer.said.version, protocol_version());
+  EXPECT_EQ(detail::status_error(answer.said.status), errc::version_mismatch);
+}
+
+TEST(Endpoint, HelloThatIsTooLongIsNotAnswered) {
+  simulated_pair pair;
+  frame_peer peer(pair.network, "peer");
+  const ucp_ep_h to = peer.reach(pair.owner.address());
+  detail::wire_writer writer = detail::envelope::begin("UXWA");
+  writer.put(std::vector<std::byte>((std::size_t{64} << 10U) + 1));
+  frame hello;
+  hello.code = opcode::hello;
+  hello.session = 8;
+  peer.say(to, hello, detail::envelope::end(std::move(writer)), UCP_AM_SEND_FLAG_REPLY);
+  pair.network.advance(100ms);
+  EXPECT_EQ(peer.count(opcode::welcome), 0U);
+}
+
+TEST(Endpoint, AnswerToAQuestionThatWasNotAskedYetIsDropped) {
+  simulated_pair pair;
+  frame_peer peer(pair.network, "peer");
+  endpoint connection(pair.reader, peer.its_address());
+  frame_peer::heard_frame hello;
+  ASSERT_TRUE(peer.await(opcode::hello, hello));
+  const ucp_ep_h to = peer.reach(hello.address());
+  remote_descriptor descriptor;
+  descriptor.region = 1;
+  descriptor.size = 100;
+  descriptor.granted = access::read_write;
+  remote_region region(connection, descriptor);
+  std::vector<std::byte> bytes(100);
+  request write = region.start_write_at(0, bytes);
+  request read = region.start_read_at(0, bytes);
+  for (const std::uint64_t index : {0U, 1U}) {
+    frame early;
+    early.code = index == 0 ? opcode::written : opcode::data;
+    early.session = hello.said.session;
+    early.request = (std::uint64_t{1} << 32U) | index;  // the first use of the first places
+    early.length = 100;
+    peer.say(to, early, bytes);
+  }
+  pair.network.advance(10ms);
+  EXPECT_FALSE(connection.status());
+  EXPECT_FALSE(write.done());
+  EXPECT_FALSE(read.done());
+  peer.say(to, welcome_to(hello.said.session));
+  write.wait();
+}
+
+TEST(Endpoint, ConstructorThatFailedDoesNotTellItsHandler) {
+  simulated_pair pair;
+  const socket_address nobody("127.0.0.1:39999");
+  int told = 0;
+  const auto tell = [&](const connection_refusal&) { ++told; };
+  std::error_code ec;
+  const endpoint none(pair.reader, nobody, {.on_refused = tell}, ec);
+  EXPECT_EQ(ec, errc::connection_refused);
+  EXPECT_THROW(endpoint(pair.reader, nobody, {.on_refused = tell}), ucx::error);
+  pair.network.advance(100ms);
+  for (int i = 0; i < 10; ++i) pair.reader.progress();
+  EXPECT_EQ(told, 0);
+}
+
+TEST(Endpoint, HandlerOfALossIsNotCalledBehindTheEndpoint) {
+  for (const bool closes : {true, false}) {
+    simulated_pair pair;
+    int told = 0;
+    std::optional<endpoint> connection =
+        pair.connect({.on_closed = [&](const connection_end&) { ++told; }});
+    connection->wait_connected();
+    pair.reader_process.on_pump({});
+    pair.owner_process.kill();
+    pair.network.advance(10ms);  // the notice is there, and nobody has looked
+    bool lost = false;
+    for (int i = 0; i < 100; ++i) {
+      // In the round of the loss it runs behind that, and before the handler.
+      pair.reader.post([&] {
+        if (lost || !connection->status()) return;
+        lost = true;
+        if (closes) {
+          connection->close(close_mode::abort);
+        } else {
+          connection.reset();
+        }
+      });
+      pair.reader.progress();
+    }
+    EXPECT_TRUE(lost);
+    EXPECT_EQ(told, 0);
+  }
+}
+
+TEST(Endpoint, FlushOfNoneIsClosed) {
+  simulated_pair pair;
+  endpoint connection = pair.connect();
+  const endpoint taken = std::move(connection);
+  EXPECT_EQ(connection.start_flush().error(), errc::closed);  // NOLINT(bugprone-use-after-move)
+  EXPECT_THROW(connection.flush(), ucx::error);
 }
 
 }  // namespace

@@ -6,12 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "detail/frame.hpp"
+
 namespace ucx {
 namespace {
 
 std::vector<errc> all_values() {
   std::vector<errc> values;
-  for (int i = static_cast<int>(errc::invalid_argument); i <= static_cast<int>(errc::unexpected);
+  for (int i = static_cast<int>(errc::invalid_argument); i <= static_cast<int>(detail::last_errc);
        ++i) {
     values.push_back(static_cast<errc>(i));
   }
@@ -80,6 +82,19 @@ TEST(Errc, EqualsTheStandardsConditionWhereOneFits) {
       {errc::too_many_files, std::errc::too_many_files_open},
       {errc::message_truncated, std::errc::message_size},
       {errc::io_error, std::errc::io_error},
+      {errc::bad_url, std::errc::invalid_argument},
+      {errc::bad_name, std::errc::invalid_argument},
+      {errc::no_such_name, std::errc::no_such_file_or_directory},
+      {errc::already_exists, std::errc::file_exists},
+      {errc::not_secure, std::errc::operation_not_permitted},
+      {errc::closed_by_peer, std::errc::connection_reset},
+      {errc::no_rdma, std::errc::not_supported},
+      {errc::would_block, std::errc::operation_would_block},
+      {errc::header_too_long, std::errc::message_size},
+      {errc::buffer_gone, std::errc::invalid_argument},
+      {errc::buffer_too_small, std::errc::result_out_of_range},
+      {errc::bad_pool, std::errc::invalid_argument},
+      {errc::pooled_buffer, std::errc::invalid_argument},
   };
   std::set<errc> portable;
   for (const auto& [ours, standard] : pairs) {

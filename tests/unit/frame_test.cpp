@@ -132,7 +132,8 @@ TEST(Frame, FlippedBitIsRefusedOrReadAsWhatItSays) {
       }
     } else if (byte == 3) {
       const auto code = std::to_integer<unsigned>(flipped[3]);
-      EXPECT_EQ(read.has_value(), code >= 1 && code <= 10) << "opcode " << code;
+      const bool known = (code >= 1 && code <= 11) || (code >= 32 && code <= 37);
+      EXPECT_EQ(read.has_value(), known) << "opcode " << code;
     } else {
       ASSERT_TRUE(read) << "bit " << bit;
       EXPECT_EQ(encoded(*read), flipped) << "bit " << bit;
@@ -194,7 +195,7 @@ TEST(Frame, StatusOfNoErrorIsZero) {
 }
 
 TEST(Frame, StatusNamesEveryErrc) {
-  for (std::uint32_t value = 1; value <= static_cast<std::uint32_t>(errc::unexpected); ++value) {
+  for (std::uint32_t value = 1; value <= static_cast<std::uint32_t>(last_errc); ++value) {
     const std::error_code ec = static_cast<errc>(value);
     EXPECT_EQ(error_status(ec), value);
     EXPECT_EQ(status_error(value), ec);
@@ -202,7 +203,7 @@ TEST(Frame, StatusNamesEveryErrc) {
 }
 
 TEST(Frame, UnknownStatusIsAProtocolError) {
-  const std::uint32_t last = static_cast<std::uint32_t>(errc::unexpected);
+  const std::uint32_t last = static_cast<std::uint32_t>(last_errc);
   for (const std::uint32_t value : {last + 1, 0x80000000U, 0xffffffffU}) {
     EXPECT_EQ(status_error(value), errc::protocol_error) << value;
   }

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <string>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -90,7 +92,8 @@ TEST(MemoryRegion, RefusesMemoryAtAddressZero) {
   const memory_region none(pair.owner_context, nowhere, access::read, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
   EXPECT_EQ(none.size(), 0U);
-  EXPECT_THROW(memory_region(pair.owner_context, nowhere, access::read), ucx::error);
+  EXPECT_THROW(static_cast<void>(memory_region(pair.owner_context, nowhere, access::read)),
+               ucx::error);
 }
 
 TEST(MemoryRegion, NeedsNoRegistrationForMessagesOnly) {
@@ -215,6 +218,21 @@ TEST(MemoryRegion, RegionOfADeadContextIsRefused) {
   const memory_region none(pair.owner_context, std::span<std::byte>(memory), access::read, ec);
   EXPECT_EQ(ec, errc::closed);
 }
+
+// What dies with the call can not be exposed; views of what lives on, and what has a name, can.
+using vector = std::vector<std::byte>;
+using array = std::array<std::byte, 8>;
+static_assert(!std::is_constructible_v<memory_region, const context&, vector, access>);
+static_assert(!std::is_constructible_v<memory_region, const context&, vector>);
+static_assert(!std::is_constructible_v<memory_region, const context&, vector, std::error_code&>);
+static_assert(!std::is_constructible_v<memory_region, const context&, array, access>);
+static_assert(std::is_constructible_v<memory_region, const context&, vector&, access>);
+static_assert(std::is_constructible_v<memory_region, const context&, const vector&>);
+static_assert(std::is_constructible_v<memory_region, const context&, array&, access>);
+static_assert(std::is_constructible_v<memory_region, const context&, std::byte (&)[8], access>);
+static_assert(std::is_constructible_v<memory_region, const context&, std::span<std::byte>, access>);
+static_assert(std::is_constructible_v<memory_region, const context&, std::span<const std::byte>,
+                                      std::error_code&>);
 
 }  // namespace
 }  // namespace ucx::test

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "detail/frame.hpp"
+#include "support/asked_owner.hpp"
 #include "support/frame_peer.hpp"
 #include "support/pattern.hpp"
 #include "support/simulated_pair.hpp"
@@ -28,29 +29,9 @@ using detail::opcode;
 
 constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
 
-class RegionService : public testing::Test {
+class RegionService : public asked_owner {
  protected:
-  explicit RegionService(access granted = access::read_write, std::size_t size = 10000)
-      : memory_(pattern(size)),
-        exposed_(pair_.owner_context, std::span<std::byte>(memory_), granted),
-        peer_(pair_.network, "peer"),
-        owner_(peer_.reach(pair_.owner.address())) {
-    EXPECT_TRUE(peer_.open_session(owner_, session));
-  }
-
-  frame question(opcode code, std::uint64_t offset, std::uint64_t length) {
-    const remote_descriptor known = exposed_.descriptor();
-    frame asked;
-    asked.code = code;
-    asked.session = session;
-    asked.request = ++last_request_;
-    asked.region = known.region;
-    asked.incarnation = known.incarnation;
-    asked.generation = known.generation;
-    asked.offset = offset;
-    asked.length = length;
-    return asked;
-  }
+  using asked_owner::asked_owner;
 
   /// Says it, and returns the status of the answer.
   std::error_code outcome_of(const frame& asked, std::span<const std::byte> payload = {}) {
@@ -62,14 +43,6 @@ class RegionService : public testing::Test {
     EXPECT_EQ(heard.said.session, session);
     return detail::status_error(heard.said.status);
   }
-
-  static constexpr std::uint64_t session = 0x5e5510;
-  simulated_pair pair_;
-  std::vector<std::byte> memory_;
-  memory_region exposed_;
-  frame_peer peer_;
-  ucp_ep_h owner_;
-  std::uint64_t last_request_ = 0;
 };
 
 TEST_F(RegionService, AnswersAReadWithTheBytes) {
@@ -290,6 +263,25 @@ TEST_F(LargeRegionService, PieceThatEndsWellAfterTheConnectionDidNotIsTheLast) {
   const auto begin = pair_.network.now();
   exposed_.close();
   EXPECT_LT(pair_.network.now() - begin, 100ms);
+}
+
+TEST_F(RegionService, DropsAPeerThatAsksAndTakesNoAnswers) {
+  pair_.owner_process.faults().delay(call::am_send, 500ms, 0);
+  frame ping;
+  ping.code = opcode::ping;
+  ping.session = session;
+  for (int i = 0; i < 5000; ++i) peer_.say(owner_, ping);
+  EXPECT_TRUE(peer_.wait([&] { return !peer_.failures.empty(); }));
+  EXPECT_LE(pair_.owner_process.count(call::am_send), 4096U + 10U);
+}
+
+TEST_F(RegionService, DropsAPeerWhoseControlMessageIsTooLong) {
+  frame control;
+  control.code = opcode::control;
+  control.session = session;
+  control.length = (std::size_t{64} << 10U) + 1;
+  peer_.say(owner_, control, std::vector<std::byte>(control.length));
+  EXPECT_TRUE(peer_.wait([&] { return !peer_.failures.empty(); }));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <random>
@@ -14,6 +15,10 @@
 #include <system_error>
 #include <vector>
 
+#include "detail/core_access.hpp"
+#include "detail/operation_pools.hpp"
+#include "detail/remote_region_core.hpp"
+#include "detail/worker_core.hpp"
 #include "support/pattern.hpp"
 #include "support/served_region.hpp"
 #include "support/simulated_pair.hpp"
@@ -347,7 +352,7 @@ TEST(RemoteRegion, MovedFromHandleIsClosed) {
   EXPECT_EQ(served.region.start_read_at(0, bytes).error(), errc::closed);
   EXPECT_EQ(served.region.start_write_at(0, bytes).error(), errc::closed);
   EXPECT_EQ(served.region.size(), 0U);
-  EXPECT_TRUE(served.region.start_flush().done());
+  EXPECT_EQ(served.region.start_flush().error(), errc::closed);
   served.region.close();
   taken.read_at(0, bytes);
 }
@@ -372,6 +377,144 @@ TEST(RemoteRegion, EmulatedRmaIsNotAWay) {
   } catch (const ucx::error& failed) {
     EXPECT_NE(std::string(failed.what()).find("emulates"), std::string::npos) << failed.what();
   }
+}
+
+/// Sets `UCXIO_WAY` while it lives.
+struct forced_way {
+  explicit forced_way(const char* value) { ::setenv("UCXIO_WAY", value, 1); }
+  ~forced_way() { ::unsetenv("UCXIO_WAY"); }
+  forced_way(const forced_way&) = delete;
+  forced_way& operator=(const forced_way&) = delete;
+};
+
+simulated_pair_options one_host() {
+  simulated_pair_options options;
+  options.link.shared_memory = true;
+  options.link.resources = {"self/memory0", "posix/memory", "cma/memory"};
+  options.owner_context.transports = {"posix", "cma", "self"};
+  options.reader_context.transports = {"posix", "cma", "self"};
+  return options;
+}
+
+TEST(RemoteRegion, IsCopiedWithoutUcxWhereItIsMappedAndThereIsNoCma) {
+  // UCX would ask the owner, who need not make progress for one-sided operations.
+  simulated_pair_options options = one_host();
+  options.link.resources = {"self/memory0", "posix/memory"};
+  options.owner_context.transports = {"posix", "self"};
+  options.reader_context.transports = {"posix", "self"};
+  simulated_pair pair(options);
+  const memory_region exposed =
+      memory_region::allocate(pair.owner_context, 1000, access::read_write);
+  fill_pattern(exposed.bytes());
+  const endpoint connection = pair.connect();
+  remote_region region(connection, exposed.descriptor());
+  EXPECT_EQ(region.way(), way::rma);
+  std::vector<std::byte> into(100);
+  EXPECT_TRUE(region.start_read_at(900, into).done());
+  EXPECT_TRUE(holds_pattern(into, 0, 900));
+  std::fill(into.begin(), into.end(), std::byte{0x77});
+  EXPECT_TRUE(region.start_write_at(100, into).done());
+  region.flush();
+  EXPECT_TRUE(all_bytes_are(exposed.bytes().subspan(100, 100), std::byte{0x77}));
+  EXPECT_TRUE(holds_pattern(exposed.bytes().subspan(200), 0, 200));
+  EXPECT_EQ(pair.reader_process.count(call::get) + pair.reader_process.count(call::put), 0U);
+  std::error_code ec;
+  region.read_at(901, into, ec);
+  EXPECT_EQ(ec, errc::out_of_range);
+  region.close();
+  region.read_at(0, into, ec);
+  EXPECT_EQ(ec, errc::closed);
+}
+
+TEST(RemoteRegion, EnvironmentForcesAWayWhereTheOptionsLeaveItOpen) {
+  simulated_pair pair(one_host());
+  const memory_region exposed =
+      memory_region::allocate(pair.owner_context, 1000, access::read_write);
+  const endpoint connection = pair.connect();
+  EXPECT_EQ(remote_region(connection, exposed.descriptor()).way(), way::rma);
+  const forced_way message("message");
+  remote_region region(connection, exposed.descriptor());
+  EXPECT_EQ(region.way(), way::message);
+  std::vector<std::byte> into(1000);
+  region.read_at(0, into);
+  EXPECT_EQ(remote_region(connection, exposed.descriptor(), {.way = way::rma}).way(), way::rma);
+}
+
+TEST(RemoteRegion, EnvironmentForcesRmaOrFails) {
+  served_region served(100);
+  const forced_way rma("rma");
+  std::error_code ec;
+  const remote_region none(served.connection, served.exposed.descriptor(), {}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+}
+
+TEST(RemoteRegion, WayThatTheEnvironmentMisspellsIsAnErrorThatNamesIt) {
+  served_region served(100);
+  const forced_way misspelt("massage");
+  std::error_code ec;
+  const remote_region none(served.connection, served.exposed.descriptor(), {}, ec);
+  EXPECT_EQ(ec, errc::bad_configuration);
+  try {
+    const remote_region thrown(served.connection, served.exposed.descriptor());
+    FAIL();
+  } catch (const ucx::error& failed) {
+    EXPECT_NE(std::string(failed.what()).find("UCXIO_WAY is \"massage\""), std::string::npos)
+        << failed.what();
+  }
+  // Who says it in code does not look there.
+  const remote_region fine(served.connection, served.exposed.descriptor(), {.way = way::message});
+  EXPECT_EQ(fine.way(), way::message);
+}
+
+TEST(RemoteRegion, KeyThatUcxRefusesIsABadDescriptorForThoseWhoAskedForRma) {
+  simulated_pair pair(one_host());
+  const memory_region exposed =
+      memory_region::allocate(pair.owner_context, 1000, access::read_write);
+  const endpoint connection = pair.connect();
+  pair.reader_process.faults().fail(call::ep_rkey_unpack, UCS_ERR_INVALID_PARAM, 0);
+  std::error_code ec;
+  const remote_region none(connection, exposed.descriptor(), {.way = way::rma}, ec);
+  EXPECT_EQ(ec, errc::bad_descriptor);
+  EXPECT_EQ(remote_region(connection, exposed.descriptor()).way(), way::message);
+}
+
+TEST(RemoteRegion, NeedsTheFeatureOfItsWay) {
+  simulated_pair_options options;
+  options.reader_context.features = feature::am;
+  served_region served(100, options);
+  std::error_code ec;
+  const remote_region no_rma(served.connection, served.exposed.descriptor(), {.way = way::rma}, ec);
+  EXPECT_EQ(ec, errc::feature_disabled);
+}
+
+TEST(RemoteRegion, NeedsMessagesWhereRmaIsNotReal) {
+  simulated_pair_options options;
+  options.reader_context.features = feature::rma;
+  simulated_pair pair(options);
+  std::vector<std::byte> memory(100);
+  const memory_region exposed(pair.owner_context, memory, access::read_write);
+  const endpoint connection = pair.connect();
+  for (const way wanted : {way::automatic, way::message}) {
+    std::error_code ec;
+    const remote_region none(connection, exposed.descriptor(), {.way = wanted}, ec);
+    EXPECT_EQ(ec, errc::feature_disabled);
+  }
+}
+
+TEST(RemoteRegion, ReadThatBeginsOnALostConnectionFailsAtOnce) {
+  served_region served(100);
+  served.connection.wait_connected();
+  const auto core = detail::core_access::core(served.region);
+  served.pair.owner_process.kill();
+  ASSERT_TRUE(served.network().run_until([&] { return bool(served.region.status()); }));
+  detail::worker_core& worker = core->endpoint().worker();
+  std::vector<std::byte> into(100);
+  detail::message_read* read = worker.pools().reads.take();
+  read->begin(core->shared_from_this(), 0, into, worker.deadline_after(1s));
+  EXPECT_EQ(read->error(), errc::connection_reset);
+  EXPECT_FALSE(core->endpoint().answers_pending());
+  const auto held = read->let_go();
+  read->release();
 }
 
 TEST(RemoteRegion, RandomAccessesAgreeWithAModel) {

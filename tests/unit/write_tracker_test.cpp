@@ -281,5 +281,18 @@ TEST(WriteTracker, FailedFlushOfTheConnectionIsReportedOnce) {
   EXPECT_EQ(tracker.take_failure(), no_error);
 }
 
+TEST(WriteTracker, FailureOfAWriteThatIsForgottenIsNobodyElses) {
+  write_tracker tracker;
+  const std::uint64_t done = tracker.begin(0, 10);
+  tracker.confirm(done, 10);
+  for (std::uint64_t i = 0; i < 16; ++i) tracker.begin(100 * i, 10);
+  tracker.fail(done, errc::timed_out);
+  tracker.confirm(done, 10);
+  EXPECT_EQ(tracker.unconfirmed(), 160U);
+  for (std::uint64_t i = 1; i <= 16; ++i) tracker.confirm(done + i, 10);
+  EXPECT_TRUE(tracker.settled());
+  EXPECT_EQ(tracker.take_failure(), no_error);
+}
+
 }  // namespace
 }  // namespace ucx::detail

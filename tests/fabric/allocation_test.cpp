@@ -1,0 +1,175 @@
+// After warm-up an operation allocates nothing, on neither side.
+#include <execinfo.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/connected_pair.hpp"
+#include "support/message_pair.hpp"
+#include "support/pattern.hpp"
+#include "support/replaced_new.hpp"
+
+namespace {
+
+/// Counts what any thread of this program allocates; UCX allocates by malloc, and is not counted.
+std::atomic<std::uint64_t> allocations{0};
+
+/// From where the last one was, while somebody wants to know.
+std::atomic<bool> traced{false};
+std::array<void*, 24> trace = {};
+std::atomic<int> trace_depth{0};
+
+}  // namespace
+
+namespace ucx::test {
+
+bool may_allocate() noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  if (traced.load(std::memory_order_relaxed)) {
+    trace_depth = ::backtrace(trace.data(), static_cast<int>(trace.size()));
+  }
+  return true;
+}
+
+namespace {
+
+/// Returns how many allocations `rounds` calls of `operation` took, after as many before.
+template <class Operation>
+std::uint64_t of(int rounds, Operation operation) {
+  for (int round = 0; round < rounds; ++round) operation();
+  const std::uint64_t before = allocations.load();
+  traced = true;
+  for (int round = 0; round < rounds; ++round) operation();
+  traced = false;
+  const std::uint64_t made = allocations.load() - before;
+  if (made > 0) {
+    std::fputs("the last allocation:\n", stderr);
+    ::backtrace_symbols_fd(trace.data(), trace_depth, STDERR_FILENO);
+  }
+  return made;
+}
+
+class Allocation : public testing::TestWithParam<pair_options> {
+ protected:
+  connected_pair pair_{GetParam()};
+  memory_region owned_ = pair_.allocate(std::size_t{2} << 20U);
+  remote_region region_ = pair_.open(owned_);
+};
+
+TEST_P(Allocation, OfTheLibraryIsCounted) {
+  EXPECT_GE(of(1, [&] { const remote_region other = region_.share(); }), 1U);
+}
+
+TEST_P(Allocation, OfAReadIsNone) {
+  for (const std::size_t size : {std::size_t{8}, std::size_t{1} << 16U, std::size_t{2} << 20U}) {
+    std::vector<std::byte> into(size);
+    EXPECT_EQ(of(100, [&] { region_.read_at(0, into); }), 0U) << size;
+  }
+}
+
+TEST_P(Allocation, OfAWriteAndItsFlushIsNone) {
+  for (const std::size_t size : {std::size_t{8}, std::size_t{1} << 16U, std::size_t{2} << 20U}) {
+    const std::vector<std::byte> from = pattern(size);
+    EXPECT_EQ(of(100,
+                 [&] {
+                   region_.write_at(0, from);
+                   region_.flush();
+                 }),
+              0U)
+        << size;
+  }
+}
+
+TEST_P(Allocation, OfSeveralOperationsInFlightIsNone) {
+  std::vector<std::byte> into(std::size_t{1} << 16U);
+  std::vector<request> reads(16);
+  EXPECT_EQ(of(50,
+               [&] {
+                 for (std::size_t i = 0; i < reads.size(); ++i) {
+                   reads[i] =
+                       region_.start_read_at(i * 4096, std::span(into).subspan(i * 4096, 4096));
+                 }
+                 for (request& each : reads) each.wait();
+               }),
+            0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Routes, Allocation,
+                         testing::Values(pair_options{.over = route::tcp_by_address},
+                                         pair_options{.over = route::shared_memory}),
+                         name_of_pair);
+
+/// As `of`, where two threads take part: how many pieces are under way at once depends on how they
+/// meet, so that a pool may still grow after many rounds. What each round allocates shows always.
+template <class Operation>
+std::uint64_t at_least_of(int rounds, Operation operation) {
+  std::uint64_t least = of(rounds, operation);
+  for (int again = 0; again < 5 && least > 0; ++again)
+    least = std::min(least, of(rounds, operation));
+  return least;
+}
+
+class MessageAllocation : public testing::TestWithParam<message_pair_options> {
+ protected:
+  message_pair pair_{GetParam()};
+};
+
+constexpr std::array<std::size_t, 3> message_sizes{8, 1000, std::size_t{1} << 20U};
+
+TEST_P(MessageAllocation, OfAMessageThatIsWaitedForIsNone) {
+  for (const std::size_t size : message_sizes) {
+    const std::vector<std::byte> bytes = pattern(size);
+    std::vector<std::byte> into(size);
+    EXPECT_EQ(at_least_of(size < 100'000 ? 200 : 20,
+                          [&] {
+                            request receive = pair_.receiver().start_receive(1, into);
+                            request send = pair_.sender->start_send(1, bytes);
+                            while (!receive.done() || !send.done()) pair_.sender_side().progress();
+                            EXPECT_FALSE(receive.error());
+                          }),
+              0U)
+        << size;
+  }
+}
+
+TEST_P(MessageAllocation, OfAMessageThatNobodyWaitsForIsNone) {
+  const std::vector<std::byte> bytes = pattern(1000);
+  EXPECT_EQ(at_least_of(200,
+                        [&] {
+                          pair_.sender->send(1, bytes);
+                          while (!pair_.receiver().take(1)) pair_.sender_side().progress();
+                        }),
+            0U);
+}
+
+TEST_P(MessageAllocation, OfAnActiveMessageIsNone) {
+  std::atomic<std::uint64_t> came{0};
+  pair_.receiver().on_message(1, [&](message) { ++came; });
+  const std::vector<std::byte> bytes = pattern(64);
+  std::uint64_t sent = 0;
+  EXPECT_EQ(at_least_of(200,
+                        [&] {
+                          pair_.sender->send_message(1, bytes, bytes);
+                          ++sent;
+                          while (came < sent) pair_.sender_side().progress();
+                        }),
+            0U);
+  pair_.receiver().on_message(1, {});
+}
+
+INSTANTIATE_TEST_SUITE_P(Routes, MessageAllocation,
+                         testing::Values(message_pair_options{.over = route::tcp_by_address},
+                                         message_pair_options{.over = route::shared_memory}),
+                         name_of_messages);
+
+}  // namespace
+}  // namespace ucx::test

@@ -1,0 +1,124 @@
+// Two workers of this process that exchange messages over a real transport.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/connected_pair.hpp"
+#include "support/event_loop.hpp"
+#include "ucx/context.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/listener.hpp"
+#include "ucx/message.hpp"
+#include "ucx/worker.hpp"
+
+namespace ucx::test {
+
+struct message_pair_options {
+  route over = route::tcp_by_address;
+  progress_mode sender = progress_mode::caller;
+  progress_mode receiver = progress_mode::sleeping_thread;
+  worker_options defaults = {};  ///< All but `progress` and `threads`.
+};
+
+inline void PrintTo(const message_pair_options& options, std::ostream* out) {
+  *out << to_string(options.over);
+}
+
+inline std::string name_of_messages(const testing::TestParamInfo<message_pair_options>& instance) {
+  return to_string(instance.param.over) + "_sender_" + to_string(instance.param.sender) +
+         "_receiver_" + to_string(instance.param.receiver);
+}
+
+/// Returns the pairs that every test of messages runs with.
+inline std::vector<message_pair_options> every_message_pair() {
+  std::vector<message_pair_options> all;
+  for (const route over : {route::tcp_by_listener, route::tcp_by_address, route::shared_memory}) {
+    all.push_back({over, progress_mode::caller, progress_mode::sleeping_thread});
+    all.push_back({over, progress_mode::polling_thread, progress_mode::polling_thread});
+  }
+  all.push_back({route::tcp_by_listener, progress_mode::sleeping_thread, progress_mode::external});
+  all.push_back({route::tcp_to_itself, progress_mode::caller, progress_mode::caller});
+  return all;
+}
+
+/// The receiver makes progress by itself, so that one thread of a test can use blocking calls of
+/// either side. Members die last to first.
+class message_pair {
+ public:
+  explicit message_pair(const message_pair_options& chosen) : options(chosen) {
+    context_options wanted = context_options_for(options.over);
+    wanted.features = feature::am | feature::wakeup;
+    receiver_context.emplace(wanted);
+    receiver_.emplace(*receiver_context, with(options.receiver));
+    const worker_address address = receiver_->address();
+    if (to_itself()) {
+      sender.emplace(*receiver_, address);
+    } else {
+      if (options.receiver == progress_mode::external) loop.emplace(*receiver_);
+      if (options.over == route::tcp_by_listener) {
+        door.emplace(*receiver_, socket_address("127.0.0.1:0"));
+      }
+      sender_context.emplace(wanted);
+      sender_worker.emplace(*sender_context, with(options.sender));
+      if (door) {
+        sender.emplace(*sender_worker, door->address());
+      } else {
+        sender.emplace(*sender_worker, address);
+      }
+    }
+    sender->wait_connected();
+  }
+
+  bool to_itself() const noexcept { return options.over == route::tcp_to_itself; }
+  worker& receiver() { return *receiver_; }
+  worker& sender_side() { return to_itself() ? *receiver_ : *sender_worker; }
+
+  /// Drives whom nobody else drives until `done()`; returns whether that was in time.
+  bool until(const std::function<bool()>& done,
+             std::chrono::nanoseconds limit = std::chrono::seconds(20)) {
+    const auto end = std::chrono::steady_clock::now() + limit;
+    while (!done()) {
+      if (std::chrono::steady_clock::now() >= end) return false;
+      if (!sender_side().progress()) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    return true;
+  }
+  /// Waits for a message of this tag, and takes it.
+  message take(const tag_match& wanted) {
+    std::optional<message> taken;
+    EXPECT_TRUE(until([&] { return (taken = receiver().take(wanted)).has_value(); }));
+    return taken ? std::move(*taken) : message();
+  }
+  /// Returns the receiver's connection to the sender.
+  endpoint back() {
+    sender->send(0xbac, {});
+    return take(0xbac).peer();
+  }
+
+  const message_pair_options options;
+  std::optional<context> receiver_context;
+  std::optional<context> sender_context;
+  std::optional<worker> receiver_;
+  std::optional<event_loop> loop;
+  std::optional<worker> sender_worker;
+  std::optional<listener> door;
+  std::optional<endpoint> sender;
+
+ private:
+  worker_options with(progress_mode mode) const {
+    worker_options made = options.defaults;
+    made.progress = mode;
+    made.threads = thread_safety::safe;
+    return made;
+  }
+};
+
+}  // namespace ucx::test

@@ -1,0 +1,27 @@
+// What memory this process has.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstddef>
+#include <fstream>
+
+namespace ucx::test {
+
+/// Whether what is freed is given back, or used again: a sanitizer keeps it.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool memory_is_measurable = false;
+#else
+inline constexpr bool memory_is_measurable = true;
+#endif
+
+/// Returns how many bytes of it are resident.
+inline std::size_t resident_memory() {
+  std::ifstream statm("/proc/self/statm");
+  std::size_t total = 0;
+  std::size_t pages = 0;
+  statm >> total >> pages;
+  return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace ucx::test

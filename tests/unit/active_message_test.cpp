@@ -1,0 +1,306 @@
+// Messages for handlers: header first, payload where the handler says, and answers.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+#include <vector>
+
+#include "support/simulated_messages.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(ActiveMessage, ReachesTheHandlerOfItsNumber) {
+  simulated_messages both;
+  for (const std::size_t size : message_sizes) {
+    const std::vector<std::byte> bytes = pattern(size, 1);
+    std::vector<std::byte> into = blank(size);
+    std::optional<request> receive;
+    both.receiver().on_message(5, [&](message came) {
+      EXPECT_EQ(came.tag(), 5U);
+      EXPECT_EQ(came.length(), size);
+      EXPECT_TRUE(holds_pattern(came.header(), 2));
+      EXPECT_EQ(came.header().size(), 20U);
+      if (came.is_here()) {
+        EXPECT_TRUE(holds_pattern(came.data(), 1));
+      }
+      receive = came.start_receive(into);  // the message may go, the receive goes on
+    });
+    std::vector<std::byte> header = pattern(20, 2);
+    request send = both.sender.start_send_message(5, header, bytes);
+    std::fill(header.begin(), header.end(), untouched);  // it was copied
+    EXPECT_FALSE(both.outcome(send));
+    both.network().run_until([&] { return receive && receive->done(); });
+    ASSERT_TRUE(receive);
+    EXPECT_FALSE(receive->error());
+    EXPECT_TRUE(holds_pattern(into, 1)) << size;
+  }
+}
+
+TEST(ActiveMessage, HeadersOfEveryLength) {
+  simulated_messages both;
+  std::vector<std::size_t> lengths;
+  both.receiver().on_message(1, [&](message came) {
+    lengths.push_back(came.header().size());
+    EXPECT_TRUE(holds_pattern(came.header()));
+  });
+  const std::size_t longest = both.sender.longest_header();
+  EXPECT_EQ(longest, 4096U);
+  const std::vector<std::size_t> wanted{0, 1, 16, 88, 89, 1000, longest};
+  for (const std::size_t length : wanted) {
+    both.sender.send_message(1, pattern(length), pattern(10));
+  }
+  both.settle();
+  EXPECT_EQ(lengths.size(), wanted.size());
+  request send = both.sender.start_send_message(1, pattern(longest + 1), pattern(1));
+  EXPECT_EQ(send.error(), errc::header_too_long);
+}
+
+TEST(ActiveMessage, IsAnsweredByItsHandler) {
+  simulated_messages both;
+  both.receiver().on_message(1, [](message asked) {
+    const std::vector<std::byte> answer(asked.data().rbegin(), asked.data().rend());
+    request reply =
+        asked.peer().start_send(asked.length(), answer, {.memory = send_memory::copied});
+    EXPECT_TRUE(reply.done());
+  });
+  for (std::size_t size = 1; size < 100; ++size) {
+    const std::vector<std::byte> question = pattern(size);
+    std::vector<std::byte> answer(size);
+    request receive = both.sender.start_receive(size, answer);
+    both.sender.send_message(1, {}, question);
+    ASSERT_FALSE(both.outcome(receive));
+    EXPECT_TRUE(std::equal(question.rbegin(), question.rend(), answer.begin()));
+  }
+}
+
+TEST(ActiveMessage, RepliesWithAKeyWhereARequestWouldBeDropped) {
+  simulated_messages both;
+  std::uint64_t told = 0;
+  both.receiver().on_message(1, [&](message asked) {
+    endpoint peer = asked.peer();
+    message_handlers handlers;
+    handlers.on_sent = [&](std::uint64_t key, std::error_code how) {
+      told = key;
+      EXPECT_FALSE(how);
+    };
+    peer.set_message_handlers(std::move(handlers));
+    std::error_code ec;
+    peer.post_send_message(2, asked.header(), asked.data(), 77, ec,
+                           {.memory = send_memory::copied});
+    EXPECT_FALSE(ec);
+    const std::vector<std::byte> endless(peer.longest_header() + 1);
+    peer.post_send_message(2, endless, asked.data(), 78, ec);
+    EXPECT_EQ(ec, errc::header_too_long);
+  });
+  int came = 0;
+  both.pair.reader.on_message(2, [&](message answer) {
+    ++came;
+    EXPECT_TRUE(holds_pattern(answer.header(), 2));
+    EXPECT_TRUE(holds_pattern(answer.data(), 1));
+  });
+  both.sender.send_message(1, pattern(10, 2), pattern(100, 1));
+  both.settle();
+  EXPECT_EQ(came, 1);
+  EXPECT_EQ(told, 77U);
+}
+
+TEST(ActiveMessage, WhatItsHandlerThrowsIsReported) {
+  int reports = 0;
+  simulated_pair_options options;
+  options.owner_worker.on_exception = [&](std::exception_ptr what) {
+    ++reports;
+    EXPECT_THROW(std::rethrow_exception(what), std::runtime_error);
+  };
+  simulated_messages both(options);
+  int came = 0;
+  both.receiver().on_message(1, [&](message) {
+    if (++came < 3) throw std::runtime_error("of the user's");
+  });
+  // The message that was on its way to it is refused, and the next is handled.
+  const std::vector<std::byte> big = pattern(1U << 20U);
+  request refused = both.sender.start_send_message(1, {}, big);
+  EXPECT_EQ(both.outcome(refused), errc::message_refused);
+  both.sender.send_message(1, {}, pattern(1));
+  both.sender.send_message(1, {}, pattern(1));
+  both.settle();
+  EXPECT_EQ(came, 3);
+  EXPECT_EQ(reports, 2);
+  both.receiver().on_message(1, {});  // does not wait for one that threw
+}
+
+TEST(ActiveMessage, WithoutHandlerIsRefused) {
+  simulated_messages both;
+  std::vector<message_info> refused;
+  message_handlers handlers;
+  handlers.on_refused = [&](message_info info) { refused.push_back(info); };
+  both.sender.set_message_handlers(std::move(handlers));
+  const std::vector<std::byte> big = pattern(1U << 20U);
+  request announced = both.sender.start_send_message(3, {}, big);
+  EXPECT_EQ(both.outcome(announced), errc::no_such_handler);
+  request waits = both.sender.start_send_message(3, {}, pattern(5), {.until = send_until::matched});
+  EXPECT_EQ(both.outcome(waits), errc::no_such_handler);
+  EXPECT_TRUE(refused.empty());
+  both.sender.send_message(3, {}, pattern(5));
+  both.settle();
+  ASSERT_EQ(refused.size(), 1U);
+  EXPECT_EQ(refused.front(), (message_info{3, 5}));
+  // And is not, once there is one.
+  int came = 0;
+  both.receiver().on_message(3, [&](message) { ++came; });
+  both.sender.send_message(3, {}, pattern(5));
+  both.settle();
+  EXPECT_EQ(came, 1);
+  both.receiver().on_message(3, {});
+  both.sender.send_message(3, {}, pattern(5));
+  both.settle();
+  EXPECT_EQ(came, 1);
+  EXPECT_EQ(refused.size(), 2U);
+}
+
+TEST(ActiveMessage, OrderIsThatOfTheStarts) {
+  simulated_messages both;
+  std::vector<std::uint64_t> order;
+  for (std::uint64_t number : {1U, 2U}) {
+    both.receiver().on_message(number, [&](message came) { order.push_back(came.length()); });
+  }
+  std::vector<request> sends;
+  std::vector<std::vector<std::byte>> sent;
+  for (std::size_t i = 0; i < 30; ++i) sent.push_back(pattern(i % 4 == 0 ? 100000 + i : i));
+  for (std::size_t i = 0; i < 30; ++i) {
+    sends.push_back(both.sender.start_send_message(1 + i % 2, {}, sent[i]));
+  }
+  both.settle();
+  ASSERT_EQ(order.size(), 30U);
+  for (std::size_t i = 0; i < 30; ++i) EXPECT_EQ(order[i], sent[i].size());
+}
+
+TEST(ActiveMessage, MayBeKeptAndReceivedLater) {
+  simulated_pair_options options;
+  options.link.lasting_data = true;
+  simulated_messages both(options);
+  std::vector<message> kept;
+  both.receiver().on_message(1, [&](message came) { kept.push_back(std::move(came)); });
+  const std::vector<std::byte> big = pattern(1U << 20U);
+  request send = both.sender.start_send_message(1, {}, big);
+  both.sender.send_message(1, {}, pattern(10000, 1));
+  both.settle(1s);
+  ASSERT_EQ(kept.size(), 2U);
+  EXPECT_EQ(both.network().live().messages, 1U);  // UCX's own memory, not a copy
+  EXPECT_TRUE(holds_pattern(kept[1].data(), 1));
+  std::vector<std::byte> into(big.size());
+  kept[0].receive(into);
+  EXPECT_TRUE(holds_pattern(into));
+  EXPECT_FALSE(both.outcome(send));
+  kept.clear();
+  EXPECT_EQ(both.network().live().messages, 0U);
+}
+
+TEST(ActiveMessage, DeathBetweenHeaderAndPayload) {
+  simulated_messages both;
+  std::optional<message> held;
+  std::vector<std::byte> into = blank(1U << 20U);
+  both.receiver().on_message(1, [&](message came) { held = std::move(came); });
+  const std::vector<std::byte> big = pattern(into.size());
+  request send = both.sender.start_send_message(1, pattern(4), big);
+  both.network().run_until([&] { return held.has_value(); });
+  both.pair.reader_process.kill();
+  both.settle(10ms);
+  EXPECT_EQ(held->header().size(), 4U);
+  request receive = held->start_receive(into);
+  EXPECT_EQ(both.outcome(receive), errc::connection_reset);
+  EXPECT_FALSE(held->peer().status() == std::error_code());
+  send.cancel();
+}
+
+TEST(ActiveMessage, HandlerMayDestroyAnything) {
+  simulated_messages both;
+  std::optional<endpoint> back = both.back();
+  int came = 0;
+  both.receiver().on_message(1, [&](message) {
+    ++came;
+    both.receiver().on_message(1, {});  // itself
+    back->close(close_mode::abort);
+    back.reset();
+  });
+  std::error_code ec;
+  request first = both.sender.start_send_message(1, {}, pattern(3));
+  request second = both.sender.start_send_message(1, {}, pattern(3));
+  both.settle(1s);
+  EXPECT_EQ(came, 1);
+}
+
+TEST(ActiveMessage, ThatNoHandlerSawGoesWithTheWorker) {
+  simulated_messages both;
+  both.receiver().on_message(1, [&](message) {});
+  const std::vector<std::byte> big = pattern(1U << 20U);
+  both.sender.send_message(1, {}, pattern(3));
+  both.sender.send(9, pattern(100));
+  request send = both.sender.start_send_message(1, {}, big);
+  both.network().advance(30us);
+}
+
+// Closing one connection makes progress, in which messages of the others come.
+TEST(ActiveMessage, ThatComesWhileTheWorkerEndsIsSeenByNobody) {
+  simulated_pair pair;
+  const std::vector<std::byte> bytes = pattern(100);
+  std::vector<endpoint> senders;
+  int called = 0;
+  {
+    worker ending(pair.owner_context, {.on_exception = [](const std::exception_ptr&) {
+                    ADD_FAILURE() << "a handler threw";
+                  }});
+    ending.on_message(1, [&](message) { ++called; });
+    for (int i = 0; i < 4; ++i) {
+      senders.emplace_back(pair.reader, ending.address(),
+                           endpoint_options{.wait = connect_wait::none});
+      ASSERT_TRUE(pair.network.run_until([&] {
+        ending.progress();
+        return senders.back().state() == connection_state::active;
+      }));
+    }
+    std::vector<request> sends;
+    for (endpoint& each : senders) sends.push_back(each.start_send_message(1, {}, bytes));
+    pair.network.advance(30us);
+  }
+  pair.network.advance(10ms);
+  EXPECT_EQ(called, 0);
+}
+
+TEST(ActiveMessage, BlockingReceiveInAHandlerWouldDeadlock) {
+  simulated_messages both;
+  std::error_code ec;
+  both.receiver().on_message(1, [&](message came) {
+    std::vector<std::byte> into(came.length());
+    came.receive(into, ec);
+  });
+  const std::vector<std::byte> big = pattern(1U << 20U);
+  request send = both.sender.start_send_message(1, {}, big);
+  both.settle();
+  EXPECT_EQ(ec, errc::would_deadlock);
+  EXPECT_EQ(both.outcome(send), errc::message_refused);
+}
+
+TEST(EmptyMessage, HasNothing) {
+  message none;
+  EXPECT_FALSE(none);
+  EXPECT_EQ(none.info(), message_info());
+  EXPECT_TRUE(none.header().empty());
+  EXPECT_FALSE(none.is_here());
+  EXPECT_TRUE(none.data().empty());
+  std::array<std::byte, 1> into{};
+  EXPECT_EQ(none.start_receive(into).error(), errc::invalid_argument);
+  EXPECT_EQ(none.peer().status(), errc::closed);
+}
+
+}  // namespace
+}  // namespace ucx::test

@@ -1,0 +1,557 @@
+// What both sides of a connection are told, agree upon, and refuse.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <coroutine>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "support/fire.hpp"
+#include "support/frame_peer.hpp"
+#include "support/simulated_pair.hpp"
+#include "ucx/error.hpp"
+#include "ucx/listener.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+using detail::frame;
+using detail::opcode;
+
+const socket_address any_port("127.0.0.1:0");
+
+std::vector<std::byte> bytes(std::string_view text) {
+  const auto raw = std::as_bytes(std::span(text));
+  return {raw.begin(), raw.end()};
+}
+
+bool mentions(const std::string& text, const std::string& words) {
+  return text.find(words) != std::string::npos;
+}
+
+simulated_pair_options named_sides() {
+  simulated_pair_options options;
+  options.owner_worker.name = "the owner";
+  options.owner_worker.terms.info = bytes("owner's");
+  options.reader_worker.name = "the reader";
+  options.reader_worker.terms.info = bytes("reader's");
+  return options;
+}
+
+TEST(Connection, TellsBothSidesWhatTheyCanDo) {
+  simulated_pair_options sides = named_sides();
+  sides.owner_context.features = feature::am | feature::rma | feature::tag;
+  sides.reader_context.features = feature::am | feature::tag | feature::stream;
+  simulated_pair pair(sides);
+  std::vector<connection_report> accepted;
+  listener_options doors;
+  doors.on_established = [&](const connection_report& report) { accepted.push_back(report); };
+  const listener door(pair.owner, any_port, std::move(doors));
+  std::vector<connection_report> made;
+  endpoint connection(
+      pair.reader, door.address(),
+      {.on_established = [&](const connection_report& report) { made.push_back(report); }});
+  pair.network.advance(1ms);
+  pair.reader.progress();
+  ASSERT_EQ(made.size(), 1U);
+  ASSERT_EQ(accepted.size(), 1U);
+  EXPECT_EQ(made[0].features, feature::am | feature::tag);
+  EXPECT_EQ(accepted[0].features, made[0].features);
+  EXPECT_EQ(made[0].peer_name, "the owner");
+  EXPECT_EQ(accepted[0].peer_name, "the reader");
+  EXPECT_EQ(made[0].peer_info, bytes("owner's"));
+  EXPECT_EQ(accepted[0].peer_info, bytes("reader's"));
+  EXPECT_EQ(made[0].peer, door.address());
+  EXPECT_EQ(made[0].local, accepted[0].peer);
+  EXPECT_GT(made[0].segment, made[0].largest_eager);
+  EXPECT_GT(made[0].largest_eager, 0U);
+  EXPECT_EQ(made[0].largest_header, 8139U);
+  EXPECT_FALSE(made[0].transports.empty());
+  EXPECT_FALSE(made[0].rma_is_real);
+  EXPECT_TRUE(made[0].watched);
+  EXPECT_EQ(made[0].id, connection.id());
+  EXPECT_EQ(connection.report().peer_name, "the owner");
+  EXPECT_EQ(connection.peer_info(), bytes("owner's"));
+  EXPECT_EQ(connection.local(), accepted[0].peer);
+}
+
+TEST(Connection, OwnTermsWinOverTheListenersAndThoseOverTheWorkers) {
+  simulated_pair pair(named_sides());
+  std::optional<endpoint> accepted;
+  listener_options doors;
+  doors.terms = connection_terms{.info = bytes("door's")};
+  bool own = false;
+  doors.on_request = [&](connection_request request) {
+    endpoint_options options;
+    if (own) options.terms = connection_terms{.info = bytes("own")};
+    accepted.emplace(pair.owner, std::move(request), std::move(options));
+  };
+  const listener door(pair.owner, any_port, std::move(doors));
+  EXPECT_EQ(endpoint(pair.reader, door.address()).peer_info(), bytes("door's"));
+  own = true;
+  EXPECT_EQ(endpoint(pair.reader, door.address()).peer_info(), bytes("own"));
+  endpoint by_address = pair.connect();
+  by_address.wait_connected();
+  EXPECT_EQ(by_address.peer_info(), bytes("owner's"));
+}
+
+TEST(Connection, TellsNoMoreThanAKilobyteOfItself) {
+  simulated_pair pair;
+  const connection_terms most{.info = std::vector<std::byte>(1024)};
+  const connection_terms too_much{.info = std::vector<std::byte>(1025)};
+  endpoint connection = pair.connect({.terms = most});
+  connection.wait_connected();
+  std::error_code ec;
+  const endpoint none(pair.reader, pair.owner.address(), {.terms = too_much}, ec);
+  EXPECT_EQ(ec, errc::invalid_argument);
+  listener_options doors;
+  doors.terms = too_much;
+  const listener door(pair.owner, any_port, std::move(doors), ec);
+  EXPECT_EQ(ec, errc::invalid_argument);
+  const worker loud(pair.owner_context, {.terms = too_much}, ec);
+  EXPECT_EQ(ec, errc::invalid_argument);
+  const worker named(pair.owner_context, {.name = std::string(65, 'x')}, ec);
+  EXPECT_EQ(ec, errc::invalid_argument);
+}
+
+TEST(Connection, StateFollowsItsLife) {
+  simulated_pair pair;
+  endpoint connection = pair.connect();
+  EXPECT_EQ(connection.state(), connection_state::connecting);
+  connection.wait_connected();
+  EXPECT_EQ(connection.state(), connection_state::active);
+  EXPECT_EQ(pair.reader.connections(), 1U);
+  EXPECT_EQ(pair.owner.connections(), 1U);
+  const request closing = connection.start_close();
+  EXPECT_EQ(connection.state(), connection_state::closing);
+  pair.network.advance(100ms);
+  for (int i = 0; i < 20; ++i) pair.reader.progress();
+  EXPECT_TRUE(closing.done());
+  EXPECT_EQ(connection.state(), connection_state::closed);
+  EXPECT_EQ(pair.reader.connections(), 0U);
+  EXPECT_EQ(pair.owner.connections(), 0U);
+  endpoint lost = pair.connect();
+  lost.wait_connected();
+  pair.owner_process.kill();
+  pair.network.advance(1s);
+  pair.reader.progress();
+  EXPECT_EQ(lost.state(), connection_state::failed);
+}
+
+TEST(Connection, RefusalTellsItsReason) {
+  simulated_pair pair;
+  errc reason = errc::permission_denied;
+  const listener door(pair.owner, any_port, [&](connection_request request) {
+    EXPECT_EQ(request.local().host(), "127.0.0.1");
+    request.reject(reason, "members only");
+  });
+  try {
+    const endpoint refused(pair.reader, door.address());
+    FAIL();
+  } catch (const ucx::error& failed) {
+    EXPECT_EQ(failed.code(), errc::permission_denied);
+    EXPECT_TRUE(mentions(failed.what(), "members only")) << failed.what();
+  }
+  std::optional<connection_refusal> told;
+  endpoint later(pair.reader, door.address(),
+                 {.wait = connect_wait::none,
+                  .on_refused = [&](const connection_refusal& refusal) { told = refusal; }});
+  std::error_code ec;
+  later.wait_connected(ec);
+  for (int i = 0; i < 5; ++i) pair.reader.progress();
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->reason, errc::permission_denied);
+  EXPECT_EQ(told->words, "members only");
+  EXPECT_EQ(told->peer, door.address());
+  reason = errc::busy;  // final, although the protocol has another meaning for it
+  const endpoint busy(pair.reader, door.address(), {}, ec);
+  EXPECT_EQ(ec, errc::busy);
+  reason = errc::timed_out;  // which a peer finds out by itself
+  const endpoint late(pair.reader, door.address(), {}, ec);
+  EXPECT_EQ(ec, errc::connection_refused);
+  EXPECT_EQ(door.connections(), 0U);
+  pair.network.advance(3s);
+}
+
+TEST(Connection, RefusalsWithAReasonAreBounded) {
+  simulated_pair pair;
+  int asked = 0;
+  const listener door(pair.owner, any_port, [&](connection_request request) {
+    ++asked;
+    request.reject(errc::busy, "no");
+  });
+  // Peers that are told, and say nothing: each keeps a connection of the owner's for a while.
+  frame_peer peer(pair.network, "silent");
+  for (int i = 0; i < 80; ++i) peer.reach(door.address().port());
+  pair.network.advance(10ms);
+  EXPECT_EQ(asked, 80);
+  EXPECT_TRUE(peer.wait([&] { return peer.failures.size() >= 16; }, 100ms)) << "refused by UCX";
+  EXPECT_TRUE(peer.wait([&] { return peer.failures.size() >= 80; }, 6s)) << "dropped at last";
+}
+
+TEST(Connection, IsRefusedWhereItsTransportsAreNotAcceptable) {
+  simulated_pair pair;
+  const listener door(pair.owner, any_port);
+  std::error_code ec;
+  const endpoint fast(pair.reader, door.address(),
+                      {.terms = connection_terms{.require_rdma = true}}, ec);
+  EXPECT_EQ(ec, errc::no_rdma);
+  const endpoint other(pair.reader, door.address(),
+                       {.terms = connection_terms{.transports = {"rc", "posix"}}}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  const endpoint fine(pair.reader, door.address(),
+                      {.terms = connection_terms{.transports = {"tcp", "self"}}}, ec);
+  EXPECT_FALSE(ec);
+  try {
+    const endpoint again(pair.reader, door.address(),
+                         {.terms = connection_terms{.require_rdma = true}});
+    FAIL();
+  } catch (const ucx::error& failed) {
+    EXPECT_TRUE(mentions(failed.what(), "tcp/")) << failed.what();
+  }
+}
+
+TEST(Connection, ListenerRefusesTransportsToo) {
+  simulated_pair pair;
+  listener_options doors;
+  doors.terms = connection_terms{.require_rdma = true};
+  const listener door(pair.owner, any_port, std::move(doors));
+  std::error_code ec;
+  const endpoint refused(pair.reader, door.address(), {}, ec);
+  EXPECT_EQ(ec, errc::no_rdma);
+  pair.network.advance(2s);
+  EXPECT_EQ(pair.owner.connections(), 0U);
+}
+
+TEST(Connection, MayBeTheOnlyOne) {
+  simulated_pair pair;
+  const connection_terms unique{.unique = true};
+  const listener door(pair.owner, any_port);
+  std::optional<endpoint> first(std::in_place, pair.reader, door.address(),
+                                endpoint_options{.terms = unique});
+  std::error_code ec;
+  const endpoint second(pair.reader, door.address(), {.terms = unique}, ec);
+  EXPECT_EQ(ec, errc::already_exists) << "found here";
+  const listener other(pair.owner, any_port);
+  const endpoint third(pair.reader, other.address(), {.terms = unique}, ec);
+  EXPECT_EQ(ec, errc::already_exists) << "found by the peer, or by its welcome";
+  const endpoint whatever(pair.reader, door.address(), {}, ec);
+  EXPECT_FALSE(ec) << "nobody asked";
+}
+
+TEST(Connection, ListenerMayWantEachPeerOnce) {
+  simulated_pair pair;
+  listener_options doors;
+  doors.terms = connection_terms{.unique = true};
+  const listener door(pair.owner, any_port, std::move(doors));
+  std::optional<endpoint> first(std::in_place, pair.reader, door.address());
+  std::error_code ec;
+  const endpoint second(pair.reader, door.address(), {}, ec);
+  EXPECT_EQ(ec, errc::already_exists);
+  first->close();
+  pair.network.advance(2s);
+  const endpoint third(pair.reader, door.address(), {}, ec);
+  EXPECT_FALSE(ec);
+}
+
+TEST(Connection, OrderlyEndIsToldApartFromALoss) {
+  simulated_pair pair;
+  std::vector<connection_end> ends;
+  std::optional<endpoint> accepted;
+  const listener door(pair.owner, any_port, [&](connection_request request) {
+    accepted.emplace(
+        pair.owner, std::move(request),
+        endpoint_options{.on_closed = [&](const connection_end& end) { ends.push_back(end); }});
+  });
+  for (const close_mode mode : {close_mode::flush, close_mode::abort}) {
+    endpoint connection(pair.reader, door.address());
+    pair.network.advance(1ms);
+    connection.close(mode);
+    pair.network.advance(2s);
+  }
+  ASSERT_EQ(ends.size(), 2U);
+  EXPECT_EQ(ends[0].reason, errc::closed_by_peer);
+  EXPECT_EQ(ends[0].reason, std::errc::connection_reset);
+  EXPECT_EQ(ends[1].reason, errc::connection_reset);
+  EXPECT_NE(ends[0].id, ends[1].id);
+}
+
+TEST(Connection, DamagedIntroductionIsAnError) {
+  simulated_pair pair;
+  frame_peer peer(pair.network, "peer");
+  endpoint connection(pair.reader, peer.its_address());
+  frame_peer::heard_frame hello;
+  ASSERT_TRUE(peer.await(opcode::hello, hello));
+  frame answer;
+  answer.code = opcode::welcome;
+  answer.session = hello.said.session;
+  peer.say(peer.reach(pair.reader.address()), answer, std::vector<std::byte>(100, std::byte{7}));
+  std::error_code ec;
+  connection.wait_connected(ec);
+  EXPECT_EQ(ec, errc::protocol_error);
+}
+
+// Closing without waiting.
+
+TEST(Connection, ClosesWithoutWaiting) {
+  simulated_pair pair;
+  endpoint connection = pair.connect();
+  connection.wait_connected();
+  std::optional<std::error_code> outcome;
+  request closing = connection.start_close();
+  closing.then([&](std::error_code ec) { outcome = ec; });
+  EXPECT_FALSE(closing.done());
+  EXPECT_EQ(connection.status(), errc::closed);
+  EXPECT_TRUE(connection.start_close().done()) << "a second one has nothing to do";
+  closing.wait();
+  pair.reader.progress();
+  EXPECT_EQ(outcome, std::error_code());
+  EXPECT_EQ(connection.state(), connection_state::closed);
+}
+
+TEST(Connection, CloseOfAStoppedPeerEndsInTime) {
+  simulated_pair pair;
+  endpoint connection = pair.connect();
+  connection.wait_connected();
+  pair.owner_process.stop();
+  const auto begin = pair.network.now();
+  request closing = connection.start_close();
+  std::error_code ec;
+  closing.wait(ec);
+  EXPECT_FALSE(ec) << "nothing was outstanding";
+  EXPECT_LT(pair.network.now() - begin, 4s);
+  pair.owner_process.resume();
+}
+
+TEST(Connection, CloseMayBeAbortedOnItsWay) {
+  simulated_pair pair;
+  endpoint connection = pair.connect();
+  connection.wait_connected();
+  pair.owner_process.stop();
+  request closing = connection.start_close();
+  pair.reader.progress();
+  closing.cancel();
+  std::error_code ec;
+  closing.wait(ec);
+  EXPECT_EQ(ec, errc::canceled);
+  EXPECT_EQ(connection.state(), connection_state::closed);
+  pair.owner_process.resume();
+}
+
+TEST(Connection, CloseStartsInsideAHandler) {
+  simulated_pair pair;
+  std::optional<endpoint> connection;
+  std::optional<request> closing;
+  connection = pair.connect(
+      {.on_established = [&](const connection_report&) { closing = connection->start_close(); }});
+  std::error_code ec;
+  connection->wait_connected(ec);
+  EXPECT_TRUE(!ec || ec == errc::closed) << ec.message();
+  pair.reader.progress();
+  ASSERT_TRUE(closing);
+  closing->wait();
+  EXPECT_EQ(connection->state(), connection_state::closed);
+}
+
+TEST(Connection, CloseIsOverAlsoWhereItsRequestIsDropped) {
+  simulated_pair pair;
+  endpoint connection = pair.connect();
+  connection.wait_connected();
+  { const request dropped = connection.start_close(); }
+  EXPECT_EQ(connection.state(), connection_state::closed);
+  endpoint another = pair.connect();
+  another.wait_connected();
+  request closing = another.start_close();
+  another.close(close_mode::abort);
+  EXPECT_TRUE(closing.done());
+}
+
+// Awaiting peers.
+
+TEST(AwaitedPeers, AreTakenInOrder) {
+  simulated_pair pair;
+  listener_options doors;
+  doors.awaited = true;
+  listener door(pair.owner, any_port, std::move(doors));
+  std::vector<endpoint> accepted;
+  std::error_code over;
+  const auto serve = [&]() -> fire {
+    try {
+      for (;;) accepted.emplace_back(pair.owner, co_await door.accept());
+    } catch (const ucx::error& failed) {
+      over = failed.code();
+    }
+  };
+  serve();
+  std::vector<endpoint> connections;
+  for (int i = 0; i < 3; ++i) connections.emplace_back(pair.reader, door.address());
+  EXPECT_EQ(accepted.size(), 3U);
+  EXPECT_EQ(door.connections(), 3U);
+  for (std::size_t i = 0; i < accepted.size(); ++i) {
+    EXPECT_EQ(accepted[i].peer(), connections[i].local());
+  }
+  door.close();
+  pair.owner.progress();
+  EXPECT_EQ(over, errc::closed);
+}
+
+TEST(AwaitedPeers, AreWaitedForWithinADeadline) {
+  simulated_pair pair;
+  listener_options doors;
+  doors.awaited = true;
+  listener door(pair.owner, any_port, std::move(doors));
+  std::error_code ec;
+  auto nobody = door.accept();
+  const connection_request none = nobody.wait(ec, {.timeout = 10ms});
+  EXPECT_EQ(ec, errc::timed_out);
+  EXPECT_EQ(none.peer(), socket_address());
+  EXPECT_THROW(static_cast<void>(door.accept().wait({.timeout = 1ms})), ucx::error);
+  endpoint knocking(pair.reader, door.address(), {.wait = connect_wait::none});
+  endpoint accepted(pair.owner, nobody.wait());
+  knocking.wait_connected();
+  EXPECT_EQ(door.connections(), 1U);
+}
+
+TEST(AwaitedPeers, NeedAListenerThatLetsThemWait) {
+  simulated_pair pair;
+  listener door(pair.owner, any_port);
+  std::error_code ec;
+  const connection_request none = door.accept().wait(ec);
+  EXPECT_EQ(ec, errc::invalid_argument);
+}
+
+TEST(AwaitedPeers, AreRefusedBeyondTheListenersLimit) {
+  simulated_pair pair;
+  listener_options doors;
+  doors.awaited = true;
+  doors.most_waiting = 2;
+  listener door(pair.owner, any_port, std::move(doors));
+  std::vector<endpoint> knocking;
+  for (int i = 0; i < 5; ++i) {
+    knocking.emplace_back(pair.reader, door.address(),
+                          endpoint_options{.wait = connect_wait::none});
+  }
+  pair.network.advance(1ms);
+  for (int i = 0; i < 20; ++i) pair.reader.progress();
+  int refused = 0;
+  for (const endpoint& each : knocking) {
+    refused += each.state() == connection_state::failed ? 1 : 0;
+  }
+  EXPECT_EQ(refused, 3);
+}
+
+// Handlers that return an awaitable.
+
+struct pause {
+  std::vector<std::coroutine_handle<>>& waiting;
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> coroutine) { waiting.push_back(coroutine); }
+  void await_resume() const noexcept {}
+};
+
+TEST(AwaitableHandler, IsRunToItsEnd) {
+  simulated_pair pair;
+  std::vector<std::coroutine_handle<>> waiting;
+  std::optional<connection_request> kept;
+  std::optional<listener> door(std::in_place, pair.owner, any_port,
+                               [&waiting, &kept](connection_request request) {
+                                 kept = std::move(request);
+                                 return pause{waiting};
+                               });
+  endpoint knocking(pair.reader, door->address(), {.wait = connect_wait::none});
+  pair.network.advance(1ms);
+  ASSERT_EQ(waiting.size(), 1U);
+  endpoint accepted(pair.owner, std::move(*kept));
+  knocking.wait_connected();
+  door.reset();
+  waiting.front().resume();  // to its end: its frame is gone (the sanitizers tell)
+}
+
+// The end of listeners.
+
+TEST(ListenerClose, KeepsOrClosesItsConnections) {
+  for (const bool keeps : {true, false}) {
+    simulated_pair pair;
+    std::vector<connection_end> ends;
+    listener door(pair.owner, any_port);
+    std::vector<endpoint> connections;
+    for (int i = 0; i < 3; ++i) {
+      connections.emplace_back(
+          pair.reader, door.address(),
+          endpoint_options{.on_closed = [&](const connection_end& end) { ends.push_back(end); }});
+    }
+    EXPECT_EQ(door.connections(), 3U);
+    if (keeps) {
+      door.close();
+    } else {
+      door.close(close_mode::flush);
+    }
+    pair.network.advance(2s);
+    for (int i = 0; i < 10; ++i) pair.reader.progress();
+    EXPECT_EQ(ends.size(), keeps ? 0U : 3U);
+    for (const connection_end& end : ends) EXPECT_EQ(end.reason, errc::closed_by_peer);
+    EXPECT_EQ(pair.owner.connections(), keeps ? 3U : 0U);
+  }
+}
+
+TEST(ListenerClose, ClosesWhatUsersHoldToo) {
+  simulated_pair pair;
+  std::vector<endpoint> accepted;
+  listener door(pair.owner, any_port, [&](connection_request request) {
+    accepted.emplace_back(pair.owner, std::move(request));
+  });
+  endpoint connection(pair.reader, door.address());
+  door.close(close_mode::abort);
+  ASSERT_EQ(accepted.size(), 1U);
+  EXPECT_EQ(accepted[0].state(), connection_state::closed);
+}
+
+// By the host's name.
+
+TEST(ConnectByName, TriesAllAddressesWithinOneDeadline) {
+  simulated_pair pair;
+  const listener door(pair.owner, any_port);
+  endpoint by_number(pair.reader, "127.0.0.1", door.address().port());
+  EXPECT_EQ(by_number.peer(), door.address());
+  std::error_code ec;
+  const endpoint none(pair.reader, "", 7, {}, ec);
+  EXPECT_EQ(ec, errc::host_not_found);
+  const endpoint nobody(pair.reader, "127.0.0.1", 39999, {}, ec);
+  EXPECT_EQ(ec, errc::connection_refused);
+  const endpoint no_port(pair.reader, "127.0.0.1", 0, {}, ec);
+  EXPECT_EQ(ec, errc::bad_address);
+  try {
+    const endpoint named(pair.reader, "127.0.0.1", 39999);
+    FAIL();
+  } catch (const ucx::error& failed) {
+    EXPECT_TRUE(mentions(failed.what(), "127.0.0.1:39999")) << failed.what();
+  }
+}
+
+TEST(ConnectByName, ArmsItsHandlers) {
+  simulated_pair pair;
+  const listener door(pair.owner, any_port);
+  int told = 0;
+  endpoint connection(pair.reader, "127.0.0.1", door.address().port(),
+                      {.on_established = [&](const connection_report&) { ++told; }});
+  pair.reader.progress();
+  EXPECT_EQ(told, 1);
+}
+
+TEST(ConnectFrom, NeedsAnAddressOfTheSameFamily) {
+  simulated_pair pair;
+  const listener door(pair.owner, any_port);
+  std::error_code ec;
+  const endpoint none(pair.reader, door.address(), {.local = socket_address("[::1]:0")}, ec);
+  EXPECT_EQ(ec, errc::bad_address);
+  const endpoint foreign(pair.reader, door.address(), {.local = socket_address("192.0.2.1:0")}, ec);
+  EXPECT_EQ(ec, errc::bad_address);
+}
+
+}  // namespace
+}  // namespace ucx::test

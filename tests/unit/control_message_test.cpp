@@ -1,0 +1,197 @@
+#include "detail/control_message.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/hex.hpp"
+
+namespace ucx::detail {
+namespace {
+
+const entry weights{"weights",          entry_type::memory, 1'000'000'007,
+                    access::read_write, memory_kind::host,  3};
+const entry log{"log/ü", entry_type::file, 0, access::read, memory_kind::host, 1};
+
+control_header header(control_type type, std::uint64_t request = 77, std::uint32_t status = 0) {
+  control_header made;
+  made.type = type;
+  made.request = request;
+  made.status = status;
+  return made;
+}
+
+/// One message of each type.
+std::vector<std::vector<std::byte>> one_of_each() {
+  using type = control_type;
+  return {
+      encode_control(header(type::hello), hello_body{1, 3, "0.1.0", 5}),
+      encode_control(header(type::welcome), welcome_body{1, "0.1.0", 0}),
+      encode_control(header(type::open), open_body{"weights", access::read_write}),
+      encode_control(header(type::opened), opened_body{weights, {std::byte{1}, std::byte{2}}}),
+      encode_control(header(type::stat), stat_body{"log"}),
+      encode_control(header(type::described), described_body{log}),
+      encode_control(header(type::list), list_body{"a"}),
+      encode_control(header(type::listed), listed_body{{log, weights}, true}),
+      encode_control(header(type::revoke, 0), revoke_body{9, "log"}),
+      encode_control(header(type::bye, 0)),
+  };
+}
+
+/// Decodes as every type; none may crash, and only the right one may succeed.
+int decoders_that_accept(std::span<const std::byte> wire) {
+  return decode_hello(wire).has_value() + decode_welcome(wire).has_value() +
+         decode_open(wire).has_value() + decode_opened(wire).has_value() +
+         decode_stat(wire).has_value() + decode_described(wire).has_value() +
+         decode_list(wire).has_value() + decode_listed(wire).has_value() +
+         decode_revoke(wire).has_value();
+}
+
+TEST(ControlMessage, IsReadBack) {
+  const auto wire = one_of_each();
+  const auto hello = decode_hello(wire[0]);
+  ASSERT_TRUE(hello);
+  EXPECT_EQ(hello->oldest, 1U);
+  EXPECT_EQ(hello->newest, 3U);
+  EXPECT_EQ(hello->library, "0.1.0");
+  EXPECT_EQ(hello->features, 5U);
+  ASSERT_TRUE(decode_welcome(wire[1]));
+  EXPECT_EQ(decode_welcome(wire[1])->version, 1U);
+  const auto open = decode_open(wire[2]);
+  ASSERT_TRUE(open);
+  EXPECT_EQ(open->name, "weights");
+  EXPECT_EQ(open->wanted, access::read_write);
+  const auto opened = decode_opened(wire[3]);
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(opened->described, weights);
+  EXPECT_EQ(opened->descriptor.size(), 2U);
+  EXPECT_EQ(decode_stat(wire[4])->name, "log");
+  EXPECT_EQ(decode_described(wire[5])->described, log);
+  EXPECT_EQ(decode_list(wire[6])->after, "a");
+  const auto listed = decode_listed(wire[7]);
+  ASSERT_TRUE(listed);
+  EXPECT_EQ(listed->entries, (std::vector<entry>{log, weights}));
+  EXPECT_TRUE(listed->more);
+  EXPECT_EQ(decode_revoke(wire[8])->region, 9U);
+  EXPECT_EQ(decode_control(wire[9])->type, control_type::bye);
+  EXPECT_EQ(decode_control(wire[7])->request, 77U);
+}
+
+TEST(ControlMessage, HasTheseBytes) {
+  // docs/wire-format.md: a change of the format shows here.
+  EXPECT_EQ(test::to_hex(encode_control(header(control_type::open, 0x0102), open_body{"ab"})),
+            "5543010300000000020100000000000092a2616201");
+}
+
+TEST(ControlMessage, OfOneTypeIsNoneOfAnother) {
+  for (const auto& wire : one_of_each()) {
+    const bool has_body = wire.size() > control_header::size;
+    EXPECT_EQ(decoders_that_accept(wire), has_body ? 1 : 0);
+  }
+}
+
+TEST(ControlMessage, WithAStatusHasNoBodyButForWelcome) {
+  auto refused = encode_control(header(control_type::opened, 1, 4));
+  EXPECT_EQ(decode_control(refused)->status, 4U);
+  EXPECT_FALSE(decode_opened(refused));
+  const auto welcome =
+      encode_control(header(control_type::welcome, 1, 10), welcome_body{2, "9", 0});
+  ASSERT_TRUE(decode_welcome(welcome));
+  EXPECT_EQ(decode_welcome(welcome)->version, 2U);
+}
+
+TEST(ControlMessage, CutOffAnywhereIsNone) {
+  for (const auto& wire : one_of_each()) {
+    for (std::size_t size = 0; size < wire.size(); ++size) {
+      EXPECT_EQ(decoders_that_accept(std::span(wire).first(size)), 0) << size;
+    }
+    auto longer = wire;
+    longer.push_back(std::byte{0xc0});
+    EXPECT_EQ(decoders_that_accept(longer), 0);
+  }
+}
+
+TEST(ControlMessage, WithAFlippedBitIsNoneOrAnother) {
+  for (const auto& wire : one_of_each()) {
+    for (std::size_t bit = 0; bit < 8 * wire.size(); ++bit) {
+      auto flipped = wire;
+      flipped[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+      EXPECT_LE(decoders_that_accept(flipped), 1);
+    }
+  }
+}
+
+TEST(ControlMessage, OfNonsenseIsNone) {
+  std::mt19937_64 random(11);
+  for (int round = 0; round < 50000; ++round) {
+    auto wire = one_of_each()[random() % 9];
+    wire.resize(control_header::size + random() % 64);
+    for (std::size_t i = control_header::size; i < wire.size(); ++i) {
+      wire[i] = static_cast<std::byte>(random());
+    }
+    EXPECT_LE(decoders_that_accept(wire), 1);
+  }
+}
+
+TEST(ControlMessage, BeyondItsLimitsIsNone) {
+  const auto raw = [](control_type type, std::initializer_list<unsigned> body) {
+    auto wire = encode_control(header(type));
+    for (const unsigned byte : body) wire.push_back(static_cast<std::byte>(byte));
+    return wire;
+  };
+  // An array that says it has 2^32 - 1 elements, a text of 2^32 - 1 bytes, and arrays in arrays.
+  EXPECT_FALSE(decode_listed(raw(control_type::listed, {0x92, 0xdd, 0xff, 0xff, 0xff, 0xff})));
+  EXPECT_FALSE(decode_stat(raw(control_type::stat, {0x91, 0xdb, 0xff, 0xff, 0xff, 0xff})));
+  auto deep = raw(control_type::stat, {});
+  deep.resize(deep.size() + 60000, std::byte{0x91});
+  EXPECT_FALSE(decode_stat(deep));
+  auto long_text = encode_control(header(control_type::stat), stat_body{std::string(3000, 'a')});
+  EXPECT_FALSE(decode_stat(long_text));
+  // Rights that are none, a type that is none.
+  EXPECT_FALSE(decode_open(raw(control_type::open, {0x92, 0xa1, 'a', 0x00})));
+  EXPECT_FALSE(decode_open(raw(control_type::open, {0x92, 0xa1, 'a', 0x04})));
+  EXPECT_TRUE(decode_open(raw(control_type::open, {0x92, 0xa1, 'a', 0x03})));
+}
+
+TEST(ControlMessage, WithAnEntryWhoseNameIsNoneIsNone) {
+  for (const std::string& wrong : {std::string(), std::string("\xff"), std::string("a\0b", 3),
+                                   std::string(1025, 'n'), std::string("\x9b")}) {
+    entry described = weights;
+    described.name = wrong;
+    EXPECT_FALSE(
+        decode_listed(encode_control(header(control_type::listed), listed_body{{log, described}})));
+    EXPECT_FALSE(decode_described(
+        encode_control(header(control_type::described), described_body{described})));
+    EXPECT_FALSE(
+        decode_opened(encode_control(header(control_type::opened), opened_body{described, {}})));
+  }
+  entry longest = weights;
+  longest.name = std::string(1024, 'n');
+  EXPECT_TRUE(
+      decode_described(encode_control(header(control_type::described), described_body{longest})));
+}
+
+TEST(ControlMessage, PassesOverElementsOfALaterVersion) {
+  auto wire = encode_control(header(control_type::stat));
+  for (const unsigned byte : {0x93U, 0xa1U, 0x61U, 0x05U, 0x92U, 0x01U, 0x02U}) {
+    wire.push_back(static_cast<std::byte>(byte));
+  }
+  const auto stat = decode_stat(wire);
+  ASSERT_TRUE(stat);
+  EXPECT_EQ(stat->name, "a");
+}
+
+TEST(ControlMessage, EntryTakesNoMoreRoomThanPromised) {
+  entry widest{std::string(1024, 'n'), entry_type::file,   ~std::uint64_t{0},
+               access::read_write,     memory_kind::other, ~std::uint64_t{0}};
+  const auto with = [](std::vector<entry> entries) {
+    return encode_control(header(control_type::listed), listed_body{std::move(entries), false});
+  };
+  EXPECT_LE(with({widest}).size() - with({}).size(), encoded_size(widest));
+  EXPECT_LE(with({log}).size() - with({}).size(), encoded_size(log));
+}
+
+}  // namespace
+}  // namespace ucx::detail

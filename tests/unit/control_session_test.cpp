@@ -1,0 +1,303 @@
+// Both sides of the control protocol, over a channel that a test is in the middle of.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "detail/catalogue.hpp"
+#include "detail/client_session.hpp"
+#include "detail/frame.hpp"
+#include "detail/server_session.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+namespace {
+
+using message = std::vector<std::byte>;
+
+/// Keeps what is sent, and the reason why it was ended.
+struct kept {
+  std::vector<message> sent;
+  std::error_code blamed;
+  std::size_t unsent = 0;
+};
+
+class kept_channel final : public channel {
+ public:
+  explicit kept_channel(kept& by) : kept_(by) {}
+  void send(std::span<const std::byte> bytes) override {
+    kept_.sent.emplace_back(bytes.begin(), bytes.end());
+  }
+  std::size_t longest() const noexcept override { return 2000; }
+  std::size_t unsent() const noexcept override { return kept_.unsent; }
+  void blame(std::error_code why, const std::string&) override { kept_.blamed = why; }
+
+ private:
+  kept& kept_;
+};
+
+control_header asking(control_type type, std::uint64_t request) {
+  control_header made;
+  made.type = type;
+  made.request = request;
+  return made;
+}
+
+class ServerSession : public testing::Test {
+ protected:
+  ServerSession() { counters_.most = 2; }
+
+  std::unique_ptr<server_session> make() {
+    return std::make_unique<server_session>(std::make_unique<kept_channel>(kept_), names_,
+                                            counters_, [this] { ++ends_; });
+  }
+  /// Returns the header of the newest answer.
+  control_header answer() const {
+    EXPECT_FALSE(kept_.sent.empty());
+    return kept_.sent.empty() ? control_header() : *decode_control(kept_.sent.back());
+  }
+  std::error_code answered() const { return status_error(answer().status); }
+
+  kept kept_;
+  catalogue names_;
+  session_counters counters_;
+  int ends_ = 0;
+};
+
+TEST_F(ServerSession, GreetsOnce) {
+  const auto session = make();
+  session->received(encode_control(asking(control_type::hello, 5), hello_body{}));
+  EXPECT_EQ(answer().type, control_type::welcome);
+  EXPECT_EQ(answer().request, 5U);
+  EXPECT_FALSE(answered());
+  EXPECT_EQ(counters_.greeted, 1U);
+  session->received(encode_control(asking(control_type::hello, 6), hello_body{}));
+  EXPECT_EQ(kept_.blamed, errc::protocol_error);
+}
+
+TEST_F(ServerSession, RefusesOtherVersionsAndSaysItsOwn) {
+  for (const auto& [oldest, newest] :
+       {std::pair<std::uint32_t, std::uint32_t>{2, 9}, {0, 0}, {5, 1}}) {
+    const auto session = make();
+    session->received(
+        encode_control(asking(control_type::hello, 1), hello_body{oldest, newest, "x", 0}));
+    EXPECT_EQ(answered(), errc::version_mismatch);
+    EXPECT_EQ(decode_welcome(kept_.sent.back())->version, control_version);
+    const std::size_t sent = kept_.sent.size();
+    session->received(encode_control(asking(control_type::list, 2), list_body{}));
+    EXPECT_EQ(kept_.sent.size(), sent);
+  }
+  EXPECT_EQ(counters_.greeted, 0U);
+  const auto session = make();
+  session->received(encode_control(asking(control_type::hello, 1), hello_body{0, 7, "x", 0}));
+  EXPECT_FALSE(answered());
+}
+
+TEST_F(ServerSession, RefusesMoreClientsThanItTakes) {
+  auto first = make();
+  const auto second = make();
+  first->received(encode_control(asking(control_type::hello, 1), hello_body{}));
+  second->received(encode_control(asking(control_type::hello, 1), hello_body{}));
+  const auto third = make();
+  third->received(encode_control(asking(control_type::hello, 1), hello_body{}));
+  EXPECT_EQ(answered(), errc::busy);
+  first.reset();
+  const auto fourth = make();
+  fourth->received(encode_control(asking(control_type::hello, 1), hello_body{}));
+  EXPECT_FALSE(answered());
+  EXPECT_EQ(counters_.served, 3U);
+}
+
+TEST_F(ServerSession, TakesNothingBeforeHello) {
+  for (const auto& early : {encode_control(asking(control_type::list, 1), list_body{}),
+                            encode_control(asking(control_type::open, 1), open_body{"a"}),
+                            encode_control(asking(control_type::stat, 1), stat_body{"a"}),
+                            encode_control(asking(control_type::bye, 1))}) {
+    kept_ = {};
+    const auto session = make();
+    session->received(early);
+    EXPECT_EQ(kept_.blamed, errc::protocol_error);
+    EXPECT_TRUE(kept_.sent.empty());
+  }
+}
+
+TEST_F(ServerSession, KnowsNoUnknownName) {
+  const auto session = make();
+  session->received(encode_control(asking(control_type::hello, 1), hello_body{}));
+  session->received(encode_control(asking(control_type::open, 2), open_body{"nothing"}));
+  EXPECT_EQ(answer().type, control_type::opened);
+  EXPECT_EQ(answered(), errc::no_such_name);
+  session->received(encode_control(asking(control_type::stat, 3), stat_body{""}));
+  EXPECT_EQ(answer().type, control_type::described);
+  EXPECT_EQ(answered(), errc::no_such_name);
+  session->received(encode_control(asking(control_type::list, 4), list_body{}));
+  ASSERT_TRUE(decode_listed(kept_.sent.back()));
+  EXPECT_TRUE(decode_listed(kept_.sent.back())->entries.empty());
+  EXPECT_EQ(counters_.refusals, 2U);
+}
+
+TEST_F(ServerSession, EndsAPeerThatSendsAnswersOrNonsense) {
+  for (const auto& wrong :
+       {encode_control(asking(control_type::welcome, 1), welcome_body{}),
+        encode_control(asking(control_type::listed, 1), listed_body{}),
+        encode_control(asking(control_type::revoke, 1), revoke_body{}),
+        encode_control(asking(control_type::open, 1)), message{}, message(16, std::byte{0})}) {
+    kept_ = {};
+    const auto session = make();
+    session->received(encode_control(asking(control_type::hello, 1), hello_body{}));
+    session->received(wrong);
+    EXPECT_EQ(kept_.blamed, errc::protocol_error);
+  }
+}
+
+TEST_F(ServerSession, EndsAPeerThatTakesNoAnswers) {
+  const auto session = make();
+  session->received(encode_control(asking(control_type::hello, 1), hello_body{}));
+  kept_.unsent = (std::size_t{16} << 20U) + 1;
+  session->received(encode_control(asking(control_type::list, 1), list_body{}));
+  EXPECT_EQ(kept_.blamed, errc::protocol_error);
+}
+
+TEST_F(ServerSession, ForgetsItsClientAtByeAndAtTheEnd) {
+  const auto polite = make();
+  polite->received(encode_control(asking(control_type::hello, 1), hello_body{}));
+  EXPECT_EQ(counters_.greeted, 1U);
+  polite->received(encode_control(asking(control_type::bye, 0)));
+  EXPECT_EQ(counters_.greeted, 0U);
+  polite->ended(errc::connection_reset);
+  EXPECT_EQ(ends_, 1);
+  auto rude = make();
+  rude->received(encode_control(asking(control_type::hello, 1), hello_body{}));
+  rude->ended(errc::connection_reset);
+  EXPECT_EQ(ends_, 2);
+  rude.reset();
+  EXPECT_EQ(counters_.greeted, 0U);
+}
+
+TEST_F(ServerSession, SurvivesEveryMessageInEveryState) {
+  std::mt19937_64 random(3);
+  const std::vector<message> vocabulary{
+      encode_control(asking(control_type::hello, 1), hello_body{}),
+      encode_control(asking(control_type::open, 2), open_body{"a"}),
+      encode_control(asking(control_type::stat, 3), stat_body{"a"}),
+      encode_control(asking(control_type::list, 4), list_body{"a"}),
+      encode_control(asking(control_type::revoke, 0), revoke_body{1, "a"}),
+      encode_control(asking(control_type::bye, 0))};
+  for (int round = 0; round < 3000; ++round) {
+    kept_ = {};
+    const auto session = make();
+    for (int step = 0; step < 8 && !kept_.blamed; ++step) {
+      message next = vocabulary[random() % vocabulary.size()];
+      if (random() % 4 == 0) next[random() % next.size()] ^= static_cast<std::byte>(random());
+      session->received(next);
+    }
+    session->ended(errc::connection_reset);
+  }
+  EXPECT_EQ(counters_.greeted, 0U);
+}
+
+class ClientSession : public testing::Test {
+ protected:
+  using question = client_session::question;
+
+  question ask() {
+    question made;
+    made.answer_type = control_type::described;
+    return made;
+  }
+  message answer_to(const question& asked, control_type type = control_type::described) {
+    control_header made;
+    made.type = type;
+    made.request = asked.id;
+    made.status = error_status(errc::no_such_name);
+    return encode_control(made);
+  }
+
+  kept kept_;
+  kept_channel channel_{kept_};
+  std::vector<std::uint64_t> revoked_;
+  client_session session_{channel_, [this](std::uint64_t region) { revoked_.push_back(region); }};
+};
+
+TEST_F(ClientSession, FindsTheQuestionOfAnAnswer) {
+  question first = ask();
+  question second = ask();
+  session_.ask(first, control_type::stat, stat_body{"a"});
+  session_.ask(second, control_type::stat, stat_body{"b"});
+  ASSERT_EQ(kept_.sent.size(), 2U);
+  session_.received(answer_to(second));
+  EXPECT_FALSE(first.done);
+  EXPECT_TRUE(second.done);
+  EXPECT_EQ(second.outcome, errc::no_such_name);
+  session_.received(answer_to(second));  // twice: nobody waits for it
+  session_.received(answer_to(first));
+  EXPECT_TRUE(first.done);
+  EXPECT_FALSE(kept_.blamed);
+}
+
+TEST_F(ClientSession, DropsAnswersToForgottenQuestions) {
+  question asked = ask();
+  session_.ask(asked, control_type::stat, stat_body{"a"});
+  session_.forget(asked);
+  session_.received(answer_to(asked));
+  EXPECT_FALSE(asked.done);
+  EXPECT_FALSE(kept_.blamed);
+}
+
+TEST_F(ClientSession, EndsAServerThatAnswersAnotherQuestion) {
+  question asked = ask();
+  session_.ask(asked, control_type::stat, stat_body{"a"});
+  session_.received(answer_to(asked, control_type::listed));
+  EXPECT_EQ(kept_.blamed, errc::protocol_error);
+  session_.ended(errc::protocol_error);
+  EXPECT_TRUE(asked.done);
+  EXPECT_EQ(asked.outcome, errc::protocol_error);
+}
+
+TEST_F(ClientSession, EndsEveryQuestionWithTheChannel) {
+  std::vector<question> asked(100, ask());
+  for (question& each : asked) session_.ask(each, control_type::stat, stat_body{"a"});
+  session_.ended(errc::connection_reset);
+  for (const question& each : asked) {
+    EXPECT_TRUE(each.done);
+    EXPECT_EQ(each.outcome, errc::connection_reset);
+  }
+  question late = ask();
+  session_.ask(late, control_type::stat, stat_body{"a"});
+  EXPECT_TRUE(late.done);
+  EXPECT_EQ(late.outcome, errc::connection_reset);
+  EXPECT_EQ(kept_.sent.size(), 100U);
+}
+
+TEST_F(ClientSession, TellsOfRevocationsAndOfTheServersEnd) {
+  control_header told;
+  told.type = control_type::revoke;
+  session_.received(encode_control(told, revoke_body{42, "a"}));
+  EXPECT_EQ(revoked_, std::vector<std::uint64_t>{42});
+  question asked = ask();
+  session_.ask(asked, control_type::stat, stat_body{"a"});
+  session_.received(encode_control(control_header{}));
+  EXPECT_TRUE(session_.over());
+  EXPECT_EQ(asked.outcome, errc::connection_reset);
+  EXPECT_EQ(kept_.blamed, errc::connection_reset);
+}
+
+TEST_F(ClientSession, LeavesOnce) {
+  session_.leave();
+  session_.leave();
+  ASSERT_EQ(kept_.sent.size(), 1U);
+  EXPECT_EQ(decode_control(kept_.sent[0])->type, control_type::bye);
+  EXPECT_EQ(session_.why(), errc::closed);
+}
+
+TEST_F(ClientSession, EndsAServerThatSendsNonsense) {
+  session_.received(message(5, std::byte{1}));
+  EXPECT_EQ(kept_.blamed, errc::protocol_error);
+}
+
+}  // namespace
+}  // namespace ucx::detail

@@ -1,0 +1,250 @@
+// Memory that runs short while UCX calls back: nothing may leave through UCX, nothing gets lost,
+// and whoever waits is told.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <optional>
+#include <span>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "support/callback_scope.hpp"
+#include "support/frame_peer.hpp"
+#include "support/replaced_new.hpp"
+#include "support/simulated_messages.hpp"
+#include "ucx/buffer.hpp"
+#include "ucx/memory_region.hpp"
+#include "ucx/remote_region.hpp"
+
+namespace ucx::test {
+namespace {
+
+/// So many allocations of UCX's callbacks go well; then one fails, or all do.
+struct shortage {
+  std::uint64_t left = ~std::uint64_t{0};
+  bool lasts = false;
+  std::uint64_t failed = 0;
+};
+thread_local shortage now;
+
+bool memory_is_short() noexcept {
+  if (!callback_scope::inside() || now.left == ~std::uint64_t{0}) return false;
+  if (now.left > 0) {
+    --now.left;
+    return false;
+  }
+  if (!now.lasts) now.left = ~std::uint64_t{0};
+  ++now.failed;
+  return true;
+}
+
+}  // namespace
+
+bool may_allocate() noexcept { return !memory_is_short(); }
+
+namespace {
+
+/// Runs `scenario` with every allocation of UCX's callbacks failing in turn, until none is left
+/// that could: once alone, and once with all behind it.
+template <class Scenario>
+void with_every_shortage(Scenario scenario) {
+  for (const bool lasts : {false, true}) {
+    std::uint64_t point = 0;
+    for (bool any = true; any; ++point) {
+      ASSERT_LT(point, 1000U);
+      SCOPED_TRACE(testing::Message() << "allocation " << point << (lasts ? " and later" : ""));
+      any = scenario([point, lasts] { now = {.left = point, .lasts = lasts}; });
+    }
+    EXPECT_GT(point, 1U) << "nothing was allocated inside UCX's callbacks";
+  }
+}
+
+/// Ends the shortage; returns whether anything was short.
+bool was_short() { return std::exchange(now, {}).failed > 0; }
+
+/// Several messages of every kind, to a receiver that waits for some of them.
+TEST(MessageMemory, ShortAtTheReceiverEndsTheConnectionAndNothingElse) {
+  with_every_shortage([](auto begin) {
+    simulated_messages both;
+    int handled = 0;
+    both.receiver().on_message(3, [&](message) { ++handled; });
+    std::vector<std::byte> into(200'000);
+    buffer made;
+    request receive = both.receiver().start_receive(1, into);
+    request makes = both.receiver().start_receive(2, made, into.size());
+    const std::vector<std::byte> small = pattern(3000);
+    const std::vector<std::byte> big = pattern(into.size());
+    begin();
+    std::vector<request> sends;
+    sends.push_back(both.sender.start_send(1, big));
+    sends.push_back(both.sender.start_send(2, big));
+    sends.push_back(both.sender.start_send(7, small));
+    sends.push_back(both.sender.start_send(8, big));
+    sends.push_back(both.sender.start_send_message(3, small, small));
+    sends.push_back(both.sender.start_send_message(4, {}, small));
+    sends.push_back(both.sender.start_stream_send(small));
+    both.settle(std::chrono::milliseconds(50));
+    const bool any = was_short();
+    const std::error_code ended = both.sender.status();
+    EXPECT_TRUE(any || !ended);
+    // Everything ends, and what has ended well is whole.
+    sends[3].cancel();
+    for (request& each : sends) {
+      both.outcome(each);
+      EXPECT_TRUE(each.done());
+    }
+    if (ended) {
+      receive.cancel();
+      makes.cancel();
+    }
+    EXPECT_TRUE(both.outcome(receive) || holds_pattern(into));
+    EXPECT_TRUE(both.outcome(makes) || holds_pattern(made.bytes()));
+    while (std::optional<message> left = both.receiver().take(tag_match::any())) {
+      EXPECT_TRUE(holds_pattern(left->data()));
+    }
+    // The worker goes on: with another connection.
+    endpoint again(both.pair.reader, both.receiver().address());
+    request late = again.start_send(9, small);
+    EXPECT_TRUE(holds_pattern(both.take(9).data()));
+    EXPECT_FALSE(both.outcome(late));
+    return any;
+  });
+}
+
+/// Sends that wait for room, and gather: they are copied where the peer's credit comes.
+TEST(MessageMemory, ShortAtTheSenderFailsItsSends) {
+  with_every_shortage([](auto begin) {
+    simulated_pair_options options;
+    options.owner_worker.message_window = 16U << 10U;
+    simulated_messages both(options);
+    const std::vector<std::byte> part = pattern(1500);
+    const std::vector<std::span<const std::byte>> parts{part, part};
+    int ended = 0;
+    int room = 0;
+    message_handlers handlers;
+    handlers.on_sent = [&](std::uint64_t, std::error_code) { ++ended; };
+    handlers.on_room = [&] { ++room; };
+    both.sender.set_message_handlers(std::move(handlers));
+    std::error_code ec;
+    for (std::uint64_t key = 0; key < 30; ++key) both.sender.post_send(key, parts, key, ec);
+    const std::vector<std::byte> bytes = pattern(100'000);
+    request stream = both.sender.start_stream_send(bytes);
+    both.settle();
+    begin();
+    while (both.receiver().take(tag_match::any()) || both.receiver().probe(tag_match::any())) {
+      both.settle();
+    }
+    const bool any = was_short();
+    while (both.receiver().take(tag_match::any())) both.settle();
+    stream.cancel();
+    both.outcome(stream);
+    std::error_code ignored;
+    both.sender.close(close_mode::abort, ignored);
+    both.settle();
+    EXPECT_EQ(ended, 30) << "every key comes back, once";
+    return any;
+  });
+}
+
+/// Messages that come in another order than they were sent in are noted down first.
+TEST(MessageMemory, ShortForWhatIsHeldBackEndsTheConnection) {
+  with_every_shortage([](auto begin) {
+    simulated_pair pair;
+    frame_peer peer(pair.network, "peer");
+    peer.room = 16384;
+    peer.welcome_everybody();
+    const endpoint connection(pair.reader, peer.its_address());
+    pair.network.advance(std::chrono::milliseconds(1));
+    begin();
+    for (const std::uint64_t number : {5U, 3U, 2U, 4U, 1U}) {
+      detail::parcel said;
+      said.code = detail::parcel_code::message;
+      said.session = peer.guest_session;
+      said.number = number;
+      said.length = 3000;
+      peer.say(peer.guest, said, {}, pattern(3000, number));
+    }
+    pair.network.advance(std::chrono::milliseconds(10));
+    const bool any = was_short();
+    EXPECT_EQ(connection.status() == errc::no_memory, any);
+    for (std::uint64_t number = 1; std::optional<message> came = pair.reader.take(0); ++number) {
+      EXPECT_TRUE(holds_pattern(came->data(), number));
+    }
+    return any;
+  });
+}
+
+/// Connecting, and the frames of regions, come the same way.
+TEST(MessageMemory, ShortForFramesEndsTheConnectionAndNothingElse) {
+  with_every_shortage([](auto begin) {
+    simulated_pair_options options;
+    options.reader_worker.connect_timeout = std::chrono::milliseconds(100);
+    options.reader_worker.operation_timeout = std::chrono::milliseconds(100);
+    options.reader_worker.close_timeout = std::chrono::milliseconds(100);
+    simulated_pair pair(options);
+    std::vector<std::byte> memory = pattern(100'000);
+    const std::vector<std::byte> written = pattern(10'000);
+    memory_region exposed(pair.owner_context, std::span(memory), access::read_write);
+    begin();
+    {
+      endpoint connection = pair.connect();
+      std::error_code ec;
+      connection.wait_connected(ec);
+      if (!ec) {
+        remote_region region(connection, exposed.descriptor());
+        std::vector<std::byte> into(90'000);
+        request read = region.start_read_at(0, into);
+        request write = region.start_write_at(into.size(), std::span<const std::byte>(written));
+        read.wait(ec);
+        write.wait(ec);
+      }
+    }
+    const bool any = was_short();
+    endpoint again = pair.connect();
+    remote_region region(again, exposed.descriptor());
+    std::vector<std::byte> into(90'000);
+    region.read_at(0, into);
+    EXPECT_TRUE(holds_pattern(into));
+    // An access that had got lost would be waited for: five seconds long.
+    const auto begun = std::chrono::steady_clock::now();
+    exposed.close();
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(3));
+    return any;
+  });
+}
+
+/// The program's own calls fail as calls do, and leave everything as it was.
+TEST(MessageMemory, BufferOfASendThatCouldNotBeginIsStillTheCallers) {
+  simulated_messages both;
+  const std::vector<std::byte> header = pattern(4000);
+  for (std::uint64_t point = 0; point < 20; ++point) {
+    buffer owned(1000);
+    fill_pattern(owned.bytes());
+    bool thrown = false;
+    request send;
+    {
+      const callback_scope inside(true);
+      now = {.left = point};
+      try {
+        send = both.sender.start_send_message(3, header, std::move(owned));
+      } catch (const std::bad_alloc&) {
+        thrown = true;
+      }
+    }
+    const bool any = was_short();
+    if (thrown) {
+      EXPECT_TRUE(owned);
+      EXPECT_TRUE(holds_pattern(owned.bytes()));
+    }
+    if (!any) break;
+    ASSERT_LT(point, 19U);
+  }
+  EXPECT_FALSE(both.sender.status());
+}
+
+}  // namespace
+}  // namespace ucx::test

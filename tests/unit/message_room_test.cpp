@@ -1,0 +1,230 @@
+// What bounds the messages that nobody has taken: room at the receiver, and those who wait for it.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <system_error>
+#include <vector>
+
+#include "support/simulated_messages.hpp"
+#include "ucx/buffer_pool.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+simulated_pair_options with_window(std::size_t window) {
+  simulated_pair_options options;
+  options.owner_worker.message_window = window;
+  options.reader_worker.message_window = window;
+  return options;
+}
+
+constexpr send_options at_once{.full = when_full::fail};
+
+/// Sends until there is no room, and returns how many went.
+std::size_t fill(simulated_messages& both, std::span<const std::byte> bytes) {
+  for (std::size_t sent = 0;; ++sent) {
+    request send = both.sender.start_send(sent, bytes, at_once);
+    if (both.outcome(send) == errc::would_block) return sent;
+    EXPECT_FALSE(send.error());
+    if (sent > 100000) return sent;
+  }
+}
+
+TEST(MessageRoom, ThousandsOfUnexpectedMessagesAreBounded) {
+  for (const std::size_t size : {0U, 1U, 1000U, 20000U, 1U << 20U}) {
+    simulated_messages both(with_window(1U << 20U));
+    const std::vector<std::byte> bytes = pattern(size);
+    if (size > 65536) {
+      // Announced, and kept at the sender.
+      std::vector<request> sends;
+      for (int i = 0; i < 10000; ++i) {
+        sends.push_back(both.sender.start_send(1, bytes, at_once));
+        if (sends.back().error()) break;
+      }
+      EXPECT_EQ(sends.size(), 4096U + 1U);
+      EXPECT_EQ(sends.back().error(), errc::would_block);
+      continue;
+    }
+    const std::size_t sent = fill(both, bytes);
+    EXPECT_GT(sent, (1U << 20U) / (size + 600));
+    EXPECT_LE(sent, (1U << 20U) / std::max<std::size_t>(size, 256));
+    // Everything is there, in order, and makes room.
+    for (std::size_t i = 0; i < sent; ++i) {
+      std::vector<std::byte> into(size);
+      request receive = both.receiver().start_receive(i, into);
+      ASSERT_FALSE(both.outcome(receive));
+    }
+    both.settle();
+    EXPECT_GE(fill(both, bytes), sent * 3 / 4);
+  }
+}
+
+TEST(MessageRoom, SendsWaitInOrderUntilThereIsSome) {
+  simulated_messages both(with_window(64U << 10U));
+  const std::vector<std::byte> bytes = pattern(10000);
+  std::vector<request> sends;
+  for (std::uint64_t i = 0; i < 50; ++i) sends.push_back(both.sender.start_send(i, bytes));
+  both.settle();
+  EXPECT_TRUE(sends.front().done());
+  EXPECT_FALSE(sends.back().done());
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    std::vector<std::byte> into(bytes.size());
+    request receive = both.receiver().start_receive(tag_match::any(), into);
+    ASSERT_FALSE(both.outcome(receive));
+    EXPECT_EQ(receive.received().tag, i);
+  }
+  for (request& each : sends) EXPECT_FALSE(both.outcome(each));
+}
+
+TEST(MessageRoom, WaitForItIsBoundedByTheDeadline) {
+  simulated_messages both(with_window(16U << 10U));
+  const std::vector<std::byte> bytes = pattern(1000);
+  fill(both, bytes);
+  request late = both.sender.start_send(7, bytes, {.timeout = 20ms});
+  request behind = both.sender.start_send(8, bytes, {.timeout = 1s});
+  EXPECT_EQ(both.outcome(late), errc::timed_out);
+  EXPECT_FALSE(behind.done());
+  while (both.receiver().take(tag_match::any())) {
+  }
+  EXPECT_FALSE(both.outcome(behind));
+  EXPECT_EQ(both.take(8).length(), 1000U);
+  EXPECT_FALSE(both.receiver().probe(7));
+}
+
+TEST(MessageRoom, HandlerTellsOfNewRoom) {
+  simulated_messages both(with_window(16U << 10U));
+  const std::vector<std::byte> bytes = pattern(1000);
+  int room = 0;
+  message_handlers handlers;
+  handlers.on_room = [&] { ++room; };
+  both.sender.set_message_handlers(std::move(handlers));
+  for (int round = 1; round < 4; ++round) {
+    EXPECT_GT(fill(both, bytes), 0U);
+    both.settle();
+    EXPECT_EQ(room, round - 1);
+    while (both.receiver().take(tag_match::any())) {
+    }
+    both.settle();
+    EXPECT_EQ(room, round);
+  }
+}
+
+TEST(MessageRoom, HeldMessagesHoldTheirSenderBack) {
+  simulated_messages both(with_window(16U << 10U));
+  const std::vector<std::byte> bytes = pattern(1000);
+  const std::size_t sent = fill(both, bytes);
+  both.settle();
+  std::vector<message> held;
+  while (std::optional<message> next = both.receiver().take(tag_match::any())) {
+    held.push_back(std::move(*next));
+  }
+  both.settle();
+  EXPECT_EQ(held.size(), sent);
+  EXPECT_EQ(fill(both, bytes), 0U);
+  for (const message& each : held) EXPECT_TRUE(holds_pattern(each.data()));
+  held.clear();
+  both.settle();
+  EXPECT_GT(fill(both, bytes), 0U);
+}
+
+TEST(MessageRoom, MessageLargerThanTheWindowIsAskedFor) {
+  simulated_messages both(with_window(16U << 10U));
+  const std::vector<std::byte> bytes = pattern(60000);
+  request send = both.sender.start_send(1, bytes);
+  both.settle();
+  EXPECT_FALSE(send.done());
+  std::vector<std::byte> into(bytes.size());
+  request receive = both.receiver().start_receive(1, into);
+  EXPECT_FALSE(both.outcome(receive));
+  EXPECT_TRUE(holds_pattern(into));
+}
+
+TEST(MessageRoom, StreamWaitsForItsReader) {
+  simulated_messages both(with_window(64U << 10U));
+  endpoint back = both.back();
+  const std::vector<std::byte> bytes = pattern(1U << 20U);
+  request send = both.sender.start_stream_send(bytes);
+  both.settle(100ms);
+  EXPECT_FALSE(send.done());
+  std::vector<std::byte> into(bytes.size());
+  EXPECT_EQ(back.stream_receive(into, stream_amount::all), bytes.size());
+  EXPECT_TRUE(holds_pattern(into));
+  EXPECT_FALSE(both.outcome(send));
+}
+
+TEST(MessageRoom, BufferIsStillTheCallersWhereThereIsNone) {
+  simulated_messages both(with_window(16U << 10U));
+  fill(both, pattern(1000));
+  buffer kept(1000);
+  request send = both.sender.start_send(1, std::move(kept), at_once);
+  EXPECT_EQ(send.error(), errc::would_block);
+  EXPECT_TRUE(kept);
+  std::error_code ec;
+  both.sender.post_send(1, std::move(kept), 77, ec, at_once);
+  EXPECT_EQ(ec, errc::would_block);
+  EXPECT_TRUE(kept);
+}
+
+TEST(MessageRoom, NothingOfUcxIsLeftBehind) {
+  simulated_messages both;
+  std::array<std::byte, 64> into{};
+  const std::vector<std::byte> bytes = pattern(64);
+  for (int i = 0; i < 3000; ++i) {
+    request receive = both.receiver().start_receive(1, into);
+    both.sender.send(1, bytes);
+    ASSERT_FALSE(both.outcome(receive));
+  }
+  EXPECT_EQ(both.network().live().requests, 0U);
+}
+
+/// A peer that takes nothing, behind a socket that holds little.
+struct stopped_receiver : simulated_messages {
+  stopped_receiver() : simulated_messages(small_socket()) { pair.owner_process.stop(); }
+  ~stopped_receiver() { pair.owner_process.resume(); }
+
+  static simulated_pair_options small_socket() {
+    simulated_pair_options options;
+    options.link.socket_buffer = 100'000;
+    options.reader_worker.operation_timeout = 1h;
+    options.reader_worker.heartbeat_timeout = 2s;
+    return options;
+  }
+};
+
+TEST(MessageRoom, MemoryThatUcxHasIsGivenBackWhenThePeersHeartStops) {
+  stopped_receiver both;
+  const std::vector<std::byte> bytes = pattern(60'000);
+  std::vector<request> sends;
+  for (int i = 0; i < 10; ++i) sends.push_back(both.sender.start_send(1, bytes));
+  const auto begin = both.network().now();
+  EXPECT_EQ(both.outcome(sends.back()), errc::connection_reset);
+  EXPECT_LT(both.network().now() - begin, 3s);
+}
+
+TEST(MessageRoom, StreamThatUcxHasIsGivenBackWhenThePeersHeartStops) {
+  stopped_receiver both;
+  const std::vector<std::byte> bytes = pattern(1'000'000);
+  request send = both.sender.start_stream_send(bytes);
+  const auto begin = both.network().now();
+  EXPECT_EQ(both.outcome(send), errc::connection_reset);
+  EXPECT_LT(both.network().now() - begin, 3s);
+}
+
+TEST(MessageRoom, WithdrawingThousandsAtOnceIsNobodysFault) {
+  stopped_receiver both;
+  const std::vector<std::byte> bytes = pattern(1U << 20U);
+  std::vector<request> sends;
+  for (int i = 0; i < 6000; ++i) sends.push_back(both.sender.start_send(1, bytes));
+  for (request& each : sends) each.cancel();
+  for (request& each : sends) EXPECT_EQ(both.outcome(each), errc::canceled);
+  EXPECT_FALSE(both.sender.status());
+}
+
+}  // namespace
+}  // namespace ucx::test

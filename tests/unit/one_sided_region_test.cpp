@@ -1,0 +1,152 @@
+// What a handle of a region that is reached without messages can do beyond single reads and writes,
+// over the simulation.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <system_error>
+#include <vector>
+
+#include "support/pattern.hpp"
+#include "support/simulated_pair.hpp"
+#include "ucx/error.hpp"
+#include "ucx/memory_region.hpp"
+#include "ucx/remote_atomic.hpp"
+#include "ucx/remote_region.hpp"
+
+namespace ucx::test {
+namespace {
+
+// Memory that is mapped: nobody is asked.
+
+simulated_pair_options mapped() {
+  simulated_pair_options options;
+  options.link.emulated_rma = false;
+  options.link.shared_memory = true;
+  options.link.resources = {"posix/memory", "cma/memory", "self/memory0"};
+  options.owner_context.transports = {"posix", "cma", "self"};
+  options.reader_context.transports = {"posix", "cma", "self"};
+  options.owner_context.features = feature::rma | feature::wakeup;
+  options.reader_context.features = feature::rma | feature::wakeup;
+  return options;
+}
+
+TEST(MappedRegion, IsChangedByThisProcessor) {
+  simulated_pair pair(mapped());
+  memory_region owned = memory_region::allocate(pair.owner_context, 4096, access::read_write);
+  endpoint connection = pair.connect();
+  remote_region region(connection, owned.descriptor());
+  ASSERT_EQ(region.way(), way::rma);
+  pair.owner_process.stop();
+  remote_atomic<std::uint64_t> number(region, 8);
+  number.store(5);
+  EXPECT_EQ(number.fetch_add(2), 5U);
+  std::uint64_t found = 0;
+  std::memcpy(&found, owned.bytes().data() + 8, sizeof found);
+  EXPECT_EQ(found, 7U);
+  std::error_code ec;
+  remote_atomic<std::uint64_t>(region, 4096).load(ec);
+  EXPECT_EQ(ec, errc::out_of_range);
+  region.notify(1, ec);
+  EXPECT_EQ(ec, errc::feature_disabled);
+  std::vector<std::byte> from = pattern(100);
+  region.post_write_at(0, from);
+  connection.fence();
+  EXPECT_EQ(pair.network.count(call::worker_fence), 1U);
+  region.flush();
+  EXPECT_TRUE(holds_pattern(owned.bytes().first(100)));
+  pair.owner_process.resume();
+}
+
+// Without CMA, the reader's processor also moves the bytes.
+
+simulated_pair_options copied() {
+  simulated_pair_options options = mapped();
+  for (context_options* each : {&options.owner_context, &options.reader_context}) {
+    each->transports = {"posix", "self"};
+    each->features = feature::rma | feature::am | feature::wakeup;
+  }
+  options.link.resources = {"posix/memory", "self/memory0"};
+  return options;
+}
+
+TEST(CopiedRegion, DoesNotOvertakeMessagesFromBeforeAFence) {
+  simulated_pair pair(copied());
+  memory_region owned = memory_region::allocate(pair.owner_context, 4096, access::read_write);
+  endpoint connection = pair.connect();
+  connection.wait_connected();
+  remote_region region(connection, owned.descriptor());
+  ASSERT_EQ(region.way(), way::rma);
+  const std::vector<std::byte> from = pattern(100);
+  const std::uint64_t sent = pair.reader_process.count(call::am_send);
+  region.write_batch(std::array{write_piece{0, from}, write_piece{200, from}});
+  EXPECT_EQ(pair.reader_process.count(call::am_send), sent) << "nobody was to be asked";
+  EXPECT_TRUE(holds_pattern(owned.bytes().subspan(200, 100)));
+
+  std::uint64_t heard_before = 0;
+  owned.on_notify(
+      [&](const notification&) { heard_before = std::to_integer<unsigned>(owned.bytes()[300]); });
+  request told = region.start_notify(1);
+  connection.fence();
+  const std::byte mark{9};
+  request write = region.start_write_at(300, std::span(&mark, 1));
+  EXPECT_NE(owned.bytes()[300], mark) << "it overtook the notification";
+  region.flush();
+  told.wait();
+  EXPECT_EQ(heard_before, 0U);
+  EXPECT_EQ(owned.bytes()[300], mark);
+}
+
+// Hardware: the adapter moves the bytes, the owner's processor does atomics.
+
+TEST(HardwareRegion, KeepsItsOrderAcrossAFence) {
+  simulated_pair_options options;
+  options.link.emulated_rma = false;
+  options.link.resources = {"self/memory0", "tcp/lo", "rc_mlx5/mlx5_0:1"};
+  simulated_pair pair(options);
+  std::vector<std::uint64_t> numbers(1000);
+  memory_region owned(pair.owner_context, std::as_writable_bytes(std::span(numbers)),
+                      access::read_write);
+  endpoint connection = pair.connect();
+  connection.wait_connected();
+  remote_region region(connection, owned.descriptor());
+  ASSERT_EQ(region.way(), way::rma);
+  const std::uint64_t value = 41;
+  region.post_write_at(0, std::as_bytes(std::span(&value, 1)));
+  connection.fence();
+  remote_atomic<std::uint64_t> number(region, 0);
+  EXPECT_EQ(number.fetch_add(1), 41U);
+  // And the other way round: behind a message, RMA takes the message's way.
+  std::uint64_t previous = 0;
+  request add = number.start_fetch_add(1, previous);
+  connection.fence();
+  const std::uint64_t gets = pair.network.count(call::get);
+  std::uint64_t read = 0;
+  region.read_at(0, std::as_writable_bytes(std::span(&read, 1)));
+  EXPECT_EQ(read, 43U);
+  EXPECT_EQ(pair.network.count(call::get), gets);
+  add.wait();
+  region.read_at(0, std::as_writable_bytes(std::span(&read, 1)));
+  EXPECT_EQ(pair.network.count(call::get), gets + 1);
+  // Notifications travel behind RMA, too.
+  std::uint64_t seen = 0;
+  owned.on_notify([&](const notification&) { seen = numbers[0]; });
+  const std::uint64_t last = 99;
+  region.post_write_at(0, std::as_bytes(std::span(&last, 1)));
+  region.notify(1);
+  EXPECT_EQ(seen, 99U);
+  // Many pieces, one request.
+  std::vector<std::byte> into(800);
+  std::vector<read_piece> pieces;
+  for (std::size_t i = 0; i < 100; ++i) {
+    pieces.push_back({i * 8, std::span(into).subspan(i * 8, 8)});
+  }
+  region.read_batch(pieces);
+  EXPECT_EQ(std::memcmp(into.data(), numbers.data(), into.size()), 0);
+}
+
+}  // namespace
+}  // namespace ucx::test

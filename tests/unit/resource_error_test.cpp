@@ -1,0 +1,57 @@
+#include "detail/resource_error.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// The process can open no further file while this lives.
+class no_more_files {
+ public:
+  no_more_files() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ::close(next);
+    ::rlimit now = before_;
+    now.rlim_cur = static_cast<::rlim_t>(next);
+    ::setrlimit(RLIMIT_NOFILE, &now);
+  }
+  ~no_more_files() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  no_more_files(const no_more_files&) = delete;
+  no_more_files& operator=(const no_more_files&) = delete;
+
+ private:
+  ::rlimit before_ = {};
+};
+
+TEST(ResourceError, NamesTheLackOfFilesOnlyWhereUcxMayMeanIt) {
+  const std::vector<std::pair<ucs_status_t, std::error_code>> cases{
+      {UCS_ERR_IO_ERROR, errc::too_many_files},        {UCS_ERR_NO_MEMORY, errc::too_many_files},
+      {UCS_ERR_NO_RESOURCE, errc::too_many_files},     {UCS_ERR_NO_DEVICE, errc::too_many_files},
+      {UCS_ERR_INVALID_PARAM, errc::invalid_argument}, {UCS_ERR_UNSUPPORTED, errc::not_supported},
+      {UCS_ERR_UNREACHABLE, errc::unreachable},        {UCS_OK, {}}};
+  std::vector<std::error_code> found;
+  {
+    // Looked at afterwards: a sanitizer opens files of its own to look at an object.
+    const no_more_files limit;
+    for (const auto& each : cases) found.push_back(resource_error(each.first));
+  }
+  for (std::size_t i = 0; i < cases.size(); ++i) EXPECT_EQ(found[i], cases[i].second) << i;
+}
+
+TEST(ResourceError, IsUcxsOwnWhileThereAreFiles) {
+  EXPECT_EQ(resource_error(UCS_ERR_IO_ERROR), errc::io_error);
+  EXPECT_EQ(resource_error(UCS_ERR_NO_MEMORY), errc::no_memory);
+}
+
+}  // namespace
+}  // namespace ucx::detail

@@ -1,0 +1,154 @@
+#include "ucx/url.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <system_error>
+#include <unordered_set>
+#include <vector>
+
+#include "ucx/error.hpp"
+
+namespace ucx {
+namespace {
+
+TEST(Url, TellsItsParts) {
+  const url plain("ucx://node7:7471/weights");
+  EXPECT_EQ(plain.host(), "node7");
+  EXPECT_EQ(plain.port(), 7471);
+  EXPECT_EQ(plain.name(), "weights");
+  EXPECT_EQ(to_string(plain), "ucx://node7:7471/weights");
+  EXPECT_EQ(to_string(plain.server()), "ucx://node7:7471");
+  EXPECT_EQ(url("ucx://127.0.0.1:1").name(), "");
+  EXPECT_EQ(url("ucx://127.0.0.1:1/").name(), "");
+  EXPECT_EQ(url("UCX://127.0.0.1:65535/A").port(), 65535);
+  EXPECT_TRUE(url().empty());
+  EXPECT_EQ(to_string(url()), "");
+}
+
+TEST(Url, KeepsAnIpv6HostInBrackets) {
+  const url v6("ucx://[fe80::1%eth0]:80/a/b");
+  EXPECT_EQ(v6.host(), "fe80::1%eth0");
+  EXPECT_EQ(v6.name(), "a/b");
+  EXPECT_EQ(to_string(v6), "ucx://[fe80::1%eth0]:80/a/b");
+}
+
+TEST(Url, KnowsNoCaseOfHosts) {
+  EXPECT_EQ(url("ucx://Node7.Example:1/Name"), url("UCX://nODE7.eXAMPLE:1/Name"));
+  EXPECT_NE(url("ucx://h:1/Name"), url("ucx://h:1/name"));
+  EXPECT_EQ(url("HOST", 1).host(), "host");
+  EXPECT_EQ(std::hash<url>()(url("ucx://HOST:1")), std::hash<url>()(url("ucx://host:1")));
+  // The zone is the name of an interface, which has a case.
+  EXPECT_EQ(url("ucx://[FE80::A%Eth0]:1").host(), "fe80::a%Eth0");
+}
+
+TEST(Url, EncodesAndDecodesNames) {
+  const std::vector<std::string> names{"a b",
+                                       "ü/ä",
+                                       "100%",
+                                       "a?b#c",
+                                       "\x01",
+                                       "a//b",
+                                       "/a",
+                                       "..",
+                                       "\xf0\x9f\x98\x80",
+                                       "\"<>\\^`{|}",
+                                       "-._~!$&'()*+,;=:@"};
+  for (const std::string& name : names) {
+    const url made("h", 1, name);
+    EXPECT_EQ(made.name(), name);
+    EXPECT_EQ(url(to_string(made)), made) << to_string(made);
+    for (const char c : to_string(made)) EXPECT_TRUE(c > 0x20 && c < 0x7f) << to_string(made);
+  }
+  EXPECT_EQ(to_string(url("h", 1, "a b/ü")), "ucx://h:1/a%20b/%C3%BC");
+  EXPECT_EQ(url("ucx://h:1/%61%2f%2F").name(), "a//");
+}
+
+TEST(Url, IsMeantByItsSchemeAlone) {
+  EXPECT_TRUE(url::is_meant_by("ucx://h:1/a"));
+  EXPECT_TRUE(url::is_meant_by("Ucx:"));
+  EXPECT_TRUE(url::is_meant_by("ucx:/h:1/a"));
+  EXPECT_FALSE(url::is_meant_by("ucx"));
+  EXPECT_FALSE(url::is_meant_by("./ucx://h"));
+  EXPECT_FALSE(url::is_meant_by("http://h"));
+  EXPECT_FALSE(url::is_meant_by(""));
+}
+
+struct mistake {
+  std::string text;
+  std::string complaint;
+};
+
+class UrlMistake : public testing::TestWithParam<mistake> {};
+
+TEST_P(UrlMistake, IsToldWithItsCause) {
+  std::error_code ec;
+  const url refused(GetParam().text, ec);
+  EXPECT_EQ(ec, errc::bad_url);
+  EXPECT_TRUE(refused.empty());
+  try {
+    const url thrown(GetParam().text);
+    FAIL() << GetParam().text;
+  } catch (const error& failed) {
+    EXPECT_EQ(failed.code(), errc::bad_url);
+    EXPECT_NE(std::string(failed.what()).find(GetParam().complaint), std::string::npos)
+        << failed.what();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, UrlMistake,
+    testing::Values(
+        mistake{"", "does not begin"}, mistake{"http://h:1", "does not begin"},
+        mistake{"ucx:/h:1/a", "slashes"}, mistake{"ucx:h:1/a", "\"//\" is missing"},
+        mistake{"ucx://", "port is missing"}, mistake{"ucx://h/a", "port is missing"},
+        mistake{"ucx://h:/a", "port is missing"}, mistake{"ucx://:1/a", "host is missing"},
+        mistake{"ucx://h:0/a", "1 to 65535"}, mistake{"ucx://h:65536/a", "1 to 65535"},
+        mistake{"ucx://h:-1/a", "1 to 65535"}, mistake{"ucx://h:1x/a", "1 to 65535"},
+        mistake{"ucx://::1:80/a", "brackets"}, mistake{"ucx://[::1/a", "\"]\" is missing"},
+        mistake{"ucx://[h]:1/a", "no IPv6 address"}, mistake{"ucx://[]:1/a", "no IPv6 address"},
+        mistake{"ucx://[::1]/a", "port is missing"}, mistake{"ucx://me@h:1/a", "user name"},
+        mistake{"ucx://h h:1/a", "host is not"}, mistake{"ucx://h:1/a?b", "%3F"},
+        mistake{"ucx://h:1/a#b", "%23"}, mistake{"ucx://h:1/%", "hexadecimal"},
+        mistake{"ucx://h:1/%4", "hexadecimal"}, mistake{"ucx://h:1/%zz", "hexadecimal"},
+        mistake{"ucx://h:1/%00", "zero byte"}, mistake{"ucx://h:1/%ff", "not UTF-8"},
+        mistake{"ucx://h:1/%ed%a0%80", "not UTF-8"}, mistake{"ucx://h:1/%c0%80", "not UTF-8"},
+        mistake{"ucx://h:1/" + std::string(1025, 'a'), "longer than 1024"},
+        mistake{"ucx://" + std::string(300, 'h') + ":1/a", "host is not"}));
+
+TEST(Url, TakesNamesUpToTheirLimit) {
+  EXPECT_EQ(url("h", 1, std::string(1024, 'x')).name().size(), 1024U);
+  std::error_code ec;
+  const url too_long("h", 1, std::string(1025, 'x'), ec);
+  EXPECT_EQ(ec, errc::bad_url);
+  EXPECT_THROW(url("h", 0, "a"), error);
+  EXPECT_THROW(url("h", 1).with_name(std::string("a\0b", 3)), error);
+}
+
+TEST(Url, ReadsBackWhateverItWrote) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 20000; ++round) {
+    std::string text = "ucx://h:1/";
+    const std::size_t length = random() % 30;
+    for (std::size_t i = 0; i < length; ++i) {
+      text += static_cast<char>(random() % 3 == 0 ? '%' : random() % 256);
+    }
+    std::error_code ec;
+    const url read(text, ec);
+    if (!ec) {
+      EXPECT_EQ(url(to_string(read)), read);
+    }
+  }
+}
+
+TEST(Url, ComparesAndHashes) {
+  EXPECT_EQ(url("ucx://h:1/a"), url("ucx://h:1/%61"));
+  EXPECT_NE(url("ucx://h:1/a"), url("ucx://h:2/a"));
+  EXPECT_LT(url("ucx://a:1/z"), url("ucx://b:1/a"));
+  const std::unordered_set<url> set{url("ucx://h:1/a"), url("ucx://h:1/%61"), url("ucx://h:1/b")};
+  EXPECT_EQ(set.size(), 2U);
+}
+
+}  // namespace
+}  // namespace ucx

@@ -1,0 +1,422 @@
+// What a worker calls of the user's by itself, and waits for several requests, over the simulation.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "support/pattern.hpp"
+#include "support/remote_memory.hpp"
+#include "support/served_region.hpp"
+#include "support/simulated_pair.hpp"
+#include "ucx/error.hpp"
+#include "ucx/listener.hpp"
+#include "ucx/progress_loop.hpp"
+#include "ucx/scheduled_call.hpp"
+#include "ucx/stream.hpp"
+#include "ucx/wait.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Timer, CallsInTheOrderOfTheTimesAndNeverEarly) {
+  simulated_pair pair;
+  const auto begin = pair.network.now();
+  std::vector<int> called;
+  std::vector<std::chrono::nanoseconds> after;
+  const auto note = [&](int which) {
+    called.push_back(which);
+    after.push_back(pair.network.now() - begin);
+  };
+  scheduled_call late = pair.reader.call_after(30ms, [&] { note(30); });
+  scheduled_call soon = pair.reader.call_at(begin + 10ms, [&] { note(10); });
+  scheduled_call never = pair.reader.call_after(20ms, [&] { note(20); });
+  EXPECT_LE(pair.reader.next_deadline(), 10ms);
+  EXPECT_GT(pair.reader.next_deadline(), 0ms);
+  EXPECT_TRUE(never.cancel());
+  EXPECT_TRUE(never.over());
+  EXPECT_FALSE(never.cancel());
+  EXPECT_FALSE(soon.over());
+  EXPECT_TRUE(late.wait_for(1s));
+  EXPECT_EQ(called, (std::vector{10, 30}));
+  EXPECT_GE(after.at(0), 10ms);
+  EXPECT_GE(after.at(1), 30ms);
+  EXPECT_LE(after.at(1), 33ms);
+  EXPECT_TRUE(soon.over());
+  EXPECT_FALSE(soon.cancel());
+}
+
+TEST(Timer, GoesWithItsHandleUnlessThatLetsGo) {
+  simulated_pair pair;
+  int called = 0;
+  {
+    const scheduled_call dropped = pair.reader.call_after(1ms, [&] { ++called; });
+  }
+  pair.reader.call_after(2ms, [&] { ++called; }).detach();
+  scheduled_call replaced = pair.reader.call_after(3ms, [&] { called += 10; });
+  replaced = scheduled_call();
+  EXPECT_TRUE(pair.network.run_until([&] {
+    pair.reader.progress();
+    return called > 0;
+  }));
+  pair.network.advance(10ms);
+  while (pair.reader.progress()) {
+  }
+  EXPECT_EQ(called, 1);
+}
+
+TEST(Timer, CanBeCanceledAndMadeAgainInsideOfItself) {
+  simulated_pair pair;
+  int called = 0;
+  scheduled_call self;
+  std::function<void()> again = [&] {
+    ++called;
+    EXPECT_FALSE(self.cancel());
+    if (called < 3) self = pair.reader.call_after(1ms, [&] { again(); });
+  };
+  self = pair.reader.call_after(1ms, [&] { again(); });
+  EXPECT_TRUE(pair.network.run_until([&] {
+    pair.reader.progress();
+    return called == 3;
+  }));
+  EXPECT_TRUE(self.over());
+}
+
+TEST(Timer, OutlivesItsWorkerWithoutHarm) {
+  std::optional<simulated_pair> pair(std::in_place);
+  auto held = std::make_shared<int>(0);
+  scheduled_call call = pair->reader.call_after(1h, [held] { ++*held; });
+  scheduled_call every =
+      pair->reader.call_in_progress(progress_phase::before, repetition::every_round, [held] {});
+  pair.reset();
+  EXPECT_EQ(held.use_count(), 1) << "a function outlived its worker";
+  EXPECT_TRUE(call.over());
+  EXPECT_FALSE(call.cancel());
+  EXPECT_TRUE(every.wait_for(1h));
+}
+
+TEST(ProgressCall, IsMadeOnceOrInEveryRound) {
+  simulated_pair pair;
+  std::string order;
+  scheduled_call once =
+      pair.reader.call_in_progress(progress_phase::before, repetition::once, [&] { order += 'b'; });
+  scheduled_call every = pair.reader.call_in_progress(
+      progress_phase::after, repetition::every_round, [&] { order += 'a'; });
+  pair.reader.post([&] { order += 'h'; });
+  EXPECT_FALSE(pair.reader.arm()) << "somebody waits for a round";
+  pair.reader.progress();
+  EXPECT_EQ(order, "bha");
+  EXPECT_TRUE(once.over());
+  pair.reader.progress();
+  EXPECT_EQ(order, "bhaa");
+  EXPECT_FALSE(pair.reader.progress()) << "what is called in every round is no activity";
+  EXPECT_FALSE(every.over());
+  EXPECT_TRUE(every.cancel());
+  pair.reader.progress();
+  EXPECT_EQ(order, "bhaaa");
+}
+
+TEST(ProgressCall, OfEveryRoundCanEndItself) {
+  simulated_pair pair;
+  int called = 0;
+  scheduled_call every;
+  every = pair.reader.call_in_progress(progress_phase::before, repetition::every_round, [&] {
+    if (++called < 2) return;
+    EXPECT_TRUE(every.cancel());
+    EXPECT_FALSE(every.cancel()) << "it was canceled";
+  });
+  for (int i = 0; i < 5; ++i) pair.reader.progress();
+  EXPECT_EQ(called, 2);
+  EXPECT_TRUE(every.over());
+}
+
+TEST(ProgressCall, IsGivenUpAfterAWhile) {
+  simulated_pair pair;
+  int called = 0;
+  scheduled_call waiting =
+      pair.reader.call_in_progress(progress_phase::after, repetition::once, [&] { ++called; });
+  EXPECT_TRUE(waiting.wait_for(1s));
+  EXPECT_EQ(called, 1);
+  scheduled_call given_up =
+      pair.reader.call_in_progress(progress_phase::before, repetition::once, [&] { ++called; });
+  EXPECT_TRUE(given_up.cancel());
+  pair.reader.progress();
+  EXPECT_EQ(called, 1);
+  pair.reader.post([&] {
+    scheduled_call inside =
+        pair.reader.call_in_progress(progress_phase::after, repetition::once, [] {});
+    EXPECT_THROW(inside.wait_for(1s), error);
+  });
+  pair.reader.progress();
+}
+
+struct thrown {};
+
+simulated_pair_options reporting_to(int& reports) {
+  simulated_pair_options options;
+  options.reader_worker.on_exception = [&reports](std::exception_ptr what) {
+    try {
+      std::rethrow_exception(std::move(what));
+    } catch (const thrown&) {
+      ++reports;
+    }
+  };
+  return options;
+}
+
+TEST(ThrowingHandler, IsReportedAndProgressGoesOn) {
+  int reports = 0;
+  remote_memory memory(std::string(1000, 'x'), reporting_to(reports));
+  std::vector<std::byte> into(100);
+  int after = 0;
+  memory.pair.reader.post([] { throw thrown(); });
+  memory.pair.reader.post([&] { ++after; });
+  request read = memory.region.start_read_at(0, into);
+  read.then([](std::error_code) { throw thrown(); });
+  read.wait();
+  scheduled_call timer = memory.pair.reader.call_after(0ms, [] { throw thrown(); });
+  scheduled_call every =
+      memory.pair.reader.call_in_progress(progress_phase::before, repetition::every_round, [&] {
+        if (after == 1) throw thrown();
+      });
+  EXPECT_TRUE(timer.wait_for(1s));
+  EXPECT_EQ(after, 1);
+  EXPECT_GE(reports, 4);
+  EXPECT_FALSE(every.over());
+  memory.region.read_at(0, into);
+}
+
+TEST(ThrowingHandler, OfALossOrAListenerHoldsNobodyUp) {
+  int reports = 0;
+  simulated_pair pair(reporting_to(reports));
+  {
+    listener door(pair.reader, socket_address("127.0.0.1:0"),
+                  [](connection_request) { throw thrown(); });
+    std::error_code ec;
+    const endpoint refused(pair.owner, door.address(), {}, ec);
+    EXPECT_EQ(ec, errc::connection_refused);
+    EXPECT_EQ(reports, 1);
+  }
+  endpoint_options options;
+  options.on_closed = [](const connection_end&) { throw thrown(); };
+  endpoint connection = pair.connect(std::move(options));
+  connection.wait_connected();
+  pair.owner_process.kill();
+  pair.network.run_until([&] {
+    pair.reader.progress();
+    return reports == 2;
+  });
+  EXPECT_EQ(reports, 2);
+}
+
+TEST(ThrowingHandler, OfNotificationsHearsThemAll) {
+  int reports = 0;
+  simulated_pair_options options = reporting_to(reports);
+  options.owner_worker = options.reader_worker;
+  remote_memory memory(std::string(1000, 'x'), options);
+  for (int i = 0; i < 3; ++i) memory.region.notify(1);
+  memory.exposed.on_notify([](const notification&) { throw thrown(); });
+  memory.pair.network.run_until([&] { return reports == 3; });
+  EXPECT_EQ(reports, 3);
+}
+
+TEST(ThrowingHandlerDeathTest, EndsTheProcessWhereNobodyIsTold) {
+  simulated_pair pair;
+  EXPECT_DEATH(
+      {
+        pair.reader.post([] { throw thrown(); });
+        pair.reader.progress();
+      },
+      "");
+}
+
+TEST(WaitForSeveral, ReturnsWhichHasEnded) {
+  remote_memory memory(std::string(100'000, 'x'));
+  std::vector<std::byte> into(1000);
+  std::array<request, 3> reads;
+  reads[0] = memory.region.start_read_at(0, into);
+  reads[1] = memory.region.start_read_at(0, into);
+  reads[2] = memory.region.start_read_at(0, into);
+  reads[1].cancel();
+  EXPECT_EQ(wait_any(reads), 1U);
+  EXPECT_TRUE(wait_all(reads));
+  EXPECT_EQ(wait_any(reads), 0U);
+  EXPECT_TRUE(reads[2].done());
+  EXPECT_EQ(wait_any({}), std::nullopt);
+  EXPECT_TRUE(wait_all({}));
+  EXPECT_EQ(wait_any(std::array<request, 2>()), 0U);
+}
+
+TEST(WaitForSeveral, GivesUpAtItsDeadlineAndEndsNothing) {
+  remote_memory memory(std::string(100'000, 'x'));
+  std::vector<std::byte> into(1000);
+  memory.pair.owner_process.stop();
+  std::array<request, 2> reads = {memory.region.start_read_at(0, into),
+                                  memory.region.start_read_at(0, into)};
+  const auto begin = memory.pair.network.now();
+  EXPECT_EQ(wait_any(reads, 20ms), std::nullopt);
+  EXPECT_FALSE(wait_all_until(reads, begin + 40ms));
+  EXPECT_LT(memory.pair.network.now() - begin, 50ms);
+  memory.pair.reader.post([&] { EXPECT_THROW(wait_all(reads), error); });
+  memory.pair.reader.progress();
+  memory.pair.owner_process.resume();
+  EXPECT_TRUE(wait_all(reads));
+  EXPECT_FALSE(reads[0].error());
+}
+
+TEST(WaitForSeveral, DrivesSeveralWorkers) {
+  simulated_pair_options patient;
+  patient.reader_worker.heartbeat_timeout = 60s;
+  remote_memory memory(std::string(100'000, 'x'), patient);
+  worker second(memory.pair.reader_context, patient.reader_worker);
+  const endpoint connection(second, memory.pair.owner.address());
+  remote_region other(connection, memory.exposed.descriptor());
+  std::vector<std::byte> into(1000);
+  std::array<request, 2> reads = {memory.region.start_read_at(0, into),
+                                  other.start_read_at(0, into)};
+  EXPECT_TRUE(wait_all(reads));
+  EXPECT_FALSE(reads[1].error());
+  // And gives up at its limit, with both at work.
+  memory.pair.owner_process.stop();
+  reads = {memory.region.start_read_at(0, into), other.start_read_at(0, into)};
+  EXPECT_EQ(wait_any(reads, 20s), std::nullopt);
+  memory.pair.owner_process.resume();
+  EXPECT_TRUE(wait_all(reads));
+}
+
+TEST(ProgressLoop, DrivesItsWorkersAndSleepsBetween) {
+  remote_memory memory(std::string(100'000, 'x'));
+  worker second(memory.pair.reader_context, {.progress = progress_mode::external});
+  progress_loop loop;
+  loop.add(memory.pair.reader);
+  loop.add(second);
+  loop.add(second);
+  std::stop_source stop;
+  int ticks = 0;
+  std::vector<std::byte> into(1000);
+  request read = memory.region.start_read_at(0, into);
+  bool was_read = false;
+  read.then([&](std::error_code ec) { was_read = !ec; });
+  scheduled_call in_a_while = second.call_after(2s, [&] { ++ticks; });
+  scheduled_call last = memory.pair.reader.call_after(60s, [&] { stop.request_stop(); });
+  const auto begin = memory.pair.network.now();
+  loop.run(stop.get_token());
+  EXPECT_GE(memory.pair.network.now() - begin, 60s);
+  EXPECT_EQ(ticks, 1);
+  EXPECT_TRUE(was_read);
+  // It looks ten times a second, were a wake-up lost, and polls a while when something happened.
+  EXPECT_LT(loop.rounds(), 40'000U);
+  const std::uint64_t rounds = loop.rounds();
+  std::stop_source again;
+  scheduled_call end = second.call_after(120s, [&] { again.request_stop(); });
+  loop.run(again.get_token());
+  EXPECT_LT(loop.rounds() - rounds, 40'000U);
+}
+
+TEST(ProgressLoop, MakesSingleRounds) {
+  simulated_pair pair;
+  progress_loop loop;
+  EXPECT_FALSE(loop.run_once());
+  loop.add(pair.reader);
+  int called = 0;
+  pair.reader.post([&] {
+    ++called;
+    EXPECT_THROW(loop.run_once(), error);
+  });
+  EXPECT_TRUE(loop.run_once());
+  EXPECT_EQ(called, 1);
+  while (loop.run_once()) {
+  }
+  const auto begin = pair.network.now();
+  EXPECT_FALSE(loop.run_once(50ms));
+  EXPECT_GE(pair.network.now() - begin, 50ms);
+  loop.remove(pair.reader);
+  pair.reader.post([&] { ++called; });
+  EXPECT_FALSE(loop.run_once());
+  EXPECT_EQ(called, 1);
+  pair.reader.progress();
+}
+
+TEST(ProgressLoop, RefusesWorkersThatDriveThemselves) {
+  progress_loop loop;
+  link_options link;
+  link.time = time_mode::real;
+  simulated_pair_options options;
+  options.link = link;
+  options.reader_worker.progress = progress_mode::sleeping_thread;
+  simulated_pair pair(options);
+  std::error_code ec;
+  loop.add(pair.reader, ec);
+  EXPECT_EQ(ec, errc::invalid_argument);
+  worker moved = std::move(pair.reader);
+  loop.add(pair.reader, ec);
+  EXPECT_EQ(ec, errc::closed);
+  pair.reader = std::move(moved);
+}
+
+TEST(CancelAll, EndsWhatIsInFlight) {
+  remote_memory memory(std::string(100'000, 'x'));
+  const endpoint other = memory.pair.connect();
+  remote_region second(other, memory.exposed.descriptor());
+  memory.pair.owner_process.stop();
+  std::vector<std::byte> into(1000);
+  std::array<request, 3> reads = {memory.region.start_read_at(0, into),
+                                  memory.region.start_read_at(0, into),
+                                  second.start_read_at(0, into)};
+  EXPECT_EQ(memory.connection.cancel_all(1s), 0U);
+  EXPECT_EQ(reads[0].error(), errc::canceled);
+  EXPECT_EQ(reads[1].error(), errc::canceled);
+  EXPECT_FALSE(reads[2].done());
+  notification said;
+  request wait = memory.exposed.start_wait_notify(memory.pair.reader, said);
+  EXPECT_EQ(memory.pair.reader.cancel_all(1s), 0U);
+  EXPECT_EQ(reads[2].error(), errc::canceled);
+  EXPECT_EQ(wait.error(), errc::canceled);
+  memory.pair.owner_process.resume();
+  memory.region.read_at(0, into);
+}
+
+TEST(Request, DescribesItself) {
+  remote_memory memory(std::string(1000, 'x'));
+  std::vector<std::byte> into(100);
+  request read = memory.region.start_read_at(50, into);
+  EXPECT_NE(read.description().find("read of 100 bytes at offset 50 of region"), std::string::npos);
+  EXPECT_NE(read.description().find("session"), std::string::npos);
+  read.wait();
+  EXPECT_EQ(request().description(), "nothing");
+}
+
+TEST(StreamTimeout, BoundsEachTransfer) {
+  remote_memory memory(std::string(1000, 'x'));
+  memory.pair.owner_process.stop();
+  stream_options options;
+  options.timeout = 30ms;
+  iostream both(memory.region, options);
+  const auto begin = memory.pair.network.now();
+  char c = 0;
+  both.get(c);
+  EXPECT_TRUE(both.bad());
+  EXPECT_EQ(both.error(), errc::timed_out);
+  both.clear();
+  both.seekp(0);
+  both << "hello" << std::flush;
+  EXPECT_TRUE(both.bad());
+  EXPECT_LT(memory.pair.network.now() - begin, 1s);
+  memory.pair.owner_process.resume();
+}
+
+}  // namespace
+}  // namespace ucx::test
