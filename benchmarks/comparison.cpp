@@ -33,6 +33,14 @@ double quantile(std::vector<double> values, double share) {
   return values[static_cast<std::size_t>(at)];
 }
 
+double milliseconds(double rate) { return 1e3 / rate; }
+
+bool is_ratio(measure by) { return by == measure::rate || by == measure::cost; }
+
+double shown(double rate, const comparison& compared) {
+  return is_ratio(compared.by) ? rate * compared.scale : milliseconds(rate);
+}
+
 /// rates[c][p]: of contender c (0: ours) in pass p.
 std::vector<std::vector<double>> run_in_turns(const comparison& compared) {
   std::vector<const contender*> all{&compared.ours};
@@ -47,17 +55,31 @@ std::vector<std::vector<double>> run_in_turns(const comparison& compared) {
     for (const std::size_t i : order) rates[i].push_back(all[i]->pass());
     if (!chosen().show_passes) continue;
     for (const std::vector<double>& each : rates)
-      std::printf("%9.3f", each.back() * compared.scale);
+      std::printf("%9.3f", shown(each.back(), compared));
     std::printf("\n");
   }
   return rates;
 }
 
-std::vector<double> ratios(const std::vector<double>& ours, const std::vector<double>& theirs,
-                           measure by) {
+double measured(double ours, double theirs, measure by) {
+  switch (by) {
+    case measure::rate:
+      return ours / theirs;
+    case measure::cost:
+      return theirs / ours;
+    case measure::excess:
+      return milliseconds(ours) - milliseconds(theirs);
+    case measure::time:
+      break;
+  }
+  return milliseconds(ours);
+}
+
+std::vector<double> measured(const std::vector<double>& ours, const std::vector<double>& theirs,
+                             measure by) {
   std::vector<double> each;
   for (std::size_t i = 0; i < ours.size(); ++i) {
-    each.push_back(by == measure::rate ? ours[i] / theirs[i] : theirs[i] / ours[i]);
+    each.push_back(measured(ours[i], theirs[i], by));
   }
   return each;
 }
@@ -67,9 +89,9 @@ void compare(benchmark::State& state, const comparison& compared) {
     const auto rates = run_in_turns(compared);
     // The best is the one beside which we look worst.
     std::size_t best = 1;
-    std::vector<double> beside_best = ratios(rates[0], rates[1], compared.by);
+    std::vector<double> beside_best = measured(rates[0], rates[1], compared.by);
     for (std::size_t i = 2; i < rates.size(); ++i) {
-      const std::vector<double> each = ratios(rates[0], rates[i], compared.by);
+      const std::vector<double> each = measured(rates[0], rates[i], compared.by);
       const double change = quantile(each, 0.5) - quantile(beside_best, 0.5);
       if (compared.by == measure::rate ? change >= 0 : change <= 0) continue;
       best = i;
@@ -77,16 +99,17 @@ void compare(benchmark::State& state, const comparison& compared) {
     }
     state.SetIterationTime(1 / quantile(rates[0], 0.5));
     state.SetLabel(compared.others[best - 1].name);
-    state.counters["ratio"] = quantile(beside_best, 0.5);
-    state.counters["ratio_q1"] = quantile(beside_best, 0.25);
-    state.counters["ratio_q3"] = quantile(beside_best, 0.75);
+    const std::string key = is_ratio(compared.by) ? "ratio" : "ms";
+    state.counters[key] = quantile(beside_best, 0.5);
+    state.counters[key + "_q1"] = quantile(beside_best, 0.25);
+    state.counters[key + "_q3"] = quantile(beside_best, 0.75);
     state.counters["target"] = compared.target;
-    state.counters["smaller_is_better"] = compared.by == measure::cost ? 1 : 0;
-    state.counters["ours"] = quantile(rates[0], 0.5) * compared.scale;
-    state.counters["best"] = quantile(rates[best], 0.5) * compared.scale;
+    state.counters["smaller_is_better"] = compared.by == measure::rate ? 0 : 1;
+    state.counters["ours"] = shown(quantile(rates[0], 0.5), compared);
+    state.counters["best"] = shown(quantile(rates[best], 0.5), compared);
     for (std::size_t i = 1; i < rates.size(); ++i) {
       state.counters["vs " + compared.others[i - 1].name] =
-          quantile(ratios(rates[0], rates[i], compared.by), 0.5);
+          quantile(measured(rates[0], rates[i], compared.by), 0.5);
     }
   }
 }
@@ -105,7 +128,7 @@ class table_reporter final : public benchmark::ConsoleReporter {
       if (run.error_occurred) {
         std::printf("%s: %s\n", name.c_str(), run.error_message.c_str());
         failed_ = true;
-      } else if (run.counters.count("ratio") == 0) {
+      } else if (run.counters.count("target") == 0) {
         std::printf("%-60s %12.3f %s\n", bare(name).c_str(), run.counters.at("rate").value,
                     run.report_label.c_str());
       } else {
@@ -123,20 +146,22 @@ class table_reporter final : public benchmark::ConsoleReporter {
     return name;
   }
   static void print(const Run& run) {
-    const auto value = [&](const char* key) { return run.counters.at(key).value; };
+    const auto value = [&](const std::string& key) { return run.counters.at(key).value; };
+    const bool ratio = run.counters.count("ratio") != 0;
+    const std::string key = ratio ? "ratio" : "ms";
     const bool smaller = value("smaller_is_better") > 0;
     const double target = value("target");
     std::string verdict;
     if (target > 0) {
-      const bool met = smaller ? value("ratio") <= target : value("ratio") >= target;
+      const bool met = smaller ? value(key) <= target : value(key) >= target;
       char text[32];
-      std::snprintf(text, sizeof text, "%s %.2f%s", smaller ? "<=" : ">=", target,
-                    met ? "" : "  SHORT");
+      std::snprintf(text, sizeof text, "%s %.2f%s%s", smaller ? "<=" : ">=", target,
+                    ratio ? "" : " ms", met ? "" : "  SHORT");
       verdict = text;
     }
     std::printf("%-26s %9.3f %9.3f  %-24s %6.2f   [%.2f .. %.2f]  %s\n",
                 bare(run.benchmark_name()).c_str(), value("ours"), value("best"),
-                run.report_label.c_str(), value("ratio"), value("ratio_q1"), value("ratio_q3"),
+                run.report_label.c_str(), value(key), value(key + "_q1"), value(key + "_q3"),
                 verdict.c_str());
   }
 

@@ -16,8 +16,10 @@ struct contender {
 
 /// What a comparison says about us.
 enum class measure {
-  rate,  ///< Our rate by theirs: larger is better.
-  cost,  ///< Our time by theirs: smaller is better.
+  rate,    ///< Our rate by theirs: larger is better.
+  cost,    ///< Our time by theirs: smaller is better.
+  excess,  ///< Our time less theirs, in milliseconds: smaller is better.
+  time,    ///< Our time in milliseconds, theirs beside it: smaller is better.
 };
 
 struct comparison {
@@ -26,8 +28,8 @@ struct comparison {
   /// The measure is whichever of these proves best.
   std::vector<contender> others;
   measure by = measure::rate;
-  double target = 0;  ///< 0: none.
-  /// Multiplies a rate for display: bytes of one call, for example.
+  double target = 0;  ///< Of the measure; 0: none.
+  /// Multiplies a rate for display: bytes of one call, for example. Times are shown as such.
   double scale = 1;
   std::string unit;
 };

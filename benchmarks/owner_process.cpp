@@ -129,7 +129,7 @@ void serve_turns(Turn& turn, std::array<std::optional<owners>, planes.size()>& a
     const party now = turn.wanted.load(std::memory_order_relaxed);
     turn.served.store(now, std::memory_order_relaxed);
     if (now == party::quit) return;
-    if (now == party::nobody) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (now == party::nobody) std::this_thread::sleep_for(std::chrono::microseconds(500));
     for (auto& by : all) {
       if (!by) continue;
       if (now == party::ours) by->worker.progress();

@@ -62,6 +62,9 @@ raw_worker::raw_worker(const raw_fabric& fabric) : watch_peers_(fabric.messages)
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
   params.features = UCP_FEATURE_RMA;
   if (fabric.messages) params.features |= UCP_FEATURE_AM;
+  if (fabric.every_message) {
+    params.features = UCP_FEATURE_TAG | UCP_FEATURE_STREAM | UCP_FEATURE_AM;
+  }
   const ucs_status_t made = ucp_init(&params, config, &context_);
   ucp_config_release(config);
   require(made, "making a raw context");

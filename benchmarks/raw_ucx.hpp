@@ -17,9 +17,10 @@ namespace ucx::benchmarks {
 /// UCX's settings, the same on both sides and the same as ucxio's.
 struct raw_fabric {
   std::string transports;
-  std::string devices;       ///< Empty: UCX's choice.
-  std::string segment_size;  ///< Of TCP; empty: UCX's default.
-  bool messages = true;      ///< Active messages, and endpoints that watch their peer.
+  std::string devices;         ///< Empty: UCX's choice.
+  std::string segment_size;    ///< Of TCP; empty: UCX's default.
+  bool messages = true;        ///< Active messages, and endpoints that watch their peer.
+  bool every_message = false;  ///< Messages of every kind.
 };
 
 /// A context, and a worker that the calling thread drives.

@@ -1,0 +1,306 @@
+// Names beside the same bytes by hand: what reading by URL, opening, many clients and idling cost.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <istream>
+#include <latch>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "comparison.hpp"
+#include "owner_process.hpp"
+#include "raw_ucx.hpp"
+#include "server_process.hpp"
+#include "ucx/client.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/fstream.hpp"
+#include "ucx/stream.hpp"
+#include "ucx/worker.hpp"
+
+namespace ucx::benchmarks {
+namespace {
+
+using clock = std::chrono::steady_clock;
+using party = owner_process::party;
+
+constexpr std::size_t mib = std::size_t{1} << 20U;
+constexpr std::size_t matrix = 128 * mib;
+constexpr std::size_t many = 64;
+constexpr std::uint64_t least_calls = 32;
+constexpr std::size_t idle = 100;
+
+std::chrono::nanoseconds pass_time() {
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(pass_seconds() * 1e9));
+}
+
+double since(clock::time_point start) {
+  return std::chrono::duration<double>(clock::now() - start).count();
+}
+
+/// The processes that serve. What is idle has servers of its own.
+struct servers {
+  // The owner first: it has no threads, and the others have.
+  owner_process by_hand{{{plane::tcp_loopback, mib, fill_pattern}}};
+  server_process matrix_server{matrix};
+  server_process crowded{mib};
+  server_process alone{mib};
+};
+
+/// Makes something when it is first used: what is open must not disturb what runs before.
+template <class Made>
+class lazy {
+ public:
+  explicit lazy(std::function<std::unique_ptr<Made>()> make) : make_(std::move(make)) {}
+  Made& operator*() {
+    if (!made_) made_ = make_();
+    return *made_;
+  }
+  Made* operator->() { return &**this; }
+
+ private:
+  std::function<std::unique_ptr<Made>()> make_;
+  std::unique_ptr<Made> made_;
+};
+
+/// Reads the matrix from one stream, 1 MiB a call, round and round.
+class reader {
+ public:
+  reader(std::istream& from, std::size_t begin) : in_(from), at_(begin), into_(mib) {}
+
+  /// Returns the number of calls: so many at least that what is read ahead for nobody, at the end,
+  /// hardly counts.
+  std::uint64_t read_until(clock::time_point until) {
+    std::uint64_t calls = 0;
+    in_.seekg(static_cast<std::streamoff>(at_));
+    do {
+      if (at_ + mib > matrix) in_.seekg(static_cast<std::streamoff>(at_ = 0));
+      in_.read(reinterpret_cast<char*>(into_.data()), static_cast<std::streamsize>(mib));
+      if (!in_) throw std::runtime_error("a stream has failed");
+      check_pattern(into_, at_);
+      at_ += mib;
+      ++calls;
+    } while (calls < least_calls || clock::now() < until);
+    return calls;
+  }
+  /// What was read ahead and nobody wants arrives before the next pass, not in it.
+  void settle() {
+    in_.sync();
+    in_.seekg(0).get();
+  }
+
+ private:
+  std::istream& in_;
+  std::size_t at_;
+  std::vector<std::byte> into_;
+};
+
+/// Lets all of them read at the same time, each on a thread of its own, and returns the calls of
+/// all in a second.
+double read_at_once(std::vector<reader>& readers) {
+  std::latch ready(static_cast<std::ptrdiff_t>(readers.size()) + 1);
+  std::vector<std::uint64_t> calls(readers.size());
+  std::vector<std::exception_ptr> failures(readers.size());
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i < readers.size(); ++i) {
+    threads.emplace_back([&, i] {
+      ready.arrive_and_wait();
+      try {
+        calls[i] = readers[i].read_until(clock::now() + pass_time());
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    });
+  }
+  const clock::time_point start = clock::now();
+  ready.arrive_and_wait();
+  for (std::jthread& each : threads) each.join();
+  const double seconds = since(start);
+  for (const std::exception_ptr& each : failures) {
+    if (each) std::rethrow_exception(each);
+  }
+  std::uint64_t all = 0;
+  for (const std::uint64_t each : calls) all += each;
+  for (reader& each : readers) each.settle();
+  return static_cast<double>(all) / seconds;
+}
+
+/// Everything that is open while the rates are compared.
+struct bench {
+  explicit bench(server_process& server)
+      : named(server.url() + "/matrix"),
+        parent(options_of(plane::tcp_loopback)),
+        driver(parent),
+        connection(driver, server.by_hand()),
+        handed(remote_region(connection, server.descriptor())) {
+    by_url.emplace_back(named, 0);
+    by_hand.emplace_back(handed, 0);
+    for (std::size_t i = 0; i < many; ++i) {
+      clients.emplace_back(server.url());
+      streams.push_back(std::make_unique<istream>(clients.back().open("matrix")));
+      crowd.emplace_back(*streams.back(), i * (matrix / many));
+    }
+  }
+
+  ifstream named;
+  context parent;
+  worker driver;
+  endpoint connection;
+  istream handed;
+  std::vector<client> clients;
+  std::vector<std::unique_ptr<istream>> streams;
+  std::vector<reader> by_url;
+  std::vector<reader> by_hand;
+  std::vector<reader> crowd;
+};
+
+void register_rates(server_process& server) {
+  const auto on = std::make_shared<lazy<bench>>([&] { return std::make_unique<bench>(server); });
+  comparison named;
+  named.name = "server/read by URL";
+  named.ours = {"ucx::ifstream", [on] { return read_at_once((*on)->by_url); }};
+  named.others.push_back({"by descriptor", [on] { return read_at_once((*on)->by_hand); }});
+  named.target = 0.97;
+  named.scale = static_cast<double>(mib) / 1e9;
+  named.unit = "GB/s";
+  register_comparison(named);
+  comparison crowd = named;
+  crowd.name = "server/64 clients at once";
+  crowd.ours = {"64 clients", [on] { return read_at_once((*on)->crowd); }};
+  crowd.others = {{"one client", [on] { return read_at_once((*on)->by_url); }}};
+  crowd.target = 0.9;
+  register_comparison(crowd);
+}
+
+/// Does `action` again and again for a pass, and returns how often in a second.
+template <class Action>
+double repeat(Action action) {
+  const clock::time_point start = clock::now();
+  std::uint64_t calls = 0;
+  do {
+    action();
+    ++calls;
+  } while (clock::now() - start < pass_time());
+  return static_cast<double>(calls) / since(start);
+}
+
+/// One stream by URL: opened, its first byte read, closed.
+void open_and_read(const std::string& url) {
+  ifstream in(url);
+  if (in.get() == EOF) throw std::runtime_error(in.error_message());
+}
+
+/// The same 8 bytes by hand, over TCP as our defaults have it.
+class raw_side {
+ public:
+  explicit raw_side(owner_process& owner)
+      : owner_(owner),
+        target_(owner.targets().front()),
+        fabric_(fabric_of(plane::tcp_loopback, context(options_of(plane::tcp_loopback)))),
+        kept_([this] { return connect(); }) {}
+
+  /// Context, worker, endpoint, key, and one read.
+  double first() {
+    owner_.serve(party::raw);
+    const double rate = repeat([this] { connect()->read(one_read, std::chrono::nanoseconds(1)); });
+    owner_.serve(party::nobody);
+    return rate;
+  }
+  /// One read over a connection that is there.
+  double next() {
+    owner_.serve(party::raw);
+    const double rate = kept_->read(one_read, pass_time());
+    owner_.serve(party::nobody);
+    return rate;
+  }
+
+ private:
+  // Far enough apart that no answer to one is an answer to the next.
+  static constexpr raw_loop one_read{raw_way::rma, 1, 8, 0, 4096 + 64};
+
+  std::unique_ptr<raw_client> connect() {
+    return std::make_unique<raw_client>(fabric_, target_.raw, target_.raw_region);
+  }
+
+  owner_process& owner_;
+  owner_process::target target_;
+  raw_fabric fabric_;
+  lazy<raw_client> kept_;
+};
+
+void register_opening(servers& all) {
+  const auto raw =
+      std::make_shared<lazy<raw_side>>([&] { return std::make_unique<raw_side>(all.by_hand); });
+  const std::string name = all.matrix_server.url() + "/matrix";
+  comparison first;
+  first.name = "server/first stream";
+  first.ours = {"ucx::ifstream", [name] { return repeat([&] { open_and_read(name); }); }};
+  first.others.push_back({"connection and get", [raw] { return (*raw)->first(); }});
+  first.by = measure::excess;
+  first.target = 10;
+  register_comparison(first);
+  comparison second;
+  second.name = "server/second stream";
+  second.ours = {"ucx::ifstream", [name] {
+                   const client kept = client::shared(url(name));
+                   return repeat([&] { open_and_read(name); });
+                 }};
+  second.others.push_back({"get", [raw] { return (*raw)->next(); }});
+  second.by = measure::time;
+  second.target = 1;
+  register_comparison(second);
+}
+
+/// Returns how many minutes of idling a second of the server's processor time is enough for.
+double idle_minutes(const server_process& server) {
+  const auto length = std::max<std::chrono::nanoseconds>(pass_time(), std::chrono::seconds(1));
+  const clock::time_point start = clock::now();
+  const std::chrono::nanoseconds before = server.processor_time();
+  std::this_thread::sleep_for(length);
+  const double used = std::chrono::duration<double>(server.processor_time() - before).count();
+  return used > 0 ? since(start) / 60 / used : std::numeric_limits<double>::infinity();
+}
+
+void register_idling(servers& all) {
+  const auto clients = std::make_shared<lazy<std::vector<client>>>([&all] {
+    auto made = std::make_unique<std::vector<client>>();
+    for (std::size_t i = 0; i < idle; ++i) made->emplace_back(all.crowded.url());
+    return made;
+  });
+  comparison idling;
+  idling.name = "server/idle, a minute";
+  idling.ours = {"100 clients", [clients, &all] {
+                   static_cast<void>(**clients);  // connected in the pass that only warms up
+                   return idle_minutes(all.crowded);
+                 }};
+  idling.others.push_back({"no client", [&all] { return idle_minutes(all.alone); }});
+  idling.by = measure::time;
+  idling.target = 10;
+  register_comparison(idling);
+}
+
+}  // namespace
+}  // namespace ucx::benchmarks
+
+int main(int argc, char** argv) {
+  using namespace ucx::benchmarks;
+  servers all;
+  pin_to_core(reader_core);
+  // In this order: the first stream of all needs that nothing else is open.
+  const int status = run_comparisons(argc, argv, [&] {
+    register_opening(all);
+    register_rates(all.matrix_server);
+    register_idling(all);
+  });
+  benchmark::ClearRegisteredBenchmarks();
+  return status;
+}

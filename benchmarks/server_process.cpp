@@ -1,0 +1,113 @@
+#include "server_process.hpp"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <exception>
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
+#include <vector>
+
+#include "owner_process.hpp"
+#include "raw_ucx.hpp"
+#include "ucx/listener.hpp"
+#include "ucx/memory_region.hpp"
+#include "ucx/server.hpp"
+#include "ucx/worker.hpp"
+
+namespace ucx::benchmarks {
+namespace {
+
+std::string to_text(const std::vector<std::byte>& bytes) {
+  std::string text;
+  std::array<char, 3> digits = {};
+  for (const std::byte byte : bytes) {
+    std::snprintf(digits.data(), digits.size(), "%02x", std::to_integer<unsigned>(byte));
+    text += digits.data();
+  }
+  return text;
+}
+
+std::vector<std::byte> from_text(const std::string& text) {
+  std::vector<std::byte> bytes;
+  for (std::size_t at = 0; at + 1 < text.size(); at += 2) {
+    bytes.push_back(static_cast<std::byte>(std::stoul(text.substr(at, 2), nullptr, 16)));
+  }
+  return bytes;
+}
+
+/// Serves until the other end of `quit` is closed.
+void serve(std::size_t size, int tell, int quit) {
+  std::vector<std::byte> memory(size);
+  fill_pattern(memory);
+  server named;
+  const publication matrix = named.publish("matrix", std::span<std::byte>(memory), access::read);
+  const context parent(options_of(plane::tcp_loopback));
+  worker driver(parent, {.progress = progress_mode::sleeping_thread});
+  const memory_region exposed(parent, std::span<std::byte>(memory), access::read);
+  // Not by worker address: UCX 1.13 ends an owner whose peers leave before all lanes are connected.
+  const listener door(driver, socket_address("127.0.0.1:0"));
+  const std::string line = named.url() + " " + to_string(door.address()) + " " +
+                           to_text(exposed.descriptor().encode()) + "\n";
+  if (::write(tell, line.data(), line.size()) != static_cast<::ssize_t>(line.size())) return;
+  char nothing = 0;
+  while (::read(quit, &nothing, 1) > 0) {
+  }
+}
+
+}  // namespace
+
+server_process::server_process(std::size_t size) {
+  std::array<int, 2> told = {};
+  std::array<int, 2> quit = {};
+  if (::pipe(told.data()) != 0 || ::pipe(quit.data()) != 0) throw std::runtime_error("no pipe");
+  child_ = ::fork();
+  if (child_ < 0) throw std::runtime_error("no process for the server");
+  if (child_ == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    pin_to_core(owner_core);
+    ::close(told[0]);
+    ::close(quit[1]);
+    try {
+      serve(size, told[1], quit[0]);
+      ::_exit(0);
+    } catch (const std::exception& failure) {
+      std::fprintf(stderr, "server: %s\n", failure.what());
+      ::_exit(1);
+    }
+  }
+  ::close(told[1]);
+  ::close(quit[0]);
+  quit_ = quit[1];
+  std::string line;
+  for (char c = 0; ::read(told[0], &c, 1) == 1 && c != '\n';) line += c;
+  ::close(told[0]);
+  std::istringstream words(line);
+  std::string address;
+  std::string descriptor;
+  if (!(words >> url_ >> address >> descriptor)) throw std::runtime_error("the server has died");
+  address_ = socket_address(address);
+  descriptor_ = remote_descriptor::decode(from_text(descriptor));
+}
+
+server_process::~server_process() {
+  ::close(quit_);
+  ::waitpid(child_, nullptr, 0);
+}
+
+std::chrono::nanoseconds server_process::processor_time() const {
+  ::clockid_t clock = {};
+  ::timespec used = {};
+  if (::clock_getcpuclockid(child_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) {
+    throw std::runtime_error("the server's processor time is not known");
+  }
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
+}  // namespace ucx::benchmarks

@@ -1,0 +1,40 @@
+// A process with a server as users make it, and the same memory by hand beside it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "ucx/remote_descriptor.hpp"
+#include "ucx/socket_address.hpp"
+
+namespace ucx::benchmarks {
+
+/// A forked process, pinned to `owner_core`, that publishes `size` bytes of the pattern as
+/// "matrix", with all the defaults of a server; and exposes them by hand over a second worker of
+/// the same mode.
+class server_process {
+ public:
+  /// REQUIRES: this process has not used UCX yet, and runs one thread.
+  explicit server_process(std::size_t size);
+  server_process(const server_process&) = delete;
+  server_process& operator=(const server_process&) = delete;
+  ~server_process();
+
+  const std::string& url() const noexcept { return url_; }
+  const socket_address& by_hand() const noexcept { return address_; }
+  const remote_descriptor& descriptor() const noexcept { return descriptor_; }
+  /// Returns how much processor time it has used so far.
+  std::chrono::nanoseconds processor_time() const;
+
+ private:
+  ::pid_t child_ = -1;
+  int quit_ = -1;
+  std::string url_;
+  socket_address address_;
+  remote_descriptor descriptor_;
+};
+
+}  // namespace ucx::benchmarks
