@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds ucxio and shows it at work: one process holds a file in its memory; others read that memory
-# as a std::istream, in pieces of 1 MiB and line by line, and write a report back.
+# Builds ucxio and shows it at work: one process serves a file; others read it by URL, with the tool
+# and with a C++ program that calls std::getline. Compares digests and line counts.
 #   examples/quickstart.sh [FILE]
 # Without FILE: the largest file of at most 128 MiB among the system's programs and libraries.
 # Installs what the build needs if it is missing (Debian, as root or with sudo). Everything it makes
@@ -23,6 +23,12 @@ largest_file() {
     sort -n | tail -n 1 | cut -d ' ' -f 2-
 }
 
+# SINCE, in nanoseconds: how long ago that was, and what rate that is for the file.
+rate_since() {
+  awk -v begin="$1" -v end="$(date +%s%N)" -v bytes="$size" \
+    'BEGIN { t = (end - begin) / 1e9; printf "%.3f MB in %.3f s, %.3f GB/s", bytes / 1e6, t, bytes / 1e9 / t }'
+}
+
 [ $# -le 1 ] || fail "usage: examples/quickstart.sh [FILE]"
 file=${1:-}
 if [ $# -eq 1 ]; then
@@ -38,19 +44,19 @@ mkdir -p "$build"
 log=$build/quickstart.log
 
 cmake/setup.sh build
-[ -x "$build/bin/quickstart_reader" ] || echo "Building, which takes a minute or two the first time"
-quietly cmake --preset release -B "$build" -DUCXIO_BUILD_EXAMPLES=ON -DUCXIO_BUILD_TESTS=OFF \
-  -DUCXIO_BUILD_BENCHMARKS=OFF -DUCXIO_BUILD_DOCS=OFF
-quietly cmake --build "$build" --target quickstart_owner quickstart_reader
+[ -x "$build/bin/three_lines" ] || echo "Building, which takes a minute or two the first time"
+quietly cmake --preset release -B "$build" -DUCXIO_BUILD_TOOLS=ON -DUCXIO_BUILD_EXAMPLES=ON \
+  -DUCXIO_BUILD_TESTS=OFF -DUCXIO_BUILD_BENCHMARKS=OFF -DUCXIO_BUILD_DOCS=OFF
+quietly cmake --build "$build" --target ucxio-tool example-three_lines
 
 # After the installation, which may have brought the largest one.
 [ -n "$file" ] || file=$(largest_file)
 work=$(mktemp -d)
-owner=
+server=
 leave() {
-  if [ -n "$owner" ]; then
-    kill "$owner" 2>/dev/null || true
-    wait "$owner" 2>/dev/null || true
+  if [ -n "$server" ]; then
+    kill "$server" 2>/dev/null || true
+    wait "$server" 2>/dev/null || true
   fi
   rm -rf "$work"
 }
@@ -60,30 +66,32 @@ trap 'exit 143' TERM HUP
 
 size=$(stat -c %s -- "$file")
 echo "File     $file, $size bytes"
-"$build/bin/quickstart_owner" "$file" "$work/card" >"$work/owner.out" &
-owner=$!
-for ((tries = 0; ; ++tries)); do
-  [ ! -d "$work/card" ] || break
-  kill -0 "$owner" 2>/dev/null || { owner=; fail "the owner ended early"; }
-  [ "$tries" -lt 1200 ] || fail "the owner was not ready after two minutes"
-  sleep 0.1
-done
-echo "Owner    process $owner holds it in its memory"
+mkfifo "$work/says"
+"$build/bin/ucxio" serve "file=$file" >"$work/says" 2>"$work/server.err" &
+server=$!
+# The first line is there when everything can be read.
+read -r -t 60 url <"$work/says" || { cat "$work/server.err" >&2; fail "the server did not start"; }
+echo "Server   process $server: ucxio serve \"file=$file\" says $url"
 
 expected=$(sha256sum <"$file") || fail "sha256sum failed"
 echo "Digest   ${expected%% *}  of the file"
-for how in pieces lines; do
-  output=$("$build/bin/quickstart_reader" "$work/card" $how 2>"$work/reader.err" | sha256sum) ||
-    { cat "$work/reader.err" >&2; fail "reading by $how failed"; }
-  sed 's/^/Reader   /' "$work/reader.err"
-  echo "Digest   ${output%% *}  of what was read by $how"
-  [ "$output" = "$expected" ] || fail "what was read by $how is not what the owner has"
-done
+output=$("$build/bin/ucxio" cat "$url/file" | sha256sum) || fail "ucxio cat failed"
+echo "Digest   ${output%% *}  of what \"ucxio cat $url/file\" wrote"
+[ "$output" = "$expected" ] || fail "what was read is not what is served"
+begin=$(date +%s%N)
+"$build/bin/ucxio" cat "$url/file" >/dev/null || fail "ucxio cat failed"
+echo "Reader   ucxio cat, 1 MiB pieces:      $(rate_since "$begin")"
 
-kill "$owner" 2>/dev/null || { owner=; fail "the owner ended early"; }
-wait "$owner" || { owner=; fail "the owner did not end well"; }
-owner=
-sed 's/^/Owner    /' "$work/owner.out"
-grep -q "memory: $(wc -l <"$file") lines," "$work/owner.out" ||
-  fail "the report does not say $(wc -l <"$file") lines, which is what wc counts"
-echo "All digests are equal, and wc agrees with the report."
+begin=$(date +%s%N)
+counted=$("$build/bin/three_lines" "$url/file") || fail "three_lines failed"
+echo "Reader   three_lines, with getline:    $(rate_since "$begin")"
+echo "Lines    $counted"
+# wc counts newlines; the last line may go without.
+lines=$(wc -l <"$file")
+[ "$(tail -c 1 -- "$file" | od -An -t x1)" = " 0a" ] || lines=$((lines + 1))
+[ "$counted" = "$lines lines, $size bytes" ] || fail "three_lines counts \"$counted\", and wc $lines lines"
+
+kill "$server" || { server=; fail "the server ended early"; }
+wait "$server" || { server=; fail "the server did not end well"; }
+server=
+echo "Server   ended. The digests are equal, and wc agrees with the count of lines."
