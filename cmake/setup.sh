@@ -5,13 +5,14 @@
 set -euo pipefail
 
 # PACKAGE:COMMAND where a command of any origin will do, PACKAGE alone where the package must be there.
-packages=(g++:c++ cmake:cmake ninja-build:ninja pkg-config:pkg-config libxxhash-dev libucx-dev)
+packages=(g++:c++ cmake:cmake ninja-build:ninja pkg-config:pkg-config libmsgpack-cxx-dev libxxhash-dev
+  libucx-dev libcli11-dev libfmt-dev nlohmann-json3-dev)
 case ${1:-} in
   build) ;;
   tests) packages+=(libgtest-dev libgmock-dev) ;;
   benchmarks) packages+=(libbenchmark-dev) ;;
   ci)
-    packages+=(libgtest-dev libgmock-dev libbenchmark-dev g++:g++ clang:clang++
+    packages+=(libgtest-dev libgmock-dev libbenchmark-dev libboost-dev g++:g++ clang:clang++ libclang-rt-dev
       clang-format:clang-format doxygen:doxygen python3-venv ccache:ccache)
     ;;
   *) echo "usage: $0 build|tests|benchmarks|ci" >&2; exit 2 ;;
