@@ -48,7 +48,7 @@ class ConformanceBByAddress : public testing::TestWithParam<pair_options> {
   const worker_address address_ = server_->address();
   std::optional<event_loop> loop_{std::in_place, *server_};
   worker client_{client_context_,
-                 {.progress = GetParam().reader, .close_timeout = 1s, .name = "client"}};
+                 {.progress = GetParam().reader, .close_timeout = 3s, .name = "client"}};
 };
 
 TEST_P(ConformanceBByAddress, B10_B16_B18_B28_MeetWithoutAnyIpAddress) {
@@ -109,7 +109,7 @@ TEST_P(ConformanceBByAddress, B19_B20_B21_ClosesAsTheCallerChooses) {
   const auto begin = clock::now();
   std::error_code ec;
   last.close(close_mode::flush, ec);
-  EXPECT_LT(clock::now() - begin, 6s);
+  EXPECT_LT(clock::now() - begin, 20s);
   EXPECT_EQ(last.state(), connection_state::closed);
 }
 

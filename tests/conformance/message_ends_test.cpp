@@ -63,7 +63,7 @@ class ConformanceCEnds : public ConformanceC {
   static worker_options impatient() {
     worker_options options;
     options.heartbeat_interval = 200ms;
-    options.heartbeat_timeout = 2s;
+    options.heartbeat_timeout = 5s;
     options.message_window = 64U << 10U;
     return options;
   }

@@ -345,7 +345,7 @@ TEST(ConformanceCLarge, C21_SendsTakeTheCallersMemoryAsItIs) {
   const std::vector<std::span<std::byte>> to(3 << 10U, into);
   request receive = pair.receiver().start_receive(1, to);
   request send = pair.sender->start_send(1, from);
-  EXPECT_TRUE(pair.until([&] { return receive.done() && send.done(); }));
+  EXPECT_TRUE(pair.until([&] { return receive.done() && send.done(); }, 100s));
   EXPECT_FALSE(receive.error());
   EXPECT_FALSE(send.error());
   EXPECT_EQ(receive.received().length, std::uint64_t{3} << 30U);

@@ -288,7 +288,7 @@ TEST(ConformanceDMixed, D10_D17_SharedMemoryWithMessages) {
   owned.on_notify(
       [&](const notification&) { right = holds_pattern(owned.bytes().first(from.size()), 3); });
   region.notify(1);
-  for (int i = 0; i < 1000 && !right; ++i) std::this_thread::sleep_for(5ms);
+  for (int i = 0; i < 4000 && !right; ++i) std::this_thread::sleep_for(5ms);
   EXPECT_TRUE(right);
   remote_atomic<std::uint32_t> number(region, 600'000);
   number.store(3);

@@ -100,14 +100,20 @@ TEST_P(ConformanceE, E15_CallsFunctionsInProgress) {
 
 TEST_P(ConformanceE, E20_TimersNeedNoSignals) {
   std::atomic<bool> called{false};
+  std::atomic<bool> canceled{false};
+  // In a handler: no timer runs between the two calls, however long they take.
+  pair_.reader().post([&] {
+    scheduled_call unwanted = pair_.reader().call_after(1ms, [] { ADD_FAILURE(); });
+    canceled = unwanted.cancel();
+  });
+  EXPECT_TRUE(pair_.drive_until([&] { return canceled.load(); }));
+  EXPECT_TRUE(pair_.reader().call_after(1h, [] { ADD_FAILURE(); }).cancel());
   const auto begin = std::chrono::steady_clock::now();
   std::atomic<std::chrono::steady_clock::duration::rep> after{0};
   scheduled_call timer = pair_.reader().call_after(20ms, [&] {
     after = (std::chrono::steady_clock::now() - begin).count();
     called = true;
   });
-  scheduled_call canceled = pair_.reader().call_after(1ms, [] { ADD_FAILURE(); });
-  EXPECT_TRUE(canceled.cancel());
   EXPECT_TRUE(timer.wait_for(10s));
   EXPECT_TRUE(called);
   EXPECT_GE(std::chrono::steady_clock::duration(after), 20ms);
@@ -251,7 +257,7 @@ TEST(ConformanceELoops, E12_E17_OneLoopForSeveralWorkers) {
   });
   const auto begin = std::chrono::steady_clock::now();
   loop.run(later.get_token());
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);
 }
 
 class ConformanceERun : public testing::TestWithParam<route> {};
@@ -280,7 +286,7 @@ TEST_P(ConformanceERun, E12_RunDrivesOnTheUsersThreadUntilItIsToldToStop) {
     const auto begin = std::chrono::steady_clock::now();
     driving.request_stop();
     driving.join();
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);
     EXPECT_TRUE(holds_pattern(owned.bytes().first(1000), 3, 1000));
     fill_pattern(owned.bytes().first(1000), 3);
   }

@@ -87,7 +87,7 @@ class connected_pair {
 
   /// Drives the reader, if nobody else does, until `done()` holds; returns whether it did in time.
   bool drive_until(const std::function<bool()>& done,
-                   std::chrono::nanoseconds limit = std::chrono::seconds(20));
+                   std::chrono::nanoseconds limit = std::chrono::seconds(40));
 
   const pair_options options;
   std::optional<context> owner_context;

@@ -31,7 +31,7 @@ class ConformanceB : public testing::TestWithParam<progress_mode> {
  protected:
   /// Drives the client until `done()` holds; returns whether it did in time.
   bool until(const std::function<bool()>& done,
-             std::chrono::nanoseconds limit = std::chrono::seconds(20)) {
+             std::chrono::nanoseconds limit = std::chrono::seconds(40)) {
     const auto end = std::chrono::steady_clock::now() + limit;
     while (!done()) {
       if (std::chrono::steady_clock::now() >= end) return false;

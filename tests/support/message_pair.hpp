@@ -83,7 +83,7 @@ class message_pair {
 
   /// Drives whom nobody else drives until `done()`; returns whether that was in time.
   bool until(const std::function<bool()>& done,
-             std::chrono::nanoseconds limit = std::chrono::seconds(20)) {
+             std::chrono::nanoseconds limit = std::chrono::seconds(40)) {
     const auto end = std::chrono::steady_clock::now() + limit;
     while (!done()) {
       if (std::chrono::steady_clock::now() >= end) return false;

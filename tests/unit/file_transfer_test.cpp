@@ -153,7 +153,7 @@ TEST_P(FileTransfer, WithdrawnFileIsRevokedForThoseWhoReadIt) {
   if (by_loop) pair_.pause_owner();
   const auto begin = std::chrono::steady_clock::now();
   exposed->close();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);
   if (by_loop) pair_.resume_owner();
   for (request& each : reads) {
     std::error_code ec;
@@ -188,18 +188,17 @@ TEST_P(FileTransfer, OwnerMayGoWhileItsFileIsRead) {
   }
 }
 
+/// Whoever waits for a peer's silence waits long.
+const worker_options patient{.heartbeat_timeout = 60s};
+
 INSTANTIATE_TEST_SUITE_P(
     OverTcp, FileTransfer,
-    testing::Values(
-        pair_options{
-            route::tcp_by_address, progress_mode::sleeping_thread, progress_mode::caller, {}, {}},
-        pair_options{route::tcp_by_listener,
-                     progress_mode::polling_thread,
-                     progress_mode::sleeping_thread,
-                     {},
-                     {}},
-        pair_options{
-            route::tcp_by_listener, progress_mode::external, progress_mode::caller, {}, {}}),
+    testing::Values(pair_options{route::tcp_by_address, progress_mode::sleeping_thread,
+                                 progress_mode::caller, patient},
+                    pair_options{route::tcp_by_listener, progress_mode::polling_thread,
+                                 progress_mode::sleeping_thread, patient},
+                    pair_options{route::tcp_by_listener, progress_mode::external,
+                                 progress_mode::caller, patient}),
     name_of_pair);
 
 }  // namespace

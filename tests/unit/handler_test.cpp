@@ -41,7 +41,7 @@ bool is_unlocked(worker& asked) {
     const std::lock_guard held(lock);
     got.set_value();
   });
-  const bool at_once = got.get_future().wait_for(5s) == std::future_status::ready;
+  const bool at_once = got.get_future().wait_for(30s) == std::future_status::ready;
   EXPECT_TRUE(at_once);
   if (!at_once) std::abort();  // the other thread would never end
   return at_once;
@@ -320,7 +320,7 @@ TEST(Worker, WakesItsSleepingThreadForWorkOfOurs) {
       const std::lock_guard guard(core.lock());
       core.defer([&] { ran.set_value(); });
     }
-    ASSERT_EQ(ran.get_future().wait_for(5s), std::future_status::ready);
+    ASSERT_EQ(ran.get_future().wait_for(30s), std::future_status::ready);
   }
 }
 

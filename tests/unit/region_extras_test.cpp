@@ -20,6 +20,7 @@
 #include "detail/frame.hpp"
 #include "detail/range_list.hpp"
 #include "support/asked_owner.hpp"
+#include "support/fake_file.hpp"
 #include "support/frame_peer.hpp"
 #include "support/pattern.hpp"
 #include "support/simulated_pair.hpp"
@@ -249,6 +250,7 @@ TEST(LyingOwnerOfExtras, EndsTheConnection) {
 
 TEST(FileRegionExtras, TakesBatchesOfReadsAndNothingElseOfTheExtras) {
   simulated_pair pair;
+  slow_disk::attach(pair.owner).at_once = true;  // a real one takes real time
   const temporary_file file(50'000);
   std::string what;
   std::error_code ec;

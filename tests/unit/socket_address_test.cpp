@@ -268,10 +268,10 @@ TEST(Resolve, TakesNumericAddressesAsTheyAre) {
 
 TEST(Resolve, NamesTheHostThatHasNoAddress) {
   std::error_code ec;
-  EXPECT_TRUE(resolve("no-such-host.invalid", 1, ec).empty());
+  EXPECT_TRUE(resolve("no-such-host.invalid", 1, ec, 30s).empty());
   EXPECT_EQ(ec, errc::host_not_found);
   try {
-    resolve("no-such-host.invalid", 1);
+    resolve("no-such-host.invalid", 1, 30s);
     FAIL() << "found";
   } catch (const error& failure) {
     EXPECT_EQ(failure.code(), errc::host_not_found);

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "detail/core_access.hpp"
 #include "support/served_region.hpp"
 #include "support/simulated_pair.hpp"
 #include "ucx/error.hpp"
@@ -305,8 +306,10 @@ TEST_P(ThreadedWorker, LastReferenceMayGoInItsOwnHandler) {
   const memory_region exposed(pair.owner_context, std::span<std::byte>(memory), access::read);
   std::promise<void> gone;
   {
-    auto last =
-        std::make_unique<worker>(pair.reader_context, worker_options{.progress = GetParam()});
+    std::error_code ec;
+    const context own = detail::core_access::make_context(pair.reader_process.api(), {}, ec);
+    ASSERT_FALSE(ec);
+    auto last = std::make_unique<worker>(own, worker_options{.progress = GetParam()});
     worker* const raw = last.get();
     raw->post([last = std::move(last), &gone]() mutable {
       last.reset();
@@ -316,10 +319,12 @@ TEST_P(ThreadedWorker, LastReferenceMayGoInItsOwnHandler) {
   gone.get_future().get();
   // Its thread takes the rest of it apart; the pair's last look finds nothing left.
   const auto limit = std::chrono::steady_clock::now() + 10s;
-  while (pair.network.live().workers > 2 && std::chrono::steady_clock::now() < limit) {
-    std::this_thread::yield();
-  }
-  EXPECT_EQ(pair.network.live().workers, 2U);
+  // Its context goes after it: what it does last.
+  const auto is_gone = [&] {
+    return pair.network.live().workers == 2 && pair.network.live().contexts == 2;
+  };
+  while (!is_gone() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+  EXPECT_TRUE(is_gone());
 }
 
 TEST_P(ThreadedWorker, EndsNotBeforeItsHandlersHave) {
