@@ -29,15 +29,17 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-/// A plain socket that accepts connections, by the kernel alone, and says nothing.
+/// A plain socket that accepts connections, by the kernel alone, and says nothing; or, if it does
+/// not listen, keeps its port from others, so that nobody is there.
 class silent_socket {
  public:
-  silent_socket() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit silent_socket(bool listens = true)
+      : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     ::sockaddr_in address = {};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
     ::bind(fd_, reinterpret_cast<const ::sockaddr*>(&address), sizeof address);
-    ::listen(fd_, 16);
+    if (listens) ::listen(fd_, 16);
   }
   ~silent_socket() { ::close(fd_); }
   silent_socket(const silent_socket&) = delete;
@@ -53,9 +55,6 @@ class silent_socket {
  private:
   int fd_;
 };
-
-/// Returns an address of this machine where nobody listens.
-socket_address vacant_address() { return silent_socket().address(); }
 
 class Listener : public testing::Test {
  protected:
@@ -279,7 +278,8 @@ TEST_F(Listener, AcceptsOnItsOwnWorkerOnly) {
 }
 
 TEST_F(Listener, NobodyThereIsAConnectionRefused) {
-  const socket_address vacant = vacant_address();
+  const silent_socket nobody(false);
+  const socket_address vacant = nobody.address();
   const clock::time_point begin = clock::now();
   EXPECT_EQ(connect(vacant), errc::connection_refused);
   EXPECT_LT(clock::now() - begin, 5s) << "an answer, not the time-out of 10 s";
@@ -318,7 +318,8 @@ TEST_F(Listener, PortZeroIsNobodysAddress) {
 }
 
 TEST_F(Listener, FailedConnectionsLeaveNoDescriptorsBehind) {
-  const socket_address vacant = vacant_address();
+  const silent_socket nobody(false);
+  const socket_address vacant = nobody.address();
   const silent_socket silent;
   const auto open_files = [] {
     int count = 0;
@@ -332,7 +333,14 @@ TEST_F(Listener, FailedConnectionsLeaveNoDescriptorsBehind) {
     EXPECT_EQ(connect(vacant), errc::connection_refused);
     EXPECT_EQ(connect(silent.address(), 30ms), errc::timed_out);
   }
-  EXPECT_LE(open_files(), before);
+  // UCX's own threads open some for a moment: what is left is what stays.
+  int left = open_files();
+  for (int i = 0; i < 10'000 && left > before; ++i) {
+    client_.progress();
+    std::this_thread::sleep_for(1ms);
+    left = open_files();
+  }
+  EXPECT_LE(left, before);
 }
 
 TEST_F(Listener, TellsTheHandlerWhenThePeerLeaves) {

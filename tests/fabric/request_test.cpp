@@ -28,9 +28,9 @@ constexpr std::byte untouched{0xEE};
 /// The owner answers nothing while it is paused, so that operations stay in flight.
 class Request : public testing::TestWithParam<pair_options> {
  protected:
-  static pair_options impatient(pair_options options) {
+  static pair_options impatient(pair_options options, std::chrono::nanoseconds silence) {
     options.reader_defaults.heartbeat_interval = 100ms;
-    options.reader_defaults.heartbeat_timeout = 1s;
+    options.reader_defaults.heartbeat_timeout = silence;
     options.reader_defaults.close_timeout = 100ms;
     return options;
   }
@@ -44,11 +44,20 @@ class Request : public testing::TestWithParam<pair_options> {
     return holds_pattern(into, 0, 4321);
   }
 
-  Request() { fill_pattern(owned_.bytes()); }
+  /// An owner that is silent for so long is dead.
+  explicit Request(std::chrono::nanoseconds silence = 20s) : pair_(impatient(GetParam(), silence)) {
+    fill_pattern(owned_.bytes());
+  }
 
-  connected_pair pair_{impatient(GetParam())};
+  connected_pair pair_;
   memory_region owned_ = pair_.allocate(1U << 20U);
   remote_region region_ = pair_.open(owned_);
+};
+
+/// Of a write that is under way UCX lets go with the connection only, which the silence ends.
+class StuckWrite : public Request {
+ protected:
+  StuckWrite() : Request(1s) {}
 };
 
 TEST_P(Request, IsEmptyAndDoneByDefault) {
@@ -101,7 +110,7 @@ TEST_P(Request, TimesOutAtItsDeadlineAndLeavesTheRegionUsable) {
   EXPECT_EQ(ec, errc::timed_out);
   EXPECT_EQ(ec, std::errc::timed_out);
   EXPECT_GE(clock::now() - begin, 50ms);
-  EXPECT_LT(clock::now() - begin, 1s);
+  EXPECT_LT(clock::now() - begin, 15s) << "the heartbeat's time-out, or the usual one, ended it";
   pair_.resume_owner();
   EXPECT_TRUE(works(region_)) << "the late answer comes first, and finds nobody";
   EXPECT_TRUE(all_bytes_are(into, untouched));
@@ -174,8 +183,8 @@ TEST_P(Request, RefusesToWaitInsideAHandler) {
   request other = region_.start_read_at(0, other_into);
   std::atomic<bool> called{false};
   read.cancel();
-  // The first has ended by now, or is about to: its handler runs from progress in any case.
-  request third = region_.start_read_at(0, into, {.timeout = 20ms});
+  // Nothing but the cancellation below ends it: a handler that comes late would run outside of any.
+  request third = region_.start_read_at(0, into);
   third.then([&](std::error_code) {
     std::error_code ec;
     other.wait(ec);
@@ -190,6 +199,7 @@ TEST_P(Request, RefusesToWaitInsideAHandler) {
     EXPECT_EQ(ec, errc::would_deadlock);
     called = true;
   });
+  third.cancel();
   EXPECT_TRUE(pair_.drive_until([&] { return called.load(); }));
   pair_.resume_owner();
   other.wait();
@@ -348,7 +358,7 @@ TEST_P(Request, TellsTheHandlerWhenDestroyedUnfinished) {
   pair_.resume_owner();
 }
 
-TEST_P(Request, LetsGoOfTheMemoryOfAWriteThatIsDestroyed) {
+TEST_P(StuckWrite, LetsGoOfItsMemoryWhenDestroyed) {
   constexpr std::size_t size = 64 << 20U;
   memory_region large = pair_.allocate(size);
   remote_region region = pair_.open(large);
@@ -359,7 +369,7 @@ TEST_P(Request, LetsGoOfTheMemoryOfAWriteThatIsDestroyed) {
     request write = region.start_write_at(0, *from);
     ASSERT_FALSE(write.done()) << "64 MiB fit the sockets' buffers";
   }
-  EXPECT_LT(clock::now() - begin, 5s) << "the heartbeat's time-out of 1 s bounds it";
+  EXPECT_LT(clock::now() - begin, 15s) << "the heartbeat's time-out of 1 s bounds it";
   from.reset();  // UCX reading on is for AddressSanitizer to find
   std::error_code ec;
   region.flush(ec);
@@ -371,7 +381,7 @@ TEST_P(Request, LetsGoOfTheMemoryOfAWriteThatIsDestroyed) {
   EXPECT_TRUE(works(reopened));
 }
 
-TEST_P(Request, LetsGoOfTheMemoryOfAWriteAtItsDeadline) {
+TEST_P(StuckWrite, LetsGoOfItsMemoryAtItsDeadline) {
   constexpr std::size_t size = 64 << 20U;
   memory_region large = pair_.allocate(size);
   remote_region region = pair_.open(large);
@@ -381,7 +391,7 @@ TEST_P(Request, LetsGoOfTheMemoryOfAWriteAtItsDeadline) {
   std::error_code ec;
   region.write_at(0, *from, ec, {.timeout = 100ms});
   EXPECT_EQ(ec, errc::timed_out);
-  EXPECT_LT(clock::now() - begin, 5s) << "the heartbeat's time-out of 1 s bounds it";
+  EXPECT_LT(clock::now() - begin, 15s) << "the heartbeat's time-out of 1 s bounds it";
   from.reset();
   region.flush(ec);
   EXPECT_EQ(ec, errc::timed_out);
@@ -401,12 +411,14 @@ TEST_P(Request, DropsTheConnectionForAWriteDestroyedInsideAHandler) {
   pair_.pause_owner();
   std::optional<request> write = region.start_write_at(0, *from);
   std::atomic<bool> called{false};
-  request read = region.start_read_at(0, into, {.timeout = 20ms});
+  // Nothing but the cancellation below ends it: a handler that comes late would run outside of any.
+  request read = region.start_read_at(0, into);
   read.then([&](std::error_code) {
     write.reset();
     from.reset();
     called = true;
   });
+  read.cancel();
   ASSERT_TRUE(pair_.drive_until([&] { return called.load(); }));
   EXPECT_TRUE(pair_.connection->status());
   pair_.resume_owner();
@@ -435,6 +447,8 @@ TEST_P(Request, MovesAndSwaps) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Messages, Request,
+                         testing::ValuesIn(message_pairs(route::tcp_by_listener)), name_of_pair);
+INSTANTIATE_TEST_SUITE_P(Messages, StuckWrite,
                          testing::ValuesIn(message_pairs(route::tcp_by_listener)), name_of_pair);
 
 }  // namespace
