@@ -57,8 +57,8 @@ class OwnerDeath : public testing::Test {
   std::optional<remote_region> region_;
 };
 
-TEST_F(OwnerDeath, EndsReadsInFlightWithinASecond) {
-  connect();
+TEST_F(OwnerDeath, EndsReadsInFlightBeforeAnyTimeOut) {
+  connect({.operation_timeout = 60s, .heartbeat_timeout = 60s});
   std::vector<std::byte> into(region_size);
   owner_.process().stop();
   request reading = region_->start_read_at(0, into);
@@ -68,7 +68,7 @@ TEST_F(OwnerDeath, EndsReadsInFlightWithinASecond) {
   std::error_code ec;
   reading.wait(ec);
   EXPECT_EQ(ec, errc::connection_reset) << ec.message();
-  EXPECT_LT(clock::now() - begin, 1s);
+  EXPECT_LT(clock::now() - begin, 20s);
   EXPECT_EQ(connection_->status(), errc::connection_reset);
   region_->read_at(0, std::span(into).first(8), ec);
   EXPECT_EQ(ec, errc::connection_reset);

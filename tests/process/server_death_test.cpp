@@ -23,9 +23,10 @@ using clock = std::chrono::steady_clock;
 
 constexpr std::size_t region_size = std::size_t{32} << 20U;
 
-client_options quick() {
+/// To whom a server that is silent for a second is dead.
+client_options quick(std::chrono::nanoseconds connect_timeout = 1s) {
   client_options options;
-  options.worker.connect_timeout = 1s;
+  options.worker.connect_timeout = connect_timeout;
   options.worker.heartbeat_interval = 250ms;
   options.worker.heartbeat_timeout = 1s;
   return options;
@@ -43,8 +44,11 @@ class ServerDeath : public testing::Test {
   std::string url_;
 };
 
-TEST_F(ServerDeath, EndsAReadInFlightWithinASecond) {
-  client reader(url_);
+TEST_F(ServerDeath, EndsAReadInFlightBeforeAnyTimeOut) {
+  client_options options;
+  options.worker.operation_timeout = 60s;
+  options.worker.heartbeat_timeout = 60s;
+  client reader(url_, options);
   remote_region region = reader.open("churned");
   std::vector<std::byte> into(region_size);
   server_.process().stop();
@@ -55,7 +59,7 @@ TEST_F(ServerDeath, EndsAReadInFlightWithinASecond) {
   std::error_code ec;
   reading.wait(ec);
   EXPECT_EQ(ec, errc::connection_reset);
-  EXPECT_LT(clock::now() - begin, 1s);
+  EXPECT_LT(clock::now() - begin, 20s);
   reader.list(ec);
   EXPECT_EQ(ec, errc::connection_reset);
 }
@@ -90,7 +94,7 @@ TEST_F(ServerDeath, InAQuestionNamesUrlAndCause) {
 TEST_F(ServerDeath, OrItsAbsenceIsARefusal) {
   server_.process().kill();
   std::error_code ec;
-  const client late(url_, quick(), ec);
+  const client late(url_, quick(30s), ec);
   EXPECT_EQ(ec, errc::connection_refused);
 }
 
@@ -100,19 +104,19 @@ TEST_F(ServerDeath, StoppedServerTimesOutWhoConnects) {
   std::error_code ec;
   const client late(url_, quick(), ec);
   EXPECT_EQ(ec, errc::timed_out);
-  EXPECT_LT(clock::now() - begin, 4s);
+  EXPECT_LT(clock::now() - begin, 20s);
   server_.process().resume();
 }
 
 TEST_F(ServerDeath, StoppedServerIsDeadToWhoAsksIt) {
-  client reader(url_, quick());
+  client reader(url_, quick(30s));
   remote_region region = reader.open("churned");
   server_.process().stop();
   const clock::time_point begin = clock::now();
   std::error_code ec;
   reader.list(ec);
   EXPECT_EQ(ec, errc::connection_reset);
-  EXPECT_LT(clock::now() - begin, 4s);
+  EXPECT_LT(clock::now() - begin, 20s);
   std::byte into{};
   region.read_at(0, {&into, 1}, ec);
   EXPECT_EQ(ec, errc::connection_reset);
@@ -169,7 +173,7 @@ void kill_clients(test_peer& server, const std::string& url, const std::string& 
   EXPECT_TRUE(holds_pattern(into, 9));
   // The dead are noticed.
   std::string clients;
-  for (int tries = 0; tries < 200 && clients != "1"; ++tries) {
+  for (const auto until = clock::now() + 20s; clients != "1" && clock::now() < until;) {
     std::this_thread::sleep_for(20ms);
     clients = server.ask("clients");
   }

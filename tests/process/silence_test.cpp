@@ -36,6 +36,7 @@ class Silence : public testing::Test {
   }
   static worker_options patient_for(std::chrono::milliseconds silence) {
     worker_options options;
+    options.connect_timeout = 60s;
     options.heartbeat_interval = silence / 4;
     options.heartbeat_timeout = silence;
     options.close_timeout = silence;
@@ -46,14 +47,14 @@ class Silence : public testing::Test {
   const socket_address where_ = owner_.listen();
   const remote_descriptor descriptor_ = owner_.allocate(region_size);
   context context_{over_tcp()};
-  worker worker_{context_, patient_for(400ms)};
+  worker worker_{context_, patient_for(1s)};
 };
 
 TEST_F(Silence, OfAStoppedOwnerIsNoMatterWhileNothingIsAskedOfIt) {
   endpoint connection(worker_, where_);
   remote_region region(connection, descriptor_);
   owner_.process().stop();
-  for (const auto until = clock::now() + 1s; clock::now() < until;) {
+  for (const auto until = clock::now() + 2s; clock::now() < until;) {
     worker_.progress();
     std::this_thread::sleep_for(1ms);
   }
@@ -65,13 +66,14 @@ TEST_F(Silence, OfAStoppedOwnerIsNoMatterWhileNothingIsAskedOfIt) {
 }
 
 TEST_F(Silence, ShorterThanTheTimeOutIsForgiven) {
-  endpoint connection(worker_, where_);
+  const worker reader(context_, patient_for(2s));
+  endpoint connection(reader, where_);
   remote_region region(connection, descriptor_);
   std::vector<std::byte> into(5000);
-  for (int round = 0; round < 5; ++round) {
+  for (int round = 0; round < 5; ++round) {  // all together are longer
     owner_.process().stop();
     request read = region.start_read_at(77, into);
-    EXPECT_FALSE(read.wait_for(150ms));
+    EXPECT_FALSE(read.wait_for(500ms));
     owner_.process().resume();
     read.wait();
     EXPECT_TRUE(holds_pattern(into, 1, 77));
@@ -84,7 +86,7 @@ TEST_F(Silence, OfThisProcessIsNotBlamedOnThePeer) {
   std::vector<std::byte> into(1U << 20U);
   request read = region.start_read_at(77, into);
   // As if this process had been stopped, or had computed: the answer has been here for long.
-  std::this_thread::sleep_for(1s);
+  std::this_thread::sleep_for(2s);
   read.wait();
   EXPECT_TRUE(holds_pattern(into, 1, 77));
 }
@@ -98,7 +100,7 @@ TEST_F(Silence, EndsAFlushToo) {
   std::error_code ec;
   region.flush(ec);
   EXPECT_EQ(ec, errc::connection_reset) << ec.message();
-  EXPECT_LT(clock::now() - begin, 5s);
+  EXPECT_LT(clock::now() - begin, 20s);
   EXPECT_EQ(region.first_unconfirmed(), 10U);
   EXPECT_EQ(connection.status(), errc::connection_reset);
 }
@@ -115,7 +117,7 @@ TEST_F(Silence, DoesNotKeepClosingFromEnding) {
   EXPECT_TRUE(ec == errc::timed_out || ec == errc::connection_reset) << ec.message();
   write.wait(ec);
   EXPECT_TRUE(ec) << "it can not have reached an owner that is stopped";
-  EXPECT_LT(clock::now() - begin, 5s);
+  EXPECT_LT(clock::now() - begin, 20s);
 }
 
 TEST_F(Silence, WhileConnectingEndsAtTheConnectDeadline) {
@@ -126,10 +128,11 @@ TEST_F(Silence, WhileConnectingEndsAtTheConnectDeadline) {
   const clock::time_point begin = clock::now();
   const endpoint connection(worker_, where_, std::move(options), ec);
   EXPECT_EQ(ec, errc::timed_out) << ec.message();
-  EXPECT_LT(clock::now() - begin, 5s);
+  EXPECT_LT(clock::now() - begin, 20s);
   // Whoever knocked and went away again does the owner no harm.
   owner_.process().resume();
-  const endpoint again(worker_, where_);
+  const worker patient(context_);
+  const endpoint again(patient, where_);
   remote_region region(again, descriptor_);
   std::vector<std::byte> into(100);
   region.read_at(0, into);
@@ -144,7 +147,8 @@ TEST_F(Silence, OfAReaderDoesNotHoldUpTheOthers) {
   stopped.say("churn read 1048576 8");
   ASSERT_TRUE(stopped.process().read_line(30s));
   stopped.process().stop();
-  endpoint connection(worker_, where_);
+  const worker patient(context_);
+  endpoint connection(patient, where_);
   remote_region region(connection, descriptor_);
   std::vector<std::byte> into(1U << 20U);
   for (std::uint64_t i = 0; i < 50; ++i) {

@@ -237,15 +237,17 @@ class peer {
     std::string kind;
     words >> kind;
     for (int tries = 0; tries < 20'000; ++tries) {
-      const std::lock_guard guard(mutex_);
-      if (kind == "tag") {
-        std::optional<message> taken = worker_.take(tag_match::any());
-        if (taken) kept_.push_back(std::move(*taken));
-      }
-      if (!kept_.empty()) {
-        held_ = std::move(kept_.front());
-        kept_.pop_front();
-        return std::to_string(held_.length());
+      {
+        const std::lock_guard guard(mutex_);
+        if (kind == "tag") {
+          std::optional<message> taken = worker_.take(tag_match::any());
+          if (taken) kept_.push_back(std::move(*taken));
+        }
+        if (!kept_.empty()) {
+          held_ = std::move(kept_.front());
+          kept_.pop_front();
+          return std::to_string(held_.length());
+        }
       }
       std::this_thread::sleep_for(std::chrono::microseconds(500));
     }
@@ -282,8 +284,14 @@ class peer {
     ::getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = few;
     ::setrlimit(RLIMIT_NOFILE, &limit);
-    for (int file = ::dup(STDIN_FILENO); file >= 0; file = ::dup(STDIN_FILENO)) {
-      files_held_.push_back(file);
+    // Again until there is no room: UCX closes what it had open for a moment only.
+    for (bool room = true; room;) {
+      room = false;
+      for (int file = ::dup(STDIN_FILENO); file >= 0; file = ::dup(STDIN_FILENO)) {
+        files_held_.push_back(file);
+        room = true;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
     }
     for (; left > 0 && !files_held_.empty(); --left) {
       ::close(files_held_.back());

@@ -123,6 +123,8 @@ void command::close_pipe() {
   if (pipe_ >= 0) ::close(std::exchange(pipe_, -1));
 }
 
+std::string command::errors() const { return content_of(folder_ / "err"); }
+
 command_result command::finish(std::chrono::nanoseconds limit) {
   const clock::time_point until = clock::now() + limit;
   command_result result;
@@ -142,7 +144,7 @@ command_result command::finish(std::chrono::nanoseconds limit) {
   if (WIFEXITED(*status_)) result.code = WEXITSTATUS(*status_);
   if (WIFSIGNALED(*status_)) result.signal = WTERMSIG(*status_);
   if (result.out.empty()) result.out = content_of(folder_ / "out");
-  result.err = content_of(folder_ / "err");
+  result.err = errors();
   return result;
 }
 

@@ -44,6 +44,9 @@ class command {
   /// Stops reading that for good.
   void close_pipe();
 
+  /// Returns what it has written to the standard error stream so far, if that is kept.
+  std::string errors() const;
+
   /// Waits for the end, and reads what is left in the pipe meanwhile.
   command_result finish(std::chrono::nanoseconds limit = std::chrono::seconds(30));
 

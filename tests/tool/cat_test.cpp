@@ -44,9 +44,9 @@ class CatInTheMiddle : public ::testing::Test {
         server_({"large=" + path_.string()}) {}
 
   /// Begins to read; from then on the program waits for whoever reads its output.
-  std::unique_ptr<command> begin() {
+  std::unique_ptr<command> begin(const std::string& timeout = "30") {
     auto cat = std::make_unique<command>(
-        tool_program(), std::vector<std::string>{"cat", "--timeout", "2", server_.url("large")},
+        tool_program(), std::vector<std::string>{"cat", "--timeout", timeout, server_.url("large")},
         output::pipe);
     begun_ = cat->read(2 * mebibyte);
     return cat;
@@ -89,7 +89,7 @@ TEST_F(CatInTheMiddle, TellsOfALostConnectionWhenTheServerEnds) {
 }
 
 TEST_F(CatInTheMiddle, TimesOutWhenTheServerIsStopped) {
-  const auto cat = begin();
+  const auto cat = begin("2");
   server_.process().stop();
   expect_part(cat->finish(), 6, "the deadline passed");
 }

@@ -37,6 +37,15 @@ bool waits_for_stdout(pid_t process) {
   return false;
 }
 
+/// Returns the first line of the standard output, without its end.
+std::string first_line(command& of) {
+  std::string line;
+  for (std::string next = of.read(1); !next.empty() && next != "\n"; next = of.read(1)) {
+    line += next;
+  }
+  return line;
+}
+
 /// Runs `ucxio serve`, which is expected to end by itself.
 command_result serve(std::vector<std::string> arguments,
                      command::output where = command::output::kept) {
@@ -57,8 +66,12 @@ TEST(Serve, TellsOnStderrWhatItServes) {
   const temporary_directory folder;
   command server(tool_program(), {"serve", "a b=" + folder.make("x", "12345").string()},
                  command::output::pipe);
-  const std::string url = server.read(std::string("ucx://127.0.0.1:1").size());
-  EXPECT_THAT(url, StartsWith("ucx://127.0.0.1:"));
+  EXPECT_THAT(first_line(server), StartsWith("ucx://127.0.0.1:"));
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (server.errors().find("/a%20b\n") == std::string::npos &&
+         std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   server.send_signal(SIGTERM);
   const command_result result = server.finish();
   EXPECT_EQ(result.code, 0);
@@ -107,13 +120,8 @@ TEST_P(ServeErrors, ThatNobodyReadsDoNotMatter) {
   const temporary_directory folder;
   command server(tool_program(), {"serve", folder.make("x", "12345").string()}, output::pipe,
                  GetParam());
-  std::string url;
-  while (!url.ends_with('\n')) {
-    const std::string next = server.read(1);
-    ASSERT_FALSE(next.empty()) << url;
-    url += next;
-  }
-  url.pop_back();
+  const std::string url = first_line(server);
+  ASSERT_FALSE(url.empty());
   EXPECT_EQ(run_tool({"cat", url + "/x"}).out, "12345");
   server.send_signal(SIGTERM);
   const command_result result = server.finish();
