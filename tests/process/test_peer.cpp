@@ -285,7 +285,8 @@ class peer {
     limit.rlim_cur = few;
     ::setrlimit(RLIMIT_NOFILE, &limit);
     // Again until there is no room: UCX closes what it had open for a moment only.
-    for (bool room = true; room;) {
+    bool room = true;
+    for (int looks = 0; room && looks < 10; ++looks) {
       room = false;
       for (int file = ::dup(STDIN_FILENO); file >= 0; file = ::dup(STDIN_FILENO)) {
         files_held_.push_back(file);
