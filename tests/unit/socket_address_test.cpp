@@ -4,8 +4,10 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sys/un.h>
+#include <chrono>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <unordered_set>
@@ -268,10 +270,10 @@ TEST(Resolve, TakesNumericAddressesAsTheyAre) {
 
 TEST(Resolve, NamesTheHostThatHasNoAddress) {
   std::error_code ec;
-  EXPECT_TRUE(resolve("no-such-host.invalid", 1, ec, 30s).empty());
+  EXPECT_TRUE(resolve("no-such-host.invalid", 1, ec, std::chrono::seconds(30)).empty());
   EXPECT_EQ(ec, errc::host_not_found);
   try {
-    resolve("no-such-host.invalid", 1, 30s);
+    resolve("no-such-host.invalid", 1, std::chrono::seconds(30));
     FAIL() << "found";
   } catch (const error& failure) {
     EXPECT_EQ(failure.code(), errc::host_not_found);
