@@ -26,6 +26,11 @@ class byte_runs {
   }
   void append(run next) {
     total_ += next.size();
+    if (first_.bytes.data() == nullptr) {
+      first_ = {next, total_};
+      return;
+    }
+    if (runs_.empty()) runs_.push_back(first_);
     runs_.push_back({next, total_});
   }
   void append(std::span<const run> runs) {
@@ -33,14 +38,15 @@ class byte_runs {
   }
   void clear() noexcept {
     runs_.clear();
+    first_ = {};
     total_ = 0;
   }
 
   std::size_t size() const noexcept { return total_; }
-  bool contiguous() const noexcept { return runs_.size() <= 1; }
+  bool contiguous() const noexcept { return runs_.empty(); }
   /// Returns the longest run of bytes that begins at `offset`.
   run from(std::size_t offset) const noexcept {
-    if (runs_.size() == 1) return runs_.front().bytes.subspan(std::min(offset, total_));
+    if (runs_.empty()) return first_.bytes.subspan(std::min(offset, total_));
     const auto found =
         std::upper_bound(runs_.begin(), runs_.end(), offset,
                          [](std::size_t wanted, const placed& each) { return wanted < each.end; });
@@ -71,9 +77,10 @@ class byte_runs {
  private:
   struct placed {
     run bytes;
-    std::size_t end;  // where it ends in the whole
+    std::size_t end = 0;  // where it ends in the whole
   };
-  std::vector<placed> runs_;
+  placed first_;              // the only one, mostly: where the rest of the operation is
+  std::vector<placed> runs_;  // all of several
   std::size_t total_ = 0;
 };
 

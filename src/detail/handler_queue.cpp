@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "detail/message_exchange.hpp"
 #include "detail/operation.hpp"
 
 namespace ucx::detail {
@@ -20,11 +21,11 @@ void handler_queue::make_room() {
 
 void handler_queue::add(operation& ended) noexcept {
   --expected_;
-  due_.push_back({&ended, {}});
+  due_.push_back({.ended = &ended});
   ended.retain();
 }
 
-bool handler_queue::run(std::unique_lock<worker_lock>& guard) noexcept {
+bool handler_queue::run(std::unique_lock<worker_lock>& guard, message_exchange& messages) noexcept {
   if (next_ == due_.size()) return false;
   if (running_) {
     left_ = true;
@@ -32,6 +33,11 @@ bool handler_queue::run(std::unique_lock<worker_lock>& guard) noexcept {
   }
   running_ = true;
   for (std::size_t left = due_.size() - next_; left > 0; --left) {
+    if (arrived_message* const active = due_[next_].active) {
+      ++next_;
+      messages.run_handler(*active, *this, guard);
+      continue;
+    }
     entry due = std::move(due_[next_++]);
     guard.unlock();
     call(std::move(due));

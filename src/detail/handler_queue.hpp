@@ -15,6 +15,8 @@
 
 namespace ucx::detail {
 
+struct arrived_message;
+class message_exchange;
 class operation;
 
 /// Runs in order and one after the other, on whichever thread makes a round, and never under the
@@ -41,17 +43,19 @@ class handler_queue {
   /// Queues the handler of `ended`, which lives until it has run. REQUIRES: it was expected.
   void add(operation& ended) noexcept;
   void add(move_only_handler<> function) {
-    add_with_room(due_, entry{nullptr, std::move(function)}, expected_);
+    add_with_room(due_, entry{.function = std::move(function)}, expected_);
   }
+  /// Queues a call of the handler that this message's number has then.
+  void add(arrived_message& active) { add_with_room(due_, entry{.active = &active}, expected_); }
 
   bool due() const noexcept { return next_ < due_.size(); }
   /// Returns whether something is due that the calling thread could run.
   bool ready() const noexcept { return due() && !running_; }
 
   /// Runs what is due now, not what that leaves. What another thread is in the middle of is left to
-  /// it. REQUIRES: `guard` is the only hold of this thread on the lock, which is free meanwhile.
-  /// Returns whether anything ran.
-  bool run(std::unique_lock<worker_lock>& guard) noexcept;
+  /// it. Active messages are those of `messages`. REQUIRES: `guard` is the only hold of this thread
+  /// on the lock, which is free meanwhile. Returns whether anything ran.
+  bool run(std::unique_lock<worker_lock>& guard, message_exchange& messages) noexcept;
   /// Returns whether a thread that found another one running should be told that there is more.
   bool take_left_over() noexcept;
 
@@ -79,8 +83,9 @@ class handler_queue {
 
  private:
   struct entry {
-    operation* ended = nullptr;  // one reference is ours
-    move_only_handler<> function;
+    operation* ended = nullptr;         // one reference is ours
+    arrived_message* active = nullptr;  // or the exchange's
+    move_only_handler<> function = {};
   };
   void call(entry due) noexcept;
 

@@ -6,6 +6,7 @@
 
 #include "detail/core_access.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/handler_queue.hpp"
 #include "detail/message_link.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/worker_core.hpp"
@@ -40,6 +41,7 @@ void message_exchange::close() noexcept {
       worker_.api().am_data_release(worker_.handle(), std::exchange(each->lasting, nullptr));
     }
   }
+  last_found_ = nullptr;
   handlers_.clear();
 }
 
@@ -262,43 +264,51 @@ std::shared_ptr<message_exchange::handler> message_exchange::set_handler(std::ui
   if (const auto found = handlers_.find(id); found != handlers_.end()) {
     replaced = std::move(found->second);
     handlers_.erase(found);
+    last_found_ = nullptr;
+    if (is_running(*replaced)) retired_ = replaced;
   }
   if (made) handlers_.emplace(id, std::move(made));
   return replaced;
 }
 
+message_exchange::handler* message_exchange::find_handler(std::uint64_t id) noexcept {
+  if (last_found_ != nullptr && last_id_ == id) return last_found_;
+  const auto found = handlers_.find(id);
+  if (found == handlers_.end()) return nullptr;
+  last_id_ = id;
+  return last_found_ = found->second.get();
+}
+
 void message_exchange::call_handler(arrived_message& active) {
-  // What never runs goes with the worker, and the message with the exchange.
-  worker_.queue_handler([this, held = &active] { run_handler(*held); });
+  // What never runs goes with the exchange.
+  worker_.queue_handler(active);
   matched(active);
 }
 
-/// Calls the user's handler, without the lock.
-void message_exchange::run_handler(arrived_message& active) {
-  std::shared_ptr<handler> called;
-  const std::shared_ptr<worker_core> worker = worker_.weak_from_this().lock();
-  std::unique_lock guard(worker_.lock());
+void message_exchange::run_handler(arrived_message& active, handler_queue& queue,
+                                   std::unique_lock<worker_lock>& guard) noexcept {
+  std::shared_ptr<worker_core> worker = worker_.weak_from_this().lock();
   if (worker == nullptr) return discard(active, errc::message_refused);  // which is about to end
-  const auto found = handlers_.find(active.said.tag);
-  if (found == handlers_.end()) {
+  handler* const called = find_handler(active.said.tag);
+  if (called == nullptr) {
     if (active.from != nullptr) {
       active.from->messages().refuse(active.said, make_error_code(errc::no_such_handler));
     }
     active.taken = true;
     return discard(active, errc::no_such_handler);
   }
-  called = found->second;
-  running_ = called.get();
+  running_ = called;
   guard.unlock();
-  // Also where the handler throws: whoever waits for its end is told.
-  struct running {
-    ~running() {
-      const std::lock_guard again(exchange.worker_.lock());
-      exchange.running_ = nullptr;
-    }
-    message_exchange& exchange;
-  } const until_here{*this};
-  (*called)(core_access::make_message(worker, active));
+  queue.call_and_report([&] { (*called)(core_access::make_message(std::move(worker), active)); });
+  guard.lock();
+  if (retired_) {
+    std::shared_ptr<handler> gone = std::move(retired_);
+    guard.unlock();
+    gone.reset();  // what it holds is the user's
+    guard.lock();
+  }
+  // Whoever waits for its end is told, also where it threw.
+  running_ = nullptr;
 }
 
 }  // namespace ucx::detail

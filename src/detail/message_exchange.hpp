@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <system_error>
 #include <unordered_map>
@@ -15,6 +16,7 @@
 #include "detail/parcel.hpp"
 #include "detail/receive_operation.hpp"
 #include "detail/send_operation.hpp"
+#include "detail/worker_lock.hpp"
 #include "ucx/completion_handler.hpp"
 #include "ucx/tag_match.hpp"
 
@@ -25,6 +27,7 @@ class message;
 namespace ucx::detail {
 
 class endpoint_core;
+class handler_queue;
 class worker_core;
 
 /// Everything happens under the worker's lock.
@@ -85,16 +88,20 @@ class message_exchange {
   /// Returns the handler that it had, which is not called again, but may be running.
   std::shared_ptr<handler> set_handler(std::uint64_t id, handler function);
   bool is_running(const handler& asked) const noexcept { return running_ == &asked; }
-  bool has_handler(std::uint64_t id) const noexcept { return handlers_.contains(id); }
+  bool has_handler(std::uint64_t id) noexcept { return find_handler(id) != nullptr; }
   /// Queues a call of the handler that its number has then.
   void call_handler(arrived_message& active);
+  /// Calls that, on behalf of `queue`, and reports what it throws. REQUIRES: `guard` is the only
+  /// hold of this thread on the worker's lock, which is free meanwhile.
+  void run_handler(arrived_message& active, handler_queue& queue,
+                   std::unique_lock<worker_lock>& guard) noexcept;
 
   // Sends that UCX has the header of.
   void lent(send_operation& sent) noexcept { lent_.push_back(sent); }
   void returned(send_operation& sent) noexcept { lent_.remove(sent); }
 
  private:
-  void run_handler(arrived_message& active);
+  handler* find_handler(std::uint64_t id) noexcept;
   bool has_place(receive_operation& posted, std::uint64_t length);
   void leave_lines() noexcept;
   void try_again(receive_operation& lacking);
@@ -107,7 +114,10 @@ class message_exchange {
   id_table<receive_operation> receiving_;
   intrusive_list<arrived_message, arrival_order_tag> waiting_;
   std::unordered_map<std::uint64_t, std::shared_ptr<handler>> handlers_;
+  std::uint64_t last_id_ = 0;      // of the handler that was asked for last,
+  handler* last_found_ = nullptr;  // as long as it is in the table
   const handler* running_ = nullptr;
+  std::shared_ptr<handler> retired_;  // it, where another took its place
   std::vector<std::unique_ptr<arrived_message>> all_;
   std::vector<arrived_message*> idle_;
   std::size_t orphaned_units_ = 0;

@@ -22,6 +22,9 @@ namespace {
 /// Deadlines that are further away may be a clock's tick late.
 constexpr std::chrono::seconds near_deadline{1};
 
+/// While UCX is busy, deadlines are looked at in one round of so many.
+constexpr unsigned rounds_a_look = 64;
+
 /// A duration of zero means the default.
 void set_default(std::chrono::nanoseconds& chosen, std::chrono::nanoseconds usual) noexcept {
   if (chosen <= chosen.zero()) chosen = usual;
@@ -223,7 +226,9 @@ worker_core::~worker_core() {
       progress_ucx();
       run_work();
     }
-    run_handlers();
+    const round_scope scope(*this);
+    std::unique_lock guard(lock_);
+    run_handlers(guard);
   }
   deferred_.clear();
   service_.stop();
@@ -289,19 +294,17 @@ bool worker_core::round() {
     run_in_progress(progress_phase::before);
   }
   bool active = false;
-  bool handlers = false;
   {
-    const std::lock_guard guard(lock_);
+    std::unique_lock guard(lock_);
     scope.enter(round_scope::part::ucx);
     active = api().worker_progress(handle_) > 0;
     scope.enter(round_scope::part::any);
     active = run_work() || active;
-    active = look_at_clock() || active;
-    handlers = handlers_.due();
-  }
-  if (handlers) {
-    keep();
-    active = run_handlers() || active;
+    if (!active || ++busy_rounds_ % rounds_a_look == 0) active = look_at_clock() || active;
+    if (handlers_.due()) {
+      keep();
+      active = run_handlers(guard) || active;
+    }
   }
   if (schedule_.has(progress_phase::after)) {
     keep();
@@ -342,11 +345,9 @@ void worker_core::settle() {
   const std::shared_ptr<worker_core> kept = weak_from_this().lock();  // a handler may drop it
   {
     const round_scope scope(*this);
-    {
-      const std::lock_guard guard(lock_);
-      run_work();
-    }
-    run_handlers();
+    std::unique_lock guard(lock_);
+    run_work();
+    run_handlers(guard);
   }
   const std::lock_guard guard(lock_);
   if (has_work()) wake_driver();
@@ -382,12 +383,11 @@ bool worker_core::run_work() {
   return true;
 }
 
-bool worker_core::run_handlers() {
-  const round_scope scope(*this);
-  std::unique_lock guard(lock_);
+/// REQUIRES: a round of this worker is being made.
+bool worker_core::run_handlers(std::unique_lock<worker_lock>& guard) {
   // Where a caller of ours holds it, the next round will do it.
   if (!lock_.is_outermost()) return false;
-  if (!handlers_.run(guard)) return false;
+  if (!handlers_.run(guard, *messages_)) return false;
   release_buried();
   if (handlers_.take_left_over()) signal();
   return true;
@@ -459,6 +459,11 @@ void worker_core::fail_outstanding_of(const endpoint_core& connection,
 
 void worker_core::queue_handler(operation& ended) noexcept {
   handlers_.add(ended);
+  wake_driver();
+}
+
+void worker_core::queue_handler(arrived_message& active) {
+  handlers_.add(active);
   wake_driver();
 }
 

@@ -26,6 +26,7 @@
 
 namespace ucx::detail {
 
+struct arrived_message;
 class connection_table;
 class control_server;
 class endpoint_core;
@@ -147,6 +148,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void expect_handler() { handlers_.expect(); }
   void forgo_handler() noexcept { handlers_.forgo(); }
   void queue_handler(operation& ended) noexcept;
+  void queue_handler(arrived_message& active);
   /// Queues a call of the user's code: it runs behind those that are due, without the lock.
   void queue_handler(move_only_handler<> function);
   void wake_waiters() noexcept;
@@ -209,7 +211,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void retire() noexcept;
   void write_end(const operation& ended, std::error_code outcome);
   bool run_work();
-  bool run_handlers();
+  bool run_handlers(std::unique_lock<worker_lock>& guard);
   void run_in_progress(progress_phase when);
   void run(scheduled& call);
   std::size_t outstanding_of(const endpoint_core* connection) const noexcept;
@@ -252,6 +254,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   std::vector<move_only_handler<>> next_deferred_;  // the list that is empty
   clock::time_point next_tick_;
   clock::time_point now_hint_;  // about when it was at the last look
+  unsigned busy_rounds_ = 0;
   std::vector<endpoint_core*> buried_;
 
   std::mutex posted_mutex_;

@@ -8,6 +8,10 @@
 
 namespace ucx::detail {
 
+/// Its address names the calling thread. Asking the system for its name would be a call, more than
+/// all else that an uncontended lock costs.
+[[gnu::tls_model("initial-exec")]] inline constinit thread_local char thread_mark = 0;
+
 /// Recursive, because completions start operations.
 class worker_lock {
  public:
@@ -33,7 +37,7 @@ class worker_lock {
   void unlock() {
     --depth_;
     if (!visited_) return mutex_.unlock();
-    if (depth_ == 0) owner_.store({}, std::memory_order_release);
+    if (depth_ == 0) owner_.store(nullptr, std::memory_order_release);
   }
   /// Returns whether its holder, who asks, holds it once: unlocking then sets it free.
   bool is_outermost() const noexcept { return depth_ == 1; }
@@ -47,9 +51,9 @@ class worker_lock {
   /// One atomic exchange, and a plain store to unlock. A mutex would take two, to find out who is
   /// to be woken, and the locks of a short message cost more than what they guard.
   void lock_as_visitor() {
-    const std::thread::id self = std::this_thread::get_id();
+    const char* const self = &thread_mark;
     if (owner_.load(std::memory_order_relaxed) != self) {
-      std::thread::id nobody;
+      const char* nobody = nullptr;
       if (!owner_.compare_exchange_strong(nobody, self, std::memory_order_acquire,
                                           std::memory_order_relaxed)) {
         wait_for_turn(self);
@@ -57,13 +61,13 @@ class worker_lock {
     }
     ++depth_;
   }
-  void wait_for_turn(std::thread::id self) {
+  void wait_for_turn(const char* self) {
     contenders_.fetch_add(1, std::memory_order_relaxed);
-    std::thread::id nobody;
+    const char* nobody = nullptr;
     for (unsigned looks = 0; !owner_.compare_exchange_weak(nobody, self, std::memory_order_acquire,
                                                            std::memory_order_relaxed);
          ++looks) {
-      nobody = {};
+      nobody = nullptr;
       if (looks < longest_yielding) {
         std::this_thread::yield();
       } else {
@@ -76,7 +80,7 @@ class worker_lock {
 
   const bool visited_;
   unsigned depth_ = 0;  // the holder's
-  std::atomic<std::thread::id> owner_{};
+  std::atomic<const char*> owner_{nullptr};
   std::recursive_mutex mutex_;
   std::atomic<int> contenders_{0};
 };
