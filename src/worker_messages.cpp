@@ -82,9 +82,10 @@ void worker::on_message(std::uint64_t number, move_only_handler<message> handler
     return;
   }
   std::shared_ptr<move_only_handler<message>> replaced;  // goes behind the lock
+  if (handler) replaced = std::make_shared<move_only_handler<message>>(std::move(handler));
   {
     const std::lock_guard guard(core_->lock());
-    replaced = core_->messages().set_handler(number, std::move(handler));
+    core_->messages().exchange_handler(number, replaced);
   }
   if (!replaced || core_->in_handler()) return;
   core_->wait_until(detail::clock::time_point::max(),

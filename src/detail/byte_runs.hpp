@@ -26,7 +26,7 @@ class byte_runs {
   }
   void append(run next) {
     total_ += next.size();
-    if (first_.bytes.data() == nullptr) {
+    if (runs_.empty() && first_.end == 0) {
       first_ = {next, total_};
       return;
     }

@@ -279,7 +279,7 @@ void connection_manager_core::tell_change(const managed_peer& peer) {
     if (!self) return;
     std::unique_lock guard(self->worker_->lock());
     if (self->closed_) return;
-    const handler_scope calling(guard, self->calling_);
+    const handler_scope calling(*self->worker_, guard, self->calling_);
     self->options_.on_change(peer);
   });
 }
@@ -301,7 +301,7 @@ void connection_manager_core::ask(const managed_peer& peer, std::weak_ptr<manage
     };
     const std::shared_ptr<managed_connection> kept = asked.lock();
     answer given{kept.get(), question, false};
-    const handler_scope calling(guard, self->calling_);
+    const handler_scope calling(*self->worker_, guard, self->calling_);
     given.go_on = self->options_.on_attempt(peer);
   });
 }

@@ -111,7 +111,7 @@ template <class Handler, class Told>
 void endpoint_core::call(std::unique_lock<worker_lock>& guard, Handler& handler, const Told& told) {
   Handler taken = std::move(handler);
   if (!taken) return;
-  const handler_scope telling(guard, telling_);
+  const handler_scope telling(worker_, guard, telling_);
   Handler here = std::move(taken);  // destroyed without the lock, whatever it does
   here(told);
 }

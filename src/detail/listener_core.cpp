@@ -174,7 +174,7 @@ void listener_core::call() {
   std::unique_lock guard(worker_->lock());
   std::unique_ptr<pending_connection> pending = take();
   if (!pending) return;
-  const handler_scope calling(guard, calling_);
+  const handler_scope calling(*worker_, guard, calling_);
   options_.on_request(core_access::make_connection_request(std::move(pending)));
 }
 
@@ -186,7 +186,7 @@ void listener_core::tell(Handler& handler, Told&& told) {
     if (!kept) return;
     std::unique_lock guard(kept->worker_->lock());
     if (kept->closed_) return;
-    const handler_scope calling(guard, kept->calling_);
+    const handler_scope calling(*kept->worker_, guard, kept->calling_);
     handler(told);
   });
 }

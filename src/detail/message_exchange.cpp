@@ -1,5 +1,6 @@
 #include "detail/message_exchange.hpp"
 
+#include <exception>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -256,19 +257,15 @@ void message_exchange::orphan(arrived_message& left) noexcept {
   discard(left, errc::connection_reset);
 }
 
-std::shared_ptr<message_exchange::handler> message_exchange::set_handler(std::uint64_t id,
-                                                                         handler function) {
-  std::shared_ptr<handler> made;
-  if (function) made = std::make_shared<handler>(std::move(function));
-  std::shared_ptr<handler> replaced;
-  if (const auto found = handlers_.find(id); found != handlers_.end()) {
-    replaced = std::move(found->second);
+void message_exchange::exchange_handler(std::uint64_t id, std::shared_ptr<handler>& function) {
+  if (function) {
+    handlers_[id].swap(function);
+  } else if (const auto found = handlers_.find(id); found != handlers_.end()) {
+    found->second.swap(function);
     handlers_.erase(found);
-    last_found_ = nullptr;
-    if (is_running(*replaced)) retired_ = replaced;
   }
-  if (made) handlers_.emplace(id, std::move(made));
-  return replaced;
+  last_found_ = nullptr;
+  if (function && is_running(*function)) retired_ = function;
 }
 
 message_exchange::handler* message_exchange::find_handler(std::uint64_t id) noexcept {
@@ -299,16 +296,29 @@ void message_exchange::run_handler(arrived_message& active, handler_queue& queue
   }
   running_ = called;
   guard.unlock();
-  queue.call_and_report([&] { (*called)(core_access::make_message(std::move(worker), active)); });
+  std::exception_ptr thrown;
+  try {
+    (*called)(core_access::make_message(std::move(worker), active));
+  } catch (...) {
+    thrown = std::current_exception();
+  }
   guard.lock();
-  if (retired_) {
+  // Only now, and not under the lock: what it holds is the user's. Meanwhile another handler may
+  // come to be where it was, and be replaced.
+  const bool waited_for = retired_ != nullptr;
+  while (retired_) {
     std::shared_ptr<handler> gone = std::move(retired_);
     guard.unlock();
-    gone.reset();  // what it holds is the user's
+    gone.reset();
     guard.lock();
   }
-  // Whoever waits for its end is told, also where it threw.
   running_ = nullptr;
+  if (waited_for) worker_.wake_waiters();
+  if (!thrown) return;
+  // Nobody waits for who is told of it.
+  guard.unlock();
+  queue.call_and_report([&] { std::rethrow_exception(std::exchange(thrown, nullptr)); });
+  guard.lock();
 }
 
 }  // namespace ucx::detail

@@ -85,8 +85,9 @@ class message_exchange {
   void orphan(arrived_message& left) noexcept;
 
   // Handlers of active messages.
-  /// Returns the handler that it had, which is not called again, but may be running.
-  std::shared_ptr<handler> set_handler(std::uint64_t id, handler function);
+  /// Sets `function`, or none, and gives back the handler that it had, which is not called again,
+  /// but may be running. What throws has changed nothing.
+  void exchange_handler(std::uint64_t id, std::shared_ptr<handler>& function);
   bool is_running(const handler& asked) const noexcept { return running_ == &asked; }
   bool has_handler(std::uint64_t id) noexcept { return find_handler(id) != nullptr; }
   /// Queues a call of the handler that its number has then.

@@ -23,7 +23,7 @@ namespace {
 constexpr std::chrono::seconds near_deadline{1};
 
 /// While UCX is busy, deadlines are looked at in one round of so many.
-constexpr unsigned rounds_a_look = 64;
+constexpr unsigned rounds_a_look = 8;
 
 /// A duration of zero means the default.
 void set_default(std::chrono::nanoseconds& chosen, std::chrono::nanoseconds usual) noexcept {

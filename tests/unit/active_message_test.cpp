@@ -6,12 +6,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <future>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
+#include <thread>
 #include <vector>
 
+#include "support/lock_probe.hpp"
 #include "support/simulated_messages.hpp"
 
 namespace ucx::test {
@@ -237,6 +240,55 @@ TEST(ActiveMessage, HandlerMayDestroyAnything) {
   request second = both.sender.start_send_message(1, {}, pattern(3));
   both.settle(1s);
   EXPECT_EQ(came, 1);
+}
+
+TEST(ActiveMessage, HandlerThatIsReplacedInsideItselfGoesUnderNoLockWhenItHasRun) {
+  simulated_pair_options options;
+  options.owner_worker.threads = thread_safety::safe;
+  simulated_messages both(options);
+  lock_probe lock(both.receiver());
+  int gone = 0;
+  int came = 0;
+  const auto at_end = [&](int* held) {
+    delete held;
+    EXPECT_TRUE(lock.is_free());
+    ++gone;
+  };
+  both.receiver().on_message(1, [&, held = std::shared_ptr<int>(new int(0), at_end)](message) {
+    both.receiver().on_message(1, [&](message) { ++came; });
+    both.receiver().on_message(2, [](message) {});  // where there is memory, not in its place
+    EXPECT_EQ(gone, 0);
+    EXPECT_EQ(++*held, 1);
+  });
+  for (int i = 0; i < 3; ++i) both.sender.send_message(1, {}, pattern(1));
+  both.settle();
+  EXPECT_EQ(gone, 1);
+  EXPECT_EQ(came, 2);
+}
+
+TEST(ActiveMessage, WhoIsToldOfAnExceptionIsNotWaitedFor) {
+  simulated_messages* messages = nullptr;
+  std::vector<std::thread> others;
+  int reports = 0;
+  simulated_pair_options options;
+  options.owner_worker.threads = thread_safety::safe;
+  options.owner_worker.on_exception = [&](std::exception_ptr) {
+    ++reports;
+    const auto removed = std::make_shared<std::promise<void>>();
+    std::future<void> seen = removed->get_future();
+    others.emplace_back([messages, removed] {
+      messages->receiver().on_message(1, {});
+      removed->set_value();
+    });
+    EXPECT_EQ(seen.wait_for(20s), std::future_status::ready) << "the handler is over";
+  };
+  simulated_messages both(options);
+  messages = &both;
+  both.receiver().on_message(1, [](message) { throw std::runtime_error("of the user's"); });
+  both.sender.send_message(1, {}, pattern(1));
+  both.settle();
+  for (std::thread& each : others) each.join();
+  EXPECT_EQ(reports, 1);
 }
 
 TEST(ActiveMessage, ThatNoHandlerSawGoesWithTheWorker) {
