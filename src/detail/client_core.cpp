@@ -130,14 +130,16 @@ std::shared_ptr<client_core> client_core::connect(const worker_address& server,
   }
 }
 
-std::shared_ptr<client_core> client_core::connect(context parent, const socket_address& server,
-                                                  const client_options& options, std::string& what,
-                                                  std::error_code& ec) {
+template <class Address>
+std::shared_ptr<client_core> client_core::connect_on(context& parent, const Address& server,
+                                                     const client_options& options,
+                                                     std::string& what, std::error_code& ec) {
   try {
     ucx::worker driver(parent, driving(options));
     const clock::time_point deadline =
         core_of(driver).deadline_after(core_of(driver).options().connect_timeout);
     endpoint connection(driver, server);
+    connection.wait_connected();  // by socket address it is
     return greet(std::move(driver), std::move(connection), deadline, what, ec);
   } catch (const error& failed) {
     ec = failed.code();
@@ -146,21 +148,16 @@ std::shared_ptr<client_core> client_core::connect(context parent, const socket_a
   }
 }
 
+std::shared_ptr<client_core> client_core::connect(context parent, const socket_address& server,
+                                                  const client_options& options, std::string& what,
+                                                  std::error_code& ec) {
+  return connect_on(parent, server, options, what, ec);
+}
+
 std::shared_ptr<client_core> client_core::connect(context parent, const worker_address& server,
                                                   const client_options& options, std::string& what,
                                                   std::error_code& ec) {
-  try {
-    ucx::worker driver(parent, driving(options));
-    const clock::time_point deadline =
-        core_of(driver).deadline_after(core_of(driver).options().connect_timeout);
-    endpoint connection(driver, server);
-    connection.wait_connected();
-    return greet(std::move(driver), std::move(connection), deadline, what, ec);
-  } catch (const error& failed) {
-    ec = failed.code();
-    what = text_of(failed);
-    return nullptr;
-  }
+  return connect_on(parent, server, options, what, ec);
 }
 
 std::shared_ptr<client_core> client_core::greet(ucx::worker&& driver, endpoint&& connection,

@@ -61,6 +61,10 @@ class client_core {
 
  private:
   client_core(ucx::worker&& driver, endpoint&& connection);
+  template <class Address>
+  static std::shared_ptr<client_core> connect_on(context& parent, const Address& server,
+                                                 const client_options& options, std::string& what,
+                                                 std::error_code& ec);
   static std::shared_ptr<client_core> greet(ucx::worker&& driver, endpoint&& connection,
                                             clock::time_point deadline, std::string& what,
                                             std::error_code& ec);
