@@ -57,8 +57,16 @@ worker worker::adopt(const context& parent, ucp_worker* made, const worker_optio
 }
 
 worker::worker(worker&& other) noexcept = default;
-worker& worker::operator=(worker&& other) noexcept = default;
-worker::~worker() = default;
+worker& worker::operator=(worker&& other) noexcept {
+  worker before(std::move(core_));
+  core_ = std::move(other.core_);
+  return *this;
+}
+
+worker::~worker() {
+  // A round that runs now may keep what uses the worker, and would have its thread outlive us.
+  if (core_ && core_.use_count() > 1) core_->await_round();
+}
 
 worker_address worker::address() const {
   std::error_code ec;

@@ -133,6 +133,8 @@ class UCXIO_EXPORT worker {
 
   worker(worker&& other) noexcept;
   worker& operator=(worker&& other) noexcept;
+  /// Where it is the last that uses the worker, and its thread is in a handler that keeps it, waits
+  /// for that handler, `close_timeout` at most. On that thread itself it waits for nothing.
   ~worker();
 
   /// Returns the address by which peers can connect without an IP address.

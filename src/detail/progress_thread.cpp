@@ -1,13 +1,15 @@
 #include "detail/progress_thread.hpp"
 
 #include <chrono>
+#include <utility>
 
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
 
 void progress_thread::start() {
-  thread_ = std::thread([this] {
+  departed_threads::instance();  // before what is destroyed at exit can hold this worker
+  seat_.front().thread = std::thread([this] {
     id_.store(std::this_thread::get_id());
     loop();
   });
@@ -16,7 +18,7 @@ void progress_thread::start() {
 void progress_thread::stop() noexcept {
   stopping_.store(true);
   worker_.signal();
-  thread_.join();
+  seat_.front().thread.join();
 }
 
 void progress_thread::leave_with_worker() noexcept {
@@ -34,8 +36,10 @@ void progress_thread::loop() {
     sleep_and_spin();
   }
   if (!owns_worker_) return;
-  thread_.detach();
+  departed_threads& departed = departed_threads::instance();
+  const departed_threads::ticket self = departed.add(std::move(seat_));
   worker_.destroy();  // and with it this object
+  departed.end(self);
 }
 
 void progress_thread::poll() {

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <list>
 #include <thread>
+
+#include "detail/departed_threads.hpp"
 
 namespace ucx::detail {
 
@@ -10,7 +13,7 @@ class worker_core;
 
 class progress_thread {
  public:
-  explicit progress_thread(worker_core& worker) noexcept : worker_(worker) {}
+  explicit progress_thread(worker_core& worker) : worker_(worker), seat_(1) {}
   ~progress_thread() = default;
   progress_thread(const progress_thread&) = delete;
   progress_thread& operator=(const progress_thread&) = delete;
@@ -33,7 +36,7 @@ class progress_thread {
   std::atomic<bool> stopping_{false};
   bool owns_worker_ = false;
   std::atomic<std::thread::id> id_;
-  std::thread thread_;
+  std::list<departed_threads::departure> seat_;  // one; a list, to be handed over without failure
 };
 
 }  // namespace ucx::detail

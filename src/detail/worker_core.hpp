@@ -104,6 +104,10 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   template <class Condition>
   bool wait_until(clock::time_point until, Condition condition);
 
+  /// Waits until the worker's own thread, if there is one, has ended what it does now, handlers
+  /// too; `close_timeout` at most.
+  void await_round() noexcept;
+
   /// Returns whether the calling thread is inside a round of this worker: in a handler, in the
   /// library's own work, or in UCX. Nothing can be waited for there.
   bool in_handler() const noexcept;

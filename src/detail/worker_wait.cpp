@@ -1,6 +1,7 @@
 // How threads wait for a worker: spinning, yielding and sleeping. Apart from worker_core.cpp, which
 // never waits.
 #include <algorithm>
+#include <new>
 #include <thread>
 
 #include "detail/deadline.hpp"
@@ -108,6 +109,28 @@ void worker_core::sleep_on_events(clock::time_point until, std::uint32_t seen) {
     }
   }
   slept();
+}
+
+void worker_core::await_round() noexcept {
+  if (!driven_elsewhere() || in_handler()) return;
+  struct mark {
+    std::mutex mutex;
+    std::condition_variable reached;
+    bool passed = false;
+  };
+  try {
+    // Shared: we may have given up when the thread comes to it.
+    const std::shared_ptr<mark> placed = std::make_shared<mark>();
+    post([placed] {
+      const std::lock_guard guard(placed->mutex);
+      placed->passed = true;
+      placed->reached.notify_all();
+    });
+    std::unique_lock guard(placed->mutex);
+    placed->reached.wait_for(guard, options_.close_timeout, [&] { return placed->passed; });
+  } catch (const std::bad_alloc&) {
+    // Then whatever that round keeps goes when the thread lets go of it.
+  }
 }
 
 std::chrono::nanoseconds worker_core::until_next_deadline() {

@@ -338,6 +338,60 @@ TEST(WorkerLifetime, MayEndOnTheWorkersOwnThread) {
   EXPECT_TRUE(eventually([&] { return threads() <= before; })) << "threads left to themselves end";
 }
 
+TEST(WorkerLifetime, LeavesNothingToAHandlerThatStillRuns) {
+  for (const progress_mode mode : {progress_mode::polling_thread, progress_mode::sleeping_thread}) {
+    SCOPED_TRACE(to_string(mode));
+    std::optional<context> parent(std::in_place, context_options_for(route::tcp_by_address));
+    std::optional<worker> owner(std::in_place, *parent, worker_options{.progress = mode});
+    std::optional<worker> driven(std::in_place, *parent, worker_options{.progress = mode});
+    parent.reset();
+    const worker_address address = owner->address();
+    std::atomic<bool> called{false};
+    std::atomic<bool> over{false};
+    endpoint connection(*driven, address);
+    connection.wait_connected();
+    // Who uses a worker keeps it.
+    driven->post([&, connection = std::move(connection)]() mutable {
+      called = true;
+      std::this_thread::sleep_for(50ms);
+      { const endpoint last = std::move(connection); }
+      over = true;
+    });
+    EXPECT_TRUE(eventually([&] { return called.load(); }));
+    driven.reset();
+    EXPECT_TRUE(over) << "its end waits for what the worker's thread does";
+  }
+}
+
+TEST(WorkerLifetimeDeathTest, TheProcessEndsBehindAWorkersOwnThread) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const progress_mode mode : {progress_mode::polling_thread, progress_mode::sleeping_thread}) {
+    SCOPED_TRACE(to_string(mode));
+    const auto leave = [&] {
+      std::optional<context> parent(std::in_place, context_options_for(route::tcp_by_address));
+      auto driven = std::make_unique<worker>(*parent, worker_options{.progress = mode});
+      parent.reset();
+      std::atomic<bool> called{false};
+      struct slow {
+        ~slow() {
+          std::this_thread::sleep_for(100ms);
+          std::fputs("destroyed\n", stderr);
+        }
+      };
+      worker& last = *driven;
+      // What is posted last is destroyed with the worker.
+      last.post([&, driven = std::move(driven)]() mutable {
+        driven->post([kept = std::make_unique<slow>()] {});
+        driven.reset();
+        called = true;
+      });
+      while (!called) std::this_thread::sleep_for(1ms);
+      std::exit(0);
+    };
+    EXPECT_EXIT(leave(), testing::ExitedWithCode(0), "destroyed");
+  }
+}
+
 TEST(WorkerLifetime, EndsWithPeersConnected) {
   for (int round = 0; round < 10; ++round) {
     pair_options options;

@@ -1,0 +1,49 @@
+// Progress threads that end by themselves, and the end of the process, which waits for them.
+#pragma once
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <list>
+#include <mutex>
+#include <thread>
+
+namespace ucx::detail {
+
+/// Keeps the threads that nobody else can join: each of them destroys the worker whose last
+/// reference went on it. The process's exit waits for them, 10 s at most: what is destroyed then,
+/// by UCX for one, must not be in use any more.
+class departed_threads {
+ public:
+  struct departure {
+    std::thread thread;
+    bool over = false;
+  };
+  using ticket = std::list<departure>::iterator;
+
+  /// The process's. Never destroyed; the first call arranges for the wait at exit.
+  static departed_threads& instance();
+
+  departed_threads(const departed_threads&) = delete;
+  departed_threads& operator=(const departed_threads&) = delete;
+
+  /// Takes over `leaving`, which is one thread; joins those that are over.
+  ticket add(std::list<departure> leaving) noexcept;
+  /// The last call that a thread makes.
+  void end(ticket departing) noexcept;
+  /// Joins all but the calling thread; gives up after `limit`.
+  void wait(std::chrono::nanoseconds limit) noexcept;
+
+ private:
+  departed_threads() = default;
+  void join_ended() noexcept;
+
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::list<departure> departing_;
+  const ::pid_t process_ = ::getpid();  // a child of fork() has none of the threads
+};
+
+}  // namespace ucx::detail
