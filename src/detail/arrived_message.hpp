@@ -23,7 +23,8 @@ struct arrived_message : list_hook<arrival_order_tag>, list_hook<arrival_tag> {
   endpoint_core* from = nullptr;
   parcel said;
   std::vector<std::byte> header;          ///< The user's.
-  std::vector<std::byte> copy;            ///< Of the payload, where UCX's own could not be kept.
+  std::vector<std::byte> copy;            ///< Of the payload, where UCX's own could not be kept;
+                                          ///< of one that is lent, the offer.
   void* lasting = nullptr;                ///< UCX's own, to be given back.
   std::span<const std::byte> bytes = {};  ///< The payload, if it is here.
   std::size_t read = 0;                   ///< How much of it the byte stream's reader has.
@@ -35,6 +36,10 @@ struct arrived_message : list_hook<arrival_order_tag>, list_hook<arrival_tag> {
   bool left_to_it = false;                ///< By the program, which held it.
 
   bool here() const noexcept { return said.code == parcel_code::message; }
+  /// Returns where it may be read, if it is lent.
+  std::span<const std::byte> offer() const noexcept {
+    return said.lends ? std::span<const std::byte>(copy) : std::span<const std::byte>();
+  }
 };
 
 }  // namespace ucx::detail

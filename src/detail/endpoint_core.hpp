@@ -78,6 +78,8 @@ class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
   std::string peer_name() const;
   /// Returns UCX's "transport/device" pairs of this endpoint.
   std::vector<std::string> transports();
+  /// Returns whether the system lets this process and the peer's share memory.
+  bool shares_memory() noexcept;
   /// Returns this side's address, as UCX tells it; empty where it does not.
   socket_address local() const;
   connection_state public_state() const noexcept;

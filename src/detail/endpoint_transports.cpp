@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <utility>
 
 #include "detail/endpoint_core.hpp"
@@ -21,6 +22,18 @@ std::vector<std::string> endpoint_core::transports() {
   found = parse_transports(std::string_view(text, size));
   std::free(text);
   return found;
+}
+
+bool endpoint_core::shares_memory() noexcept {
+  if (detects_failure_) return false;  // UCX takes no shared memory then
+  try {
+    const std::vector<std::string> found = transports();
+    return std::any_of(found.begin(), found.end(), [](std::string_view each) {
+      return each.starts_with("posix/") || each.starts_with("sysv/");
+    });
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 /// UCX prints a line a lane: "lane[0]:  2:tcp/lo.0 md[1] -> md[1]/tcp/sysdev[255] am ...".

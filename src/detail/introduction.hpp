@@ -26,7 +26,8 @@ struct introduction {
 
   std::uint64_t identity = 0;  ///< Of the worker, drawn at random; 0: not told.
   feature features = feature::none;
-  bool unique = false;  ///< The initiator wants no second connection between the two workers.
+  bool borrows = false;  ///< Reads messages out of its peer's memory, where it can.
+  bool unique = false;   ///< The initiator wants no second connection between the two workers.
   std::uint64_t segment = 0;
   std::uint64_t largest_eager = 0;
   std::uint64_t largest_header = 0;

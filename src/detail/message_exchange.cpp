@@ -24,6 +24,9 @@ constexpr std::size_t least_kept = 2048;
 constexpr std::size_t most_memory_kept = 4096;
 constexpr std::size_t most_idle_kept = 4096;
 
+/// What a round reads of messages that are lent: a tenth of a millisecond.
+constexpr std::size_t most_borrowed = std::size_t{1} << 20U;
+
 /// How many windows' worth of messages are kept whose connections are gone.
 constexpr std::size_t most_orphaned_windows = 16;
 
@@ -148,6 +151,16 @@ void message_exchange::let_go(arrived_message& held) noexcept {
   held.left_to_it = true;
 }
 
+bool message_exchange::read_loans() {
+  if (borrowing_.empty()) return false;
+  receive_operation& next = *borrowing_.front();
+  if (next.read_loan(most_borrowed)) {
+    borrowing_.remove(next);
+    borrowing_.push_back(next);
+  }
+  return true;
+}
+
 arrived_message* message_exchange::take_idle() {
   if (idle_.empty()) {
     idle_.reserve(all_.size() + 1);  // so that giving back needs no memory
@@ -165,7 +178,11 @@ arrived_message* message_exchange::keep(endpoint_core& from, const read_parcel& 
   try {
     made = take_idle();
     made->header.assign(read.header.begin(), read.header.end());
-    if (lasting != nullptr && payload.size() >= least_kept) {
+    made->bytes = {};
+    if (read.said.lends) {
+      lasting = nullptr;
+      made->copy.assign(read.offer.begin(), read.offer.end());
+    } else if (lasting != nullptr && payload.size() >= least_kept) {
       made->bytes = payload;
     } else {
       lasting = nullptr;

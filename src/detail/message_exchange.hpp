@@ -59,6 +59,12 @@ class message_exchange {
   bool is_here(const receive_operation& lacking) const noexcept;
   /// The receives whose message is on its way.
   id_table<receive_operation>& receiving() noexcept { return receiving_; }
+  /// This one reads its message where it lies: a part in each round; and no more.
+  void borrow(receive_operation& receive) noexcept { borrowing_.push_back(receive); }
+  void returned(receive_operation& receive) noexcept { borrowing_.remove(receive); }
+  bool borrows() const noexcept { return !borrowing_.empty(); }
+  /// Reads on, in turn, as much as a round may take; returns whether there was anything to read.
+  bool read_loans();
 
   // Messages.
   /// Makes a message of a parcel; keeps the payload of UCX's if it lasts and is worth it, else a
@@ -113,6 +119,7 @@ class message_exchange {
   intrusive_list<receive_operation, posted_tag> posted_;
   intrusive_list<receive_operation, lacking_tag> lacking_;
   id_table<receive_operation> receiving_;
+  intrusive_list<receive_operation, borrowing_tag> borrowing_;
   intrusive_list<arrived_message, arrival_order_tag> waiting_;
   std::unordered_map<std::uint64_t, std::shared_ptr<handler>> handlers_;
   std::uint64_t last_id_ = 0;      // of the handler that was asked for last,

@@ -53,6 +53,7 @@ void message_link::blame_memory() noexcept {
 
 void message_link::open(std::uint64_t room) noexcept {
   room_granted_ = room_ = static_cast<std::size_t>(std::min<std::uint64_t>(room, most_room));
+  same_host_ = endpoint_.shares_memory();
   // The last look may have been at a deadline of connecting: from here on the heart is watched.
   if (awaits_peer()) endpoint_.worker().tick_soon();
   consumed(0);  // what was taken before the welcome
@@ -185,6 +186,11 @@ void message_link::withdraw(const send_operation& send, std::error_code why) noe
   this->send(said);
 }
 
+/// Its memory is shown to nobody but a process that the system lets share memory with this one.
+bool message_link::lends() const noexcept {
+  return same_host_ && endpoint_.peer_introduction().borrows;
+}
+
 send_operation* message_link::find_unanswered(std::uint64_t number) const noexcept {
   for (send_operation* each = unanswered_.front(); each != nullptr;
        each = unanswered_.next(*each)) {
@@ -290,7 +296,7 @@ bool message_link::deliver(const read_parcel& heard, std::span<const std::byte> 
   std::size_t read = 0;  // by the stream's readers
   if (said.kind == message_kind::tagged) {
     if (receive_operation* const waits = exchange().match(endpoint_, said)) {
-      waits->take(endpoint_, said, payload);
+      waits->take(endpoint_, said, said.lends ? heard.offer : payload);
       consumed(units);
       return false;
     }
@@ -361,6 +367,15 @@ void message_link::give(arrived_message& kept) {
       read_stream();
       break;
   }
+}
+
+/// Whether the system allows it shows the first time, without touching the receive's memory.
+bool message_link::borrow(borrowing& loan) noexcept {
+  if (!same_host_ || loans_ == loans::fail) return false;
+  if (loans_ == loans::untried) {
+    loans_ = loan.finds_record(endpoint_.worker().api()) ? loans::work : loans::fail;
+  }
+  return loans_ == loans::work;
 }
 
 void message_link::piece(const parcel& said, std::span<const std::byte> payload) {

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "detail/arrived_message.hpp"
+#include "detail/borrowing.hpp"
 #include "detail/intrusive_list.hpp"
 #include "detail/parcel.hpp"
 #include "detail/receive_operation.hpp"
@@ -72,6 +73,8 @@ class message_link {
   /// Returns what is to be given back to the peer, for a parcel that goes out now.
   std::uint16_t take_credit(std::uint16_t most = 0xffff) noexcept;
   void withdraw(const send_operation& send, std::error_code why) noexcept;
+  /// Returns whether the peer may read messages where they lie.
+  bool lends() const noexcept;
 
   // Receiving.
   /// Returns the number of a message of which the lower half came.
@@ -90,6 +93,9 @@ class message_link {
   void consumed(std::size_t units) noexcept;
   void add(arrived_message& kept) noexcept { arrived_.push_back(kept); }
   void remove(arrived_message& gone) noexcept { arrived_.remove(gone); }
+
+  /// Begins to read a message that is lent; returns whether that can be done.
+  bool borrow(borrowing& loan) noexcept;
 
   // The byte stream.
   void start_stream(receive_operation& receive);
@@ -155,6 +161,8 @@ class message_link {
   intrusive_list<receive_operation, posted_tag> receiving_;
   std::size_t waiting_ = 0;
   std::shared_ptr<message_handlers> handlers_;
+  bool same_host_ = false;
+  enum class loans { untried, work, fail } loans_ = loans::untried;  // of the peer's
   bool given_up_ = false;  // what comes now is behind something that got lost
 };
 

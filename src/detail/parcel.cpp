@@ -1,5 +1,6 @@
 #include "detail/parcel.hpp"
 
+#include "detail/loan.hpp"
 #include "detail/protocol.hpp"
 #include "detail/wire.hpp"
 
@@ -7,6 +8,7 @@ namespace ucx::detail {
 namespace {
 
 constexpr std::byte acknowledge_flag{1};
+constexpr std::byte lends_flag{2};
 
 bool carries_header(parcel_code code) noexcept {
   return code == parcel_code::message || code == parcel_code::announce;
@@ -67,7 +69,7 @@ void parcel::encode(std::span<std::byte, size> into) const noexcept {
   into[0] = std::byte{protocol_version_number};
   into[1] = static_cast<std::byte>(code);
   into[2] = static_cast<std::byte>(kind);
-  into[3] = acknowledge ? acknowledge_flag : std::byte{0};
+  into[3] = acknowledge ? acknowledge_flag : lends ? lends_flag : std::byte{0};
   put_at(into, 4, carries_status(code) ? status : header_length);
   put_at(into, 6, credit);
   put_at(into, 8, session);
@@ -85,7 +87,7 @@ std::optional<read_parcel> decode_parcel(std::span<const std::byte> wire,
   const auto kind = static_cast<std::uint8_t>(wire[2]);
   if (code < static_cast<std::uint8_t>(parcel_code::message) ||
       code > static_cast<std::uint8_t>(parcel_code::credit) || !is_kind(kind) ||
-      (wire[3] & ~acknowledge_flag) != std::byte{0}) {
+      (wire[3] != std::byte{0} && wire[3] != acknowledge_flag && wire[3] != lends_flag)) {
     return {};
   }
   read_parcel read;
@@ -93,6 +95,7 @@ std::optional<read_parcel> decode_parcel(std::span<const std::byte> wire,
   said.code = static_cast<parcel_code>(code);
   said.kind = static_cast<message_kind>(kind);
   said.acknowledge = wire[3] == acknowledge_flag;
+  said.lends = wire[3] == lends_flag;
   (carries_status(said.code) ? said.status : said.header_length) = take_at<std::uint16_t>(wire, 4);
   said.credit = take_at<std::uint16_t>(wire, 6);
   said.session = take_at<std::uint64_t>(wire, 8);
@@ -101,8 +104,12 @@ std::optional<read_parcel> decode_parcel(std::span<const std::byte> wire,
   said.length = take_at<std::uint64_t>(wire, 32);
   read.header = wire.subspan(parcel::size);
   const std::size_t header = carries_header(said.code) ? said.header_length : 0;
-  if (read.header.size() != header || header > parcel::longest_user_header) return {};
+  const std::size_t offer = said.lends ? loan_offer::size : 0;
+  if (read.header.size() != header + offer || header > parcel::longest_user_header) return {};
   if (said.acknowledge && said.code != parcel_code::message) return {};
+  if (said.lends && said.code != parcel_code::announce) return {};
+  read.offer = read.header.last(offer);
+  read.header = read.header.first(header);
   switch (said.code) {
     case parcel_code::message:
       if (said.length != payload) return {};

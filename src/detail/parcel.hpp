@@ -40,6 +40,7 @@ struct parcel {
   parcel_code code = parcel_code::credit;
   message_kind kind = message_kind::tagged;
   bool acknowledge = false;         ///< Message: the sender waits for a grant of nothing.
+  bool lends = false;               ///< Announce: a loan_offer follows the user's header.
   std::uint16_t header_length = 0;  ///< Message, announce: of the user's header.
   std::uint16_t status = 0;         ///< Refusal, withdrawal: an `errc`; shares its place.
   std::uint16_t credit = 0;         ///< Units of the sender's window that are free again.
@@ -62,6 +63,7 @@ struct parcel {
 struct read_parcel {
   parcel said;
   std::span<const std::byte> header;
+  std::span<const std::byte> offer;  ///< Announce that lends: of the loan.
   bool brief = false;  ///< Of the number only the lower half came: see `whole_number`.
 };
 

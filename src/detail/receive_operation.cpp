@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "detail/arrived_message.hpp"
@@ -36,6 +37,7 @@ void receive_operation::begin(worker_core& worker, const std::shared_ptr<endpoin
   info_ = {};
   id_ = message_ = 0;
   received_ = 0;
+  borrows_ = false;
   if (from && from->keeps_worker()) {
     start(worker, from, deadline);
   } else {  // of anybody, or over a connection that the worker serves
@@ -91,7 +93,7 @@ void receive_operation::take(arrived_message& found) {
   found.taken = true;
   info_.tag = found.said.tag;
   if (found.failure) return finish(found.failure);
-  if (!found.here()) return take(*found.from, found.said, {});
+  if (!found.here()) return take(*found.from, found.said, found.offer());
   std::error_code ec;
   if (prepare(found.bytes.size(), ec)) into_.copy_in(0, found.bytes);
   finish(ec);
@@ -128,7 +130,39 @@ void receive_operation::take(endpoint_core& from, const parcel& said,
   message_ = said.number;
   link.add(*this);
   worker().tick_soon();  // from here on the peer's heart is watched
+  if (said.lends && borrow(link, said, payload)) return;
   link.grant(said, id_);
+}
+
+bool receive_operation::borrow(message_link& link, const parcel& said,
+                               std::span<const std::byte> offer) {
+  const std::optional<loan_offer> lent = decode_offer(offer);
+  if (!lent) return false;
+  loan_.begin(*lent, said);
+  if (!link.borrow(loan_)) return false;
+  borrows_ = true;
+  worker().messages().borrow(*this);
+  return true;
+}
+
+bool receive_operation::read_loan(std::size_t most) {
+  const borrowing::outcome read = loan_.read(worker().api(), into_, most);
+  if (read == borrowing::outcome::more) return true;
+  parcel said;
+  said.number = message_;
+  said.tag = info_.tag;
+  said.length = info_.length;
+  message_link& link = endpoint()->messages();
+  borrows_ = false;
+  worker().messages().returned(*this);
+  if (read == borrowing::outcome::whole) {
+    link.tell_taken(said);
+    finish({});
+  } else {
+    // The sender gave it up, and says so; or the system changed its mind, and it sends it.
+    link.grant(said, id_);
+  }
+  return false;
 }
 
 void receive_operation::piece(std::uint64_t offset, std::span<const std::byte> payload) {
@@ -183,6 +217,7 @@ void receive_operation::finish(std::error_code outcome) noexcept {
     worker().messages().receiving().remove(std::exchange(id_, 0));
     endpoint()->messages().remove_receiving(*this);
   }
+  if (std::exchange(borrows_, false)) worker().messages().returned(*this);
   if (std::exchange(counted_, false)) endpoint()->messages().wait_ended();
   if (parts_ != nullptr && !outcome) outcome = parts_->find_parts();
   complete(outcome);

@@ -8,6 +8,7 @@
 #include <string>
 #include <system_error>
 
+#include "detail/borrowing.hpp"
 #include "detail/buffer_waiter.hpp"
 #include "detail/byte_runs.hpp"
 #include "detail/intrusive_list.hpp"
@@ -20,9 +21,11 @@
 namespace ucx::detail {
 
 struct arrived_message;
+class message_link;
 class pool_core;
 struct posted_tag {};
 struct lacking_tag {};
+struct borrowing_tag {};
 
 /// Where a receive puts what it gets.
 struct receive_target {
@@ -40,6 +43,7 @@ struct receive_target {
 class receive_operation final : public operation,
                                 public list_hook<posted_tag>,
                                 public list_hook<lacking_tag>,
+                                public list_hook<borrowing_tag>,
                                 private buffer_waiter {
  public:
   enum class source { tagged, taken, stream_some, stream_all };
@@ -66,8 +70,11 @@ class receive_operation final : public operation,
 
   /// Takes a message that is here, or asks for it; ends where it does not fit.
   void take(arrived_message& found);
-  /// As `take`, of one that came just now, and that nobody else has seen.
+  /// As `take`, of one that came just now, and that nobody else has seen. Of one that is lent,
+  /// `payload` is the offer.
   void take(endpoint_core& from, const parcel& said, std::span<const std::byte> payload);
+  /// Reads on where the message lies, `most` bytes at most; returns whether more is left there.
+  bool read_loan(std::size_t most);
   /// A piece of the message that it asked for.
   void piece(std::uint64_t offset, std::span<const std::byte> payload);
   /// The sender will send no more of it, or nothing.
@@ -89,6 +96,7 @@ class receive_operation final : public operation,
 
  private:
   bool prepare(std::uint64_t length, std::error_code& ec);
+  bool borrow(message_link& link, const parcel& said, std::span<const std::byte> offer);
   void finish(std::error_code outcome) noexcept;
   void leave_pool() noexcept;
   void give_back(buffer&& unwanted) noexcept;
@@ -111,6 +119,8 @@ class receive_operation final : public operation,
   std::uint64_t id_ = 0;       // while its message is on the way
   std::uint64_t message_ = 0;  // that message's
   std::size_t received_ = 0;
+  borrowing loan_;
+  bool borrows_ = false;  // and is in its worker's list of those
 };
 
 }  // namespace ucx::detail

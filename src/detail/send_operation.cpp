@@ -1,5 +1,7 @@
 #include "detail/send_operation.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -33,10 +35,9 @@ void send_operation::begin(std::shared_ptr<endpoint_core> over, message_kind kin
   said_.tag = tag;
   said_.header_length = static_cast<std::uint16_t>(source.header.size());
   header_size_ = parcel::size + source.header.size();
-  if (header_size_ > short_header_.size()) long_header_.resize(header_size_);
+  // With room for an offer, which some get.
   std::copy(source.header.begin(), source.header.end(),
-            (header_size_ > short_header_.size() ? long_header_.data() : short_header_.data()) +
-                parcel::size);
+            header(header_size_ + loan_offer::size).begin() + parcel::size);
   receive_ = 0;
   waits_ = options.full == when_full::wait;
   wants_answer_ = options.until == send_until::matched && kind != message_kind::stream;
@@ -108,10 +109,20 @@ bool send_operation::go_whole() {
   return true;
 }
 
+/// Returns where the header goes, of which `size` bytes are wanted.
+std::span<std::byte> send_operation::header(std::size_t size) {
+  const std::size_t longest = parcel::size + said_.header_length + loan_offer::size;
+  if (longest <= short_header_.size()) return std::span(short_header_).first(size);
+  if (long_header_.size() < longest) long_header_.resize(longest);
+  return std::span(long_header_).first(size);
+}
+
 bool send_operation::go_announced() {
   message_link& link = endpoint()->messages();
   if (!link.take_room(units_of(said_.header_length))) return false;
   said_.code = parcel_code::announce;
+  said_.lends = bytes_.contiguous() && bytes_.size() > 0 && link.lends() &&
+                header_size_ + loan_offer::size <= worker().largest_header();
   link.await_answer(*this);
   post_parcel({});
   return true;
@@ -133,8 +144,8 @@ void send_operation::post_parcel(std::span<const std::byte> payload) {
   said_.session = endpoint()->session();
   said_.number = endpoint()->messages().next_number();
   said_.credit = endpoint()->messages().take_credit();
-  std::byte* const header =
-      header_size_ > short_header_.size() ? long_header_.data() : short_header_.data();
+  if (said_.lends) lend();
+  std::byte* const header = this->header(header_size_).data();
   said_.encode(std::span<std::byte, parcel::size>(header, parcel::size));
   ucp_request_param_t params = {};
   params.op_attr_mask =
@@ -154,6 +165,19 @@ void send_operation::post_parcel(std::span<const std::byte> payload) {
     return end_if_over();
   }
   header_returned(UCS_PTR_RAW_STATUS(sent));
+}
+
+/// Offers to the receiver that it reads the message here.
+void send_operation::lend() {
+  const std::span<std::byte> into = header(header_size_ + loan_offer::size);
+  loan_offer offer;
+  offer.process = static_cast<std::uint64_t>(::getpid());
+  offer.address = reinterpret_cast<std::uintptr_t>(bytes_.from(0).data());
+  offer.record = reinterpret_cast<std::uintptr_t>(&loan_);
+  offer.token = worker().identity() | 1U;
+  offer.encode(into.last<loan_offer::size>());
+  header_size_ = into.size();
+  loan_.begin(offer.token, said_);
 }
 
 void send_operation::on_header_sent(void* request, ucs_status_t status, void* self) {
@@ -181,6 +205,7 @@ void send_operation::end_if_over() noexcept {
   if (!header_lent_ && !sending() && (over_ || failure_)) give_back_owned();
   if (done() || memory_in_use() || !(over_ || failure_)) return;
   endpoint()->messages().leave(*this);
+  loan_.end();
   complete(failure_);
 }
 
@@ -197,13 +222,14 @@ void send_operation::watch_peer(bool wanted) noexcept {
 bool send_operation::granted(std::uint64_t receive, std::uint64_t length) {
   if (said_.code != parcel_code::announce || receive_ != 0 || length != bytes_.size()) return false;
   receive_ = receive;
+  loan_.end();  // it did not want it so
   if (failure_) return true;  // given up, and withdrawn
   send_pieces();
   return true;
 }
 
 void send_operation::acknowledged() {
-  if (said_.code == parcel_code::announce && bytes_.size() > 0) {
+  if (said_.code == parcel_code::announce && bytes_.size() > 0 && !loan_.lends()) {
     return endpoint()->blame(errc::protocol_error, "the peer has a message that was not sent");
   }
   over_ = true;
@@ -271,6 +297,7 @@ void send_operation::give_up_for(std::error_code why, bool tell_peer) noexcept {
   if (done()) return;
   if (failure_) return linger();
   failure_ = why;
+  loan_.end();
   stop_pieces();
   message_link& link = endpoint()->messages();
   if (tell_peer && place == where::unanswered && said_.code == parcel_code::announce) {
@@ -313,6 +340,7 @@ std::string send_operation::describe() const {
 
 void send_operation::recycle() noexcept {
   give_back_owned();
+  loan_.end();
   bytes_.clear();
   if (copy_.capacity() > most_memory_kept) copy_ = {};
   if (parts_table_.capacity() > most_memory_kept) parts_table_ = {};

@@ -13,6 +13,7 @@
 
 #include "detail/byte_runs.hpp"
 #include "detail/intrusive_list.hpp"
+#include "detail/loan.hpp"
 #include "detail/operation.hpp"
 #include "detail/parcel.hpp"
 #include "detail/piece_sender.hpp"
@@ -34,7 +35,8 @@ struct send_source {
 };
 
 /// Short messages go whole, from the caller's memory. Longer ones, and those whose sender wants to
-/// know of their receiver, are announced, and go in pieces of one segment where the receiver says.
+/// know of their receiver, are announced, and go in pieces of one segment where the receiver says;
+/// or the receiver reads them where they lie, on the same host.
 class send_operation final : public operation,
                              public list_hook<send_tag>,
                              public list_hook<lent_tag>,
@@ -75,7 +77,9 @@ class send_operation final : public operation,
   static void on_header_sent(void* request, ucs_status_t status, void* self);
   bool go_whole();
   bool go_announced();
+  void lend();
   bool go_streaming();
+  std::span<std::byte> header(std::size_t size);
   void post_parcel(std::span<const std::byte> payload);
   void header_returned(ucs_status_t status);
   wrapped_piece wrap(sent_piece& piece, bool copies) override;
@@ -95,9 +99,10 @@ class send_operation final : public operation,
   std::vector<std::byte> copy_;
   buffer owned_;
   parcel said_;
-  std::array<std::byte, 128> short_header_ = {};
+  std::array<std::byte, 160> short_header_ = {};
   std::vector<std::byte> long_header_;
   std::size_t header_size_ = 0;
+  loan_record loan_;
   std::uint64_t receive_ = 0;  // the peer's
   bool waits_ = true;
   bool wants_answer_ = false;

@@ -174,6 +174,18 @@ class real_api final : public ucp_api {
            between_ticks_;
   }
 
+  std::size_t read_process(::pid_t process, std::span<const ::iovec> into,
+                           std::span<const memory_range> from) noexcept override {
+    std::array<::iovec, 8> remote = {};
+    if (from.size() > remote.size()) return 0;
+    std::transform(from.begin(), from.end(), remote.begin(), [](const memory_range& each) {
+      return ::iovec{reinterpret_cast<void*>(static_cast<std::uintptr_t>(each.address)), each.size};
+    });
+    const ::ssize_t read =
+        ::process_vm_readv(process, into.data(), into.size(), remote.data(), from.size(), 0);
+    return read < 0 ? 0 : static_cast<std::size_t>(read);
+  }
+
   void wait_readable(int fd, int wake_fd, std::chrono::nanoseconds timeout) override {
     std::array<pollfd, 2> fds{pollfd{fd, POLLIN, 0}, pollfd{wake_fd, POLLIN, 0}};
     // poll ignores negative descriptors, so one array serves both cases.

@@ -2,15 +2,25 @@
 // so that a test can make each of them fail, be late or complete in another order.
 #pragma once
 
+#include <sys/types.h>
+#include <sys/uio.h>
 #include <ucp/api/ucp.h>
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <span>
 
 namespace ucx::detail {
 
 using clock = std::chrono::steady_clock;
+
+/// Memory of another process.
+struct memory_range {
+  std::uint64_t address = 0;
+  std::size_t size = 0;
+};
 
 /// One virtual function for each `ucp_*` function in use, named and typed as UCX's without the
 /// prefix; their meaning is UCX's. Objects keep a reference to the api of their context: it
@@ -94,6 +104,11 @@ class ucp_api {
 
   /// Binds a socket and listens on this address for a moment. Returns 0, or what `errno` was.
   virtual int try_listen(const sockaddr* address, socklen_t size) = 0;
+
+  /// Copies what lies at `from` in another process into `into`, in the order of both, by the
+  /// operating system. Returns how much that was: nothing, where that is not allowed.
+  virtual std::size_t read_process(::pid_t process, std::span<const ::iovec> into,
+                                   std::span<const memory_range> from) noexcept = 0;
 
   // Time, and waiting for descriptors.
   virtual clock::time_point now() = 0;

@@ -361,7 +361,7 @@ bool worker_core::progress() {
 
 bool worker_core::has_work() const noexcept {
   return !deferred_.empty() || handlers_.ready() || schedule_.wants_round() ||
-         has_posted_.load(std::memory_order_acquire) ||
+         messages_->borrows() || has_posted_.load(std::memory_order_acquire) ||
          buffers_came_.load(std::memory_order_acquire);
 }
 
@@ -373,7 +373,8 @@ bool worker_core::run_work() {
   const bool buffers = buffers_came_.load(std::memory_order_relaxed) &&
                        buffers_came_.exchange(false, std::memory_order_acquire);
   if (buffers) messages_->buffers_came();
-  if (deferred_.empty()) return buffers;
+  const bool loans = messages_->read_loans();
+  if (deferred_.empty()) return buffers || loans;
   std::vector<move_only_handler<>> batch =
       std::exchange(deferred_, std::exchange(next_deferred_, {}));
   for (move_only_handler<>& work : batch) work();

@@ -322,4 +322,11 @@ void fake_ucp::request_free(void* request) {
   network_.requests.erase(found);
 }
 
+std::size_t fake_ucp::read_process(::pid_t process, std::span<const ::iovec> into,
+                                   std::span<const detail::memory_range> from) noexcept {
+  api_entry in(*this, call::read_process);
+  if (in.refused()) return 0;
+  return detail::real_ucp().read_process(process, into, from);
+}
+
 }  // namespace ucx::test

@@ -56,6 +56,7 @@ constexpr std::array<description, call_count> descriptions{{
     {"am_data_release", false},
     {"request_cancel", false},
     {"request_free", false},
+    {"read_process", true},
     {"now", false},
     {"wait_readable", false},
     {"relax", false},

@@ -52,6 +52,7 @@ enum class call : unsigned char {
   am_data_release,
   request_cancel,
   request_free,
+  read_process,
   now,
   wait_readable,
   relax,
