@@ -10,7 +10,7 @@ namespace ucx::detail {
 namespace {
 
 /// So many runs of a scattering receive are filled by one call.
-constexpr std::size_t most_runs = 16;
+constexpr std::size_t most_runs = 63;
 
 }  // namespace
 
@@ -23,39 +23,48 @@ void borrowing::begin(const loan_offer& offer, const parcel& announced) noexcept
   read_ = 0;
 }
 
-bool borrowing::finds_record(ucp_api& api) const noexcept {
+borrowing::sender borrowing::look_for_sender(ucp_api& api) const noexcept {
   loan_record::content found;
   const ::iovec into = {&found, sizeof found};
   const std::array from{memory_range{offer_.record, sizeof found}};
   const auto process = static_cast<::pid_t>(offer_.process);
-  return api.read_process(process, {&into, 1}, from) == sizeof found && found == expected_;
+  if (api.read_process(process, {&into, 1}, from) != sizeof found) return sender::unreadable;
+  return found.session == expected_.session ? sender::found : sender::not_found;
 }
 
 borrowing::outcome borrowing::read(ucp_api& api, const byte_runs<std::byte>& into,
                                    std::size_t most) noexcept {
+  const std::uint64_t end = read_ + std::min<std::uint64_t>(most, expected_.length - read_);
+  while (read_ < end) {
+    if (!read_part(api, into, end)) return outcome::failed;
+  }
+  return read_ == expected_.length ? outcome::whole : outcome::more;
+}
+
+/// As much as one call can do; returns whether it is the message's.
+bool borrowing::read_part(ucp_api& api, const byte_runs<std::byte>& into,
+                          std::uint64_t end) noexcept {
   std::array<::iovec, most_runs + 1> places;
   std::size_t runs = 0;
-  std::size_t size = 0;
-  const std::size_t end = read_ + std::min(most, expected_.length - read_);
-  while (runs < most_runs && read_ + size < end) {
-    const std::span<std::byte> run = into.from(read_ + size);
-    const std::size_t length = std::min(run.size(), end - read_ - size);
+  std::uint64_t next = read_;
+  while (runs < most_runs && next < end) {
+    const std::span<std::byte> run = into.from(static_cast<std::size_t>(next));
+    const auto length = static_cast<std::size_t>(std::min<std::uint64_t>(run.size(), end - next));
     places[runs++] = {run.data(), length};
-    size += length;
+    next += length;
   }
   loan_record::content found;
   places[runs++] = {&found, sizeof found};
-  // In this order, says process_vm_readv(2): the record is read when the bytes have been.
+  const auto size = static_cast<std::size_t>(next - read_);
+  // In this order, says process_vm_readv(2). Linux lets go of the bytes' pages, with full ordering,
+  // before it turns to the record.
   const std::array from{memory_range{offer_.address + read_, size},
                         memory_range{offer_.record, sizeof found}};
-  const std::size_t wanted = size + sizeof found;
   const auto process = static_cast<::pid_t>(offer_.process);
-  if (api.read_process(process, std::span(places).first(runs), from) != wanted) {
-    return outcome::failed;
-  }
-  if (found != expected_) return outcome::failed;
-  read_ += size;
-  return read_ == expected_.length ? outcome::whole : outcome::more;
+  const std::size_t read = api.read_process(process, std::span(places).first(runs), from);
+  if (read != size + sizeof found || found != expected_) return false;
+  read_ = next;
+  return true;
 }
 
 }  // namespace ucx::detail

@@ -20,15 +20,19 @@ class borrowing {
 
   /// Of the message that `announced` announces.
   void begin(const loan_offer& offer, const parcel& announced) noexcept;
-  /// Returns whether that sender's memory can be read here, and has the record.
-  bool finds_record(ucp_api& api) const noexcept;
+  /// Whether the process that the offer names can be read here, and whether it is the sender: has a
+  /// record of the session, though of another message by now, maybe.
+  enum class sender { found, not_found, unreadable };
+  sender look_for_sender(ucp_api& api) const noexcept;
   /// Reads the next `most` bytes at most. A failure leaves `into` with anything.
   outcome read(ucp_api& api, const byte_runs<std::byte>& into, std::size_t most) noexcept;
 
  private:
+  bool read_part(ucp_api& api, const byte_runs<std::byte>& into, std::uint64_t end) noexcept;
+
   loan_offer offer_;
   loan_record::content expected_;
-  std::size_t read_ = 0;
+  std::uint64_t read_ = 0;
 };
 
 }  // namespace ucx::detail

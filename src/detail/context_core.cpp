@@ -215,6 +215,11 @@ std::string context_core::description() const {
 }
 
 /// UCX prints a line a resource: "# resource 0  :  md 0  dev 0  flags -- tcp/lo".
+bool context_core::reads_processes() const noexcept {
+  return std::any_of(resources_.begin(), resources_.end(),
+                     [](std::string_view each) { return each.starts_with("cma/"); });
+}
+
 void context_core::read_resources() {
   const std::string text = description();
   std::string_view rest = text;

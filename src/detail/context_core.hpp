@@ -41,6 +41,8 @@ class context_core : public std::enable_shared_from_this<context_core> {
   bool has(feature wanted) const noexcept { return includes(features_, wanted); }
   std::uint64_t incarnation() const noexcept { return incarnation_; }
   const std::vector<std::string>& resources() const noexcept { return resources_; }
+  /// Returns whether it has the operating system's copy between processes, CMA.
+  bool reads_processes() const noexcept;
   context_attributes attributes(std::error_code& ec) const;
   std::string description() const;
   /// Returns whether only one thread at all may call UCX for it.

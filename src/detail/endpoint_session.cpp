@@ -62,7 +62,7 @@ std::vector<std::byte> endpoint_core::introduce(std::string words) const {
   introduction ours;
   ours.identity = worker_.identity();
   ours.features = context.features();
-  ours.borrows = true;
+  ours.borrows = context.reads_processes();
   ours.unique = terms_.unique;
   ours.segment = context.segment_size();
   ours.largest_eager = std::min(context.answer_piece(), context.write_piece());

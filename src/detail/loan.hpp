@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <type_traits>
 
 #include "detail/parcel.hpp"
 
@@ -18,7 +19,7 @@ struct loan_offer {
   std::uint64_t process = 0;  ///< The sender's id, as it sees itself.
   std::uint64_t address = 0;  ///< Of the message.
   std::uint64_t record = 0;   ///< Of the sender's `loan_record`.
-  std::uint64_t token = 0;    ///< Of that record; never 0.
+  std::uint64_t token = 0;    ///< Of that record: another one for each message; never 0.
 
   void encode(std::span<std::byte, size> into) const noexcept;
 };
@@ -28,7 +29,7 @@ std::optional<loan_offer> decode_offer(std::span<const std::byte> wire) noexcept
 
 /// In the sender's memory, as long as the message may be read there: whoever finds it unchanged
 /// behind what he read has read the message.
-struct loan_record {
+struct alignas(32) loan_record {
   /// What a reader finds, and compares.
   struct content {
     std::uint64_t token = 0;
@@ -50,6 +51,9 @@ struct loan_record {
   std::uint64_t number_ = 0;
   std::uint64_t length_ = 0;
 };
+// Its bytes are read as those of a `content`.
 static_assert(sizeof(loan_record) == sizeof(loan_record::content));
+static_assert(std::is_standard_layout_v<loan_record>);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 }  // namespace ucx::detail

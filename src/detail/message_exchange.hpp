@@ -61,7 +61,7 @@ class message_exchange {
   id_table<receive_operation>& receiving() noexcept { return receiving_; }
   /// This one reads its message where it lies: a part in each round; and no more.
   void borrow(receive_operation& receive) noexcept { borrowing_.push_back(receive); }
-  void returned(receive_operation& receive) noexcept { borrowing_.remove(receive); }
+  void borrowed(receive_operation& receive) noexcept { borrowing_.remove(receive); }
   bool borrows() const noexcept { return !borrowing_.empty(); }
   /// Reads on, in turn, as much as a round may take; returns whether there was anything to read.
   bool read_loans();
@@ -103,6 +103,9 @@ class message_exchange {
   void run_handler(arrived_message& active, handler_queue& queue,
                    std::unique_lock<worker_lock>& guard) noexcept;
 
+  /// Returns the token of the next message that is lent.
+  std::uint64_t next_token() noexcept { return ++last_token_ == 0 ? ++last_token_ : last_token_; }
+
   // Sends that UCX has the header of.
   void lent(send_operation& sent) noexcept { lent_.push_back(sent); }
   void returned(send_operation& sent) noexcept { lent_.remove(sent); }
@@ -120,6 +123,7 @@ class message_exchange {
   intrusive_list<receive_operation, lacking_tag> lacking_;
   id_table<receive_operation> receiving_;
   intrusive_list<receive_operation, borrowing_tag> borrowing_;
+  std::uint64_t last_token_ = 0;
   intrusive_list<arrived_message, arrival_order_tag> waiting_;
   std::unordered_map<std::uint64_t, std::shared_ptr<handler>> handlers_;
   std::uint64_t last_id_ = 0;      // of the handler that was asked for last,

@@ -369,13 +369,14 @@ void message_link::give(arrived_message& kept) {
   }
 }
 
-/// Whether the system allows it shows the first time, without touching the receive's memory.
-bool message_link::borrow(borrowing& loan) noexcept {
+/// What the system allows shows the first time, without touching the receive's memory.
+bool message_link::borrow(const borrowing& loan) noexcept {
   if (!same_host_ || loans_ == loans::fail) return false;
-  if (loans_ == loans::untried) {
-    loans_ = loan.finds_record(endpoint_.worker().api()) ? loans::work : loans::fail;
-  }
-  return loans_ == loans::work;
+  if (loans_ == loans::work) return true;
+  const borrowing::sender found = loan.look_for_sender(endpoint_.worker().api());
+  if (found == borrowing::sender::found) loans_ = loans::work;
+  if (found == borrowing::sender::unreadable) loans_ = loans::fail;
+  return found == borrowing::sender::found;
 }
 
 void message_link::piece(const parcel& said, std::span<const std::byte> payload) {

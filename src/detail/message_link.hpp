@@ -95,7 +95,7 @@ class message_link {
   void remove(arrived_message& gone) noexcept { arrived_.remove(gone); }
 
   /// Begins to read a message that is lent; returns whether that can be done.
-  bool borrow(borrowing& loan) noexcept;
+  bool borrow(const borrowing& loan) noexcept;
 
   // The byte stream.
   void start_stream(receive_operation& receive);

@@ -128,6 +128,7 @@ void receive_operation::take(endpoint_core& from, const parcel& said,
   if (!counted_) link.wait_began();
   counted_ = true;
   message_ = said.number;
+  kind_ = said.kind;
   link.add(*this);
   worker().tick_soon();  // from here on the peer's heart is watched
   if (said.lends && borrow(link, said, payload)) return;
@@ -145,16 +146,23 @@ bool receive_operation::borrow(message_link& link, const parcel& said,
   return true;
 }
 
-bool receive_operation::read_loan(std::size_t most) {
-  const borrowing::outcome read = loan_.read(worker().api(), into_, most);
-  if (read == borrowing::outcome::more) return true;
+/// Returns what the announcement said, as far as an answer to it repeats that.
+parcel receive_operation::announced() const noexcept {
   parcel said;
+  said.kind = kind_;
   said.number = message_;
   said.tag = info_.tag;
   said.length = info_.length;
+  return said;
+}
+
+bool receive_operation::read_loan(std::size_t most) {
+  const borrowing::outcome read = loan_.read(worker().api(), into_, most);
+  if (read == borrowing::outcome::more) return true;
+  const parcel said = announced();
   message_link& link = endpoint()->messages();
   borrows_ = false;
-  worker().messages().returned(*this);
+  worker().messages().borrowed(*this);
   if (read == borrowing::outcome::whole) {
     link.tell_taken(said);
     finish({});
@@ -217,7 +225,7 @@ void receive_operation::finish(std::error_code outcome) noexcept {
     worker().messages().receiving().remove(std::exchange(id_, 0));
     endpoint()->messages().remove_receiving(*this);
   }
-  if (std::exchange(borrows_, false)) worker().messages().returned(*this);
+  if (std::exchange(borrows_, false)) worker().messages().borrowed(*this);
   if (std::exchange(counted_, false)) endpoint()->messages().wait_ended();
   if (parts_ != nullptr && !outcome) outcome = parts_->find_parts();
   complete(outcome);
@@ -227,10 +235,7 @@ void receive_operation::give_up(errc why) noexcept {
   if (done()) return;
   // What is on its way is dropped when it comes, and the sender is told to stop.
   if (id_ != 0) {
-    parcel of;
-    of.number = message_;
-    of.tag = info_.tag;
-    endpoint()->messages().refuse(of, make_error_code(errc::message_refused));
+    endpoint()->messages().refuse(announced(), make_error_code(errc::message_refused));
   }
   finish(make_error_code(why));
 }

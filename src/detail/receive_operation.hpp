@@ -97,6 +97,7 @@ class receive_operation final : public operation,
  private:
   bool prepare(std::uint64_t length, std::error_code& ec);
   bool borrow(message_link& link, const parcel& said, std::span<const std::byte> offer);
+  parcel announced() const noexcept;
   void finish(std::error_code outcome) noexcept;
   void leave_pool() noexcept;
   void give_back(buffer&& unwanted) noexcept;
@@ -118,6 +119,7 @@ class receive_operation final : public operation,
   message_info info_;
   std::uint64_t id_ = 0;       // while its message is on the way
   std::uint64_t message_ = 0;  // that message's
+  message_kind kind_ = message_kind::tagged;
   std::size_t received_ = 0;
   borrowing loan_;
   bool borrows_ = false;  // and is in its worker's list of those

@@ -37,7 +37,7 @@ void send_operation::begin(std::shared_ptr<endpoint_core> over, message_kind kin
   header_size_ = parcel::size + source.header.size();
   // With room for an offer, which some get.
   std::copy(source.header.begin(), source.header.end(),
-            header(header_size_ + loan_offer::size).begin() + parcel::size);
+            header_room(header_size_ + loan_offer::size).begin() + parcel::size);
   receive_ = 0;
   waits_ = options.full == when_full::wait;
   wants_answer_ = options.until == send_until::matched && kind != message_kind::stream;
@@ -110,7 +110,7 @@ bool send_operation::go_whole() {
 }
 
 /// Returns where the header goes, of which `size` bytes are wanted.
-std::span<std::byte> send_operation::header(std::size_t size) {
+std::span<std::byte> send_operation::header_room(std::size_t size) {
   const std::size_t longest = parcel::size + said_.header_length + loan_offer::size;
   if (longest <= short_header_.size()) return std::span(short_header_).first(size);
   if (long_header_.size() < longest) long_header_.resize(longest);
@@ -145,7 +145,7 @@ void send_operation::post_parcel(std::span<const std::byte> payload) {
   said_.number = endpoint()->messages().next_number();
   said_.credit = endpoint()->messages().take_credit();
   if (said_.lends) lend();
-  std::byte* const header = this->header(header_size_).data();
+  std::byte* const header = header_room(header_size_).data();
   said_.encode(std::span<std::byte, parcel::size>(header, parcel::size));
   ucp_request_param_t params = {};
   params.op_attr_mask =
@@ -169,12 +169,12 @@ void send_operation::post_parcel(std::span<const std::byte> payload) {
 
 /// Offers to the receiver that it reads the message here.
 void send_operation::lend() {
-  const std::span<std::byte> into = header(header_size_ + loan_offer::size);
+  const std::span<std::byte> into = header_room(header_size_ + loan_offer::size);
   loan_offer offer;
   offer.process = static_cast<std::uint64_t>(::getpid());
   offer.address = reinterpret_cast<std::uintptr_t>(bytes_.from(0).data());
   offer.record = reinterpret_cast<std::uintptr_t>(&loan_);
-  offer.token = worker().identity() | 1U;
+  offer.token = worker().messages().next_token();
   offer.encode(into.last<loan_offer::size>());
   header_size_ = into.size();
   loan_.begin(offer.token, said_);
@@ -202,10 +202,10 @@ void send_operation::header_returned(ucs_status_t status) {
 /// Ends it where nothing is left to do, and UCX has nothing of the caller's.
 void send_operation::end_if_over() noexcept {
   watch_peer(memory_in_use());
+  if (over_ || failure_) loan_.end();  // first: what follows gives the memory back
   if (!header_lent_ && !sending() && (over_ || failure_)) give_back_owned();
   if (done() || memory_in_use() || !(over_ || failure_)) return;
   endpoint()->messages().leave(*this);
-  loan_.end();
   complete(failure_);
 }
 
@@ -222,7 +222,7 @@ void send_operation::watch_peer(bool wanted) noexcept {
 bool send_operation::granted(std::uint64_t receive, std::uint64_t length) {
   if (said_.code != parcel_code::announce || receive_ != 0 || length != bytes_.size()) return false;
   receive_ = receive;
-  loan_.end();  // it did not want it so
+  loan_.end();                // it did not want it so
   if (failure_) return true;  // given up, and withdrawn
   send_pieces();
   return true;
@@ -340,7 +340,6 @@ std::string send_operation::describe() const {
 
 void send_operation::recycle() noexcept {
   give_back_owned();
-  loan_.end();
   bytes_.clear();
   if (copy_.capacity() > most_memory_kept) copy_ = {};
   if (parts_table_.capacity() > most_memory_kept) parts_table_ = {};

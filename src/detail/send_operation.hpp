@@ -79,7 +79,7 @@ class send_operation final : public operation,
   bool go_announced();
   void lend();
   bool go_streaming();
-  std::span<std::byte> header(std::size_t size);
+  std::span<std::byte> header_room(std::size_t size);
   void post_parcel(std::span<const std::byte> payload);
   void header_returned(ucs_status_t status);
   wrapped_piece wrap(sent_piece& piece, bool copies) override;

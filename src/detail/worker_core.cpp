@@ -300,6 +300,7 @@ bool worker_core::round() {
     active = api().worker_progress(handle_) > 0;
     scope.enter(round_scope::part::any);
     active = run_work() || active;
+    active = messages_->read_loans() || active;
     if (!active || ++busy_rounds_ % rounds_a_look == 0) active = look_at_clock() || active;
     if (handlers_.due()) {
       keep();
@@ -373,8 +374,7 @@ bool worker_core::run_work() {
   const bool buffers = buffers_came_.load(std::memory_order_relaxed) &&
                        buffers_came_.exchange(false, std::memory_order_acquire);
   if (buffers) messages_->buffers_came();
-  const bool loans = messages_->read_loans();
-  if (deferred_.empty()) return buffers || loans;
+  if (deferred_.empty()) return buffers;
   std::vector<move_only_handler<>> batch =
       std::exchange(deferred_, std::exchange(next_deferred_, {}));
   for (move_only_handler<>& work : batch) work();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -47,7 +48,8 @@ context_options context_for(const std::string& plane) {
   return options;
 }
 
-/// Over TCP, where UCX notices a death, and over shared memory, where the heartbeat has to.
+/// Over TCP, where UCX notices a death, and over shared memory, where the heartbeat has to. There
+/// long messages lie in two halves, so that they go in pieces.
 class MessageDeath : public testing::TestWithParam<std::string> {
  protected:
   MessageDeath() {
@@ -104,8 +106,11 @@ class MessageDeath : public testing::TestWithParam<std::string> {
     return made;
   }
   request start_send(endpoint& peer, const std::string& kind, std::span<const std::byte> bytes) {
-    if (kind == "tag") return peer.start_send(7, bytes, {.timeout = 60s});
-    return peer.start_send_message(number, pattern(32, 7), bytes, {.timeout = 60s});
+    const std::array halves{bytes.first(bytes.size() / 2), bytes.subspan(bytes.size() / 2)};
+    std::span<const std::span<const std::byte>> runs(&bytes, 1);
+    if (in_halves_) runs = halves;
+    if (kind == "tag") return peer.start_send(7, runs, {.timeout = 60s});
+    return peer.start_send_message(number, pattern(32, 7), runs, {.timeout = 60s});
   }
 
   /// Over shared memory the first alone: each takes as long as the heartbeat.
@@ -148,6 +153,11 @@ class MessageDeath : public testing::TestWithParam<std::string> {
     }
   }
 
+  std::string send_command(const std::string& kind, std::size_t size) const {
+    return "send " + kind + " " + std::to_string(size) + " 5" + (in_halves_ ? " halves" : "");
+  }
+
+  bool in_halves_ = GetParam() != "tcp";
   test_peer healthy_{plane()};
   context context_{context_for(GetParam())};
   worker worker_{context_, patient_options()};
@@ -169,7 +179,7 @@ TEST_P(MessageDeath, OfASenderBeforeItsPayloadIsAskedFor) {
     SCOPED_TRACE(kind);
     test_peer victim(plane());
     ask(victim, "connect " + address());
-    ask(victim, "send " + kind + " " + std::to_string(large) + " 5");
+    ask(victim, send_command(kind, large));
     message header = take(kind);
     EXPECT_EQ(header.length(), large);
     EXPECT_FALSE(header.is_here());
@@ -191,7 +201,7 @@ TEST_P(MessageDeath, OfASenderThatWasAskedForItsPayload) {
     SCOPED_TRACE(kind);
     test_peer victim(plane());
     ask(victim, "connect " + address());
-    ask(victim, "send " + kind + " " + std::to_string(large) + " 5");
+    ask(victim, send_command(kind, large));
     message header = take(kind);
     victim.process().stop();
     std::vector<std::byte> into(large);
@@ -208,7 +218,7 @@ TEST_P(MessageDeath, OfASenderWithinItsPayload) {
   std::vector<std::byte> into(huge);
   test_peer victim(plane());
   ask(victim, "connect " + address());
-  ask(victim, "send tag " + std::to_string(huge) + " 5");
+  ask(victim, send_command("tag", huge));
   message header = take("tag");
   request receive = header.start_receive(into);
   ASSERT_NE(pattern_byte(0, 5), std::byte{});
@@ -264,6 +274,77 @@ TEST_P(MessageDeath, OfAReceiverWithinThePayload) {
   expect_loss(send, clock::now());
   expect_service();
 }
+
+/// Messages that their receiver reads where they lie.
+class MessageLoanDeath : public MessageDeath {
+ protected:
+  MessageLoanDeath() { in_halves_ = false; }
+};
+
+TEST_P(MessageLoanDeath, OfALenderThatWasStoppedBefore) {
+  test_peer victim(plane());
+  ask(victim, "connect " + address());
+  ask(victim, send_command("tag", huge));
+  message header = take("tag");
+  victim.process().stop();
+  std::vector<std::byte> into(huge);
+  request receive = header.start_receive(into);
+  EXPECT_TRUE(until([&] { return receive.done(); })) << "nobody needs the sender for it";
+  EXPECT_FALSE(receive.error()) << receive.error().message();
+  EXPECT_TRUE(holds_pattern(into, 5));
+  victim.process().kill();
+  expect_service();
+}
+
+TEST_P(MessageLoanDeath, OfALenderBeforeItsMessageIsRead) {
+  test_peer victim(plane());
+  ask(victim, "connect " + address());
+  ask(victim, send_command("tag", large));
+  message header = take("tag");
+  victim.process().kill();
+  std::vector<std::byte> into(large);
+  request receive = header.start_receive(into);
+  expect_loss(receive, clock::now());
+  header = message();
+  expect_service();
+}
+
+TEST_P(MessageLoanDeath, OfALenderWithinItsMessage) {
+  test_peer victim(plane());
+  ask(victim, "connect " + address());
+  ask(victim, send_command("tag", huge));
+  message header = take("tag");
+  std::vector<std::byte> into(huge);
+  request receive = header.start_receive(into);
+  ASSERT_NE(pattern_byte(0, 5), std::byte{});
+  EXPECT_TRUE(until([&] { return into.front() == pattern_byte(0, 5); }));
+  EXPECT_FALSE(receive.done());
+  victim.process().kill();
+  expect_loss(receive, clock::now());
+  std::fill(into.begin(), into.end(), std::byte{0x5a});
+  header = message();
+  expect_service();
+  EXPECT_TRUE(all_bytes_are(into, std::byte{0x5a}));
+}
+
+TEST_P(MessageLoanDeath, OfABorrower) {
+  std::vector<std::byte> bytes = pattern(huge, 7);
+  test_peer victim(plane());
+  endpoint connection = connect(victim);
+  request send = start_send(connection, "tag", bytes);
+  EXPECT_EQ(ask(victim, "hold tag"), std::to_string(huge));
+  EXPECT_FALSE(send.done());
+  victim.ask("fetch");  // and reads by itself: nothing waits for us
+  victim.process().kill();
+  // Killed early or late, it may have had time to say that it has everything.
+  EXPECT_TRUE(until([&] { return send.done(); }));
+  EXPECT_TRUE(!send.error() || send.error() == errc::connection_reset) << send.error().message();
+  std::fill(bytes.begin(), bytes.end(), std::byte{});
+  expect_service();
+}
+
+INSTANTIATE_TEST_SUITE_P(OneHost, MessageLoanDeath, testing::Values("shared_memory"),
+                         [](const auto& instance) { return instance.param; });
 
 INSTANTIATE_TEST_SUITE_P(Planes, MessageDeath, testing::Values("tcp", "shared_memory"),
                          [](const auto& chosen) { return chosen.param; });

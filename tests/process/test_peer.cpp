@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -210,18 +211,22 @@ class peer {
     }
   }
 
-  /// send tag|handler SIZE SEED: starts to send a message; one for a handler has a header of the
-  /// same pattern.
+  /// send tag|handler SIZE SEED [halves]: starts to send a message, which may lie in two halves;
+  /// one for a handler has a header of the same pattern.
   std::string send(std::istringstream& words) {
     std::string kind;
     std::size_t size = 0;
     std::uint64_t seed = 0;
-    words >> kind >> size >> seed;
+    std::string halves;
+    words >> kind >> size >> seed >> halves;
     memories_.push_back(pattern(size, seed));
     const std::span<const std::byte> bytes = memories_.back();
-    requests_.push_back(kind == "tag" ? connection_->start_send(seed, bytes)
+    const std::array parts{bytes.first(size / 2), bytes.subspan(size / 2)};
+    std::span<const std::span<const std::byte>> runs(&bytes, 1);
+    if (!halves.empty()) runs = parts;
+    requests_.push_back(kind == "tag" ? connection_->start_send(seed, runs)
                                       : connection_->start_send_message(
-                                            message_number, pattern(message_header, seed), bytes));
+                                            message_number, pattern(message_header, seed), runs));
     return {};
   }
   /// keep: has a handler from now on that keeps the messages it is given.

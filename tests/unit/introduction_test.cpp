@@ -15,6 +15,7 @@ introduction sample() {
   introduction made;
   made.identity = 0x1122334455667788;
   made.features = feature::am | feature::tag;
+  made.borrows = true;
   made.unique = true;
   made.segment = 1052672;
   made.largest_eager = 524288;
@@ -30,6 +31,7 @@ TEST(Introduction, ComesBackAsItWasWritten) {
   ASSERT_TRUE(read);
   EXPECT_EQ(read->identity, sample().identity);
   EXPECT_EQ(read->features, sample().features);
+  EXPECT_TRUE(read->borrows);
   EXPECT_TRUE(read->unique);
   EXPECT_EQ(read->segment, sample().segment);
   EXPECT_EQ(read->largest_eager, sample().largest_eager);

@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "detail/loan.hpp"
+
 namespace ucx::detail {
 namespace {
 
@@ -118,6 +120,59 @@ TEST(Parcel, RefusesWhatBreaksItsRules) {
   std::vector<std::byte> wire = encoded(message);
   wire.resize(wire.size() + message.header_length);
   EXPECT_FALSE(decode_parcel(wire, 4)) << "a header that is too long";
+}
+
+TEST(Parcel, OfAMessageThatIsLentHasAnOfferBehindTheHeader) {
+  parcel announce = sample(parcel_code::announce);
+  announce.lends = true;
+  announce.header_length = 3;
+  const loan_offer offer{.process = 77, .address = 0x1020304050607080, .record = 9, .token = 5};
+  std::vector<std::byte> wire = encoded(announce);
+  EXPECT_EQ(wire[3], std::byte{2});
+  wire.resize(parcel::size + 3 + loan_offer::size, std::byte{0x77});
+  offer.encode(std::span(wire).last<loan_offer::size>());
+  const auto read = decode_parcel(wire, 0);
+  ASSERT_TRUE(read);
+  EXPECT_TRUE(read->said.lends);
+  EXPECT_EQ(read->header.size(), 3U);
+  const auto found = decode_offer(read->offer);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->process, offer.process);
+  EXPECT_EQ(found->address, offer.address);
+  EXPECT_EQ(found->record, offer.record);
+  EXPECT_EQ(found->token, offer.token);
+  EXPECT_FALSE(decode_parcel(std::span(wire).first(wire.size() - 1), 0));
+  EXPECT_FALSE(decode_parcel(wire, 1)) << "a payload where there is none";
+  wire[3] = std::byte{0};
+  EXPECT_FALSE(decode_parcel(wire, 0)) << "an offer that the flag does not announce";
+  wire[3] = std::byte{3};
+  EXPECT_FALSE(decode_parcel(wire, 0)) << "two flags";
+  for (const int code : {1, 3, 4, 5, 6, 7}) {
+    wire[3] = std::byte{2};
+    wire[1] = static_cast<std::byte>(code);
+    EXPECT_FALSE(decode_parcel(wire, 0)) << code;
+  }
+}
+
+TEST(Parcel, OfferThatMakesNoSenseIsNone) {
+  std::vector<std::byte> wire(loan_offer::size);
+  const auto accepted = [&](const loan_offer& offer) {
+    offer.encode(std::span(wire).first<loan_offer::size>());
+    return decode_offer(wire).has_value();
+  };
+  const loan_offer good{.process = 1, .address = 2, .record = 3, .token = 4};
+  EXPECT_TRUE(accepted(good));
+  for (const std::uint64_t process :
+       {std::uint64_t{0}, std::uint64_t{1} << 31U, ~std::uint64_t{0}}) {
+    loan_offer bad = good;
+    bad.process = process;
+    EXPECT_FALSE(accepted(bad)) << process;
+  }
+  loan_offer bad = good;
+  bad.token = 0;
+  EXPECT_FALSE(accepted(bad));
+  EXPECT_FALSE(decode_offer(std::span(wire).first(loan_offer::size - 1)));
+  EXPECT_FALSE(decode_offer({}));
 }
 
 TEST(Parcel, FlippedBitsAreReadOrRefused) {
