@@ -24,8 +24,9 @@ constexpr std::size_t least_kept = 2048;
 constexpr std::size_t most_memory_kept = 4096;
 constexpr std::size_t most_idle_kept = 4096;
 
-/// What a round reads of messages that are lent: some tens of microseconds.
-constexpr std::size_t most_borrowed = std::size_t{256} << 10U;
+/// What a round reads of messages that are lent: a tenth of a millisecond. A quarter of it would
+/// cost a tenth of the rate.
+constexpr std::size_t most_borrowed = std::size_t{1} << 20U;
 
 /// How many windows' worth of messages are kept whose connections are gone.
 constexpr std::size_t most_orphaned_windows = 16;
