@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <span>
 #include <vector>
 
+#include "detail/loan.hpp"
 #include "detail/parcel.hpp"
 #include "detail/parts_table.hpp"
 
@@ -26,6 +28,11 @@ void read_parcel(std::span<const std::byte> wire, std::size_t payload) {
   if (!twice || twice->said.code != read->said.code || twice->said.number != read->said.number ||
       twice->said.length != read->said.length || twice->header.size() != read->header.size()) {
     std::abort();
+  }
+  if (const auto offer = ucx::detail::decode_offer(read->offer)) {
+    std::vector<std::byte> same(ucx::detail::loan_offer::size);
+    offer->encode(std::span(same).first<ucx::detail::loan_offer::size>());
+    if (!std::equal(same.begin(), same.end(), read->offer.begin(), read->offer.end())) std::abort();
   }
 }
 
