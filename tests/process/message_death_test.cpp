@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "support/pattern.hpp"
+#include "support/process_reading.hpp"
 #include "support/test_peer.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
@@ -279,6 +280,9 @@ TEST_P(MessageDeath, OfAReceiverWithinThePayload) {
 class MessageLoanDeath : public MessageDeath {
  protected:
   MessageLoanDeath() { in_halves_ = false; }
+  void SetUp() override {
+    if (!system_reads_processes()) GTEST_SKIP() << "process_vm_readv is forbidden here";
+  }
 };
 
 TEST_P(MessageLoanDeath, OfALenderThatWasStoppedBefore) {
