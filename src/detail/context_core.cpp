@@ -214,12 +214,12 @@ std::string context_core::description() const {
   return made;
 }
 
-/// UCX prints a line a resource: "# resource 0  :  md 0  dev 0  flags -- tcp/lo".
 bool context_core::reads_processes() const noexcept {
   return std::any_of(resources_.begin(), resources_.end(),
                      [](std::string_view each) { return each.starts_with("cma/"); });
 }
 
+/// UCX prints a line a resource: "# resource 0  :  md 0  dev 0  flags -- tcp/lo".
 void context_core::read_resources() {
   const std::string text = description();
   std::string_view rest = text;

@@ -152,14 +152,12 @@ void message_exchange::let_go(arrived_message& held) noexcept {
   held.left_to_it = true;
 }
 
-bool message_exchange::read_loans() {
-  if (borrowing_.empty()) return false;
+void message_exchange::read_loans() {
   receive_operation& next = *borrowing_.front();
   if (next.read_loan(most_borrowed)) {
     borrowing_.remove(next);
     borrowing_.push_back(next);
   }
-  return true;
 }
 
 arrived_message* message_exchange::take_idle() {

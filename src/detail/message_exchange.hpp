@@ -63,8 +63,8 @@ class message_exchange {
   void borrow(receive_operation& receive) noexcept { borrowing_.push_back(receive); }
   void borrowed(receive_operation& receive) noexcept { borrowing_.remove(receive); }
   bool borrows() const noexcept { return !borrowing_.empty(); }
-  /// Reads on, in turn, as much as a round may take; returns whether there was anything to read.
-  bool read_loans();
+  /// Reads on, in turn, as much as a round may take. REQUIRES: one borrows.
+  void read_loans();
 
   // Messages.
   /// Makes a message of a parcel; keeps the payload of UCX's if it lasts and is worth it, else a

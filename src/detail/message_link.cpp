@@ -54,6 +54,7 @@ void message_link::blame_memory() noexcept {
 void message_link::open(std::uint64_t room) noexcept {
   room_granted_ = room_ = static_cast<std::size_t>(std::min<std::uint64_t>(room, most_room));
   same_host_ = endpoint_.shares_memory();
+  if (!endpoint_.worker().context().reads_processes()) loans_ = loans::fail;
   // The last look may have been at a deadline of connecting: from here on the heart is watched.
   if (awaits_peer()) endpoint_.worker().tick_soon();
   consumed(0);  // what was taken before the welcome

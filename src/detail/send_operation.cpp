@@ -297,7 +297,6 @@ void send_operation::give_up_for(std::error_code why, bool tell_peer) noexcept {
   if (done()) return;
   if (failure_) return linger();
   failure_ = why;
-  loan_.end();
   stop_pieces();
   message_link& link = endpoint()->messages();
   if (tell_peer && place == where::unanswered && said_.code == parcel_code::announce) {

@@ -300,7 +300,10 @@ bool worker_core::round() {
     active = api().worker_progress(handle_) > 0;
     scope.enter(round_scope::part::any);
     active = run_work() || active;
-    active = messages_->read_loans() || active;
+    if (messages_->borrows()) {
+      messages_->read_loans();
+      active = true;
+    }
     if (!active || ++busy_rounds_ % rounds_a_look == 0) active = look_at_clock() || active;
     if (handlers_.due()) {
       keep();

@@ -154,8 +154,20 @@ class MessageDeath : public testing::TestWithParam<std::string> {
     }
   }
 
-  std::string send_command(const std::string& kind, std::size_t size) const {
-    return "send " + kind + " " + std::to_string(size) + " 5" + (in_halves_ ? " halves" : "");
+  /// Kills the sender of a message of which a part is here.
+  void lose_within(test_peer& victim, message& header, std::span<std::byte> into) {
+    request receive = header.start_receive(into);
+    ASSERT_NE(pattern_byte(0, 5), std::byte{});
+    EXPECT_TRUE(until([&] { return into.front() == pattern_byte(0, 5); }));
+    EXPECT_FALSE(receive.done());
+    victim.process().kill();
+    expect_loss(receive, clock::now());
+  }
+  /// Has a process connect and start to send a message; returns it.
+  message message_of(test_peer& sender, const std::string& kind, std::size_t size) {
+    ask(sender, "connect " + address());
+    ask(sender, "send " + kind + " " + std::to_string(size) + " 5" + (in_halves_ ? " halves" : ""));
+    return take(kind);
   }
 
   bool in_halves_ = GetParam() != "tcp";
@@ -179,9 +191,7 @@ TEST_P(MessageDeath, OfASenderBeforeItsPayloadIsAskedFor) {
   for (const std::string& kind : kinds({"handler", "tag"})) {
     SCOPED_TRACE(kind);
     test_peer victim(plane());
-    ask(victim, "connect " + address());
-    ask(victim, send_command(kind, large));
-    message header = take(kind);
+    message header = message_of(victim, kind, large);
     EXPECT_EQ(header.length(), large);
     EXPECT_FALSE(header.is_here());
     victim.process().kill();
@@ -201,9 +211,7 @@ TEST_P(MessageDeath, OfASenderThatWasAskedForItsPayload) {
   for (const std::string& kind : kinds({"tag", "handler"})) {
     SCOPED_TRACE(kind);
     test_peer victim(plane());
-    ask(victim, "connect " + address());
-    ask(victim, send_command(kind, large));
-    message header = take(kind);
+    message header = message_of(victim, kind, large);
     victim.process().stop();
     std::vector<std::byte> into(large);
     request receive = header.start_receive(into);
@@ -218,15 +226,8 @@ TEST_P(MessageDeath, OfASenderThatWasAskedForItsPayload) {
 TEST_P(MessageDeath, OfASenderWithinItsPayload) {
   std::vector<std::byte> into(huge);
   test_peer victim(plane());
-  ask(victim, "connect " + address());
-  ask(victim, send_command("tag", huge));
-  message header = take("tag");
-  request receive = header.start_receive(into);
-  ASSERT_NE(pattern_byte(0, 5), std::byte{});
-  EXPECT_TRUE(until([&] { return into.front() == pattern_byte(0, 5); }));
-  EXPECT_FALSE(receive.done());
-  victim.process().kill();
-  expect_loss(receive, clock::now());
+  message header = message_of(victim, "tag", huge);
+  lose_within(victim, header, into);
   // The memory is the program's again.
   std::fill(into.begin(), into.end(), std::byte{0x5a});
   if (door_) {
@@ -287,9 +288,7 @@ class MessageLoanDeath : public MessageDeath {
 
 TEST_P(MessageLoanDeath, OfALenderThatWasStoppedBefore) {
   test_peer victim(plane());
-  ask(victim, "connect " + address());
-  ask(victim, send_command("tag", huge));
-  message header = take("tag");
+  message header = message_of(victim, "tag", huge);
   victim.process().stop();
   std::vector<std::byte> into(huge);
   request receive = header.start_receive(into);
@@ -302,9 +301,7 @@ TEST_P(MessageLoanDeath, OfALenderThatWasStoppedBefore) {
 
 TEST_P(MessageLoanDeath, OfALenderBeforeItsMessageIsRead) {
   test_peer victim(plane());
-  ask(victim, "connect " + address());
-  ask(victim, send_command("tag", large));
-  message header = take("tag");
+  message header = message_of(victim, "tag", large);
   victim.process().kill();
   std::vector<std::byte> into(large);
   request receive = header.start_receive(into);
@@ -315,16 +312,9 @@ TEST_P(MessageLoanDeath, OfALenderBeforeItsMessageIsRead) {
 
 TEST_P(MessageLoanDeath, OfALenderWithinItsMessage) {
   test_peer victim(plane());
-  ask(victim, "connect " + address());
-  ask(victim, send_command("tag", huge));
-  message header = take("tag");
+  message header = message_of(victim, "tag", huge);
   std::vector<std::byte> into(huge);
-  request receive = header.start_receive(into);
-  ASSERT_NE(pattern_byte(0, 5), std::byte{});
-  EXPECT_TRUE(until([&] { return into.front() == pattern_byte(0, 5); }));
-  EXPECT_FALSE(receive.done());
-  victim.process().kill();
-  expect_loss(receive, clock::now());
+  lose_within(victim, header, into);
   std::fill(into.begin(), into.end(), std::byte{0x5a});
   header = message();
   expect_service();

@@ -22,6 +22,16 @@ struct simulated_pair_options {
   worker_options reader_worker = {};
 };
 
+/// Two processes that share memory, and can read each other's.
+inline simulated_pair_options one_host() {
+  simulated_pair_options options;
+  options.link.resources = {"self/memory0", "posix/memory", "cma/memory"};
+  options.link.segment = 8U << 10U;
+  options.owner_context.transports = {"posix", "cma", "self"};
+  options.reader_context.transports = {"posix", "cma", "self"};
+  return options;
+}
+
 /// The owner's worker makes progress while the reader waits, and the other way round, so that a
 /// test of one thread can use blocking calls on either side. Endpoints, regions and streams of a
 /// test have to die before the pair, which fails the test if UCX was misused or anything leaked.

@@ -34,12 +34,11 @@ using detail::parcel_code;
 
 constexpr std::size_t size = std::size_t{5} << 20U;  // several rounds' worth
 
-simulated_pair_options one_host() {
-  simulated_pair_options options;
-  options.link.resources = {"self/memory0", "posix/memory", "cma/memory"};
-  options.link.segment = 8U << 10U;
-  options.owner_context.transports = {"posix", "cma", "self"};
-  options.reader_context.transports = {"posix", "cma", "self"};
+/// Neither side was made with the system's copy between processes.
+simulated_pair_options without_cma() {
+  simulated_pair_options options = one_host();
+  options.owner_context.transports = {"posix", "self"};
+  options.reader_context.transports = {"posix", "self"};
   return options;
 }
 
@@ -251,7 +250,8 @@ TEST_F(MessageLoan, EndsWithItsConnection) {
 /// A peer that lends what it has not.
 class LyingLender : public testing::Test {
  protected:
-  LyingLender() : peer_(pair_.network, "liar") {
+  explicit LyingLender(const simulated_pair_options& options = one_host())
+      : pair_(options), peer_(pair_.network, "liar") {
     peer_.room = 16384;
     peer_.welcome_everybody();
     connection_ = std::make_unique<endpoint>(pair_.reader, peer_.its_address());
@@ -279,7 +279,7 @@ class LyingLender : public testing::Test {
             .token = 5};
   }
 
-  simulated_pair pair_{one_host()};
+  simulated_pair pair_;
   frame_peer peer_;
   std::unique_ptr<endpoint> connection_;
   std::vector<std::byte> into_ = blank(100'000);
@@ -359,6 +359,39 @@ TEST_F(LyingLender, OfMoreThanThereIsRoomForIsRefused) {
   std::error_code ec;
   receive.wait(ec);
   EXPECT_EQ(ec, errc::message_truncated);
+  EXPECT_EQ(pair_.reader_process.count(call::read_process), 0U);
+}
+
+TEST(MessageLoanElsewhere, NothingIsLentToWhoReadsNothing) {
+  simulated_messages both(without_cma());
+  const std::vector<std::byte> from = pattern(size);
+  std::vector<std::byte> into = blank(size);
+  request receive = both.receiver().start_receive(7, into);
+  both.sender.send(7, from);
+  EXPECT_FALSE(both.outcome(receive));
+  EXPECT_TRUE(holds_pattern(into));
+  EXPECT_EQ(both.pair.owner_process.count(call::read_process), 0U);
+}
+
+/// A side that was made without the system's copy between processes.
+class LenderToOneWithoutCma : public LyingLender {
+ protected:
+  LenderToOneWithoutCma() : LyingLender(without_cma()) {}
+};
+
+TEST_F(LenderToOneWithoutCma, IsNotRead) {
+  const std::vector<std::byte> bytes = pattern(into_.size());
+  detail::loan_record record;
+  parcel said;
+  said.session = peer_.guest_session;
+  said.number = 1;
+  said.length = into_.size();
+  record.begin(5, said);
+  const request receive = connection_->start_receive(7, into_);
+  lend(1, into_.size(), true_offer(record, bytes));
+  frame_peer::heard_parcel answer;
+  ASSERT_TRUE(peer_.await(parcel_code::grant, answer));
+  EXPECT_NE(answer.said.tag, 0U);
   EXPECT_EQ(pair_.reader_process.count(call::read_process), 0U);
 }
 

@@ -23,18 +23,14 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t size = std::size_t{4} << 20U;
 
-simulated_pair_options one_host() {
-  simulated_pair_options options;
-  options.link.resources = {"self/memory0", "posix/memory", "cma/memory"};
-  options.link.segment = 8U << 10U;
+simulated_pair_options with_short_fifo() {
+  simulated_pair_options options = one_host();
   options.link.socket_buffer = 32U << 10U;  // the FIFO of a peer that takes nothing is soon full
-  options.owner_context.transports = {"posix", "cma", "self"};
-  options.reader_context.transports = {"posix", "cma", "self"};
   return options;
 }
 
 struct unwatched_region : served_region {
-  unwatched_region() : served_region(size, one_host()) { connection.wait_connected(); }
+  unwatched_region() : served_region(size, with_short_fifo()) { connection.wait_connected(); }
   ~unwatched_region() {
     pair.owner_process.resume();
     pair.reader_process.resume();
