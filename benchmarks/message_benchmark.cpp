@@ -282,6 +282,13 @@ void register_beside_sockets(const std::shared_ptr<bench>& on) {
       made.scale = 1e-6;
       made.unit = "M/s";
       register_comparison(made);
+      if (other != spinning) continue;
+      made.name = "by hand/round trip/" + size_name(size) + "/spinning";
+      said.whose = raw_tcp;
+      said.way = message_way::tag;
+      made.ours = {"ucx by hand", [on, said] { return on->pass(said); }};
+      made.target = 0;
+      register_comparison(made);
     }
   }
 }

@@ -320,28 +320,51 @@ void raw_client::ask(const raw_loop& loop, unsigned number, std::uint64_t offset
   asked.missing = 0;
 }
 
-double raw_client::read(const raw_loop& loop, std::chrono::nanoseconds duration) {
+void raw_client::begin_reading(const raw_loop& loop) {
   buffers_.resize(std::max(buffers_.size(), loop.window * loop.call));
+  asked_ = taken_ = 0;
+}
+
+/// Keeps the window full, unless it is stopping, and takes what has come; returns how much.
+unsigned raw_client::read_on(const raw_loop& loop, bool stopping) {
   const auto place = [&](std::uint64_t number) {
     return call_offset(number, loop.call, loop.stride, target_.size);
   };
+  const unsigned before = taken_;
+  for (; !stopping && asked_ - taken_ < loop.window; ++asked_) ask(loop, asked_, place(asked_));
+  worker_.progress();
+  for (; taken_ != asked_ && slots_[taken_ % slots].missing == 0; ++taken_) {
+    last_offset_ = place(taken_);
+    check_pattern({slots_[taken_ % slots].into, loop.call}, last_offset_);
+  }
+  return taken_ - before;
+}
+
+double raw_client::read(const raw_loop& loop, std::chrono::nanoseconds duration) {
+  raw_client* const only = this;
+  return read_at_once(std::span(&only, 1), loop, duration);
+}
+
+double raw_client::read_at_once(std::span<raw_client* const> readers, const raw_loop& loop,
+                                std::chrono::nanoseconds duration) {
+  for (raw_client* const each : readers) each->begin_reading(loop);
   const unsigned look = calls_per_look(loop.call);
   const clock::time_point start = clock::now();
   const clock::time_point until = start + duration;
-  unsigned asked = 0;
-  unsigned taken = 0;
+  std::uint64_t taken = 0;
+  std::uint64_t looked = 0;
   bool stopping = false;
-  for (;;) {
-    for (; !stopping && asked - taken < loop.window; ++asked) ask(loop, asked, place(asked));
-    if (asked == taken) break;
-    const slot& next = slots_[taken % slots];
-    progress_until([&] { return next.missing == 0; });
-    last_offset_ = place(taken);
-    check_pattern({next.into, loop.call}, last_offset_);
-    ++taken;
-    if (taken % look == 0) stopping = stopping || clock::now() >= until;
+  for (bool more = true; more;) {
+    more = false;
+    for (raw_client* const each : readers) {
+      taken += each->read_on(loop, stopping);
+      more = more || !stopping || each->asked_ != each->taken_;
+    }
+    if (taken / look == looked) continue;
+    looked = taken / look;
+    stopping = stopping || clock::now() >= until;
   }
-  return taken / since(start);
+  return static_cast<double>(taken) / since(start);
 }
 
 void raw_client::put(const raw_loop& loop, std::uint64_t offset, std::span<const std::byte> from) {

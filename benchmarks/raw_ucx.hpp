@@ -141,6 +141,9 @@ class raw_client {
   /// Reads one call after the other for about `duration`, and returns calls a second. Throws unless
   /// each call's first and last word is what `pattern_word` says.
   double read(const raw_loop& loop, std::chrono::nanoseconds duration);
+  /// The same by many, each with a window of its own, in turns by one thread: calls of all a second.
+  static double read_at_once(std::span<raw_client* const> readers, const raw_loop& loop,
+                             std::chrono::nanoseconds duration);
   /// Writes `from` again and again, and returns calls a second, until all was visible at the owner.
   double write(const raw_loop& loop, std::span<const std::byte> from,
                std::chrono::nanoseconds duration);
@@ -160,6 +163,8 @@ class raw_client {
   static void on_got(void* request, ucs_status_t status, void* slot);
   static void on_put(void* request, ucs_status_t status, void* self);
 
+  void begin_reading(const raw_loop& loop);
+  unsigned read_on(const raw_loop& loop, bool stopping);
   void ask(const raw_loop& loop, unsigned number, std::uint64_t offset);
   void put(const raw_loop& loop, std::uint64_t offset, std::span<const std::byte> from);
   void flush();
@@ -176,6 +181,8 @@ class raw_client {
   raw_sender sender_;
   std::vector<std::byte> buffers_;
   std::array<slot, slots> slots_;
+  unsigned asked_ = 0;  // reads of this pass
+  unsigned taken_ = 0;
   unsigned puts_in_flight_ = 0;
   std::uint64_t confirmations_ = 0;
   std::uint64_t confirmed_bytes_ = 0;

@@ -50,7 +50,8 @@ double since(clock::time_point start) {
 /// The processes that serve. What is idle has servers of its own.
 struct servers {
   // The owner first: it has no threads, and the others have.
-  owner_process by_hand{{{plane::tcp_loopback, mib, fill_pattern}}};
+  owner_process by_hand{{{plane::tcp_loopback, mib, fill_pattern},
+                         {plane::tcp_loopback, matrix, fill_pattern}}};
   server_process matrix_server{matrix};
   server_process crowded{mib};
   server_process alone{mib};
@@ -163,7 +164,41 @@ struct bench {
   std::vector<reader> crowd;
 };
 
-void register_rates(server_process& server) {
+/// The matrix read by hand, by one client or by many, each with a worker and a connection.
+class raw_crowd {
+ public:
+  explicit raw_crowd(owner_process& owner) : owner_(owner) {
+    const owner_process::target& matrix_there = owner.targets().back();
+    const raw_fabric fabric =
+        fabric_of(plane::tcp_loopback, context(options_of(plane::tcp_loopback)));
+    owner_.serve(party::raw);
+    for (std::size_t i = 0; i < many; ++i) {
+      clients_.push_back(
+          std::make_unique<raw_client>(fabric, matrix_there.raw, matrix_there.raw_region));
+      all_.push_back(clients_.back().get());
+    }
+    owner_.serve(party::nobody);
+  }
+
+  double read(std::size_t clients) {
+    owner_.serve(party::raw);
+    const double rate =
+        raw_client::read_at_once(std::span(all_).first(clients), one_window, pass_time());
+    owner_.serve(party::nobody);
+    return rate;
+  }
+
+ private:
+  // The best of `stream_benchmark` over TCP.
+  static constexpr raw_loop one_window{raw_way::message, 4, mib, mib / 2};
+
+  owner_process& owner_;
+  std::vector<std::unique_ptr<raw_client>> clients_;
+  std::vector<raw_client*> all_;
+};
+
+void register_rates(servers& all) {
+  server_process& server = all.matrix_server;
   const auto on = std::make_shared<lazy<bench>>([&] { return std::make_unique<bench>(server); });
   comparison named;
   named.name = "server/read by URL";
@@ -174,10 +209,21 @@ void register_rates(server_process& server) {
   named.unit = "GB/s";
   register_comparison(named);
   comparison crowd = named;
-  crowd.name = "server/64 clients at once";
+  crowd.name = std::string("server/64 clients at once");
   crowd.ours = {"64 clients", [on] { return read_at_once((*on)->crowd); }};
   crowd.others = {{"one client", [on] { return read_at_once((*on)->by_url); }}};
   crowd.target = 0.9;
+  register_comparison(crowd);
+  const auto raw =
+      std::make_shared<lazy<raw_crowd>>([&] { return std::make_unique<raw_crowd>(all.by_hand); });
+  const contender raw_many = {"64 by hand", [raw] { return (*raw)->read(many); }};
+  crowd.name = std::string("server/64 clients, 64 by hand");
+  crowd.others = {raw_many};
+  crowd.target = 0;
+  register_comparison(crowd);
+  crowd.name = std::string("server/64 by hand at once");
+  crowd.ours = raw_many;
+  crowd.others = {{"one by hand", [raw] { return (*raw)->read(1); }}};
   register_comparison(crowd);
 }
 
@@ -298,7 +344,7 @@ int main(int argc, char** argv) {
   // In this order: the first stream of all needs that nothing else is open.
   const int status = run_comparisons(argc, argv, [&] {
     register_opening(all);
-    register_rates(all.matrix_server);
+    register_rates(all);
     register_idling(all);
   });
   benchmark::ClearRegisteredBenchmarks();

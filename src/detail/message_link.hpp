@@ -29,7 +29,7 @@ class message_link {
  public:
   /// Messages up to this go whole, where there is room. Asking first costs a round trip, and saves
   /// the receiver a copy where it does not wait for the message yet.
-  static constexpr std::size_t longest_whole = std::size_t{64} << 10U;
+  static constexpr std::size_t longest_whole = std::size_t{256} << 10U;
 
   /// Makes the messages' side of a connection; `window` is how many bytes its peer may leave here.
   message_link(endpoint_core& endpoint, std::size_t window);

@@ -192,10 +192,10 @@ TEST_P(ConformanceC, C14_C15_GathersAndScatters) {
 }
 
 TEST_P(ConformanceC, C19_C24_C26_EveryKindOfSendOnOneConnection) {
-  buffer_pool pool({.size = 100000, .count = 4});
-  std::vector<std::byte> freed_memory = pattern(200000);
+  buffer_pool pool({.size = 300000, .count = 4});
+  std::vector<std::byte> freed_memory = pattern(600000);
   std::atomic<int> freed{0};
-  for (const std::size_t size : {std::size_t{10}, std::size_t{100000}}) {
+  for (const std::size_t size : {std::size_t{10}, std::size_t{300000}}) {
     const std::vector<std::byte> bytes = pattern(size);
     std::vector<request> sends;
     sends.push_back(sender().start_send(1, bytes));
@@ -254,7 +254,7 @@ TEST_P(ConformanceC, C24_ReceivesIntoBuffersOfOnePoolFromAnybody) {
 
 TEST_P(ConformanceC, C24_C25_OnePoolOfReceivesHoldsEverySenderBack) {
   // More receives than buffers: each takes one when its message is there, and the others wait.
-  buffer_pool pool({.size = 200'000, .count = 3});
+  buffer_pool pool({.size = 600'000, .count = 3});
   endpoint second(pair_.sender_side(), receiver().address());
   constexpr std::size_t count = 24;
   std::vector<std::vector<std::byte>> sent;
@@ -262,7 +262,7 @@ TEST_P(ConformanceC, C24_C25_OnePoolOfReceivesHoldsEverySenderBack) {
   std::vector<buffer> places(count);
   std::vector<request> receives;
   for (std::size_t i = 0; i < count; ++i) {
-    sent.push_back(pattern(i % 3 == 0 ? 200'000 : 100 + i, i));
+    sent.push_back(pattern(i % 3 == 0 ? 600'000 : 100 + i, i));
     endpoint& over = i % 2 == 0 ? sender() : second;
     sends.push_back(over.start_send(i, sent.back(), {.until = send_until::matched}));
     receives.push_back(receiver().start_receive(tag_match::any(), places[i], pool));

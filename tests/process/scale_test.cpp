@@ -30,7 +30,7 @@ using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
 constexpr std::size_t small = 1024;
-constexpr std::size_t middle = 100'000;  // long enough to be announced first
+constexpr std::size_t middle = 300'000;  // long enough to be announced first
 constexpr std::size_t large = std::size_t{1} << 20U;
 
 /// Lets this process, and those that it starts, open as many files as the system allows; returns

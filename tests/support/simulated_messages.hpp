@@ -62,6 +62,6 @@ inline std::vector<std::byte> blank(std::size_t size) {
 
 /// Sizes around every limit that matters: nothing, one segment, the longest that goes whole, more.
 inline const std::vector<std::size_t> message_sizes{
-    0, 1, 1024, 2048, 65536, 65537, 100000, 1U << 20U, (1U << 20U) + 1U, 5U << 20U};
+    0, 1, 1024, 2048, 65536, 262144, 262145, 300000, 1U << 20U, (1U << 20U) + 1U, 5U << 20U};
 
 }  // namespace ucx::test

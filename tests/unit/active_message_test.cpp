@@ -178,7 +178,7 @@ TEST(ActiveMessage, OrderIsThatOfTheStarts) {
   }
   std::vector<request> sends;
   std::vector<std::vector<std::byte>> sent;
-  for (std::size_t i = 0; i < 30; ++i) sent.push_back(pattern(i % 4 == 0 ? 100000 + i : i));
+  for (std::size_t i = 0; i < 30; ++i) sent.push_back(pattern(i % 4 == 0 ? 300000 + i : i));
   for (std::size_t i = 0; i < 30; ++i) {
     sends.push_back(both.sender.start_send_message(1 + i % 2, {}, sent[i]));
   }

@@ -235,7 +235,7 @@ TEST(PostedSend, KeysComeBackOnceEach) {
   };
   both.sender.set_message_handlers(std::move(handlers));
   const std::vector<std::byte> small = pattern(10);
-  const std::vector<std::byte> big = pattern(200000);
+  const std::vector<std::byte> big = pattern(300000);
   std::error_code ec;
   both.sender.post_send(1, small, 100, ec);
   both.sender.post_send(1, buffer(10), 101, ec);
@@ -270,7 +270,7 @@ TEST(PostedSend, GathersAndSendsParts) {
   handlers.on_sent = [&](std::uint64_t key, std::error_code how) { ended.emplace(key, how); };
   both.sender.set_message_handlers(std::move(handlers));
   const std::vector<std::byte> first = pattern(10);
-  const std::vector<std::byte> second = pattern(200'000);
+  const std::vector<std::byte> second = pattern(300'000);
   for (const bool long_too : {false, true}) {
     std::vector<std::span<const std::byte>> runs{first, {}, first};
     if (long_too) runs.emplace_back(second);

@@ -59,7 +59,7 @@ class MessageLoan : public testing::Test {
 };
 
 TEST_F(MessageLoan, IsReadWhereItLies) {
-  for (const std::size_t length : {std::size_t{100'000}, std::size_t{1} << 20U, size + 1}) {
+  for (const std::size_t length : {std::size_t{300'000}, std::size_t{1} << 20U, size + 1}) {
     SCOPED_TRACE(length);
     const std::vector<std::byte> from = pattern(length, length);
     const std::uint64_t before = sent();
@@ -282,7 +282,7 @@ class LyingLender : public testing::Test {
   simulated_pair pair_;
   frame_peer peer_;
   std::unique_ptr<endpoint> connection_;
-  std::vector<std::byte> into_ = blank(100'000);
+  std::vector<std::byte> into_ = blank(300'000);
 };
 
 TEST_F(LyingLender, IsAskedForItsMessageInstead) {

@@ -72,7 +72,7 @@ TEST(MessageMemory, ShortAtTheReceiverEndsTheConnectionAndNothingElse) {
     simulated_messages both;
     int handled = 0;
     both.receiver().on_message(3, [&](message) { ++handled; });
-    std::vector<std::byte> into(200'000);
+    std::vector<std::byte> into(600'000);
     buffer made;
     request receive = both.receiver().start_receive(1, into);
     request makes = both.receiver().start_receive(2, made, into.size());
@@ -131,7 +131,7 @@ TEST(MessageMemory, ShortAtTheSenderFailsItsSends) {
     both.sender.set_message_handlers(std::move(handlers));
     std::error_code ec;
     for (std::uint64_t key = 0; key < 30; ++key) both.sender.post_send(key, parts, key, ec);
-    const std::vector<std::byte> bytes = pattern(100'000);
+    const std::vector<std::byte> bytes = pattern(300'000);
     request stream = both.sender.start_stream_send(bytes);
     both.settle();
     begin();
@@ -186,7 +186,7 @@ TEST(MessageMemory, ShortForFramesEndsTheConnectionAndNothingElse) {
     options.reader_worker.operation_timeout = std::chrono::milliseconds(100);
     options.reader_worker.close_timeout = std::chrono::milliseconds(100);
     simulated_pair pair(options);
-    std::vector<std::byte> memory = pattern(100'000);
+    std::vector<std::byte> memory = pattern(300'000);
     const std::vector<std::byte> written = pattern(10'000);
     memory_region exposed(pair.owner_context, std::span(memory), access::read_write);
     begin();

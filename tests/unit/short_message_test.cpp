@@ -192,7 +192,7 @@ TEST(MessagePeer, AndItsRequestsMayOutliveTheirWorker) {
   request taken = first->start_receive(into);
   endpoint back = first->peer();
   first.reset();
-  const std::vector<std::byte> bytes = pattern(100'000);
+  const std::vector<std::byte> bytes = pattern(300'000);
   request send = back.start_send(7, bytes);
   request receive = back.start_receive(8, into);
   local.reset();

@@ -108,11 +108,11 @@ TEST(TaggedMessage, OrderIsThatOfTheStarts) {
   std::vector<request> sends;
   for (std::size_t i = 0; i < 20; ++i) {
     // Long ones and short ones: those that have to be asked for are matched at their place too.
-    sent.push_back(pattern(i % 3 == 0 ? 200000 + i : 10 + i, i));
+    sent.push_back(pattern(i % 3 == 0 ? 600000 + i : 10 + i, i));
     sends.push_back(both.sender.start_send(5, sent.back()));
   }
   for (std::size_t i = 0; i < 20; ++i) {
-    std::vector<std::byte> into(300000);
+    std::vector<std::byte> into(700000);
     request receive = both.receiver().start_receive(5, into);
     ASSERT_FALSE(both.outcome(receive));
     ASSERT_EQ(receive.received().length, sent[i].size()) << i;
@@ -135,7 +135,7 @@ TEST(TaggedMessage, ReceivesAreServedInTheirOrder) {
 
 TEST(TaggedMessage, TooLongIsTruncatedAndTellsItsLength) {
   simulated_messages both;
-  for (const std::size_t size : {100U, 100000U}) {
+  for (const std::size_t size : {100U, 300000U}) {
     for (const bool waits : {true, false}) {
       std::vector<std::byte> into = blank(99);
       const std::vector<std::byte> bytes = pattern(static_cast<std::size_t>(size));
@@ -148,7 +148,7 @@ TEST(TaggedMessage, TooLongIsTruncatedAndTellsItsLength) {
       EXPECT_EQ(receive.received(), (message_info{9, bytes.size()}));
       EXPECT_TRUE(all_bytes_are(into, untouched));
       // Of one that was asked for first its sender knows.
-      EXPECT_EQ(both.outcome(send) == errc::message_truncated, size > 65536);
+      EXPECT_EQ(both.outcome(send) == errc::message_truncated, size > 262144);
       EXPECT_FALSE(both.receiver().probe(9));
     }
   }
@@ -245,7 +245,7 @@ TEST(TaggedMessage, MakesMemoryOfItsLength) {
 
 TEST(TaggedMessage, SenderMayWaitForItsMatch) {
   simulated_messages both;
-  for (const std::size_t size : {0U, 10U, 100000U}) {
+  for (const std::size_t size : {0U, 10U, 300000U}) {
     const std::vector<std::byte> bytes = pattern(size);
     request send = both.sender.start_send(6, bytes, {.until = send_until::matched});
     both.settle();
@@ -268,7 +268,7 @@ TEST(TaggedMessage, CopiedMemoryIsFreeWhenTheCallReturns) {
   for (const std::size_t size : {100U, 300000U}) {
     std::vector<std::byte> bytes = pattern(size);
     request send = both.sender.start_send(6, bytes, {.memory = send_memory::copied});
-    EXPECT_EQ(send.done(), size <= 65536);  // a short one is done at once
+    EXPECT_EQ(send.done(), size <= 262144);  // a short one is done at once
     std::fill(bytes.begin(), bytes.end(), untouched);
     std::vector<std::byte> into(size);
     request receive = both.receiver().start_receive(6, into);
@@ -348,9 +348,9 @@ TEST(TaggedMessage, CancelAtEveryMomentEndsBothSides) {
       }
       EXPECT_FALSE(both.sender.status()) << moment;
       both.receiver().take(tag_match::any());
-      std::vector<std::byte> next = blank(100000);
+      std::vector<std::byte> next = blank(300000);
       request receive_next = both.receiver().start_receive(2, next);
-      both.sender.send(2, pattern(100000, 2));
+      both.sender.send(2, pattern(300000, 2));
       EXPECT_FALSE(both.outcome(receive_next));
       EXPECT_TRUE(holds_pattern(next, 2));
     }
