@@ -141,7 +141,8 @@ class raw_client {
   /// Reads one call after the other for about `duration`, and returns calls a second. Throws unless
   /// each call's first and last word is what `pattern_word` says.
   double read(const raw_loop& loop, std::chrono::nanoseconds duration);
-  /// The same by many, each with a window of its own, in turns by one thread: calls of all a second.
+  /// The same by many, each with a window of its own, in turns by one thread: calls of all a
+  /// second.
   static double read_at_once(std::span<raw_client* const> readers, const raw_loop& loop,
                              std::chrono::nanoseconds duration);
   /// Writes `from` again and again, and returns calls a second, until all was visible at the owner.

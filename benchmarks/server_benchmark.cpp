@@ -50,8 +50,8 @@ double since(clock::time_point start) {
 /// The processes that serve. What is idle has servers of its own.
 struct servers {
   // The owner first: it has no threads, and the others have.
-  owner_process by_hand{{{plane::tcp_loopback, mib, fill_pattern},
-                         {plane::tcp_loopback, matrix, fill_pattern}}};
+  owner_process by_hand{
+      {{plane::tcp_loopback, mib, fill_pattern}, {plane::tcp_loopback, matrix, fill_pattern}}};
   server_process matrix_server{matrix};
   server_process crowded{mib};
   server_process alone{mib};

@@ -43,14 +43,21 @@ std::vector<std::byte> from_text(const std::string& text) {
 }
 
 /// Serves until the other end of `quit` is closed.
-void serve(std::size_t size, int tell, int quit) {
-  std::vector<std::byte> memory(size);
-  fill_pattern(memory);
+void serve(std::size_t size, server_process::memory whose, int tell, int quit) {
   server named;
-  const publication matrix = named.publish("matrix", std::span<std::byte>(memory), access::read);
+  std::vector<std::byte> own;
+  publication matrix;
+  if (whose == server_process::memory::callers) {
+    own.resize(size);
+    matrix = named.publish("matrix", std::span<std::byte>(own), access::read);
+  } else {
+    matrix = named.allocate("matrix", size, access::read);
+  }
+  const std::span<std::byte> memory = matrix.bytes();
+  fill_pattern(memory);
   const context parent(options_of(plane::tcp_loopback));
   worker driver(parent, {.progress = progress_mode::sleeping_thread});
-  const memory_region exposed(parent, std::span<std::byte>(memory), access::read);
+  const memory_region exposed(parent, memory, access::read);
   // Not by worker address: UCX 1.13 ends an owner whose peers leave before all lanes are connected.
   const listener door(driver, socket_address("127.0.0.1:0"));
   const std::string line = named.url() + " " + to_string(door.address()) + " " +
@@ -63,7 +70,7 @@ void serve(std::size_t size, int tell, int quit) {
 
 }  // namespace
 
-server_process::server_process(std::size_t size) {
+server_process::server_process(std::size_t size, memory whose) {
   std::array<int, 2> told = {};
   std::array<int, 2> quit = {};
   if (::pipe(told.data()) != 0 || ::pipe(quit.data()) != 0) throw std::runtime_error("no pipe");
@@ -75,7 +82,7 @@ server_process::server_process(std::size_t size) {
     ::close(told[0]);
     ::close(quit[1]);
     try {
-      serve(size, told[1], quit[0]);
+      serve(size, whose, told[1], quit[0]);
       ::_exit(0);
     } catch (const std::exception& failure) {
       std::fprintf(stderr, "server: %s\n", failure.what());

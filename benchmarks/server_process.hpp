@@ -17,8 +17,11 @@ namespace ucx::benchmarks {
 /// the same mode.
 class server_process {
  public:
+  /// Whose memory "matrix" is: its own program's, or the server's, which peers may map.
+  enum class memory { callers, allocated };
+
   /// REQUIRES: this process has not used UCX yet, and runs one thread.
-  explicit server_process(std::size_t size);
+  explicit server_process(std::size_t size, memory whose = memory::callers);
   server_process(const server_process&) = delete;
   server_process& operator=(const server_process&) = delete;
   ~server_process();

@@ -13,6 +13,7 @@ namespace {
 constexpr std::string_view letters = "UXRD";
 constexpr std::size_t longest_key = 4096;
 constexpr std::uint8_t shareable_flag = 1;
+constexpr std::uint8_t file_flag = 2;
 
 std::string_view name_of(access granted) noexcept {
   switch (granted) {
@@ -38,6 +39,14 @@ bool fits(std::uint64_t address, std::uint64_t size) noexcept {
   return size <= std::numeric_limits<std::uint64_t>::max() - address;
 }
 
+bool read_file(detail::wire_reader& reader, memory_file& into) {
+  into.process = reader.take<std::uint64_t>();
+  into.descriptor = reader.take<std::uint64_t>();
+  into.device = reader.take<std::uint64_t>();
+  into.inode = reader.take<std::uint64_t>();
+  return into.process != 0;
+}
+
 bool read_body(std::span<const std::byte> body, remote_descriptor& into) {
   detail::wire_reader reader(body);
   into.region = reader.take<std::uint64_t>();
@@ -52,13 +61,14 @@ bool read_body(std::span<const std::byte> body, remote_descriptor& into) {
   const auto host = reader.take(into.host.size());
   const auto key_length = reader.take<std::uint32_t>();
   const auto key = reader.take(key_length);
+  if ((flags & file_flag) != 0 && !read_file(reader, into.file)) return false;
   if (!reader.finished() || key_length > longest_key) return false;
   if (!is_access(granted) || !is_memory_kind(kind)) return false;
-  if ((flags & ~shareable_flag) != 0 || reserved != 0) return false;
+  if ((flags & ~(shareable_flag | file_flag)) != 0 || reserved != 0) return false;
   if (!fits(into.address, into.size)) return false;
   into.granted = static_cast<access>(granted);
   into.kind = static_cast<memory_kind>(kind);
-  into.shareable = flags != 0;
+  into.shareable = (flags & shareable_flag) != 0;
   std::copy(host.begin(), host.end(), into.host.begin());
   into.remote_key.assign(key.begin(), key.end());
   return true;
@@ -105,11 +115,19 @@ std::vector<std::byte> remote_descriptor::encode() const {
   writer.put(size);
   writer.put(static_cast<std::uint8_t>(granted));
   writer.put(static_cast<std::uint8_t>(kind));
-  writer.put(shareable ? shareable_flag : std::uint8_t{0});
+  const bool has_file = file.process != 0;
+  writer.put(
+      static_cast<std::uint8_t>((shareable ? shareable_flag : 0U) | (has_file ? file_flag : 0U)));
   writer.put(std::uint8_t{0});
   writer.put(host);
   writer.put(static_cast<std::uint32_t>(remote_key.size()));
   writer.put(remote_key);
+  if (has_file) {
+    writer.put(file.process);
+    writer.put(file.descriptor);
+    writer.put(file.device);
+    writer.put(file.inode);
+  }
   return detail::envelope::end(std::move(writer));
 }
 

@@ -38,6 +38,31 @@ std::string attempt(const char* what, std::size_t length, std::uint64_t offset,
          " of " + region.description();
 }
 
+std::span<std::byte> in_place(const std::shared_ptr<detail::remote_region_core>& core,
+                              std::uint64_t offset, std::size_t length, access wanted,
+                              std::string& what, std::error_code& ec) {
+  ec.clear();
+  if (!core) {
+    ec = errc::closed;
+    return {};
+  }
+  const std::lock_guard guard(core->endpoint().worker().lock());
+  std::byte* const first = core->view(offset, length, wanted, what, ec);
+  return ec ? std::span<std::byte>() : std::span(first, length);
+}
+
+std::span<std::byte> in_place(const std::shared_ptr<detail::remote_region_core>& core,
+                              std::uint64_t offset, std::size_t length, access wanted,
+                              const remote_region& region) {
+  std::string why;
+  std::error_code ec;
+  const std::span<std::byte> found = in_place(core, offset, length, wanted, why, ec);
+  if (!ec) return found;
+  std::string what = attempt("view of ", length, offset, region);
+  if (!why.empty()) what += ": " + why;
+  throw error(ec, what);
+}
+
 }  // namespace
 
 remote_region::remote_region(const endpoint& connection, const remote_descriptor& descriptor,
@@ -96,6 +121,30 @@ memory_kind remote_region::kind() const noexcept {
   return core_ ? core_->descriptor().kind : memory_kind::host;
 }
 way remote_region::way() const noexcept { return core_ ? core_->way() : way::automatic; }
+
+std::span<const std::byte> remote_region::view(std::uint64_t offset, std::size_t length) const {
+  return in_place(core_, offset, length, access::read, *this);
+}
+
+std::span<const std::byte> remote_region::view(std::uint64_t offset, std::size_t length,
+                                               std::error_code& ec) const {
+  std::string what;
+  return in_place(core_, offset, length, access::read, what, ec);
+}
+
+std::span<std::byte> remote_region::writable_view(std::uint64_t offset, std::size_t length) const {
+  return in_place(core_, offset, length, access::write, *this);
+}
+
+std::span<std::byte> remote_region::writable_view(std::uint64_t offset, std::size_t length,
+                                                  std::error_code& ec) const {
+  std::string what;
+  return in_place(core_, offset, length, access::write, what, ec);
+}
+
+std::string remote_region::why_not_mapped() const {
+  return core_ ? core_->why_not_mapped() : std::string("there is no region");
+}
 
 request remote_region::start_read_at(std::uint64_t offset, std::span<std::byte> into,
                                      const io_options& options) {

@@ -10,6 +10,8 @@ std::string_view to_string(way value) noexcept {
       return "message";
     case way::rma:
       return "rma";
+    case way::mapped:
+      return "mapped";
   }
   return "unknown";
 }

@@ -26,6 +26,16 @@ class byte_source {
   /// Completes when every earlier write is visible, and reports the first of them that is not.
   virtual request start_flush() = 0;
 
+  /// Returns whether the bytes lie in this process: then `view` gives them, and nothing is read.
+  virtual bool in_place() const noexcept { return false; }
+  /// Returns bytes where they lie, good for as long as the source. Throws what a read would.
+  /// REQUIRES: in_place().
+  virtual std::span<const std::byte> view(std::uint64_t offset, std::size_t length) const {
+    static_cast<void>(offset);
+    static_cast<void>(length);
+    return {};
+  }
+
   /// Returns whether an unfinished read can be destroyed without waiting, and without harm to
   /// others.
   virtual bool abandons_reads_at_once() const noexcept = 0;

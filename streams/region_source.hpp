@@ -29,6 +29,8 @@ class region_source final : public byte_source {
   request start_read_at(std::uint64_t offset, std::span<std::byte> into) override;
   request start_write_at(std::uint64_t offset, std::span<const std::byte> from) override;
   request start_flush() override;
+  bool in_place() const noexcept override;
+  std::span<const std::byte> view(std::uint64_t offset, std::size_t length) const override;
   bool abandons_reads_at_once() const noexcept override;
   std::optional<std::uint64_t> first_unconfirmed() const override;
   void forget_writes() override;

@@ -121,7 +121,10 @@ remote_streambuf::int_type remote_streambuf::pbackfail(int_type c) {
   if (ended == outcome::end_of_data) return traits_type::eof();
   const char wanted = traits_type::to_char_type(c);
   if (!traits_type::eq_int_type(c, traits_type::eof()) && !traits_type::eq(wanted, *gptr())) {
-    engine_->alter_get_area();
+    const bool altered = engine_->alter_get_area() == outcome::done;
+    const engine::areas own = engine_->current_areas();
+    setg(own.get_begin, own.get_next, own.get_end);
+    if (!altered) engine_->throw_error();
     *gptr() = wanted;
   }
   return traits_type::to_int_type(*gptr());

@@ -112,7 +112,7 @@ void stream_engine::enter(const char* get_next, const char* put_next) noexcept {
 
 stream_engine::areas stream_engine::current_areas() const noexcept {
   areas shown;
-  if (state_ == state::reading && get_.memory && position_ >= get_.offset &&
+  if (state_ == state::reading && get_.bytes != nullptr && position_ >= get_.offset &&
       position_ <= get_.end()) {
     shown.get_begin = get_.begin();
     shown.get_next = get_.begin() + (position_ - get_.offset);
@@ -203,6 +203,7 @@ void stream_engine::begin_reading() {
 
 /// Reads `into`, or without one at least a byte into the get area.
 void stream_engine::read_beyond_get_area(std::span<std::byte> into) {
+  if (source_->in_place()) return look_in_place(into);
   reads_.begin(position_, into);
   do {
     const std::uint64_t end = writes_.readable_end(position_, size_);
@@ -220,9 +221,53 @@ void stream_engine::read_beyond_get_area(std::span<std::byte> into) {
   } while (!into.empty());
 }
 
+/// The same where the bytes are here: the get area is the source's own memory, a buffer's size of
+/// it, so that what ends the source is noticed now and then.
+void stream_engine::look_in_place(std::span<std::byte> into) {
+  if (into.empty()) {
+    std::uint64_t first = position_ - position_ % pool_.block_size();
+    if (writes_.readable_end(first, size_) <= position_) first = position_;
+    const std::uint64_t last =
+        std::min(writes_.readable_end(position_, size_), first + pool_.block_size());
+    const auto there = source_->view(first, static_cast<std::size_t>(last - first));
+    drop_get_area();
+    // Nobody writes there: alter_get_area() makes a copy first.
+    get_.bytes = const_cast<std::byte*>(there.data());
+    get_.offset = first;
+    get_.length = there.size();
+  }
+  while (!into.empty()) {
+    const std::uint64_t end = writes_.readable_end(position_, position_ + into.size());
+    const auto there = source_->view(position_, static_cast<std::size_t>(end - position_));
+    std::memcpy(into.data(), there.data(), there.size());
+    position_ += there.size();
+    into = into.subspan(there.size());
+  }
+}
+
+stream_engine::outcome stream_engine::alter_get_area() noexcept {
+  return attempt([this] {
+    if (!get_.memory) {
+      block copy = pool_.take();
+      const auto at = static_cast<std::size_t>(position_ - get_.offset);
+      const std::size_t length = std::min(get_.length, pool_.block_size());
+      // The area is a buffer's size at most; were it longer, the position would have to be in it.
+      const std::size_t first = at < length ? 0 : at + 1 - length;
+      std::memcpy(copy.get(), get_.bytes + first, length);
+      get_.memory = std::move(copy);
+      get_.bytes = get_.memory.get();
+      get_.offset += first;
+      get_.length = length;
+    }
+    get_altered_ = true;
+    return outcome::done;
+  });
+}
+
 void stream_engine::keep_in_get_area(read_ahead::piece&& arrived) noexcept {
   pool_.give_back(std::move(get_.memory));
   get_.memory = std::move(arrived.memory);
+  get_.bytes = get_.memory.get();
   get_.offset = arrived.offset;
   get_.length = arrived.length;
   get_altered_ = false;
@@ -232,13 +277,14 @@ std::span<std::byte> stream_engine::copy_from_get_area(std::span<std::byte> into
   if (into.empty() || !get_.holds(position_)) return into;
   const auto at = static_cast<std::size_t>(position_ - get_.offset);
   const std::size_t copied = std::min(into.size(), get_.length - at);
-  std::memcpy(into.data(), get_.memory.get() + at, copied);
+  std::memcpy(into.data(), get_.bytes + at, copied);
   position_ += copied;
   return into.subspan(copied);
 }
 
 void stream_engine::drop_get_area() noexcept {
   pool_.give_back(std::move(get_.memory));
+  get_.bytes = nullptr;
   get_.length = 0;
   get_altered_ = false;
 }
@@ -299,6 +345,7 @@ void stream_engine::open_put_area() {
   send_put_area();
   if (position_ >= size_) refuse(errc::no_space, "writing beyond the end of");
   if (!put_.memory) put_.memory = pool_.take();
+  put_.bytes = put_.memory.get();
 }
 
 void stream_engine::send_put_area() {

@@ -61,8 +61,9 @@ class stream_engine {
   outcome read(std::span<std::byte> into, std::size_t& count) noexcept;
   /// Goes back by one byte, with the get area around it.
   outcome step_back() noexcept;
-  /// The streambuf is about to change a byte of the get area, which is not what the source has.
-  void alter_get_area() noexcept { get_altered_ = true; }
+  /// The streambuf is about to change a byte of the get area, which is not what the source has: it
+  /// may only where this has succeeded, in the areas that are current then.
+  outcome alter_get_area() noexcept;
   /// Returns how many bytes are left to read, or -1.
   std::int64_t remaining() noexcept;
 
@@ -86,7 +87,8 @@ class stream_engine {
  private:
   enum class state { idle, reading, writing };
   struct area {
-    block memory;
+    block memory;                // none: the bytes are the source's own
+    std::byte* bytes = nullptr;  // of `memory`, or where the source has them
     std::uint64_t offset = 0;
     std::size_t length = 0;
 
@@ -94,7 +96,7 @@ class stream_engine {
     bool holds(std::uint64_t position) const noexcept {
       return position >= offset && position < end();
     }
-    char* begin() const noexcept { return reinterpret_cast<char*>(memory.get()); }
+    char* begin() const noexcept { return reinterpret_cast<char*>(bytes); }
   };
 
   template <class Action>
@@ -105,6 +107,7 @@ class stream_engine {
 
   void begin_reading();
   void read_beyond_get_area(std::span<std::byte> into);
+  void look_in_place(std::span<std::byte> into);
   void keep_in_get_area(read_ahead::piece&& arrived) noexcept;
   std::span<std::byte> copy_from_get_area(std::span<std::byte> into) noexcept;
   void drop_get_area() noexcept;

@@ -14,6 +14,18 @@
 
 namespace ucx {
 
+/// Where processes of an owner's host find its memory, to map it: a file in memory (`memfd_create`)
+/// that the owner has open. Numbers, of no use to whom the system does not let see the owner's
+/// files.
+struct memory_file {
+  std::uint64_t process = 0;  ///< The owner's number, in its own name space; 0: there is no file.
+  std::uint64_t descriptor = 0;  ///< Of the file, there.
+  std::uint64_t device = 0;      ///< What the file has to be, with the next one.
+  std::uint64_t inode = 0;
+
+  friend bool operator==(const memory_file&, const memory_file&) = default;
+};
+
 /// Everything a peer needs to reach a region, but for the connection: a value, serialisable
 /// (`docs/wire-format.md`). It is a capability: whoever has it may do what it grants.
 struct UCXIO_EXPORT remote_descriptor {
@@ -27,6 +39,7 @@ struct UCXIO_EXPORT remote_descriptor {
   bool shareable = false;                  ///< Allocated by us in shared memory.
   std::array<std::byte, 16> host = {};     ///< Same value: same host.
   std::vector<std::byte> remote_key = {};  ///< UCX's packed rkey; empty on message-only contexts.
+  memory_file file = {};                   ///< What holds the region, where peers may map it.
 
   /// Returns the wire form. Errors: invalid_argument if `remote_key` is longer than 4 KiB.
   std::vector<std::byte> encode() const;

@@ -28,8 +28,8 @@ class write_tracker;
 
 /// How a region is opened.
 struct remote_region_options {
-  /// How the bytes move. The environment's `UCXIO_WAY` (message, rma) decides where this says
-  /// `automatic`.
+  /// How the bytes move. The environment's `UCXIO_WAY` (message, rma, mapped) decides where this
+  /// says `automatic`.
   ucx::way way = ucx::way::automatic;
 };
 
@@ -62,6 +62,24 @@ class UCXIO_EXPORT remote_region {
   memory_kind kind() const noexcept;
   /// Returns how the bytes move.
   ucx::way way() const noexcept;
+
+  /// Returns `length` bytes at `offset` where they lie in this process: the owner's memory itself,
+  /// which the owner and others may change at any time. Sends nothing and copies nothing.
+  /// Where the way is `mapped`, and where UCX maps the memory of a context of one host.
+  /// Lifetime: this handle's, and that of every other one to the region; where UCX maps it, the
+  /// connection's too. When the owner withdraws the region, or dies, what was there last stays.
+  /// Errors: not_supported (it is not mapped: the text says why), out_of_range, permission_denied,
+  /// revoked, closed, the connection's.
+  std::span<const std::byte> view(std::uint64_t offset, std::size_t length) const;
+  std::span<const std::byte> view(std::uint64_t offset, std::size_t length,
+                                  std::error_code& ec) const;
+  /// Returns the same for writing. What is written is there for all at once; order between
+  /// processes is the program's affair (atomics, `notify`).
+  std::span<std::byte> writable_view(std::uint64_t offset, std::size_t length) const;
+  std::span<std::byte> writable_view(std::uint64_t offset, std::size_t length,
+                                     std::error_code& ec) const;
+  /// Returns why there is no view, for people; nothing where there is one.
+  std::string why_not_mapped() const;
 
   /// Reads `into.size()` bytes at `offset` of the peer's region into `into`.
   /// Completes: when `into` is filled.    Lifetime: `into`, until the request is done.

@@ -12,9 +12,10 @@ enum class way : std::uint8_t {
   automatic,  ///< Chosen from what the transports of the connection really are.
   message,    ///< The owner answers by active messages and checks every access.
   rma,        ///< The transport reads and writes the owner's memory; the owner's CPU sleeps.
+  mapped,     ///< The owner's memory is mapped here, and read and written in place.
 };
 
-/// Returns "automatic", "message" or "rma".
+/// Returns "automatic", "message", "rma" or "mapped".
 UCXIO_EXPORT std::string_view to_string(way value) noexcept;
 
 }  // namespace ucx

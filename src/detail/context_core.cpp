@@ -65,7 +65,8 @@ context_core::context_core(ucp_api& api, const context_options& options, std::st
                            std::error_code& ec)
     : api_(api),
       log_(std::make_unique<logger>(options.log, options.name, what, ec)),
-      features_(options.features) {
+      features_(options.features),
+      shares_memory_(options.share_memory) {
   std::random_device entropy;
   incarnation_ = (std::uint64_t{entropy()} << 32U) | entropy();
   same_host_only_ = !options.transports.empty() &&

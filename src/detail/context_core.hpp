@@ -53,6 +53,8 @@ class context_core : public std::enable_shared_from_this<context_core> {
   /// Returns whether every transport in use is of one host: then endpoints go without UCX's error
   /// handling, which excludes shared memory.
   bool same_host_only() const noexcept { return same_host_only_; }
+  /// Returns whether what it allocates may be mapped by other processes, and it may map theirs.
+  bool shares_memory() const noexcept { return shares_memory_ && api_.may_share_memory(); }
   /// Returns whether UCX's TCP transport was told to speak IPv6 (TCP_AF_PRIO begins with "inet6").
   /// Where it was not, a connection by IPv6 makes UCX write beyond its buffers (1.13.1, 1.22).
   bool speaks_ipv6() const noexcept { return speaks_ipv6_; }
@@ -97,6 +99,7 @@ class context_core : public std::enable_shared_from_this<context_core> {
   std::size_t write_piece_ = 0;
   bool same_host_only_ = false;
   bool speaks_ipv6_ = false;
+  bool shares_memory_ = true;
   std::vector<std::string> resources_;
   std::vector<std::pair<std::string, std::string>> configuration_;
 

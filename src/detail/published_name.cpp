@@ -8,15 +8,13 @@
 namespace ucx::detail {
 
 published_name::published_name(const std::shared_ptr<server_core>& server, entry described,
-                               std::shared_ptr<exposed_region> region, std::span<std::byte> bytes,
-                               std::optional<memory_region> allocation)
+                               std::shared_ptr<exposed_region> region, std::span<std::byte> bytes)
     : server_(server),
       described_(std::move(described)),
       region_(std::move(region)),
       region_id_(region_->id()),
       descriptor_(region_->descriptor().encode()),
-      bytes_(bytes),
-      allocation_(std::move(allocation)) {}
+      bytes_(bytes) {}
 
 published_name::~published_name() { close(); }
 
@@ -44,7 +42,6 @@ void published_name::close(clock::time_point until) noexcept {
   // A publication may be kept for long after its server: it holds nothing of it any more.
   const std::lock_guard guard(holding_);
   region_.reset();
-  allocation_.reset();
 }
 
 }  // namespace ucx::detail

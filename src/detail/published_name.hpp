@@ -5,14 +5,12 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "detail/ucp_api.hpp"
 #include "ucx/entry.hpp"
-#include "ucx/memory_region.hpp"
 
 namespace ucx::detail {
 
@@ -22,10 +20,8 @@ class server_core;
 /// Shared by the catalogue and the publication. What never changes may be read from any thread.
 class published_name {
  public:
-  /// `allocation` is the memory behind `region`, where the server allocated it.
   published_name(const std::shared_ptr<server_core>& server, entry described,
-                 std::shared_ptr<exposed_region> region, std::span<std::byte> bytes,
-                 std::optional<memory_region> allocation);
+                 std::shared_ptr<exposed_region> region, std::span<std::byte> bytes);
   published_name(const published_name&) = delete;
   published_name& operator=(const published_name&) = delete;
   ~published_name();
@@ -45,11 +41,10 @@ class published_name {
   const std::weak_ptr<server_core> server_;
   const entry described_;
   std::mutex holding_;
-  std::shared_ptr<exposed_region> region_;  // until it is closed, as the allocation
+  std::shared_ptr<exposed_region> region_;  // until it is closed
   const std::uint64_t region_id_;
   const std::vector<std::byte> descriptor_;
   const std::span<std::byte> bytes_;
-  std::optional<memory_region> allocation_;
   std::atomic<bool> closed_{false};
 };
 

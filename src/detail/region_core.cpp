@@ -49,9 +49,11 @@ region_core::~region_core() { close(); }
 
 void region_core::map(std::byte* bytes, std::size_t size, std::string& what, std::error_code& ec) {
   ucp_api& api = context().api();
-  const bool allocating = bytes == nullptr;
   data_ = bytes;
   size_ = size;
+  if (bytes == nullptr && allocate_shared(size, what, ec)) bytes = data_;
+  if (ec) return;
+  const bool allocating = bytes == nullptr;
   if (!context().has(feature::rma) || size == 0) {
     // Only messages will reach it, and they need no registration.
     if (allocating) allocate_privately(size);
@@ -90,10 +92,22 @@ void region_core::map(std::byte* bytes, std::size_t size, std::string& what, std
     ec = make_error(queried);
     return;
   }
-  shareable_ = allocating && context().same_host_only();
+  shareable_ = shareable_ || (allocating && context().same_host_only());
   if (allocating) std::memset(data_, 0, size_);
   pack_key(ec);
   if (ec) what = "packing the key of " + std::to_string(size) + " bytes";
+}
+
+/// Allocates where peers on the host can map it, if there is such a place. On a context of one host
+/// only that is UCX's affair. What may only be written is shown to nobody.
+bool region_core::allocate_shared(std::size_t size, std::string& what, std::error_code& ec) {
+  if (size == 0 || !context().shares_memory() || context().same_host_only()) return false;
+  if (!includes(granted(), access::read)) return false;
+  file_ = shared_memory::make(size, includes(granted(), access::write), context().incarnation(),
+                              id(), ec);
+  if (ec) what = "allocating " + std::to_string(size) + " bytes of memory";
+  if (file_) data_ = file_->data();
+  return shareable_ = file_ != nullptr;
 }
 
 void region_core::allocate_privately(std::size_t size) {
@@ -117,6 +131,7 @@ remote_descriptor region_core::descriptor() const {
   remote_descriptor made = describe();
   made.address = reinterpret_cast<std::uintptr_t>(data_);
   made.shareable = shareable_;
+  if (file_) made.file = file_->location();
   made.remote_key = key_;
   return made;
 }
@@ -125,6 +140,7 @@ void region_core::release() noexcept {
   if (memory_ != nullptr) {
     context().api().mem_unmap(context().handle(), std::exchange(memory_, nullptr));
   }
+  file_.reset();
 }
 
 }  // namespace ucx::detail

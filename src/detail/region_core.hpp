@@ -11,6 +11,7 @@
 
 #include "detail/context_core.hpp"
 #include "detail/exposed_region.hpp"
+#include "detail/shared_memory.hpp"
 
 namespace ucx::detail {
 
@@ -32,6 +33,7 @@ class region_core final : public exposed_region {
   void release() noexcept override;
   using exposed_region::exposed_region;
   void map(std::byte* bytes, std::size_t size, std::string& what, std::error_code& ec);
+  bool allocate_shared(std::size_t size, std::string& what, std::error_code& ec);
   void allocate_privately(std::size_t size);
   void pack_key(std::error_code& ec);
 
@@ -40,6 +42,7 @@ class region_core final : public exposed_region {
   memory_kind kind_ = memory_kind::host;
   bool shareable_ = false;
   std::unique_ptr<std::byte[]> owned_;
+  std::unique_ptr<shared_memory> file_;
   ucp_mem_h memory_ = nullptr;
   std::vector<std::byte> key_;
 };

@@ -25,7 +25,9 @@ ucx::way wanted_way(ucx::way asked, std::string& what, std::error_code& ec) {
   if (forced.empty()) return way::automatic;
   if (forced == "message") return way::message;
   if (forced == "rma") return way::rma;
-  what = "UCXIO_WAY is \"" + std::string(forced) + "\", and may be \"message\" or \"rma\"";
+  if (forced == "mapped") return way::mapped;
+  what =
+      "UCXIO_WAY is \"" + std::string(forced) + "\", and may be \"message\", \"rma\" or \"mapped\"";
   ec = errc::bad_configuration;
   return way::automatic;
 }
@@ -76,6 +78,20 @@ void remote_region_core::drop_key() noexcept {
 }
 
 void remote_region_core::choose_way(ucx::way wanted, std::string& why_not, std::error_code& ec) {
+  if (wanted == way::automatic || wanted == way::mapped) {
+    ec = map(why_not_mapped_);
+    if (ec && wanted == way::mapped && !take_key(why_not) && mapped_ != nullptr) {
+      copied_ = true;  // UCX maps it
+      ec.clear();
+    }
+    if (!ec) way_ = way::mapped;
+    if (!ec || wanted == way::mapped) {
+      why_not = why_not_mapped_;
+      return;
+    }
+    why_not.clear();
+    ec.clear();
+  }
   if (wanted != way::message) {
     ec = take_key(why_not);
     if (!ec) way_ = way::rma;
@@ -86,6 +102,19 @@ void remote_region_core::choose_way(ucx::way wanted, std::string& why_not, std::
   if (!why_not.empty()) why_not += ", and ";
   why_not += "the context was made without feature::am";
   ec = errc::feature_disabled;
+}
+
+/// Maps the memory, where the owner and the system let it; else says why not.
+std::error_code remote_region_core::map(std::string& why_not) {
+  if (!endpoint_.worker().context().shares_memory()) {
+    why_not = "the context was made to share no memory";
+    return errc::not_supported;
+  }
+  mapping_ = shared_mapping::open(descriptor_, why_not);
+  if (!mapping_) return errc::not_supported;
+  mapped_ = mapping_->data();
+  copied_ = true;
+  return {};
 }
 
 /// Takes the key for RMA, where that is real; else says why it does not.
@@ -145,7 +174,8 @@ std::string remote_region_core::description() const {
 std::error_code remote_region_core::status() const noexcept {
   if (closed_) return errc::closed;
   const std::error_code lost = endpoint_.status();
-  return !lost && revoked_ ? make_error_code(errc::revoked) : lost;
+  const bool withdrawn = revoked_ || (mapping_ && mapping_->withdrawn());
+  return !lost && withdrawn ? make_error_code(errc::revoked) : lost;
 }
 
 std::error_code remote_region_core::check(std::uint64_t offset, std::uint64_t length,
@@ -154,6 +184,20 @@ std::error_code remote_region_core::check(std::uint64_t offset, std::uint64_t le
   if (!includes(descriptor_.granted, wanted)) return errc::permission_denied;
   if (offset > descriptor_.size || length > descriptor_.size - offset) return errc::out_of_range;
   return {};
+}
+
+std::string remote_region_core::why_not_mapped() const {
+  if (way_ == way::mapped || (way_ == way::rma && mapped_ != nullptr)) return {};
+  return why_not_mapped_.empty() ? "it was asked to go another way" : why_not_mapped_;
+}
+
+std::byte* remote_region_core::view(std::uint64_t offset, std::uint64_t length, access wanted,
+                                    std::string& what, std::error_code& ec) const {
+  if ((ec = check(offset, length, wanted))) return nullptr;
+  if (mapped_ != nullptr) return mapped_ + offset;
+  what = why_not_mapped();
+  ec = errc::not_supported;
+  return nullptr;
 }
 
 /// What was started behind a fence may not overtake what still waits for the owner: by message it

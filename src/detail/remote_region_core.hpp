@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "detail/endpoint_core.hpp"
+#include "detail/shared_mapping.hpp"
 #include "detail/ucp_api.hpp"
 #include "ucx/access.hpp"
 #include "ucx/atomic_access.hpp"
@@ -60,6 +61,12 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
 
   /// Returns why an access can not even be tried; no error if it can.
   std::error_code check(std::uint64_t offset, std::uint64_t length, access wanted) const noexcept;
+  /// Returns where those bytes are in this process. Errors: as check(); not_supported where they
+  /// are not, and `what` says why.
+  std::byte* view(std::uint64_t offset, std::uint64_t length, access wanted, std::string& what,
+                  std::error_code& ec) const;
+  /// Returns why there is no view; nothing where there is one. Never changes.
+  std::string why_not_mapped() const;
   /// Returns whether accesses go by message to an owner that answers several in one.
   bool shares_messages(access wanted) const noexcept;
 
@@ -73,6 +80,7 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   remote_region_core(endpoint_core& endpoint, const remote_descriptor& descriptor);
   void choose_way(ucx::way wanted, std::string& why_not, std::error_code& ec);
   std::error_code take_key(std::string& why_not);
+  std::error_code map(std::string& why_not);
   bool by_rma(access wanted) const noexcept;
   /// Returns whether this processor moves the bytes, within the call.
   bool copied_here() const noexcept;
@@ -81,6 +89,8 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   const remote_descriptor descriptor_;
   ucx::way way_ = ucx::way::message;
   ucp_rkey_h key_ = nullptr;
+  std::unique_ptr<shared_mapping> mapping_;
+  std::string why_not_mapped_;
   std::byte* mapped_ = nullptr;  // the owner's memory, where this process can reach it
   bool copied_ = false;          // there, without UCX
   bool writes_by_rma_ = true;

@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <fstream>
 #include <limits>
+#include <string>
+#include <string_view>
 
 #include "detail/status.hpp"
 #include "ucx/error.hpp"
@@ -57,7 +60,47 @@ bool may_lack_files(ucs_status_t status) noexcept {
   }
 }
 
+constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+
+/// Returns the number behind `key` in a file of such pairs, or the first one of a file without
+/// keys.
+std::uint64_t number_in(const char* path, std::string_view key = {}) {
+  std::ifstream file(path);
+  std::string word;
+  while (!key.empty() && file >> word && word != key) {
+  }
+  std::uint64_t number = 0;
+  return file >> number ? number : unlimited;  // "max" is no number either
+}
+
+/// What a container has left; pages of files that nobody used lately count as free.
+std::uint64_t left_of(const char* limit, const char* used, const char* details, const char* idle) {
+  const std::uint64_t most = number_in(limit);
+  const std::uint64_t taken = number_in(used);
+  if (most == unlimited || taken == unlimited) return unlimited;
+  const std::uint64_t cached = number_in(details, idle);
+  const std::uint64_t needed = cached == unlimited || cached > taken ? taken : taken - cached;
+  return needed < most ? most - needed : 0;
+}
+
 }  // namespace
+
+std::uint64_t available_memory() noexcept {
+  try {
+    const std::uint64_t machine = number_in("/proc/meminfo", "MemAvailable:");
+    const std::uint64_t of_machine = machine == unlimited ? unlimited : machine * 1024;
+    // Control groups, version 2 and 1, as a container sees its own.
+    const std::uint64_t second =
+        left_of("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current",
+                "/sys/fs/cgroup/memory.stat", "inactive_file");
+    const std::uint64_t first = left_of("/sys/fs/cgroup/memory/memory.limit_in_bytes",
+                                        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+                                        "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file");
+    return std::min({of_machine, first, second});
+  } catch (...) {  // out of memory for a word
+    return unlimited;
+  }
+}
 
 std::error_code resource_error(ucs_status_t status) noexcept {
   // UCX has closed what it had opened until it failed, so as many as it may have needed are tried.

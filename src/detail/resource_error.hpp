@@ -39,6 +39,11 @@ std::error_code memory_error(ucs_status_t status, bool allocating, bool shared) 
 /// it finds out that there is not enough.
 std::uint64_t free_shared_memory() noexcept;
 
+/// Returns how many bytes the system could give this process before it began to kill: of the
+/// machine, and of a limit on its container where one is to be seen; the largest number if nobody
+/// knows.
+std::uint64_t available_memory() noexcept;
+
 /// Returns why nobody could listen on `address` now: in use, not of this machine, not permitted.
 /// UCX itself tells these apart on no version, so a socket of ours tries it first.
 std::error_code listen_error(ucp_api& api, const socket_address& address);

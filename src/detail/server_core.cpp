@@ -213,24 +213,8 @@ std::shared_ptr<published_name> server_core::publish(std::string_view name,
     if (!region) return nullptr;
     full.kind = region->kind();
     full.generation = region->generation();
-    return std::make_shared<published_name>(shared_from_this(), std::move(full), region, bytes,
-                                            std::nullopt);
+    return std::make_shared<published_name>(shared_from_this(), std::move(full), region, bytes);
   });
-}
-
-context* server_core::shareable_context(std::string& what, std::error_code& ec) {
-  const std::lock_guard guard(publishing_);
-  if (shareable_) return &*shareable_;
-  context_options options;
-  options.name = "ucxio shared memory";
-  options.features = feature::rma;
-  options.transports = {"posix", "cma", "self"};
-  context made = core_access::make_context(core_access::core(context_)->api(), options, ec);
-  if (ec) {
-    what = "making a context for memory that processes of one host can share";
-    return nullptr;
-  }
-  return &shareable_.emplace(std::move(made));
 }
 
 std::shared_ptr<published_name> server_core::allocate(std::string_view name, std::size_t size,
@@ -240,22 +224,17 @@ std::shared_ptr<published_name> server_core::allocate(std::string_view name, std
   described.size = size;
   described.granted = granted;
   return add(name, described, what, ec, [&](entry full) -> std::shared_ptr<published_name> {
-    context* const shareable = shareable_context(what, ec);
-    if (shareable == nullptr) return nullptr;
-    memory_region allocation = memory_region::allocate(*shareable, size, granted, ec);
-    if (ec) {
-      what += ", allocating " + std::to_string(size) + " bytes of shared memory";
+    std::string why;
+    const std::shared_ptr<region_core> region = region_core::make(
+        core_access::core(context_), size > 0 ? nullptr : &no_bytes, size, granted, why, ec);
+    if (!region) {
+      what += ", " + why;
       return nullptr;
     }
-    const std::span<std::byte> bytes = allocation.bytes();
-    const std::shared_ptr<region_core> region =
-        region_core::make(core_access::core(context_), bytes.empty() ? &no_bytes : bytes.data(),
-                          bytes.size(), granted, what, ec);
-    if (!region) return nullptr;
     full.kind = region->kind();
     full.generation = region->generation();
-    return std::make_shared<published_name>(shared_from_this(), std::move(full), region, bytes,
-                                            std::move(allocation));
+    return std::make_shared<published_name>(shared_from_this(), std::move(full), region,
+                                            region->bytes());
   });
 }
 
@@ -279,7 +258,7 @@ std::shared_ptr<published_name> server_core::publish_file(std::string_view name,
     full.kind = region->kind();
     full.generation = region->generation();
     return std::make_shared<published_name>(shared_from_this(), std::move(full), region,
-                                            std::span<std::byte>(), std::nullopt);
+                                            std::span<std::byte>());
   });
 }
 

@@ -69,7 +69,6 @@ class server_core final : public control_server, public std::enable_shared_from_
   template <class Make>
   std::shared_ptr<published_name> add(std::string_view name, entry described, std::string& what,
                                       std::error_code& ec, Make&& make_region);
-  context* shareable_context(std::string& what, std::error_code& ec);
 
   context context_;
   server_options options_;
@@ -80,7 +79,6 @@ class server_core final : public control_server, public std::enable_shared_from_
   std::atomic<bool> closed_{false};
 
   std::mutex publishing_;
-  std::optional<context> shareable_;  // where allocate() allocates; made when it is first needed
 
   /// Under the worker's lock. Work that the server left behind must not keep the server itself: it
   /// would end on its own thread.

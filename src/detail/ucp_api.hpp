@@ -110,6 +110,9 @@ class ucp_api {
   virtual std::size_t read_process(::pid_t process, std::span<const ::iovec> into,
                                    std::span<const memory_range> from) noexcept = 0;
 
+  /// Returns whether processes can map each other's memory: not where they are simulated.
+  virtual bool may_share_memory() const noexcept { return true; }
+
   // Time, and waiting for descriptors.
   virtual clock::time_point now() = 0;
   /// Returns now, or up to a clock's tick after it (some milliseconds), at a fifth of the cost. On

@@ -34,9 +34,9 @@ void kill_in_mid_transfer(test_peer& victim, test_peer& owner, const socket_addr
 }
 
 /// Kills `rounds` readers or writers; half of them while the owner is stopped.
-void kill_many(bool reads) {
+void kill_many(bool reads, const std::string& plane = "tcp") {
   std::mt19937 random(reads ? 1 : 2);
-  test_peer owner("tcp");
+  test_peer owner(plane);
   const socket_address where = owner.listen();
   const std::string churned =
       owner.ask("allocate " + std::to_string(region_size) + " read_write 7");
@@ -45,7 +45,7 @@ void kill_many(bool reads) {
   std::deque<test_peer> victims;
   const auto next_victim = [&]() -> test_peer& {
     if (!victims.empty()) victims.pop_front();
-    while (victims.size() < 8) victims.emplace_back("tcp", "caller");
+    while (victims.size() < 8) victims.emplace_back(plane, "caller");
     return victims.front();
   };
   for (int i = 0; i < 3; ++i) {
@@ -78,7 +78,11 @@ void kill_many(bool reads) {
 
 TEST(KilledReaders, DoNotHarmTheirOwner) { kill_many(true); }
 
+TEST(KilledReaders, OfMappedMemoryDoNotHarmTheirOwner) { kill_many(true, "mapped"); }
+
 TEST(KilledWriters, DoNotHarmTheirOwner) { kill_many(false); }
+
+TEST(KilledWriters, OfMappedMemoryDoNotHarmTheirOwner) { kill_many(false, "mapped"); }
 
 }  // namespace
 }  // namespace ucx::test

@@ -45,6 +45,7 @@ namespace {
 
 context_options context_options_of(const std::string& plane) {
   context_options options;
+  options.share_memory = plane == "mapped";
   if (plane == "shared") {
     options.transports = {"posix", "cma", "self"};
     options.features = feature::rma | feature::wakeup;
@@ -54,7 +55,7 @@ context_options context_options_of(const std::string& plane) {
     options.transports = {"tcp"};
     options.devices = {"lo"};
   }
-  return options;
+  return options;  // "tcp" and "mapped"
 }
 
 /// What messages for handlers have.
@@ -342,6 +343,16 @@ class peer {
         server_->publish(name, std::span<std::byte>(memories_.back()), access::read_write));
     return {};
   }
+  /// provide NAME SIZE SEED: as publish, in memory that the server allocates.
+  std::string provide(std::istringstream& words) {
+    std::string name;
+    std::size_t size = 0;
+    std::uint64_t seed = 0;
+    words >> name >> size >> seed;
+    publications_.push_back(server_->allocate(name, size, access::read_write));
+    fill_pattern(publications_.back().bytes(), seed);
+    return {};
+  }
   std::string unpublish(std::istringstream& words) {
     std::string name;
     words >> name;
@@ -428,6 +439,7 @@ const std::map<std::string, peer::command> peer::commands_{{"address", &peer::ad
                                                            {"another", &peer::another},
                                                            {"serve", &peer::serve},
                                                            {"publish", &peer::publish},
+                                                           {"provide", &peer::provide},
                                                            {"unpublish", &peer::unpublish},
                                                            {"clients", &peer::clients},
                                                            {"client", &peer::client_of},

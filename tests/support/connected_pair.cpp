@@ -25,6 +25,8 @@ std::string to_string(route over) {
       return "tcp_to_itself";
     case route::loopback:
       return "loopback";
+    case route::mapped:
+      return "mapped";
   }
   return "unknown";
 }
@@ -47,7 +49,9 @@ std::string to_string(progress_mode mode) {
 
 context_options context_options_for(route over) {
   context_options options;
+  options.share_memory = over == route::mapped;  // else what is tested would be bypassed
   switch (over) {
+    case route::mapped:
     case route::tcp_by_address:
     case route::tcp_by_listener:
     case route::tcp_to_itself:
@@ -84,6 +88,7 @@ std::vector<pair_options> every_pair() {
     }
   }
   for (const progress_mode reader : readers) {
+    all.push_back({route::mapped, progress_mode::sleeping_thread, reader, {}, {}});
     all.push_back({route::tcp_to_itself, reader, reader, {}, {}});
   }
   // UCX's transport `self` has no events to sleep on.

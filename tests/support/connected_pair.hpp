@@ -28,6 +28,7 @@ enum class route {
   shared_memory,    ///< One-sided, over `posix,cma,self` and without error handling.
   tcp_to_itself,    ///< Owner and reader are one worker.
   loopback,         ///< One worker, over UCX's transport `self`.
+  mapped,           ///< By worker address; the memory that `allocate` makes is mapped.
 };
 
 std::string to_string(route over);

@@ -45,6 +45,8 @@ void fake_process::kill() {
   network_.kill(state_);
 }
 
+void fake_process::share_memory() noexcept { static_cast<fake_ucp&>(*api_).share_memory(); }
+
 void fake_process::let_sources_change() {
   const guard lock(network_.mutex);
   state_.sources_may_change = true;

@@ -93,6 +93,9 @@ class fake_process {
   /// and destroyed, as a test has to; any other call into it is counted in `calls_after_death`.
   void kill();
 
+  /// Lets contexts that it makes from now on map real memory, past the simulated network.
+  void share_memory() noexcept;
+
   /// What the process sends may change until it is sent: an answer reads memory that peers write.
   void let_sources_change();
 

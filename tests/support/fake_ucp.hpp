@@ -97,6 +97,11 @@ class fake_ucp final : public detail::ucp_api {
   std::size_t read_process(::pid_t process, std::span<const ::iovec> into,
                            std::span<const detail::memory_range> from) noexcept override;
 
+  /// All simulated processes are this one; off until a test asks for it, because it bypasses what
+  /// is simulated.
+  bool may_share_memory() const noexcept override { return shares_memory_; }
+  void share_memory() noexcept { shares_memory_ = true; }
+
   // Time, and waiting for descriptors.
   detail::clock::time_point now() override;
   void wait_readable(int fd, int wake_fd, std::chrono::nanoseconds timeout) override;
@@ -107,6 +112,7 @@ class fake_ucp final : public detail::ucp_api {
 
   sim::fabric& network_;
   sim::process_state& process_;
+  bool shares_memory_ = false;
 };
 
 }  // namespace ucx::test

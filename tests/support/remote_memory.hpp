@@ -6,8 +6,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "support/simulated_pair.hpp"
@@ -17,14 +19,18 @@
 
 namespace ucx::test {
 
-/// Streams have to die before it. What UCX forbids fails the test.
+/// Streams have to die before it. What UCX forbids fails the test. With a pair that shares memory
+/// the region is mapped.
 class remote_memory {
  public:
   explicit remote_memory(std::string content, const simulated_pair_options& options = {},
                          access granted = access::read_write)
       : pair(options),
         bytes(std::move(content)),
-        exposed(pair.owner_context, std::as_writable_bytes(std::span(bytes)), granted),
+        exposed(options.shares_memory
+                    ? allocated(granted)
+                    : memory_region(pair.owner_context, std::as_writable_bytes(std::span(bytes)),
+                                    granted)),
         connection(pair.connect()),
         region(connection, exposed.descriptor()) {
     if (includes(granted, access::write)) pair.owner_process.let_sources_change();
@@ -36,6 +42,12 @@ class remote_memory {
   remote_memory(const remote_memory&) = delete;
   remote_memory& operator=(const remote_memory&) = delete;
 
+  /// Returns the bytes as the owner sees them.
+  std::string_view content() const {
+    const std::span<std::byte> all = exposed.bytes();
+    return {reinterpret_cast<const char*>(all.data()), all.size()};
+  }
+
   /// Returns how many messages the reader has sent. Over messages, each transfer of a block or less
   /// takes one: the question of a read, or the bytes of a write.
   std::uint64_t transfers() const { return pair.reader_process.count(call::am_send); }
@@ -44,10 +56,17 @@ class remote_memory {
   void settle() { pair.network.advance(std::chrono::milliseconds(100)); }
 
   simulated_pair pair;
-  std::string bytes;  ///< As the owner sees them.
+  std::string bytes;  ///< As the owner sees them, unless they are mapped.
   memory_region exposed;
   endpoint connection;
   remote_region region;
+
+ private:
+  memory_region allocated(access granted) {
+    memory_region made = memory_region::allocate(pair.owner_context, bytes.size(), granted);
+    std::memcpy(made.bytes().data(), bytes.data(), bytes.size());
+    return made;
+  }
 };
 
 /// Options of a pair whose transport moves bytes without the owner's help.

@@ -20,6 +20,7 @@ struct simulated_pair_options {
   context_options reader_context = {};
   worker_options owner_worker = {};
   worker_options reader_worker = {};
+  bool shares_memory = false;  ///< What is allocated may be mapped, past the network.
 };
 
 /// Two processes that share memory, and can read each other's.
@@ -41,8 +42,8 @@ class simulated_pair {
       : network(options.link, options.seed),
         owner_process(network.add_process("owner")),
         reader_process(network.add_process("reader")),
-        owner_context(make_context(owner_process, options.owner_context)),
-        reader_context(make_context(reader_process, options.reader_context)),
+        owner_context(make_context(owner_process, options.owner_context, options.shares_memory)),
+        reader_context(make_context(reader_process, options.reader_context, options.shares_memory)),
         owner(owner_context, options.owner_worker),
         reader(reader_context, options.reader_worker) {
     // In real time threads make progress, and one may be inside a pump when its worker goes.
@@ -83,7 +84,9 @@ class simulated_pair {
   worker reader;
 
  private:
-  static context make_context(fake_process& process, const context_options& options) {
+  static context make_context(fake_process& process, const context_options& options,
+                              bool shares_memory) {
+    if (shares_memory) process.share_memory();
     std::error_code ec;
     context made = detail::core_access::make_context(process.api(), options, ec);
     if (ec) throw std::system_error(ec, process.name());

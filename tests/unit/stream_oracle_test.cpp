@@ -75,7 +75,7 @@ class StreamOracle : public testing::TestWithParam<std::tuple<std::size_t, std::
       moved = std::move(other);
       ASSERT_TRUE(script.play(moved, moved_oracle, steps / 3));
     }
-    EXPECT_TRUE(memory.bytes == script.content());
+    EXPECT_TRUE(memory.content() == script.content());
     EXPECT_TRUE(file.content() == script.content());
   }
 };
@@ -95,6 +95,14 @@ TEST_P(StreamOracle, AgreesOverSomeBuffers) {
 TEST_P(StreamOracle, AgreesWhereTransfersOvertakeEachOther) {
   const std::size_t size = std::min<std::size_t>(20 * options().buffer_size + 300, 50'000);
   for (std::uint64_t seed = 1; seed <= 5; ++seed) play(size, 200 + seed, 300, over_hardware());
+}
+
+TEST_P(StreamOracle, AgreesWhereTheMemoryIsMapped) {
+  const simulated_pair_options mapped{.shares_memory = true};
+  const std::size_t buffer = std::min<std::size_t>(options().buffer_size, 4096);
+  for (const std::size_t size : {std::size_t{1}, buffer - 1, buffer, buffer + 1, 5 * buffer + 7}) {
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) play(size, 400 + seed, 600, mapped);
+  }
 }
 
 using LargeStreamOracle = StreamOracle;

@@ -1,0 +1,65 @@
+// Memory of an owner that processes of its host may map: a file in memory, which no name leads to.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <system_error>
+
+#include "ucx/remote_descriptor.hpp"
+
+namespace ucx::detail {
+
+/// What lies behind the bytes, in a page of its own: tells whoever maps the file whether it is the
+/// one that a descriptor means, and whether it still counts. Its owner writes it and never reads
+/// it.
+struct memory_stamp {
+  static constexpr std::uint64_t expected_mark = 0x75637869'6f6d656dU;
+
+  std::uint64_t mark = 0;
+  std::uint64_t incarnation = 0;
+  std::uint64_t region = 0;
+  std::uint64_t withdrawn = 0;  ///< By `std::atomic_ref`.
+};
+
+/// No region in such a file is longer.
+inline constexpr std::uint64_t largest_memory_file = std::uint64_t{1} << 62U;
+
+/// Returns how long a file for so many bytes is, and where its stamp begins.
+/// REQUIRES: `size` is at most the largest.
+std::uint64_t memory_file_size(std::uint64_t size) noexcept;
+std::uint64_t memory_stamp_offset(std::uint64_t size) noexcept;
+
+/// Zeroed bytes in such a file. It can neither shrink nor grow, so that nobody who maps it is
+/// killed for touching it; and it can not be mapped for writing by others, unless they may write.
+class shared_memory {
+ public:
+  /// Commits `size` bytes. Returns nothing where the system has no such files or lets nobody have
+  /// more of them, which is no error; and, with an error, where there is not as much memory.
+  /// Cost: some tenths of a microsecond a KiB.
+  static std::unique_ptr<shared_memory> make(std::uint64_t size, bool peers_write,
+                                             std::uint64_t incarnation, std::uint64_t region,
+                                             std::error_code& ec);
+  shared_memory(const shared_memory&) = delete;
+  shared_memory& operator=(const shared_memory&) = delete;
+  /// Withdraws it, and lets go. Peers that map it keep what it held.
+  ~shared_memory();
+
+  std::byte* data() const noexcept { return data_; }
+  memory_file location() const noexcept { return location_; }
+
+ private:
+  shared_memory(int file, std::uint64_t size) noexcept : file_(file), size_(size) {}
+  bool map(std::uint64_t incarnation, std::uint64_t region) noexcept;
+  bool seal(bool peers_write) noexcept;
+  bool locate() noexcept;
+
+  int file_;
+  std::uint64_t size_;
+  std::byte* data_ = nullptr;
+  memory_file location_;
+};
+
+}  // namespace ucx::detail

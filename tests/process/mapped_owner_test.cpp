@@ -1,0 +1,132 @@
+// Memory of another process, mapped: what its owner does meanwhile, and what becomes of it.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "support/pattern.hpp"
+#include "support/test_peer.hpp"
+#include "ucx/client.hpp"
+#include "ucx/context.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/error.hpp"
+#include "ucx/fstream.hpp"
+#include "ucx/remote_region.hpp"
+#include "ucx/way.hpp"
+#include "ucx/worker.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+constexpr std::size_t size = std::size_t{4} << 20U;
+
+std::string get_text(std::istream& in) {
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+/// Reads until the region says something else than that all is well, or for too long.
+std::error_code failure_of(remote_region& region) {
+  const clock::time_point until = clock::now() + 20s;
+  std::error_code ec;
+  std::vector<std::byte> into(8);
+  while (!ec && clock::now() < until) {
+    region.read_at(0, into, ec);
+    std::this_thread::sleep_for(1ms);
+  }
+  return ec;
+}
+
+class MappedOwner : public testing::Test {
+ protected:
+  static context_options over_tcp() {
+    context_options options;
+    options.transports = {"tcp"};
+    options.devices = {"lo"};
+    return options;
+  }
+
+  test_peer owner_{"mapped"};
+  const socket_address where_ = owner_.listen();
+  const remote_descriptor descriptor_ = owner_.allocate(size);
+  context context_{over_tcp()};
+  worker worker_{context_, {.progress = progress_mode::sleeping_thread}};
+  endpoint connection_{worker_, where_};
+  remote_region region_{connection_, descriptor_};
+};
+
+TEST_F(MappedOwner, SharesItsMemoryWithAnotherProcess) {
+  ASSERT_EQ(region_.way(), way::mapped);
+  EXPECT_TRUE(holds_pattern(region_.view(0, size), 1));
+  const std::vector<std::byte> changed = pattern(size, 5);
+  region_.write_at(0, changed);
+  EXPECT_EQ(owner_.ask("holds 5"), "yes");
+}
+
+TEST_F(MappedOwner, IsReadWhileItIsStopped) {
+  owner_.process().stop();
+  std::vector<std::byte> into(size);
+  region_.read_at(0, into);
+  EXPECT_TRUE(holds_pattern(into, 1));
+  owner_.process().resume();
+}
+
+TEST_F(MappedOwner, LeavesWhatWasThereWhenItDies) {
+  const std::span<const std::byte> seen = region_.view(0, size);
+  owner_.process().kill();
+  // Its death is noticed over the connection; nobody who looks is harmed before or after.
+  EXPECT_EQ(failure_of(region_), errc::connection_reset);
+  EXPECT_TRUE(holds_pattern(seen, 1));
+}
+
+class MappedName : public testing::Test {
+ protected:
+  MappedName() { owner_.ask("provide weights " + std::to_string(size) + " 3"); }
+
+  test_peer owner_{"mapped"};
+  const std::string url_ = owner_.ask("serve");
+};
+
+TEST_F(MappedName, IsAStreamInPlace) {
+  client server(url_);
+  remote_region region = server.open("weights", access::read_write);
+  EXPECT_EQ(region.way(), way::mapped);
+  ifstream in(url_ + "/weights");
+  EXPECT_TRUE(holds_pattern(bytes_of(get_text(in)), 3));
+  fstream both(url_ + "/weights");
+  both.seekp(100);
+  both << "in place" << std::flush;
+  ASSERT_TRUE(both.good());
+  EXPECT_EQ(std::to_integer<char>(region.view(103, 1).front()), 'p');
+}
+
+TEST_F(MappedName, IsGoneAtOnceWhenItIsWithdrawn) {
+  client server(url_);
+  remote_region region = server.open("weights", access::read);
+  ifstream in(url_ + "/weights");
+  ASSERT_NE(in.get(), EOF);
+  owner_.ask("unpublish weights");
+  std::error_code ec;
+  std::vector<std::byte> into(8);
+  region.read_at(0, into, ec);
+  EXPECT_EQ(ec, errc::revoked);
+  std::string rest(size, '\0');
+  in.read(rest.data(), static_cast<std::streamsize>(rest.size()));
+  EXPECT_TRUE(in.bad());
+  EXPECT_EQ(in.error(), errc::revoked);
+}
+
+}  // namespace
+}  // namespace ucx::test
