@@ -53,7 +53,8 @@ class device_core {
   std::streamsize read(char* into, std::streamsize count) {
     require_open("reading");
     const std::streamsize got = bytes_.sgetn(into, count);
-    return got > 0 || count <= 0 ? got : -1;
+    // Also of nothing: a restriction reads that at its end, and takes 0 for "not now".
+    return got != 0 ? got : -1;
   }
 
   std::streamsize write(const char* from, std::streamsize count) {
