@@ -24,11 +24,12 @@ namespace detail {
 
 /// What the copies of a device share: the bytes, and a failure that Boost has to be told.
 ///
-/// A buffer of Boost's that could not hand its bytes over keeps them, and hands them over again
-/// before it does something else; but our position is then the first byte that is not known to be
-/// visible. And Boost's seeks and closes ignore how that went. So a failed write or flush is
-/// repeated, and moves nothing more, until a seek: then Boost has dropped the bytes. Where it was
-/// told only once, it may be a seek that ignored it: then this seek tells it.
+/// Boost ignores how a flush ended that belongs to a seek or a close, or is behind a filter; and
+/// its buffers keep what they could not hand over, and hand it over again before they do something
+/// else. But after a failed write our position is the first byte that is not known to be visible:
+/// there those bytes do not belong. So a failed write or flush is repeated, and nothing is written,
+/// until a seek: by then Boost has dropped its bytes. A failure that was told only once may have
+/// been ignored: then the seek tells it, and the next one goes.
 class device_core {
  public:
   device_core(std::ios_base::openmode mode, const stream_options& options, std::error_code& ec,
