@@ -7,6 +7,7 @@
 #include <boost/iostreams/filter/zlib.hpp>
 #include <boost/iostreams/filter/zstd.hpp>
 #include <boost/iostreams/filtering_stream.hpp>
+#include <boost/iostreams/restrict.hpp>
 #include <boost/iostreams/stream.hpp>
 #include <boost/iostreams/stream_buffer.hpp>
 #include <cstddef>
@@ -159,6 +160,28 @@ TYPED_TEST(BoostFilter, WritesAndReadsWhatAFileHas) {
     EXPECT_TRUE(TestFixture::decompress(remote_source(memory.region, options)) == text);
     EXPECT_TRUE(TestFixture::decompress(remote_device(memory.region, options)) == text);
   }
+}
+
+TEST(BoostGzip, HasToBeToldWhereItsDataEnds) {
+  std::string compressed;
+  io::filtering_ostream out;
+  out.push(io::gzip_compressor());
+  out.push(io::back_inserter(compressed));
+  out << "text";
+  io::close(out);
+  remote_memory memory(compressed + std::string(100, '\0'));
+  const auto read = [&](const auto& source) {
+    io::filtering_istream in;
+    in.push(io::gzip_decompressor());
+    in.push(source);
+    std::string word;
+    in >> word;
+    EXPECT_EQ(word, "text");
+    return in.bad();
+  };
+  EXPECT_TRUE(read(remote_source(memory.region))) << "what follows is no member";
+  EXPECT_FALSE(
+      read(io::restrict(remote_source(memory.region), 0, std::streamoff(compressed.size()))));
 }
 
 }  // namespace
