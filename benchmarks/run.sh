@@ -13,16 +13,17 @@ quietly() { "$@" >>"$log" 2>&1 || { tail -n 40 "$log" >&2; exit 1; }; }
 cmake/setup.sh benchmarks
 mkdir -p $build
 : >$log
-quietly cmake --preset release -DUCXIO_BUILD_BENCHMARKS=ON -DUCXIO_BUILD_TESTS=OFF \
-  -DUCXIO_BUILD_EXAMPLES=OFF -DUCXIO_BUILD_TOOLS=OFF -DUCXIO_BUILD_DOCS=OFF
-quietly cmake --build $build --target stream_benchmark text_benchmark server_benchmark \
-  message_benchmark mapped_benchmark
+quietly cmake --preset release -DUCXIO_BUILD_BENCHMARKS=ON -DUCXIO_WITH_BOOST=ON \
+  -DUCXIO_BUILD_TESTS=OFF -DUCXIO_BUILD_EXAMPLES=OFF -DUCXIO_BUILD_TOOLS=OFF -DUCXIO_BUILD_DOCS=OFF
+programs=(stream_benchmark text_benchmark server_benchmark message_benchmark
+  mapped_benchmark boost_benchmark)
+quietly cmake --build $build --target "${programs[@]}"
 
 read -r load _ </proc/loadavg
 [ "${load%%.*}" = 0 ] || echo "The machine is busy (load $load): expect ratios that mean little." >&2
 
 failed=0
-for name in stream_benchmark text_benchmark server_benchmark message_benchmark mapped_benchmark; do
+for name in "${programs[@]}"; do
   $build/bin/$name --benchmark_out=$build/$name.json --benchmark_out_format=json "$@" || failed=1
 done
 exit $failed

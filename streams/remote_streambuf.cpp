@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "region_source.hpp"
@@ -35,7 +36,9 @@ std::unique_ptr<engine> open(const remote_region& region, std::ios_base::openmod
       std::make_unique<detail::region_source>(region, io_options{options.timeout}), mode, options);
 }
 
-[[noreturn]] void throw_empty() { throw error(errc::closed, "using a stream over nothing"); }
+constexpr const char* use_of_nothing = "using a stream over nothing";
+
+[[noreturn]] void throw_empty() { throw error(errc::closed, use_of_nothing); }
 
 }  // namespace
 
@@ -96,6 +99,11 @@ void remote_streambuf::close(std::error_code& ec) {
 
 std::error_code remote_streambuf::error() const noexcept {
   return engine_ ? engine_->error() : make_error_code(errc::closed);
+}
+
+std::string remote_streambuf::error_message() const {
+  if (!engine_) return use_of_nothing;
+  return engine_->error() ? engine_->error_text() : std::string();
 }
 
 remote_streambuf::int_type remote_streambuf::underflow() {

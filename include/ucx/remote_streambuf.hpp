@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <streambuf>
+#include <string>
 #include <system_error>
 
 #include "ucx/export.hpp"
@@ -50,6 +51,8 @@ class UCXIO_EXPORT remote_streambuf : public std::streambuf {
 
   /// Returns the cause of the last failure; cleared by the next operation that succeeds.
   std::error_code error() const noexcept;
+  /// Returns that as a text that says what was tried, and on what; empty without an error.
+  std::string error_message() const;
 
  protected:
   int_type underflow() override;

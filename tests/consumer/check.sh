@@ -33,6 +33,7 @@ cmake -G Ninja -S "$here" -B "$work/by-cmake" -DCMAKE_CXX_COMPILER="$compiler" \
   -DCMAKE_PREFIX_PATH="$work/installed" -DREADME_PROGRAMS="$programs" >"$work/configure.log"
 cmake --build "$work/by-cmake" -j2
 "$work/by-cmake/consumer"
+if [ -e "$work/by-cmake/consumer-of-boost" ]; then "$work/by-cmake/consumer-of-boost" "$work/text.gz"; fi
 
 echo "== README.md's reader, of a file and of what README.md's server shows"
 printf 'first line\nsecond line\n' >"$work/notes.txt"

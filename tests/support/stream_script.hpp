@@ -16,12 +16,23 @@ namespace ucx::test {
 /// Returns `size` bytes of words, numbers, lines and some noise: something to parse.
 std::string sample_text(std::size_t size, std::uint64_t seed);
 
+/// What a script leaves out, for streams that do less than a file does.
+struct script_limits {
+  bool reads = true;
+  bool writes = true;
+  bool goes_back = true;       ///< unget, and putback of what was not the last one read.
+  bool asks_what_left = true;  ///< in_avail, readsome.
+  bool seeks_outside = true;
+  bool tells_always = true;  ///< The position after each operation, else after some of them.
+};
+
 /// Operations on a stream over `content.size()` bytes that stay within them; the same seed gives
 /// the same script. Between reading and writing there is the seek that a file needs.
 class stream_script {
  public:
   /// `reach` is how many bytes an operation covers at most.
-  stream_script(std::uint64_t seed, std::string content, std::size_t reach);
+  stream_script(std::uint64_t seed, std::string content, std::size_t reach,
+                const script_limits& limits = {});
 
   /// Plays the next `steps` operations, and compares after each of them what it returned, the
   /// state, the position, what is available, and what it read. Streams may be moved, or exchanged
@@ -53,6 +64,7 @@ class stream_script {
   std::mt19937_64 random_;
   std::string content_;
   std::size_t reach_;
+  script_limits limits_;
   direction direction_ = direction::either;
   std::size_t position_ = 0;
   bool read_past_buffer_ = false;

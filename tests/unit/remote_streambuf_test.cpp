@@ -177,6 +177,18 @@ TEST(RemoteStreambuf, FailsASeekOutsideAndStaysWhereItIs) {
   EXPECT_EQ(memory.bytes, "012345x789");
 }
 
+TEST(RemoteStreambuf, TellsInWordsWhatFailed) {
+  remote_memory memory("0123456789");
+  remote_streambuf buffer(memory.region, in | out);
+  EXPECT_EQ(buffer.error_message(), "");
+  EXPECT_EQ(buffer.pubseekpos(11), nowhere);
+  EXPECT_NE(buffer.error_message().find(memory.region.description()), std::string::npos)
+      << buffer.error_message();
+  EXPECT_EQ(read(buffer, 1), "0");
+  EXPECT_EQ(buffer.error_message(), "");
+  EXPECT_NE(remote_streambuf().error_message(), "");
+}
+
 TEST(RemoteStreambuf, SeeksFromEverywhere) {
   remote_memory memory("0123456789");
   remote_streambuf buffer(memory.region, in | out);
