@@ -55,15 +55,22 @@ double flow_window::bytes_per_second() const noexcept {
   return *std::max_element(rates_.begin(), rates_.end());
 }
 
+std::chrono::nanoseconds flow_window::round_trip() const noexcept {
+  const double rate = bytes_per_second();
+  return std::chrono::nanoseconds(rate > 0 ? static_cast<std::int64_t>(1e9 * product() / rate) : 0);
+}
+
+/// Returns bandwidth times delay, in bytes.
+double flow_window::product() const noexcept {
+  const double whole = bytes_per_second() * std::chrono::duration<double>(delay_).count();
+  return std::max(whole - static_cast<double>(delay_bytes_), 0.0);
+}
+
 void flow_window::aim() noexcept {
-  const double product =
-      bytes_per_second() * std::chrono::duration<double>(delay_).count() -
-      static_cast<double>(delay_bytes_);
-  const double wanted = 2 * std::max(product, 0.0) + 2 * static_cast<double>(block_);
+  const double wanted = 2 * product() + 2 * static_cast<double>(block_);
   const std::size_t least = std::min(bound_, least_pieces * block_);
-  target_ = wanted < static_cast<double>(bound_)
-                ? std::max(least, static_cast<std::size_t>(wanted))
-                : bound_;
+  target_ = wanted < static_cast<double>(bound_) ? std::max(least, static_cast<std::size_t>(wanted))
+                                                 : bound_;
   const bool large = target_ > bound_ / 2 && target_ > least;
   piece_ = large ? short_piece(bound_, block_) : block_;
   most_pieces_ = std::max(least_pieces, target_ / piece_);

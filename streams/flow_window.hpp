@@ -11,15 +11,15 @@ namespace ucx::detail {
 /// Follows bandwidth times delay, from what is seen of transfers: when each was started, and when
 /// it was found to be over.
 /// The bandwidth is the most that was delivered between start and end of one transfer, by the time
-/// in between, within the last ten rounds; the delay is the shortest transfer of the last ten
+/// in between, within the last four rounds; the delay is the shortest transfer of the last ten
 /// seconds (the filters of BBR: draft-cardwell-iccrg-bbr-congestion-control, "BBR.BtlBw" and
 /// "BBR.RTprop"). The window is twice their product, so that it doubles in each round trip for as
 /// long as it is the window that limits the rate (dynamic right-sizing: Fisk and Feng, 2001), and
 /// two transfers more. A transfer that is alone takes its own time on the wire besides the delay:
 /// its bytes are taken off the product.
 /// It is never less than four transfers of a block, which is what a link needs whose delay is
-/// nothing, nor more than the bound. Where it comes to more than half the bound, transfers are short,
-/// a 64th of the bound: the window is full but for one of them.
+/// nothing, nor more than the bound. Where it comes to more than half the bound, transfers are
+/// short, a 64th of the bound: the window is full but for one of them.
 class flow_window {
  public:
   using clock = std::chrono::steady_clock;
@@ -34,7 +34,9 @@ class flow_window {
   flow_window(std::size_t bound, std::size_t block) noexcept;
 
   /// A transfer starts; `alone`: nothing else is in flight.
-  mark started(clock::time_point now, bool alone) const noexcept { return {now, delivered_, alone}; }
+  mark started(clock::time_point now, bool alone) const noexcept {
+    return {now, delivered_, alone};
+  }
   /// So many bytes more have arrived, of whatever transfer.
   void arrived(std::size_t bytes) noexcept { delivered_ += bytes; }
   /// The transfer of `bytes` that was started at `begin` is over; they have been counted.
@@ -54,16 +56,18 @@ class flow_window {
 
   /// Returns whether a transfer was seen to take time.
   bool measured() const noexcept { return measured_; }
-  std::chrono::nanoseconds round_trip() const noexcept { return delay_; }
+  /// Returns the delay without what the transfer that showed it took on the wire.
+  std::chrono::nanoseconds round_trip() const noexcept;
   double bytes_per_second() const noexcept;
 
  private:
   void measure_rate(const mark& begin, double seconds) noexcept;
   void measure_delay(const mark& begin, std::size_t bytes, clock::time_point now) noexcept;
+  double product() const noexcept;
   void aim() noexcept;
 
   static constexpr std::chrono::seconds delay_lasts{10};
-  static constexpr std::size_t rounds = 10;
+  static constexpr std::size_t rounds = 4;
 
   const std::size_t bound_;
   const std::size_t block_;

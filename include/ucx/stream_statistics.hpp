@@ -18,8 +18,9 @@ struct stream_statistics {
   /// Bytes that reading, and writing, would have in flight at present.
   std::size_t read_window = 0;
   std::size_t write_window = 0;
-  /// What the read window, or before anything was read the write window, follows: the shortest time
-  /// that a transfer took, and bytes a second. Zeros before the first was waited for.
+  /// What the read window, or where nothing was read the write window, follows: the delay of the
+  /// connection, and the bytes a second that it carried. Zeros before a transfer was waited for, and
+  /// where transfers are over as soon as they are asked for.
   std::chrono::nanoseconds round_trip = std::chrono::nanoseconds::zero();
   std::uint64_t bytes_per_second = 0;
 };
