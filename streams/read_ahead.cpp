@@ -13,6 +13,7 @@ void read_ahead::begin(std::uint64_t position, std::span<std::byte> into) {
   } else if (!pieces_.empty()) {
     drop();
   }
+  pool_.collect_parked();
   adapt(position, into.size());
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     piece& asked = pieces_[i];

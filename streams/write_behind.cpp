@@ -90,6 +90,7 @@ bool write_behind::wait_for_first() {
 
 void write_behind::make_room(std::size_t length) {
   reap();
+  pool_.collect_parked();
   while (!pieces_.empty() && (pieces_.size() >= depth_ || bytes_ + length > flow_.target())) {
     settle_first();
   }
