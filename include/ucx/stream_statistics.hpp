@@ -19,8 +19,8 @@ struct stream_statistics {
   std::size_t read_window = 0;
   std::size_t write_window = 0;
   /// What the read window, or where nothing was read the write window, follows: the delay of the
-  /// connection, and the bytes a second that it carried. Zeros before a transfer was waited for, and
-  /// where transfers are over as soon as they are asked for.
+  /// connection, and the bytes a second that it carried. Zeros before a transfer was waited for,
+  /// and where transfers are over as soon as they are asked for.
   std::chrono::nanoseconds round_trip = std::chrono::nanoseconds::zero();
   std::uint64_t bytes_per_second = 0;
 };
