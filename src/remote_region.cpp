@@ -238,6 +238,10 @@ std::error_code remote_region::status() const noexcept {
   return core_->status();
 }
 
+std::chrono::steady_clock::time_point remote_region::now() const noexcept {
+  return core_ ? core_->endpoint().worker().api().now() : std::chrono::steady_clock::time_point();
+}
+
 std::string remote_region::description() const {
   return core_ ? core_->description() : std::string("no region");
 }

@@ -1,6 +1,7 @@
 // What a stream reads and writes: bytes at offsets, moved by requests.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -45,6 +46,9 @@ class byte_source {
   virtual std::optional<std::uint64_t> first_unconfirmed() const = 0;
   /// Lets later flushes report on later writes only.
   virtual void forget_writes() = 0;
+
+  /// Returns the time, by the clock that the deadlines of its transfers are kept by.
+  virtual std::chrono::steady_clock::time_point now() const noexcept = 0;
 
   /// Returns no error while transfers can succeed.
   virtual std::error_code status() const noexcept = 0;

@@ -271,6 +271,9 @@ filebuf* filebuf::open_published(std::string_view name, ios_base::openmode mode,
     stream_options chosen = options;
     if (wanted_buffer_size_ != 0) chosen.buffer_size = wanted_buffer_size_;
     using engine = detail::stream_engine;
+    if (const std::string why = engine::why_not(chosen); !why.empty()) {
+      throw ucx::error(errc::invalid_argument, "opening a stream with " + why);
+    }
     remote_ = remote_streambuf(
         std::make_unique<engine>(connect(access_of(mode)), mode, chosen, engine::seek_limit::none));
   } catch (const std::system_error& failure) {

@@ -7,14 +7,16 @@
 #include <span>
 
 #include "block_pool.hpp"
+#include "byte_budget.hpp"
 #include "byte_source.hpp"
+#include "flow_window.hpp"
 #include "ring_queue.hpp"
 #include "ucx/request.hpp"
 
 namespace ucx::detail {
 
 /// A queue of adjacent pieces. A first read asks for little; each further one in sequence asks for
-/// four times as much, and for twice as many pieces ahead, up to a block and to the depth.
+/// four times as much, and for twice as many pieces ahead, up to a block and to the window.
 class read_ahead {
  public:
   /// What a read that follows no other asks for, at least: a round trip costs as much with it.
@@ -25,12 +27,19 @@ class read_ahead {
     std::size_t length = 0;
     block memory;  // none: the bytes go to the caller's memory
     request transfer;
+    bool timed = false;  // it was not over as soon as it was asked for
+    flow_window::mark asked;
 
     std::uint64_t end() const noexcept { return offset + length; }
   };
 
-  read_ahead(byte_source& source, block_pool& pool, std::size_t depth) noexcept
-      : source_(source), pool_(pool), depth_(depth) {}
+  read_ahead(byte_source& source, block_pool& pool, byte_budget& in_flight, std::size_t block_size,
+             std::size_t depth) noexcept
+      : source_(source),
+        pool_(pool),
+        in_flight_(in_flight),
+        depth_(depth),
+        flow_(in_flight.bound(), block_size) {}
   read_ahead(const read_ahead&) = delete;
   read_ahead& operator=(const read_ahead&) = delete;
   ~read_ahead() { drop(); }
@@ -52,6 +61,9 @@ class read_ahead {
   /// source can not give up a read by itself.
   void drop() noexcept;
 
+  bool empty() const noexcept { return pieces_.empty(); }
+  const flow_window& flow() const noexcept { return flow_; }
+
  private:
   static constexpr std::uint64_t nowhere = std::numeric_limits<std::uint64_t>::max();
 
@@ -61,16 +73,25 @@ class read_ahead {
   void ask_demanded(std::uint64_t position, std::span<std::byte> into, std::uint64_t end);
   void ask_direct(std::span<std::byte> into);
   void ask_block(std::uint64_t end);
+  void ask_into(std::span<std::byte> into, block&& memory);
+  bool has_room(std::size_t length) const noexcept;
+  std::size_t next_length(std::uint64_t end) const noexcept;
+  void note_arrivals() noexcept;
   void give_up_first() noexcept;
 
   byte_source& source_;
   block_pool& pool_;
+  byte_budget& in_flight_;
   const std::size_t depth_;
+  flow_window flow_;
   ring_queue<piece> pieces_;
+  std::size_t asked_bytes_ = 0;        // of the pieces
+  std::size_t arrived_ = 0;            // so many of the first pieces have been counted as delivered
   std::uint64_t asked_end_ = nowhere;  // where the next piece begins
   bool sequential_ = false;
-  std::size_t unit_ = 0;    // bytes of the next piece into a block
-  std::size_t window_ = 1;  // pieces in flight, those ahead included
+  bool at_once_ = false;   // the last piece was over as soon as it was asked for
+  std::size_t unit_ = 0;   // bytes of the next piece into a block
+  std::size_t ahead_ = 1;  // pieces in flight, those ahead included
 };
 
 }  // namespace ucx::detail

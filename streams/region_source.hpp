@@ -1,6 +1,7 @@
 // A peer's region as the source of a stream.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -34,6 +35,7 @@ class region_source final : public byte_source {
   bool abandons_reads_at_once() const noexcept override;
   std::optional<std::uint64_t> first_unconfirmed() const override;
   void forget_writes() override;
+  std::chrono::steady_clock::time_point now() const noexcept override;
   std::error_code status() const noexcept override { return region_.status(); }
   std::string description() const override { return region_.description(); }
 

@@ -31,7 +31,9 @@ std::error_code refusal(const remote_region& region, std::ios_base::openmode mod
 
 std::unique_ptr<engine> open(const remote_region& region, std::ios_base::openmode mode,
                              const stream_options& options, std::error_code& ec) {
-  if ((ec = refusal(region, mode))) return nullptr;
+  ec = refusal(region, mode);
+  if (!ec && !engine::why_not(options).empty()) ec = errc::invalid_argument;
+  if (ec) return nullptr;
   return std::make_unique<engine>(
       std::make_unique<detail::region_source>(region, io_options{options.timeout}), mode, options);
 }
@@ -48,7 +50,10 @@ remote_streambuf::remote_streambuf(const remote_region& region, std::ios_base::o
                                    const stream_options& options) {
   std::error_code ec;
   engine_ = open(region, mode, options, ec);
-  if (ec) throw ucx::error(ec, "opening a stream over " + region.description());
+  if (!ec) return;
+  std::string what = "opening a stream over " + region.description();
+  if (const std::string why = engine::why_not(options); !why.empty()) what += " with " + why;
+  throw ucx::error(ec, what);
 }
 
 remote_streambuf::remote_streambuf(const remote_region& region, std::ios_base::openmode mode,
@@ -104,6 +109,10 @@ std::error_code remote_streambuf::error() const noexcept {
 std::string remote_streambuf::error_message() const {
   if (!engine_) return use_of_nothing;
   return engine_->error() ? engine_->error_text() : std::string();
+}
+
+stream_statistics remote_streambuf::statistics() const noexcept {
+  return engine_ ? engine_->statistics() : stream_statistics();
 }
 
 remote_streambuf::int_type remote_streambuf::underflow() {

@@ -17,9 +17,10 @@ std::uint64_t addressable(std::uint64_t size) {
   return std::min<std::uint64_t>(size, std::numeric_limits<std::int64_t>::max());
 }
 
-/// A source that is smaller than a buffer needs no more than its size.
-std::size_t block_size(std::uint64_t size, std::size_t wanted) {
-  const std::size_t most = std::max<std::size_t>(wanted, 1);
+/// A source that is smaller than a buffer needs no more than its size; a window has room for four.
+std::size_t block_size(std::uint64_t size, const stream_options& options) {
+  const std::size_t most =
+      std::min(std::max<std::size_t>(options.buffer_size, 1), options.window / 4);
   return static_cast<std::size_t>(std::clamp<std::uint64_t>(size, 1, most));
 }
 
@@ -27,17 +28,41 @@ std::size_t usable(std::size_t depth) { return std::clamp<std::size_t>(depth, 1,
 
 }  // namespace
 
-// At most the get and the put area, and a full depth in either direction.
+std::string stream_engine::why_not(const stream_options& options) {
+  if (options.window >= stream_options::least_window &&
+      options.window <= stream_options::most_window) {
+    return {};
+  }
+  return "a window of " + std::to_string(options.window) + " bytes, which may be " +
+         std::to_string(stream_options::least_window) + " to " +
+         std::to_string(stream_options::most_window);
+}
+
 stream_engine::stream_engine(std::unique_ptr<byte_source> source, std::ios_base::openmode mode,
                              const stream_options& options, seek_limit limit)
     : source_(std::move(source)),
       mode_(mode),
       seek_limit_(limit),
       size_(addressable(source_->size())),
-      pool_(block_size(size_, options.buffer_size), 2 * usable(options.depth) + 2),
-      reads_(*source_, pool_, usable(options.depth)),
-      writes_(*source_, pool_, usable(options.depth)) {
+      in_flight_(options.window),
+      pool_(block_size(size_, options),
+            flow_window::short_piece(options.window, block_size(size_, options)), in_flight_),
+      reads_(*source_, pool_, in_flight_, pool_.block_size(), usable(options.depth)),
+      writes_(*source_, pool_, in_flight_, pool_.block_size(), usable(options.depth)) {
   if ((mode & std::ios_base::ate) != 0) position_ = size_;
+}
+
+stream_statistics stream_engine::statistics() const noexcept {
+  stream_statistics told;
+  told.in_flight = in_flight_.used();
+  told.memory = pool_.allocated();
+  told.bound = in_flight_.bound();
+  told.read_window = reads_.flow().size();
+  told.write_window = writes_.flow().size();
+  const flow_window& measured = reads_.flow().measured() ? reads_.flow() : writes_.flow();
+  told.round_trip = measured.round_trip();
+  told.bytes_per_second = static_cast<std::uint64_t>(measured.bytes_per_second());
+  return told;
 }
 
 template <class Action>
@@ -209,6 +234,7 @@ void stream_engine::read_beyond_get_area(std::span<std::byte> into) {
     const std::uint64_t end = writes_.readable_end(position_, size_);
     const auto part =
         into.first(static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), end - position_)));
+    make_room_to_read();
     reads_.ask(position_, part, end);
     read_ahead::piece arrived = reads_.take_first();
     if (arrived.memory) {
@@ -248,9 +274,9 @@ void stream_engine::look_in_place(std::span<std::byte> into) {
 stream_engine::outcome stream_engine::alter_get_area() noexcept {
   return attempt([this] {
     if (!get_.memory) {
-      block copy = pool_.take();
       const auto at = static_cast<std::size_t>(position_ - get_.offset);
       const std::size_t length = std::min(get_.length, pool_.block_size());
+      block copy = pool_.take(length);
       // The area is a buffer's size at most; were it longer, the position would have to be in it.
       const std::size_t first = at < length ? 0 : at + 1 - length;
       std::memcpy(copy.get(), get_.bytes + first, length);
@@ -262,6 +288,13 @@ stream_engine::outcome stream_engine::alter_get_area() noexcept {
     get_altered_ = true;
     return outcome::done;
   });
+}
+
+/// What was written, or given up, and is still on its way leaves the first read its place.
+void stream_engine::make_room_to_read() {
+  while (reads_.empty() && in_flight_.left() < reads_.flow().piece() &&
+         (pool_.wait_for_parked() || writes_.wait_for_first())) {
+  }
 }
 
 void stream_engine::keep_in_get_area(read_ahead::piece&& arrived) noexcept {
@@ -291,7 +324,7 @@ void stream_engine::drop_get_area() noexcept {
 
 std::size_t stream_engine::put_capacity() const noexcept {
   return static_cast<std::size_t>(
-      std::min<std::uint64_t>(pool_.block_size(), left_from(put_.offset)));
+      std::min<std::uint64_t>(put_.memory.size(), left_from(put_.offset)));
 }
 
 stream_engine::outcome stream_engine::make_room() noexcept {
@@ -344,7 +377,7 @@ void stream_engine::open_put_area() {
   if (put_.memory && put_.length < put_capacity()) return;
   send_put_area();
   if (position_ >= size_) refuse(errc::no_space, "writing beyond the end of");
-  if (!put_.memory) put_.memory = pool_.take();
+  if (!put_.memory) put_.memory = pool_.take(writes_.flow().piece());
   put_.bytes = put_.memory.get();
 }
 
@@ -417,7 +450,7 @@ std::error_code stream_engine::close() noexcept {
   get_ = area();
   put_ = area();
   state_ = state::idle;
-  pool_.release();
+  pool_.release(source_->abandons_reads_at_once());
   source_.reset();
   return failed;
 }

@@ -12,9 +12,11 @@
 #include <system_error>
 
 #include "block_pool.hpp"
+#include "byte_budget.hpp"
 #include "byte_source.hpp"
 #include "read_ahead.hpp"
 #include "ucx/stream_options.hpp"
+#include "ucx/stream_statistics.hpp"
 #include "write_behind.hpp"
 
 namespace ucx::detail {
@@ -38,6 +40,10 @@ class stream_engine {
   /// beyond the end, and no room to write.
   enum class seek_limit { end, none };
 
+  /// Returns why no stream can have these options; nothing where one can.
+  static std::string why_not(const stream_options& options);
+
+  /// REQUIRES: `why_not(options)` is empty.
   stream_engine(std::unique_ptr<byte_source> source, std::ios_base::openmode mode,
                 const stream_options& options, seek_limit limit = seek_limit::end);
   stream_engine(const stream_engine&) = delete;
@@ -46,6 +52,7 @@ class stream_engine {
 
   bool is_open() const noexcept { return source_ != nullptr; }
   std::error_code error() const noexcept { return error_; }
+  stream_statistics statistics() const noexcept;
   /// Throws what `error()` tells, as a `ucx::error`. REQUIRES: a call failed.
   [[noreturn]] void throw_error() const;
   /// Returns what that exception says. REQUIRES: a call failed.
@@ -106,6 +113,7 @@ class stream_engine {
   [[noreturn]] void refuse(std::error_code why, std::string_view what) const;
 
   void begin_reading();
+  void make_room_to_read();
   void read_beyond_get_area(std::span<std::byte> into);
   void look_in_place(std::span<std::byte> into);
   void keep_in_get_area(read_ahead::piece&& arrived) noexcept;
@@ -128,6 +136,7 @@ class stream_engine {
   const std::ios_base::openmode mode_;
   const seek_limit seek_limit_;
   const std::uint64_t size_;
+  byte_budget in_flight_;
   block_pool pool_;
   read_ahead reads_;
   write_behind writes_;

@@ -1,6 +1,7 @@
 #include "write_behind.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -9,47 +10,59 @@
 namespace ucx::detail {
 
 void write_behind::send(std::uint64_t offset, block& from, std::size_t length) {
-  pieces_.reserve_one();
   flush_overlapping(offset, length);
-  make_room();
-  request transfer = start(offset, {from.get(), length});
-  pieces_.push_back({std::move(from), std::move(transfer)});
+  make_room(length);
+  start(offset, {from.get(), length}).memory = std::move(from);
 }
 
 void write_behind::send_direct(std::uint64_t offset, std::span<const std::byte> from) {
   flush_overlapping(offset, from.size());
   try {
     while (!from.empty()) {
-      const auto first = from.first(std::min(from.size(), pool_.block_size()));
-      directs_.reserve_one();
-      make_room();
-      directs_.push_back(start(offset, first));
+      const auto first = from.first(std::min(from.size(), flow_.piece()));
+      make_room(first.size());
+      start(offset, first);
       offset += first.size();
       from = from.subspan(first.size());
     }
-    while (!directs_.empty()) settle_first();
+    while (sent_ < pieces_.size()) {
+      settle(pieces_[sent_].transfer);
+      note_sent();
+    }
   } catch (...) {
     // The caller gets its memory back all the same: each of these ends by its own deadline.
-    while (!directs_.empty()) {
+    for (std::size_t i = sent_; i < pieces_.size(); ++i) {
+      if (pieces_[i].memory) continue;
       std::error_code known_already;
-      directs_.pop_front().wait(known_already);
+      pieces_[i].transfer.wait(known_already);
+      if (!pieces_[i].transfer.done()) pieces_[i].transfer = request();
     }
     throw;
   }
 }
 
-request write_behind::start(std::uint64_t offset, std::span<const std::byte> from) {
-  request started;
+write_behind::piece& write_behind::start(std::uint64_t offset, std::span<const std::byte> from) {
+  const bool alone = in_flight_.used() == 0;
+  piece begun;
+  begun.offset = offset;
+  begun.length = from.size();
+  pieces_.reserve_one();
   try {
-    started = source_.start_write_at(offset, from);
+    begun.transfer = source_.start_write_at(offset, from);
+    // Seen now, so that nothing is written behind the hole that this one leaves.
+    if (begun.transfer.error()) settle(begun.transfer);
+    unconfirmed_.add(offset, offset + from.size());
+    begun.confirmation = source_.start_flush();
   } catch (...) {
     failed_ = true;
     throw;
   }
-  // Seen now, so that nothing is written behind the hole that this one leaves.
-  if (started.error()) settle(started);
-  unconfirmed_.add(offset, offset + from.size());
-  return started;
+  begun.timed = !begun.confirmation.done();
+  if (begun.timed) begun.begun = flow_.started(source_.now(), alone);
+  in_flight_.take(from.size());
+  bytes_ += from.size();
+  pieces_.push_back(std::move(begun));
+  return pieces_[pieces_.size() - 1];
 }
 
 void write_behind::settle(request& transfer) {
@@ -61,32 +74,63 @@ void write_behind::settle(request& transfer) {
   }
 }
 
-/// Takes out the piece that was started first, when it has ended.
+/// Takes out the piece that was started first, when it is visible.
 void write_behind::settle_first() {
-  if (pieces_.empty()) {
-    settle(directs_.front());
-    directs_.drop_front();
-    return;
-  }
   settle(pieces_.front().transfer);
-  pool_.give_back(std::move(pieces_.pop_front().memory));
-}
-
-void write_behind::make_room() {
+  note_sent();
+  settle(pieces_.front().confirmation);
   reap();
-  while (pieces_.size() + directs_.size() >= depth_) settle_first();
 }
 
-void write_behind::reap() noexcept {
-  while (!pieces_.empty() && pieces_.front().transfer.done() && !pieces_.front().transfer.error()) {
-    pool_.give_back(std::move(pieces_.pop_front().memory));
+bool write_behind::wait_for_first() {
+  if (pieces_.empty()) return false;
+  settle_first();
+  return true;
+}
+
+void write_behind::make_room(std::size_t length) {
+  reap();
+  pool_.collect_parked();
+  while (!pieces_.empty() && (pieces_.size() >= depth_ || bytes_ + length > flow_.target())) {
+    settle_first();
   }
+  while (in_flight_.left() < length && (pool_.wait_for_parked() || wait_for_first())) {
+  }
+}
+
+/// Takes back the memory of what has been sent.
+void write_behind::note_sent() noexcept {
+  while (sent_ < pieces_.size() && pieces_[sent_].transfer.done() &&
+         !pieces_[sent_].transfer.error()) {
+    pool_.give_back(std::move(pieces_[sent_].memory));
+    ++sent_;
+  }
+}
+
+/// Takes out what has become visible.
+void write_behind::reap() noexcept {
+  note_sent();
+  flow_window::clock::time_point now;
+  bool looked = false;
+  while (sent_ > 0 && pieces_.front().confirmation.done() &&
+         !pieces_.front().confirmation.error()) {
+    const piece visible = pieces_.pop_front();
+    --sent_;
+    bytes_ -= visible.length;
+    in_flight_.give_back(visible.length);
+    flow_.arrived(visible.length);
+    if (!visible.timed) continue;
+    if (!std::exchange(looked, true)) now = source_.now();
+    flow_.ended(visible.begun, visible.length, now);
+  }
+  if (looked) pool_.keep(flow_.size() + 2 * pool_.block_size());
 }
 
 void write_behind::check() {
   reap();
-  for (std::size_t i = 0; i < pieces_.size(); ++i) {
-    if (pieces_[i].transfer.error()) settle(pieces_[i].transfer);
+  if (!pieces_.empty()) {
+    if (pieces_.front().confirmation.error()) settle(pieces_.front().confirmation);
+    if (sent_ < pieces_.size() && pieces_[sent_].transfer.error()) settle(pieces_[sent_].transfer);
   }
   // What had left this process may have been lost on its way: only a flush can tell.
   if (!unconfirmed_.empty() && source_.status()) flush();
@@ -115,12 +159,28 @@ void write_behind::flush_overlapping(std::uint64_t offset, std::size_t length) {
 }
 
 std::uint64_t write_behind::rewind(std::uint64_t unsent) {
-  const std::uint64_t first = source_.first_unconfirmed().value_or(unsent);
+  reap();
+  std::uint64_t first = unsent;
+  const std::optional<std::uint64_t> unconfirmed = source_.first_unconfirmed();
+  if (!pieces_.empty()) {
+    // The source forgets a failure when a write is started behind it: the piece is remembered here.
+    const piece& lost = pieces_.front();
+    first = lost.offset;
+    if (unconfirmed && *unconfirmed - first < lost.length) first = *unconfirmed;
+  } else if (unconfirmed) {
+    first = *unconfirmed;
+  }
   source_.forget_writes();
   while (!pieces_.empty()) {
     piece lost = pieces_.pop_front();
-    pool_.park(std::move(lost.memory), std::move(lost.transfer));
+    bytes_ -= lost.length;
+    if (lost.memory) {
+      pool_.park(std::move(lost.memory), std::move(lost.transfer), lost.length);
+    } else {
+      in_flight_.give_back(lost.length);
+    }
   }
+  sent_ = 0;
   unconfirmed_.clear();
   failed_ = false;
   return first;

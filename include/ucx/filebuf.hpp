@@ -14,6 +14,7 @@
 #include "ucx/export.hpp"
 #include "ucx/remote_streambuf.hpp"
 #include "ucx/stream_options.hpp"
+#include "ucx/stream_statistics.hpp"
 
 namespace ucx {
 
@@ -66,6 +67,9 @@ class UCXIO_EXPORT filebuf : public std::streambuf {
   std::error_code error() const noexcept;
   /// Returns `error()` as a text that names the file or URL; empty without an error.
   std::string error_message() const;
+
+  /// Returns what is in flight, and what the windows are; zeros of a local path.
+  stream_statistics statistics() const noexcept { return remote_.statistics(); }
 
  protected:
   int_type underflow() override;

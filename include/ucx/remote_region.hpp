@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,6 +23,7 @@ namespace ucx {
 
 namespace detail {
 class posted_operations;
+class region_source;
 class remote_region_core;
 class write_tracker;
 }  // namespace detail
@@ -186,7 +188,10 @@ class UCXIO_EXPORT remote_region {
 
  private:
   friend struct detail::core_access;
+  friend class detail::region_source;
   remote_region() noexcept = default;
+  /// Returns the time by its worker's clock.
+  std::chrono::steady_clock::time_point now() const noexcept;
   void make_books();
   void drop_posted() noexcept;
   std::shared_ptr<detail::remote_region_core> core_;

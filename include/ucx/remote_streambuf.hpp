@@ -8,6 +8,7 @@
 #include "ucx/export.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/stream_options.hpp"
+#include "ucx/stream_statistics.hpp"
 
 namespace ucx {
 
@@ -28,7 +29,8 @@ class UCXIO_EXPORT remote_streambuf : public std::streambuf {
   /// Makes a streambuf over `region` that allows what `mode` says (in, out, or both; `ate` starts
   /// at the end; `trunc` and `app` are `not_supported`: the size is fixed). Sends nothing.
   /// Lifetime: the region's core is kept; the handle may move or die.
-  /// Errors: permission_denied (mode against granted), not_supported, closed.
+  /// Errors: permission_denied (mode against granted), not_supported, closed, invalid_argument
+  /// (neither in nor out; a window that is too small or too large).
   explicit remote_streambuf(const remote_region& region,
                             std::ios_base::openmode mode = std::ios_base::in | std::ios_base::out,
                             const stream_options& options = {});
@@ -53,6 +55,9 @@ class UCXIO_EXPORT remote_streambuf : public std::streambuf {
   std::error_code error() const noexcept;
   /// Returns that as a text that says what was tried, and on what; empty without an error.
   std::string error_message() const;
+
+  /// Returns what is in flight, and what the windows are. Costs nothing, makes no progress.
+  stream_statistics statistics() const noexcept;
 
  protected:
   int_type underflow() override;

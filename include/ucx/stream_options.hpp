@@ -7,13 +7,20 @@ namespace ucx {
 
 /// How a stream over remote memory buffers.
 struct stream_options {
-  /// Bytes of one buffer, and of one transfer of read-ahead or write-behind.
+  /// Bytes of one buffer, and of one transfer of read-ahead or write-behind at most.
   std::size_t buffer_size = std::size_t{1} << 20U;
-  /// Transfers in flight at most, in either direction. Read-ahead starts with one, grows on
-  /// sequential use up to this depth, and collapses on a seek. 1 turns read-ahead off.
-  std::size_t depth = 4;
+  /// Transfers in flight at most, in either direction; `window` limits their bytes. 1 turns
+  /// read-ahead off.
+  std::size_t depth = 1024;
   /// How long each transfer, and each flush, may take; zero means the worker's `operation_timeout`.
   std::chrono::nanoseconds timeout = std::chrono::nanoseconds::zero();
+  /// Bytes in flight at most, both directions together; the buffers of a stream hold so many, and
+  /// two buffers more. How many of them are used follows bandwidth times delay (`docs/tuning.md`).
+  /// From `least_window` to `most_window`; opening a stream with another is `invalid_argument`.
+  std::size_t window = std::size_t{16} << 20U;
+
+  static constexpr std::size_t least_window = std::size_t{4} << 10U;
+  static constexpr std::size_t most_window = std::size_t{1} << 40U;
 };
 
 }  // namespace ucx

@@ -17,6 +17,7 @@
 #include "support/message_pair.hpp"
 #include "support/pattern.hpp"
 #include "support/replaced_new.hpp"
+#include "ucx/remote_streambuf.hpp"
 
 namespace {
 
@@ -111,6 +112,22 @@ TEST_P(Allocation, OfSeveralOperationsInFlightIsNone) {
                           for (request& each : reads) each.wait();
                         }),
             0U);
+}
+
+TEST_P(Allocation, OfAStreamThatReadsAndWritesIsNone) {
+  std::vector<char> bytes(std::size_t{96} << 10U);
+  const auto size = static_cast<std::streamsize>(bytes.size());
+  remote_streambuf buffer(region_, std::ios_base::in | std::ios_base::out,
+                          {.buffer_size = std::size_t{64} << 10U});
+  const auto pass = [&](auto&& move) {
+    buffer.pubseekpos(0);
+    for (std::size_t done = 0; done + bytes.size() <= region_.size(); done += bytes.size()) {
+      ASSERT_EQ(move(), size);
+    }
+    ASSERT_EQ(buffer.pubsync(), 0);
+  };
+  EXPECT_EQ(at_least_of(20, [&] { pass([&] { return buffer.sgetn(bytes.data(), size); }); }), 0U);
+  EXPECT_EQ(at_least_of(20, [&] { pass([&] { return buffer.sputn(bytes.data(), size); }); }), 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Routes, Allocation,

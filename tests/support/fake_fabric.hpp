@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -68,6 +69,10 @@ class fabric {
   void pass(nanoseconds duration);
   bool in_pump() const noexcept { return pump_depth_ > 0; }
 
+  void see(call kind, bool begins, std::size_t size, std::span<const std::byte> header = {}) {
+    if (watcher) watcher({kind, begins, header, size});
+  }
+
   // Complaints.
   void violate(std::string what) { violations.push_back(std::move(what)); }
 
@@ -118,6 +123,8 @@ class fabric {
   link_options link;
   const std::uint64_t seed;
   fault_plan faults;
+  std::function<void(const sighting&)> watcher;
+  std::vector<std::byte> nothing;  // what weightless messages bring
   std::list<process_state> processes;
   std::vector<std::string> violations;
   std::array<std::uint64_t, call_count> bytes{};

@@ -112,6 +112,11 @@ bool fake_network::run_until(const std::function<bool()>& done, std::chrono::nan
   return true;
 }
 
+void fake_network::watch(std::function<void(const sighting&)> watcher) {
+  const guard lock(fabric_->mutex);
+  fabric_->watcher = std::move(watcher);
+}
+
 std::uint64_t fake_network::count(call which) const {
   const guard lock(fabric_->mutex);
   std::uint64_t total = 0;

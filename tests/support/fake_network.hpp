@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,11 @@ struct link_options {
   bool lasting_data = false;  ///< Handlers may keep messages of one piece, as over shared memory.
   /// What a direction holds that its receiver has not taken: a stopped receiver stalls the sender.
   std::size_t socket_buffer = 4U << 20U;
+
+  /// What a request of an active message is for is not carried: its receiver finds as many bytes,
+  /// whatever they are. For tests of where and when, with more bytes than a test can afford to
+  /// copy.
+  bool weightless = false;
 
   /// False: hardware; the owner's process takes no part and one-sided operations are checked.
   bool emulated_rma = true;
@@ -112,6 +118,15 @@ class fake_process {
   std::unique_ptr<detail::ucp_api> api_;
 };
 
+/// The begin of an operation at the process that calls, or the end of what it moves: of a message
+/// and of a put at the peer, of a get where it was asked for.
+struct sighting {
+  call kind = call::am_send;
+  bool begins = false;
+  std::span<const std::byte> header = {};  ///< Of an active message.
+  std::size_t size = 0;                    ///< Of the payload.
+};
+
 /// How many objects exist that the user of the seam has to give back.
 struct live_objects {
   std::size_t configurations = 0;
@@ -153,6 +168,9 @@ class fake_network {
   /// Lets time pass until `done`, for `limit` at most, and returns whether it was done.
   bool run_until(const std::function<bool()>& done,
                  std::chrono::nanoseconds limit = std::chrono::seconds(60));
+
+  /// Calls `watcher` for each message, get and put; it must not call into the network.
+  void watch(std::function<void(const sighting&)> watcher);
 
   /// How often the processes made a call, and how many bytes of payload they moved by it.
   std::uint64_t count(call which) const;

@@ -144,6 +144,7 @@ struct frame {
   ucs_status_t status = UCS_OK;
   std::vector<std::byte> header;
   std::vector<std::byte> bytes;
+  std::size_t missing = 0;  // bytes that a weightless message does not carry
 };
 
 /// A frame, or a row of them, on its way into the wire.
@@ -168,6 +169,7 @@ struct assembly {
   std::vector<std::byte> header;
   std::vector<std::byte> bytes;
   std::size_t received = 0;
+  bool weightless = false;
 };
 
 struct side {

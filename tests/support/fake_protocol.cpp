@@ -71,12 +71,14 @@ void fabric::take_message(worker_object& worker, frame& what, lock_type& lock) {
   auto& pieces = side_of(what.link, what.to).incoming[what.operation];
   if (what.offset == 0) {
     pieces.header = std::move(what.header);
-    pieces.bytes.resize(what.total);
+    pieces.weightless = what.missing > 0;
+    if (!pieces.weightless) pieces.bytes.resize(what.total);
   }
   std::copy(what.bytes.begin(), what.bytes.end(),
             pieces.bytes.begin() + static_cast<std::ptrdiff_t>(what.offset));
-  pieces.received += what.bytes.size();
+  pieces.received += what.bytes.size() + what.missing;
   if (pieces.received < what.total) return;
+  see(call::am_send, false, what.total, pieces.header);
   assembly message = std::move(pieces);
   side_of(what.link, what.to).incoming.erase(what.operation);
 
@@ -90,10 +92,12 @@ void fabric::take_message(worker_object& worker, frame& what, lock_type& lock) {
     parameters.reply_ep = reinterpret_cast<ucp_ep_h>(reply_to);
   }
   // Over TCP a message of one piece lies in the socket's buffer, and can not be kept.
-  const bool can_keep = what.total > 0 && ((handler.flags & UCP_AM_FLAG_PERSISTENT_DATA) != 0 ||
-                                           what.total > link.segment || link.lasting_data);
-  void* const data = message.bytes.data();
-  const std::size_t size = message.bytes.size();
+  const bool can_keep = what.total > 0 && !message.weightless &&
+                        ((handler.flags & UCP_AM_FLAG_PERSISTENT_DATA) != 0 ||
+                         what.total > link.segment || link.lasting_data);
+  if (message.weightless && nothing.size() < what.total) nothing.resize(what.total);
+  void* const data = message.weightless ? nothing.data() : message.bytes.data();
+  const std::size_t size = what.total;
   if (can_keep) {
     parameters.recv_attr |= UCP_AM_RECV_ATTR_FLAG_DATA;
     worker.kept.emplace(data, std::move(message.bytes));
@@ -176,6 +180,7 @@ void fabric::take_data(frame& what) {
   std::copy(what.bytes.begin(), what.bytes.end(), wanted->target + what.offset);
   wanted->received += what.bytes.size();
   if (wanted->received < what.total) return;
+  if (wanted->kind == call::get) see(call::get, false, what.total);
   finish(what.link, what.to, wanted, UCS_OK, what.total);
   if (fetched) drop_offer({what.link, what.to, what.operation, 0}, UCS_OK);
 }
@@ -205,6 +210,7 @@ void fabric::take_put(frame& what, bool hardware) {
     violate("a peer's put reached memory that is not mapped: UCX checks nothing");
   }
   if (what.offset + what.bytes.size() < what.total) return;
+  see(call::put, false, what.total);
   frame answer;
   answer.kind = frame_kind::put_done;
   answer.operation = what.operation;

@@ -95,7 +95,7 @@ ucs_status_ptr_t send_borrowed(sim::fabric& network, sim::endpoint_object& from,
   started->header_sum = sim::checksum(message.header, message.header_size);
   started->source = message.bytes;
   started->size = message.size;
-  if (!from.worker->process->sources_may_change) {
+  if (!from.worker->process->sources_may_change && !network.link.weightless) {
     started->sums = network.sums(message.bytes, message.size);
   }
   started->request = make_request(network, *from.worker, call::am_send, params, planned);
@@ -128,6 +128,7 @@ ucs_status_ptr_t fake_ucp::get_nbx(ucp_ep_h endpoint, void* buffer, std::size_t 
     return fail_late(network_, *object.worker, call::get, *params, in.verdict());
   if (count == 0) return nullptr;
   count_bytes(network_, call::get, count);
+  network_.see(call::get, true, count);
   const auto started = network_.begin(object.link, object.index, call::get);
   started->target = static_cast<std::byte*>(buffer);
   started->size = count;
@@ -155,6 +156,7 @@ ucs_status_ptr_t fake_ucp::put_nbx(ucp_ep_h endpoint, const void* buffer, std::s
     return fail_late(network_, *object.worker, call::put, *params, in.verdict());
   if (count == 0) return nullptr;
   count_bytes(network_, call::put, count);
+  network_.see(call::put, true, count);
   const auto* const source = static_cast<const std::byte*>(buffer);
   const auto started = network_.begin(object.link, object.index, call::put);
   started->size = count;
@@ -240,6 +242,7 @@ ucs_status_ptr_t fake_ucp::am_send_nbx(ucp_ep_h endpoint, unsigned id, const voi
   const bool is_inline = fits && in.verdict().delay.count() == 0 && !denies_inline(*params);
   if (forced && !is_inline) return status_pointer(UCS_ERR_NO_RESOURCE);
   count_bytes(network_, call::am_send, size);
+  network_.see(call::am_send, true, size, {message.header, message.header_size});
   if (is_inline) {
     send_copy(network_, *object, std::move(message));
     return nullptr;

@@ -129,7 +129,13 @@ void fabric::take_piece(const connection_ptr& on, int index, bool hardware, std:
   piece.offset = head.sent;
   piece.charged = hardware ? 0 : length;
   if (head.sent > 0) piece.header.clear();
-  if (head.source != nullptr && !read_source(head, length, piece)) piece.status = UCS_ERR_IO_ERROR;
+  const bool weightless = link.weightless && piece.kind == frame_kind::message &&
+                          head.source != nullptr && head.size > link.inline_limit;
+  if (weightless) {
+    piece.missing = length;
+  } else if (head.source != nullptr && !read_source(head, length, piece)) {
+    piece.status = UCS_ERR_IO_ERROR;
+  }
   head.sent += length;
   after(link.latency, [this, hardware, piece = std::move(piece)] { arrive(piece, hardware); });
   if (head.sent >= head.size || piece.status != UCS_OK) {

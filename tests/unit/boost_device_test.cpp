@@ -401,5 +401,51 @@ TEST(BoostDevice, RefusesWhatTheRegionDoesNotGrant) {
   EXPECT_EQ(failure_of([&] { remote_source(memory.region); }).code(), errc::closed);
 }
 
+// ---- Direct devices
+
+TEST(MappedDevice, GivesBoostTheOwnersMemory) {
+  remote_memory memory("one\ntwo\nthree\n", {.shares_memory = true});
+  const mapped_source source(memory.region);
+  const auto [first, last] = source.input_sequence();
+  EXPECT_EQ(reinterpret_cast<const std::byte*>(first), memory.region.view(0, 1).data());
+  EXPECT_EQ(std::string(first, last), memory.content());
+  io::stream<mapped_source> in(source);
+  std::string line;
+  std::getline(in, line);
+  EXPECT_EQ(line, "one");
+  in.seekg(8);
+  EXPECT_EQ(rest_of(in), "three\n");
+  std::ostringstream copied;
+  io::copy(source, copied);
+  EXPECT_EQ(copied.str(), memory.content());
+  io::filtering_istream counted;
+  counted.push(io::counter());
+  counted.push(source);
+  EXPECT_EQ(rest_of(counted), memory.content());
+  EXPECT_EQ(counted.component<io::counter>(0)->lines(), 3);
+}
+
+TEST(MappedDevice, WritesInPlace) {
+  remote_memory memory("one two three", {.shares_memory = true});
+  io::stream<mapped_sink> out{mapped_sink(memory.region)};
+  out.seekp(4);
+  out << "TWO" << std::flush;
+  EXPECT_TRUE(out.good());
+  EXPECT_EQ(memory.content(), "one TWO three");
+  out.seekp(8);
+  out << "more than fits";
+  EXPECT_FALSE(out.flush().good());
+  EXPECT_EQ(memory.content(), "one TWO more ");
+}
+
+TEST(MappedDevice, NeedsAMappedRegionAndItsRights) {
+  remote_memory plain("text");
+  const ucx::error unmapped = failure_of([&] { mapped_source{plain.region}; });
+  EXPECT_EQ(unmapped.code(), errc::not_supported);
+  EXPECT_THAT(unmapped.what(), HasSubstr("share no memory"));
+  remote_memory memory("text", {.shares_memory = true}, access::read);
+  EXPECT_EQ(failure_of([&] { mapped_sink{memory.region}; }).code(), errc::permission_denied);
+}
+
 }  // namespace
 }  // namespace ucx::test

@@ -1,0 +1,90 @@
+// How many bytes one direction of a stream should have in flight.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace ucx::detail {
+
+/// Follows bandwidth times delay, from what is seen of transfers: when each was started, and when
+/// it was found to be over.
+/// The bandwidth is the most that was delivered between start and end of one transfer, by the time
+/// in between, within the last four rounds; the delay is the shortest transfer of the last ten
+/// seconds (the filters of BBR: draft-cardwell-iccrg-bbr-congestion-control, "BBR.BtlBw" and
+/// "BBR.RTprop"). The window is twice their product, so that it doubles in each round trip for as
+/// long as it is the window that limits the rate (dynamic right-sizing: Fisk and Feng, 2001), and
+/// two transfers more. A transfer that is alone takes its own time on the wire besides the delay:
+/// its bytes are taken off the product.
+/// It is never less than four transfers of a block, which is what a link needs whose delay is
+/// nothing, nor more than the bound. Where it comes to more than half the bound, transfers are
+/// short, a 64th of the bound: the window is full but for one of them.
+class flow_window {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  /// How things stood when a transfer was started.
+  struct mark {
+    clock::time_point at = {};
+    std::uint64_t delivered = 0;
+    bool alone = false;
+  };
+
+  flow_window(std::size_t bound, std::size_t block) noexcept;
+
+  /// A transfer starts; `alone`: nothing else is in flight.
+  mark started(clock::time_point now, bool alone) const noexcept {
+    return {now, delivered_, alone};
+  }
+  /// So many bytes more have arrived, of whatever transfer.
+  void arrived(std::size_t bytes) noexcept { delivered_ += bytes; }
+  /// The transfer of `bytes` that was started at `begin` is over; they have been counted.
+  void ended(const mark& begin, std::size_t bytes, clock::time_point now) noexcept;
+
+  /// Returns how many bytes to have in flight; one transfer may always be. None else while the
+  /// delay is measured again, which takes a transfer that is alone.
+  std::size_t target() const noexcept { return measuring_ ? 0 : target_; }
+  /// Returns the same without regard to that.
+  std::size_t size() const noexcept { return target_; }
+  /// Returns how long a transfer should be at most.
+  std::size_t piece() const noexcept { return piece_; }
+  /// Returns how many transfers that is, at least four, where they are as long as they may be.
+  std::size_t most_pieces() const noexcept { return most_pieces_; }
+
+  static std::size_t short_piece(std::size_t bound, std::size_t block) noexcept;
+
+  /// Returns whether a transfer was seen to take time.
+  bool measured() const noexcept { return measured_; }
+  /// Returns the delay without what the transfer that showed it took on the wire.
+  std::chrono::nanoseconds round_trip() const noexcept;
+  double bytes_per_second() const noexcept;
+
+ private:
+  void measure_rate(const mark& begin, double seconds) noexcept;
+  void measure_delay(const mark& begin, std::size_t bytes, clock::time_point now) noexcept;
+  double product() const noexcept;
+  void aim() noexcept;
+
+  static constexpr std::chrono::seconds delay_lasts{10};
+  static constexpr std::size_t rounds = 4;
+
+  const std::size_t bound_;
+  const std::size_t block_;
+  std::size_t target_;
+  std::size_t piece_;
+  std::size_t most_pieces_;
+
+  std::uint64_t delivered_ = 0;
+  std::uint64_t round_ends_ = 0;  // with the first transfer that is started behind this byte
+  std::size_t round_ = 0;
+  std::array<double, rounds> rates_ = {};  // bytes a second: the best of each round
+
+  bool measured_ = false;
+  bool measuring_ = false;  // again
+  std::chrono::nanoseconds delay_ = {};
+  std::size_t delay_bytes_ = 0;  // of the transfer that took it
+  clock::time_point delay_at_ = {};
+};
+
+}  // namespace ucx::detail
