@@ -14,8 +14,8 @@ std::size_t flow_window::short_piece(std::size_t bound, std::size_t block) noexc
   return std::min(block, std::max<std::size_t>(1, bound / short_pieces));
 }
 
-flow_window::flow_window(std::size_t bound, std::size_t block) noexcept
-    : bound_(bound), block_(block) {
+flow_window::flow_window(std::size_t bound, std::size_t block, std::size_t least_blocks) noexcept
+    : bound_(bound), block_(block), least_(std::min(bound, least_blocks * block)) {
   aim();
 }
 
@@ -68,10 +68,10 @@ double flow_window::product() const noexcept {
 
 void flow_window::aim() noexcept {
   const double wanted = 2 * product() + 2 * static_cast<double>(block_);
-  const std::size_t least = std::min(bound_, least_pieces * block_);
-  target_ = wanted < static_cast<double>(bound_) ? std::max(least, static_cast<std::size_t>(wanted))
-                                                 : bound_;
-  const bool large = target_ > bound_ / 2 && target_ > least;
+  target_ = wanted < static_cast<double>(bound_)
+                ? std::max(least_, static_cast<std::size_t>(wanted))
+                : bound_;
+  const bool large = target_ > bound_ / 2 && target_ > least_;
   piece_ = large ? short_piece(bound_, block_) : block_;
   most_pieces_ = std::max(least_pieces, target_ / piece_);
 }

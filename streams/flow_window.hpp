@@ -17,9 +17,9 @@ namespace ucx::detail {
 /// long as it is the window that limits the rate (dynamic right-sizing: Fisk and Feng, 2001), and
 /// two transfers more. A transfer that is alone takes its own time on the wire besides the delay:
 /// its bytes are taken off the product.
-/// It is never less than four transfers of a block, which is what a link needs whose delay is
-/// nothing, nor more than the bound. Where it comes to more than half the bound, transfers are
-/// short, a 64th of the bound: the window is full but for one of them.
+/// It is never less than `least_blocks`, which is what a link needs whose delay is nothing, nor
+/// more than the bound. Where it comes to more than half the bound, transfers are short, a 64th of
+/// the bound: the window is full but for one of them.
 class flow_window {
  public:
   using clock = std::chrono::steady_clock;
@@ -31,7 +31,7 @@ class flow_window {
     bool alone = false;
   };
 
-  flow_window(std::size_t bound, std::size_t block) noexcept;
+  flow_window(std::size_t bound, std::size_t block, std::size_t least_blocks = 4) noexcept;
 
   /// A transfer starts; `alone`: nothing else is in flight.
   mark started(clock::time_point now, bool alone) const noexcept {
@@ -71,6 +71,7 @@ class flow_window {
 
   const std::size_t bound_;
   const std::size_t block_;
+  const std::size_t least_;
   std::size_t target_;
   std::size_t piece_;
   std::size_t most_pieces_;

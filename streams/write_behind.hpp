@@ -26,7 +26,7 @@ class write_behind {
         pool_(pool),
         in_flight_(in_flight),
         depth_(depth),
-        flow_(in_flight.bound(), block_size) {}
+        flow_(in_flight.bound(), block_size, least_blocks) {}
   write_behind(const write_behind&) = delete;
   write_behind& operator=(const write_behind&) = delete;
 
@@ -63,6 +63,10 @@ class write_behind {
     bool timed = false;  // it was not over as soon as it was started
     flow_window::mark begun;
   };
+
+  /// What is on its way to the owner is in the system's buffers, not in ours: a little more of it
+  /// bridges the times at which the owner does not run.
+  static constexpr std::size_t least_blocks = 8;
 
   /// More than these are not worth telling apart.
   static constexpr std::size_t most_extents = 64;
