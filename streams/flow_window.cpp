@@ -20,21 +20,24 @@ flow_window::flow_window(std::size_t bound, std::size_t block, std::size_t least
 }
 
 void flow_window::ended(const mark& begin, std::size_t bytes, clock::time_point now) noexcept {
-  const double seconds = std::chrono::duration<double>(now - begin.at).count();
-  if (seconds <= 0) return;
-  measure_rate(begin, seconds);
+  if (now <= begin.at) return;
+  measure_rate(begin, now);
   measure_delay(begin, bytes, now);
   aim();
 }
 
-void flow_window::measure_rate(const mark& begin, double seconds) noexcept {
+void flow_window::measure_rate(const mark& begin, clock::time_point now) noexcept {
   if (begin.delivered >= round_ends_) {
     round_ends_ = delivered_;
     round_ = (round_ + 1) % rounds;
     rates_[round_] = 0;
   }
+  const std::chrono::duration<double> took =
+      std::max(now - begin.delivered_at, begin.at - begin.started_at);
   rates_[round_] =
-      std::max(rates_[round_], static_cast<double>(delivered_ - begin.delivered) / seconds);
+      std::max(rates_[round_], static_cast<double>(delivered_ - begin.delivered) / took.count());
+  delivered_at_ = now;
+  started_at_ = begin.at;
 }
 
 void flow_window::measure_delay(const mark& begin, std::size_t bytes,

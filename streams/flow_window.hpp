@@ -11,9 +11,11 @@ namespace ucx::detail {
 /// Follows bandwidth times delay, from what is seen of transfers: when each was started, and when
 /// it was found to be over.
 /// The bandwidth is the most that was delivered between start and end of one transfer, by the time
-/// in between, within the last four rounds; the delay is the shortest transfer of the last ten
-/// seconds (the filters of BBR: draft-cardwell-iccrg-bbr-congestion-control, "BBR.BtlBw" and
-/// "BBR.RTprop"). The window is twice their product, so that it doubles in each round trip for as
+/// from the delivery before its start on, or by the time in which as much was started, whichever is
+/// longer: ends that are found late, in bunches, would look like a fast link
+/// (draft-cheng-iccrg-delivery-rate-estimation). The most of the last four rounds counts; the delay
+/// is the shortest transfer of the last ten seconds (the filters of BBR:
+/// draft-cardwell-iccrg-bbr-congestion-control, "BBR.BtlBw" and "BBR.RTprop"). The window is twice their product, so that it doubles in each round trip for as
 /// long as it is the window that limits the rate (dynamic right-sizing: Fisk and Feng, 2001), and
 /// two transfers more. A transfer that is alone takes its own time on the wire besides the delay:
 /// its bytes are taken off the product.
@@ -28,14 +30,17 @@ class flow_window {
   struct mark {
     clock::time_point at = {};
     std::uint64_t delivered = 0;
+    clock::time_point delivered_at = {};  // the last of them
+    clock::time_point started_at = {};    // the transfer whose end was found last
     bool alone = false;
   };
 
   flow_window(std::size_t bound, std::size_t block, std::size_t least_blocks = 4) noexcept;
 
   /// A transfer starts; `alone`: nothing else is in flight.
-  mark started(clock::time_point now, bool alone) const noexcept {
-    return {now, delivered_, alone};
+  mark started(clock::time_point now, bool alone) noexcept {
+    if (alone) delivered_at_ = started_at_ = now;
+    return {now, delivered_, delivered_at_, started_at_, alone};
   }
   /// So many bytes more have arrived, of whatever transfer.
   void arrived(std::size_t bytes) noexcept { delivered_ += bytes; }
@@ -61,7 +66,7 @@ class flow_window {
   double bytes_per_second() const noexcept;
 
  private:
-  void measure_rate(const mark& begin, double seconds) noexcept;
+  void measure_rate(const mark& begin, clock::time_point now) noexcept;
   void measure_delay(const mark& begin, std::size_t bytes, clock::time_point now) noexcept;
   double product() const noexcept;
   void aim() noexcept;
@@ -77,6 +82,8 @@ class flow_window {
   std::size_t most_pieces_;
 
   std::uint64_t delivered_ = 0;
+  clock::time_point delivered_at_ = {};
+  clock::time_point started_at_ = {};
   std::uint64_t round_ends_ = 0;  // with the first transfer that is started behind this byte
   std::size_t round_ = 0;
   std::array<double, rounds> rates_ = {};  // bytes a second: the best of each round
