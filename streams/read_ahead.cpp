@@ -101,7 +101,7 @@ void read_ahead::ask_block(std::uint64_t end) {
 }
 
 void read_ahead::ask_into(std::span<std::byte> into, block&& memory) {
-  const bool alone = in_flight_.used() == 0;
+  const bool alone = asked_bytes_ == 0;
   piece asked;
   asked.offset = asked_end_;
   asked.length = into.size();

@@ -223,6 +223,9 @@ void stream_engine::begin_reading() {
   require(std::ios_base::in, "reading");
   writes_.check();
   send_put_area();
+  // What lies in place is there even when it is no longer true.
+  const bool in_place = get_.bytes != nullptr && !get_.memory;
+  if (in_place && get_.holds(position_) && source_->status()) drop_get_area();
   state_ = state::reading;
 }
 

@@ -42,7 +42,7 @@ void write_behind::send_direct(std::uint64_t offset, std::span<const std::byte> 
 }
 
 write_behind::piece& write_behind::start(std::uint64_t offset, std::span<const std::byte> from) {
-  const bool alone = in_flight_.used() == 0;
+  const bool alone = pieces_.empty();
   piece begun;
   begun.offset = offset;
   begun.length = from.size();

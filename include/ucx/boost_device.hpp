@@ -339,8 +339,9 @@ class mapped_source {
   /// Takes all of `region`, to which it keeps a handle of its own.
   /// Errors: those of `remote_region::view`; not_supported where it is not mapped.
   explicit mapped_source(const remote_region& region)
-      : region_(std::make_shared<remote_region>(region.share())),
-        bytes_(region_->view(0, static_cast<std::size_t>(region_->size()))) {}
+      : region_(std::make_shared<remote_region>(region.share())) {
+    if (region_->size() > 0) bytes_ = region_->view(0, static_cast<std::size_t>(region_->size()));
+  }
 
   /// Returns begin and end of the bytes; Boost wants them without `const`.
   std::pair<char*, char*> input_sequence() const noexcept {
@@ -366,8 +367,10 @@ class mapped_sink {
 
   /// As the constructor of `mapped_source`. Errors: permission_denied, too.
   explicit mapped_sink(const remote_region& region)
-      : region_(std::make_shared<remote_region>(region.share())),
-        bytes_(region_->writable_view(0, static_cast<std::size_t>(region_->size()))) {}
+      : region_(std::make_shared<remote_region>(region.share())) {
+    if (region_->size() == 0) return;
+    bytes_ = region_->writable_view(0, static_cast<std::size_t>(region_->size()));
+  }
 
   /// Returns begin and end of the bytes.
   std::pair<char*, char*> output_sequence() const noexcept {

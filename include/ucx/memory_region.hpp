@@ -45,9 +45,11 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
       memory_region(const context& parent, Range&& bytes, Rest&&... rest)
   = delete;
 
-  /// Allocates `size` zeroed bytes and exposes them; on a context with shared-memory transports
-  /// they lie in shared memory, which peers on the host reach without the owner's help. Errors:
-  /// no_shared_memory, no_memory.    Cost: commits all pages: 64 MiB take 20-200 ms.
+  /// Allocates `size` zeroed bytes and exposes them. Peers of the same host and user map what they
+  /// may read (`context_options::share_memory`); on a context of one host they lie in shared memory
+  /// of UCX's. They are gone with `close()`.
+  /// Errors: no_memory; no_shared_memory (a context of one host).
+  /// Cost: commits all pages: 64 MiB take 20-200 ms; a file descriptor.
   static memory_region allocate(const context& parent, std::size_t size, access granted);
   static memory_region allocate(const context& parent, std::size_t size, access granted,
                                 std::error_code& ec);

@@ -67,9 +67,9 @@ class UCXIO_EXPORT remote_region {
 
   /// Returns `length` bytes at `offset` where they lie in this process: the owner's memory itself,
   /// which the owner and others may change at any time. Sends nothing and copies nothing.
-  /// Where the way is `mapped`, and where UCX maps the memory of a context of one host.
-  /// Lifetime: this handle's, and that of every other one to the region; where UCX maps it, the
-  /// connection's too. When the owner withdraws the region, or dies, what was there last stays.
+  /// Where the way is `mapped`.
+  /// Lifetime: that of the last handle to the region, streams over it included; the connection may
+  /// end. When the owner withdraws the region, or dies, what was there last stays.
   /// Errors: not_supported (it is not mapped: the text says why), out_of_range, permission_denied,
   /// revoked, closed, the connection's.
   std::span<const std::byte> view(std::uint64_t offset, std::size_t length) const;

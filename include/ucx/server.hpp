@@ -92,8 +92,8 @@ class UCXIO_EXPORT server {
       publish(std::string_view name, Range&& bytes, Rest&&... rest)
   = delete;
 
-  /// Allocates `size` zeroed bytes in memory that processes of one host can share, and publishes
-  /// them. Errors: as publish(); no_shared_memory.
+  /// Allocates `size` zeroed bytes, which processes of the same host and user map, and publishes
+  /// them. They are gone with the publication. Errors: as publish().
   publication allocate(std::string_view name, std::size_t size, access granted);
   publication allocate(std::string_view name, std::size_t size, access granted,
                        std::error_code& ec);

@@ -152,8 +152,9 @@ bool message_link::take_room(std::size_t units) noexcept {
 }
 
 bool message_link::goes_whole(std::size_t size) const noexcept {
-  return size <= std::min(longest_whole, endpoint_.worker().context().write_piece()) &&
-         units_of(size) <= room_granted_ / 2;
+  if (size > std::min(longest_whole, endpoint_.worker().context().write_piece())) return false;
+  if (size <= always_whole) return units_of(size) <= room_granted_ / 2;
+  return endpoint_.detects_failure() && units_of(size) + room_granted_ / 2 <= room_;
 }
 
 bool message_link::is_full(std::size_t header, std::size_t payload) noexcept {

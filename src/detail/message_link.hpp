@@ -27,8 +27,11 @@ class message_exchange;
 /// the peer's application has taken the message. Everything happens under the worker's lock.
 class message_link {
  public:
-  /// Messages up to this go whole, where there is room. Asking first costs a round trip, and saves
-  /// the receiver a copy where it does not wait for the message yet.
+  /// Messages up to this go whole. Asking first costs a round trip, and saves the receiver a copy
+  /// where it does not wait for the message yet.
+  static constexpr std::size_t always_whole = std::size_t{64} << 10U;
+  /// Messages up to this go whole over a network while half of the window stays free: what waits
+  /// for its receiver shall not keep others from theirs.
   static constexpr std::size_t longest_whole = std::size_t{256} << 10U;
 
   /// Makes the messages' side of a connection; `window` is how many bytes its peer may leave here.

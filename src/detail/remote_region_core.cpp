@@ -80,17 +80,14 @@ void remote_region_core::drop_key() noexcept {
 void remote_region_core::choose_way(ucx::way wanted, std::string& why_not, std::error_code& ec) {
   if (wanted == way::automatic || wanted == way::mapped) {
     ec = map(why_not_mapped_);
-    if (ec && wanted == way::mapped && !take_key(why_not) && mapped_ != nullptr) {
-      copied_ = true;  // UCX maps it
-      ec.clear();
-    }
     if (!ec) way_ = way::mapped;
     if (!ec || wanted == way::mapped) {
       why_not = why_not_mapped_;
       return;
     }
-    why_not.clear();
     ec.clear();
+  } else {
+    why_not_mapped_ = "it was asked to go another way";
   }
   if (wanted != way::message) {
     ec = take_key(why_not);
@@ -186,16 +183,11 @@ std::error_code remote_region_core::check(std::uint64_t offset, std::uint64_t le
   return {};
 }
 
-std::string remote_region_core::why_not_mapped() const {
-  if (way_ == way::mapped || (way_ == way::rma && mapped_ != nullptr)) return {};
-  return why_not_mapped_.empty() ? "it was asked to go another way" : why_not_mapped_;
-}
-
 std::byte* remote_region_core::view(std::uint64_t offset, std::uint64_t length, access wanted,
                                     std::string& what, std::error_code& ec) const {
   if ((ec = check(offset, length, wanted))) return nullptr;
-  if (mapped_ != nullptr) return mapped_ + offset;
-  what = why_not_mapped();
+  if (mapping_) return mapping_->data() + offset;
+  what = why_not_mapped_;
   ec = errc::not_supported;
   return nullptr;
 }
@@ -291,6 +283,10 @@ operation* remote_region_core::start_atomic(std::uint64_t offset, const atomic_a
   }
   worker_core& worker = endpoint_.worker();
   if (mapped_ != nullptr && !endpoint_.operations().fenced()) {
+    if (!is_aligned(reinterpret_cast<std::uintptr_t>(mapped_) + offset, wanted.width)) {
+      ec = errc::invalid_argument;  // the descriptor says something else than is true
+      return nullptr;
+    }
     // One machine's processors agree among themselves: this is what the owner would do.
     store_number(perform(wanted, mapped_ + offset), previous);
     return nullptr;

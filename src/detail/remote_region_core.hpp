@@ -66,7 +66,7 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   std::byte* view(std::uint64_t offset, std::uint64_t length, access wanted, std::string& what,
                   std::error_code& ec) const;
   /// Returns why there is no view; nothing where there is one. Never changes.
-  std::string why_not_mapped() const;
+  const std::string& why_not_mapped() const noexcept { return why_not_mapped_; }
   /// Returns whether accesses go by message to an owner that answers several in one.
   bool shares_messages(access wanted) const noexcept;
 

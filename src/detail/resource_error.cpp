@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <fstream>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -73,13 +74,17 @@ std::uint64_t number_in(const char* path, std::string_view key = {}) {
   return file >> number ? number : unlimited;  // "max" is no number either
 }
 
-/// What a container has left; pages of files that nobody used lately count as free.
-std::uint64_t left_of(const char* limit, const char* used, const char* details, const char* idle) {
+/// What a container has left; pages of files count as free.
+std::uint64_t left_of(const char* limit, const char* used, const char* details,
+                      std::initializer_list<const char*> files) {
   const std::uint64_t most = number_in(limit);
   const std::uint64_t taken = number_in(used);
   if (most == unlimited || taken == unlimited) return unlimited;
-  const std::uint64_t cached = number_in(details, idle);
-  const std::uint64_t needed = cached == unlimited || cached > taken ? taken : taken - cached;
+  std::uint64_t needed = taken;
+  for (const char* const key : files) {
+    const std::uint64_t cached = number_in(details, key);
+    if (cached != unlimited) needed -= std::min(needed, cached);
+  }
   return needed < most ? most - needed : 0;
 }
 
@@ -88,14 +93,17 @@ std::uint64_t left_of(const char* limit, const char* used, const char* details, 
 std::uint64_t available_memory() noexcept {
   try {
     const std::uint64_t machine = number_in("/proc/meminfo", "MemAvailable:");
-    const std::uint64_t of_machine = machine == unlimited ? unlimited : machine * 1024;
+    const std::uint64_t swap = number_in("/proc/meminfo", "SwapFree:");
+    const std::uint64_t of_machine =
+        machine == unlimited ? unlimited : (machine + (swap == unlimited ? 0 : swap)) * 1024;
     // Control groups, version 2 and 1, as a container sees its own.
     const std::uint64_t second =
         left_of("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current",
-                "/sys/fs/cgroup/memory.stat", "inactive_file");
-    const std::uint64_t first = left_of("/sys/fs/cgroup/memory/memory.limit_in_bytes",
-                                        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-                                        "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file");
+                "/sys/fs/cgroup/memory.stat", {"inactive_file", "active_file", "slab_reclaimable"});
+    const std::uint64_t first =
+        left_of("/sys/fs/cgroup/memory/memory.limit_in_bytes",
+                "/sys/fs/cgroup/memory/memory.usage_in_bytes", "/sys/fs/cgroup/memory/memory.stat",
+                {"total_inactive_file", "total_active_file"});
     return std::min({of_machine, first, second});
   } catch (...) {  // out of memory for a word
     return unlimited;

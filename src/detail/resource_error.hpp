@@ -39,9 +39,9 @@ std::error_code memory_error(ucs_status_t status, bool allocating, bool shared) 
 /// it finds out that there is not enough.
 std::uint64_t free_shared_memory() noexcept;
 
-/// Returns how many bytes the system could give this process before it began to kill: of the
-/// machine, and of a limit on its container where one is to be seen; the largest number if nobody
-/// knows.
+/// Returns about how many bytes the system could still give: the machine with its swap space, and,
+/// within a container that sees its own limit, that; the largest number if nobody knows. Limits on
+/// groups of processes that are not to be seen there are not known.
 std::uint64_t available_memory() noexcept;
 
 /// Returns why nobody could listen on `address` now: in use, not of this machine, not permitted.

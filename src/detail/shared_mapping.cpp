@@ -1,8 +1,10 @@
 #include "detail/shared_mapping.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -79,6 +81,12 @@ std::unique_ptr<shared_mapping> shared_mapping::open(const remote_descriptor& de
                                  (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK));
   if (opened.get() < 0) {
     why_not = "the owner's file can not be opened here (" + words_of(errno) + ")";
+    return nullptr;
+  }
+  struct ::statfs system = {};
+  if (::fstatfs(opened.get(), &system) != 0 || system.f_type != TMPFS_MAGIC ||
+      static_cast<std::uint64_t>(found.st_blocks) * 512 < whole) {
+    why_not = "the owner's file has no memory of its own";
     return nullptr;
   }
   const int seals = ::fcntl(opened.get(), F_GET_SEALS);

@@ -16,8 +16,9 @@ namespace ucx::detail {
 class shared_mapping {
  public:
   /// Maps what `described` says, for reading, and for writing if that is granted. Returns nothing
-  /// where it can not be, and `why_not` says why. Nothing that a hostile owner says does harm: only
-  /// a sealed file in memory is opened, of which every byte exists.
+  /// where it can not be, and `why_not` says why. What a hostile owner says makes nothing else be
+  /// opened than a file in memory, as long as it should be, that can not be cut off. An owner that
+  /// empties it meanwhile makes the reader take memory for what it touches.
   static std::unique_ptr<shared_mapping> open(const remote_descriptor& described,
                                               std::string& why_not);
   shared_mapping(const shared_mapping&) = delete;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 
@@ -29,13 +30,16 @@ constexpr int no_more_writers = 0x0010;   // of Linux 5.1
 /// Of the descriptors that a process may have these files take a quarter at most: UCX needs some
 /// for every connection, and ends processes that have none left.
 constexpr ::rlim_t share_of_descriptors = 4;
+/// Nor of the mappings that a process may have, 65530 unless the system was set up otherwise.
+constexpr ::rlim_t most_files = 8192;
 
 std::atomic<std::uint64_t> files{0};
 
 bool claim_file() noexcept {
   ::rlimit limit = {};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
-  if (files.fetch_add(1) < limit.rlim_cur / share_of_descriptors) return true;
+  const ::rlim_t most = std::min(most_files, limit.rlim_cur / share_of_descriptors);
+  if (files.fetch_add(1) < most) return true;
   files.fetch_sub(1);
   return false;
 }
@@ -44,6 +48,21 @@ int make_file() noexcept {
   constexpr unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
   const int file = ::memfd_create("ucxio", flags | never_executable);
   return file >= 0 || errno != EINVAL ? file : ::memfd_create("ucxio", flags);
+}
+
+/// Returns whether a file may be as long: the system kills a process that makes a longer one.
+bool may_be_as_long(std::uint64_t size) noexcept {
+  ::rlimit limit = {};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && size <= limit.rlim_cur;
+}
+
+/// Returns 0, or what `errno` was.
+int commit(int file, ::off_t length) noexcept {
+  if (::ftruncate(file, length) != 0) return errno;
+  while (::fallocate(file, 0, 0, length) != 0) {
+    if (errno != EINTR) return errno;  // else a signal came
+  }
+  return 0;
 }
 
 std::uint64_t page_size() noexcept {
@@ -69,7 +88,7 @@ std::unique_ptr<shared_memory> shared_memory::make(std::uint64_t size, bool peer
     ec = errc::no_memory;
     return nullptr;
   }
-  if (!claim_file()) return nullptr;
+  if (!may_be_as_long(memory_file_size(size)) || !claim_file()) return nullptr;
   const int file = make_file();
   std::unique_ptr<shared_memory> made;
   if (file >= 0) made.reset(new (std::nothrow) shared_memory(file, memory_file_size(size)));
@@ -78,9 +97,8 @@ std::unique_ptr<shared_memory> shared_memory::make(std::uint64_t size, bool peer
     files.fetch_sub(1);
     return nullptr;
   }
-  const auto length = static_cast<::off_t>(made->size_);
-  if (::ftruncate(file, length) != 0 || ::fallocate(file, 0, 0, length) != 0) {
-    if (errno == ENOMEM || errno == ENOSPC) ec = errc::no_memory;
+  if (const int failed = commit(file, static_cast<::off_t>(made->size_))) {
+    if (failed == ENOMEM || failed == ENOSPC) ec = errc::no_memory;
     return nullptr;
   }
   const bool usable = made->map(incarnation, region) && made->seal(peers_write) && made->locate();

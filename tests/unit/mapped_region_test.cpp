@@ -281,12 +281,23 @@ TEST(RegionInPlace, TakesNothingButTheRegionsOwnFile) {
   ASSERT_GE(file, 0);
   struct ::stat about = {};
   ASSERT_EQ(::ftruncate(file, 16384), 0);
+  ASSERT_EQ(::fallocate(file, 0, 0, 16384), 0);
   ASSERT_EQ(::fstat(file, &about), 0);
   bad = good;
   bad.file = {static_cast<std::uint64_t>(::getpid()), static_cast<std::uint64_t>(file),
               about.st_dev, about.st_ino};
   EXPECT_THAT(both.refusal(bad), testing::HasSubstr("cut off"));
   ::close(file);
+  // One without memory would make whoever touches it take some.
+  const int empty = ::memfd_create("empty", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  ASSERT_GE(empty, 0);
+  ASSERT_EQ(::ftruncate(empty, 16384), 0);
+  ASSERT_EQ(::fcntl(empty, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+  ASSERT_EQ(::fstat(empty, &about), 0);
+  bad.file = {static_cast<std::uint64_t>(::getpid()), static_cast<std::uint64_t>(empty),
+              about.st_dev, about.st_ino};
+  EXPECT_THAT(both.refusal(bad), testing::HasSubstr("no memory of its own"));
+  ::close(empty);
   // Not even opened: a terminal, a pipe, a device.
   std::array<int, 2> ends = {};
   ASSERT_EQ(::pipe(ends.data()), 0);
@@ -296,6 +307,56 @@ TEST(RegionInPlace, TakesNothingButTheRegionsOwnFile) {
   EXPECT_THAT(both.refusal(bad), testing::HasSubstr("another one"));
   ::close(ends[0]);
   ::close(ends[1]);
+}
+
+TEST(RegionInPlace, PerformsNoAtomicOnAMisalignedPlace) {
+  mapped_pair both;
+  remote_descriptor bad = both.exposed.descriptor();
+  bad.address += 4;  // so that offset 4 looks aligned
+  remote_region region = both.open(bad);
+  ASSERT_EQ(region.way(), way::mapped);
+  std::error_code ec;
+  std::uint64_t previous = 0;
+  region
+      .start_atomic(4, {.operation = atomic_operation::add, .width = 8, .operand = 1},
+                    std::as_writable_bytes(std::span(&previous, 1)))
+      .wait(ec);
+  EXPECT_EQ(ec, errc::invalid_argument);
+}
+
+TEST(RegionInPlace, IsNotWhatUcxMaps) {
+  simulated_pair_options options = one_host();
+  options.shares_memory = true;
+  simulated_pair pair(options);
+  const memory_region exposed = memory_region::allocate(pair.owner_context, size, access::read);
+  EXPECT_EQ(exposed.descriptor().file, memory_file());
+  const endpoint connection = pair.connect();
+  std::error_code ec;
+  const remote_region none(connection, exposed.descriptor(), {.way = way::mapped}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  const remote_region by_rma(connection, exposed.descriptor());
+  EXPECT_NE(by_rma.way(), way::mapped);
+  EXPECT_TRUE(by_rma.view(0, 1, ec).empty());
+  EXPECT_EQ(ec, errc::not_supported);
+}
+
+/// Elsewhere the system ends a process for making a longer file.
+TEST(RegionInPlace, LimitOnTheSizeOfFilesLeavesPrivateMemory) {
+  simulated_pair pair({.shares_memory = true});
+  ::rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  ::rlimit few = before;
+  few.rlim_cur = std::size_t{1} << 20U;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &few), 0);
+  std::error_code ec;
+  const memory_region longer =
+      memory_region::allocate(pair.owner_context, std::size_t{1} << 20U, access::read, ec);
+  const memory_region fits = memory_region::allocate(pair.owner_context, 4096, access::read);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_FALSE(ec);
+  EXPECT_EQ(longer.size(), std::size_t{1} << 20U);
+  EXPECT_EQ(longer.descriptor().file, memory_file());
+  EXPECT_NE(fits.descriptor().file, memory_file());
 }
 
 TEST(RegionInPlace, MemoryThatTheMachineHasNotIsRefused) {
@@ -378,6 +439,17 @@ TEST_F(StreamInPlace, NoticesThatTheRegionIsWithdrawn) {
   in.read(all.data(), static_cast<std::streamsize>(size));
   EXPECT_TRUE(in.bad());
   EXPECT_FALSE(in.eof());
+  EXPECT_EQ(in.error(), errc::revoked);
+}
+
+TEST_F(StreamInPlace, ReaderThatStaysInOnePlaceNoticesToo) {
+  istream in(region_, {.buffer_size = 4096});
+  std::array<char, 8> some = {};
+  in.seekg(0).read(some.data(), 8);
+  ASSERT_TRUE(in.good());
+  both_.exposed.close();
+  in.seekg(0).read(some.data(), 8);
+  EXPECT_TRUE(in.bad());
   EXPECT_EQ(in.error(), errc::revoked);
 }
 

@@ -36,6 +36,27 @@ std::size_t fill(simulated_messages& both, std::span<const std::byte> bytes) {
   }
 }
 
+/// They are announced where they would take too much of the window.
+TEST(MessageRoom, LongMessagesThatNobodyTakesKeepNoOthersBack) {
+  simulated_messages both;
+  const std::vector<std::byte> bytes = pattern(250'000);
+  std::vector<request> sends;
+  for (int i = 0; i < 100; ++i) sends.push_back(both.sender.start_send(1, bytes, at_once));
+  for (const request& each : sends) ASSERT_FALSE(each.error());
+  both.sender.send(2, pattern(10, 3));
+  std::vector<std::byte> into(10);
+  request behind = both.receiver().start_receive(2, into);
+  EXPECT_FALSE(both.outcome(behind));
+  EXPECT_TRUE(holds_pattern(into, 3));
+  std::vector<std::byte> place(bytes.size());
+  for (int i = 0; i < 100; ++i) {
+    request receive = both.receiver().start_receive(1, place);
+    ASSERT_FALSE(both.outcome(receive));
+    ASSERT_TRUE(holds_pattern(place));
+  }
+  for (request& each : sends) EXPECT_FALSE(both.outcome(each));
+}
+
 TEST(MessageRoom, ThousandsOfUnexpectedMessagesAreBounded) {
   for (const std::size_t size : {0U, 1U, 1000U, 20000U, 1U << 20U}) {
     simulated_messages both(with_window(1U << 20U));
