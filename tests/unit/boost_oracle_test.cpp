@@ -62,7 +62,8 @@ class BoostOracle : public testing::TestWithParam<std::tuple<std::streamsize, st
           io::stream_buffer<Device> buffer(
               Device(memory.region, stream_options{.buffer_size = our_buffer}), boost_buffer);
           std::iostream ours(&buffer);
-          ASSERT_TRUE(script.play(ours, oracle, 250));
+          // Each of a large read's bytes is a transfer where a buffer of ours is one byte.
+          ASSERT_TRUE(script.play(ours, oracle, our_buffer == 1 ? 80 : 250));
         }
         EXPECT_TRUE(memory.bytes == script.content());
         EXPECT_TRUE(content_of(file) == script.content());
