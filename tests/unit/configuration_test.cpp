@@ -428,15 +428,17 @@ unsigned default_settings() { return detail::rdma_devices().empty() ? 4 : 3; }
 
 TEST_F(ConfigurationOfAnyUcx, QuietsUcxOnceUnlessTold) {
   const unsigned defaults = default_settings();
+  // An earlier test's api may have had this one's address.
+  made(network.add_process("other").api(), {});
   made(api, {});
   EXPECT_EQ(process.count(test::call::config_modify), defaults + 1);
   made(api, {});
   EXPECT_EQ(process.count(test::call::config_modify), 2 * defaults + 1);
 
-  ucp_api& told = network.add_process("told").api();
+  test::fake_process& told = network.add_process("told");
   const scoped_variable environment("UCX_LOG_LEVEL", "info");
-  made(told, {});
-  EXPECT_EQ(network.count(test::call::config_modify), 3 * defaults + 1);
+  made(told.api(), {});
+  EXPECT_EQ(told.count(test::call::config_modify), defaults);
 }
 
 TEST_F(ConfigurationOfAnyUcx, TakesTheLogLevelOfTheOptions) {
