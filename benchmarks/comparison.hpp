@@ -2,6 +2,8 @@
 // together, so only the ratio of two neighbouring passes means anything.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -35,6 +37,23 @@ struct comparison {
 };
 
 double pass_seconds();
+inline std::chrono::nanoseconds pass_time() {
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(pass_seconds() * 1e9));
+}
+
+/// Does `action` again and again for a pass, and returns how often in a second.
+template <class Action>
+double repeat(Action action) {
+  const auto start = std::chrono::steady_clock::now();
+  std::uint64_t calls = 0;
+  std::chrono::duration<double> passed{};
+  do {
+    action();
+    ++calls;
+    passed = std::chrono::steady_clock::now() - start;
+  } while (passed < pass_time());
+  return static_cast<double>(calls) / passed.count();
+}
 
 /// Registers `compared` with Google Benchmark as "ratio/NAME", and each contender alone as
 /// "pass/NAME/CONTENDER", which is for exploring.

@@ -30,22 +30,6 @@ constexpr std::size_t mib = std::size_t{1} << 20U;
 constexpr std::size_t size = 64 * mib;
 constexpr std::size_t seeks = 1000;  // a pass counts these as one call
 
-std::chrono::nanoseconds pass_time() {
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(pass_seconds() * 1e9));
-}
-
-/// Does `action` again and again for a pass, and returns how often in a second.
-template <class Action>
-double repeat(Action action) {
-  const clock::time_point start = clock::now();
-  std::uint64_t calls = 0;
-  do {
-    action();
-    ++calls;
-  } while (clock::now() - start < pass_time());
-  return static_cast<double>(calls) / std::chrono::duration<double>(clock::now() - start).count();
-}
-
 /// The same bytes twice: at the server, and here.
 class bench {
  public:

@@ -39,10 +39,6 @@ constexpr std::size_t many = 64;
 constexpr std::uint64_t least_calls = 32;
 constexpr std::size_t idle = 100;
 
-std::chrono::nanoseconds pass_time() {
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(pass_seconds() * 1e9));
-}
-
 double since(clock::time_point start) {
   return std::chrono::duration<double>(clock::now() - start).count();
 }
@@ -225,18 +221,6 @@ void register_rates(servers& all) {
   crowd.ours = raw_many;
   crowd.others = {{"one by hand", [raw] { return (*raw)->read(1); }}};
   register_comparison(crowd);
-}
-
-/// Does `action` again and again for a pass, and returns how often in a second.
-template <class Action>
-double repeat(Action action) {
-  const clock::time_point start = clock::now();
-  std::uint64_t calls = 0;
-  do {
-    action();
-    ++calls;
-  } while (clock::now() - start < pass_time());
-  return static_cast<double>(calls) / since(start);
 }
 
 /// One stream by URL: opened, its first byte read, closed.

@@ -30,10 +30,6 @@ constexpr std::size_t shared_region = 64 * mib;
 /// Far enough apart that no answer to one is an answer to the next.
 constexpr std::size_t scattered = mib + 64;
 
-std::chrono::nanoseconds pass_time() {
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(pass_seconds() * 1e9));
-}
-
 /// Everything that the comparisons over one plane need.
 class bench {
  public:

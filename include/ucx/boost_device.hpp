@@ -151,9 +151,33 @@ class device_core {
 /// with one position, and a move copies. The last one closes, and reports nothing.
 /// Errors: whatever fails throws `ucx::error`; what writes and flushes return, Boost would ignore.
 /// Threads: one thread at a time for all copies of a device together, and as the worker's.
+template <std::ios_base::openmode mode>
 class boost_device {
  public:
   using char_type = char;
+
+  /// Opens `region`. Sends nothing. Lifetime and Errors: as `remote_streambuf`'s.
+  explicit boost_device(const remote_region& region, const stream_options& options = {}) {
+    open_or_throw(options, region);
+  }
+  boost_device(const remote_region& region, const stream_options& options, std::error_code& ec) {
+    open(options, ec, region);
+  }
+  /// Opens a URL or a local path. Errors and Cost: as `filebuf::open`'s.
+  explicit boost_device(const std::string& name, const stream_options& options = {}) {
+    open_or_throw(options, name);
+  }
+  boost_device(const std::string& name, const stream_options& options, std::error_code& ec) {
+    open(options, ec, name);
+  }
+  /// Opens what the server of `from` publishes as `name`. Errors and Cost: as `filebuf::open`'s.
+  boost_device(client& from, std::string_view name, const stream_options& options = {}) {
+    open_or_throw(options, from, name);
+  }
+  boost_device(client& from, std::string_view name, const stream_options& options,
+               std::error_code& ec) {
+    open(options, ec, from, name);
+  }
 
   /// Returns whether it was opened, and no copy was closed.
   bool is_open() const noexcept { return core_->is_open(); }
@@ -178,32 +202,43 @@ class boost_device {
   /// Returns that as a text that says what was tried, and on what; empty without an error.
   std::string error_message() const { return core_->error_message(); }
 
+  /// Makes what was written visible at the peer, and drops what was read ahead, which may be older
+  /// than what the peer has now. Returns true.    Errors: what failed in earlier writes.
+  bool flush() { return core_->flush(), true; }
+  /// Goes to `offset` from the beginning, the position or the end, and returns where that is. Sends
+  /// nothing. Errors: out_of_range, and the position is what it was; a failed write or flush that
+  /// was told only once.
+  std::streampos seek(std::streamoff offset, std::ios_base::seekdir from) {
+    return core_->seek(offset, from);
+  }
+
   /// Returns how many bytes a buffer of Boost's should hold, in front of those of `stream_options`.
   std::streamsize optimal_buffer_size() const noexcept { return 4096; }
 
  protected:
-  template <class... From>
-  boost_device(std::ios_base::openmode mode, const stream_options& options, From&&... from) {
-    std::error_code ec;
-    core_ = std::make_shared<detail::device_core>(mode, options, ec, from...);
-    if (ec) throw core_->opening_failure(ec);
-  }
-  template <class... From>
-  boost_device(std::error_code& ec, std::ios_base::openmode mode, const stream_options& options,
-               From&&... from) {
-    ec.clear();
-    core_ = std::make_shared<detail::device_core>(mode, options, ec, from...);
-  }
   // Copies only, so that one that was moved from is a device, too.
   boost_device(const boost_device&) = default;
   boost_device& operator=(const boost_device&) = default;
   ~boost_device() = default;
 
   std::shared_ptr<detail::device_core> core_;
+
+ private:
+  template <class... From>
+  void open(const stream_options& options, std::error_code& ec, From&... from) {
+    ec.clear();
+    core_ = std::make_shared<detail::device_core>(mode, options, ec, from...);
+  }
+  template <class... From>
+  void open_or_throw(const stream_options& options, From&... from) {
+    std::error_code ec;
+    open(options, ec, from...);
+    if (ec) throw core_->opening_failure(ec);
+  }
 };
 
 /// Reads, as a Boost Source that seeks: input_seekable, closable, flushable, optimally buffered.
-class remote_source : public boost_device {
+class remote_source : public boost_device<std::ios_base::in> {
  public:
   struct category : boost::iostreams::input_seekable,
                     boost::iostreams::device_tag,
@@ -211,41 +246,16 @@ class remote_source : public boost_device {
                     boost::iostreams::flushable_tag,
                     boost::iostreams::optimally_buffered_tag {};
 
-  /// Opens `region`. Sends nothing. Lifetime and Errors: as `remote_streambuf`'s.
-  explicit remote_source(const remote_region& region, const stream_options& options = {})
-      : boost_device(in, options, region) {}
-  remote_source(const remote_region& region, const stream_options& options, std::error_code& ec)
-      : boost_device(ec, in, options, region) {}
-  /// Opens a URL or a local path. Errors and Cost: as `filebuf::open`'s.
-  explicit remote_source(const std::string& name, const stream_options& options = {})
-      : boost_device(in, options, name) {}
-  remote_source(const std::string& name, const stream_options& options, std::error_code& ec)
-      : boost_device(ec, in, options, name) {}
-  /// Opens what the server of `from` publishes as `name`. Errors and Cost: as `filebuf::open`'s.
-  remote_source(client& from, std::string_view name, const stream_options& options = {})
-      : boost_device(in, options, from, name) {}
-  remote_source(client& from, std::string_view name, const stream_options& options,
-                std::error_code& ec)
-      : boost_device(ec, in, options, from, name) {}
+  using boost_device::boost_device;
 
   /// Reads `count` bytes at the position; fewer at the end of the data, and there returns -1.
   /// Errors: those of a transfer; the position is what it was, and the same call a retry.
   std::streamsize read(char* into, std::streamsize count) { return core_->read(into, count); }
-  /// Drops what was read ahead, which may be older than what the peer has now. Returns true.
-  bool flush() { return core_->flush(), true; }
-  /// Goes to `offset` from the beginning, the position or the end, and returns where that is. Sends
-  /// nothing. Errors: out_of_range, and the position is what it was.
-  std::streampos seek(std::streamoff offset, std::ios_base::seekdir from) {
-    return core_->seek(offset, from);
-  }
-
- private:
-  static constexpr std::ios_base::openmode in = std::ios_base::in;
 };
 
 /// Writes in place, as a Boost Sink that seeks: output_seekable, closable, flushable, optimally
 /// buffered. A local file is emptied.
-class remote_sink : public boost_device {
+class remote_sink : public boost_device<std::ios_base::out> {
  public:
   struct category : boost::iostreams::output_seekable,
                     boost::iostreams::device_tag,
@@ -253,20 +263,7 @@ class remote_sink : public boost_device {
                     boost::iostreams::flushable_tag,
                     boost::iostreams::optimally_buffered_tag {};
 
-  /// As the constructors of `remote_source`.
-  explicit remote_sink(const remote_region& region, const stream_options& options = {})
-      : boost_device(out, options, region) {}
-  remote_sink(const remote_region& region, const stream_options& options, std::error_code& ec)
-      : boost_device(ec, out, options, region) {}
-  explicit remote_sink(const std::string& name, const stream_options& options = {})
-      : boost_device(out, options, name) {}
-  remote_sink(const std::string& name, const stream_options& options, std::error_code& ec)
-      : boost_device(ec, out, options, name) {}
-  remote_sink(client& from, std::string_view name, const stream_options& options = {})
-      : boost_device(out, options, from, name) {}
-  remote_sink(client& from, std::string_view name, const stream_options& options,
-              std::error_code& ec)
-      : boost_device(ec, out, options, from, name) {}
+  using boost_device::boost_device;
 
   /// Writes all `count` bytes at the position, and returns `count`.
   /// Completes: when `from` can be used again; visible at the peer after flush() or close().
@@ -276,53 +273,24 @@ class remote_sink : public boost_device {
   std::streamsize write(const char* from, std::streamsize count) {
     return core_->write(from, count);
   }
-  /// Returns true when all that was written is visible at the peer. Errors: as write's.
-  bool flush() { return core_->flush(), true; }
-  /// As `remote_source::seek`; after a failure that was told only once it throws that, and stays.
-  std::streampos seek(std::streamoff offset, std::ios_base::seekdir from) {
-    return core_->seek(offset, from);
-  }
-
- private:
-  static constexpr std::ios_base::openmode out = std::ios_base::out;
 };
 
 /// Reads and writes in place, as a Boost SeekableDevice with one position: seekable, closable,
 /// flushable, optimally buffered. A local file must exist.
-class remote_device : public boost_device {
+class remote_device : public boost_device<std::ios_base::in | std::ios_base::out> {
  public:
   struct category : boost::iostreams::seekable_device_tag,
                     boost::iostreams::closable_tag,
                     boost::iostreams::flushable_tag,
                     boost::iostreams::optimally_buffered_tag {};
 
-  /// As the constructors of `remote_source`.
-  explicit remote_device(const remote_region& region, const stream_options& options = {})
-      : boost_device(both, options, region) {}
-  remote_device(const remote_region& region, const stream_options& options, std::error_code& ec)
-      : boost_device(ec, both, options, region) {}
-  explicit remote_device(const std::string& name, const stream_options& options = {})
-      : boost_device(both, options, name) {}
-  remote_device(const std::string& name, const stream_options& options, std::error_code& ec)
-      : boost_device(ec, both, options, name) {}
-  remote_device(client& from, std::string_view name, const stream_options& options = {})
-      : boost_device(both, options, from, name) {}
-  remote_device(client& from, std::string_view name, const stream_options& options,
-                std::error_code& ec)
-      : boost_device(ec, both, options, from, name) {}
+  using boost_device::boost_device;
 
-  /// As those of `remote_source` and `remote_sink`; flush() does what both do.
+  /// As those of `remote_source` and `remote_sink`.
   std::streamsize read(char* into, std::streamsize count) { return core_->read(into, count); }
   std::streamsize write(const char* from, std::streamsize count) {
     return core_->write(from, count);
   }
-  bool flush() { return core_->flush(), true; }
-  std::streampos seek(std::streamoff offset, std::ios_base::seekdir from) {
-    return core_->seek(offset, from);
-  }
-
- private:
-  static constexpr std::ios_base::openmode both = std::ios_base::in | std::ios_base::out;
 };
 
 /// Reads a mapped region in place, as a Boost Direct Source: Boost copies nothing, not even into a
