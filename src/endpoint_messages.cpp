@@ -59,25 +59,25 @@ detail::send_operation* start(const std::shared_ptr<endpoint_core>& over, messag
   return send;
 }
 
-/// Sends a short message without an operation, which would cost more than to send it; returns
-/// whether that is done. REQUIRES: the worker's lock.
-bool send_short(endpoint_core& over, message_kind kind, std::uint64_t tag,
-                const detail::send_source& source, const send_options& options) {
-  const bool plain = source.runs.empty() && !source.as_parts &&
-                     options.until == send_until::reusable &&
-                     !over.worker().context().log().writes(log_level::debug);
-  return plain && !over.status() &&
-         over.messages().send_short(kind, tag, source.header, source.only);
-}
-
 request start_request(const std::shared_ptr<endpoint_core>& over, message_kind kind,
                       std::uint64_t tag, const detail::send_source& source,
                       const send_options& options) {
   const std::error_code ec = send_error(over, source.header.size());
   if (ec) return detail::failed_request(ec, what_failed(ec));
   const std::lock_guard guard(over->worker().lock());
-  if (send_short(*over, kind, tag, source, options)) return {};
   return core_access::make_request(start(over, kind, tag, source, options));
+}
+
+/// The same, of one run of bytes. A short message goes without an operation, which would cost more
+/// than to send it.
+request start_request(const std::shared_ptr<endpoint_core>& over, message_kind kind,
+                      std::uint64_t tag, std::span<const std::byte> header,
+                      std::span<const std::byte> bytes, const send_options& options) {
+  if (over && options.until == send_until::reusable) {
+    const std::lock_guard guard(over->worker().lock());
+    if (over->messages().send_short(kind, tag, header, bytes)) return {};
+  }
+  return start_request(over, kind, tag, {.only = bytes, .header = header}, options);
 }
 
 /// Says why a send of `owned` can not be started; a buffer that is not sent stays the caller's.
@@ -174,7 +174,7 @@ std::error_code post_owned(const std::shared_ptr<endpoint_core>& over, message_k
 
 request endpoint::start_send(std::uint64_t tag, std::span<const std::byte> bytes,
                              const send_options& options) {
-  return start_request(core_, message_kind::tagged, tag, {.only = bytes}, options);
+  return start_request(core_, message_kind::tagged, tag, {}, bytes, options);
 }
 
 request endpoint::start_send(std::uint64_t tag, byte_spans bytes, const send_options& options) {
@@ -233,7 +233,7 @@ void endpoint::post_send(std::uint64_t tag, buffer&& bytes, std::uint64_t key, s
 request endpoint::start_receive(const tag_match& wanted, std::span<std::byte> into,
                                 const io_options& options) {
   if (!core_) return detail::failed_request(errc::closed, "receive over no connection");
-  return detail::start_tagged(core_->worker(), core_, wanted, {.only = into}, options);
+  return detail::start_tagged(core_->worker(), core_, wanted, into, options);
 }
 
 request endpoint::start_receive(const tag_match& wanted, std::span<const std::span<std::byte>> into,
@@ -297,8 +297,7 @@ std::optional<message> endpoint::take(const tag_match& wanted) {
 request endpoint::start_send_message(std::uint64_t number, std::span<const std::byte> header,
                                      std::span<const std::byte> bytes,
                                      const send_options& options) {
-  return start_request(core_, message_kind::active, number, {.only = bytes, .header = header},
-                       options);
+  return start_request(core_, message_kind::active, number, header, bytes, options);
 }
 
 request endpoint::start_send_message(std::uint64_t number, std::span<const std::byte> header,
@@ -346,7 +345,7 @@ std::size_t endpoint::longest_header() const noexcept {
 }
 
 request endpoint::start_stream_send(std::span<const std::byte> bytes, const send_options& options) {
-  return start_request(core_, message_kind::stream, 0, {.only = bytes}, options);
+  return start_request(core_, message_kind::stream, 0, {}, bytes, options);
 }
 
 request endpoint::start_stream_send(byte_spans bytes, const send_options& options) {

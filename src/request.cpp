@@ -13,20 +13,9 @@
 
 namespace ucx {
 
-request& request::operator=(request&& other) noexcept {
-  request taken(std::move(other));
-  swap(taken);
-  return *this;
-}
-
-void request::swap(request& other) noexcept { std::swap(operation_, other.operation_); }
-
-request::~request() {
-  if (operation_ == nullptr) return;
-  if (!operation_->done()) detail::abandon(*operation_);
-  // The connection may go with the request, and the worker with it: after the operation.
-  const detail::operation::kept_alive held = operation_->let_go();
-  operation_->release();
+void request::drop(detail::operation& held) noexcept {
+  if (!held.done()) detail::abandon(held);
+  held.drop();
 }
 
 bool request::done() const noexcept { return operation_ == nullptr || operation_->done(); }

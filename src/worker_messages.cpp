@@ -16,7 +16,7 @@ namespace ucx {
 
 request worker::start_receive(const tag_match& wanted, std::span<std::byte> into,
                               const io_options& options) {
-  return detail::start_tagged(*core_, nullptr, wanted, {.only = into}, options);
+  return detail::start_tagged(*core_, nullptr, wanted, into, options);
 }
 
 request worker::start_receive(const tag_match& wanted, std::span<const std::span<std::byte>> into,

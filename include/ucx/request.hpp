@@ -32,9 +32,17 @@ class [[nodiscard]] UCXIO_EXPORT request {
   /// Makes an empty request, which is done and succeeded.
   request() noexcept = default;
   request(request&& other) noexcept : operation_(std::exchange(other.operation_, nullptr)) {}
-  request& operator=(request&& other) noexcept;
-  ~request();
-  void swap(request& other) noexcept;
+  request& operator=(request&& other) noexcept {
+    if (this == &other) return *this;
+    detail::operation* const before =
+        std::exchange(operation_, std::exchange(other.operation_, nullptr));
+    if (before != nullptr) drop(*before);
+    return *this;
+  }
+  ~request() {
+    if (operation_ != nullptr) drop(*operation_);
+  }
+  void swap(request& other) noexcept { std::swap(operation_, other.operation_); }
 
   /// Returns whether the operation has ended, well or badly. Makes no progress by itself.
   bool done() const noexcept;
@@ -92,6 +100,7 @@ class [[nodiscard]] UCXIO_EXPORT request {
  private:
   friend struct detail::core_access;
   explicit request(detail::operation* operation) noexcept : operation_(operation) {}
+  static void drop(detail::operation& held) noexcept;
 
   detail::operation* operation_ = nullptr;  // one reference is ours
 };

@@ -16,9 +16,10 @@ class byte_runs {
  public:
   using run = std::span<Byte>;
 
-  void assign(run only) {
-    clear();
-    append(only);
+  void assign(run only) noexcept {
+    runs_.clear();
+    first_ = {only, only.size()};
+    total_ = only.size();
   }
   void assign(std::span<const run> runs) {
     clear();

@@ -53,8 +53,6 @@ class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
   endpoint_core& operator=(const endpoint_core&) = delete;
 
   worker_core& worker() const noexcept { return worker_; }
-  /// Returns whether who keeps the endpoint keeps the worker, too.
-  bool keeps_worker() const noexcept { return keep_alive_ != nullptr; }
   ucp_ep_h handle() const noexcept { return handle_; }
   std::uint64_t session() const noexcept { return session_; }
   endpoint_state state() const noexcept { return state_; }
@@ -62,6 +60,8 @@ class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
   bool detects_failure() const noexcept { return detects_failure_; }
   /// Returns why the endpoint takes nothing new; no error while it does.
   std::error_code status() const noexcept;
+  /// Returns whether it takes something new, which goes out at once.
+  bool is_ready() const noexcept { return state_ == endpoint_state::ready && !taking_leave_; }
   /// Returns why the connection was lost; no error while it was not.
   std::error_code failure() const noexcept {
     return state_ == endpoint_state::failed ? error_ : std::error_code();

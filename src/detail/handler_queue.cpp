@@ -25,7 +25,8 @@ void handler_queue::add(operation& ended) noexcept {
   ended.retain();
 }
 
-bool handler_queue::run(std::unique_lock<worker_lock>& guard, message_exchange& messages) noexcept {
+bool handler_queue::run(std::unique_lock<worker_lock>& guard, message_exchange& messages,
+                        const std::shared_ptr<worker_core>& kept) noexcept {
   if (next_ == due_.size()) return false;
   if (running_) {
     left_ = true;
@@ -35,7 +36,7 @@ bool handler_queue::run(std::unique_lock<worker_lock>& guard, message_exchange& 
   for (std::size_t left = due_.size() - next_; left > 0; --left) {
     if (arrived_message* const active = due_[next_].active) {
       ++next_;
-      messages.run_handler(*active, *this, guard);
+      messages.run_handler(*active, *this, guard, kept);
       continue;
     }
     entry due = std::move(due_[next_++]);

@@ -58,23 +58,23 @@ void message_exchange::post(receive_operation& receive) {
     return discard(*here, errc::message_refused);
   }
   if (here == nullptr && receive.endpoint() != nullptr) {
-    if (const std::error_code unusable = receive.endpoint()->status()) {
-      return receive.connection_failed(unusable);
-    }
+    const endpoint_core& from = *receive.endpoint();
+    if (!from.is_ready() && from.status()) return receive.connection_failed(from.status());
   }
   receive.wait_for_message();
   posted_.push_back(receive);
 }
 
-receive_operation* message_exchange::match(const endpoint_core& from, const parcel& said) {
+receive_operation* message_exchange::match(const endpoint_core& from, std::uint64_t tag,
+                                           std::uint64_t length) {
   for (receive_operation* each = posted_.front(); each != nullptr; each = posted_.next(*each)) {
     if (each->wanted_from() != nullptr && each->wanted_from() != &from) continue;
     // One that waits for a buffer does so because of an earlier message, which comes first.
-    if (!each->wanted().accepts(said.tag) || each->lacks_buffer()) continue;
-    if (!has_place(*each, said.length)) continue;
+    if (!each->wanted().accepts(tag) || each->lacks_buffer()) continue;
+    if (!has_place(*each, length)) continue;
     posted_.remove(*each);
     each->matched();
-    leave_lines();
+    if (!lacking_.empty()) leave_lines();
     return each;
   }
   return nullptr;
@@ -299,8 +299,9 @@ void message_exchange::call_handler(arrived_message& active) {
 }
 
 void message_exchange::run_handler(arrived_message& active, handler_queue& queue,
-                                   std::unique_lock<worker_lock>& guard) noexcept {
-  std::shared_ptr<worker_core> worker = worker_.weak_from_this().lock();
+                                   std::unique_lock<worker_lock>& guard,
+                                   const std::shared_ptr<worker_core>& kept) noexcept {
+  std::shared_ptr<worker_core> worker = kept ? kept : worker_.weak_from_this().lock();
   if (worker == nullptr) return discard(active, errc::message_refused);  // which is about to end
   handler* const called = find_handler(active.said.tag);
   if (called == nullptr) {

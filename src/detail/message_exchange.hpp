@@ -48,8 +48,9 @@ class message_exchange {
   /// Takes the first message that is here already, or waits for one.
   void post(receive_operation& receive);
   void remove(receive_operation& posted) noexcept { posted_.remove(posted); }
-  /// Returns the first receive that takes a message of this tag, which waits no more; or nothing.
-  receive_operation* match(const endpoint_core& from, const parcel& said);
+  /// Returns the first receive that takes a message of this tag and length, which waits no more; or
+  /// nothing.
+  receive_operation* match(const endpoint_core& from, std::uint64_t tag, std::uint64_t length);
   /// Has a message that the program holds received; one that lacks a buffer waits for that.
   void receive(receive_operation& receive, arrived_message& held);
   /// Tries again those that waited for a buffer.
@@ -98,10 +99,12 @@ class message_exchange {
   bool has_handler(std::uint64_t id) noexcept { return find_handler(id) != nullptr; }
   /// Queues a call of the handler that its number has then.
   void call_handler(arrived_message& active);
-  /// Calls that, on behalf of `queue`, and reports what it throws. REQUIRES: `guard` is the only
-  /// hold of this thread on the worker's lock, which is free meanwhile.
+  /// Calls that, on behalf of `queue`, and reports what it throws. `kept` is the worker, if the
+  /// caller has it. REQUIRES: `guard` is the only hold of this thread on the worker's lock, which
+  /// is free meanwhile.
   void run_handler(arrived_message& active, handler_queue& queue,
-                   std::unique_lock<worker_lock>& guard) noexcept;
+                   std::unique_lock<worker_lock>& guard,
+                   const std::shared_ptr<worker_core>& kept) noexcept;
 
   /// Returns the token of the next message that is lent.
   std::uint64_t next_token() noexcept { return ++last_token_ == 0 ? ++last_token_ : last_token_; }

@@ -18,10 +18,21 @@ constexpr std::size_t least_window = 16 << 10;
 /// Nobody needs more of a peer's, or is believed to grant it: four gibibytes.
 constexpr std::size_t most_room = std::size_t{1} << 24U;
 
+/// Returns the least size of messages that need an operation: to be longer than worth a copy, to be
+/// told of in the log, or because their context has none.
+std::size_t least_long(const worker_core& worker) noexcept {
+  const context_core& context = worker.context();
+  const std::size_t most = message_router::short_header + message_router::short_message;
+  const bool possible = context.has(feature::am) && context.write_piece() >= most &&
+                        !context.log().writes(log_level::debug);
+  return possible ? message_router::short_message + 1 : 0;
+}
+
 }  // namespace
 
 message_link::message_link(endpoint_core& endpoint, std::size_t window)
     : endpoint_(endpoint),
+      short_below_(least_long(endpoint.worker())),
       granted_(std::clamp(window / window_unit, least_window / window_unit, most_room)) {}
 
 message_link::~message_link() = default;
@@ -249,6 +260,53 @@ bool message_link::received(const read_parcel& read, std::span<const std::byte> 
   return false;
 }
 
+bool message_link::received(const read_brief_parcel& read, std::span<const std::byte> payload,
+                            void* lasting) {
+  if (given_up_) return false;
+  if (read.said.credit > 0) add_room(read.said.credit);
+  const bool in_turn =
+      read.said.number == static_cast<std::uint32_t>(expected_) && held_back_.empty();
+  if (in_turn && deliver_at_once(read, payload)) return false;
+  read_parcel same;
+  same.said = read.said.whole(expected_, read.header.size(), payload.size());
+  same.header = read.header;
+  return arrived(same, payload, lasting);
+}
+
+/// The shortest way, of what somebody waits for in whose turn it comes; returns whether it was
+/// that.
+bool message_link::deliver_at_once(const read_brief_parcel& heard,
+                                   std::span<const std::byte> payload) {
+  const brief_parcel& said = heard.said;
+  const std::size_t units = units_of(heard.header.size() + payload.size());
+  if (units > granted_ - used_) return false;
+  if (said.kind == message_kind::active) {
+    if (!exchange().has_handler(said.tag)) return false;
+    read_parcel same;
+    same.said = said.whole(expected_, heard.header.size(), payload.size());
+    same.header = heard.header;
+    arrived_message* const kept = exchange().keep(endpoint_, same, payload, nullptr, units);
+    if (kept == nullptr) return false;  // and there will be no memory on the long way either
+    take_turn(units);
+    deliver(*kept);
+    return true;
+  }
+  if (said.kind == message_kind::tagged) {
+    receive_operation* const waits = exchange().match(endpoint_, said.tag, payload.size());
+    if (waits == nullptr) return false;
+    take_turn(units);
+    waits->take(said.tag, payload);
+  } else {
+    // To one that takes all of it: what is left over is kept.
+    receive_operation* const first = stream_.empty() ? stream_receives_.front() : nullptr;
+    if (first == nullptr || payload.empty() || payload.size() > first->wants()) return false;
+    take_turn(units);
+    first->feed(payload);
+  }
+  consumed(units);
+  return true;
+}
+
 bool message_link::arrived(const read_parcel& read, std::span<const std::byte> payload,
                            void* lasting) {
   const parcel& said = read.said;
@@ -297,7 +355,7 @@ bool message_link::deliver(const read_parcel& heard, std::span<const std::byte> 
   const parcel& said = heard.said;
   std::size_t read = 0;  // by the stream's readers
   if (said.kind == message_kind::tagged) {
-    if (receive_operation* const waits = exchange().match(endpoint_, said)) {
+    if (receive_operation* const waits = exchange().match(endpoint_, said.tag, said.length)) {
       waits->take(endpoint_, said, said.lends ? heard.offer : payload);
       consumed(units);
       return false;
@@ -347,7 +405,8 @@ void message_link::give(arrived_message& kept) {
   if (kept.failure) return exchange().discard(kept, errc::message_refused);
   switch (kept.said.kind) {
     case message_kind::tagged:
-      if (receive_operation* const waits = exchange().match(endpoint_, kept.said)) {
+      if (receive_operation* const waits =
+              exchange().match(endpoint_, kept.said.tag, kept.said.length)) {
         exchange().matched(kept);
         waits->take(kept);
         exchange().discard(kept, errc::message_refused);

@@ -11,6 +11,7 @@
 
 #include "detail/arrived_message.hpp"
 #include "detail/borrowing.hpp"
+#include "detail/brief_parcel.hpp"
 #include "detail/intrusive_list.hpp"
 #include "detail/parcel.hpp"
 #include "detail/receive_operation.hpp"
@@ -80,13 +81,10 @@ class message_link {
   bool lends() const noexcept;
 
   // Receiving.
-  /// Returns the number of a message of which the lower half came.
-  std::uint64_t number_of(std::uint32_t lower) const noexcept {
-    return whole_number(lower, expected_);
-  }
   /// A parcel of this connection came, inside UCX's callback; returns whether `lasting`, UCX's own
   /// memory behind the payload, was kept.
   bool received(const read_parcel& read, std::span<const std::byte> payload, void* lasting);
+  bool received(const read_brief_parcel& read, std::span<const std::byte> payload, void* lasting);
   /// Something of the peer's, or for it, got lost for want of memory: the connection ends.
   void blame_memory() noexcept;
   void grant(const parcel& announced, std::uint64_t receive) noexcept;
@@ -130,6 +128,12 @@ class message_link {
   void answered(const parcel& said);
   send_operation* find_unanswered(std::uint64_t number) const noexcept;
   bool arrived(const read_parcel& read, std::span<const std::byte> payload, void* lasting);
+  /// The next message came, and takes so many units of this side's room.
+  void take_turn(std::size_t units) noexcept {
+    ++expected_;
+    used_ += units;
+  }
+  bool deliver_at_once(const read_brief_parcel& heard, std::span<const std::byte> payload);
   bool deliver(const read_parcel& heard, std::span<const std::byte> payload, void* lasting,
                std::size_t units);
   void deliver(arrived_message& kept) noexcept;
@@ -145,6 +149,7 @@ class message_link {
 
   endpoint_core& endpoint_;
   // Sending.
+  const std::size_t short_below_;  // bytes of what may go without an operation
   std::uint64_t next_number_ = 1;
   std::size_t room_ = 0;          // of the peer's, in units
   std::size_t room_granted_ = 0;  // at the beginning

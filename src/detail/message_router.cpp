@@ -54,23 +54,32 @@ ucs_status_t message_router::on_parcel(void* self, const void* header, std::size
                                        void* data, std::size_t length,
                                        const ucp_am_recv_param_t* params) {
   if ((params->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;
-  auto read = decode_parcel({static_cast<const std::byte*>(header), header_length}, length);
-  if (!read) return UCS_OK;
   const message_router& router = *static_cast<message_router*>(self);
-  endpoint_core* const from = router.worker_.connections().find(read->said.session);
-  if (from == nullptr || !from->listens()) return UCS_OK;
-  from->heard();
-  if (read->brief) {
-    read->said.number = from->messages().number_of(static_cast<std::uint32_t>(read->said.number));
-  }
+  const std::span<const std::byte> wire(static_cast<const std::byte*>(header), header_length);
+  const std::span<const std::byte> payload(static_cast<const std::byte*>(data), length);
   void* const lasting = (params->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA) != 0 ? data : nullptr;
+  bool kept = false;
+  if (is_brief(wire)) {
+    if (const auto read = decode_brief_parcel(wire)) {
+      kept = router.deliver(*read, read->said.session, payload, lasting);
+    }
+  } else if (const auto read = decode_parcel(wire, length)) {
+    kept = router.deliver(*read, read->said.session, payload, lasting);
+  }
+  return kept ? UCS_INPROGRESS : UCS_OK;
+}
+
+template <class Parcel>
+bool message_router::deliver(const Parcel& read, std::uint64_t session,
+                             std::span<const std::byte> payload, void* lasting) const noexcept {
+  endpoint_core* const from = worker_.connections().find(session);
+  if (from == nullptr || !from->listens()) return false;
+  from->heard();
   try {
-    const bool kept =
-        from->messages().received(*read, {static_cast<const std::byte*>(data), length}, lasting);
-    return kept ? UCS_INPROGRESS : UCS_OK;
+    return from->messages().received(read, payload, lasting);
   } catch (const std::bad_alloc&) {  // nothing may leave through UCX; and nothing was kept
     from->messages().blame_memory();
-    return UCS_OK;
+    return false;
   }
 }
 

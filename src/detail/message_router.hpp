@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "detail/brief_parcel.hpp"
 #include "detail/frame.hpp"
 #include "detail/intrusive_list.hpp"
 #include "detail/message_operation.hpp"
@@ -61,7 +62,7 @@ class message_router {
     message_router* router = nullptr;
     endpoint_core* to = nullptr;
     kind what = kind::plain;
-    std::array<std::byte, std::max(frame::size, parcel::longest_brief + short_header)> header = {};
+    std::array<std::byte, std::max(frame::size, brief_parcel::longest + short_header)> header = {};
     std::vector<std::byte> payload;
   };
   /// Sends a parcel of a message; both are the caller's again, as copies or gone. REQUIRES: they
@@ -77,6 +78,10 @@ class message_router {
   static void on_sent(void* request, ucs_status_t status, void* sent);
   static ucs_status_t on_parcel(void* self, const void* header, std::size_t header_length,
                                 void* data, std::size_t length, const ucp_am_recv_param_t* params);
+  /// Hands a parcel to its connection, inside UCX's callback; returns whether `lasting` was kept.
+  template <class Parcel>
+  bool deliver(const Parcel& read, std::uint64_t session, std::span<const std::byte> payload,
+               void* lasting) const noexcept;
   outgoing& take(endpoint_core& to, kind what, std::span<const std::byte> payload);
   void post(outgoing& message, unsigned id, std::size_t header_size);
   void received(const frame& heard, std::span<const std::byte> payload,

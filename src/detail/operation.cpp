@@ -12,8 +12,12 @@ operation::~operation() = default;
 
 void operation::start(worker_core& worker, std::shared_ptr<endpoint_core> endpoint,
                       clock::time_point deadline) noexcept {
-  endpoint_ = endpoint.get();
-  held_.endpoint = std::move(endpoint);
+  start(worker, {.endpoint = std::move(endpoint)}, deadline);
+}
+
+void operation::start(worker_core& worker, kept_alive&& held, clock::time_point deadline) noexcept {
+  endpoint_ = held.endpoint.get();
+  held_ = std::move(held);
   begin(worker, deadline);
 }
 
@@ -55,14 +59,8 @@ void operation::complete(std::error_code outcome) noexcept {
   release();
 }
 
-void operation::release() noexcept {
-  // Nobody else can count what has one reference, which saves the atomic step.
-  const bool last = references_.load(std::memory_order_acquire) == 1 ||
-                    references_.fetch_sub(1, std::memory_order_acq_rel) == 1;
-  if (!last) return;
+void operation::retire() noexcept {
   if (worker_ == nullptr) return recycle();
-  // Where no request handle took it, the connection may go with it, and the worker: after the lock.
-  const kept_alive held = let_go();
   const std::lock_guard guard(worker_->lock());
   handler_.reset();
   recycle();

@@ -40,7 +40,17 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
 
   void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   /// Drops a reference; the last one recycles the operation, which may end its endpoint and worker.
-  void release() noexcept;
+  void release() noexcept {
+    if (!is_last()) return;
+    const kept_alive held = let_go();  // until the lock is free again
+    retire();
+  }
+  /// Drops the reference of the request handle, and what that keeps: the connection may go with it,
+  /// and the worker.
+  void drop() noexcept {
+    const kept_alive held = let_go();
+    if (is_last()) retire();
+  }
 
   worker_core& worker() const noexcept { return *worker_; }
   endpoint_core* endpoint() const noexcept { return endpoint_; }
@@ -52,8 +62,8 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
 
   /// What a request handle keeps; the connection goes first.
   struct kept_alive {
-    std::shared_ptr<worker_core> worker;
-    std::shared_ptr<endpoint_core> endpoint;
+    std::shared_ptr<worker_core> worker = {};
+    std::shared_ptr<endpoint_core> endpoint = {};
   };
   /// Lets go of the connection that the request handle kept open; called when the handle goes. What
   /// is left of the operation then needs no keeping: a connection ends after all of UCX's
@@ -95,6 +105,8 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   /// Starts a life: one reference for the request handle and one for whoever completes.
   void start(worker_core& worker, std::shared_ptr<endpoint_core> endpoint,
              clock::time_point deadline) noexcept;
+  /// As above; `held` is kept until the request handle goes.
+  void start(worker_core& worker, kept_alive&& held, clock::time_point deadline) noexcept;
   /// As above, for what belongs to no one connection, or to none that is known yet.
   void start(std::shared_ptr<worker_core> worker, clock::time_point deadline) noexcept;
   /// It turned out to be of this connection, whose end ends it.
@@ -111,6 +123,14 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
 
  private:
   friend class operation_group;
+  /// Counts a reference down; returns whether it was the last. Nobody else can count what has one
+  /// reference, which saves the atomic step.
+  bool is_last() noexcept {
+    return references_.load(std::memory_order_acquire) == 1 ||
+           references_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
+  /// Recycles what nobody refers to. Takes the lock itself.
+  void retire() noexcept;
   void begin(worker_core& worker, clock::time_point deadline) noexcept;
 
   std::atomic<std::uint32_t> references_{0};

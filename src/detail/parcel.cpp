@@ -22,48 +22,7 @@ bool is_kind(unsigned value) noexcept {
   return value <= static_cast<unsigned>(message_kind::stream);
 }
 
-constexpr std::byte brief_code{9};
-constexpr std::size_t brief_tag_at = 16;
-
-/// Reads the header of a brief parcel, whose version and code are right.
-std::optional<read_parcel> decode_brief(std::span<const std::byte> wire,
-                                        std::size_t payload) noexcept {
-  if (wire.size() < brief_tag_at) return {};
-  const unsigned kind = static_cast<unsigned>(wire[2]) & 15U;
-  const std::size_t tag_size = static_cast<unsigned>(wire[2]) >> 4U;
-  const bool is_size = tag_size == 0 || tag_size == 4 || tag_size == 8;
-  if (!is_kind(kind) || !is_size || wire.size() < brief_tag_at + tag_size) return {};
-  read_parcel read;
-  read.brief = true;
-  read.header = wire.subspan(brief_tag_at + tag_size);
-  if (read.header.size() > parcel::longest_user_header) return {};
-  parcel& said = read.said;
-  said.code = parcel_code::message;
-  said.kind = static_cast<message_kind>(kind);
-  said.header_length = static_cast<std::uint16_t>(read.header.size());
-  said.credit = static_cast<std::uint16_t>(wire[3]);
-  said.number = take_at<std::uint32_t>(wire, 4);
-  said.session = take_at<std::uint64_t>(wire, 8);
-  if (tag_size == 4) said.tag = take_at<std::uint32_t>(wire, brief_tag_at);
-  if (tag_size == 8) said.tag = take_at<std::uint64_t>(wire, brief_tag_at);
-  said.length = payload;
-  return read;
-}
-
 }  // namespace
-
-std::size_t parcel::encode_brief(std::span<std::byte, longest_brief> into) const noexcept {
-  const bool short_tag = tag <= ~std::uint32_t{0};
-  const std::size_t tag_size = tag == 0 ? 0 : short_tag ? 4 : 8;
-  into[0] = std::byte{protocol_version_number};
-  into[1] = brief_code;
-  into[2] = static_cast<std::byte>(static_cast<unsigned>(kind) | (tag_size << 4U));
-  into[3] = static_cast<std::byte>(credit);
-  put_at(into, 4, static_cast<std::uint32_t>(number));
-  put_at(into, 8, session);
-  put_at(into, brief_tag_at, tag);  // a short one's upper half is not sent
-  return brief_tag_at + tag_size;
-}
 
 void parcel::encode(std::span<std::byte, size> into) const noexcept {
   into[0] = std::byte{protocol_version_number};
@@ -80,9 +39,7 @@ void parcel::encode(std::span<std::byte, size> into) const noexcept {
 
 std::optional<read_parcel> decode_parcel(std::span<const std::byte> wire,
                                          std::size_t payload) noexcept {
-  if (wire.size() < 2 || wire[0] != std::byte{protocol_version_number}) return {};
-  if (wire[1] == brief_code) return decode_brief(wire, payload);
-  if (wire.size() < parcel::size) return {};
+  if (wire.size() < parcel::size || wire[0] != std::byte{protocol_version_number}) return {};
   const auto code = static_cast<std::uint8_t>(wire[1]);
   const auto kind = static_cast<std::uint8_t>(wire[2]);
   if (code < static_cast<std::uint8_t>(parcel_code::message) ||

@@ -9,7 +9,7 @@
 
 namespace ucx::detail {
 
-/// What a parcel is. Values are of the wire, where 9 is a `message` in fewer bytes.
+/// What a parcel is. Values are of the wire, where 9 is a `brief_parcel`.
 enum class parcel_code : std::uint8_t {
   message = 1,     ///< A whole message: the user's header behind ours, the bytes as payload.
   announce = 2,    ///< A message that the receiver has to ask for; the user's header behind ours.
@@ -27,12 +27,9 @@ enum class message_kind : std::uint8_t {
   stream = 2,  ///< A part of the connection's byte stream.
 };
 
-/// The header of every parcel: 40 bytes, unused fields zero; or, of a `brief` one, 24 at most.
+/// The header of every parcel but brief ones: 40 bytes, unused fields zero.
 struct parcel {
   static constexpr std::size_t size = 40;
-  static constexpr std::size_t longest_brief = 24;
-  /// The most credit that a `brief` one gives.
-  static constexpr std::uint16_t most_brief_credit = 255;
   /// The longest header of the user's that can be said.
   static constexpr std::size_t longest_user_header = 4096;
   using bytes = std::array<std::byte, size>;
@@ -54,9 +51,6 @@ struct parcel {
   std::uint64_t length = 0;
 
   void encode(std::span<std::byte, size> into) const noexcept;
-  /// Returns how many bytes it takes. REQUIRES: a message that wants no answer, and gives no more
-  /// credit than that.
-  std::size_t encode_brief(std::span<std::byte, longest_brief> into) const noexcept;
 };
 
 /// A parcel, and the user's header that came with it.
@@ -64,14 +58,7 @@ struct read_parcel {
   parcel said;
   std::span<const std::byte> header;
   std::span<const std::byte> offer;  ///< Announce that lends: of the loan.
-  bool brief = false;  ///< Of the number only the lower half came: see `whole_number`.
 };
-
-/// Returns the number next to `expected` whose lower half is `lower`.
-constexpr std::uint64_t whole_number(std::uint32_t lower, std::uint64_t expected) noexcept {
-  const auto ahead = static_cast<std::int32_t>(lower - static_cast<std::uint32_t>(expected));
-  return expected + static_cast<std::uint64_t>(std::int64_t{ahead});
-}
 
 /// Reads the header of a parcel with `payload` bytes of payload; nothing if it breaks a rule.
 std::optional<read_parcel> decode_parcel(std::span<const std::byte> wire,

@@ -16,40 +16,43 @@
 
 namespace ucx::detail {
 
-void receive_operation::begin(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
-                              source kind, const tag_match& wanted, const receive_target& into,
+void receive_operation::begin(worker_core& worker, kept_alive&& held, source kind,
+                              const tag_match& wanted, std::span<std::byte> into,
                               clock::time_point deadline) {
-  source_ = kind;
-  wanted_ = wanted;
-  from_ = from.get();
-  waits_ = false;
-  parts_ = into.parts;
-  made_ = parts_ != nullptr ? &parts_->memory_ : into.made;
-  pool_ = into.pool;
-  most_ = pool_ ? pool_->options().size : into.most;
-  lacks_buffer_ = false;
-  held_ = nullptr;
+  into_.assign(into);
+  begin(worker, std::move(held), kind, wanted, deadline);
+}
+
+void receive_operation::begin(worker_core& worker, kept_alive&& held, source kind,
+                              const tag_match& wanted, const receive_target& into,
+                              clock::time_point deadline) {
   if (into.runs.empty()) {
     into_.assign(into.only);
   } else {
     into_.assign(into.runs);
   }
+  parts_ = into.parts;
+  made_ = parts_ != nullptr ? &parts_->memory_ : into.made;
+  pool_ = into.pool;
+  most_ = pool_ ? pool_->options().size : into.most;
+  begin(worker, std::move(held), kind, wanted, deadline);
+}
+
+/// Everything else is as the end of its life before left it.
+void receive_operation::begin(worker_core& worker, kept_alive&& held, source kind,
+                              const tag_match& wanted, clock::time_point deadline) noexcept {
+  source_ = kind;
+  wanted_ = wanted;
+  from_ = held.endpoint.get();
   info_ = {};
-  id_ = message_ = 0;
   received_ = 0;
-  borrows_ = false;
-  if (from && from->keeps_worker()) {
-    start(worker, from, deadline);
-  } else {  // of anybody, or over a connection that the worker serves
-    start(worker.shared_from_this(), deadline);
-    if (from) attach(from);
-  }
-  counted_ = endpoint() != nullptr;
+  start(worker, std::move(held), deadline);
+  counted_ = from_ != nullptr;
   if (counted_) endpoint()->messages().wait_began();
 }
 
-bool receive_operation::find_place(std::uint64_t length) {
-  if (!pool_ || place_ || length > most_) return true;
+bool receive_operation::find_buffer(std::uint64_t length) {
+  if (place_ || length > most_) return true;
   place_ = pool_->take_for(*this);
   return static_cast<bool>(place_);
 }
@@ -96,6 +99,17 @@ void receive_operation::take(arrived_message& found) {
   if (!found.here()) return take(*found.from, found.said, found.offer());
   std::error_code ec;
   if (prepare(found.bytes.size(), ec)) into_.copy_in(0, found.bytes);
+  finish(ec);
+}
+
+void receive_operation::take(std::uint64_t tag, std::span<const std::byte> payload) {
+  info_ = {tag, payload.size()};
+  std::error_code ec;
+  if (made_ != nullptr || payload.size() > into_.size()) {
+    if (prepare(payload.size(), ec)) into_.copy_in(0, payload);
+  } else {
+    into_.copy_in(0, payload);
+  }
   finish(ec);
 }
 
@@ -202,7 +216,6 @@ void receive_operation::give_back(buffer&& unwanted) noexcept {
 }
 
 void receive_operation::leave_pool() noexcept {
-  if (!pool_) return;
   if (lacks_buffer_) worker().messages().needs_no_buffer(*this);
   give_back(std::move(place_));
   if (move_only_handler<> due = pool_->leave(*this)) worker().queue_handler(std::move(due));
@@ -212,7 +225,7 @@ void receive_operation::leave_pool() noexcept {
 void receive_operation::buffer_came() noexcept { worker().buffer_came(); }
 
 void receive_operation::finish(std::error_code outcome) noexcept {
-  leave_pool();
+  if (pool_) leave_pool();
   if (waits_) {
     waits_ = false;
     if (source_ == source::tagged) {
@@ -260,7 +273,6 @@ std::string receive_operation::describe() const {
 }
 
 void receive_operation::recycle() noexcept {
-  into_.clear();
   made_ = nullptr;
   parts_ = nullptr;
   worker().pools().receives.give_back(this);

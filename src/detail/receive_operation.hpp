@@ -49,8 +49,11 @@ class receive_operation final : public operation,
   enum class source { tagged, taken, stream_some, stream_all };
 
   /// Starts, without looking for anything. Of one peer, or (no `from`) of any.
-  void begin(worker_core& worker, const std::shared_ptr<endpoint_core>& from, source kind,
-             const tag_match& wanted, const receive_target& into, clock::time_point deadline);
+  /// `held` keeps the worker.
+  void begin(worker_core& worker, kept_alive&& held, source kind, const tag_match& wanted,
+             std::span<std::byte> into, clock::time_point deadline);
+  void begin(worker_core& worker, kept_alive&& held, source kind, const tag_match& wanted,
+             const receive_target& into, clock::time_point deadline);
 
   const tag_match& wanted() const noexcept { return wanted_; }
   const endpoint_core* wanted_from() const noexcept { return from_; }
@@ -60,7 +63,7 @@ class receive_operation final : public operation,
 
   /// Returns whether there is a place for a message of this length, or never will be. Else it waits
   /// for a buffer, as long as it `lacks_buffer()`; its worker tries again when there is one.
-  bool find_place(std::uint64_t length);
+  bool find_place(std::uint64_t length) { return !pool_ || find_buffer(length); }
   bool lacks_buffer() const noexcept { return lacks_buffer_; }
   /// It is in the list of those who do; `held` is the message of one that was taken by hand.
   void wait_for_buffer(arrived_message* held) noexcept;
@@ -70,6 +73,8 @@ class receive_operation final : public operation,
 
   /// Takes a message that is here, or asks for it; ends where it does not fit.
   void take(arrived_message& found);
+  /// Takes one that came whole, and wants no answer.
+  void take(std::uint64_t tag, std::span<const std::byte> payload);
   /// As `take`, of one that came just now, and that nobody else has seen. Of one that is lent,
   /// `payload` is the offer.
   void take(endpoint_core& from, const parcel& said, std::span<const std::byte> payload);
@@ -82,6 +87,8 @@ class receive_operation final : public operation,
   std::uint64_t message_number() const noexcept { return message_; }
 
   bool wants_nothing() const noexcept { return into_.size() == 0; }
+  /// Returns how many bytes of the stream it still takes.
+  std::size_t wants() const noexcept { return into_.size() - received_; }
   /// Bytes of the stream: takes what it wants, and returns how much that is.
   std::size_t feed(std::span<const std::byte> bytes);
 
@@ -95,6 +102,9 @@ class receive_operation final : public operation,
   void recycle() noexcept override;
 
  private:
+  void begin(worker_core& worker, kept_alive&& held, source kind, const tag_match& wanted,
+             clock::time_point deadline) noexcept;
+  bool find_buffer(std::uint64_t length);
   bool prepare(std::uint64_t length, std::error_code& ec);
   bool borrow(message_link& link, const parcel& said, std::span<const std::byte> offer);
   parcel announced() const noexcept;

@@ -1,5 +1,7 @@
 #include "detail/receive_starts.hpp"
 
+#include <utility>
+
 #include "detail/core_access.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/failed_operation.hpp"
@@ -25,13 +27,15 @@ request failed_by_pool() {
 }
 
 /// Makes a receive that has begun; the caller owns it. What throws has started nothing.
-receive_operation* begin(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
+template <class Target>
+receive_operation* begin(worker_core& worker, operation::kept_alive&& held,
                          receive_operation::source kind, const tag_match& wanted,
-                         const receive_target& into, const io_options& options) {
+                         const Target& into, const io_options& options) {
   auto& idle = worker.pools().receives;
   receive_operation* const made = idle.take();
   try {
-    made->begin(worker, from, kind, wanted, into, worker.deadline_after(options.timeout));
+    made->begin(worker, std::move(held), kind, wanted, into,
+                worker.deadline_after(options.timeout));
   } catch (...) {
     idle.give_back(made);
     throw;
@@ -39,19 +43,37 @@ receive_operation* begin(worker_core& worker, const std::shared_ptr<endpoint_cor
   return made;
 }
 
-}  // namespace
+/// A connection that the program has keeps its worker, too.
+operation::kept_alive holding(worker_core& worker, const std::shared_ptr<endpoint_core>& from) {
+  if (from) return {.endpoint = from};
+  return {.worker = worker.shared_from_this()};
+}
 
-request start_tagged(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
-                     const tag_match& wanted, const receive_target& into,
-                     const io_options& options) {
+template <class Target>
+request start_into(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
+                   const tag_match& wanted, const Target& into, const io_options& options) {
   if (!worker.context().has(feature::am)) {
     return failed_request(errc::feature_disabled, receiving_by);
   }
   const std::lock_guard guard(worker.lock());
-  receive_operation* const receive =
-      begin(worker, from, receive_operation::source::tagged, wanted, into, options);
+  receive_operation* const receive = begin(
+      worker, holding(worker, from), receive_operation::source::tagged, wanted, into, options);
   worker.messages().post(*receive);
   return core_access::make_request(receive);
+}
+
+}  // namespace
+
+request start_tagged(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
+                     const tag_match& wanted, std::span<std::byte> into,
+                     const io_options& options) {
+  return start_into(worker, from, wanted, into, options);
+}
+
+request start_tagged(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
+                     const tag_match& wanted, const receive_target& into,
+                     const io_options& options) {
+  return start_into(worker, from, wanted, into, options);
 }
 
 request start_tagged(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
@@ -74,7 +96,8 @@ request start_of(const std::shared_ptr<worker_core>& worker, arrived_message* he
   // Of one that is here the connection may end.
   if (held->from != nullptr && !held->here()) from = held->from->weak_from_this().lock();
   receive_operation* const receive =
-      begin(*worker, from, receive_operation::source::taken, tag_match::any(), into, options);
+      begin(*worker, {worker, std::move(from)}, receive_operation::source::taken, tag_match::any(),
+            into, options);
   worker->messages().receive(*receive, *held);
   return core_access::make_request(receive);
 }
@@ -93,9 +116,9 @@ request start_stream(const std::shared_ptr<endpoint_core>& from, bool all,
   }
   const std::lock_guard guard(worker.lock());
   receive_operation* const receive =
-      begin(worker, from,
+      begin(worker, holding(worker, from),
             all ? receive_operation::source::stream_all : receive_operation::source::stream_some,
-            tag_match::any(), {.only = into}, options);
+            tag_match::any(), into, options);
   from->messages().start_stream(*receive);
   return core_access::make_request(receive);
 }

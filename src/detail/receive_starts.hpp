@@ -1,7 +1,9 @@
 // How the public handles start receives.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 
 #include "detail/receive_operation.hpp"
 #include "ucx/buffer_pool.hpp"
@@ -16,6 +18,8 @@ class endpoint_core;
 class worker_core;
 
 /// Starts a receive of a message with a tag from `from`, or from anybody.
+request start_tagged(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
+                     const tag_match& wanted, std::span<std::byte> into, const io_options& options);
 request start_tagged(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
                      const tag_match& wanted, const receive_target& into,
                      const io_options& options);

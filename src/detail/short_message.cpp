@@ -1,6 +1,7 @@
 // How short messages go: without an operation, and where UCX takes them at once without a copy.
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "detail/endpoint_core.hpp"
 #include "detail/message_link.hpp"
@@ -11,24 +12,22 @@ namespace ucx::detail {
 
 bool message_link::send_short(message_kind kind, std::uint64_t tag,
                               std::span<const std::byte> header, std::span<const std::byte> bytes) {
-  if (header.size() > message_router::short_header || bytes.size() > message_router::short_message)
-    return false;
-  const bool empty_stream = kind == message_kind::stream && bytes.empty();
+  if (bytes.size() >= short_below_ || header.size() > message_router::short_header) return false;
   const std::size_t units = units_of(header.size() + bytes.size());
-  if (empty_stream || !queued_.empty() || !goes_whole(header.size() + bytes.size()) ||
-      !has_room(units)) {
+  const bool empty_stream = kind == message_kind::stream && bytes.empty();
+  if (!endpoint_.is_ready() || units > room_ || units > room_granted_ / 2 || !queued_.empty() ||
+      empty_stream) {
     return false;
   }
-  parcel said;
-  said.code = parcel_code::message;
+  brief_parcel said;
   said.kind = kind;
   said.session = endpoint_.session();
-  said.number = next_number_;
-  said.credit = take_credit(parcel::most_brief_credit);
+  said.number = static_cast<std::uint32_t>(next_number_);
+  said.credit = static_cast<std::uint8_t>(take_credit(brief_parcel::most_credit));
   said.tag = tag;
-  std::array<std::byte, parcel::longest_brief + message_router::short_header> head;
-  const std::size_t ours = said.encode_brief(std::span(head).first<parcel::longest_brief>());
-  std::copy(header.begin(), header.end(), head.begin() + static_cast<std::ptrdiff_t>(ours));
+  std::array<std::byte, brief_parcel::longest + message_router::short_header> head;
+  const std::size_t ours = said.encode(std::span(head).first<brief_parcel::longest>());
+  if (!header.empty()) std::memcpy(head.data() + ours, header.data(), header.size());
   try {
     endpoint_.worker().router().send_short(endpoint_, std::span(head).first(ours + header.size()),
                                            bytes);
@@ -45,9 +44,12 @@ bool message_link::send_short(message_kind kind, std::uint64_t tag,
 void message_router::send_short(endpoint_core& to, std::span<const std::byte> header,
                                 std::span<const std::byte> bytes) {
   // Where UCX has room for it, it is gone when the call returns, and needs no copy to last.
-  ucp_request_param_t params = {};
-  params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
-  params.flags = UCP_AM_SEND_FLAG_EAGER;
+  static constexpr ucp_request_param_t params = [] {
+    ucp_request_param_t made = {};
+    made.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
+    made.flags = UCP_AM_SEND_FLAG_EAGER;
+    return made;
+  }();
   ucs_status_ptr_t const sent = worker_.api().am_send_nbx(
       to.handle(), parcel_id, header.data(), header.size(), bytes.data(), bytes.size(), &params);
   if (sent == nullptr) return;

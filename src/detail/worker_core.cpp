@@ -77,7 +77,8 @@ worker_core::worker_core(std::shared_ptr<context_core> context, const worker_opt
       messages_(std::make_unique<message_exchange>(*this)),
       service_(*this),
       handlers_(options_.on_exception),
-      next_tick_(clock::time_point::max()) {
+      next_tick_(clock::time_point::max()),
+      watch_step_(heartbeat::step(options_.heartbeat_interval, options_.heartbeat_timeout)) {
   // From the beginning: inside UCX's callbacks it may be too late.
   deferred_.reserve(spare_room);
   next_deferred_.reserve(spare_room);
@@ -228,7 +229,7 @@ worker_core::~worker_core() {
     }
     const round_scope scope(*this);
     std::unique_lock guard(lock_);
-    run_handlers(guard);
+    run_handlers(guard, nullptr);
   }
   deferred_.clear();
   service_.stop();
@@ -239,8 +240,7 @@ worker_core::~worker_core() {
 
 void worker_core::bury(endpoint_core& endpoint) { buried_.push_back(&endpoint); }
 
-void worker_core::release_buried() {
-  if (buried_.empty()) return;
+void worker_core::release_those_over() {
   for (endpoint_core* buried : std::exchange(buried_, {})) {
     if (buried->over()) {
       delete buried;
@@ -307,7 +307,7 @@ bool worker_core::round() {
     if (!active || ++busy_rounds_ % rounds_a_look == 0) active = look_at_clock() || active;
     if (handlers_.due()) {
       keep();
-      active = run_handlers(guard) || active;
+      active = run_handlers(guard, kept) || active;
     }
   }
   if (schedule_.has(progress_phase::after)) {
@@ -351,7 +351,7 @@ void worker_core::settle() {
     const round_scope scope(*this);
     std::unique_lock guard(lock_);
     run_work();
-    run_handlers(guard);
+    run_handlers(guard, kept);
   }
   const std::lock_guard guard(lock_);
   if (has_work()) wake_driver();
@@ -388,10 +388,11 @@ bool worker_core::run_work() {
 }
 
 /// REQUIRES: a round of this worker is being made.
-bool worker_core::run_handlers(std::unique_lock<worker_lock>& guard) {
+bool worker_core::run_handlers(std::unique_lock<worker_lock>& guard,
+                               const std::shared_ptr<worker_core>& kept) {
   // Where a caller of ours holds it, the next round will do it.
   if (!lock_.is_outermost()) return false;
-  if (!handlers_.run(guard, *messages_)) return false;
+  if (!handlers_.run(guard, *messages_, kept)) return false;
   release_buried();
   if (handlers_.take_left_over()) signal();
   return true;
@@ -428,8 +429,7 @@ void worker_core::add_outstanding(operation& started) noexcept {
   outstanding_.push_back(started);
   started.set_sequence(++last_sequence_);
   // The connection's heartbeat begins to watch within a step.
-  const auto step = heartbeat::step(options_.heartbeat_interval, options_.heartbeat_timeout);
-  tick_by(std::min(started.deadline(), now_hint_ + step));
+  tick_by(std::min(started.deadline(), now_hint_ + watch_step_));
   wake_driver();  // what is sent now may want UCX's progress
 }
 

@@ -155,7 +155,9 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void queue_handler(arrived_message& active);
   /// Queues a call of the user's code: it runs behind those that are due, without the lock.
   void queue_handler(move_only_handler<> function);
-  void wake_waiters() noexcept;
+  void wake_waiters() noexcept {
+    if (thread_ != nullptr || shared()) wake_other_threads();
+  }
   /// Keeps an endpoint that is not `over()` until it is, or until UCX's worker is gone.
   void bury(endpoint_core& endpoint);
   /// Runs now what an ended operation or connection left to do, unless a round will. Not under the
@@ -215,7 +217,8 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void retire() noexcept;
   void write_end(const operation& ended, std::error_code outcome);
   bool run_work();
-  bool run_handlers(std::unique_lock<worker_lock>& guard);
+  /// `kept` is this worker, where the caller has it.
+  bool run_handlers(std::unique_lock<worker_lock>& guard, const std::shared_ptr<worker_core>& kept);
   void run_in_progress(progress_phase when);
   void run(scheduled& call);
   std::size_t outstanding_of(const endpoint_core* connection) const noexcept;
@@ -223,7 +226,10 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   bool has_work() const noexcept;
   bool look_at_clock();
   void tick(clock::time_point now);
-  void release_buried();
+  void release_buried() {
+    if (!buried_.empty()) release_those_over();
+  }
+  void release_those_over();
   bool round();
   void destroy() noexcept;
   bool prepare_to_sleep(std::uint32_t seen);
@@ -232,7 +238,11 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void nap(clock::time_point until, std::uint32_t seen);
   bool shared() const noexcept { return options_.threads == thread_safety::safe; }
   /// Wakes the thread that drives, if it sleeps or may: there is something for it to do.
-  void wake_driver() noexcept;
+  void wake_driver() noexcept {
+    if (shared() || driver_sleeps_.load(std::memory_order_seq_cst)) wake_if_asleep();
+  }
+  void wake_if_asleep() noexcept;
+  void wake_other_threads() noexcept;
 
   std::shared_ptr<context_core> context_;
   worker_options options_;
@@ -257,7 +267,8 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   std::vector<move_only_handler<>> deferred_;
   std::vector<move_only_handler<>> next_deferred_;  // the list that is empty
   clock::time_point next_tick_;
-  clock::time_point now_hint_;  // about when it was at the last look
+  clock::time_point now_hint_;        // about when it was at the last look
+  const clock::duration watch_step_;  // within which a heartbeat begins to watch
   unsigned busy_rounds_ = 0;
   std::vector<endpoint_core*> buried_;
 

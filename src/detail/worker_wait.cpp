@@ -67,8 +67,7 @@ void worker_core::nap(clock::time_point until, std::uint32_t seen) {
   waiters_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
-void worker_core::wake_waiters() noexcept {
-  if (thread_ == nullptr && !shared()) return;  // nobody waits for another thread
+void worker_core::wake_other_threads() noexcept {
   wakes_.fetch_add(1, std::memory_order_seq_cst);
   // The one that drives may wait for the same, and sleep while this thread did what ends it.
   if (shared() && driver_sleeps_.load(std::memory_order_seq_cst)) signal();
@@ -77,7 +76,7 @@ void worker_core::wake_waiters() noexcept {
   wait_condition_.notify_all();
 }
 
-void worker_core::wake_driver() noexcept {
+void worker_core::wake_if_asleep() noexcept {
   // A loop of the caller's sleeps where we do not see it.
   const bool looping = options_.progress == progress_mode::external && shared() && !in_handler();
   if (looping || driver_sleeps_.load(std::memory_order_seq_cst)) signal();

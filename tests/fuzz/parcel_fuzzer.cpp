@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "detail/brief_parcel.hpp"
 #include "detail/loan.hpp"
 #include "detail/parcel.hpp"
 #include "detail/parts_table.hpp"
@@ -17,13 +18,7 @@ void read_parcel(std::span<const std::byte> wire, std::size_t payload) {
   const auto read = ucx::detail::decode_parcel(wire, payload);
   if (!read) return;
   std::vector<std::byte> again(wire.begin(), wire.end());
-  if (read->brief) {
-    again.resize(parcel::longest_brief);
-    again.resize(read->said.encode_brief(std::span(again).first<parcel::longest_brief>()));
-    again.insert(again.end(), read->header.begin(), read->header.end());
-  } else {
-    read->said.encode(std::span(again).first<parcel::size>());
-  }
+  read->said.encode(std::span(again).first<parcel::size>());
   const auto twice = ucx::detail::decode_parcel(again, payload);
   if (!twice || twice->said.code != read->said.code || twice->said.number != read->said.number ||
       twice->said.length != read->said.length || twice->header.size() != read->header.size()) {
@@ -33,6 +28,20 @@ void read_parcel(std::span<const std::byte> wire, std::size_t payload) {
     std::vector<std::byte> same(ucx::detail::loan_offer::size);
     offer->encode(std::span(same).first<ucx::detail::loan_offer::size>());
     if (!std::equal(same.begin(), same.end(), read->offer.begin(), read->offer.end())) std::abort();
+  }
+}
+
+void read_brief_parcel(std::span<const std::byte> wire) {
+  using ucx::detail::brief_parcel;
+  const auto read = ucx::detail::decode_brief_parcel(wire);
+  if (!read) return;
+  std::vector<std::byte> again(brief_parcel::longest);
+  again.resize(read->said.encode(std::span(again).first<brief_parcel::longest>()));
+  again.insert(again.end(), read->header.begin(), read->header.end());
+  const auto twice = ucx::detail::decode_brief_parcel(again);
+  if (!twice || twice->said.kind != read->said.kind || twice->said.number != read->said.number ||
+      twice->said.tag != read->said.tag || twice->header.size() != read->header.size()) {
+    std::abort();
   }
 }
 
@@ -55,6 +64,7 @@ void read_parts(std::span<const std::byte> wire) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::span<const std::byte> wire(reinterpret_cast<const std::byte*>(data), size);
   read_parts(wire);
+  read_brief_parcel(wire);
   read_parcel(wire, 0);
   // A length of a payload that fits, so that messages and pieces are read too.
   if (size >= ucx::detail::parcel::size) read_parcel(wire, std::to_integer<std::size_t>(wire[32]));

@@ -32,19 +32,6 @@ std::vector<std::byte> encoded(const parcel& from) {
   return bytes;
 }
 
-parcel brief_sample(std::uint64_t tag) {
-  parcel made = sample(parcel_code::message);
-  made.credit = 0xc1;
-  made.tag = tag;
-  return made;
-}
-
-std::vector<std::byte> encoded_briefly(const parcel& from) {
-  std::vector<std::byte> bytes(parcel::longest_brief);
-  bytes.resize(from.encode_brief(std::span(bytes).first<parcel::longest_brief>()));
-  return bytes;
-}
-
 TEST(Parcel, EncodesTheBytesOfTheDocument) {
   parcel announce = sample(parcel_code::announce);
   announce.header_length = 0x0605;
@@ -180,8 +167,7 @@ TEST(Parcel, FlippedBitsAreReadOrRefused) {
   for (int i = 0; i < 20000; ++i) {
     parcel said = sample(static_cast<parcel_code>(1 + random() % 7));
     said.length = random() % 100;
-    const bool brief = said.code == parcel_code::message && random() % 2 == 0;
-    std::vector<std::byte> wire = brief ? encoded_briefly(said) : encoded(said);
+    std::vector<std::byte> wire = encoded(said);
     for (unsigned flips = random() % 4; flips > 0; --flips) {
       wire[random() % wire.size()] ^= static_cast<std::byte>(1U << (random() % 8));
     }
@@ -194,85 +180,6 @@ TEST(Parcel, FlippedBitsAreReadOrRefused) {
       EXPECT_EQ(read->said.length, payload);
     }
   }
-}
-
-TEST(BriefParcel, EncodesTheBytesOfTheDocument) {
-  const std::initializer_list<unsigned> golden{
-      1,    9,    0x81, 0xc1,                          // version, code, tag's size and kind, credit
-      0x21, 0x22, 0x23, 0x24,                          // number, its lower half
-      0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,  // session
-      0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38,  // tag
-  };
-  std::vector<std::byte> expected;
-  for (const unsigned each : golden) expected.push_back(static_cast<std::byte>(each));
-  EXPECT_EQ(encoded_briefly(brief_sample(0x3837363534333231)), expected);
-  expected.resize(20);
-  expected[2] = std::byte{0x41};
-  EXPECT_EQ(encoded_briefly(brief_sample(0x34333231)), expected);
-  expected.resize(16);
-  expected[2] = std::byte{0x01};
-  EXPECT_EQ(encoded_briefly(brief_sample(0)), expected);
-}
-
-TEST(BriefParcel, IsReadAsTheMessageThatItIs) {
-  for (const std::uint64_t tag : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{0xffffffff},
-                                  std::uint64_t{0x100000000}, ~std::uint64_t{0}}) {
-    for (int kind = 0; kind <= 2; ++kind) {
-      for (const std::size_t header : {0U, 1U, 64U}) {
-        parcel said = brief_sample(tag);
-        said.kind = static_cast<message_kind>(kind);
-        std::vector<std::byte> wire = encoded_briefly(said);
-        const std::size_t ours = wire.size();
-        wire.resize(ours + header, std::byte{0x77});
-        const auto read = decode_parcel(wire, 77);
-        ASSERT_TRUE(read);
-        EXPECT_TRUE(read->brief);
-        EXPECT_EQ(read->said.code, parcel_code::message);
-        EXPECT_EQ(read->said.kind, said.kind);
-        EXPECT_FALSE(read->said.acknowledge);
-        EXPECT_EQ(read->said.header_length, header);
-        EXPECT_EQ(read->said.credit, said.credit);
-        EXPECT_EQ(read->said.session, said.session);
-        EXPECT_EQ(read->said.number, said.number & 0xffffffffU);
-        EXPECT_EQ(read->said.tag, tag);
-        EXPECT_EQ(read->said.length, 77U);
-        EXPECT_EQ(read->header.size(), header);
-        for (std::size_t size = 0; size < ours; ++size) {
-          EXPECT_FALSE(decode_parcel(std::span(wire).first(size), 77)) << size;
-        }
-      }
-    }
-  }
-}
-
-TEST(BriefParcel, RefusesWhatBreaksItsRules) {
-  const std::vector<std::byte> right = encoded_briefly(brief_sample(5));
-  ASSERT_TRUE(decode_parcel(right, 4));
-  const std::initializer_list<std::pair<std::size_t, unsigned>> damages{
-      {0, 0}, {0, 2}, {1, 0}, {1, 10}, {2, 0x43}, {2, 0x4f}, {2, 0x11}, {2, 0x51}, {2, 0xf1}};
-  for (const auto& [at, value] : damages) {
-    std::vector<std::byte> wire = right;
-    wire[at] = static_cast<std::byte>(value);
-    EXPECT_FALSE(decode_parcel(wire, 4)) << at << " as " << value;
-  }
-  std::vector<std::byte> wire = right;
-  wire.resize(wire.size() + parcel::longest_user_header);
-  EXPECT_TRUE(decode_parcel(wire, 4));
-  wire.push_back(std::byte{0});
-  EXPECT_FALSE(decode_parcel(wire, 4)) << "a header that is too long";
-}
-
-TEST(BriefParcel, NumberIsTheOneThatIsNextToWhatIsExpected) {
-  constexpr std::uint64_t turn = std::uint64_t{1} << 32U;
-  for (const std::uint64_t expected :
-       {turn - 2, turn - 1, turn, turn + 1, 7 * turn, 7 * turn + 5}) {
-    for (const std::int64_t ahead : {-2, -1, 0, 1, 2, 1 << 24, 0x7fffffff}) {
-      const std::uint64_t number = expected + static_cast<std::uint64_t>(ahead);
-      EXPECT_EQ(whole_number(static_cast<std::uint32_t>(number), expected), number);
-    }
-  }
-  // What was before the first is no number that could be expected.
-  EXPECT_GT(whole_number(0xffffffff, 1), turn);
 }
 
 TEST(Parcel, EveryMessageTakesAUnit) {
