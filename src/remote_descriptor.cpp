@@ -14,6 +14,7 @@ constexpr std::string_view letters = "UXRD";
 constexpr std::size_t longest_key = 4096;
 constexpr std::uint8_t shareable_flag = 1;
 constexpr std::uint8_t file_flag = 2;
+constexpr std::uint8_t loan_flag = 4;
 
 std::string_view name_of(access granted) noexcept {
   switch (granted) {
@@ -26,6 +27,9 @@ std::string_view name_of(access granted) noexcept {
   }
   return "read_write";
 }
+
+/// What the system may call a process.
+constexpr std::uint64_t most_processes = std::numeric_limits<std::int32_t>::max();
 
 bool is_access(std::uint8_t value) noexcept { return value >= 1 && value <= 3; }
 
@@ -47,6 +51,14 @@ bool read_file(detail::wire_reader& reader, memory_file& into) {
   return into.process != 0;
 }
 
+bool read_loan(detail::wire_reader& reader, memory_loan& into) {
+  into.process = reader.take<std::uint64_t>();
+  into.record = reader.take<std::uint64_t>();
+  into.token = reader.take<std::uint64_t>();
+  const bool is_process = into.process > 0 && into.process <= most_processes;
+  return is_process && into.record != 0 && into.token != 0;
+}
+
 bool read_body(std::span<const std::byte> body, remote_descriptor& into) {
   detail::wire_reader reader(body);
   into.region = reader.take<std::uint64_t>();
@@ -62,9 +74,10 @@ bool read_body(std::span<const std::byte> body, remote_descriptor& into) {
   const auto key_length = reader.take<std::uint32_t>();
   const auto key = reader.take(key_length);
   if ((flags & file_flag) != 0 && !read_file(reader, into.file)) return false;
+  if ((flags & loan_flag) != 0 && !read_loan(reader, into.loan)) return false;
   if (!reader.finished() || key_length > longest_key) return false;
   if (!is_access(granted) || !is_memory_kind(kind)) return false;
-  if ((flags & ~(shareable_flag | file_flag)) != 0 || reserved != 0) return false;
+  if ((flags & ~(shareable_flag | file_flag | loan_flag)) != 0 || reserved != 0) return false;
   if (!fits(into.address, into.size)) return false;
   into.granted = static_cast<access>(granted);
   into.kind = static_cast<memory_kind>(kind);
@@ -116,8 +129,9 @@ std::vector<std::byte> remote_descriptor::encode() const {
   writer.put(static_cast<std::uint8_t>(granted));
   writer.put(static_cast<std::uint8_t>(kind));
   const bool has_file = file.process != 0;
-  writer.put(
-      static_cast<std::uint8_t>((shareable ? shareable_flag : 0U) | (has_file ? file_flag : 0U)));
+  const bool has_loan = loan.process != 0;
+  writer.put(static_cast<std::uint8_t>((shareable ? shareable_flag : 0U) |
+                                       (has_file ? file_flag : 0U) | (has_loan ? loan_flag : 0U)));
   writer.put(std::uint8_t{0});
   writer.put(host);
   writer.put(static_cast<std::uint32_t>(remote_key.size()));
@@ -127,6 +141,11 @@ std::vector<std::byte> remote_descriptor::encode() const {
     writer.put(file.descriptor);
     writer.put(file.device);
     writer.put(file.inode);
+  }
+  if (has_loan) {
+    writer.put(loan.process);
+    writer.put(loan.record);
+    writer.put(loan.token);
   }
   return detail::envelope::end(std::move(writer));
 }

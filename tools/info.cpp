@@ -40,7 +40,7 @@ struct server_info {
 std::string reason(const entry& described, const remote_region& region,
                    const std::vector<std::string>& transports) {
   if (region.way() == way::mapped) return "the server's memory is mapped here, and used in place";
-  if (region.way() == way::rma) return "the transport itself reads and writes the server's memory";
+  if (region.way() == way::rma) return "the server's memory is read without the server";
   if (described.type == entry_type::file) return "a file: the server reads it when it is asked";
   const char* forced = std::getenv("UCXIO_WAY");
   if (forced != nullptr && forced == ucx::to_string(way::message)) return "UCXIO_WAY says so";

@@ -64,9 +64,9 @@ struct context_options {
   /// Fails with `no_rdma` unless RDMA hardware is present and allowed. Whether a connection really
   /// goes over it is for `connection_terms::require_rdma` to ask.
   bool require_rdma = false;
-  /// Memory that is allocated here may be mapped by processes of this host and user, and memory
-  /// that such processes allocated is mapped here (`docs/regions.md`, "In place"). Without it
-  /// neither.
+  /// Memory that is allocated here may be mapped by processes of this host and user, and other
+  /// memory that is exposed here may be read by them where it lies; and their memory here
+  /// (`docs/regions.md`, "In place"). Without it neither.
   bool share_memory = true;
 };
 

@@ -26,6 +26,16 @@ struct memory_file {
   friend bool operator==(const memory_file&, const memory_file&) = default;
 };
 
+/// Where processes of an owner's host read its memory where it lies, if the system lets them
+/// (`process_vm_readv`). Numbers, of no use to anybody else.
+struct memory_loan {
+  std::uint64_t process = 0;  ///< The owner's number, in its own name space; 0: nobody does.
+  std::uint64_t record = 0;   ///< Address of what tells there that the region still exists,
+  std::uint64_t token = 0;    ///< and what it has to say; not 0.
+
+  friend bool operator==(const memory_loan&, const memory_loan&) = default;
+};
+
 /// Everything a peer needs to reach a region, but for the connection: a value, serialisable
 /// (`docs/wire-format.md`). It is a capability: whoever has it may do what it grants.
 struct UCXIO_EXPORT remote_descriptor {
@@ -40,6 +50,7 @@ struct UCXIO_EXPORT remote_descriptor {
   std::array<std::byte, 16> host = {};     ///< Same value: same host.
   std::vector<std::byte> remote_key = {};  ///< UCX's packed rkey; empty on message-only contexts.
   memory_file file = {};                   ///< What holds the region, where peers may map it.
+  memory_loan loan = {};                   ///< Where they may read it, else.
 
   /// Returns the wire form. Errors: invalid_argument if `remote_key` is longer than 4 KiB.
   std::vector<std::byte> encode() const;

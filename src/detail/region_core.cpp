@@ -41,6 +41,7 @@ std::shared_ptr<region_core> region_core::make(std::shared_ptr<context_core> con
   std::shared_ptr<region_core> made(new region_core(std::move(context), granted));
   made->map(bytes, size, what, ec);
   if (ec) return nullptr;
+  made->lend();
   made->expose();
   return made;
 }
@@ -127,16 +128,25 @@ void region_core::pack_key(std::error_code& ec) {
   context().api().rkey_buffer_release(packed);
 }
 
+/// Where it can not be mapped, it may be read. What may only be written is shown to nobody.
+void region_core::lend() {
+  const bool readable = includes(granted(), access::read) && kind_ == memory_kind::host;
+  if (!readable || shareable_ || size_ == 0 || !context().shares_memory()) return;
+  record_ = std::make_unique<region_record>(describe());
+}
+
 remote_descriptor region_core::descriptor() const {
   remote_descriptor made = describe();
   made.address = reinterpret_cast<std::uintptr_t>(data_);
   made.shareable = shareable_;
   if (file_) made.file = file_->location();
+  if (record_) made.loan = record_->location();
   made.remote_key = key_;
   return made;
 }
 
 void region_core::release() noexcept {
+  record_.reset();
   if (memory_ != nullptr) {
     context().api().mem_unmap(context().handle(), std::exchange(memory_, nullptr));
   }

@@ -11,6 +11,7 @@
 
 #include "detail/context_core.hpp"
 #include "detail/exposed_region.hpp"
+#include "detail/region_loan.hpp"
 #include "detail/shared_memory.hpp"
 
 namespace ucx::detail {
@@ -36,6 +37,7 @@ class region_core final : public exposed_region {
   bool allocate_shared(std::size_t size, std::string& what, std::error_code& ec);
   void allocate_privately(std::size_t size);
   void pack_key(std::error_code& ec);
+  void lend();
 
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
@@ -43,6 +45,7 @@ class region_core final : public exposed_region {
   bool shareable_ = false;
   std::unique_ptr<std::byte[]> owned_;
   std::unique_ptr<shared_memory> file_;
+  std::unique_ptr<region_record> record_;  // where others of the host read it
   ucp_mem_h memory_ = nullptr;
   std::vector<std::byte> key_;
 };

@@ -90,7 +90,9 @@ void remote_region_core::choose_way(ucx::way wanted, std::string& why_not, std::
     why_not_mapped_ = "it was asked to go another way";
   }
   if (wanted != way::message) {
-    ec = take_key(why_not);
+    std::string why_not_read;
+    if (!borrow(why_not_read)) ec = take_key(why_not);
+    if (ec && !why_not_read.empty()) why_not += ", and " + why_not_read;
     if (!ec) way_ = way::rma;
     if (!ec || wanted == way::rma) return;
     ec.clear();
@@ -112,6 +114,18 @@ std::error_code remote_region_core::map(std::string& why_not) {
   mapped_ = mapping_->data();
   copied_ = true;
   return {};
+}
+
+/// Finds out whether this process can read the memory where it lies. What can be mapped is better
+/// mapped, and writes and everything that the reading misses go by message.
+bool remote_region_core::borrow(std::string& why_not) {
+  const context_core& context = endpoint_.worker().context();
+  if (descriptor_.shareable || descriptor_.kind != memory_kind::host || !context.has(feature::am) ||
+      !context.shares_memory() || !context.reads_processes()) {
+    return false;
+  }
+  borrowed_ = borrowed_region::open(endpoint_.worker().api(), descriptor_, why_not);
+  return borrowed_ != nullptr;
 }
 
 /// Takes the key for RMA, where that is real; else says why it does not.
@@ -195,7 +209,8 @@ std::byte* remote_region_core::view(std::uint64_t offset, std::uint64_t length, 
 /// What was started behind a fence may not overtake what still waits for the owner: by message it
 /// takes its place in the queue.
 bool remote_region_core::by_rma(access wanted) const noexcept {
-  if (way_ != way::rma || copied_ || (wanted == access::write && !writes_by_rma_)) return false;
+  if (way_ != way::rma || borrowed_ || copied_) return false;
+  if (wanted == access::write && !writes_by_rma_) return false;
   return !endpoint_.operations().fenced_behind_messages();
 }
 
@@ -203,7 +218,12 @@ bool remote_region_core::copied_here() const noexcept {
   return copied_ && mapped_ != nullptr && !endpoint_.operations().fenced();
 }
 
+bool remote_region_core::read_here() const noexcept {
+  return borrowed_ != nullptr && !endpoint_.operations().fenced();
+}
+
 bool remote_region_core::shares_messages(access wanted) const noexcept {
+  if (wanted == access::read && read_here()) return false;
   // A file has no address.
   return !by_rma(wanted) && !copied_here() && descriptor_.address != 0 &&
          descriptor_.kind == memory_kind::host && endpoint_.worker().context().has(feature::am);
@@ -216,6 +236,8 @@ operation* remote_region_core::start_read(std::uint64_t offset, std::span<std::b
     std::memcpy(into.data(), mapped_ + offset, into.size());
     return nullptr;
   }
+  // Where that fails the owner has gone, or taken the region back: asked, it says so.
+  if (read_here() && borrowed_->read(offset, into)) return nullptr;
   worker_core& worker = endpoint_.worker();
   const clock::time_point deadline = worker.deadline_after(options.timeout);
   if (by_rma(access::read)) {

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "detail/endpoint_core.hpp"
+#include "detail/region_loan.hpp"
 #include "detail/shared_mapping.hpp"
 #include "detail/ucp_api.hpp"
 #include "ucx/access.hpp"
@@ -81,15 +82,19 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   void choose_way(ucx::way wanted, std::string& why_not, std::error_code& ec);
   std::error_code take_key(std::string& why_not);
   std::error_code map(std::string& why_not);
+  bool borrow(std::string& why_not);
   bool by_rma(access wanted) const noexcept;
   /// Returns whether this processor moves the bytes, within the call.
   bool copied_here() const noexcept;
+  /// Returns whether it reads them where the owner has them, likewise.
+  bool read_here() const noexcept;
 
   endpoint_core& endpoint_;
   const remote_descriptor descriptor_;
   ucx::way way_ = ucx::way::message;
   ucp_rkey_h key_ = nullptr;
   std::unique_ptr<shared_mapping> mapping_;
+  std::unique_ptr<borrowed_region> borrowed_;
   std::string why_not_mapped_;
   std::byte* mapped_ = nullptr;  // the owner's memory, where this process can reach it
   bool copied_ = false;          // there, without UCX

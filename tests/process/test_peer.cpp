@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -45,7 +46,7 @@ namespace {
 
 context_options context_options_of(const std::string& plane) {
   context_options options;
-  options.share_memory = plane == "mapped";
+  options.share_memory = plane == "mapped" || plane == "lent";
   if (plane == "shared") {
     options.transports = {"posix", "cma", "self"};
     options.features = feature::rma | feature::wakeup;
@@ -55,7 +56,7 @@ context_options context_options_of(const std::string& plane) {
     options.transports = {"tcp"};
     options.devices = {"lo"};
   }
-  return options;  // "tcp" and "mapped"
+  return options;  // "tcp", "mapped" and "lent"
 }
 
 /// What messages for handlers have.
@@ -116,6 +117,23 @@ class peer {
     regions_.push_back(memory_region::allocate(context_, size, access_of(granted)));
     fill_pattern(regions_.back().bytes(), seed);
     return to_hex(regions_.back().descriptor().encode());
+  }
+
+  /// lend SIZE SEED: exposes memory that UCX knows nothing of, for reading.
+  std::string lend(std::istringstream& words) {
+    std::size_t size = 0;
+    std::uint64_t seed = 0;
+    words >> size >> seed;
+    lent_ = test::pattern(size, seed);
+    regions_.emplace_back(context_, std::span<const std::byte>(lent_));
+    return to_hex(regions_.back().descriptor().encode());
+  }
+
+  /// take_back: withdraws it, and writes something else there at once.
+  std::string take_back(std::istringstream&) {
+    regions_.pop_back();
+    std::fill(lent_.begin(), lent_.end(), std::byte{0xFF});
+    return {};
   }
 
   /// holds SEED: whether the newest region does.
@@ -397,6 +415,7 @@ class peer {
   std::optional<context> beside_context_;
   std::optional<worker> beside_;
   std::unique_ptr<listener> listener_;
+  std::vector<std::byte> lent_;
   std::vector<memory_region> regions_;
   std::unique_ptr<endpoint> connection_;
   std::unique_ptr<remote_region> region_;
@@ -418,6 +437,8 @@ const std::map<std::string, peer::command> peer::commands_{{"address", &peer::ad
                                                            {"listen", &peer::listen},
                                                            {"beside", &peer::beside},
                                                            {"allocate", &peer::allocate},
+                                                           {"lend", &peer::lend},
+                                                           {"take_back", &peer::take_back},
                                                            {"holds", &peer::holds},
                                                            {"connect", &peer::connect},
                                                            {"open", &peer::open},

@@ -77,6 +77,28 @@ TEST(RemoteDescriptor, SurvivesTheWireWithEveryKindAccessAndKeyLength) {
   }
 }
 
+TEST(RemoteDescriptor, SurvivesTheWireWithAFileAndALoan) {
+  for (const bool has_file : {false, true}) {
+    remote_descriptor made = sample();
+    if (has_file) made.file = {.process = 1, .descriptor = 2, .device = 3, .inode = 4};
+    made.loan = {.process = 5, .record = 6, .token = 7};
+    EXPECT_EQ(remote_descriptor::decode(made.encode()), made);
+  }
+}
+
+TEST(RemoteDescriptor, LoanThatMakesNoSenseIsRefused) {
+  remote_descriptor made = sample();
+  made.loan = {.process = 0x7fffffff, .record = 1, .token = 1};
+  EXPECT_FALSE(error_of(made.encode()));
+  const auto refused = [&](const memory_loan& loan) {
+    made.loan = loan;
+    return error_of(made.encode()) == errc::bad_descriptor;
+  };
+  EXPECT_TRUE(refused({.process = 0x80000000, .record = 1, .token = 1}));
+  EXPECT_TRUE(refused({.process = 1, .record = 0, .token = 1}));
+  EXPECT_TRUE(refused({.process = 1, .record = 1, .token = 0}));
+}
+
 // The format is a promise to other processes: if this fails, the version has to change.
 TEST(RemoteDescriptor, HasTheDocumentedBytes) {
   EXPECT_EQ(test::to_hex(sample().encode()),
