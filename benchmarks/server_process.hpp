@@ -31,6 +31,8 @@ class server_process {
   const remote_descriptor& descriptor() const noexcept { return descriptor_; }
   /// Returns how much processor time it has used so far.
   std::chrono::nanoseconds processor_time() const;
+  /// Returns how much of its memory is resident.
+  double resident_kilobytes() const;
 
  private:
   ::pid_t child_ = -1;
