@@ -42,16 +42,16 @@ std::vector<std::byte> from_text(const std::string& text) {
 }
 
 /// Serves until the other end of `quit` is closed.
-void serve(std::size_t size, server_process::memory whose, int tell, int quit) {
+void serve(std::size_t size, server_process::memory whose, access granted, int tell, int quit) {
   const std::string anywhere = tested_network().owner_address + ":0";
   server named({.bind = anywhere, .insecure = !socket_address(anywhere).is_loopback()});
   std::vector<std::byte> own;
   publication matrix;
   if (whose == server_process::memory::callers) {
     own.resize(size);
-    matrix = named.publish("matrix", std::span<std::byte>(own), access::read);
+    matrix = named.publish("matrix", std::span<std::byte>(own), granted);
   } else {
-    matrix = named.allocate("matrix", size, access::read);
+    matrix = named.allocate("matrix", size, granted);
   }
   const std::span<std::byte> memory = matrix.bytes();
   fill_pattern(memory);
@@ -70,7 +70,7 @@ void serve(std::size_t size, server_process::memory whose, int tell, int quit) {
 
 }  // namespace
 
-server_process::server_process(std::size_t size, memory whose) {
+server_process::server_process(std::size_t size, memory whose, access granted) {
   std::array<int, 2> told = {};
   std::array<int, 2> quit = {};
   if (::pipe(told.data()) != 0 || ::pipe(quit.data()) != 0) throw std::runtime_error("no pipe");
@@ -81,7 +81,7 @@ server_process::server_process(std::size_t size, memory whose) {
     ::close(quit[1]);
     try {
       become_owner();
-      serve(size, whose, told[1], quit[0]);
+      serve(size, whose, granted, told[1], quit[0]);
       ::_exit(0);
     } catch (const std::exception& failure) {
       std::fprintf(stderr, "server: %s\n", failure.what());

@@ -1,12 +1,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
-#include <string_view>
+#include <thread>
 #include <vector>
 
+#include "support/command.hpp"
 #include "support/pattern.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/tool.hpp"
@@ -141,6 +143,20 @@ TEST(Bench, RefusesArgumentsThatAreNone) {
   for (const std::string wrong : {"0", "-1", "2G", "x", "010"}) {
     expect_failure(run_tool({"bench", url, "--size=" + wrong}), 2, "--size");
   }
+}
+
+TEST(Bench, TellsThatTheNameWasWithdrawn) {
+  std::string memory(mebibyte, 'x');
+  server owner;
+  publication shown = owner.publish("gone", std::as_bytes(std::span(memory)));
+  const std::string url = shown.url();
+  command bench(tool_program(), {"bench", url, "--seconds", "60"});
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (owner.statistics().opens == 0 && std::chrono::steady_clock::now() < until) {
+    std::this_thread::yield();
+  }
+  shown.close();
+  expect_failure(bench.finish(), 7, url);
 }
 
 TEST(Bench, TimesOutWhereTheServerIsStopped) {
