@@ -90,8 +90,8 @@ void register_all(owner_process& owner) {
     made.unit = "GB/s";
     register_comparison(std::move(made));
   };
-  add(std::make_shared<bench>(owner, plane::tcp_loopback, targets[0], targets[1]),
-      "tcp/boost read/1MiB", 0.95);
+  add(std::make_shared<bench>(owner, plane::tcp, targets[0], targets[1]), "tcp/boost read/1MiB",
+      0.95);
   add(std::make_shared<bench>(owner, plane::shared_memory, targets[2], targets[3]),
       "shm/boost read/1MiB", 0);
 }
@@ -101,8 +101,8 @@ void register_all(owner_process& owner) {
 
 int main(int argc, char** argv) {
   using namespace ucx::benchmarks;
-  owner_process owner({{plane::tcp_loopback, region_size, fill_pattern},
-                       {plane::tcp_loopback, region_size, fill_pattern},
+  owner_process owner({{plane::tcp, region_size, fill_pattern},
+                       {plane::tcp, region_size, fill_pattern},
                        {plane::shared_memory, region_size, fill_pattern},
                        {plane::shared_memory, region_size, fill_pattern}});
   pin_to_core(reader_core);

@@ -1,14 +1,12 @@
 // Messages beside UCX's own, and beside sockets. One process asks and measures, the other answers.
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -42,9 +40,9 @@ constexpr std::size_t speakers = 6;
 std::unique_ptr<half> make_half(std::size_t whose) {
   switch (whose) {
     case ours_tcp:
-      return make_our_half(plane::tcp_loopback);
+      return make_our_half(plane::tcp);
     case raw_tcp:
-      return make_raw_half(plane::tcp_loopback);
+      return make_raw_half(plane::tcp);
     case ours_shared:
       return make_our_half(plane::shared_memory);
     case raw_shared:
@@ -143,6 +141,8 @@ class bench {
     child_ = ::fork();
     if (child_ < 0) throw std::runtime_error("no process to answer");
     if (child_ == 0) be_the_other(there[0], back[1]);
+    ::close(there[0]);
+    ::close(back[1]);
     pin_to_core(reader_core);
     all_ = std::make_unique<halves>(back[0], there[1], true);
     fill_pattern(source_);
@@ -181,9 +181,8 @@ class bench {
 
  private:
   [[noreturn]] void be_the_other(int in, int out) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    pin_to_core(owner_core);
     try {
+      become_owner();
       halves all(in, out, false);
       answer(*shared_, all);
       ::_exit(0);

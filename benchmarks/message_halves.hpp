@@ -63,7 +63,7 @@ class message_places {
 std::unique_ptr<half> make_our_half(plane where);
 /// UCX by hand, with the transports of ours.
 std::unique_ptr<half> make_raw_half(plane where);
-/// A TCP connection of the loopback interface, whose thread sleeps in the system, or spins.
+/// A TCP connection, whose thread sleeps in the system, or spins.
 std::unique_ptr<half> make_socket_half(bool sleeps);
 
 }  // namespace ucx::benchmarks

@@ -1,14 +1,11 @@
 #include "owner_process.hpp"
 
-#include <sched.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -19,13 +16,14 @@
 #include <thread>
 #include <utility>
 
+#include "processor_time.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::benchmarks {
 namespace {
 
-constexpr std::array planes{plane::tcp_loopback, plane::shared_memory};
+constexpr std::array planes{plane::tcp, plane::shared_memory};
 
 class pipe_end {
  public:
@@ -134,6 +132,7 @@ void serve_turns(Turn& turn, std::array<std::optional<owners>, planes.size()>& a
       if (!by) continue;
       if (now == party::ours) by->worker.progress();
       if (now == party::raw) by->raw.progress();
+      if (now == party::raw_asleep && by->raw.progress() == 0) by->raw.sleep();
     }
   }
 }
@@ -147,7 +146,7 @@ ucx::context_options options_of(plane where) {
     options.features = feature::rma | feature::wakeup;
   } else {
     options.transports = {"tcp"};
-    options.devices = {"lo"};
+    options.devices = {tested_network().device};
   }
   return options;
 }
@@ -160,20 +159,12 @@ raw_fabric fabric_of(plane where, const ucx::context& ours) {
     return fabric;
   }
   fabric.transports = "tcp";
-  fabric.devices = "lo";
+  fabric.wakeup = true;
+  fabric.devices = tested_network().device;
   for (const auto& [key, value] : ours.configuration()) {
     if (key == "TX_SEG_SIZE" || key == "TCP_TX_SEG_SIZE") fabric.segment_size = value;
   }
   return fabric;
-}
-
-void pin_to_core(unsigned core) noexcept {
-  ::cpu_set_t cores;
-  CPU_ZERO(&cores);
-  CPU_SET(core, &cores);
-  if (::sched_setaffinity(0, sizeof cores, &cores) != 0) {
-    std::fprintf(stderr, "not pinned to core %u: expect other figures\n", core);
-  }
 }
 
 owner_process::owner_process(const std::vector<exposed_memory>& memories) {
@@ -185,10 +176,9 @@ owner_process::owner_process(const std::vector<exposed_memory>& memories) {
   child_ = ::fork();
   if (child_ < 0) throw std::runtime_error("no process for the owner");
   if (child_ == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    pin_to_core(owner_core);
     ::close(ends[0]);
     try {
+      become_owner();
       std::array<std::optional<owners>, planes.size()> all;
       {
         pipe_end to_reader(ends[1]);
@@ -233,5 +223,7 @@ void owner_process::serve(party whom) {
     std::this_thread::yield();
   }
 }
+
+std::chrono::nanoseconds owner_process::processor_time() const { return processor_time_of(child_); }
 
 }  // namespace ucx::benchmarks

@@ -3,12 +3,14 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
 
+#include "network.hpp"
 #include "raw_ucx.hpp"
 #include "ucx/context.hpp"
 #include "ucx/remote_descriptor.hpp"
@@ -17,29 +19,24 @@
 namespace ucx::benchmarks {
 
 /// Over which transport; the settings are the same for ucxio and for raw UCX.
-enum class plane { tcp_loopback, shared_memory };
+enum class plane { tcp, shared_memory };
 
 ucx::context_options options_of(plane where);
 /// The raw settings that a context of ours has in force.
 raw_fabric fabric_of(plane where, const ucx::context& ours);
 
-/// The cores: the owner has one to itself, the reader another, as far as there are any.
-inline constexpr unsigned owner_core = 0;
-inline constexpr unsigned reader_core = 1;
-void pin_to_core(unsigned core) noexcept;
-
 /// A region that ucxio and raw UCX expose over one plane. Over TCP both expose the same memory.
 struct exposed_memory {
-  plane where = plane::tcp_loopback;
+  plane where = plane::tcp;
   std::size_t size = 0;
   std::function<void(std::span<std::byte>)> fill;
 };
 
 /// A forked process, pinned to `owner_core`, that serves one party at a time, spinning: the other
-/// party's worker costs nothing meanwhile.
+/// party's worker costs nothing meanwhile. `raw_asleep` is `raw`, but sleeps while nothing comes.
 class owner_process {
  public:
-  enum class party : std::uint32_t { nobody, ours, raw, quit };
+  enum class party : std::uint32_t { nobody, ours, raw, raw_asleep, quit };
   struct target {
     ucx::worker_address address;
     ucx::remote_descriptor descriptor;
@@ -59,6 +56,8 @@ class owner_process {
 
   /// Serves `whom` from now on; returns when it does.
   void serve(party whom);
+  /// Returns how much processor time it has used so far.
+  std::chrono::nanoseconds processor_time() const;
 
  private:
   struct turn;

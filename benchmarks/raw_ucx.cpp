@@ -1,5 +1,7 @@
 #include "raw_ucx.hpp"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -62,6 +64,7 @@ raw_worker::raw_worker(const raw_fabric& fabric) : watch_peers_(fabric.messages)
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
   params.features = UCP_FEATURE_RMA;
   if (fabric.messages) params.features |= UCP_FEATURE_AM;
+  if (fabric.wakeup) params.features |= UCP_FEATURE_WAKEUP;
   if (fabric.every_message) {
     params.features = UCP_FEATURE_TAG | UCP_FEATURE_STREAM | UCP_FEATURE_AM;
   }
@@ -72,6 +75,15 @@ raw_worker::raw_worker(const raw_fabric& fabric) : watch_peers_(fabric.messages)
   worker_params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   worker_params.thread_mode = UCS_THREAD_MODE_SINGLE;
   require(ucp_worker_create(context_, &worker_params, &worker_), "making a raw worker");
+}
+
+void raw_worker::sleep() const noexcept {
+  int descriptor = -1;
+  if (ucp_worker_get_efd(worker_, &descriptor) != UCS_OK || ucp_worker_arm(worker_) != UCS_OK) {
+    return;  // something has come meanwhile
+  }
+  ::pollfd watched{descriptor, POLLIN, 0};
+  ::poll(&watched, 1, 1);
 }
 
 raw_worker::~raw_worker() {
@@ -332,17 +344,25 @@ unsigned raw_client::read_on(const raw_loop& loop, bool stopping) {
   };
   const unsigned before = taken_;
   for (; !stopping && asked_ - taken_ < loop.window; ++asked_) ask(loop, asked_, place(asked_));
-  worker_.progress();
+  const unsigned came = worker_.progress();
   for (; taken_ != asked_ && slots_[taken_ % slots].missing == 0; ++taken_) {
     last_offset_ = place(taken_);
     check_pattern({slots_[taken_ % slots].into, loop.call}, last_offset_);
   }
+  if (loop.sleeps && came == 0 && taken_ == before) worker_.sleep();
   return taken_ - before;
 }
 
 double raw_client::read(const raw_loop& loop, std::chrono::nanoseconds duration) {
   raw_client* const only = this;
   return read_at_once(std::span(&only, 1), loop, duration);
+}
+
+void raw_client::read_one(const raw_loop& loop, std::uint64_t offset, std::span<std::byte> into) {
+  begin_reading(loop);
+  ask(loop, 0, offset);
+  progress_until([&] { return slots_[0].missing == 0; });
+  std::memcpy(into.data(), slots_[0].into, into.size());
 }
 
 double raw_client::read_at_once(std::span<raw_client* const> readers, const raw_loop& loop,
@@ -408,9 +428,12 @@ double raw_client::write(const raw_loop& loop, std::span<const std::byte> from,
       return puts_in_flight_ < loop.window && sender_.in_flight() < loop.window * messages &&
              (!confirmed || written - confirmed_bytes_ < most_unconfirmed);
     });
-    last_offset_ = call_offset(calls, loop.call, 0, target_.size);
+    last_offset_ = call_offset(calls, loop.call, loop.stride, target_.size);
     put(loop, last_offset_, from.first(loop.call));
     written += loop.call;
+    if (!loop.flushes) continue;
+    progress_until([&] { return !confirmed || confirmed_bytes_ == written; });
+    if (!confirmed) flush();
   } while (++calls % look != 0 || clock::now() < until);
   progress_until([&] { return puts_in_flight_ == 0 && sender_.in_flight() == 0; });
   if (confirmed) {

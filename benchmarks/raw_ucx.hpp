@@ -21,6 +21,7 @@ struct raw_fabric {
   std::string segment_size;    ///< Of TCP; empty: UCX's default.
   bool messages = true;        ///< Active messages, and endpoints that watch their peer.
   bool every_message = false;  ///< Messages of every kind.
+  bool wakeup = false;         ///< Workers can sleep until something comes.
 };
 
 /// A context, and a worker that the calling thread drives.
@@ -36,7 +37,9 @@ class raw_worker {
   std::vector<std::byte> address() const;
   ucp_ep_h connect(std::span<const std::byte> address) const;
   void handle_messages(unsigned id, ucp_am_recv_callback_t handler, void* argument) const;
-  void progress() const noexcept { ucp_worker_progress(worker_); }
+  unsigned progress() const noexcept { return ucp_worker_progress(worker_); }
+  /// Sleeps until something comes, a millisecond at most. REQUIRES: `raw_fabric::wakeup`.
+  void sleep() const noexcept;
 
  private:
   bool watch_peers_;
@@ -92,7 +95,8 @@ class raw_owner {
   /// Allocates memory as UCX likes it (in shared memory, where the fabric has that), and exposes
   /// it.
   std::span<std::byte> allocate(std::size_t size, raw_target& target);
-  void progress() const noexcept { worker_.progress(); }
+  unsigned progress() const noexcept { return worker_.progress(); }
+  void sleep() const noexcept { worker_.sleep(); }
 
  private:
   raw_target add(ucp_mem_h memory, std::span<std::byte> bytes);
@@ -119,6 +123,8 @@ struct raw_loop {
   std::size_t call = 0;    ///< Bytes of one call.
   std::size_t piece = 0;   ///< Bytes of one message at most; 0: those of the call.
   std::size_t stride = 0;  ///< From one call's offset to the next one's; 0: the bytes of the call.
+  bool flushes = false;    ///< Each write, before the next one.
+  bool sleeps = false;     ///< While a read has not come; else it spins.
 };
 
 /// Where call number `number` of a loop goes in a region of `size` bytes: one after the other, or
@@ -148,6 +154,8 @@ class raw_client {
   /// Writes `from` again and again, and returns calls a second, until all was visible at the owner.
   double write(const raw_loop& loop, std::span<const std::byte> from,
                std::chrono::nanoseconds duration);
+  /// Reads `into.size()` bytes once.
+  void read_one(const raw_loop& loop, std::uint64_t offset, std::span<std::byte> into);
   /// Where the last call of `read` or `write` went.
   std::uint64_t last_offset() const noexcept { return last_offset_; }
 

@@ -1,29 +1,61 @@
 #!/usr/bin/env bash
-# Builds in Release, and compares the streams with UCX by hand and with std::ifstream, in turns.
-#   benchmarks/run.sh [--passes=N] [--pass_seconds=S] [--benchmark_filter=REGEX]
-# Prints a table of median ratios, the target beside each, and writes build/release/*_benchmark.json.
-# Wants two cores that nobody else uses; docs/performance.md says how to read the figures.
+# Builds in Release, and compares the streams with UCX by hand, bare sockets, Asio, std::ifstream, and
+# the libraries beside which they stand, in turns; over the loopback interface and, where it may make
+# some, between network namespaces of its own.
+#   benchmarks/run.sh [--docs] [--passes=N] [--pass_seconds=S] [--benchmark_filter=REGEX]
+# Prints tables of median ratios, the target beside each; writes build/release/results/NETWORK/*.json,
+# report.md and plots. --docs also brings tables and plots into docs/performance.md, which says how to
+# read them. Wants two cores that nobody else uses.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 build=build/release
+results=$build/results
 log=$build/benchmarks.log
+plotter=build/benchmarks-venv
 quietly() { "$@" >>"$log" 2>&1 || { tail -n 40 "$log" >&2; exit 1; }; }
 
+docs=()
+if [ "${1:-}" = --docs ]; then
+  docs=(--docs docs)
+  shift
+fi
 cmake/setup.sh benchmarks
-mkdir -p $build
+mkdir -p $results
 : >$log
 quietly cmake --preset release -DUCXIO_BUILD_BENCHMARKS=ON -DUCXIO_WITH_BOOST=ON \
   -DUCXIO_BUILD_TESTS=OFF -DUCXIO_BUILD_EXAMPLES=OFF -DUCXIO_BUILD_TOOLS=OFF -DUCXIO_BUILD_DOCS=OFF
-programs=(stream_benchmark text_benchmark server_benchmark message_benchmark
-  mapped_benchmark boost_benchmark)
-quietly cmake --build $build --target "${programs[@]}"
+over_a_network=(stream_benchmark latency_benchmark cpu_benchmark server_benchmark)
+on_one_host=(message_benchmark text_benchmark mapped_benchmark boost_benchmark)
+quietly cmake --build $build --target "${over_a_network[@]}" "${on_one_host[@]}" stream_contender
 
 read -r load _ </proc/loadavg
 [ "${load%%.*}" = 0 ] || echo "The machine is busy (load $load): expect ratios that mean little." >&2
 
 failed=0
-for name in "${programs[@]}"; do
-  $build/bin/$name --benchmark_out=$build/$name.json --benchmark_out_format=json "$@" || failed=1
-done
+compare() { # NETWORK PROGRAM [ARGUMENT...]
+  local network=$1 name=$2 within=()
+  shift 2
+  [ "$network" = loopback ] || within=(benchmarks/namespaces.sh)
+  mkdir -p "$results/$network"
+  echo "$name, $network:"
+  "${within[@]}" $build/bin/"$name" --benchmark_out="$results/$network/$name.json" \
+    --benchmark_out_format=json "$@" || failed=1
+}
+
+for name in "${over_a_network[@]}" "${on_one_host[@]}"; do compare loopback "$name" "$@"; done
+if benchmarks/namespaces.sh true; then
+  for name in "${over_a_network[@]}"; do
+    # Shared memory is the same as before.
+    compare namespaces "$name" --benchmark_filter='^ratio/(tcp|latency|cpu|server)/' "$@"
+  done
+fi
+benchmarks/alternatives.sh "$results" "$@" || failed=1
+
+if [ ! -x $plotter/bin/python ]; then python3 -m venv $plotter >>$log 2>&1 || true; fi
+$plotter/bin/pip install --quiet --only-binary :all: matplotlib >>$log 2>&1 ||
+  echo "No plots: matplotlib can not be installed into $plotter (see $log)." >&2
+python=$plotter/bin/python
+[ -x $python ] || python=python3
+$python benchmarks/report.py $results "${docs[@]}" || failed=1
 exit $failed

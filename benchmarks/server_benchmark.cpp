@@ -36,6 +36,7 @@ using party = owner_process::party;
 constexpr std::size_t mib = std::size_t{1} << 20U;
 constexpr std::size_t matrix = 128 * mib;
 constexpr std::size_t many = 64;
+constexpr std::size_t most_streams = 16;
 constexpr std::uint64_t least_calls = 32;
 constexpr std::size_t idle = 100;
 
@@ -46,11 +47,11 @@ double since(clock::time_point start) {
 /// The processes that serve. What is idle has servers of its own.
 struct servers {
   // The owner first: it has no threads, and the others have.
-  owner_process by_hand{
-      {{plane::tcp_loopback, mib, fill_pattern}, {plane::tcp_loopback, matrix, fill_pattern}}};
+  owner_process by_hand{{{plane::tcp, mib, fill_pattern}, {plane::tcp, matrix, fill_pattern}}};
   server_process matrix_server{matrix};
   server_process crowded{mib};
   server_process alone{mib};
+  server_process remembering{mib};
 };
 
 /// Makes something when it is first used: what is open must not disturb what runs before.
@@ -103,7 +104,7 @@ class reader {
 
 /// Lets all of them read at the same time, each on a thread of its own, and returns the calls of
 /// all in a second.
-double read_at_once(std::vector<reader>& readers) {
+double read_at_once(std::span<reader> readers) {
   std::latch ready(static_cast<std::ptrdiff_t>(readers.size()) + 1);
   std::vector<std::uint64_t> calls(readers.size());
   std::vector<std::exception_ptr> failures(readers.size());
@@ -135,12 +136,17 @@ double read_at_once(std::vector<reader>& readers) {
 struct bench {
   explicit bench(server_process& server)
       : named(server.url() + "/matrix"),
-        parent(options_of(plane::tcp_loopback)),
+        parent(options_of(plane::tcp)),
         driver(parent),
         connection(driver, server.by_hand()),
         handed(remote_region(connection, server.descriptor())) {
     by_url.emplace_back(named, 0);
     by_hand.emplace_back(handed, 0);
+    for (std::size_t i = 0; i < most_streams; ++i) {
+      // One connection, that of `named`, for all of them.
+      streams_by_url.push_back(std::make_unique<ifstream>(server.url() + "/matrix"));
+      streams_of_one.emplace_back(*streams_by_url.back(), i * (matrix / most_streams));
+    }
     for (std::size_t i = 0; i < many; ++i) {
       clients.emplace_back(server.url());
       streams.push_back(std::make_unique<istream>(clients.back().open("matrix")));
@@ -155,6 +161,8 @@ struct bench {
   istream handed;
   std::vector<client> clients;
   std::vector<std::unique_ptr<istream>> streams;
+  std::vector<std::unique_ptr<ifstream>> streams_by_url;
+  std::vector<reader> streams_of_one;
   std::vector<reader> by_url;
   std::vector<reader> by_hand;
   std::vector<reader> crowd;
@@ -165,8 +173,7 @@ class raw_crowd {
  public:
   explicit raw_crowd(owner_process& owner) : owner_(owner) {
     const owner_process::target& matrix_there = owner.targets().back();
-    const raw_fabric fabric =
-        fabric_of(plane::tcp_loopback, context(options_of(plane::tcp_loopback)));
+    const raw_fabric fabric = fabric_of(plane::tcp, context(options_of(plane::tcp)));
     owner_.serve(party::raw);
     for (std::size_t i = 0; i < many; ++i) {
       clients_.push_back(
@@ -205,17 +212,30 @@ void register_rates(servers& all) {
   named.unit = "GB/s";
   register_comparison(named);
   comparison crowd = named;
-  crowd.name = std::string("server/64 clients at once");
-  crowd.ours = {"64 clients", [on] { return read_at_once((*on)->crowd); }};
-  crowd.others = {{"one client", [on] { return read_at_once((*on)->by_url); }}};
-  crowd.target = 0.9;
-  register_comparison(crowd);
+  for (const auto& [count, target] : {std::pair<std::size_t, double>(4, 0), {16, 0.95}}) {
+    crowd.name = "server/" + std::to_string(count) + " streams at once";
+    crowd.ours = {"streams", [on, count = count] {
+                    return read_at_once(std::span((*on)->streams_of_one).first(count));
+                  }};
+    crowd.others = {{"one stream", [on] { return read_at_once((*on)->by_url); }}};
+    crowd.target = target;
+    register_comparison(crowd);
+  }
+  for (const auto& [count, target] : {std::pair<std::size_t, double>(4, 0), {16, 0}, {64, 0.9}}) {
+    crowd.name = "server/" + std::to_string(count) + " clients at once";
+    crowd.ours = {"clients", [on, count = count] {
+                    return read_at_once(std::span((*on)->crowd).first(count));
+                  }};
+    crowd.others = {{"one client", [on] { return read_at_once((*on)->by_url); }}};
+    crowd.target = target;
+    register_comparison(crowd);
+  }
   const auto raw =
       std::make_shared<lazy<raw_crowd>>([&] { return std::make_unique<raw_crowd>(all.by_hand); });
   const contender raw_many = {"64 by hand", [raw] { return (*raw)->read(many); }};
   crowd.name = std::string("server/64 clients, 64 by hand");
-  crowd.others = {raw_many};
   crowd.target = 0;
+  crowd.others = {raw_many};
   register_comparison(crowd);
   crowd.name = std::string("server/64 by hand at once");
   crowd.ours = raw_many;
@@ -235,7 +255,7 @@ class raw_side {
   explicit raw_side(owner_process& owner)
       : owner_(owner),
         target_(owner.targets().front()),
-        fabric_(fabric_of(plane::tcp_loopback, context(options_of(plane::tcp_loopback)))),
+        fabric_(fabric_of(plane::tcp, context(options_of(plane::tcp)))),
         kept_([this] { return connect(); }) {}
 
   /// Context, worker, endpoint, key, and one read.
@@ -286,7 +306,7 @@ void register_opening(servers& all) {
                  }};
   second.others.push_back({"get", [raw] { return (*raw)->next(); }});
   second.by = measure::time;
-  second.target = 1;
+  second.target = 0.3;
   register_comparison(second);
 }
 
@@ -298,6 +318,34 @@ double idle_minutes(const server_process& server) {
   std::this_thread::sleep_for(length);
   const double used = std::chrono::duration<double>(server.processor_time() - before).count();
   return used > 0 ? since(start) / 60 / used : std::numeric_limits<double>::infinity();
+}
+
+/// What 1, 10 and 100 connections cost a server, each of which has read 1 MiB: kB of resident
+/// memory.
+void register_memory(servers& all) {
+  const auto clients = std::make_shared<std::vector<client>>();
+  const auto before = std::make_shared<double>(0);
+  for (const std::size_t count : {1U, 10U, 100U}) {
+    benchmark::RegisterBenchmark(
+        ("ratio/server/memory of a connection, " + std::to_string(count) + " connections").c_str(),
+        [clients, before, count, &all](benchmark::State& state) {
+          for ([[maybe_unused]] auto once : state) {
+            if (*before == 0) *before = all.remembering.resident_kilobytes();
+            std::vector<std::byte> into(mib);
+            while (clients->size() < count) {
+              clients->emplace_back(all.remembering.url());
+              clients->back().open("matrix").read_at(0, into);
+            }
+            const double more = all.remembering.resident_kilobytes() - *before;
+            state.counters["rate"] = more / static_cast<double>(count);
+            state.counters["connections"] = static_cast<double>(count);
+            state.SetLabel("kB at the server");
+            state.SetIterationTime(1);
+          }
+        })
+        ->Iterations(1)
+        ->UseManualTime();
+  }
 }
 
 void register_idling(servers& all) {
@@ -330,6 +378,7 @@ int main(int argc, char** argv) {
     register_opening(all);
     register_rates(all);
     register_idling(all);
+    register_memory(all);
   });
   benchmark::ClearRegisteredBenchmarks();
   return status;

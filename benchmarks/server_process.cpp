@@ -1,20 +1,19 @@
 #include "server_process.hpp"
 
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <csignal>
 #include <cstdio>
-#include <ctime>
 #include <exception>
+#include <fstream>
 #include <iostream>
 #include <sstream>
 #include <stdexcept>
 #include <vector>
 
 #include "owner_process.hpp"
+#include "processor_time.hpp"
 #include "raw_ucx.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/memory_region.hpp"
@@ -43,23 +42,24 @@ std::vector<std::byte> from_text(const std::string& text) {
 }
 
 /// Serves until the other end of `quit` is closed.
-void serve(std::size_t size, server_process::memory whose, int tell, int quit) {
-  server named;
+void serve(std::size_t size, server_process::memory whose, access granted, int tell, int quit) {
+  const std::string anywhere = tested_network().owner_address + ":0";
+  server named({.bind = anywhere, .insecure = !socket_address(anywhere).is_loopback()});
   std::vector<std::byte> own;
   publication matrix;
   if (whose == server_process::memory::callers) {
     own.resize(size);
-    matrix = named.publish("matrix", std::span<std::byte>(own), access::read);
+    matrix = named.publish("matrix", std::span<std::byte>(own), granted);
   } else {
-    matrix = named.allocate("matrix", size, access::read);
+    matrix = named.allocate("matrix", size, granted);
   }
   const std::span<std::byte> memory = matrix.bytes();
   fill_pattern(memory);
-  const context parent(options_of(plane::tcp_loopback));
+  const context parent(options_of(plane::tcp));
   worker driver(parent, {.progress = progress_mode::sleeping_thread});
   const memory_region exposed(parent, memory, access::read);
   // Not by worker address: UCX 1.13 ends an owner whose peers leave before all lanes are connected.
-  const listener door(driver, socket_address("127.0.0.1:0"));
+  const listener door(driver, socket_address(anywhere));
   const std::string line = named.url() + " " + to_string(door.address()) + " " +
                            to_text(exposed.descriptor().encode()) + "\n";
   if (::write(tell, line.data(), line.size()) != static_cast<::ssize_t>(line.size())) return;
@@ -70,19 +70,18 @@ void serve(std::size_t size, server_process::memory whose, int tell, int quit) {
 
 }  // namespace
 
-server_process::server_process(std::size_t size, memory whose) {
+server_process::server_process(std::size_t size, memory whose, access granted) {
   std::array<int, 2> told = {};
   std::array<int, 2> quit = {};
   if (::pipe(told.data()) != 0 || ::pipe(quit.data()) != 0) throw std::runtime_error("no pipe");
   child_ = ::fork();
   if (child_ < 0) throw std::runtime_error("no process for the server");
   if (child_ == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    pin_to_core(owner_core);
     ::close(told[0]);
     ::close(quit[1]);
     try {
-      serve(size, whose, told[1], quit[0]);
+      become_owner();
+      serve(size, whose, granted, told[1], quit[0]);
       ::_exit(0);
     } catch (const std::exception& failure) {
       std::fprintf(stderr, "server: %s\n", failure.what());
@@ -109,12 +108,16 @@ server_process::~server_process() {
 }
 
 std::chrono::nanoseconds server_process::processor_time() const {
-  ::clockid_t clock = {};
-  ::timespec used = {};
-  if (::clock_getcpuclockid(child_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) {
-    throw std::runtime_error("the server's processor time is not known");
+  return processor_time_of(child_);
+}
+
+double server_process::resident_kilobytes() const {
+  std::ifstream status("/proc/" + std::to_string(child_) + "/status");
+  for (std::string word; status >> word;) {
+    double kilobytes = 0;
+    if (word == "VmRSS:" && status >> kilobytes) return kilobytes;
   }
-  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+  throw std::runtime_error("the server's memory is not known");
 }
 
 }  // namespace ucx::benchmarks

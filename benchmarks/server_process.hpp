@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <string>
 
+#include "ucx/access.hpp"
 #include "ucx/remote_descriptor.hpp"
 #include "ucx/socket_address.hpp"
 
@@ -21,7 +22,8 @@ class server_process {
   enum class memory { callers, allocated };
 
   /// REQUIRES: this process has not used UCX yet, and runs one thread.
-  explicit server_process(std::size_t size, memory whose = memory::callers);
+  explicit server_process(std::size_t size, memory whose = memory::callers,
+                          access granted = access::read);
   server_process(const server_process&) = delete;
   server_process& operator=(const server_process&) = delete;
   ~server_process();
@@ -31,6 +33,8 @@ class server_process {
   const remote_descriptor& descriptor() const noexcept { return descriptor_; }
   /// Returns how much processor time it has used so far.
   std::chrono::nanoseconds processor_time() const;
+  /// Returns how much of its memory is resident.
+  double resident_kilobytes() const;
 
  private:
   ::pid_t child_ = -1;

@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "message_halves.hpp"
+#include "network.hpp"
 
 namespace ucx::benchmarks {
 namespace {
@@ -18,8 +19,11 @@ namespace {
 class socket_half final : public half {
  public:
   explicit socket_half(bool sleeps) : sleeps_(sleeps), door_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    ::sockaddr_in here = loopback();
-    if (::bind(door_, reinterpret_cast<::sockaddr*>(&here), sizeof here) != 0 ||
+    // Who asks may be elsewhere, and needs no door.
+    ::sockaddr_in here = owner_address();
+    ::sockaddr_in unused = loopback();
+    if ((::bind(door_, reinterpret_cast<::sockaddr*>(&here), sizeof here) != 0 &&
+         ::bind(door_, reinterpret_cast<::sockaddr*>(&unused), sizeof unused) != 0) ||
         ::listen(door_, 1) != 0) {
       throw std::runtime_error("no socket to listen on");
     }
@@ -38,7 +42,7 @@ class socket_half final : public half {
   }
   void connect(const std::vector<std::byte>& peer, bool asks) override {
     if (asks) {
-      ::sockaddr_in there = loopback();
+      ::sockaddr_in there = owner_address();
       std::memcpy(&there.sin_port, peer.data(), sizeof there.sin_port);
       peer_ = ::socket(AF_INET, SOCK_STREAM, 0);
       if (::connect(peer_, reinterpret_cast<::sockaddr*>(&there), sizeof there) != 0) {
@@ -78,6 +82,11 @@ class socket_half final : public half {
   std::span<const std::byte> last() const override { return message_; }
 
  private:
+  static ::sockaddr_in owner_address() {
+    ::sockaddr_in address = loopback();
+    ::inet_pton(AF_INET, tested_network().owner_address.c_str(), &address.sin_addr);
+    return address;
+  }
   static ::sockaddr_in loopback() {
     ::sockaddr_in address = {};
     address.sin_family = AF_INET;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <ios>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -14,6 +15,8 @@
 #include "comparison.hpp"
 #include "owner_process.hpp"
 #include "raw_ucx.hpp"
+#include "socket_client.hpp"
+#include "socket_owner.hpp"
 #include "ucx/stream.hpp"
 #include "ucxio_client.hpp"
 
@@ -34,7 +37,7 @@ constexpr std::size_t scattered = mib + 64;
 class bench {
  public:
   bench(owner_process& owner, plane where, const owner_process::target& reads,
-        const owner_process::target& writes)
+        const owner_process::target& writes, const socket_owner* sockets)
       : owner_(owner),
         reads_(owner, where, reads),
         writes_(owner, where, writes),
@@ -44,6 +47,9 @@ class bench {
     owner.serve(party::ours);
     in_ = std::make_unique<ucx::istream>(reads_.region());
     out_ = std::make_unique<ucx::ostream>(writes_.region());
+    if (sockets == nullptr) return;
+    socket_.emplace(*sockets, connect_socket(sockets->address()));
+    if (auto asio = connect_asio(sockets->address())) asio_.emplace(*sockets, std::move(asio));
   }
   ~bench() {
     owner_.serve(party::ours);
@@ -56,13 +62,31 @@ class bench {
 
   double read(std::size_t call, std::size_t stride = 0);
   double write(std::size_t call);
+  /// Writes and flushes, now here, now there.
+  double write_and_flush(std::size_t call);
   double read_raw(const raw_loop& loop) {
     owner_.serve(party::raw);
     return raw_reads_.read(loop, pass_time());
   }
   double write_raw(const raw_loop& loop);
+  double read_socket(std::size_t call) { return idly()->read(call, pass_time()); }
+  double write_socket(std::size_t call) {
+    stamp_source();
+    return idly()->write(call, source_, pass_time());
+  }
+  bool has_asio() const noexcept { return asio_.has_value(); }
+  double read_asio(std::size_t call) { return idly(), asio_->read(call, pass_time()); }
+  double write_asio(std::size_t call) {
+    stamp_source();
+    return idly(), asio_->write(call, source_, pass_time());
+  }
 
  private:
+  /// Lets the owner's process leave its core to that of the sockets.
+  std::optional<socket_client>& idly() {
+    owner_.serve(party::nobody);
+    return socket_;
+  }
   static raw_client connect_raw(owner_process& owner, const raw_fabric& fabric,
                                 const owner_process::target& target) {
     owner.serve(party::raw);
@@ -81,6 +105,8 @@ class bench {
   std::vector<std::byte> into_ = std::vector<std::byte>(mib);
   std::vector<std::byte> source_;
   std::uint64_t stamp_ = 0;
+  std::optional<socket_client> socket_;
+  std::optional<socket_client> asio_;
 };
 
 /// With a stride: seeks before each read.
@@ -145,6 +171,24 @@ double bench::write(std::size_t call) {
   if (!out) throw std::runtime_error("writing: " + out.error().message());
   check_written(offset, call);
   return static_cast<double>(calls) / seconds;
+}
+
+double bench::write_and_flush(std::size_t call) {
+  owner_.serve(party::ours);
+  stamp_source();
+  ucx::ostream& out = *out_;
+  const std::uint64_t size = writes_.region().size();
+  std::uint64_t offset = 0;
+  std::uint64_t calls = 0;
+  const double rate = repeat([&] {
+    offset = call_offset(calls++, call, scattered, size);
+    out.seekp(static_cast<std::streamoff>(offset));
+    out.write(reinterpret_cast<const char*>(source_.data()), static_cast<std::streamsize>(call));
+    out.flush();
+  });
+  if (!out) throw std::runtime_error("writing: " + out.error().message());
+  check_written(offset, call);
+  return rate;
 }
 
 double bench::write_raw(const raw_loop& loop) {
@@ -219,12 +263,16 @@ comparison writing(const std::shared_ptr<bench>& on, const std::string& prefix, 
   return made;
 }
 
-comparison seeking(const std::shared_ptr<bench>& on, const std::string& prefix, double target) {
+comparison seeking(const std::shared_ptr<bench>& on, const std::string& prefix, std::size_t call,
+                   bool messages, double target) {
   comparison made;
-  made.name = prefix + "seek+read/8B";
-  made.ours = {"ucx::istream", [on] { return on->read(8, scattered); }};
-  const raw_loop loop{raw_way::rma, 1, 8, 0, scattered};
-  made.others.push_back({"get", [on, loop] { return on->read_raw(loop); }});
+  made.name = prefix + "seek+read/" + size_name(call);
+  made.ours = {"ucx::istream", [on, call] { return on->read(call, scattered); }};
+  std::vector<raw_loop> loops{{raw_way::rma, 1, call, 0, scattered}};
+  if (messages) loops.push_back({raw_way::message, 1, call, 0, scattered});
+  for (const raw_loop& loop : loops) {
+    made.others.push_back({loop_name(loop, "get"), [on, loop] { return on->read_raw(loop); }});
+  }
   made.by = measure::cost;
   made.target = target;
   made.scale = 1e-6;
@@ -232,24 +280,90 @@ comparison seeking(const std::shared_ptr<bench>& on, const std::string& prefix, 
   return made;
 }
 
-void register_all(owner_process& owner) {
+comparison flushing(const std::shared_ptr<bench>& on, const std::string& prefix, bool messages,
+                    double target) {
+  constexpr std::size_t call = 8;
+  comparison made;
+  made.name = prefix + "write+flush/8B";
+  made.ours = {"ucx::ostream", [on] { return on->write_and_flush(call); }};
+  std::vector<raw_loop> loops{{raw_way::rma, 1, call, 0, scattered, true}};
+  if (messages) loops.push_back({raw_way::message, 1, call, 0, scattered, true});
+  for (const raw_loop& loop : loops) {
+    made.others.push_back({loop_name(loop, "put"), [on, loop] { return on->write_raw(loop); }});
+  }
+  made.by = measure::cost;
+  made.target = target;
+  made.scale = 1e-6;
+  made.unit = "M/s";
+  return made;
+}
+
+/// Small calls of ours beside 1 MiB calls by hand: what the buffer has to make up for.
+comparison beside_large(comparison small, const comparison& large, std::size_t call,
+                        double target) {
+  small.name += ", 1MiB by hand";
+  small.others.clear();
+  const double small_calls = static_cast<double>(mib) / static_cast<double>(call);
+  for (const contender& each : large.others) {
+    small.others.push_back(
+        {each.name, [pass = each.pass, small_calls] { return pass() * small_calls; }});
+  }
+  small.target = target;
+  return small;
+}
+
+void register_beside_sockets(const std::shared_ptr<bench>& on, comparison made, std::size_t call,
+                             bool reads) {
+  const std::string name = made.name;
+  made.name = name + ", socket";
+  made.others = {
+      {"socket", [=] { return reads ? on->read_socket(call) : on->write_socket(call); }}};
+  made.target = call == mib ? 1.0 : 0;
+  register_comparison(made);
+  if (!on->has_asio()) return;
+  made.name = name + ", Asio";
+  made.others = {
+      {"tcp::iostream", [=] { return reads ? on->read_asio(call) : on->write_asio(call); }}};
+  made.target = 5;
+  register_comparison(made);
+}
+
+void register_tcp(const std::shared_ptr<bench>& on) {
+  for (const bool reads : {true, false}) {
+    const auto make = reads ? &reading : &writing;
+    const comparison large = make(on, "tcp/", mib, true, 0.97);
+    register_comparison(large);
+    register_beside_sockets(on, large, mib, reads);
+    for (const auto& [call, target] : {std::pair(256 * kib, 0.0), std::pair(64 * kib, 0.95),
+                                       std::pair(16 * kib, 0.0), std::pair(4 * kib, 0.9)}) {
+      const comparison small = make(on, "tcp/", call, true, 0);
+      register_comparison(small);
+      if (target == 0) continue;
+      register_comparison(beside_large(small, large, call, target));
+      register_beside_sockets(on, small, call, reads);
+    }
+  }
+  register_comparison(seeking(on, "tcp/", 8, true, 1.08));
+  register_comparison(seeking(on, "tcp/", 4 * kib, true, 1.08));
+  register_comparison(flushing(on, "tcp/", true, 1.1));
+}
+
+void register_shared(const std::shared_ptr<bench>& on) {
+  for (const bool reads : {true, false}) {
+    const auto make = reads ? &reading : &writing;
+    for (const std::size_t call : {mib, 64 * kib, 4 * kib}) {
+      register_comparison(make(on, "shm/", call, false, 0));
+    }
+  }
+  register_comparison(seeking(on, "shm/", 8, false, 0));
+  register_comparison(flushing(on, "shm/", false, 0));
+}
+
+void register_all(owner_process& owner, const socket_owner& sockets) {
   const auto& targets = owner.targets();
-  const auto tcp = std::make_shared<bench>(owner, plane::tcp_loopback, targets[0], targets[1]);
-  const auto shared = std::make_shared<bench>(owner, plane::shared_memory, targets[2], targets[3]);
-  for (const std::size_t call : {mib, 64 * kib, 4 * kib}) {
-    register_comparison(reading(tcp, "tcp/", call, true, call == mib ? 0.85 : 0));
-  }
-  for (const std::size_t call : {mib, 64 * kib, 4 * kib}) {
-    register_comparison(writing(tcp, "tcp/", call, true, call == mib ? 0.85 : 0));
-  }
-  register_comparison(seeking(tcp, "tcp/", 1.3));
-  for (const std::size_t call : {mib, 64 * kib, 4 * kib}) {
-    register_comparison(reading(shared, "shm/", call, false, 0));
-  }
-  for (const std::size_t call : {mib, 64 * kib, 4 * kib}) {
-    register_comparison(writing(shared, "shm/", call, false, 0));
-  }
-  register_comparison(seeking(shared, "shm/", 0));
+  register_tcp(std::make_shared<bench>(owner, plane::tcp, targets[0], targets[1], &sockets));
+  register_shared(
+      std::make_shared<bench>(owner, plane::shared_memory, targets[2], targets[3], nullptr));
 }
 
 }  // namespace
@@ -257,12 +371,13 @@ void register_all(owner_process& owner) {
 
 int main(int argc, char** argv) {
   using namespace ucx::benchmarks;
-  owner_process owner({{plane::tcp_loopback, tcp_region, fill_pattern},
-                       {plane::tcp_loopback, tcp_region, fill_pattern},
+  const socket_owner sockets(tcp_region);
+  owner_process owner({{plane::tcp, tcp_region, fill_pattern},
+                       {plane::tcp, tcp_region, fill_pattern},
                        {plane::shared_memory, shared_region, fill_pattern},
                        {plane::shared_memory, shared_region, fill_pattern}});
   pin_to_core(reader_core);
-  const int status = run_comparisons(argc, argv, [&] { register_all(owner); });
+  const int status = run_comparisons(argc, argv, [&] { register_all(owner, sockets); });
   benchmark::ClearRegisteredBenchmarks();
   return status;
 }

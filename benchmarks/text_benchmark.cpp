@@ -104,7 +104,7 @@ class bench {
  public:
   bench(owner_process& owner, const std::string& path)
       : owner_(owner),
-        client_(owner, plane::tcp_loopback, owner.targets()[0]),
+        client_(owner, plane::tcp, owner.targets()[0]),
         remote_(client_.region()),
         file_(path, std::ios::binary) {}
   ~bench() { owner_.serve(party::ours); }
@@ -174,7 +174,7 @@ void register_all(const std::shared_ptr<bench>& on, const std::string& text) {
 int main(int argc, char** argv) {
   using namespace ucx::benchmarks;
   const std::string text = make_text();
-  owner_process owner({{plane::tcp_loopback, text.size(), [&](std::span<std::byte> bytes) {
+  owner_process owner({{plane::tcp, text.size(), [&](std::span<std::byte> bytes) {
                           std::memcpy(bytes.data(), text.data(), text.size());
                         }}});
   pin_to_core(reader_core);

@@ -13,7 +13,7 @@ case ${1:-} in
   benchmarks) packages+=(libbenchmark-dev libboost-iostreams-dev) ;;
   ci)
     packages+=(libgtest-dev libgmock-dev libbenchmark-dev libboost-dev libboost-iostreams-dev g++:g++ clang:clang++
-      libclang-rt-dev clang-format:clang-format doxygen:doxygen python3-venv ccache:ccache)
+      libclang-rt-dev clang-format:clang-format doxygen:doxygen python3-venv ccache:ccache valgrind)
     ;;
   *) echo "usage: $0 build|tests|benchmarks|ci" >&2; exit 2 ;;
 esac

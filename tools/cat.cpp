@@ -12,6 +12,7 @@
 #include "commands.hpp"
 #include "exit_code.hpp"
 #include "output.hpp"
+#include "size_option.hpp"
 #include "ucx/error.hpp"
 #include "ucx/stream.hpp"
 
@@ -81,25 +82,6 @@ void copy(const source& chosen, const cat_options& options, std::vector<char>& p
 void cat(const cat_options& options, const client_settings& settings) {
   std::vector<char> piece(piece_size);
   for (const source& each : open_all(options, settings)) copy(each, options, piece);
-}
-
-/// Says what is wrong with `text` as a number of bytes where the parser would not: a sign, which it
-/// lets wrap around, a leading zero, which means octal to it, and more digits than any size has.
-std::string complaint_about_size(const std::string& text) {
-  constexpr std::size_t most_digits = 18;
-  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  const bool octal = digits > 1 && text[0] == '0';
-  const bool hexadecimal = digits == 1 && text.size() > 2 && text[0] == '0';
-  if (digits > 0 && digits <= most_digits && !octal && !hexadecimal) return {};
-  return "\"" + text + "\" is not a number of bytes, such as 4096, 4K or 1MiB";
-}
-
-void add_size(CLI::App& command, const std::string& name, std::uint64_t& size,
-              const std::string& what) {
-  command.add_option(name, size, what)
-      ->transform(CLI::AsSizeValue(false).description(""))
-      ->transform(CLI::Validator(complaint_about_size, ""))
-      ->type_name("N");
 }
 
 }  // namespace

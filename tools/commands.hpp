@@ -16,6 +16,8 @@ void add_list(CLI::App& program, client_settings& shared);
 void add_cat(CLI::App& program, client_settings& shared);
 /// `ucxio stat`: describes what is published.
 void add_stat(CLI::App& program, client_settings& shared);
+/// `ucxio bench`: measures how fast what is published can be read, and written.
+void add_bench(CLI::App& program, client_settings& shared);
 /// `ucxio info`: tells versions, transports, and how bytes move.
 void add_info(CLI::App& program, client_settings& shared);
 

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "ucx/context.hpp"
 #include "ucx/error.hpp"
 #include "ucx/version.hpp"
+#include "way_reason.hpp"
 
 namespace ucx::tool {
 namespace {
@@ -37,21 +37,11 @@ struct server_info {
   std::vector<chosen_way> names;
 };
 
-std::string reason(const entry& described, const remote_region& region,
-                   const std::vector<std::string>& transports) {
-  if (region.way() == way::mapped) return "the server's memory is mapped here, and used in place";
-  if (region.way() == way::rma) return "the server's memory is read without the server";
-  if (described.type == entry_type::file) return "a file: the server reads it when it is asked";
-  const char* forced = std::getenv("UCXIO_WAY");
-  if (forced != nullptr && forced == ucx::to_string(way::message)) return "UCXIO_WAY says so";
-  return fmt::format("no real RMA to it over {}, and {}: the server answers",
-                     fmt::join(transports, ", "), region.why_not_mapped());
-}
-
 chosen_way look_at(client& server, const entry& described,
                    const std::vector<std::string>& transports) {
   const remote_region region = server.open(described.name, described.granted);
-  return {described, region.way(), reason(described, region, transports), region.description()};
+  return {described, region.way(), reason_of_way(described, region, transports),
+          region.description()};
 }
 
 server_info ask(const url& from, const client_settings& settings) {

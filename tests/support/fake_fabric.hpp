@@ -19,10 +19,11 @@
 
 #include "support/fake_network.hpp"
 #include "support/fake_objects.hpp"
+#include "support/simulation_lock.hpp"
 
 namespace ucx::test::sim {
 
-using lock_type = std::unique_lock<std::mutex>;
+using lock_type = std::unique_lock<simulation_lock>;
 
 /// Objects behind handles of one type. What was removed keeps its memory until the network goes, so
 /// that a call with a stale handle is noticed instead of undefined.
@@ -119,7 +120,7 @@ class fabric {
   memory_object* memory(std::uint64_t id) const;
   void drop_offer(const offered_message& offer, ucs_status_t status);
 
-  mutable std::mutex mutex;
+  mutable simulation_lock mutex;
   link_options link;
   const std::uint64_t seed;
   fault_plan faults;

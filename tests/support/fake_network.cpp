@@ -11,7 +11,7 @@
 
 namespace ucx::test {
 
-using guard = std::lock_guard<std::mutex>;
+using guard = std::lock_guard<sim::simulation_lock>;
 
 fake_process::fake_process(sim::fabric& network, sim::process_state& state)
     : network_(network), state_(state), api_(std::make_unique<fake_ucp>(network, state)) {}
@@ -116,6 +116,8 @@ void fake_network::watch(std::function<void(const sighting&)> watcher) {
   const guard lock(fabric_->mutex);
   fabric_->watcher = std::move(watcher);
 }
+
+void fake_network::watch_border(void (*watcher)(bool inside)) { fabric_->mutex.watch(watcher); }
 
 std::uint64_t fake_network::count(call which) const {
   const guard lock(fabric_->mutex);

@@ -172,6 +172,10 @@ class fake_network {
   /// Calls `watcher` for each message, get and put; it must not call into the network.
   void watch(std::function<void(const sighting&)> watcher);
 
+  /// Calls `watcher` whenever the thread enters the simulation's own code, or leaves it: to tell
+  /// what the library costs from what the simulation does. REQUIRES: simulated time.
+  void watch_border(void (*watcher)(bool inside));
+
   /// How often the processes made a call, and how many bytes of payload they moved by it.
   std::uint64_t count(call which) const;
   std::uint64_t bytes(call which) const;

@@ -51,14 +51,14 @@ TEST(Usage, IsToldOfMalformedUrls) {
        {"127.0.0.1:1/x", "ucx:/127.0.0.1:1/x", "ucx://127.0.0.1/x", "ucx://127.0.0.1:/x",
         "ucx://127.0.0.1:65536/x", "ucx://:1/x", "ucx://[::1/x", "ucx://127.0.0.1:1/%zz",
         "ucx://127.0.0.1:1/%ff", "http://127.0.0.1:1/x", "/etc/hosts"}) {
-    for (const std::string verb : {"cat", "stat", "ls", "info"}) {
+    for (const std::string verb : {"cat", "stat", "ls", "info", "bench"}) {
       expect_failure(run_tool({verb, wrong}), 2, wrong);
     }
   }
 }
 
 TEST(Usage, IsToldOfAUrlThatLacksAName) {
-  for (const std::string verb : {"cat", "stat"}) {
+  for (const std::string verb : {"cat", "stat", "bench"}) {
     expect_failure(run_tool({verb, "ucx://127.0.0.1:1"}), 2, "ucx://127.0.0.1:1");
     expect_failure(run_tool({verb, "ucx://127.0.0.1:1/"}), 2, "ucx://127.0.0.1:1");
   }
@@ -67,11 +67,11 @@ TEST(Usage, IsToldOfAUrlThatLacksAName) {
 TEST(Usage, IsHelped) {
   const command_result general = run_tool({"--help"});
   EXPECT_EQ(general.code, 0);
-  for (const std::string words :
-       {"serve", "ls", "cat", "stat", "info", "--timeout", "Examples:", "Exit codes:", "130"}) {
+  for (const std::string words : {"serve", "ls", "cat", "stat", "info", "bench", "--timeout",
+                                  "Examples:", "Exit codes:", "130"}) {
     EXPECT_THAT(general.out, HasSubstr(words));
   }
-  for (const std::string verb : {"serve", "ls", "cat", "stat", "info"}) {
+  for (const std::string verb : {"serve", "ls", "cat", "stat", "info", "bench"}) {
     const command_result help = run_tool({verb, "--help"});
     EXPECT_EQ(help.code, 0);
     EXPECT_THAT(help.out, HasSubstr("Example:\n  ucxio " + verb));
@@ -89,7 +89,7 @@ TEST(Usage, IsToldTheVersion) {
 }
 
 TEST(Connecting, IsRefusedWhereNobodyListens) {
-  for (const std::string verb : {"cat", "stat", "ls", "info"}) {
+  for (const std::string verb : {"cat", "stat", "ls", "info", "bench"}) {
     expect_failure(run_tool({verb, "--timeout", "5", "ucx://127.0.0.1:1/x"}), 4,
                    "ucx://127.0.0.1:1");
   }

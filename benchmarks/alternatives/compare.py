@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Compares our streams with other libraries, each with an owner and a reader of its own, in turns.
+
+  benchmarks/alternatives/compare.py RESULTS STREAM_CONTENDER PYTHON [--passes=N] [--pass_seconds=S]
+
+PYTHON has the other libraries; those that it lacks, or that do not start, are left out, and it is said
+why. Prints a table, and writes RESULTS/loopback/alternatives_benchmark.json.
+"""
+import argparse
+import json
+import os
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).parent
+OTHERS = {"NIXL": "nixl_contender.py", "Mooncake": "mooncake_contender.py"}
+
+
+class Contender:
+    def __init__(self, name, command):
+        self.name = name
+        environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
+        self.complaints = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        stderr=self.complaints, env=environment)
+        self.expect("ready")
+
+    def expect(self, wanted):
+        # Libraries print what they like.
+        for line in self.process.stdout:
+            if line.strip() == wanted:
+                return
+        raise RuntimeError(self.why())
+
+    def why(self):
+        self.close()
+        self.complaints.seek(0)
+        lines = self.complaints.read().strip().splitlines()
+        return lines[-1] if lines else f"{self.name} ended"
+
+    def run(self, verb, seconds):
+        try:
+            self.process.stdin.write(f"{verb} {seconds}\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise RuntimeError(self.why()) from None
+        for line in self.process.stdout:
+            try:
+                return float(line)
+            except ValueError:
+                continue
+        raise RuntimeError(self.why())
+
+    def close(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+def start_all(contender, python):
+    running = [Contender("ucxio", [contender])]
+    for name, script in OTHERS.items():
+        try:
+            running.append(Contender(name, [python, str(HERE / script)]))
+        except (RuntimeError, OSError) as failure:
+            print(f"without {name}: {failure}", file=sys.stderr)
+    return running
+
+
+def run_in_turns(running, verb, chosen):
+    """Returns what each came to, pass by pass."""
+    rates = {each.name: [] for each in running}
+    for each in running:
+        each.run(verb, chosen.pass_seconds)
+    shuffled = random.Random(1)
+    order = list(running)
+    for _ in range(chosen.passes):
+        shuffled.shuffle(order)
+        for each in order:
+            rates[each.name].append(each.run(verb, chosen.pass_seconds))
+    return rates
+
+
+def line_of(verb, name, rates):
+    ratios = [ours / theirs for ours, theirs in zip(rates["ucxio"], rates[name])]
+    quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
+    return {"name": f"ratio/alternatives/{verb}/1MiB, {name}", "label": name,
+            "ratio": statistics.median(ratios), "ratio_q1": quartiles[0], "ratio_q3": quartiles[2],
+            "target": 1.0, "smaller_is_better": 0, "ours": statistics.median(rates["ucxio"]),
+            "best": statistics.median(rates[name])}
+
+
+def show(line):
+    verdict = "" if line["ratio"] >= line["target"] else "  SHORT"
+    print(f"{line['name'].removeprefix('ratio/'):34} {line['ours']:9.3f} {line['best']:9.3f} {line['ratio']:8.2f}   "
+          f"[{line['ratio_q1']:.2f} .. {line['ratio_q3']:.2f}]  >= {line['target']:.2f}{verdict}", flush=True)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description="Compares our streams with other libraries, in turns.")
+    arguments.add_argument("results", type=pathlib.Path)
+    arguments.add_argument("contender")
+    arguments.add_argument("python")
+    arguments.add_argument("--passes", type=int, default=15)
+    arguments.add_argument("--pass_seconds", type=float, default=0.1)
+    chosen, _ = arguments.parse_known_args()
+    running = start_all(chosen.contender, chosen.python)
+    try:
+        lines = []
+        for verb in ("read", "write"):
+            rates = run_in_turns(running, verb, chosen) if len(running) > 1 else {}
+            lines += [line_of(verb, each.name, rates) for each in running[1:]]
+        for line in lines:
+            show(line)
+    finally:
+        for each in running:
+            each.close()
+    if lines:
+        folder = chosen.results / "loopback"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "alternatives_benchmark.json").write_text(json.dumps({"benchmarks": lines}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

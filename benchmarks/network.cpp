@@ -1,0 +1,56 @@
+#include "network.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <stdexcept>
+
+namespace ucx::benchmarks {
+namespace {
+
+network from_environment() {
+  network found;
+  const char* const told = std::getenv("UCXIO_BENCHMARK_NETWORK");
+  if (told == nullptr) return found;
+  std::istringstream words(told);
+  if (!(words >> found.device >> found.owner_address >> found.owner_namespace)) {
+    throw std::runtime_error(std::string("UCXIO_BENCHMARK_NETWORK is no network: ") + told);
+  }
+  return found;
+}
+
+}  // namespace
+
+const network& tested_network() {
+  static const network found = from_environment();
+  return found;
+}
+
+void pin_to_core(unsigned core) noexcept {
+  ::cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(core, &cores);
+  if (::sched_setaffinity(0, sizeof cores, &cores) != 0) {
+    std::fprintf(stderr, "not pinned to core %u: expect other figures\n", core);
+  }
+}
+
+void become_owner() {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  pin_to_core(owner_core);
+  const std::string& other = tested_network().owner_namespace;
+  if (other.empty()) return;
+  const int file = ::open(other.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0 || ::setns(file, CLONE_NEWNET) != 0) {
+    throw std::runtime_error("can not enter " + other);
+  }
+  ::close(file);
+}
+
+}  // namespace ucx::benchmarks

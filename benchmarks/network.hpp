@@ -1,0 +1,28 @@
+// The network between the two processes of a benchmark.
+#pragma once
+
+#include <string>
+
+namespace ucx::benchmarks {
+
+/// The loopback interface, or a pair of interfaces between two network namespaces: namespaces.sh
+/// makes them, and says so in UCXIO_BENCHMARK_NETWORK ("DEVICE OWNERS-ADDRESS OWNERS-NAMESPACE").
+struct network {
+  std::string device = "lo";  ///< On both sides.
+  std::string owner_address = "127.0.0.1";
+  std::string owner_namespace;  ///< A file; empty: the owner is where the reader is.
+};
+
+/// Errors: std::runtime_error where the variable says something else.
+const network& tested_network();
+
+/// The cores: the owner has one to itself, the reader another, as far as there are any.
+inline constexpr unsigned owner_core = 0;
+inline constexpr unsigned reader_core = 1;
+void pin_to_core(unsigned core) noexcept;
+
+/// Makes a forked process the owner: at its end of the network, on its core, and no longer alive
+/// than the reader. REQUIRES: the process runs one thread, and has opened no socket.
+void become_owner();
+
+}  // namespace ucx::benchmarks

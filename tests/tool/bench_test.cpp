@@ -1,0 +1,171 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/command.hpp"
+#include "support/pattern.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/tool.hpp"
+#include "ucx/server.hpp"
+
+namespace ucx::test {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr std::size_t mebibyte = std::size_t{1} << 20U;
+
+std::string pattern_text(std::size_t size) {
+  std::string made(size, '\0');
+  fill_pattern(std::as_writable_bytes(std::span(made)));
+  return made;
+}
+
+/// Measures briefly, and returns what is told as JSON.
+json bench(const std::string& url, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> arguments{"bench", url, "--seconds", "0.01", "--json"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const command_result result = run_tool(arguments);
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  return json::parse(result.out, nullptr, false);
+}
+
+std::vector<std::size_t> calls_of(const json& measured) {
+  std::vector<std::size_t> sizes;
+  for (const json& each : measured) {
+    sizes.push_back(each.at("call"));
+    EXPECT_GT(each.at("calls"), 0);
+    EXPECT_GT(each.at("seconds"), 0);
+    EXPECT_GT(each.at("gigabytes_per_second"), 0);
+  }
+  return sizes;
+}
+
+TEST(Bench, TellsPeopleWhatItMeasured) {
+  const temporary_directory folder;
+  const tool_server server({"x=" + folder.make("x", pattern_text(2 * mebibyte)).string()});
+  const command_result result = run_tool({"bench", server.url("x"), "--seconds", "0.01"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  for (const std::string words :
+       {"name        x (2097152 bytes)\n", "way         message: a file", "\nconnect ", "\nopen ",
+        "\nlatency ", " for 99 of 100 (", " GB/s by 4096 bytes a call\n",
+        " GB/s by 65536 bytes a call\n", " GB/s by 1048576 bytes a call\n"}) {
+    EXPECT_THAT(result.out, HasSubstr(words));
+  }
+  EXPECT_THAT(result.out, Not(HasSubstr("\nwrite ")));
+}
+
+TEST(Bench, TellsProgramsWhatItMeasured) {
+  const temporary_directory folder;
+  const tool_server server({"x=" + folder.make("x", pattern_text(mebibyte)).string()});
+  const json told = bench(server.url("x"));
+  EXPECT_EQ(told.at("name"), "x");
+  EXPECT_EQ(told.at("size"), mebibyte);
+  EXPECT_EQ(told.at("url"), server.url("x"));
+  EXPECT_EQ(told.at("way"), "message");
+  EXPECT_GT(told.at("connect_ms"), 0);
+  EXPECT_GT(told.at("open_ms"), 0);
+  const json& latency = told.at("latency");
+  EXPECT_EQ(latency.at("bytes"), 8);
+  EXPECT_GT(latency.at("reads"), 0);
+  EXPECT_LE(latency.at("least_us"), latency.at("median_us"));
+  EXPECT_LE(latency.at("median_us"), latency.at("p99_us"));
+  EXPECT_THAT(calls_of(told.at("read")), ElementsAre(4096, 65536, mebibyte));
+  EXPECT_TRUE(told.at("write").empty());
+}
+
+TEST(Bench, MeasuresTheSizesThatAreAskedFor) {
+  std::string memory = pattern_text(mebibyte + 1);
+  server owner;
+  const publication shown = owner.publish("memory", std::as_bytes(std::span(memory)));
+  const json told = bench(shown.url(), {"--size", "1", "--size", "10000", "--size", "1MiB"});
+  EXPECT_THAT(calls_of(told.at("read")), ElementsAre(1, 10000, mebibyte));
+}
+
+TEST(Bench, MeasuresWhatIsSmall) {
+  std::string memory = "abc";
+  server owner;
+  const publication shown = owner.publish("memory", std::as_bytes(std::span(memory)));
+  const json told = bench(shown.url());
+  EXPECT_EQ(told.at("latency").at("bytes"), 3);
+  EXPECT_THAT(calls_of(told.at("read")), ElementsAre(3));
+}
+
+TEST(Bench, LeavesWhatItWritesAsItWas) {
+  const std::string before = pattern_text(mebibyte + 12345);
+  std::string memory = before;
+  server owner;
+  const publication shown =
+      owner.publish("memory", std::as_writable_bytes(std::span(memory)), access::read_write);
+  const json told = bench(shown.url(), {"--write", "--size", "4K", "--size", "999999"});
+  EXPECT_THAT(calls_of(told.at("write")), ElementsAre(4096, 999999));
+  EXPECT_TRUE(memory == before);
+}
+
+TEST(Bench, MeasuresMemoryThatIsMapped) {
+  server owner;
+  const publication shown = owner.allocate("memory", mebibyte, access::read_write);
+  const json told = bench(shown.url(), {"--write"});
+  EXPECT_EQ(calls_of(told.at("read")).size(), 3U);
+  EXPECT_EQ(calls_of(told.at("write")).size(), 3U);
+}
+
+TEST(Bench, DoesNotWriteWhatIsForReadingOnly) {
+  std::string memory(16, 'x');
+  server owner;
+  const publication shown = owner.publish("memory", std::as_bytes(std::span(memory)));
+  expect_failure(run_tool({"bench", shown.url(), "--write"}), 5, "\"memory\"");
+}
+
+TEST(Bench, RefusesWhatCanNotBeMeasured) {
+  const temporary_directory folder;
+  const tool_server server({"empty=" + folder.make("empty", "").string(),
+                            "small=" + folder.make("small", "12345").string()});
+  expect_failure(run_tool({"bench", server.url("empty")}), 2, "is empty");
+  expect_failure(run_tool({"bench", server.url("small"), "--size", "6"}), 2, "--size 6");
+  expect_failure(run_tool({"bench", server.url("none")}), 3, "\"none\"");
+}
+
+TEST(Bench, RefusesArgumentsThatAreNone) {
+  const std::string url = "ucx://127.0.0.1:1/x";
+  for (const std::string wrong : {"0", "-1", "nan", "1e9", "soon"}) {
+    expect_failure(run_tool({"bench", url, "--seconds=" + wrong}), 2, "--seconds");
+  }
+  for (const std::string wrong : {"0", "-1", "2G", "x", "010"}) {
+    expect_failure(run_tool({"bench", url, "--size=" + wrong}), 2, "--size");
+  }
+}
+
+TEST(Bench, TellsThatTheNameWasWithdrawn) {
+  std::string memory(mebibyte, 'x');
+  server owner;
+  publication shown = owner.publish("gone", std::as_bytes(std::span(memory)));
+  const std::string url = shown.url();
+  command bench(tool_program(), {"bench", url, "--seconds", "60"});
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (owner.statistics().opens == 0 && std::chrono::steady_clock::now() < until) {
+    std::this_thread::yield();
+  }
+  shown.close();
+  expect_failure(bench.finish(), 7, url);
+}
+
+TEST(Bench, TimesOutWhereTheServerIsStopped) {
+  const temporary_directory folder;
+  tool_server server({"x=" + folder.make("x", "12345").string()});
+  server.process().stop();
+  expect_failure(run_tool({"bench", "--timeout", "0.5", server.url("x")}), 6, server.url());
+  server.process().resume();
+}
+
+}  // namespace
+}  // namespace ucx::test

@@ -1,0 +1,38 @@
+#include "size_option.hpp"
+
+#include <algorithm>
+
+namespace ucx::tool {
+namespace {
+
+/// Says what is wrong with `text` as a number of bytes where the parser would not: a sign, which it
+/// lets wrap around, a leading zero, which means octal to it, and more digits than any size has.
+std::string complaint_about_size(const std::string& text) {
+  constexpr std::size_t most_digits = 18;
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const bool octal = digits > 1 && text[0] == '0';
+  const bool hexadecimal = digits == 1 && text.size() > 2 && text[0] == '0';
+  if (digits > 0 && digits <= most_digits && !octal && !hexadecimal) return {};
+  return "\"" + text + "\" is not a number of bytes, such as 4096, 4K or 1MiB";
+}
+
+void take_sizes(CLI::Option& option) {
+  option.transform(CLI::AsSizeValue(false).description(""))
+      ->transform(CLI::Validator(complaint_about_size, ""))
+      ->type_name("N");
+}
+
+}  // namespace
+
+void add_size(CLI::App& command, const std::string& name, std::uint64_t& size,
+              const std::string& what) {
+  take_sizes(*command.add_option(name, size, what));
+}
+
+void add_sizes(CLI::App& command, const std::string& name, std::vector<std::uint64_t>& sizes,
+               const std::string& what) {
+  // Else the URL behind it would be taken for another size.
+  take_sizes(*command.add_option(name, sizes, what)->expected(1)->take_all());
+}
+
+}  // namespace ucx::tool

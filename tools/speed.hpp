@@ -1,0 +1,51 @@
+// How fast the bytes of a region come and go, measured.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ucx/remote_region.hpp"
+
+namespace ucx::tool {
+
+/// How long single reads took, in microseconds.
+struct latency {
+  std::size_t bytes = 0;  ///< Of each read.
+  std::uint64_t reads = 0;
+  double least = 0;
+  double median = 0;
+  double p99 = 0;  ///< 99 of 100 took no longer.
+};
+
+/// What calls of one size came to, one behind the other.
+struct throughput {
+  std::size_t call = 0;
+  std::uint64_t calls = 0;
+  double seconds = 0;
+
+  std::uint64_t bytes() const noexcept { return calls * call; }
+  double gigabytes_per_second() const noexcept {
+    return seconds > 0 ? static_cast<double>(bytes()) / seconds / 1e9 : 0;
+  }
+};
+
+/// Reads eight bytes here and there, again and again, for about `duration`; a million times at
+/// most. REQUIRES: the region is not empty.    Errors: as remote_region::read_at.
+latency measure_latency(const remote_region& region, std::chrono::nanoseconds duration);
+
+/// Reads the region through a stream, from its beginning to its end, round and round, for about
+/// `duration`; nothing that was read in one round serves the next.
+/// REQUIRES: the region has `call` bytes.    Errors: ucx::error.
+throughput measure_reading(const remote_region& region, std::size_t call,
+                           std::chrono::nanoseconds duration);
+
+/// Writes `content` to the beginning of the region through a stream, round and round, for about
+/// `duration`, and flushes, which counts.
+/// REQUIRES: `content` has `call` bytes.    Errors: ucx::error.
+throughput measure_writing(const remote_region& region, std::span<const char> content,
+                           std::size_t call, std::chrono::nanoseconds duration);
+
+}  // namespace ucx::tool
