@@ -44,7 +44,9 @@ void client_session::received(std::span<const std::byte> message) {
   const auto found = questions_.find(heard->request);
   if (found == questions_.end()) return;  // nobody waits for it any more
   question& asked = *found->second;
-  if (heard->type != asked.answer_type) {
+  // A server that does not know the question says so in general terms.
+  const bool refused = heard->type == control_type::done && heard->status != 0;
+  if (heard->type != asked.answer_type && !refused) {
     return channel_.blame(errc::protocol_error, "the server answered another question");
   }
   questions_.erase(found);

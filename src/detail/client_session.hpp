@@ -43,6 +43,13 @@ class client_session final : public channel_receiver {
   /// Takes a question off the books: its answer is dropped.
   void forget(question& asked) noexcept;
   void leave();
+  /// Sends what nobody answers, unless it is over.
+  template <class Body>
+  void tell(control_type type, const Body& body) {
+    control_header header;
+    header.type = type;
+    if (!over_) channel_.send(encode_control(header, body));
+  }
 
   bool over() const noexcept { return over_; }
   std::error_code why() const noexcept { return why_; }
