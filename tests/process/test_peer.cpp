@@ -29,10 +29,12 @@
 #include "support/hex.hpp"
 #include "support/pattern.hpp"
 #include "support/process_memory.hpp"
+#include "support/whole_file.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
+#include "ucx/fstream.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/message.hpp"
@@ -353,6 +355,25 @@ class peer {
     fill_pattern(publications_.back().bytes(), seed);
     return {};
   }
+  /// publish_store DIRECTORY: for everybody to write.
+  std::string publish_store(std::istringstream& words) {
+    std::string directory;
+    words >> directory;
+    publications_.push_back(server_->publish_store(directory, {.writable = true}));
+    return {};
+  }
+  /// write_files URL: files of a store without end, each a `whole_file`; answers after the first.
+  std::string write_files(std::istringstream& words) {
+    std::string where;
+    words >> where;
+    for (std::uint64_t i = 1;; ++i) {
+      ofstream out(where + "/file" + std::to_string(i % 8));
+      out << whole_file(i * 123'457 % 3'000'000, i);
+      out.close();
+      if (!out) return out.error_message();
+      if (i == 1) std::cout << "ok" << std::endl;
+    }
+  }
   std::string unpublish(std::istringstream& words) {
     std::string name;
     words >> name;
@@ -440,6 +461,8 @@ const std::map<std::string, peer::command> peer::commands_{{"address", &peer::ad
                                                            {"serve", &peer::serve},
                                                            {"publish", &peer::publish},
                                                            {"provide", &peer::provide},
+                                                           {"publish_store", &peer::publish_store},
+                                                           {"write_files", &peer::write_files},
                                                            {"unpublish", &peer::unpublish},
                                                            {"clients", &peer::clients},
                                                            {"client", &peer::client_of},

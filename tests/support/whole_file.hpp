@@ -1,0 +1,34 @@
+// Files whose readers can tell whether they are whole.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "support/temporary_directory.hpp"
+
+namespace ucx::test {
+
+/// Returns a text of `size` bytes behind its first line, which tells them and `number`.
+inline std::string whole_file(std::size_t size, std::uint64_t number) {
+  std::string text = std::to_string(size) + ' ' + std::to_string(number) + '\n';
+  const std::size_t begin = text.size();
+  text.resize(begin + size);
+  for (std::size_t i = 0; i < size; ++i) {
+    text[begin + i] = static_cast<char>('a' + (i / 7 + i + number) % 26);
+  }
+  return text;
+}
+
+/// Returns the number of a file that is whole; 0 for any other.
+inline std::uint64_t number_of_whole(const std::filesystem::path& file) {
+  const std::string text = content_of(file);
+  std::size_t used = 0;
+  if (text.empty() || text.find('\n') == std::string::npos) return 0;
+  const std::size_t size = std::stoull(text, &used);
+  const std::uint64_t number = std::stoull(text.substr(used));
+  return text == whole_file(size, number) ? number : 0;
+}
+
+}  // namespace ucx::test
