@@ -4,24 +4,42 @@
 #include <new>
 
 namespace ucx::detail {
-bool disk_queue::start(work job) { return add(std::move(job), most_); }
+namespace {
+
+/// What is to be done some time waits no longer, and does not become more.
+constexpr std::chrono::milliseconds longest_delay{20};
+constexpr std::size_t most_unhurried = 64;
+
+}  // namespace
+
+bool disk_queue::start(work job) { return add(std::move(job), most_, true); }
 
 bool disk_queue::start_always(work job) {
-  return add(std::move(job), std::numeric_limits<std::size_t>::max());
+  return add(std::move(job), std::numeric_limits<std::size_t>::max(), true);
 }
 
-bool disk_queue::add(work job, std::size_t most) {
+bool disk_queue::start_some_time(work job) {
+  return add(std::move(job), std::numeric_limits<std::size_t>::max(), false);
+}
+
+bool disk_queue::add(work job, std::size_t most, bool wakes) {
   const std::lock_guard guard(mutex_);
   if (finishing_ || waiting_.size() >= most) return false;
   waiting_.push_back(std::move(job));
-  if (waiting_.size() == 1) changed_.notify_all();
+  const bool hurries = wakes || waiting_.size() >= most_unhurried;
+  const bool first = waiting_.size() == 1;  // from here on the delay is counted
+  if (!awake_ && (hurries || first)) changed_.notify_all();
+  awake_ = awake_ || hurries;
   return true;
 }
 
 void disk_queue::run() {
   std::unique_lock guard(mutex_);
   for (;;) {
+    if (waiting_.empty()) awake_ = false;
     changed_.wait(guard, [this] { return finishing_ || !waiting_.empty(); });
+    if (!awake_) changed_.wait_for(guard, longest_delay, [this] { return finishing_ || awake_; });
+    awake_ = true;
     if (stopped_ || waiting_.empty()) break;
     work job = std::move(waiting_.front());
     waiting_.pop_front();

@@ -29,10 +29,12 @@ class disk_queue {
   bool start(work job);
   /// The same for what has to happen in any case, and is bounded by other means.
   bool start_always(work job);
+  /// The same for what nobody waits for: it is done with the next thing, or soon.
+  bool start_some_time(work job);
 
  private:
   friend class disk_thread;
-  bool add(work job, std::size_t most);
+  bool add(work job, std::size_t most, bool wakes);
   void run();
   void begin_stop() noexcept;
   bool stop(std::chrono::steady_clock::time_point until) noexcept;
@@ -42,6 +44,7 @@ class disk_queue {
   std::deque<work> waiting_;
   const std::size_t most_;
   std::function<void(answer)> deliver_;
+  bool awake_ = false;      // the thread looks at what waits, or is about to
   bool finishing_ = false;  // what waits is still done, and nothing added
   bool stopped_ = false;    // nothing is done or delivered any more
   bool ended_ = false;

@@ -1,9 +1,11 @@
 #include "detail/store_directory.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -27,11 +29,34 @@ constexpr int to_go_through = O_PATH | O_CLOEXEC | O_NOFOLLOW | O_DIRECTORY;
 // Whatever replaced a regular file since it was looked at keeps nobody waiting.
 constexpr int without_waiting = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
+constexpr std::uint64_t beneath = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+// From Linux 5.12 on; on the same file system, because only of that it is known whose it is.
+constexpr std::uint64_t without_disk = 0x20 | RESOLVE_NO_XDEV;
+
+/// Opens what the kernel has in memory; nothing where it would have to look for it.
+owned_descriptor open_known(int root, const char* path, int flags) noexcept {
+  ::open_how how = {};
+  how.flags = static_cast<unsigned>(flags);
+  how.resolve = beneath | without_disk;
+  return owned_descriptor(static_cast<int>(::syscall(SYS_openat2, root, path, &how, sizeof how)));
+}
+
+/// Returns whether a file system is on a disk of this machine, or in its memory: to open what is
+/// known asks nobody there, as it does over a network, or of a program.
+bool is_local(int directory) noexcept {
+  struct ::statfs about = {};
+  if (::fstatfs(directory, &about) != 0) return false;
+  constexpr std::array<std::uint32_t, 5> local{EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
+                                               F2FS_SUPER_MAGIC, TMPFS_MAGIC};
+  return std::find(local.begin(), local.end(), static_cast<std::uint32_t>(about.f_type)) !=
+         local.end();
+}
+
 /// Returns -1, with errno, where the kernel does not do it.
 int open_by_kernel(int root, const char* path, int flags) noexcept {
   ::open_how how = {};
   how.flags = static_cast<unsigned>(flags);
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  how.resolve = beneath;
   // EAGAIN: somebody renames directories meanwhile, and the kernel can not tell where it is.
   constexpr int most_attempts = 64;
   for (int attempt = 0;; ++attempt) {
@@ -167,6 +192,7 @@ std::shared_ptr<store_directory> store_directory::open(const std::filesystem::pa
       how == lookup::automatic ? open_by_kernel(root.get(), ".", to_go_through) : -1);
   std::shared_ptr<store_directory> made(
       new store_directory(std::move(root), static_cast<bool>(probe)));
+  made->answers_now_ = probe && is_local(made->root_.get());
   if (writable) made->open_spool(ec);
   if (ec == errc::busy) what += ": another server writes it";
   return ec ? nullptr : made;
@@ -216,6 +242,26 @@ owned_descriptor store_directory::open_file(const std::string& path, bool writab
   }
   ec = store_error(errno);
   return {};
+}
+
+std::optional<owned_descriptor> store_directory::open_now(const std::string& path,
+                                                          file_facts& facts) const {
+  if (!answers_now_) return std::nullopt;
+  struct ::stat about = {};
+  owned_descriptor opened = open_known(root_.get(), path.c_str(), to_look_at);
+  if (!opened || look_at(opened.get(), about) != 0 || !S_ISREG(about.st_mode)) return std::nullopt;
+  opened = open_known(root_.get(), path.c_str(), without_waiting | O_RDONLY);
+  if (!opened || look_at(opened.get(), about) != 0 || !S_ISREG(about.st_mode)) return std::nullopt;
+  facts = facts_from(about);
+  return opened;
+}
+
+std::optional<file_facts> store_directory::stat_now(const std::string& path) const {
+  struct ::stat about = {};
+  const owned_descriptor opened =
+      answers_now_ ? open_known(root_.get(), path.c_str(), to_look_at) : owned_descriptor();
+  if (!opened || look_at(opened.get(), about) != 0) return std::nullopt;
+  return facts_from(about);
 }
 
 file_facts store_directory::stat(const std::string& path, std::error_code& ec) const {

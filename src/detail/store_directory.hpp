@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -45,6 +46,10 @@ class store_directory {
   /// (a directory, or something else), permission_denied, too_many_files, io_error.
   owned_descriptor open_file(const std::string& path, bool writable, file_facts& facts,
                              std::error_code& ec) const;
+  /// The same for reading, where the kernel knows the file already and the file system is one of
+  /// this machine's disks: then nothing waits. Nothing where that is not so, or anything is wrong.
+  std::optional<owned_descriptor> open_now(const std::string& path, file_facts& facts) const;
+  std::optional<file_facts> stat_now(const std::string& path) const;
   /// Describes a regular file or a directory; the empty path is the root. Errors: as open_file.
   file_facts stat(const std::string& path, std::error_code& ec) const;
 
@@ -94,6 +99,7 @@ class store_directory {
 
   owned_descriptor root_;
   owned_descriptor spool_;
+  bool answers_now_ = false;  // what is known is told without waiting
   const bool kernel_looks_up_;
 };
 

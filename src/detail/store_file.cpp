@@ -13,7 +13,7 @@ namespace ucx::detail {
 store_file::~store_file() {
   try {
     auto closed = std::make_shared<owned_descriptor>(std::move(descriptor_));
-    closing_->start_always([kept = std::move(closed)]() mutable {
+    closing_->start_some_time([kept = std::move(closed)]() mutable {
       kept.reset();
       return disk_queue::answer();
     });

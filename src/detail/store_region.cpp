@@ -57,6 +57,18 @@ std::error_code store_region::take(const frame& asked, store_core& store) noexce
   return {};
 }
 
+store_region::staging store_region::copy_of(std::span<const std::byte> payload) {
+  staging taken;
+  if (idle_.empty()) {
+    taken = std::make_shared<std::vector<std::byte>>();
+  } else {
+    taken = std::move(idle_.back());
+    idle_.pop_back();
+  }
+  taken->assign(payload.begin(), payload.end());
+  return taken;
+}
+
 void store_region::write(endpoint_core& from, const frame& asked,
                          std::span<const std::byte> payload) {
   const std::shared_ptr<store_core> store = store_.lock();
@@ -71,12 +83,14 @@ void store_region::write(endpoint_core& from, const frame& asked,
     if (to && !to->status()) region_service::answer_write(*to, asked, ec);
   };
   try {
-    const bool started = store->write_later(
-        [file = file_, offset = asked.offset, answer,
-         bytes = std::make_shared<const std::vector<std::byte>>(payload.begin(), payload.end())] {
-          const std::error_code ec = file->write(offset, *bytes);
-          return disk_queue::answer([answer, ec] { answer(ec); });
-        });
+    const bool started = store->write_later([file = file_, answer, bytes = copy_of(payload),
+                                             self = weak_from_this(), offset = asked.offset] {
+      const std::error_code ec = file->write(offset, *bytes);
+      return disk_queue::answer([answer, self, bytes, ec] {
+        if (const auto region = self.lock()) region->idle_.push_back(bytes);
+        answer(ec);
+      });
+    });
     if (!started) answer(errc::busy);
   } catch (const std::bad_alloc&) {
     answer(errc::no_memory);

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "detail/exposed_region.hpp"
 #include "detail/store_file.hpp"
@@ -58,7 +59,9 @@ class store_region final : public exposed_region,
   store_region(std::shared_ptr<context_core> context, const std::shared_ptr<store_core>& store,
                std::shared_ptr<store_file> file, store_place place, access granted,
                std::uint64_t size);
+  using staging = std::shared_ptr<std::vector<std::byte>>;
   void release() noexcept override;
+  staging copy_of(std::span<const std::byte> payload);
   std::error_code take(const frame& asked, store_core& store) noexcept;
 
   const std::weak_ptr<store_core> store_;
@@ -69,6 +72,7 @@ class store_region final : public exposed_region,
   std::atomic<std::uint64_t> size_;
   std::uint64_t charged_ = 0;
   std::size_t unwritten_ = 0;  // bytes that the disk has not taken yet
+  std::vector<staging> idle_;  // to be used again: new memory costs more than a copy
 };
 
 }  // namespace ucx::detail

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <thread>
 #include <vector>
 
 namespace ucx::detail {
@@ -44,6 +45,27 @@ TEST(DiskThread, TakesNoMoreThanItsMost) {
   EXPECT_FALSE(disk.queue()->start(nothing));
   EXPECT_TRUE(disk.queue()->start_always(nothing));
   disk_answers.set_value();
+}
+
+TEST(DiskThread, DoesWhatNobodyWaitsForSoon) {
+  disk_thread disk(10, [](const disk_queue::answer& answer) { answer(); });
+  std::atomic<int> done{0};
+  const auto count = [&done] {
+    ++done;
+    return disk_queue::answer();
+  };
+  const auto until = std::chrono::steady_clock::now() + 20s;
+  disk.queue()->start_some_time(count);
+  while (done < 1 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_EQ(done, 1);
+  for (int i = 0; i < 200; ++i) disk.queue()->start_some_time(count);
+  std::promise<void> behind;
+  disk.queue()->start_always([&behind] {
+    behind.set_value();
+    return disk_queue::answer();
+  });
+  behind.get_future().wait();
+  EXPECT_EQ(done, 201);
 }
 
 TEST(DiskThread, IsLeftBehindWhereTheDiskHangs) {

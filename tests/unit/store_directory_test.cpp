@@ -136,6 +136,32 @@ TEST_P(StoreDirectory, TellsAReplacedContentFromItsPredecessor) {
   EXPECT_NE(opened->stat("file", ec).generation, first);
 }
 
+TEST_P(StoreDirectory, TellsWhatIsKnownWithoutWaiting) {
+  const temporary_directory outside;
+  outside.make("secret", "x");
+  directory_.make("file", "12345");
+  std::filesystem::create_symlink(outside / "secret", directory_ / "link");
+  std::filesystem::create_directories(directory_ / "directory");
+  ASSERT_EQ(::mkfifo((directory_ / "pipe").c_str(), 0600), 0);
+  const auto opened = open();
+  file_facts facts;
+  // It may say nothing of anything: then the slow way is gone.
+  if (const auto file = opened->open_now("file", facts)) {
+    EXPECT_TRUE(*file);
+    EXPECT_EQ(facts.size, 5U);
+    std::error_code ec;
+    EXPECT_EQ(facts.generation, opened->stat("file", ec).generation);
+    EXPECT_EQ(opened->stat_now("file")->size, 5U);
+    EXPECT_TRUE(opened->stat_now("directory")->is_directory);
+  } else {
+    EXPECT_FALSE(opened->stat_now("file"));
+  }
+  for (const char* path : {"link", "pipe", "missing", "file/x", "directory"}) {
+    EXPECT_FALSE(opened->open_now(path, facts)) << path;
+  }
+  EXPECT_FALSE(opened->stat_now("link"));
+}
+
 TEST_P(StoreDirectory, ListsInOrderFromAnywhere) {
   std::set<std::string> expected;
   for (const char* path : {"a", "a.b", "a-", "b/c", "b/d/e", "b/d.x", "b0", "b.", "z/z/z"}) {
