@@ -1,5 +1,6 @@
 #include "detail/disk_thread.hpp"
 
+#include <csignal>
 #include <limits>
 #include <new>
 
@@ -81,7 +82,14 @@ bool disk_queue::stop(std::chrono::steady_clock::time_point until) noexcept {
 
 disk_thread::disk_thread(std::size_t most, std::function<void(disk_queue::answer)> deliver)
     : queue_(std::make_shared<disk_queue>(most, std::move(deliver))) {
-  thread_ = std::thread([kept = queue_] { kept->run(); });
+  thread_ = std::thread([kept = queue_] {
+    // A write beyond the process's own limit (RLIMIT_FSIZE) is an error, and not SIGXFSZ, which
+    // ends it; and handlers of the program's run on threads of the program's.
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    kept->run();
+  });
 }
 
 disk_thread::~disk_thread() { stop(std::chrono::steady_clock::now() + longest_farewell); }

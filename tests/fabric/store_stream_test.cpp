@@ -1,7 +1,11 @@
 // Streams that create, replace, grow and append files of a store: what std::fstream does, by URL.
 #include <gtest/gtest.h>
 
+#include <sys/mount.h>
+
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -178,6 +182,42 @@ TEST_F(StoreStream, ReportsAFullStoreAndLeavesNothing) {
   again.close();
   EXPECT_TRUE(again) << again.error_message();
   EXPECT_EQ(file("new"), text + "end");
+}
+
+TEST_F(StoreStream, ReportsAFullDiskAndLeavesNothing) {
+  const auto small = directory_ / "small";
+  std::filesystem::create_directories(small);
+  if (::mount("ucxio-test", small.c_str(), "tmpfs", 0, "size=1m") != 0) {
+    GTEST_SKIP() << "no file system can be mounted here: " << std::strerror(errno);
+  }
+  {
+    const publication full = served_.publish_store(small, {.prefix = "full", .writable = true});
+    ofstream out(at("full/new"));
+    out << std::string(3'000'000, 'x') << std::flush;
+    EXPECT_TRUE(out.bad());
+    EXPECT_EQ(out.error(), errc::no_space) << out.error_message();
+    out.close();
+    EXPECT_TRUE(out.fail());
+    std::error_code ec;
+    client_.stat("full/new", ec);
+    EXPECT_EQ(ec, errc::no_such_name);
+    // What the writer gave up is room again.
+    bool fits = false;
+    for (int i = 0; i < 500 && !fits; ++i) {
+      ofstream next(at("full/next"));
+      next << std::string(900'000, 'y');
+      next.close();
+      fits = static_cast<bool>(next);
+      if (!fits) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_TRUE(fits);
+    // What is published in a store is one file system.
+    ofstream across(at("small/x"));
+    across << "x";
+    across.close();
+    EXPECT_EQ(across.error(), errc::not_supported) << across.error_message();
+  }
+  EXPECT_EQ(::umount2(small.c_str(), MNT_DETACH), 0);
 }
 
 /// The same calls on a file of a store and on a local one.

@@ -94,6 +94,24 @@ TEST_F(StoreDeath, KeepsWhatWasCommittedWhenTheServerIsKilled) {
   EXPECT_FALSE(committed.empty());
 }
 
+TEST_F(StoreDeath, IsNoConsequenceOfALimitOfTheServers) {
+  test_peer server("tcp");
+  const std::string url = server.ask("serve");
+  server.ask("publish_store " + (directory_ / "").string() + " 100000");
+  const std::string text(300'000, 'x');
+  ofstream out(url + "/new");
+  out << text << std::flush;
+  EXPECT_TRUE(out.bad());
+  EXPECT_EQ(out.error(), errc::no_space);
+  out.close();
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "new"));
+  ofstream(url + "/small") << text.substr(0, 100'000);
+  EXPECT_EQ(content_of(directory_ / "small").size(), 100'000U);
+  std::error_code ec;
+  client(url).resize("small", 200'000, ec);
+  EXPECT_EQ(ec, errc::no_space);
+}
+
 TEST_F(StoreDeath, KeepsWhatWasFlushedInPlace) {
   std::uint64_t flushed = 0;
   for (int round = 0; round < 5; ++round) {

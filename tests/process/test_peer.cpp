@@ -34,7 +34,6 @@
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
-#include "ucx/fstream.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/message.hpp"
@@ -355,10 +354,15 @@ class peer {
     fill_pattern(publications_.back().bytes(), seed);
     return {};
   }
-  /// publish_store DIRECTORY: for everybody to write.
+  /// publish_store DIRECTORY [LONGEST]: for everybody to write; this process no longer files than
+  /// so.
   std::string publish_store(std::istringstream& words) {
     std::string directory;
+    ::rlimit longest = {};
     words >> directory;
+    words >> longest.rlim_cur;
+    longest.rlim_max = longest.rlim_cur;
+    if (words) ::setrlimit(RLIMIT_FSIZE, &longest);
     publications_.push_back(server_->publish_store(directory, {.writable = true}));
     return {};
   }
@@ -366,13 +370,7 @@ class peer {
   std::string write_files(std::istringstream& words) {
     std::string where;
     words >> where;
-    for (std::uint64_t i = 1;; ++i) {
-      ofstream out(where + "/file" + std::to_string(i % 8));
-      out << whole_file(i * 123'457 % 3'000'000, i);
-      out.close();
-      if (!out) return out.error_message();
-      if (i == 1) std::cout << "ok" << std::endl;
-    }
+    return write_whole_files(where, [] { std::cout << "ok" << std::endl; });
   }
   std::string unpublish(std::istringstream& words) {
     std::string name;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "support/temporary_directory.hpp"
+#include "ucx/fstream.hpp"
 
 namespace ucx::test {
 
@@ -29,6 +30,19 @@ inline std::uint64_t number_of_whole(const std::filesystem::path& file) {
   const std::size_t size = std::stoull(text, &used);
   const std::uint64_t number = std::stoull(text.substr(used));
   return text == whole_file(size, number) ? number : 0;
+}
+
+/// Writes such files at that URL without end, one after the other to eight names, and calls `first`
+/// after the first. Returns why it had to end.
+template <class First>
+std::string write_whole_files(const std::string& where, First&& first) {
+  for (std::uint64_t i = 1;; ++i) {
+    ofstream out(where + "/file" + std::to_string(i % 8));
+    out << whole_file(i * 123'457 % 3'000'000, i);
+    out.close();
+    if (!out) return out.error_message();
+    if (i == 1) first();
+  }
 }
 
 }  // namespace ucx::test
