@@ -59,6 +59,7 @@ class client_session final : public channel_receiver {
 
  private:
   control_header enter(question& asked, control_type type);
+  void release_unwanted(std::span<const std::byte> answer);
 
   channel& channel_;
   std::function<void(std::uint64_t)> on_revoke_;
