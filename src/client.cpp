@@ -24,6 +24,14 @@ auto or_throw(Call&& call) {
   return made;
 }
 
+template <class Call>
+void do_or_throw(Call&& call) {
+  std::string what;
+  std::error_code ec;
+  call(what, ec);
+  if (ec) throw error(ec, what);
+}
+
 std::shared_ptr<client_core> connect(std::string_view server, const client_options& options,
                                      std::string& what, std::error_code& ec) {
   ec.clear();
@@ -126,6 +134,81 @@ remote_region client::open(std::string_view name, access wanted, std::error_code
   std::string what;
   ec = core_ ? std::error_code() : make_error_code(errc::closed);
   return core_ ? core_->open(name, wanted, options, what, ec) : core_access::empty_region();
+}
+
+std::vector<entry> client::list_directory(std::string_view directory, const io_options& options) {
+  if (!core_) throw error(errc::closed, no_client);
+  return or_throw(
+      [&](auto& what, auto& ec) { return core_->list_directory(directory, options, what, ec); });
+}
+
+std::vector<entry> client::list_directory(std::string_view directory, std::error_code& ec,
+                                          const io_options& options) {
+  std::string what;
+  ec = core_ ? std::error_code() : make_error_code(errc::closed);
+  return core_ ? core_->list_directory(directory, options, what, ec) : std::vector<entry>();
+}
+
+remote_region client::create(std::string_view name, const create_options& how,
+                             const io_options& options) {
+  if (!core_) throw error(errc::closed, no_client);
+  return or_throw(
+      [&](auto& what, auto& ec) { return core_->create(name, how, options, what, ec); });
+}
+
+remote_region client::create(std::string_view name, const create_options& how, std::error_code& ec,
+                             const io_options& options) {
+  std::string what;
+  ec = core_ ? std::error_code() : make_error_code(errc::closed);
+  return core_ ? core_->create(name, how, options, what, ec) : core_access::empty_region();
+}
+
+entry client::commit(remote_region& file, bool durable, const io_options& options) {
+  if (!core_) throw error(errc::closed, no_client);
+  return or_throw(
+      [&](auto& what, auto& ec) { return core_->commit(file, durable, options, what, ec); });
+}
+
+entry client::commit(remote_region& file, bool durable, std::error_code& ec,
+                     const io_options& options) {
+  std::string what;
+  ec = core_ ? std::error_code() : make_error_code(errc::closed);
+  return core_ ? core_->commit(file, durable, options, what, ec) : entry();
+}
+
+void client::remove(std::string_view name, const io_options& options) {
+  if (!core_) throw error(errc::closed, no_client);
+  do_or_throw([&](auto& what, auto& ec) { core_->remove(name, options, what, ec); });
+}
+
+void client::remove(std::string_view name, std::error_code& ec, const io_options& options) {
+  std::string what;
+  ec = core_ ? std::error_code() : make_error_code(errc::closed);
+  if (core_) core_->remove(name, options, what, ec);
+}
+
+void client::rename(std::string_view from, std::string_view to, const io_options& options) {
+  if (!core_) throw error(errc::closed, no_client);
+  do_or_throw([&](auto& what, auto& ec) { core_->rename(from, to, options, what, ec); });
+}
+
+void client::rename(std::string_view from, std::string_view to, std::error_code& ec,
+                    const io_options& options) {
+  std::string what;
+  ec = core_ ? std::error_code() : make_error_code(errc::closed);
+  if (core_) core_->rename(from, to, options, what, ec);
+}
+
+void client::resize(std::string_view name, std::uint64_t size, const io_options& options) {
+  if (!core_) throw error(errc::closed, no_client);
+  do_or_throw([&](auto& what, auto& ec) { core_->resize(name, size, options, what, ec); });
+}
+
+void client::resize(std::string_view name, std::uint64_t size, std::error_code& ec,
+                    const io_options& options) {
+  std::string what;
+  ec = core_ ? std::error_code() : make_error_code(errc::closed);
+  if (core_) core_->resize(name, size, options, what, ec);
 }
 
 std::error_code client::status() const noexcept {

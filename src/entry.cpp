@@ -3,7 +3,15 @@
 namespace ucx {
 
 std::string_view to_string(entry_type type) noexcept {
-  return type == entry_type::file ? "file" : "memory";
+  switch (type) {
+    case entry_type::memory:
+      return "memory";
+    case entry_type::file:
+      return "file";
+    case entry_type::directory:
+      return "directory";
+  }
+  return "unknown";
 }
 
 }  // namespace ucx

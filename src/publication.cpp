@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "detail/published_name.hpp"
+#include "detail/published.hpp"
 
 namespace ucx {
 

@@ -113,7 +113,8 @@ remote_region remote_region::share() const {
   return other;
 }
 
-std::uint64_t remote_region::size() const noexcept { return core_ ? core_->descriptor().size : 0; }
+std::uint64_t remote_region::size() const noexcept { return core_ ? core_->size() : 0; }
+std::uint64_t remote_region::limit() const noexcept { return core_ ? core_->limit() : 0; }
 access remote_region::granted() const noexcept {
   return core_ ? core_->descriptor().granted : access::read;
 }

@@ -5,6 +5,7 @@
 #include "detail/core_access.hpp"
 #include "detail/published_name.hpp"
 #include "detail/server_core.hpp"
+#include "detail/store_core.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx {
@@ -119,6 +120,20 @@ publication server::publish_file(std::string_view name, const std::filesystem::p
   std::string what;
   return make(core_, what, ec,
               [&](auto& core) { return core.publish_file(name, file, granted, what, ec); });
+}
+
+publication server::publish_store(const std::filesystem::path& directory,
+                                  const store_options& options) {
+  return make_or_throw(core_, [&](auto& core, std::string& what, std::error_code& ec) {
+    return core.publish_store(directory, options, what, ec);
+  });
+}
+
+publication server::publish_store(const std::filesystem::path& directory,
+                                  const store_options& options, std::error_code& ec) {
+  std::string what;
+  return make(core_, what, ec,
+              [&](auto& core) { return core.publish_store(directory, options, what, ec); });
 }
 
 void server::unpublish(std::string_view name) {

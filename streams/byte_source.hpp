@@ -13,13 +13,19 @@
 
 namespace ucx::detail {
 
-/// The seam between the buffering of a stream and where its bytes are. The caller stays within
-/// `size()`, and keeps every span until its request is done.
+/// The seam between the buffering of a stream and where its bytes are. The caller reads within
+/// `size()`, or what it wrote behind it, writes within `limit()`, and keeps every span until its
+/// request is done.
 class byte_source {
  public:
   virtual ~byte_source() = default;
 
   virtual std::uint64_t size() const noexcept = 0;
+  /// Returns where writes have to end: behind `size()`, where the source grows.
+  virtual std::uint64_t limit() const noexcept { return size(); }
+  /// Has what was written appear, where it has not yet. Called when all of it is visible. Throws
+  /// why it does not.
+  virtual void commit() {}
 
   virtual request start_read_at(std::uint64_t offset, std::span<std::byte> into) = 0;
   /// Completes when `from` can be reused.

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "region_source.hpp"
@@ -59,19 +60,37 @@ void copy_areas(const std::streambuf& from, std::streambuf& to) noexcept {
 
 constexpr ios_base::openmode directions = ios_base::in | ios_base::out;
 
-/// Throws unless `mode` can be had on a region of fixed size, as it is meant. Bits that this
-/// standard library does not know, as an older one's std::ios::noreplace, are not guessed at.
-void require_fixed_size(ios_base::openmode mode) {
+#ifdef __cpp_lib_ios_noreplace
+constexpr ios_base::openmode noreplace = ios_base::noreplace;
+#else
+constexpr ios_base::openmode noreplace = {};
+#endif
+
+/// Throws unless `mode` means something. Bits that this standard library does not know, as an older
+/// one's std::ios::noreplace, are not guessed at.
+void require_meaning(ios_base::openmode mode) {
   const bool truncates = (mode & ios_base::trunc) != 0;
   const bool appends = (mode & ios_base::app) != 0;
+  const bool makes = (mode & noreplace) != 0;
   if (((mode & directions) == 0 && !appends) ||
-      (truncates && (appends || (mode & ios_base::out) == 0))) {
+      (truncates && (appends || (mode & ios_base::out) == 0)) ||
+      (makes && (appends || (mode & ios_base::out) == 0))) {
     throw error(errc::invalid_argument, "this combination of openmodes has no meaning");
   }
-  if ((mode & ~(directions | ios_base::ate | ios_base::binary)) != 0) {
-    throw error(errc::not_supported,
-                "what is published has a fixed size: trunc, app and noreplace can not be had");
+  constexpr ios_base::openmode known =
+      directions | ios_base::ate | ios_base::binary | ios_base::trunc | ios_base::app | noreplace;
+  if ((mode & ~known) != 0) {
+    throw error(errc::not_supported, "this openmode can not be had of what is published");
   }
+}
+
+/// Returns how a file of a store is made for `mode`; nothing where it has to exist.
+std::optional<creation> creation_for(ios_base::openmode mode) noexcept {
+  if ((mode & ios_base::app) != 0) return creation::append;
+  if ((mode & noreplace) != 0) return creation::fresh;
+  if ((mode & ios_base::trunc) != 0) return creation::replace;
+  if ((mode & directions) == ios_base::out) return creation::overwrite;
+  return std::nullopt;
 }
 
 access access_of(ios_base::openmode mode) noexcept {
@@ -94,9 +113,28 @@ std::string describe(const client& from, std::string_view name) {
 }
 
 std::unique_ptr<detail::byte_source> open_region(client&& through, std::string_view name,
-                                                 access wanted, const stream_options& options) {
+                                                 ios_base::openmode mode,
+                                                 const stream_options& options) {
   const io_options each{options.timeout};
-  remote_region region = through.open(name, wanted, each);
+  const std::optional<creation> how = creation_for(mode);
+  if (how) {
+    const create_options made{.mode = *how, .readable = (mode & ios_base::in) != 0};
+    try {
+      remote_region file = through.create(name, made, each);
+      const bool commits = *how != creation::append && file.limit() > file.size();
+      return std::make_unique<detail::region_source>(std::move(file), std::move(through), each,
+                                                     commits);
+    } catch (const error& failed) {
+      if (failed.code() != errc::not_supported) throw;
+    }
+    // A server from before there were stores has only what is written in place.
+    if (*how != creation::overwrite) {
+      throw error(errc::not_supported,
+                  "what is published by name has a fixed size, and a directory is no file: trunc, "
+                  "app and noreplace can not be had");
+    }
+  }
+  remote_region region = through.open(name, access_of(mode), each);
   return std::make_unique<detail::region_source>(std::move(region), std::move(through), each);
 }
 
@@ -220,26 +258,25 @@ void filebuf::fail_by_errno() {
 filebuf* filebuf::open(const char* name, ios_base::openmode mode, const stream_options& options) {
   if (name == nullptr) return open_path("", mode);  // fails, as it does with std::filebuf on Linux
   if (!url::is_meant_by(name)) return open_path(name, mode);
-  return open_published(name, mode, options, [name, &options](access wanted) {
+  return open_published(name, mode, options, [name, mode, &options] {
     const url address(name);
     if (address.name().empty()) {
       throw ucx::error(errc::bad_url, "a server is not a stream: its URL lacks a name");
     }
     try {
-      return open_region(client::shared(address), address.name(), wanted, options);
+      return open_region(client::shared(address), address.name(), mode, options);
     } catch (const ucx::error& failed) {
       if (failed.code() != std::errc::connection_reset) throw;
     }
     // The shared connection was lost before anybody looked at it: the server may be there again.
-    return open_region(client::shared(address), address.name(), wanted, options);
+    return open_region(client::shared(address), address.name(), mode, options);
   });
 }
 
 filebuf* filebuf::open(client& from, std::string_view name, ios_base::openmode mode,
                        const stream_options& options) {
-  return open_published(describe(from, name), mode, options, [&](access wanted) {
-    return open_region(from.share(), name, wanted, options);
-  });
+  return open_published(describe(from, name), mode, options,
+                        [&] { return open_region(from.share(), name, mode, options); });
 }
 
 /// Returns whether nothing is open yet; what is going to be opened is called `name` from now on.
@@ -266,7 +303,8 @@ filebuf* filebuf::open_published(std::string_view name, ios_base::openmode mode,
                                  const stream_options& options, Connect&& connect) {
   if (!begin_open(name)) return nullptr;
   try {
-    require_fixed_size(mode);
+    require_meaning(mode);
+    if ((mode & ios_base::app) != 0) mode |= ios_base::out;
     if (converts(getloc())) throw ucx::error(errc::not_supported, conversion_refused);
     stream_options chosen = options;
     if (wanted_buffer_size_ != 0) chosen.buffer_size = wanted_buffer_size_;
@@ -275,7 +313,7 @@ filebuf* filebuf::open_published(std::string_view name, ios_base::openmode mode,
       throw ucx::error(errc::invalid_argument, "opening a stream with " + why);
     }
     remote_ = remote_streambuf(
-        std::make_unique<engine>(connect(access_of(mode)), mode, chosen, engine::seek_limit::none));
+        std::make_unique<engine>(connect(), mode, chosen, engine::seek_limit::none));
   } catch (const std::system_error& failure) {
     fail(failure.code(), failure.what());
     return nullptr;

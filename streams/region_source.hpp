@@ -23,10 +23,15 @@ class region_source final : public byte_source {
   explicit region_source(const remote_region& region, const io_options& each = {})
       : region_(region.share()), each_(each) {}
   /// Keeps the client too: what was opened through it counts as its use.
-  region_source(remote_region&& region, client&& through, const io_options& each = {}) noexcept
-      : client_(std::move(through)), region_(std::move(region)), each_(each) {}
+  region_source(remote_region&& region, client&& through, const io_options& each = {},
+                bool commits = false) noexcept
+      : client_(std::move(through)), region_(std::move(region)), each_(each), commits_(commits) {}
 
   std::uint64_t size() const noexcept override { return region_.size(); }
+  std::uint64_t limit() const noexcept override { return region_.limit(); }
+  void commit() override {
+    if (commits_) client_->commit(region_, false, each_);
+  }
   request start_read_at(std::uint64_t offset, std::span<std::byte> into) override;
   request start_write_at(std::uint64_t offset, std::span<const std::byte> from) override;
   request start_flush() override;
@@ -43,6 +48,7 @@ class region_source final : public byte_source {
   std::optional<client> client_;
   remote_region region_;
   io_options each_;  // transfer
+  bool commits_ = false;
 };
 
 }  // namespace ucx::detail

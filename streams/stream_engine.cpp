@@ -44,11 +44,15 @@ stream_engine::stream_engine(std::unique_ptr<byte_source> source, std::ios_base:
       mode_(mode),
       seek_limit_(limit),
       size_(addressable(source_->size())),
+      limit_(addressable(source_->limit())),
+      visible_size_(size_),
+      grows_(limit_ > size_),
       in_flight_(options.window),
-      pool_(block_size(size_, options),
-            flow_window::short_piece(options.window, block_size(size_, options)), in_flight_),
+      pool_(block_size(limit_, options),
+            flow_window::short_piece(options.window, block_size(limit_, options)), in_flight_),
       reads_(*source_, pool_, in_flight_, pool_.block_size(), usable(options.depth)),
-      writes_(*source_, pool_, in_flight_, pool_.block_size(), usable(options.depth)) {
+      writes_(*source_, pool_, in_flight_, pool_.block_size(), usable(options.depth)),
+      exceptions_(std::uncaught_exceptions()) {
   if ((mode & std::ios_base::ate) != 0) position_ = size_;
 }
 
@@ -80,6 +84,7 @@ stream_engine::outcome stream_engine::attempt(Action&& action) noexcept {
 
 /// REQUIRES: an exception is being handled.
 void stream_engine::note_failure() noexcept {
+  const bool was_writing = state_ == state::writing;
   state_ = state::idle;  // without areas the next operation comes here, and clears the error
   failure_ = nullptr;
   try {
@@ -92,14 +97,21 @@ void stream_engine::note_failure() noexcept {
   } catch (...) {
     error_ = errc::unexpected;
   }
-  if (!writes_.failed()) return;
-  try {
-    position_ = std::min(size_, writes_.rewind(put_.length > 0 ? put_.offset : position_));
-  } catch (...) {
-    return;  // no memory for a new beginning: the next call reports the failed writes again
+  if (writes_.failed()) {
+    try {
+      position_ = std::min(size_, writes_.rewind(put_.length > 0 ? put_.offset : position_));
+    } catch (...) {
+      return;  // no memory for a new beginning: the next call reports the failed writes again
+    }
+    pool_.give_back(std::move(put_.memory));
+    put_.length = 0;
+    size_ = std::max(visible_size_, position_);
+  } else if (!was_writing) {
+    return;
   }
-  pool_.give_back(std::move(put_.memory));
-  put_.length = 0;
+  if (!grows_) return;
+  lost_from_ = std::min(position_, lost_from_.value_or(position_));
+  lost_ = error_;
 }
 
 void stream_engine::throw_error() const {
@@ -132,6 +144,7 @@ void stream_engine::enter(const char* get_next, const char* put_next) noexcept {
   if (put_next != nullptr) {
     put_.length = static_cast<std::size_t>(put_next - put_.begin());
     position_ = put_.end();
+    note_growth();
   }
 }
 
@@ -232,6 +245,7 @@ void stream_engine::begin_reading() {
 /// Reads `into`, or without one at least a byte into the get area.
 void stream_engine::read_beyond_get_area(std::span<std::byte> into) {
   if (source_->in_place()) return look_in_place(into);
+  if (size_ > visible_size_) make_all_visible();
   reads_.begin(position_, into);
   do {
     const std::uint64_t end = writes_.readable_end(position_, size_);
@@ -327,7 +341,7 @@ void stream_engine::drop_get_area() noexcept {
 
 std::size_t stream_engine::put_capacity() const noexcept {
   return static_cast<std::size_t>(
-      std::min<std::uint64_t>(put_.memory.size(), left_from(put_.offset)));
+      std::min<std::uint64_t>(put_.memory.size(), room_from(put_.offset)));
 }
 
 stream_engine::outcome stream_engine::make_room() noexcept {
@@ -347,11 +361,12 @@ stream_engine::outcome stream_engine::write_out() noexcept {
 }
 
 std::size_t stream_engine::write(std::span<const std::byte> from) noexcept {
-  const std::uint64_t start = position_;
+  std::uint64_t start = position_;
   const outcome ended = attempt([&] {
     begin_writing();
+    start = position_;
     const auto fitting = from.first(
-        static_cast<std::size_t>(std::min<std::uint64_t>(from.size(), left_from(position_))));
+        static_cast<std::size_t>(std::min<std::uint64_t>(from.size(), room_from(position_))));
     if (fitting.size() < pool_.block_size()) {
       fill_put_area(fitting);
     } else {
@@ -368,6 +383,8 @@ void stream_engine::begin_writing() {
   require(std::ios_base::out, "writing");
   writes_.check();
   if (state_ == state::writing) return;
+  if ((mode_ & std::ios_base::app) != 0) position_ = size_;
+  if (lost_from_ && position_ <= *lost_from_) lost_from_.reset();
   // What was read ahead would be older than what is written now.
   reads_.drop();
   drop_get_area();
@@ -379,7 +396,7 @@ void stream_engine::begin_writing() {
 void stream_engine::open_put_area() {
   if (put_.memory && put_.length < put_capacity()) return;
   send_put_area();
-  if (position_ >= size_) refuse(errc::no_space, "writing beyond the end of");
+  if (position_ >= limit_) refuse(errc::no_space, "writing beyond the end of");
   if (!put_.memory) put_.memory = pool_.take(writes_.flow().piece());
   put_.bytes = put_.memory.get();
 }
@@ -398,6 +415,7 @@ void stream_engine::fill_put_area(std::span<const std::byte> from) {
     std::memcpy(put_.memory.get() + put_.length, from.data(), copied);
     put_.length += copied;
     position_ += copied;
+    note_growth();
     from = from.subspan(copied);
   }
 }
@@ -406,6 +424,7 @@ void stream_engine::write_directly(std::span<const std::byte> from) {
   send_put_area();
   writes_.send_direct(position_, from);
   position_ += from.size();
+  note_growth();
   put_.offset = position_;
 }
 
@@ -416,9 +435,14 @@ stream_engine::outcome stream_engine::sync() noexcept {
     drop_get_area();
     writes_.check();
     send_put_area();
-    writes_.flush();
+    make_all_visible();
     return outcome::done;
   });
+}
+
+void stream_engine::make_all_visible() {
+  writes_.flush();
+  visible_size_ = size_;
 }
 
 stream_engine::outcome stream_engine::seek(std::int64_t offset,
@@ -449,7 +473,15 @@ std::uint64_t stream_engine::target(std::int64_t offset, std::ios_base::seekdir 
 
 std::error_code stream_engine::close() noexcept {
   if (!source_) return {};
-  const std::error_code failed = sync() == outcome::failed ? error_ : std::error_code();
+  std::error_code failed = sync() == outcome::failed ? error_ : std::error_code();
+  if (!failed && lost_from_) failed = lost_;
+  if (!failed && std::uncaught_exceptions() <= exceptions_) {
+    const outcome committed = attempt([this] {
+      source_->commit();
+      return outcome::done;
+    });
+    if (committed == outcome::failed) failed = error_;
+  }
   get_ = area();
   put_ = area();
   state_ = state::idle;

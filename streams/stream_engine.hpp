@@ -1,11 +1,13 @@
 // What a stream does between its get and put areas and its source.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <ios>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -88,7 +90,9 @@ class stream_engine {
   /// Moves the position to `offset` from `base`, or fails and leaves it. Touches nothing else.
   outcome seek(std::int64_t offset, std::ios_base::seekdir base) noexcept;
 
-  /// Syncs, and lets go of the source. Returns the failure of that; nothing when closed already.
+  /// Syncs, has what was written appear, and lets go of the source. Returns the failure of that;
+  /// nothing when closed already. Nothing new appears where bytes that were written are missing, or
+  /// where an exception is on its way that was not when the stream was opened.
   std::error_code close() noexcept;
 
  private:
@@ -124,6 +128,12 @@ class stream_engine {
   std::uint64_t left_from(std::uint64_t position) const noexcept {
     return position < size_ ? size_ - position : 0;
   }
+  /// Returns how many bytes may be written from `position` on.
+  std::uint64_t room_from(std::uint64_t position) const noexcept {
+    return position < limit_ ? limit_ - position : 0;
+  }
+  void note_growth() noexcept { size_ = std::max(size_, position_); }
+  void make_all_visible();
   std::size_t put_capacity() const noexcept;
   void begin_writing();
   void open_put_area();
@@ -135,7 +145,10 @@ class stream_engine {
   std::unique_ptr<byte_source> source_;
   const std::ios_base::openmode mode_;
   const seek_limit seek_limit_;
-  const std::uint64_t size_;
+  std::uint64_t size_;          // with what was written and is not visible yet
+  const std::uint64_t limit_;   // so long it may become
+  std::uint64_t visible_size_;  // what it was when everything was visible
+  const bool grows_;
   byte_budget in_flight_;
   block_pool pool_;
   read_ahead reads_;
@@ -146,6 +159,11 @@ class stream_engine {
   area get_;
   bool get_altered_ = false;
   area put_;  // length: what is in it and was not sent
+
+  // Where bytes that were written are missing, and why, until somebody writes there again.
+  std::optional<std::uint64_t> lost_from_;
+  std::error_code lost_;
+  const int exceptions_;  // that were on their way when it was made
 
   std::error_code error_;
   std::exception_ptr failure_;  // what error_ was made of, where that has a text

@@ -25,7 +25,11 @@ struct list_options {
 
 std::string table(const std::vector<entry>& found, const list_options& options, const url& server) {
   std::size_t width = 1;
+  std::size_t type_width = 6;
   for (const entry& each : found) width = std::max(width, fmt::formatted_size("{}", each.size));
+  for (const entry& each : found) {
+    type_width = std::max(type_width, ucx::to_string(each.type).size());
+  }
   std::string text;
   const auto out = std::back_inserter(text);
   for (const entry& each : found) {
@@ -33,8 +37,8 @@ std::string table(const std::vector<entry>& found, const list_options& options, 
       fmt::format_to(out, "{}\n", printable(each.name));
       continue;
     }
-    fmt::format_to(out, "{}  {:6}  {:>{}}  ", short_form(each.granted), ucx::to_string(each.type),
-                   each.size, width);
+    fmt::format_to(out, "{}  {:{}}  {:>{}}  ", short_form(each.granted), ucx::to_string(each.type),
+                   type_width, each.size, width);
     if (options.full) {
       fmt::format_to(out, "{}  {}  {}\n", ucx::to_string(each.kind), each.generation,
                      ucx::to_string(server.with_name(each.name)));
@@ -53,6 +57,7 @@ void list(const list_options& options, const client_settings& settings) {
     found = server.list();
   } else {
     found.push_back(server.stat(from.name()));
+    if (found.front().type == entry_type::directory) found = server.list_directory(from.name());
   }
   std::sort(found.begin(), found.end(),
             [](const entry& a, const entry& b) { return a.name < b.name; });
@@ -67,7 +72,9 @@ void list(const list_options& options, const client_settings& settings) {
 void add_list(CLI::App& program, client_settings& shared) {
   const auto options = std::make_shared<list_options>();
   CLI::App& command = *program.add_subcommand("ls", "List what a server publishes, by name");
-  command.add_option("URL", options->url, "the server, ucx://HOST:PORT, or one of its names")
+  command
+      .add_option("URL", options->url,
+                  "the server, ucx://HOST:PORT, one of its names, or a directory of a store")
       ->required();
   CLI::Option* json = command.add_flag("--json", options->json, "an array of objects");
   CLI::Option* full = command.add_flag(
@@ -78,7 +85,8 @@ void add_list(CLI::App& program, client_settings& shared) {
   full->excludes(json);
   add_timeout(command, shared);
   command.footer(
-      "A line tells access (r-, -w, rw), type (memory, file), size in bytes, and name.\n\n"
+      "A line tells access (r-, -w, rw), type (memory, file,\n"
+      "directory), size in bytes, and name.\n\n"
       "Example:\n"
       "  ucxio ls ucx://127.0.0.1:7471\n"
       "  ucxio ls ucx://127.0.0.1:7471 --names | grep weights");

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <iterator>
 #include <memory>
@@ -28,6 +29,9 @@ struct serve_options {
   bool insecure = false;
   bool quiet = false;
   std::vector<std::string> files;
+  std::vector<std::string> stores;
+  bool writable = false;
+  std::optional<std::uint64_t> quota;
 };
 
 struct shared_file {
@@ -52,6 +56,25 @@ publication publish(server& target, const std::string& text) {
   }
 }
 
+/// Reads "PREFIX=DIR", or "DIR", whose files go by their paths in it.
+publication publish_store(server& target, const std::string& text, const serve_options& options) {
+  const std::size_t equals = text.find('=');
+  store_options chosen;
+  chosen.writable = options.writable;
+  if (options.quota) chosen.quota = *options.quota;
+  std::filesystem::path directory = text;
+  if (equals != std::string::npos) {
+    chosen.prefix = text.substr(0, equals);
+    directory = text.substr(equals + 1);
+  }
+  try {
+    return target.publish_store(directory, chosen);
+  } catch (const error& failed) {
+    throw failure(exit_code_of(failed.code()),
+                  fmt::format("cannot serve \"{}\": {}", directory.string(), failed.what()));
+  }
+}
+
 /// Tells where the server is: whoever started it waits for this line.
 void announce(const std::string& address) {
   try {
@@ -62,12 +85,18 @@ void announce(const std::string& address) {
   }
 }
 
-std::string description(const std::vector<publication>& published) {
-  if (published.empty()) return "ucxio: serving, but nothing is published\n";
+std::string description(const std::vector<publication>& published,
+                        const std::vector<publication>& stores) {
+  if (published.empty() && stores.empty()) return "ucxio: serving, but nothing is published\n";
   std::string text;
   for (const publication& each : published) {
     fmt::format_to(std::back_inserter(text), "ucxio: serving {} ({} bytes) as {}\n",
                    printable(each.name()), each.size(), each.url());
+  }
+  for (const publication& each : stores) {
+    fmt::format_to(std::back_inserter(text), "ucxio: serving a directory{} as {}\n",
+                   includes(each.granted(), access::write) ? ", to be written too," : "",
+                   each.url());
   }
   return text;
 }
@@ -82,10 +111,16 @@ void serve(const serve_options& options, const client_settings& settings) {
   server serving({.bind = options.bind, .insecure = options.insecure});
   std::vector<publication> published;
   for (const std::string& each : options.files) published.push_back(publish(serving, each));
+  std::vector<publication> stores;
+  for (const std::string& each : options.stores) {
+    stores.push_back(publish_store(serving, each, options));
+  }
   ending.expect();
   announce(serving.url());
   // Where nobody reads the pipe of the standard error stream this waits, and nothing waits for it.
-  if (!options.quiet) telling = std::jthread([text = description(published)] { say(text); });
+  if (!options.quiet) {
+    telling = std::jthread([text = description(published, stores)] { say(text); });
+  }
   ending.wait();
   farewell.emplace(longest_farewell);
   serving.close();
@@ -95,7 +130,8 @@ void serve(const serve_options& options, const client_settings& settings) {
 
 void add_serve(CLI::App& program, const client_settings& shared) {
   const auto options = std::make_shared<serve_options>();
-  CLI::App& command = *program.add_subcommand("serve", "Publish files, until SIGINT or SIGTERM");
+  CLI::App& command =
+      *program.add_subcommand("serve", "Publish files and directories, until SIGINT or SIGTERM");
   command
       .add_option("--bind", options->bind,
                   "where to listen; port 0 lets the system choose (default: 127.0.0.1:0)")
@@ -108,11 +144,26 @@ void add_serve(CLI::App& program, const client_settings& shared) {
       .add_option("FILE", options->files,
                   "NAME=PATH, or PATH, whose name is then that of the file; read-only")
       ->type_name("[NAME=]PATH");
+  command
+      .add_option("--store", options->stores,
+                  "the files of a directory, by their paths in it, behind PREFIX/ if there is one")
+      ->type_name("[PREFIX=]DIR")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  CLI::Option* writable =
+      command.add_flag("--writable", options->writable,
+                       "clients may also create, change and remove files of stores");
+  command
+      .add_option("--quota", options->quota, "the files of each store may not be longer together")
+      ->type_name("BYTES")
+      ->transform(CLI::AsSizeValue(false))
+      ->needs(writable);
   command.footer(
       "The first line of the standard output is the server's URL, ucx://HOST:PORT; when it is\n"
       "there, every file can be read. If one of them cannot be served, none is.\n\n"
       "Example:\n"
-      "  ucxio serve --bind 127.0.0.1:7471 weights=/data/model.bin notes.txt");
+      "  ucxio serve --bind 127.0.0.1:7471 weights=/data/model.bin notes.txt\n"
+      "  ucxio serve --store results=/data/results --writable --quota 10g");
   command.callback([options, &shared] { serve(*options, shared); });
 }
 

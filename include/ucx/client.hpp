@@ -10,6 +10,7 @@
 
 #include "ucx/access.hpp"
 #include "ucx/context.hpp"
+#include "ucx/create_options.hpp"
 #include "ucx/entry.hpp"
 #include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
@@ -89,6 +90,51 @@ class UCXIO_EXPORT client {
                      const io_options& options = {});
   remote_region open(std::string_view name, access wanted, std::error_code& ec,
                      const io_options& options = {});
+
+  /// Returns what lies directly in a directory of a store ("" for the root of one without a
+  /// prefix), by name: files, and directories. Errors: no_such_name, not_supported (a file; a
+  /// server from before there were stores), permission_denied.
+  std::vector<entry> list_directory(std::string_view directory, const io_options& options = {});
+  std::vector<entry> list_directory(std::string_view directory, std::error_code& ec,
+                                    const io_options& options = {});
+
+  /// Opens a file of a writable store that does not have to exist, to be written: it grows as it is
+  /// written. What replaces a file, or is new, has no name until `commit()`; it is thrown away
+  /// where that never comes. One client writes a file at a time. Errors: no_such_name (no store has
+  /// such names), bad_name, permission_denied (the store is not writable; the system), busy
+  /// (somebody writes it), already_exists (`fresh`), too_many_files, not_supported (a directory; a
+  /// name that was published by itself, but for `overwrite`; a server from before there were
+  /// stores), no_space. Cost: one round trip.
+  remote_region create(std::string_view name, const create_options& how = {},
+                       const io_options& options = {});
+  remote_region create(std::string_view name, const create_options& how, std::error_code& ec,
+                       const io_options& options = {});
+
+  /// Gives a file its name that `create` opened, with the directories that are missing, when every
+  /// write through `file` is in it; returns what it is then. With `durable` it is on the device,
+  /// and its name too. What is written later goes into the file that has the name. Errors: what a
+  /// write failed with, or what the store says: the file is then thrown away; no_space,
+  /// already_exists (`fresh`, and somebody was faster), not_supported (a directory has the name;
+  /// another file system), no_such_region (not a file that this client has open for writing).
+  entry commit(remote_region& file, bool durable = false, const io_options& options = {});
+  entry commit(remote_region& file, bool durable, std::error_code& ec,
+               const io_options& options = {});
+
+  /// Removes a file, or an empty directory, of a writable store. Errors: no_such_name,
+  /// permission_denied, busy (somebody writes it), already_exists (a directory that is not empty).
+  void remove(std::string_view name, const io_options& options = {});
+  void remove(std::string_view name, std::error_code& ec, const io_options& options = {});
+  /// Renames a file or directory within a writable store, and makes the directories that are
+  /// missing; what has the new name is replaced. Errors: as remove(); not_supported (between
+  /// stores).
+  void rename(std::string_view from, std::string_view to, const io_options& options = {});
+  void rename(std::string_view from, std::string_view to, std::error_code& ec,
+              const io_options& options = {});
+  /// Makes a file of a writable store `size` bytes long; what is added is zero. Errors: as
+  /// remove(); no_space, not_supported (a directory).
+  void resize(std::string_view name, std::uint64_t size, const io_options& options = {});
+  void resize(std::string_view name, std::uint64_t size, std::error_code& ec,
+              const io_options& options = {});
 
   /// Returns no error while the connection is usable, `closed` after `close()`, else why it failed.
   std::error_code status() const noexcept;

@@ -12,11 +12,11 @@
 namespace ucx {
 
 namespace detail {
-class published_name;
+class published;
 struct core_access;
 }  // namespace detail
 
-/// One name of a server's catalogue, published while this object lives.
+/// One name of a server's catalogue, or a store, published while this object lives.
 /// Threads: as memory_region's.
 class [[nodiscard]] UCXIO_EXPORT publication {
  public:
@@ -27,10 +27,11 @@ class [[nodiscard]] UCXIO_EXPORT publication {
   /// Closes.
   ~publication();
 
+  /// Returns the name; of a store, its prefix.
   const std::string& name() const noexcept;
   std::uint64_t size() const noexcept;
   access granted() const noexcept;
-  /// Returns the published memory; empty for files, and once it is closed.
+  /// Returns the published memory; empty for files and stores, and once it is closed.
   std::span<std::byte> bytes() const noexcept;
   /// Returns the name's URL, or an empty text where the server does not listen.
   std::string url() const;
@@ -45,7 +46,7 @@ class [[nodiscard]] UCXIO_EXPORT publication {
 
  private:
   friend struct detail::core_access;
-  std::shared_ptr<detail::published_name> core_;
+  std::shared_ptr<detail::published> core_;
 };
 
 }  // namespace ucx

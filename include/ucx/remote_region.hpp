@@ -59,7 +59,12 @@ class UCXIO_EXPORT remote_region {
   /// Returns another handle to the same region, whose `flush()` covers its own writes only.
   remote_region share() const;
 
+  /// Returns how many bytes there are to read. Of a file that grows: those that there were when it
+  /// was opened, and those that were written through handles of this region since.
   std::uint64_t size() const noexcept;
+  /// Returns where a write has to end: `size()`, or beyond it where the region is a file of a store
+  /// that was opened for writing, which grows (errc::no_space behind it).
+  std::uint64_t limit() const noexcept;
   access granted() const noexcept;
   memory_kind kind() const noexcept;
   /// Returns how the bytes move.

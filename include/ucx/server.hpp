@@ -18,6 +18,7 @@
 #include "ucx/export.hpp"
 #include "ucx/publication.hpp"
 #include "ucx/socket_address.hpp"
+#include "ucx/store_options.hpp"
 #include "ucx/worker.hpp"
 #include "ucx/worker_address.hpp"
 
@@ -106,6 +107,19 @@ class UCXIO_EXPORT server {
                            access granted = access::read);
   publication publish_file(std::string_view name, const std::filesystem::path& file, access granted,
                            std::error_code& ec);
+
+  /// Publishes the files of a directory, and of those below it: each is looked up when a client
+  /// asks for it, and the client has what the file is then. Symbolic links are not followed, and
+  /// nothing but regular files is served. Where names of several stores could be meant, the longest
+  /// prefix decides, and what was published by name hides a file. Threads: what may wait for a disk
+  /// is done by threads of the store's own; closing waits two seconds for them at most. Errors:
+  /// already_exists (a store or name of that prefix), bad_name (the prefix), no_such_name,
+  /// permission_denied, not_supported (not a directory), busy (another server writes that store),
+  /// invalid_argument (a `write_window` that no message fits), closed.
+  publication publish_store(const std::filesystem::path& directory,
+                            const store_options& options = {});
+  publication publish_store(const std::filesystem::path& directory, const store_options& options,
+                            std::error_code& ec);
 
   /// Withdraws `name`, as its publication's `close()` does. Errors: no_such_name.
   void unpublish(std::string_view name);

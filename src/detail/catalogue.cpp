@@ -1,15 +1,17 @@
 #include "detail/catalogue.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "detail/control_message.hpp"
 #include "detail/published_name.hpp"
+#include "detail/store_core.hpp"
 
 namespace ucx::detail {
 
 bool catalogue::reserve(const std::string& name) {
   const std::unique_lock guard(mutex_);
-  return names_.try_emplace(name).second;
+  return !stores_.contains(name) && names_.try_emplace(name).second;
 }
 
 void catalogue::fill(std::shared_ptr<published_name> made) {
@@ -68,6 +70,46 @@ catalogue::page catalogue::list(std::string_view after, std::size_t budget) cons
     made.entries.push_back(described);
   }
   return made;
+}
+
+bool catalogue::add_store(std::shared_ptr<store_core> made) {
+  const std::unique_lock guard(mutex_);
+  const std::string& prefix = made->options().prefix;
+  return !names_.contains(prefix) && stores_.try_emplace(prefix, std::move(made)).second;
+}
+
+void catalogue::remove_store(const store_core& gone) noexcept {
+  std::shared_ptr<store_core> last;  // outlives the lock
+  const std::unique_lock guard(mutex_);
+  const auto found = stores_.find(gone.options().prefix);
+  if (found == stores_.end() || found->second.get() != &gone) return;
+  last = std::move(found->second);
+  stores_.erase(found);
+}
+
+std::vector<std::shared_ptr<store_core>> catalogue::stores() const {
+  const std::shared_lock guard(mutex_);
+  std::vector<std::shared_ptr<store_core>> found;
+  found.reserve(stores_.size());
+  for (const auto& [prefix, store] : stores_) found.push_back(store);
+  return found;
+}
+
+catalogue::stored_name catalogue::find_stored(std::string_view name) const {
+  const std::shared_lock guard(mutex_);
+  if (stores_.empty()) return {};
+  // The longest prefix wins: a store may lie where another one has a directory.
+  for (std::string_view prefix = name; !prefix.empty();) {
+    const auto found = stores_.find(prefix);
+    if (found != stores_.end()) {
+      return {found->second, std::string(name.substr(std::min(name.size(), prefix.size() + 1)))};
+    }
+    const std::size_t slash = prefix.rfind('/');
+    prefix = prefix.substr(0, slash == std::string_view::npos ? 0 : slash);
+  }
+  const auto whole = stores_.find(std::string_view());
+  if (whole == stores_.end()) return {};
+  return {whole->second, std::string(name)};
 }
 
 }  // namespace ucx::detail

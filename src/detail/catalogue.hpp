@@ -1,4 +1,4 @@
-// The names that a server publishes.
+// The names that a server publishes, and the stores that have further ones.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +16,7 @@
 namespace ucx::detail {
 
 class published_name;
+class store_core;
 
 /// Ordered by the bytes of the names. Safe from any thread; calls nothing while it is locked.
 class catalogue {
@@ -40,8 +41,23 @@ class catalogue {
   /// Returns the names behind `after`, as many as `budget` bytes of a message take; one at least.
   page list(std::string_view after, std::size_t budget) const;
 
+  /// Returns false if there is a store of that prefix, or a name like it.
+  bool add_store(std::shared_ptr<store_core> made);
+  void remove_store(const store_core& gone) noexcept;
+  std::vector<std::shared_ptr<store_core>> stores() const;
+
+  /// A name of a store's: the path of a file, or of a directory.
+  struct stored_name {
+    std::shared_ptr<store_core> store;
+    std::string path;
+  };
+  /// Returns the store that such a name belongs to, whatever it has there; nothing where it is
+  /// nobody's.
+  stored_name find_stored(std::string_view name) const;
+
  private:
   mutable std::shared_mutex mutex_;
+  std::map<std::string, std::shared_ptr<store_core>, std::less<>> stores_;  // by prefix
   // Reserved names have nothing behind them.
   std::map<std::string, std::shared_ptr<published_name>, std::less<>> names_;
 };

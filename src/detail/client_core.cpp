@@ -54,7 +54,8 @@ client_core::client_core(ucx::worker&& driver, endpoint&& connection)
     : worker_(std::move(driver)),
       endpoint_(std::move(connection)),
       channel_(core_of(*endpoint_)),
-      session_(channel_, [this](std::uint64_t region) { revoked(region); }) {
+      session_(channel_, [this](std::uint64_t region) { revoked(region); }),
+      releasing_(std::make_shared<client_session*>(&session_)) {
   const std::lock_guard guard(core_of(worker_).lock());
   core_of(*endpoint_).set_receiver(&session_);
 }
@@ -64,6 +65,7 @@ client_core::~client_core() {
   {
     const std::lock_guard guard(core.lock());
     core_of(*endpoint_).set_receiver(nullptr);
+    *releasing_ = nullptr;
     if (!session_.over()) session_.leave();
   }
   endpoint_.reset();
@@ -166,6 +168,7 @@ std::shared_ptr<client_core> client_core::greet(ucx::worker&& driver, endpoint&&
   std::shared_ptr<client_core> made(new client_core(std::move(driver), std::move(connection)));
   hello_body hello;
   hello.library = to_string(version());
+  hello.features = control_feature::stores;
   what = "greeting the server at " + core_of(*made->endpoint_).peer_name();
   const auto answer =
       made->ask(control_type::hello, control_type::welcome, hello, deadline, what, ec);
@@ -176,13 +179,13 @@ std::shared_ptr<client_core> client_core::greet(ucx::worker&& driver, endpoint&&
     return nullptr;
   }
   made->server_version_ = welcome->library;
+  made->features_ = welcome->features;
   return made;
 }
 
-template <class Body>
-std::optional<std::vector<std::byte>> client_core::ask(control_type type, control_type answer_type,
-                                                       const Body& body, clock::time_point deadline,
-                                                       std::string& what, std::error_code& ec) {
+std::optional<std::vector<std::byte>> client_core::await(
+    control_type answer_type, clock::time_point deadline, std::string& what, std::error_code& ec,
+    const std::function<void(client_session::question&)>& send) {
   worker_core& core = core_of(worker_);
   endpoint_core& connection = core_of(*endpoint_);
   requests_.fetch_add(1, std::memory_order_relaxed);
@@ -193,7 +196,7 @@ std::optional<std::vector<std::byte>> client_core::ask(control_type type, contro
     {
       const std::lock_guard guard(core.lock());
       connection.expect_control();
-      session_.ask(asked, type, body);
+      send(asked);
     }
     const bool in_time = core.wait_until(deadline, [&] { return asked.done; });
     const std::lock_guard guard(core.lock());
@@ -243,10 +246,13 @@ void client_core::check_name(std::string_view name, std::string& what, std::erro
 std::vector<entry> client_core::list(const io_options& options, std::string& what,
                                      std::error_code& ec) {
   what = "listing what " + place() + " publishes";
-  const clock::time_point deadline = deadline_after(options);
+  return list_all({}, deadline_after(options), what, ec);
+}
+
+std::vector<entry> client_core::list_all(list_body page, clock::time_point deadline,
+                                         std::string& what, std::error_code& ec) {
   std::vector<entry> found;
   for (bool more = true; more;) {
-    list_body page;
     if (!found.empty()) page.after = found.back().name;
     const auto answer = ask(control_type::list, control_type::listed, page, deadline, what, ec);
     if (!answer) return {};
@@ -287,8 +293,13 @@ remote_region client_core::open(std::string_view name, access wanted, const io_o
   what = attempt("opening", name);
   const auto answer = ask(control_type::open, control_type::opened,
                           open_body{std::string(name), wanted}, deadline_after(options), what, ec);
-  if (!answer) return made;
-  const std::optional<opened_body> opened = decode_opened(*answer);
+  return answer ? region_of(*answer, name, wanted, ec) : std::move(made);
+}
+
+remote_region client_core::region_of(const std::vector<std::byte>& answer, std::string_view name,
+                                     access wanted, std::error_code& ec) {
+  remote_region made = core_access::empty_region();
+  const std::optional<opened_body> opened = decode_opened(answer);
   if (!opened || opened->described.name != name) {
     ec = errc::protocol_error;
     return made;
@@ -300,6 +311,16 @@ remote_region client_core::open(std::string_view name, access wanted, const io_o
   made = remote_region(*endpoint_, descriptor, {}, ec);
   if (ec) return made;
   opens_.fetch_add(1, std::memory_order_relaxed);
+  remote_region_core& core = *core_access::core(made);
+  {
+    const std::lock_guard guard(core_of(worker_).lock());
+    if (opened->limit > 0) core.grow_to(opened->limit, opened->window);
+    if (opened->held) {
+      core.when_released([through = releasing_, region = descriptor.region] {
+        if (*through != nullptr) (*through)->tell(control_type::release, release_body{region});
+      });
+    }
+  }
   remember(descriptor.region, core_access::core(made));
   return made;
 }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,6 +52,20 @@ class client_core {
   remote_region open(std::string_view name, access wanted, const io_options& options,
                      std::string& what, std::error_code& ec);
 
+  // Of stores; see ucx::client.
+  std::vector<entry> list_directory(std::string_view directory, const io_options& options,
+                                    std::string& what, std::error_code& ec);
+  remote_region create(std::string_view name, const create_options& how, const io_options& options,
+                       std::string& what, std::error_code& ec);
+  entry commit(remote_region& file, bool durable, const io_options& options, std::string& what,
+               std::error_code& ec);
+  void remove(std::string_view name, const io_options& options, std::string& what,
+              std::error_code& ec);
+  void rename(std::string_view from, std::string_view to, const io_options& options,
+              std::string& what, std::error_code& ec);
+  void resize(std::string_view name, std::uint64_t size, const io_options& options,
+              std::string& what, std::error_code& ec);
+
   std::error_code status() const noexcept;
   const url& server() const noexcept { return server_; }
   const std::string& server_version() const noexcept { return server_version_; }
@@ -72,11 +87,24 @@ class client_core {
   template <class Body>
   std::optional<std::vector<std::byte>> ask(control_type type, control_type answer_type,
                                             const Body& body, clock::time_point deadline,
-                                            std::string& what, std::error_code& ec);
+                                            std::string& what, std::error_code& ec) {
+    return await(answer_type, deadline, what, ec,
+                 [&](client_session::question& asked) { session_.ask(asked, type, body); });
+  }
+  std::optional<std::vector<std::byte>> await(
+      control_type answer_type, clock::time_point deadline, std::string& what, std::error_code& ec,
+      const std::function<void(client_session::question&)>& send);
   clock::time_point deadline_after(const io_options& options);
   /// What an error text of a call begins with.
   std::string attempt(std::string_view doing, std::string_view name) const;
   std::string place() const;
+  /// Returns every entry that `page` asks for, page by page.
+  std::vector<entry> list_all(list_body page, clock::time_point deadline, std::string& what,
+                              std::error_code& ec);
+  /// Makes a region of the answer to an open or create.
+  remote_region region_of(const std::vector<std::byte>& answer, std::string_view name,
+                          access wanted, std::error_code& ec);
+  void check_stores(std::string& what, std::error_code& ec) const;
   void check_name(std::string_view name, std::string& what, std::error_code& ec) const;
   void revoked(std::uint64_t region);
   void remember(std::uint64_t region, const std::shared_ptr<remote_region_core>& opened);
@@ -87,6 +115,10 @@ class client_core {
   client_session session_;
   url server_;
   std::string server_version_;
+  std::uint64_t features_ = 0;
+  // Regions of stores say through it that they are released; nobody, once this is gone. Under the
+  // worker's lock.
+  std::shared_ptr<client_session*> releasing_;
   // Under the worker's lock: regions that are open, by the owner's number.
   std::unordered_multimap<std::uint64_t, std::weak_ptr<remote_region_core>> opened_;
   std::size_t sweep_at_ = 64;

@@ -4,6 +4,7 @@
 
 #include "detail/frame.hpp"
 #include "ucx/error.hpp"
+#include "ucx/remote_descriptor.hpp"
 
 namespace ucx::detail {
 
@@ -42,15 +43,26 @@ void client_session::received(std::span<const std::byte> message) {
     return;
   }
   const auto found = questions_.find(heard->request);
-  if (found == questions_.end()) return;  // nobody waits for it any more
+  if (found == questions_.end()) return release_unwanted(message);
   question& asked = *found->second;
-  if (heard->type != asked.answer_type) {
+  // A server that does not know the question says so in general terms.
+  const bool refused = heard->type == control_type::done && heard->status != 0;
+  if (heard->type != asked.answer_type && !refused) {
     return channel_.blame(errc::protocol_error, "the server answered another question");
   }
   questions_.erase(found);
   asked.outcome = status_error(heard->status);
   asked.answer.assign(message.begin(), message.end());
   asked.done = true;
+}
+
+/// Nobody waits for it any more; but the server holds what it opened, and its name, for us.
+void client_session::release_unwanted(std::span<const std::byte> answer) {
+  const std::optional<opened_body> opened = decode_opened(answer);
+  if (!opened || !opened->held) return;
+  std::error_code damaged;
+  const remote_descriptor descriptor = remote_descriptor::decode(opened->descriptor, damaged);
+  if (!damaged) tell(control_type::release, release_body{descriptor.region});
 }
 
 void client_session::ended(std::error_code why) noexcept {

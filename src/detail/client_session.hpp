@@ -43,6 +43,13 @@ class client_session final : public channel_receiver {
   /// Takes a question off the books: its answer is dropped.
   void forget(question& asked) noexcept;
   void leave();
+  /// Sends what nobody answers, unless it is over.
+  template <class Body>
+  void tell(control_type type, const Body& body) {
+    control_header header;
+    header.type = type;
+    if (!over_) channel_.send(encode_control(header, body));
+  }
 
   bool over() const noexcept { return over_; }
   std::error_code why() const noexcept { return why_; }
@@ -52,6 +59,7 @@ class client_session final : public channel_receiver {
 
  private:
   control_header enter(question& asked, control_type type);
+  void release_unwanted(std::span<const std::byte> answer);
 
   channel& channel_;
   std::function<void(std::uint64_t)> on_revoke_;

@@ -2,6 +2,8 @@
 
 #include <msgpack.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <string_view>
 #include <utility>
 
@@ -21,6 +23,7 @@ constexpr std::size_t longest_binary = 8192;  // a descriptor with the largest k
 constexpr std::size_t deepest = 4;
 
 constexpr std::byte magic[]{std::byte{'U'}, std::byte{'C'}};
+constexpr auto last_type = static_cast<std::uint8_t>(control_type::resize);
 constexpr std::uint8_t header_version =
     1;  // of the sixteen bytes; bodies go by what hello agreed on
 
@@ -60,13 +63,16 @@ class writer {
     return *this;
   }
   writer& put(const entry& described) {
-    packer_.pack_array(6);
+    packer_.pack_array(7);
     put(std::string_view(described.name));
     put(static_cast<std::uint64_t>(described.type));
     put(described.size);
     put(static_cast<std::uint64_t>(described.granted));
     put(static_cast<std::uint64_t>(described.kind));
-    return put(described.generation);
+    put(described.generation);
+    const auto since_1970 =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(described.modified.time_since_epoch());
+    return put(static_cast<std::uint64_t>(std::max<std::int64_t>(since_1970.count(), 0)));
   }
   void begin_array(std::size_t size) { packer_.pack_array(static_cast<std::uint32_t>(size)); }
 
@@ -89,6 +95,8 @@ class reader {
   }
 
   bool ok() const noexcept { return ok_; }
+  /// Returns whether there are more: those that only later versions send.
+  bool more() const noexcept { return ok_ && next_ != end_; }
 
   std::uint64_t number(std::uint64_t most = ~std::uint64_t{0}) noexcept {
     const msgpack::object* element = take(msgpack::type::POSITIVE_INTEGER);
@@ -118,6 +126,11 @@ class reader {
     if (value == 0) ok_ = false;
     return ok_ ? static_cast<access>(value) : access::read;
   }
+  create_mode creation() noexcept {
+    const std::uint64_t value = number(static_cast<std::uint64_t>(create_mode::overwrite));
+    if (value == 0) ok_ = false;
+    return ok_ ? static_cast<create_mode>(value) : create_mode::replace;
+  }
   entry described() {
     entry made;
     const msgpack::object* element = array();
@@ -125,11 +138,17 @@ class reader {
     reader fields(*element);
     made.name = fields.text();
     const bool named = complaint_about_name(made.name).empty();
-    const std::uint64_t type = fields.number(2);
+    const std::uint64_t type = fields.number(3);
     made.size = fields.number();
     made.granted = fields.rights();
     made.kind = kind_of(fields.number());
     made.generation = fields.number();
+    if (fields.more()) {
+      constexpr std::uint64_t latest = ~std::uint64_t{0} >> 1U;
+      made.modified = std::chrono::system_clock::time_point(
+          std::chrono::duration_cast<std::chrono::system_clock::duration>(
+              std::chrono::nanoseconds(static_cast<std::int64_t>(fields.number(latest)))));
+    }
     ok_ = fields.ok() && named && type != 0;
     if (ok_) made.type = static_cast<entry_type>(type);
     return made;
@@ -205,8 +224,9 @@ std::vector<std::byte> encode_control(const control_header& header, const open_b
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const opened_body& body) {
-  writer made(header, 2);
-  made.put(body.described).put(std::span(body.descriptor));
+  writer made(header, 5);
+  made.put(body.described).put(std::span(body.descriptor)).put(body.limit).put(body.window);
+  made.put_bool(body.held);
   return made.take();
 }
 
@@ -219,7 +239,10 @@ std::vector<std::byte> encode_control(const control_header& header, const descri
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const list_body& body) {
-  return writer(header, 1).put(std::string_view(body.after)).take();
+  writer made(header, body.directory ? 2 : 1);
+  made.put(std::string_view(body.after));
+  if (body.directory) made.put(std::string_view(*body.directory));
+  return made.take();
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const listed_body& body) {
@@ -232,6 +255,52 @@ std::vector<std::byte> encode_control(const control_header& header, const listed
 
 std::vector<std::byte> encode_control(const control_header& header, const revoke_body& body) {
   return writer(header, 2).put(body.region).put(std::string_view(body.name)).take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header, const create_body& body) {
+  writer made(header, 3);
+  made.put(std::string_view(body.name)).put(static_cast<std::uint64_t>(body.wanted));
+  made.put(static_cast<std::uint64_t>(body.mode));
+  return made.take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header, const commit_body& body) {
+  return writer(header, 2).put(body.region).put_bool(body.durable).take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header, const release_body& body) {
+  return writer(header, 1).put(body.region).take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header, const remove_body& body) {
+  return writer(header, 1).put(std::string_view(body.name)).take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header, const rename_body& body) {
+  writer made(header, 3);
+  made.put(std::string_view(body.from)).put(std::string_view(body.to)).put_bool(body.exclusive);
+  return made.take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header, const resize_body& body) {
+  return writer(header, 2).put(std::string_view(body.name)).put(body.size).take();
+}
+
+std::optional<std::vector<std::byte>> refuse_unknown(std::span<const std::byte> wire) {
+  wire_reader bytes(wire);
+  const std::span<const std::byte> letters = bytes.take(2);
+  const auto version = bytes.take<std::uint8_t>();
+  const auto type = bytes.take<std::uint8_t>();
+  control_header answer;
+  bytes.take<std::uint32_t>();
+  answer.request = bytes.take<std::uint64_t>();
+  if (!bytes.ok() || letters[0] != magic[0] || letters[1] != magic[1] ||
+      version != header_version || type <= last_type) {
+    return std::nullopt;
+  }
+  answer.type = control_type::done;
+  answer.status = error_status(errc::not_supported);
+  return encode_control(answer);
 }
 
 std::optional<std::vector<std::byte>> refuse_greeting(std::span<const std::byte> wire,
@@ -260,7 +329,7 @@ std::optional<control_header> decode_control(std::span<const std::byte> wire) no
   header.request = bytes.take<std::uint64_t>();
   if (!bytes.ok() || letters[0] != magic[0] || letters[1] != magic[1] ||
       version != header_version || type < static_cast<std::uint8_t>(control_type::hello) ||
-      type > static_cast<std::uint8_t>(control_type::bye)) {
+      type > last_type) {
     return std::nullopt;
   }
   header.type = static_cast<control_type>(type);
@@ -295,6 +364,10 @@ std::optional<opened_body> decode_opened(std::span<const std::byte> wire) {
   return decode<opened_body>(wire, control_type::opened, [](reader& fields, opened_body& body) {
     body.described = fields.described();
     body.descriptor = fields.binary();
+    if (!fields.more()) return;  // from before there were stores
+    body.limit = fields.number();
+    body.window = fields.number();
+    body.held = fields.boolean();
   });
 }
 
@@ -310,8 +383,10 @@ std::optional<described_body> decode_described(std::span<const std::byte> wire) 
 }
 
 std::optional<list_body> decode_list(std::span<const std::byte> wire) {
-  return decode<list_body>(wire, control_type::list,
-                           [](reader& fields, list_body& body) { body.after = fields.text(); });
+  return decode<list_body>(wire, control_type::list, [](reader& fields, list_body& body) {
+    body.after = fields.text();
+    if (fields.more()) body.directory = fields.text();
+  });
 }
 
 std::optional<listed_body> decode_listed(std::span<const std::byte> wire) {
@@ -334,6 +409,47 @@ std::optional<revoke_body> decode_revoke(std::span<const std::byte> wire) {
   return decode<revoke_body>(wire, control_type::revoke, [](reader& fields, revoke_body& body) {
     body.region = fields.number();
     body.name = fields.text();
+  });
+}
+
+std::optional<create_body> decode_create(std::span<const std::byte> wire) {
+  return decode<create_body>(wire, control_type::create, [](reader& fields, create_body& body) {
+    body.name = fields.text();
+    body.wanted = fields.rights();
+    body.mode = fields.creation();
+  });
+}
+
+std::optional<commit_body> decode_commit(std::span<const std::byte> wire) {
+  return decode<commit_body>(wire, control_type::commit, [](reader& fields, commit_body& body) {
+    body.region = fields.number();
+    body.durable = fields.boolean();
+  });
+}
+
+std::optional<release_body> decode_release(std::span<const std::byte> wire) {
+  return decode<release_body>(wire, control_type::release, [](reader& fields, release_body& body) {
+    body.region = fields.number();
+  });
+}
+
+std::optional<remove_body> decode_remove(std::span<const std::byte> wire) {
+  return decode<remove_body>(wire, control_type::remove,
+                             [](reader& fields, remove_body& body) { body.name = fields.text(); });
+}
+
+std::optional<rename_body> decode_rename(std::span<const std::byte> wire) {
+  return decode<rename_body>(wire, control_type::rename, [](reader& fields, rename_body& body) {
+    body.from = fields.text();
+    body.to = fields.text();
+    body.exclusive = fields.boolean();
+  });
+}
+
+std::optional<resize_body> decode_resize(std::span<const std::byte> wire) {
+  return decode<resize_body>(wire, control_type::resize, [](reader& fields, resize_body& body) {
+    body.name = fields.text();
+    body.size = fields.number();
   });
 }
 

@@ -29,6 +29,20 @@ enum class control_type : std::uint8_t {
   listed = 8,     ///< Server: the page, or why not.
   revoke = 9,     ///< Server: a region that was opened is withdrawn. Nobody answers.
   bye = 10,       ///< Either: will say nothing more. Nobody answers.
+
+  // Of stores: only where both sides have that feature.
+  create = 11,   ///< Client: asks for a file to be written; answered by `opened`.
+  commit = 12,   ///< Client: a file that it has written is whole.
+  done = 13,     ///< Server: what was asked is done, or why not.
+  release = 14,  ///< Client: is done with a region that it opened. Nobody answers.
+  remove = 15,   ///< Client: a name goes.
+  rename = 16,   ///< Client: a file gets another name.
+  resize = 17,   ///< Client: a file gets another size.
+};
+
+/// The features that hello and welcome tell, as bits.
+struct control_feature {
+  static constexpr std::uint64_t stores = 1;
 };
 
 /// Begins every message; the body, if any, is one MessagePack array behind it.
@@ -62,6 +76,10 @@ struct open_body {
 struct opened_body {
   entry described = {};
   std::vector<std::byte> descriptor = {};  ///< As remote_descriptor::encode() gives it.
+  // Of what a store has; else 0.
+  std::uint64_t limit = 0;   ///< So long the region may become; 0: its size is fixed.
+  std::uint64_t window = 0;  ///< So many bytes that are written may be unconfirmed.
+  bool held = false;         ///< It has to be released.
 };
 
 struct stat_body {
@@ -74,6 +92,8 @@ struct described_body {
 
 struct list_body {
   std::string after = {};  ///< The page begins with the next name in order of bytes.
+  /// What lies directly in that directory of a store, with its directories; else every name.
+  std::optional<std::string> directory = {};
 };
 
 struct listed_body {
@@ -84,6 +104,44 @@ struct listed_body {
 struct revoke_body {
   std::uint64_t region = 0;
   std::string name = {};
+};
+
+/// How `create` finds or makes its file.
+enum class create_mode : std::uint8_t {
+  replace = 1,    ///< A new file, which appears when it is committed, instead of what is there.
+  fresh = 2,      ///< The same; nothing of that name may be there.
+  append = 3,     ///< What is there, as it is; it is made where it is not.
+  overwrite = 4,  ///< As `replace`; but memory and files that were published by name are opened.
+};
+
+struct create_body {
+  std::string name = {};
+  access wanted = access::write;
+  create_mode mode = create_mode::replace;
+};
+
+struct commit_body {
+  std::uint64_t region = 0;
+  bool durable = false;  ///< On the device, before it is answered.
+};
+
+struct release_body {
+  std::uint64_t region = 0;
+};
+
+struct remove_body {
+  std::string name = {};
+};
+
+struct rename_body {
+  std::string from = {};
+  std::string to = {};
+  bool exclusive = false;  ///< Nothing may have the new name.
+};
+
+struct resize_body {
+  std::string name = {};
+  std::uint64_t size = 0;
 };
 
 /// Returns the wire form of a message.
@@ -97,11 +155,20 @@ std::vector<std::byte> encode_control(const control_header& header, const descri
 std::vector<std::byte> encode_control(const control_header& header, const list_body& body);
 std::vector<std::byte> encode_control(const control_header& header, const listed_body& body);
 std::vector<std::byte> encode_control(const control_header& header, const revoke_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const create_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const commit_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const release_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const remove_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const rename_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const resize_body& body);
 
 /// Returns what somebody of the version `library`, who serves no names, answers to a client's
 /// hello; nothing to other messages.
 std::optional<std::vector<std::byte>> refuse_greeting(std::span<const std::byte> wire,
                                                       std::string library);
+
+/// Returns what answers a request that only a later version knows; nothing to anything else.
+std::optional<std::vector<std::byte>> refuse_unknown(std::span<const std::byte> wire);
 
 /// Returns how many bytes `described` takes in a `listed` message, at most.
 std::size_t encoded_size(const entry& described) noexcept;
@@ -120,5 +187,11 @@ std::optional<described_body> decode_described(std::span<const std::byte> wire);
 std::optional<list_body> decode_list(std::span<const std::byte> wire);
 std::optional<listed_body> decode_listed(std::span<const std::byte> wire);
 std::optional<revoke_body> decode_revoke(std::span<const std::byte> wire);
+std::optional<create_body> decode_create(std::span<const std::byte> wire);
+std::optional<commit_body> decode_commit(std::span<const std::byte> wire);
+std::optional<release_body> decode_release(std::span<const std::byte> wire);
+std::optional<remove_body> decode_remove(std::span<const std::byte> wire);
+std::optional<rename_body> decode_rename(std::span<const std::byte> wire);
+std::optional<resize_body> decode_resize(std::span<const std::byte> wire);
 
 }  // namespace ucx::detail

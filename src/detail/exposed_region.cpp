@@ -68,7 +68,10 @@ remote_descriptor exposed_region::describe() const {
 std::error_code exposed_region::check(std::uint64_t offset, std::uint64_t length,
                                       access wanted) const noexcept {
   if (!includes(granted_, wanted)) return errc::permission_denied;
-  if (offset > size() || length > size() - offset) return errc::out_of_range;
+  const std::uint64_t end = includes(wanted, access::write) ? writable_size() : size();
+  if (offset > end || length > end - offset) {
+    return end > size() ? errc::no_space : errc::out_of_range;
+  }
   return {};
 }
 

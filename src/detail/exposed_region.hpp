@@ -18,8 +18,19 @@
 namespace ucx::detail {
 
 class context_core;
+class endpoint_core;
 class file_source;
 class notification_queue;
+struct frame;
+
+/// Takes writes that can not be done at once, and answers them later.
+class write_sink {
+ public:
+  virtual ~write_sink() = default;
+  /// Copies what it needs of `payload`. Under the worker's lock, maybe inside UCX.
+  virtual void write(endpoint_core& from, const frame& asked,
+                     std::span<const std::byte> payload) = 0;
+};
 
 /// Peers' accesses are counted, so that withdrawing can wait for those that run.
 class exposed_region {
@@ -33,6 +44,8 @@ class exposed_region {
   std::uint64_t generation() const noexcept { return id_; }
   access granted() const noexcept { return granted_; }
   virtual std::uint64_t size() const noexcept = 0;
+  /// Returns where writes have to end: beyond size(), if it grows.
+  virtual std::uint64_t writable_size() const noexcept { return size(); }
   virtual memory_kind kind() const noexcept = 0;
   virtual remote_descriptor descriptor() const = 0;
 
@@ -40,6 +53,9 @@ class exposed_region {
   virtual std::span<std::byte> bytes() const noexcept = 0;
   /// Returns the file; nothing for memory.
   virtual std::shared_ptr<file_source> file() const noexcept = 0;
+
+  /// Returns who takes writes; nobody where they go into memory.
+  virtual std::shared_ptr<write_sink> sink() noexcept { return nullptr; }
 
   /// Checks an access of a peer's against size and rights; offsets can not overflow.
   std::error_code check(std::uint64_t offset, std::uint64_t length, access wanted) const noexcept;

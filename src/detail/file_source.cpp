@@ -70,7 +70,9 @@ std::shared_ptr<open_file> open_file::open(const std::filesystem::path& path, st
   return made;
 }
 
-open_file::~open_file() { ::close(descriptor_); }
+open_file::~open_file() {
+  if (!adopted_) ::close(descriptor_);
+}
 
 std::size_t open_file::read_now(std::uint64_t offset, std::span<std::byte> into) noexcept {
   std::size_t count = 0;

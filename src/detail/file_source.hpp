@@ -36,6 +36,12 @@ class open_file final : public file_source {
   /// a regular file), too_many_files, io_error; `what` says which file.
   static std::shared_ptr<open_file> open(const std::filesystem::path& path, std::string& what,
                                          std::error_code& ec);
+  /// Reads a descriptor that somebody else closes, after this.
+  static std::shared_ptr<open_file> adopt(int descriptor) {
+    std::shared_ptr<open_file> made(new open_file(descriptor));
+    made->adopted_ = true;
+    return made;
+  }
   ~open_file() override;
 
   /// Returns the size that the file had when it was opened.
@@ -48,6 +54,7 @@ class open_file final : public file_source {
   explicit open_file(int descriptor) noexcept : descriptor_(descriptor) {}
 
   int descriptor_;
+  bool adopted_ = false;
   std::uint64_t size_ = 0;
   std::atomic<bool> may_wait_always_{false};  // the file system can not read without waiting
 };

@@ -1,5 +1,6 @@
 #include "detail/message_write.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "detail/deadline.hpp"
@@ -20,6 +21,7 @@ void message_write::begin(std::shared_ptr<remote_region_core> region,
   epoch_ = region->endpoint().operations().writes().begin();
   from_ = from;
   confirmed_ = 0;
+  counted_ = 0;
   asked_ = false;
   given_up_ = false;
   failure_.clear();
@@ -36,6 +38,30 @@ void message_write::ask() {
   send_pieces();
 }
 
+void message_write::send_more() {
+  retain();
+  send_pieces();
+  release();
+}
+
+/// Called before each piece, which is sent where this says so.
+bool message_write::may_post() noexcept {
+  std::size_t next = worker().context().write_piece();
+  if (!endpoint()->detects_failure()) next = std::min(next, largest_copy);
+  next = static_cast<std::size_t>(std::min<std::uint64_t>(next, length_ - posted()));
+  if (!region_->may_send(*this, next)) return false;
+  counted_ += next;
+  return true;
+}
+
+/// What the owner has not answered takes no room any more: this write is over.
+void message_write::leave_window() noexcept {
+  const std::shared_ptr<remote_region_core> region = region_;
+  region->stops_waiting(*this);
+  region->confirmed(counted_ - confirmed_);
+  counted_ = confirmed_;
+}
+
 void message_write::answered(const frame& answer, std::span<const std::byte>) {
   if (failure_) return;  // pieces behind the one that was refused
   if (answer.code != opcode::written || answer.length == 0 ||
@@ -45,6 +71,7 @@ void message_write::answered(const frame& answer, std::span<const std::byte>) {
   if (answer.status != 0) return give_up_for(status_error(answer.status));
   confirmed_ += answer.length;
   retain();
+  region_->confirmed(answer.length);
   tracker_->confirm(number_, answer.length);
   if (confirmed_ == length_) pieces_moved();
   release();
@@ -55,6 +82,7 @@ void message_write::give_up_for(std::error_code why) noexcept {
   given_up_ = true;
   if (confirmed_ < length_) failure_ = why;  // else it is a success, as soon as UCX lets go
   stop_pieces();
+  region_->stops_waiting(*this);
   if (!done() && sending()) {
     move_deadline(after(worker().api().now(), worker().options().heartbeat_timeout));
     worker().tick_soon();
@@ -80,6 +108,7 @@ void message_write::pieces_moved() {
   const bool answered = failure_ || confirmed_ == length_;
   const bool off_the_books = answered && std::exchange(on_the_books_, false);
   if (off_the_books) {
+    leave_window();
     if (failure_) tracker_->fail(number_, failure_, describe());
     leave();
     endpoint()->operations().write_ended(epoch_);

@@ -22,6 +22,8 @@ class message_write final : public message_operation, private piece_sender {
              std::uint64_t offset, std::span<const std::byte> from, clock::time_point deadline);
 
   void ask() override;
+  /// There may be room in the region's window again. May end the object.
+  void send_more();
   void answered(const frame& answer, std::span<const std::byte> payload) override;
   void give_up_for(std::error_code why) noexcept override;
   bool awaits_peer() const noexcept override { return true; }
@@ -32,6 +34,8 @@ class message_write final : public message_operation, private piece_sender {
 
  private:
   void pieces_moved() override;
+  bool may_post() noexcept override;
+  void leave_window() noexcept;
   void linger() noexcept;
 
   std::shared_ptr<write_tracker> tracker_;
@@ -39,6 +43,7 @@ class message_write final : public message_operation, private piece_sender {
   std::uint64_t epoch_ = 0;   // the connection's
   std::span<const std::byte> from_;
   std::uint64_t confirmed_ = 0;
+  std::uint64_t counted_ = 0;  // of the region's window, confirmed ones too
   bool on_the_books_ = false;
   bool asked_ = false;
   bool given_up_ = false;

@@ -101,8 +101,11 @@ void region_service::write(endpoint_core& from, const frame& asked,
   if (asked.length != payload.size() || payload.empty()) ec = errc::protocol_error;
   exposed_region* region = ec ? nullptr : admit(asked, access::write, ec);
   if (region != nullptr) {
+    const held_access until_taken(*region);
+    if (const std::shared_ptr<write_sink> sink = region->sink()) {
+      return sink->write(from, asked, payload);
+    }
     std::memcpy(region->bytes().data() + asked.offset, payload.data(), payload.size());
-    region->end_access();
   }
   answer_write(from, asked, ec);
 }

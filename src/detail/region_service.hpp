@@ -40,6 +40,7 @@ class region_service {
 
   void read(endpoint_core& from, const frame& asked);
   void write(endpoint_core& from, const frame& asked, std::span<const std::byte> payload);
+  static void answer_write(endpoint_core& from, const frame& asked, std::error_code ec);
   // Of memory only: files refuse these.
   void read_batch(endpoint_core& from, const frame& asked, std::span<const std::byte> payload);
   void write_batch(endpoint_core& from, const frame& asked, std::span<const std::byte> payload);
@@ -69,7 +70,6 @@ class region_service {
   exposed_region* admit_memory(const frame& asked, access wanted, std::error_code& ec) noexcept;
   exposed_region* admit_batch(const frame& asked, const range_list& ranges, access wanted,
                               std::error_code& ec) noexcept;
-  void answer_write(endpoint_core& from, const frame& asked, std::error_code ec);
   void refuse(endpoint_core& to, const frame& asked, std::error_code why);
   void ended(read_answer& answer) noexcept;
 

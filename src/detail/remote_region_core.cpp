@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "detail/atomic_execution.hpp"
+#include "detail/message_write.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/posted_operations.hpp"
 #include "detail/rdma.hpp"
@@ -41,7 +42,7 @@ struct lease {
 }  // namespace
 
 remote_region_core::remote_region_core(endpoint_core& endpoint, const remote_descriptor& descriptor)
-    : endpoint_(endpoint), descriptor_(descriptor) {
+    : endpoint_(endpoint), descriptor_(descriptor), size_(descriptor.size) {
   endpoint_.add(*this);
 }
 
@@ -68,6 +69,7 @@ std::shared_ptr<remote_region_core> remote_region_core::make(
 
 remote_region_core::~remote_region_core() {
   const std::lock_guard guard(endpoint_.worker().lock());
+  if (when_released_) when_released_();
   drop_key();
   endpoint_.remove(*this);
 }
@@ -193,8 +195,9 @@ std::error_code remote_region_core::check(std::uint64_t offset, std::uint64_t le
                                           access wanted) const noexcept {
   if (const std::error_code unusable = status()) return unusable;
   if (!includes(descriptor_.granted, wanted)) return errc::permission_denied;
-  if (offset > descriptor_.size || length > descriptor_.size - offset) return errc::out_of_range;
-  return {};
+  const std::uint64_t end = includes(wanted, access::write) ? limit() : size_;
+  if (offset <= end && length <= end - offset) return {};
+  return end > size_ ? errc::no_space : errc::out_of_range;
 }
 
 std::byte* remote_region_core::view(std::uint64_t offset, std::uint64_t length, access wanted,
@@ -257,6 +260,7 @@ operation* remote_region_core::start_write(const std::shared_ptr<write_tracker>&
     std::atomic_thread_fence(std::memory_order_release);  // before what tells the owner of it
     return nullptr;
   }
+  if (limit_ > 0) size_ = std::max(size_, offset + from.size());
   worker_core& worker = endpoint_.worker();
   const clock::time_point deadline = worker.deadline_after(options.timeout);
   if (by_rma(access::write)) {
@@ -337,6 +341,42 @@ operation* remote_region_core::start_notify(const std::shared_ptr<write_tracker>
   operation->begin(shared_from_this(), tracker, posted, value,
                    worker.deadline_after(options.timeout));
   return operation;
+}
+
+void remote_region_core::grow_to(std::uint64_t limit, std::uint64_t window) noexcept {
+  limit_ = limit;
+  window_ = window;
+}
+
+bool remote_region_core::may_send(message_write& write, std::size_t bytes) {
+  if (window_ == 0) return true;
+  const bool fits = unconfirmed_ == 0 || unconfirmed_ + bytes <= window_;
+  // Those that came first go first.
+  const bool first = waiting_.empty() || waiting_.front() == &write;
+  if (fits && first) {
+    if (!waiting_.empty()) waiting_.pop_front();
+    unconfirmed_ += bytes;
+    return true;
+  }
+  if (std::find(waiting_.begin(), waiting_.end(), &write) == waiting_.end()) {
+    waiting_.push_back(&write);
+  }
+  return false;
+}
+
+void remote_region_core::confirmed(std::uint64_t bytes) noexcept {
+  if (window_ == 0) return;
+  unconfirmed_ -= std::min(unconfirmed_, bytes);
+  // Each sends what it may, and goes to the front again if that is not all.
+  for (std::size_t left = waiting_.size(); left > 0 && !waiting_.empty(); --left) {
+    message_write& next = *waiting_.front();
+    next.send_more();
+    if (!waiting_.empty() && waiting_.front() == &next) break;
+  }
+}
+
+void remote_region_core::stops_waiting(const message_write& write) noexcept {
+  std::erase(waiting_, &write);
 }
 
 void remote_region_core::close() noexcept {

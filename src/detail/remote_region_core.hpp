@@ -1,11 +1,16 @@
 // A peer's region, reachable over one connection by one way.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "detail/endpoint_core.hpp"
 #include "detail/region_loan.hpp"
@@ -20,6 +25,7 @@
 
 namespace ucx::detail {
 
+class message_write;
 class posted_operations;
 class write_tracker;
 
@@ -41,6 +47,11 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   const remote_descriptor& descriptor() const noexcept { return descriptor_; }
   ucp_rkey_h key() const noexcept { return key_; }
   ucx::way way() const noexcept { return way_; }
+  /// Returns how many bytes there are to read: more than at first, once something was written
+  /// behind them.
+  std::uint64_t size() const noexcept { return size_; }
+  /// Returns where writes have to end.
+  std::uint64_t limit() const noexcept { return std::max(size_, limit_); }
   std::string description() const;
   std::error_code status() const noexcept;
 
@@ -72,6 +83,18 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   bool shares_messages(access wanted) const noexcept;
 
   void close() noexcept;
+  /// Writes may make it longer, with so many of their bytes unconfirmed at a time.
+  void grow_to(std::uint64_t limit, std::uint64_t window) noexcept;
+  /// `told` is called with the region's end, under the lock.
+  void when_released(std::function<void()> told) { when_released_ = std::move(told); }
+
+  // Of the writes of a region that grows: their owner has no room for more than the window.
+  /// Returns whether `write` may send so many bytes more, which then count until they are
+  /// confirmed; if not, it is called when it may try again.
+  bool may_send(message_write& write, std::size_t bytes);
+  void confirmed(std::uint64_t bytes) noexcept;
+  void stops_waiting(const message_write& write) noexcept;
+
   /// The owner said that it withdrew the region: nothing new is sent.
   void revoke() noexcept { revoked_ = true; }
   /// Lets go of UCX's key, which goes before its endpoint.
@@ -91,6 +114,12 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
 
   endpoint_core& endpoint_;
   const remote_descriptor descriptor_;
+  std::uint64_t size_;
+  std::uint64_t limit_ = 0;
+  std::uint64_t window_ = 0;  // 0: as many as one likes
+  std::uint64_t unconfirmed_ = 0;
+  std::deque<message_write*> waiting_;  // for room in the window
+  std::function<void()> when_released_;
   ucx::way way_ = ucx::way::message;
   ucp_rkey_h key_ = nullptr;
   std::unique_ptr<shared_mapping> mapping_;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "detail/context_core.hpp"
 #include "detail/core_access.hpp"
 #include "detail/deadline.hpp"
 #include "detail/endpoint_channel.hpp"
@@ -17,6 +18,8 @@
 #include "detail/network_device.hpp"
 #include "detail/published_name.hpp"
 #include "detail/region_core.hpp"
+#include "detail/store_core.hpp"
+#include "detail/store_path.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
 #include "ucx/url.hpp"
@@ -262,12 +265,48 @@ std::shared_ptr<published_name> server_core::publish_file(std::string_view name,
   });
 }
 
+std::shared_ptr<store_core> server_core::publish_store(const std::filesystem::path& directory,
+                                                       const store_options& options,
+                                                       std::string& what, std::error_code& ec) {
+  what = "publishing the directory \"" + directory.string() + "\"";
+  const std::string_view complaint =
+      options.prefix.empty() ? std::string_view() : complaint_about_path(options.prefix);
+  if (!complaint.empty()) {
+    what += " under a prefix that can not be one: " + std::string(complaint);
+    ec = errc::bad_name;
+  } else if (is_closed()) {
+    ec = errc::closed;
+  } else if (options.write_window < core_access::core(context_)->write_piece() &&
+             options.writable) {
+    what += ": write_window is less than one message of " +
+            std::to_string(core_access::core(context_)->write_piece()) + " bytes";
+    ec = errc::invalid_argument;
+  }
+  if (ec) return nullptr;
+  std::shared_ptr<store_core> made = store_core::make(
+      shared_from_this(), core_access::core(context_), directory, options, what, ec);
+  if (!made) return nullptr;
+  if (!catalogue_.add_store(made)) {
+    what += " as \"" + options.prefix + "\"";
+    ec = errc::already_exists;
+    return nullptr;
+  }
+  if (!is_closed()) return made;
+  made->close();  // close() may have emptied the catalogue meanwhile
+  ec = errc::closed;
+  return nullptr;
+}
+
 void server_core::withdraw(const published_name& gone) noexcept {
   catalogue_.remove(gone);
+  tell_withdrawn(gone.region(), gone.described().name);
+}
+
+void server_core::tell_withdrawn(std::uint64_t gone, std::string told) noexcept {
   if (is_closed()) return;  // the clients were told that the server leaves
   // Behind every open that found the name: those run under the worker's lock.
   core_access::core(*worker_)->post_work(
-      [weak = std::weak_ptr(table_), region = gone.region(), name = gone.described().name] {
+      [weak = std::weak_ptr(table_), region = gone, name = std::move(told)] {
         const std::shared_ptr<session_table> table = weak.lock();
         if (!table) return;
         for (const auto& [peer, session] : table->sessions) session->revoke(region, name);
@@ -314,6 +353,7 @@ void server_core::close() noexcept {
   // Names share one deadline: however many clients have stopped, each is waited for only once.
   const clock::time_point until = after(core.api().now(), core.options().heartbeat_timeout);
   for (const std::shared_ptr<published_name>& each : catalogue_.all()) each->close(until);
+  for (const std::shared_ptr<store_core>& each : catalogue_.stores()) each->close(until);
 }
 
 }  // namespace ucx::detail

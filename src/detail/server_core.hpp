@@ -24,6 +24,7 @@ namespace ucx::detail {
 
 class exposed_region;
 class published_name;
+class store_core;
 
 /// Safe from any thread. Order of locks: the worker's, then the catalogue's; `publishing_` alone.
 class server_core final : public control_server, public std::enable_shared_from_this<server_core> {
@@ -49,8 +50,14 @@ class server_core final : public control_server, public std::enable_shared_from_
   std::shared_ptr<published_name> publish_file(std::string_view name,
                                                const std::filesystem::path& file, access granted,
                                                std::string& what, std::error_code& ec);
+  std::shared_ptr<store_core> publish_store(const std::filesystem::path& directory,
+                                            const store_options& options, std::string& what,
+                                            std::error_code& ec);
   /// Takes the name out of the catalogue, and tells the clients that opened it.
   void withdraw(const published_name& gone) noexcept;
+  void withdraw(const store_core& gone) noexcept { catalogue_.remove_store(gone); }
+  /// Tells the clients that opened a region that it is withdrawn.
+  void tell_withdrawn(std::uint64_t region, std::string name) noexcept;
 
   const catalogue& names() const noexcept { return catalogue_; }
   ucx::worker& worker() noexcept { return *worker_; }

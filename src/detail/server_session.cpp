@@ -29,7 +29,21 @@ control_header answer_to(const control_header& asked, control_type type) {
 
 server_session::server_session(std::unique_ptr<channel> by, const catalogue& names,
                                session_counters& counters, std::function<void()> on_end)
-    : channel_(std::move(by)), catalogue_(names), counters_(counters), on_end_(std::move(on_end)) {}
+    : channel_(std::move(by)),
+      catalogue_(names),
+      counters_(counters),
+      on_end_(std::move(on_end)),
+      files_(
+          names, channel_->longest(),
+          [this](const control_header& asked, control_type type, std::error_code why) {
+            refuse(asked, type, why);
+          },
+          [this](const std::vector<std::byte>& answer) {
+            if (state_ != state::greeted) return;
+            const std::optional<control_header> said = decode_control(answer);
+            if (said && said->type == control_type::opened) ++counters_.opens;
+            channel_->send(answer);
+          }) {}
 
 server_session::~server_session() {
   if (state_ == state::greeted) --counters_.greeted;
@@ -38,6 +52,11 @@ server_session::~server_session() {
 void server_session::received(std::span<const std::byte> message) {
   if (state_ == state::over) return;
   const std::optional<control_header> asked = decode_control(message);
+  const auto unknown = asked ? std::nullopt : refuse_unknown(message);
+  if (unknown && state_ == state::greeted) {
+    ++counters_.refusals;
+    return channel_->send(*unknown);
+  }
   if (!asked) return blame("the peer sent a control message that is none");
   if (channel_->unsent() > most_unsent) return blame("the peer does not take its answers");
   if (state_ == state::fresh && asked->type != control_type::hello) {
@@ -56,6 +75,19 @@ void server_session::received(std::span<const std::byte> message) {
       --counters_.greeted;
       state_ = state::over;
       return;
+    case control_type::create:
+      return create(*asked, message);
+    case control_type::commit:
+      return pass_on(decode_commit(message), [&](auto& body) { files_.commit(*asked, body); });
+    case control_type::release:
+      return pass_on(decode_release(message), [&](auto& body) { files_.release(body); });
+    case control_type::remove:
+      return pass_on(decode_remove(message), [&](auto& body) { files_.remove(*asked, body); });
+    case control_type::rename:
+      return pass_on(decode_rename(message), [&](auto& body) { files_.rename(*asked, body); });
+    case control_type::resize:
+      return pass_on(decode_resize(message), [&](auto& body) { files_.resize(*asked, body); });
+    case control_type::done:
     case control_type::welcome:
     case control_type::opened:
     case control_type::described:
@@ -73,9 +105,11 @@ void server_session::ended(std::error_code) noexcept {
 void server_session::greet(const control_header& asked, std::span<const std::byte> message) {
   const std::optional<hello_body> hello = decode_hello(message);
   if (!hello || state_ != state::fresh) return blame("the peer said a hello that is none");
+  files_.set_features(hello->features);
   control_header answer = answer_to(asked, control_type::welcome);
   welcome_body welcome;
   welcome.library = to_string(ucx::version());
+  welcome.features = hello->features & control_feature::stores;
   if (hello->oldest > control_version || hello->newest < control_version) {
     answer.status = error_status(errc::version_mismatch);
   } else if (counters_.greeted >= counters_.most) {
@@ -96,25 +130,47 @@ void server_session::open(const control_header& asked, std::span<const std::byte
   const std::optional<open_body> body = decode_open(message);
   if (!body) return blame("the peer sent an open that is none");
   const std::shared_ptr<published_name> found = catalogue_.find(body->name);
-  if (!found) return refuse(asked, control_type::opened, errc::no_such_name);
-  if (!includes(found->described().granted, body->wanted)) {
+  if (!found) return files_.open(asked, *body);
+  open_published(asked, *found, body->wanted);
+}
+
+void server_session::open_published(const control_header& asked, const published_name& found,
+                                    access wanted) {
+  if (!includes(found.described().granted, wanted)) {
     return refuse(asked, control_type::opened, errc::permission_denied);
   }
   const std::vector<std::byte> answer = encode_control(
-      answer_to(asked, control_type::opened), opened_body{found->described(), found->descriptor()});
+      answer_to(asked, control_type::opened), opened_body{found.described(), found.descriptor()});
   if (answer.size() > channel_->longest()) {
     return refuse(asked, control_type::opened, errc::message_truncated);
   }
-  opened_.insert(found->region());
+  opened_.insert(found.region());
   ++counters_.opens;
   channel_->send(answer);
+}
+
+void server_session::create(const control_header& asked, std::span<const std::byte> message) {
+  const std::optional<create_body> body = decode_create(message);
+  if (!body) return blame("the peer sent a create that is none");
+  const std::shared_ptr<published_name> found = catalogue_.find(body->name);
+  if (!found) return files_.create(asked, *body);
+  // What is published by name has the size that it has.
+  if (body->mode == create_mode::overwrite) return open_published(asked, *found, body->wanted);
+  const bool exists = body->mode == create_mode::fresh;
+  refuse(asked, control_type::opened, exists ? errc::already_exists : errc::not_supported);
+}
+
+template <class Body, class Handle>
+void server_session::pass_on(const std::optional<Body>& body, Handle&& handle) {
+  if (!body) return blame("the peer sent a question that is none");
+  handle(*body);
 }
 
 void server_session::stat(const control_header& asked, std::span<const std::byte> message) {
   const std::optional<stat_body> body = decode_stat(message);
   if (!body) return blame("the peer sent a stat that is none");
   const std::shared_ptr<published_name> found = catalogue_.find(body->name);
-  if (!found) return refuse(asked, control_type::described, errc::no_such_name);
+  if (!found) return files_.stat(asked, *body);
   channel_->send(encode_control(answer_to(asked, control_type::described),
                                 described_body{found->described()}));
 }
@@ -123,8 +179,7 @@ void server_session::list(const control_header& asked, std::span<const std::byte
   const std::optional<list_body> body = decode_list(message);
   if (!body) return blame("the peer sent a list that is none");
   catalogue::page page = catalogue_.list(body->after, channel_->longest() - page_overhead);
-  channel_->send(encode_control(answer_to(asked, control_type::listed),
-                                listed_body{std::move(page.entries), page.more}));
+  files_.list(asked, *body, std::move(page));
 }
 
 void server_session::refuse(const control_header& asked, control_type type, std::error_code why) {
@@ -135,7 +190,7 @@ void server_session::refuse(const control_header& asked, control_type type, std:
 }
 
 void server_session::revoke(std::uint64_t region, const std::string& name) {
-  if (state_ != state::greeted || opened_.erase(region) == 0) return;
+  if (state_ != state::greeted || (opened_.erase(region) == 0 && !files_.holds(region))) return;
   control_header told;
   told.type = control_type::revoke;
   channel_->send(encode_control(told, revoke_body{region, name}));

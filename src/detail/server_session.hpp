@@ -5,16 +5,19 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_set>
 
 #include "detail/channel.hpp"
 #include "detail/control_message.hpp"
+#include "detail/session_files.hpp"
 
 namespace ucx::detail {
 
 class catalogue;
+class published_name;
 
 /// What the sessions of one server have in common, and count. Under the worker's lock.
 struct session_counters {
@@ -51,6 +54,10 @@ class server_session final : public channel_receiver {
   void open(const control_header& asked, std::span<const std::byte> message);
   void stat(const control_header& asked, std::span<const std::byte> message);
   void list(const control_header& asked, std::span<const std::byte> message);
+  void create(const control_header& asked, std::span<const std::byte> message);
+  template <class Body, class Handle>
+  void pass_on(const std::optional<Body>& body, Handle&& handle);
+  void open_published(const control_header& asked, const published_name& found, access wanted);
   void refuse(const control_header& asked, control_type answer, std::error_code why);
   void blame(const char* what);
 
@@ -60,6 +67,7 @@ class server_session final : public channel_receiver {
   std::function<void()> on_end_;
   state state_ = state::fresh;
   std::unordered_set<std::uint64_t> opened_;
+  session_files files_;
 };
 
 }  // namespace ucx::detail

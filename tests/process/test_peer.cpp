@@ -30,6 +30,7 @@
 #include "support/hex.hpp"
 #include "support/pattern.hpp"
 #include "support/process_memory.hpp"
+#include "support/whole_file.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
@@ -371,6 +372,24 @@ class peer {
     fill_pattern(publications_.back().bytes(), seed);
     return {};
   }
+  /// publish_store DIRECTORY [LONGEST]: for everybody to write; this process no longer files than
+  /// so.
+  std::string publish_store(std::istringstream& words) {
+    std::string directory;
+    ::rlimit longest = {};
+    words >> directory;
+    words >> longest.rlim_cur;
+    longest.rlim_max = longest.rlim_cur;
+    if (words) ::setrlimit(RLIMIT_FSIZE, &longest);
+    publications_.push_back(server_->publish_store(directory, {.writable = true}));
+    return {};
+  }
+  /// write_files URL: files of a store without end, each a `whole_file`; answers after the first.
+  std::string write_files(std::istringstream& words) {
+    std::string where;
+    words >> where;
+    return write_whole_files(where, [] { std::cout << "ok" << std::endl; });
+  }
   std::string unpublish(std::istringstream& words) {
     std::string name;
     words >> name;
@@ -461,6 +480,8 @@ const std::map<std::string, peer::command> peer::commands_{{"address", &peer::ad
                                                            {"serve", &peer::serve},
                                                            {"publish", &peer::publish},
                                                            {"provide", &peer::provide},
+                                                           {"publish_store", &peer::publish_store},
+                                                           {"write_files", &peer::write_files},
                                                            {"unpublish", &peer::unpublish},
                                                            {"clients", &peer::clients},
                                                            {"client", &peer::client_of},

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "detail/frame.hpp"
 #include "support/hex.hpp"
+#include "ucx/error.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -37,6 +40,14 @@ std::vector<std::vector<std::byte>> one_of_each() {
       encode_control(header(type::listed), listed_body{{log, weights}, true}),
       encode_control(header(type::revoke, 0), revoke_body{9, "log"}),
       encode_control(header(type::bye, 0)),
+      encode_control(header(type::create), create_body{"new", access::write, create_mode::fresh}),
+      encode_control(header(type::commit), commit_body{8, true}),
+      encode_control(header(type::done)),
+      encode_control(header(type::release, 0), release_body{8}),
+      encode_control(header(type::remove), remove_body{"old"}),
+      encode_control(header(type::rename), rename_body{"old", "new", true}),
+      encode_control(header(type::resize), resize_body{"log", 1'000'000}),
+      encode_control(header(type::list), list_body{"a", "directory"}),
   };
 }
 
@@ -46,7 +57,10 @@ int decoders_that_accept(std::span<const std::byte> wire) {
          decode_open(wire).has_value() + decode_opened(wire).has_value() +
          decode_stat(wire).has_value() + decode_described(wire).has_value() +
          decode_list(wire).has_value() + decode_listed(wire).has_value() +
-         decode_revoke(wire).has_value();
+         decode_revoke(wire).has_value() + decode_create(wire).has_value() +
+         decode_commit(wire).has_value() + decode_release(wire).has_value() +
+         decode_remove(wire).has_value() + decode_rename(wire).has_value() +
+         decode_resize(wire).has_value();
 }
 
 TEST(ControlMessage, IsReadBack) {
@@ -77,6 +91,49 @@ TEST(ControlMessage, IsReadBack) {
   EXPECT_EQ(decode_revoke(wire[8])->region, 9U);
   EXPECT_EQ(decode_control(wire[9])->type, control_type::bye);
   EXPECT_EQ(decode_control(wire[7])->request, 77U);
+}
+
+TEST(ControlMessage, OfAStoreIsReadBack) {
+  const auto wire = one_of_each();
+  const auto create = decode_create(wire[10]);
+  ASSERT_TRUE(create);
+  EXPECT_EQ(create->name, "new");
+  EXPECT_EQ(create->wanted, access::write);
+  EXPECT_EQ(create->mode, create_mode::fresh);
+  EXPECT_EQ(decode_commit(wire[11])->region, 8U);
+  EXPECT_TRUE(decode_commit(wire[11])->durable);
+  EXPECT_EQ(decode_control(wire[12])->type, control_type::done);
+  EXPECT_EQ(decode_release(wire[13])->region, 8U);
+  EXPECT_EQ(decode_remove(wire[14])->name, "old");
+  EXPECT_EQ(decode_rename(wire[15])->from, "old");
+  EXPECT_EQ(decode_rename(wire[15])->to, "new");
+  EXPECT_TRUE(decode_rename(wire[15])->exclusive);
+  EXPECT_EQ(decode_resize(wire[16])->size, 1'000'000U);
+  EXPECT_EQ(decode_list(wire[17])->directory, "directory");
+  EXPECT_FALSE(decode_list(wire[6])->directory);
+  opened_body growing{weights, {std::byte{1}}, 1000, 200, true};
+  growing.described.modified = std::chrono::system_clock::time_point(std::chrono::seconds(77));
+  const auto opened = decode_opened(encode_control(header(control_type::opened), growing));
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(opened->described, growing.described);
+  EXPECT_EQ(opened->limit, 1000U);
+  EXPECT_EQ(opened->window, 200U);
+  EXPECT_TRUE(opened->held);
+}
+
+TEST(ControlMessage, ThatOnlyALaterVersionKnowsIsRefusedInGeneralTerms) {
+  auto wire = encode_control(header(control_type::resize, 5), resize_body{"a", 1});
+  EXPECT_FALSE(refuse_unknown(wire));
+  wire[3] = std::byte{18};
+  EXPECT_FALSE(decode_control(wire));
+  const auto refused = refuse_unknown(wire);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(decode_control(*refused)->type, control_type::done);
+  EXPECT_EQ(decode_control(*refused)->request, 5U);
+  EXPECT_EQ(status_error(decode_control(*refused)->status), errc::not_supported);
+  wire[0] = std::byte{0};
+  EXPECT_FALSE(refuse_unknown(wire));
+  EXPECT_FALSE(refuse_unknown(std::span(wire).first(15)));
 }
 
 TEST(ControlMessage, HasTheseBytes) {
@@ -126,7 +183,7 @@ TEST(ControlMessage, WithAFlippedBitIsNoneOrAnother) {
 TEST(ControlMessage, OfNonsenseIsNone) {
   std::mt19937_64 random(11);
   for (int round = 0; round < 50000; ++round) {
-    auto wire = one_of_each()[random() % 9];
+    auto wire = one_of_each()[random() % 18];
     wire.resize(control_header::size + random() % 64);
     for (std::size_t i = control_header::size; i < wire.size(); ++i) {
       wire[i] = static_cast<std::byte>(random());

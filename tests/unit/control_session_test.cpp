@@ -13,6 +13,7 @@
 #include "detail/frame.hpp"
 #include "detail/server_session.hpp"
 #include "ucx/error.hpp"
+#include "ucx/remote_descriptor.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -246,6 +247,63 @@ TEST_F(ClientSession, DropsAnswersToForgottenQuestions) {
   session_.received(answer_to(asked));
   EXPECT_FALSE(asked.done);
   EXPECT_FALSE(kept_.blamed);
+}
+
+TEST_F(ClientSession, ReleasesWhatWasOpenedTooLate) {
+  question asked = ask();
+  asked.answer_type = control_type::opened;
+  session_.ask(asked, control_type::open, open_body{"a"});
+  session_.forget(asked);
+  control_header late;
+  late.type = control_type::opened;
+  late.request = asked.id;
+  remote_descriptor descriptor;
+  descriptor.region = 33;
+  opened_body body;
+  body.described.name = "a";
+  body.descriptor = descriptor.encode();
+  session_.received(encode_control(late, body));
+  EXPECT_EQ(kept_.sent.size(), 1U);  // it is nobody's alone
+  body.held = true;
+  session_.received(encode_control(late, body));
+  ASSERT_EQ(kept_.sent.size(), 2U);
+  const auto released = decode_release(kept_.sent.back());
+  ASSERT_TRUE(released);
+  EXPECT_EQ(released->region, 33U);
+  body.descriptor = {std::byte{1}};
+  session_.received(encode_control(late, body));
+  EXPECT_EQ(kept_.sent.size(), 2U);
+  EXPECT_FALSE(kept_.blamed);
+}
+
+TEST_F(ClientSession, TakesAGeneralRefusalOfWhatTheServerDoesNotKnow) {
+  question asked = ask();
+  session_.ask(asked, control_type::stat, stat_body{"a"});
+  session_.received(answer_to(asked, control_type::done));
+  EXPECT_TRUE(asked.done);
+  EXPECT_FALSE(kept_.blamed);
+}
+
+TEST_F(ServerSession, AnswersWhatOnlyALaterVersionKnows) {
+  const auto session = make();
+  session->received(encode_control(asking(control_type::hello, 1),
+                                   hello_body{.features = control_feature::stores | 4U}));
+  EXPECT_EQ(decode_welcome(kept_.sent.back())->features, control_feature::stores);
+  message later = encode_control(asking(control_type::remove, 2), remove_body{"a"});
+  session->received(later);
+  EXPECT_EQ(answer().type, control_type::done);
+  EXPECT_EQ(answered(), errc::no_such_name);
+  later[3] = std::byte{99};
+  session->received(later);
+  EXPECT_EQ(answer().type, control_type::done);
+  EXPECT_EQ(answered(), errc::not_supported);
+  EXPECT_FALSE(kept_.blamed);
+  for (const auto& none : {encode_control(asking(control_type::create, 3)),
+                           encode_control(asking(control_type::resize, 3), remove_body{"a"})}) {
+    kept_.blamed.clear();
+    session->received(none);
+    EXPECT_EQ(kept_.blamed, errc::protocol_error);
+  }
 }
 
 TEST_F(ClientSession, EndsAServerThatAnswersAnotherQuestion) {

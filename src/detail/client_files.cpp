@@ -1,0 +1,112 @@
+// What a client asks of the stores of its server.
+#include <utility>
+
+#include "detail/client_core.hpp"
+#include "detail/core_access.hpp"
+#include "detail/endpoint_core.hpp"
+#include "detail/remote_region_core.hpp"
+#include "detail/worker_core.hpp"
+#include "ucx/error.hpp"
+#include "ucx/version.hpp"
+
+namespace ucx::detail {
+
+void client_core::check_stores(std::string& what, std::error_code& ec) const {
+  if ((features_ & control_feature::stores) != 0) return;
+  what += ": the server (ucxio " + server_version_ + ") knows no stores";
+  ec = errc::not_supported;
+}
+
+std::vector<entry> client_core::list_directory(std::string_view directory,
+                                               const io_options& options, std::string& what,
+                                               std::error_code& ec) {
+  if (!directory.empty()) check_name(directory, what, ec);
+  if (ec) return {};
+  what = attempt("listing the directory", directory);
+  check_stores(what, ec);
+  if (ec) return {};
+  list_body page;
+  page.directory = std::string(directory);
+  return list_all(std::move(page), deadline_after(options), what, ec);
+}
+
+remote_region client_core::create(std::string_view name, const create_options& how,
+                                  const io_options& options, std::string& what,
+                                  std::error_code& ec) {
+  remote_region none = core_access::empty_region();
+  check_name(name, what, ec);
+  if (ec) return none;
+  what = attempt("creating", name);
+  check_stores(what, ec);
+  if (ec) return none;
+  create_body body;
+  body.name = std::string(name);
+  body.wanted = how.readable ? access::read_write : access::write;
+  body.mode = static_cast<create_mode>(how.mode);
+  const auto answer =
+      ask(control_type::create, control_type::opened, body, deadline_after(options), what, ec);
+  return answer ? region_of(*answer, name, body.wanted, ec) : std::move(none);
+}
+
+entry client_core::commit(remote_region& file, bool durable, const io_options& options,
+                          std::string& what, std::error_code& ec) {
+  what = "committing " + file.description();
+  const std::shared_ptr<remote_region_core>& core = core_access::core(file);
+  if (!core || &core->endpoint() != &*core_access::core(*endpoint_)) {
+    ec = core ? errc::no_such_region : errc::closed;
+    return {};
+  }
+  check_stores(what, ec);
+  if (ec) return {};
+  try {
+    file.flush(options);
+  } catch (const error& failed) {
+    ec = failed.code();
+    what = failed.what();
+    return {};
+  }
+  const auto answer =
+      ask(control_type::commit, control_type::described,
+          commit_body{core->descriptor().region, durable}, deadline_after(options), what, ec);
+  if (!answer) return {};
+  std::optional<described_body> described = decode_described(*answer);
+  if (described) return std::move(described->described);
+  ec = errc::protocol_error;
+  return {};
+}
+
+void client_core::remove(std::string_view name, const io_options& options, std::string& what,
+                         std::error_code& ec) {
+  check_name(name, what, ec);
+  if (ec) return;
+  what = attempt("removing", name);
+  check_stores(what, ec);
+  if (ec) return;
+  ask(control_type::remove, control_type::done, remove_body{std::string(name)},
+      deadline_after(options), what, ec);
+}
+
+void client_core::rename(std::string_view from, std::string_view to, const io_options& options,
+                         std::string& what, std::error_code& ec) {
+  check_name(from, what, ec);
+  if (!ec) check_name(to, what, ec);
+  if (ec) return;
+  what = attempt("renaming", from) + " to \"" + std::string(to) + "\"";
+  check_stores(what, ec);
+  if (ec) return;
+  ask(control_type::rename, control_type::done,
+      rename_body{std::string(from), std::string(to), false}, deadline_after(options), what, ec);
+}
+
+void client_core::resize(std::string_view name, std::uint64_t size, const io_options& options,
+                         std::string& what, std::error_code& ec) {
+  check_name(name, what, ec);
+  if (ec) return;
+  what = attempt("resizing", name);
+  check_stores(what, ec);
+  if (ec) return;
+  ask(control_type::resize, control_type::done, resize_body{std::string(name), size},
+      deadline_after(options), what, ec);
+}
+
+}  // namespace ucx::detail

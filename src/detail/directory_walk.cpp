@@ -1,0 +1,129 @@
+#include "detail/directory_walk.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "detail/name.hpp"
+#include "detail/owned_descriptor.hpp"
+
+namespace ucx::detail {
+namespace {
+
+constexpr std::size_t most_names = 2048;  // in memory, of each directory on the way
+constexpr std::size_t deepest = 128;
+
+struct closes_directory {
+  void operator()(DIR* opened) const noexcept { ::closedir(opened); }
+};
+
+/// Calls `take(name)` for each name in the directory, in whatever order the system has them.
+template <class Take>
+void each_name(int directory, Take&& take) {
+  owned_descriptor own(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!own) return;
+  const std::unique_ptr<DIR, closes_directory> opened(::fdopendir(own.get()));
+  if (!opened) return;
+  own.release();
+  while (const dirent* each = ::readdir(opened.get())) {
+    const std::string_view name(each->d_name);
+    if (name != "." && name != "..") take(name, each->d_type);
+  }
+}
+
+/// A directory's name is ordered as the paths below it are: with its slash.
+struct ordered_name {
+  std::string key;
+  bool is_directory = false;
+};
+
+/// Returns the first `most_names` of those that `after` does not rule out, in order.
+std::vector<ordered_name> next_names(int directory, std::string_view after, bool with_slashes,
+                                     bool& more) {
+  std::vector<ordered_name> kept;  // a heap, the last one first
+  const auto before = [](const ordered_name& a, const ordered_name& b) { return a.key < b.key; };
+  more = false;
+  each_name(directory, [&](std::string_view name, unsigned char type) {
+    bool is_directory = type == DT_DIR;
+    struct ::stat about = {};
+    std::string key(name);
+    if (type == DT_UNKNOWN && ::fstatat(directory, key.c_str(), &about, AT_SYMLINK_NOFOLLOW) == 0) {
+      is_directory = S_ISDIR(about.st_mode);
+    }
+    if (is_directory && with_slashes) key += '/';
+    // Of a directory that holds `after` there may be more.
+    const bool holds_after = is_directory && with_slashes && after.starts_with(key);
+    if (key <= after && !holds_after) return;
+    if (kept.size() == most_names && kept.front().key <= key) {
+      more = true;
+      return;
+    }
+    kept.push_back({std::move(key), is_directory});
+    std::push_heap(kept.begin(), kept.end(), before);
+    if (kept.size() <= most_names) return;
+    more = true;
+    std::pop_heap(kept.begin(), kept.end(), before);
+    kept.pop_back();
+  });
+  std::sort_heap(kept.begin(), kept.end(), before);
+  return kept;
+}
+
+/// Walks what is below `directory`, whose own path is `prefix`; returns whether to go on.
+bool walk(int directory, const std::string& prefix, std::string after, std::size_t depth,
+          const found_entry& visit) {
+  for (bool more = true; more;) {
+    const std::vector<ordered_name> names = next_names(directory, after, true, more);
+    for (const ordered_name& each : names) {
+      if (!each.is_directory) {
+        struct ::stat about = {};
+        if (::fstatat(directory, each.key.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        if (S_ISDIR(about.st_mode)) continue;  // it has just become one
+        if (!visit(prefix + each.key, about)) return false;
+        continue;
+      }
+      if (depth == deepest || prefix.size() + each.key.size() >= longest_name) continue;
+      const std::string name = each.key.substr(0, each.key.size() - 1);
+      const owned_descriptor inner(::openat(
+          directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+      if (!inner) continue;
+      std::string rest = after.starts_with(each.key) ? after.substr(each.key.size()) : "";
+      if (!walk(inner.get(), prefix + each.key, std::move(rest), depth + 1, visit)) return false;
+    }
+    // Everything below the last directory was seen: no path in it is behind this.
+    if (more) after = names.back().key + (names.back().is_directory ? "\xff" : "");
+  }
+  return true;
+}
+
+}  // namespace
+
+void walk_directory(int directory, std::string_view after, const found_entry& visit) {
+  std::string behind(after);
+  for (bool more = true; more;) {
+    const std::vector<ordered_name> names = next_names(directory, behind, false, more);
+    for (const ordered_name& each : names) {
+      struct ::stat about = {};
+      if (::fstatat(directory, each.key.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) continue;
+      if (!visit(each.key, about)) return;
+    }
+    if (more) behind = names.back().key;
+  }
+}
+
+void walk_tree(int top, std::string_view after, const found_entry& visit) {
+  walk(top, std::string(), std::string(after), 0, visit);
+}
+
+std::vector<std::string> names_in(int directory) {
+  std::vector<std::string> found;
+  each_name(directory, [&](std::string_view name, unsigned char) { found.emplace_back(name); });
+  return found;
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,28 @@
+// The names in a directory, or below it, in order and in bounded memory.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ucx::detail {
+
+/// Is given what was found, by its path below the top, and says whether to go on.
+using found_entry = std::function<bool(const std::string& path, const struct ::stat& about)>;
+
+/// Visits everything directly in an open directory whose name is behind `after`, in order of bytes.
+/// A directory of any size is kept in memory by some thousand names at a time.
+void walk_directory(int directory, std::string_view after, const found_entry& visit);
+
+/// Visits everything below an open directory that is no directory itself and whose path is behind
+/// `after`, in order of the bytes of paths. Symbolic links are not followed, so there are no loops;
+/// what is deeper than a path may be long is left out.
+void walk_tree(int top, std::string_view after, const found_entry& visit);
+
+/// Returns all names in an open directory.
+std::vector<std::string> names_in(int directory);
+
+}  // namespace ucx::detail

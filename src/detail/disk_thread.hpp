@@ -1,0 +1,77 @@
+// Work that may have to wait for a disk, on a thread where it keeps nobody else waiting.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace ucx::detail {
+
+/// What waits for one thread; it outlives the thread's owner where the disk hangs. Safe from any
+/// thread.
+class disk_queue {
+ public:
+  /// What is left to do where the asking side lives, when the disk has done its part.
+  using answer = std::function<void()>;
+  using work = std::function<answer()>;
+
+  /// `deliver` is called on the thread; never once `stop()` has returned.
+  disk_queue(std::size_t most, std::function<void(answer)> deliver)
+      : most_(most), deliver_(std::move(deliver)) {}
+
+  /// Returns false, and does nothing, where too much waits already or nothing more is done.
+  bool start(work job);
+  /// The same for what has to happen in any case, and is bounded by other means.
+  bool start_always(work job);
+  /// The same for what nobody waits for: it is done with the next thing, or soon.
+  bool start_some_time(work job);
+
+ private:
+  friend class disk_thread;
+  bool add(work job, std::size_t most, bool wakes);
+  void run();
+  void begin_stop() noexcept;
+  bool stop(std::chrono::steady_clock::time_point until) noexcept;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<work> waiting_;
+  const std::size_t most_;
+  std::function<void(answer)> deliver_;
+  bool awake_ = false;      // the thread looks at what waits, or is about to
+  bool finishing_ = false;  // what waits is still done, and nothing added
+  bool stopped_ = false;    // nothing is done or delivered any more
+  bool ended_ = false;
+};
+
+/// The thread of one queue; first come, first served.
+class disk_thread {
+ public:
+  /// Errors: std::system_error when there is no thread to be had.
+  disk_thread(std::size_t most, std::function<void(disk_queue::answer)> deliver);
+  disk_thread(const disk_thread&) = delete;
+  disk_thread& operator=(const disk_thread&) = delete;
+  ~disk_thread();
+
+  /// How long the end of a store waits for a disk.
+  static constexpr std::chrono::seconds longest_farewell{2};
+  /// Has what waits done, and nothing more taken.
+  void begin_stop() noexcept { queue_->begin_stop(); }
+  /// The same, and waits for it until `until`: a thread that hangs then is left behind, and nothing
+  /// of what it does is delivered. The destructor does so for `longest_farewell`.
+  void stop(std::chrono::steady_clock::time_point until) noexcept;
+
+  const std::shared_ptr<disk_queue>& queue() const noexcept { return queue_; }
+
+ private:
+  std::shared_ptr<disk_queue> queue_;
+  std::thread thread_;
+};
+
+}  // namespace ucx::detail

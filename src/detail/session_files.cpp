@@ -1,0 +1,305 @@
+#include "detail/session_files.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "detail/name.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// Room in a page for what is not its entries.
+constexpr std::size_t page_overhead = control_header::size + 32;
+
+/// Entries of files have names that are as long as these at least.
+constexpr std::size_t shortest_entry = 65;
+
+control_header answer_to(const control_header& asked, control_type type) {
+  control_header answer;
+  answer.type = type;
+  answer.request = asked.request;
+  return answer;
+}
+
+/// Takes as many entries as fit; returns whether all did.
+bool fill(std::vector<entry>& page, std::vector<entry>&& from, std::size_t budget) {
+  std::size_t used = 0;
+  for (entry& each : from) {
+    used += encoded_size(each);
+    if (used > budget && !page.empty()) return false;
+    page.push_back(std::move(each));
+  }
+  return true;
+}
+
+/// Returns what of `after` concerns the files of a store, or nothing where none of them is behind
+/// it.
+std::optional<std::string> path_behind(const std::string& prefix, const std::string& after) {
+  if (prefix.empty()) return after;
+  const std::string begin = prefix + '/';
+  if (after.starts_with(begin)) return after.substr(begin.size());
+  if (after < begin) return std::string();
+  return std::nullopt;
+}
+
+}  // namespace
+
+session_files::session_files(const catalogue& names, std::size_t longest, refusal refuse,
+                             sender send)
+    : catalogue_(names),
+      longest_(longest),
+      refuse_(std::move(refuse)),
+      send_(std::move(send)),
+      self_(std::make_shared<session_files*>(this)) {}
+
+session_files::~session_files() {
+  *self_ = nullptr;
+  close();
+}
+
+void session_files::close() noexcept {
+  for (const auto& [id, each] : std::exchange(open_, {})) each.store->let_go(*each.region);
+}
+
+/// Counts a question that is going to be answered; refuses it, and returns false, where too many
+/// are not.
+bool session_files::begin(const control_header& asked, control_type answer) {
+  if (unanswered_ >= most_unanswered) {
+    refuse_(asked, answer, errc::busy);
+    return false;
+  }
+  ++unanswered_;
+  return true;
+}
+
+/// Makes a handler that calls `then(this, ...)`, or with nullptr when this is gone.
+template <class Then>
+auto session_files::later(Then then) {
+  return [self = self_, then = std::move(then)](auto&&... results) {
+    if (*self != nullptr) --(*self)->unanswered_;
+    then(*self, std::forward<decltype(results)>(results)...);
+  };
+}
+
+store_core::opened session_files::on_opened(const control_header& asked,
+                                            std::shared_ptr<store_core> store, std::string name) {
+  return later([asked, store = std::move(store), name = std::move(name)](
+                   session_files* self, std::error_code ec,
+                   const std::shared_ptr<store_region>& region, const file_facts& facts) {
+    if (self == nullptr) {
+      if (region) store->let_go(*region);
+      return;
+    }
+    if (ec) return self->refuse_(asked, control_type::opened, ec);
+    opened_body body;
+    body.described = store->describe(name, facts);
+    body.described.granted = region->granted();
+    body.descriptor = region->descriptor().encode();
+    if (includes(region->granted(), access::write)) {
+      body.limit = region->writable_size();
+      body.window = store->options().write_window;
+    }
+    body.held = true;
+    const message answer = encode_control(answer_to(asked, control_type::opened), body);
+    if (answer.size() > self->longest_) {
+      store->let_go(*region);
+      return self->refuse_(asked, control_type::opened, errc::message_truncated);
+    }
+    self->open_.emplace(region->id(), open_file{store, region});
+    self->send_(answer);
+  });
+}
+
+store_core::done session_files::on_done(const control_header& asked) {
+  return later([asked](session_files* self, std::error_code ec) {
+    if (self == nullptr) return;
+    if (ec) return self->refuse_(asked, control_type::done, ec);
+    self->send_(encode_control(answer_to(asked, control_type::done)));
+  });
+}
+
+void session_files::open(const control_header& asked, const open_body& body) {
+  const catalogue::stored_name found = catalogue_.find_stored(body.name);
+  if (!found.store) return refuse_(asked, control_type::opened, errc::no_such_name);
+  // Who does not know how to release what it opened has it until it leaves.
+  if (open_.size() + unanswered_ >= found.store->options().most_open_files_of_one_client) {
+    return refuse_(asked, control_type::opened, errc::too_many_files);
+  }
+  if (!begin(asked, control_type::opened)) return;
+  found.store->open(found.path, body.wanted, on_opened(asked, found.store, body.name));
+}
+
+void session_files::create(const control_header& asked, const create_body& body) {
+  const catalogue::stored_name found = catalogue_.find_stored(body.name);
+  if (!found.store) return refuse_(asked, control_type::opened, errc::no_such_name);
+  if (!includes(body.wanted, access::write)) {
+    return refuse_(asked, control_type::opened, errc::invalid_argument);
+  }
+  if (open_.size() + unanswered_ >= found.store->options().most_open_files_of_one_client) {
+    return refuse_(asked, control_type::opened, errc::too_many_files);
+  }
+  if (!begin(asked, control_type::opened)) return;
+  store_core::opened answer = on_opened(asked, found.store, body.name);
+  if (body.mode == create_mode::append) {
+    found.store->append(found.path, body.wanted, std::move(answer));
+  } else {
+    found.store->create(found.path, body.wanted, body.mode == create_mode::fresh,
+                        std::move(answer));
+  }
+}
+
+void session_files::commit(const control_header& asked, const commit_body& body) {
+  const auto found = open_.find(body.region);
+  if (found == open_.end()) return refuse_(asked, control_type::described, errc::no_such_region);
+  if (!begin(asked, control_type::described)) return;
+  const std::shared_ptr<store_core> store = found->second.store;
+  const std::string name = store->name_of(found->second.region->place().path);
+  store->commit(
+      found->second.region, body.durable,
+      later([asked, store, name](session_files* self, std::error_code ec, const file_facts& facts) {
+        if (self == nullptr) return;
+        if (ec) return self->refuse_(asked, control_type::described, ec);
+        self->send_(encode_control(answer_to(asked, control_type::described),
+                                   described_body{store->describe(name, facts)}));
+      }));
+}
+
+void session_files::release(const release_body& body) {
+  const auto found = open_.find(body.region);
+  if (found == open_.end()) return;  // it was withdrawn, and the client did not know yet
+  const open_file gone = std::move(found->second);
+  open_.erase(found);
+  gone.store->let_go(*gone.region);
+}
+
+void session_files::stat(const control_header& asked, const stat_body& body) {
+  const catalogue::stored_name found = catalogue_.find_stored(body.name);
+  if (!found.store) return refuse_(asked, control_type::described, errc::no_such_name);
+  if (!begin(asked, control_type::described)) return;
+  found.store->stat(found.path,
+                    later([asked, store = found.store, name = body.name](
+                              session_files* self, std::error_code ec, const file_facts& facts) {
+                      if (self == nullptr) return;
+                      if (!ec && facts.is_directory && !self->knows_stores()) {
+                        ec = errc::no_such_name;
+                      }
+                      if (ec) return self->refuse_(asked, control_type::described, ec);
+                      self->send_(encode_control(answer_to(asked, control_type::described),
+                                                 described_body{store->describe(name, facts)}));
+                    }));
+}
+
+/// A page that several stores and the catalogue have a part of.
+struct session_files::gathered_page {
+  std::vector<entry> entries;
+  bool more = false;
+  std::optional<std::string> horizon;  // behind this, not everybody has told what there is
+  std::size_t awaited = 0;
+  std::error_code failure;  // a list that lacks something is none
+
+  void add(std::vector<entry>&& part, bool part_has_more) {
+    if (part_has_more && !part.empty() && (!horizon || part.back().name < *horizon)) {
+      horizon = part.back().name;
+    }
+    more = more || part_has_more;
+    std::move(part.begin(), part.end(), std::back_inserter(entries));
+  }
+};
+
+void session_files::list(const control_header& asked, const list_body& body, catalogue::page page) {
+  if (body.directory) return list_directory(asked, body);
+  const auto all = std::make_shared<gathered_page>();
+  all->add(std::move(page.entries), page.more);
+  if (!begin(asked, control_type::listed)) return;
+  ++all->awaited;  // until everybody was asked
+  const std::size_t most = (longest_ - page_overhead) / shortest_entry + 1;
+  for (const std::shared_ptr<store_core>& store : catalogue_.stores()) {
+    const std::optional<std::string> behind = path_behind(store->options().prefix, body.after);
+    if (!behind) continue;
+    ++all->awaited;
+    store->list_files(
+        *behind, most,
+        [self = self_, asked, all, store](std::error_code ec, store_directory::page found) {
+          std::vector<entry> part;
+          for (const store_directory::item& each : found.items) {
+            entry made = store->describe(store->name_of(each.path), each.facts);
+            if (made.name.size() <= longest_name) part.push_back(std::move(made));
+          }
+          all->add(std::move(part), found.more);
+          if (ec) all->failure = ec;
+          if (*self != nullptr) (*self)->gathered(asked, *all);
+        });
+  }
+  gathered(asked, *all);
+}
+
+/// Sends a page when all its parts are there.
+void session_files::gathered(const control_header& asked, gathered_page& all) {
+  if (--all.awaited > 0) return;
+  --unanswered_;
+  if (all.failure) return refuse_(asked, control_type::listed, all.failure);
+  const auto by_name = [](const entry& a, const entry& b) { return a.name < b.name; };
+  std::stable_sort(all.entries.begin(), all.entries.end(), by_name);
+  if (all.horizon) {
+    std::erase_if(all.entries, [&](const entry& each) { return each.name > *all.horizon; });
+  }
+  // A name that was published hides a file of a store.
+  const auto same = [](const entry& a, const entry& b) { return a.name == b.name; };
+  all.entries.erase(std::unique(all.entries.begin(), all.entries.end(), same), all.entries.end());
+  listed_body body;
+  const bool all_fit = fill(body.entries, std::move(all.entries), longest_ - page_overhead);
+  body.more = all.more || !all_fit;
+  send_(encode_control(answer_to(asked, control_type::listed), body));
+}
+
+void session_files::list_directory(const control_header& asked, const list_body& body) {
+  const catalogue::stored_name found = catalogue_.find_stored(*body.directory);
+  if (!found.store) return refuse_(asked, control_type::listed, errc::no_such_name);
+  if (!begin(asked, control_type::listed)) return;
+  const std::string above = body.directory->empty() ? std::string() : *body.directory + '/';
+  const std::string behind =
+      body.after.starts_with(above) ? body.after.substr(above.size()) : std::string();
+  const std::size_t most = (longest_ - page_overhead) / shortest_entry + 1;
+  found.store->list_directory(
+      found.path, behind, most,
+      later([asked, above, store = found.store](session_files* self, std::error_code ec,
+                                                const store_directory::page& page) {
+        if (self == nullptr) return;
+        if (ec) return self->refuse_(asked, control_type::listed, ec);
+        std::vector<entry> all;
+        for (const store_directory::item& each : page.items) {
+          entry made = store->describe(above + each.path, each.facts);
+          if (made.name.size() <= longest_name) all.push_back(std::move(made));
+        }
+        listed_body answer;
+        const bool fits = fill(answer.entries, std::move(all), self->longest_ - page_overhead);
+        answer.more = page.more || !fits;
+        self->send_(encode_control(answer_to(asked, control_type::listed), answer));
+      }));
+}
+
+void session_files::remove(const control_header& asked, const remove_body& body) {
+  const catalogue::stored_name found = catalogue_.find_stored(body.name);
+  if (!found.store) return refuse_(asked, control_type::done, errc::no_such_name);
+  if (begin(asked, control_type::done)) found.store->remove(found.path, on_done(asked));
+}
+
+void session_files::rename(const control_header& asked, const rename_body& body) {
+  const catalogue::stored_name from = catalogue_.find_stored(body.from);
+  const catalogue::stored_name to = catalogue_.find_stored(body.to);
+  if (!from.store || !to.store) return refuse_(asked, control_type::done, errc::no_such_name);
+  if (from.store != to.store) return refuse_(asked, control_type::done, errc::not_supported);
+  if (!begin(asked, control_type::done)) return;
+  from.store->rename(from.path, to.path, body.exclusive, on_done(asked));
+}
+
+void session_files::resize(const control_header& asked, const resize_body& body) {
+  const catalogue::stored_name found = catalogue_.find_stored(body.name);
+  if (!found.store) return refuse_(asked, control_type::done, errc::no_such_name);
+  if (!begin(asked, control_type::done)) return;
+  found.store->resize(found.path, body.size, on_done(asked));
+}
+
+}  // namespace ucx::detail

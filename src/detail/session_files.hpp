@@ -1,0 +1,81 @@
+// What one client of a server asks of its stores, and has open of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+#include <unordered_map>
+#include <vector>
+
+#include "detail/catalogue.hpp"
+#include "detail/control_message.hpp"
+#include "detail/store_core.hpp"
+
+namespace ucx::detail {
+
+/// Answers come when the disk has done its part, and not at all once this is gone: then nothing is
+/// open any more. Under the worker's lock.
+class session_files {
+ public:
+  /// What an answer is sent by: a refusal where there is an error, else the message.
+  using refusal = std::function<void(const control_header&, control_type, std::error_code)>;
+  using message = std::vector<std::byte>;
+  using sender = std::function<void(const message&)>;
+
+  /// A client may have so many questions unanswered; further ones are refused with `busy`.
+  static constexpr std::size_t most_unanswered = 256;
+
+  session_files(const catalogue& names, std::size_t longest, refusal refuse, sender send);
+  session_files(const session_files&) = delete;
+  session_files& operator=(const session_files&) = delete;
+  ~session_files();
+
+  /// What the client knows of. Without `stores` it has files, but no directories.
+  void set_features(std::uint64_t features) noexcept { features_ = features; }
+  bool holds(std::uint64_t region) const noexcept { return open_.contains(region); }
+  /// Lets go of everything.
+  void close() noexcept;
+
+  // Each takes a question that was decoded and concerns no published name.
+  void open(const control_header& asked, const open_body& body);
+  void stat(const control_header& asked, const stat_body& body);
+  void list(const control_header& asked, const list_body& body, catalogue::page page);
+  void create(const control_header& asked, const create_body& body);
+  void commit(const control_header& asked, const commit_body& body);
+  void release(const release_body& body);
+  void remove(const control_header& asked, const remove_body& body);
+  void rename(const control_header& asked, const rename_body& body);
+  void resize(const control_header& asked, const resize_body& body);
+
+ private:
+  struct open_file {
+    std::shared_ptr<store_core> store;
+    std::shared_ptr<store_region> region;
+  };
+  struct gathered_page;
+
+  bool knows_stores() const noexcept { return (features_ & control_feature::stores) != 0; }
+  bool begin(const control_header& asked, control_type answer);
+  template <class Then>
+  auto later(Then then);
+  store_core::opened on_opened(const control_header& asked, std::shared_ptr<store_core> store,
+                               std::string name);
+  store_core::done on_done(const control_header& asked);
+  void gathered(const control_header& asked, gathered_page& all);
+  void list_directory(const control_header& asked, const list_body& body);
+
+  const catalogue& catalogue_;
+  const std::size_t longest_;
+  refusal refuse_;
+  sender send_;
+  std::uint64_t features_ = 0;
+  std::size_t unanswered_ = 0;
+  std::unordered_map<std::uint64_t, open_file> open_;  // by the region's number
+  std::shared_ptr<session_files*> self_;               // nobody, once this is gone
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,428 @@
+#include "detail/store_core.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "detail/context_core.hpp"
+#include "detail/core_access.hpp"
+#include "detail/server_core.hpp"
+#include "detail/store_path.hpp"
+#include "detail/worker_core.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// Jobs that may wait for a disk; more are refused with `busy`.
+constexpr std::size_t most_waiting = 4096;
+
+}  // namespace
+
+bool store_quota::charge(std::uint64_t growth) noexcept {
+  std::uint64_t used = used_.load(std::memory_order_relaxed);
+  do {
+    if (growth > 0 && (used > limit_ || growth > limit_ - used)) return false;
+  } while (!used_.compare_exchange_weak(used, used + growth, std::memory_order_relaxed));
+  return true;
+}
+
+void store_quota::refund(std::uint64_t bytes) noexcept {
+  std::uint64_t used = used_.load(std::memory_order_relaxed);
+  // Others may have changed the directory behind our back: it never falls below nothing.
+  while (
+      !used_.compare_exchange_weak(used, used - std::min(used, bytes), std::memory_order_relaxed)) {
+  }
+}
+
+store_core::store_core(const std::shared_ptr<server_core>& server,
+                       std::shared_ptr<context_core> context,
+                       std::shared_ptr<store_directory> directory, const store_options& options)
+    : server_(server),
+      context_(std::move(context)),
+      directory_(std::move(directory)),
+      options_(options),
+      quota_(std::make_shared<store_quota>(
+          options.quota, options.quota == store_options().quota ? 0 : directory_->total_size())) {
+  described_.name = options.prefix;
+  described_.type = entry_type::directory;
+  described_.granted = options.writable ? access::read_write : access::read;
+}
+
+std::shared_ptr<store_core> store_core::make(const std::shared_ptr<server_core>& server,
+                                             std::shared_ptr<context_core> context,
+                                             const std::filesystem::path& directory,
+                                             const store_options& options, std::string& what,
+                                             std::error_code& ec) {
+  std::shared_ptr<store_directory> top =
+      store_directory::open(directory, options.writable, what, ec);
+  if (ec) return nullptr;
+  if (!context->has(feature::am)) {
+    what = "publishing a store: its context was made without feature::am";
+    ec = errc::feature_disabled;
+    return nullptr;
+  }
+  return std::shared_ptr<store_core>(
+      new store_core(server, std::move(context), std::move(top), options));
+}
+
+store_core::~store_core() = default;
+
+std::string store_core::url() const {
+  const std::shared_ptr<server_core> server = server_.lock();
+  return server ? server->url(described_.name) : std::string();
+}
+
+std::string store_core::name_of(std::string_view path) const {
+  if (path.empty()) return options_.prefix;
+  return options_.prefix.empty() ? std::string(path) : options_.prefix + '/' + std::string(path);
+}
+
+entry store_core::describe(std::string name, const file_facts& facts) const {
+  entry made = described_;
+  made.name = std::move(name);
+  made.type = facts.is_directory ? entry_type::directory : entry_type::file;
+  made.size = facts.size;
+  made.generation = facts.generation;
+  made.modified = std::chrono::system_clock::time_point(
+      std::chrono::duration_cast<std::chrono::system_clock::duration>(
+          std::chrono::nanoseconds(std::max<std::int64_t>(facts.modified, 0))));
+  return made;
+}
+
+std::shared_ptr<disk_queue> store_core::queue(lane which) {
+  if (!is_open()) return nullptr;
+  std::optional<disk_thread>& thread = threads_[static_cast<std::size_t>(which)];
+  try {
+    if (!thread) {
+      thread.emplace(most_waiting, [server = server_](disk_queue::answer answer) {
+        const std::shared_ptr<server_core> to = server.lock();
+        if (to) core_access::core(to->worker())->post_work(std::move(answer));
+      });
+    }
+  } catch (const std::system_error&) {
+    return nullptr;
+  }
+  return thread->queue();
+}
+
+template <class Result, class Work, class Answer>
+void store_core::ask(lane which, Work work, Answer answer) {
+  const std::shared_ptr<disk_queue> disk = queue(which);
+  const bool asked = disk && disk->start([work = std::move(work), answer] {
+    std::error_code ec;
+    auto result = std::make_shared<Result>(work(ec));
+    return disk_queue::answer([answer, ec, result] { answer(ec, std::move(*result)); });
+  });
+  if (!asked) answer(errc::busy, Result());
+}
+
+bool store_core::write_later(disk_queue::work job) {
+  const std::shared_ptr<disk_queue> disk = queue(lane::writing);
+  // Bounded by the windows of the writers.
+  return disk && disk->start_always(std::move(job));
+}
+
+/// Notes that a file is about to be opened; `forget` takes it back.
+std::error_code store_core::admit(const store_place& place) {
+  if (!is_open()) return errc::no_such_name;
+  if (open_ >= options_.most_open_files) return errc::too_many_files;
+  if (place.is_written) {
+    if (!options_.writable) return errc::permission_denied;
+    if (writers_ >= options_.most_writers) return errc::too_many_files;
+  }
+  if (!complaint_about_path(place.path).empty()) {
+    return place.is_written ? errc::bad_name : errc::no_such_name;
+  }
+  if (place.is_written && !written_.insert(place.path).second) return errc::busy;
+  writers_ += place.is_written ? 1U : 0U;
+  ++open_;
+  return {};
+}
+
+void store_core::forget(const store_place& place) noexcept {
+  --open_;
+  if (!place.is_written) return;
+  --writers_;
+  written_.erase(place.path);
+}
+
+template <class Work>
+void store_core::open_by(store_place place, access wanted, Work work, opened answer) {
+  if (const std::error_code refused = admit(place)) return answer(refused, nullptr, {});
+  struct result {
+    store_place place;
+    owned_descriptor file;
+    file_facts facts;
+  };
+  // The handler of what may be answered at once says so too: `place` was admitted.
+  ask<result>(
+      lane::quick,
+      [place, directory = directory_, work = std::move(work)](std::error_code& ec) {
+        result made;
+        made.place = place;
+        made.file = work(*directory, made.place, made.facts, ec);
+        return made;
+      },
+      [weak = weak_from_this(), place, wanted, answer](std::error_code ec, result made) {
+        const std::shared_ptr<store_core> self = weak.lock();
+        if (!self) return answer(errc::no_such_name, nullptr, {});
+        if (!ec) {
+          return self->let_in(std::move(made.place), wanted, std::move(made.file), made.facts,
+                              answer);
+        }
+        self->forget(place);
+        answer(ec, nullptr, {});
+      });
+}
+
+void store_core::let_in(store_place place, access wanted, owned_descriptor file,
+                        const file_facts& facts, const opened& answer) {
+  const std::shared_ptr<disk_queue> closing = queue(lane::quick);
+  if (!closing) {  // it was closed meanwhile
+    forget(place);
+    return answer(errc::no_such_name, nullptr, {});
+  }
+  const auto region = store_region::make(context_, shared_from_this(),
+                                         std::make_shared<store_file>(std::move(file), closing),
+                                         std::move(place), wanted, facts.size);
+  regions_.emplace(region->id(), region);
+  answer({}, region, facts);
+}
+
+void store_core::open(const std::string& path, access wanted, opened answer) {
+  const bool writes = includes(wanted, access::write);
+  const store_place known{.path = path};
+  if (!writes && !admit(known)) {
+    file_facts facts;
+    std::optional<owned_descriptor> file = directory_->open_now(path, facts);
+    if (file) return let_in(known, wanted, std::move(*file), facts, answer);
+    forget(known);
+  }
+  open_by(
+      {.path = path, .is_written = writes}, wanted,
+      [writes](store_directory& in, store_place& place, file_facts& facts, std::error_code& ec) {
+        return in.open_file(place.path, writes, facts, ec);
+      },
+      std::move(answer));
+}
+
+void store_core::create(const std::string& path, access wanted, bool exclusive, opened answer) {
+  open_by(
+      {.path = path, .exclusive = exclusive, .is_written = true}, wanted,
+      [](store_directory& in, store_place& place, file_facts& facts, std::error_code& ec) {
+        std::error_code none;
+        const file_facts there = in.stat(place.path, none);
+        if (!none && (place.exclusive || there.is_directory)) {
+          ec = place.exclusive ? errc::already_exists : errc::not_supported;
+          return owned_descriptor();
+        }
+        owned_descriptor made = in.create_unnamed(place.spooled, ec);
+        if (!ec) facts = facts_of(made.get(), ec);
+        return made;
+      },
+      std::move(answer));
+}
+
+void store_core::append(const std::string& path, access wanted, opened answer) {
+  open_by(
+      {.path = path, .is_written = true}, wanted,
+      [](store_directory& in, store_place& place, file_facts& facts, std::error_code& ec) {
+        return in.open_or_create(place.path, facts, ec);
+      },
+      std::move(answer));
+}
+
+void store_core::commit(const std::shared_ptr<store_region>& region, bool durable, found answer) {
+  store_place& place = region->place();
+  if (!is_open() || place.is_lost) return answer(errc::no_such_name, {});
+  const std::shared_ptr<store_file> file = region->stored();
+  if (!place.is_written || !file) return answer(errc::permission_denied, {});
+  const std::string spooled = std::exchange(place.spooled, {});
+  const std::uint64_t charged = spooled.empty() ? 0 : std::exchange(region->charged(), 0);
+  // Behind the writes, which may not all have been waited for.
+  ask<file_facts>(
+      lane::writing,
+      [file, spooled, charged, path = place.path, exclusive = place.exclusive,
+       durable = durable || options_.sync_on_commit, directory = directory_,
+       quota = quota_](std::error_code& ec) {
+        std::error_code none;
+        if (durable) ec = file->sync();
+        if (ec) quota->refund(charged);
+        if (ec || spooled.empty()) return ec ? file_facts() : directory->stat(path, none);
+        const file_facts replaced = directory->stat(path, none);
+        directory->give_name(spooled, path, exclusive, durable, ec);
+        if (ec) directory->discard(spooled);
+        quota->refund(ec ? charged : replaced.size);
+        return directory->stat(path, none);
+      },
+      [weak = weak_from_this(), lost = std::weak_ptr(region), spooled, answer](
+          std::error_code ec, const file_facts& facts) {
+        const std::shared_ptr<store_core> self = weak.lock();
+        const std::shared_ptr<store_region> gone = lost.lock();
+        if (ec && self && !spooled.empty()) self->discard(spooled);
+        if (ec && gone && !spooled.empty()) gone->place().is_lost = true;
+        answer(ec, facts);
+      });
+}
+
+void store_core::discard(std::string spooled) noexcept {
+  const std::shared_ptr<disk_queue> disk = queue(lane::quick);
+  if (!disk) return;  // swept by who opens it next
+  disk->start_always([directory = directory_, spooled = std::move(spooled)] {
+    directory->discard(spooled);
+    return disk_queue::answer();
+  });
+}
+
+void store_core::let_go(store_region& region) noexcept {
+  if (regions_.erase(region.id()) == 0) return;
+  const store_place& place = region.place();
+  forget(place);
+  if (!place.spooled.empty()) {
+    discard(place.spooled);
+    quota_->refund(region.charged());
+  }
+  region.close();
+}
+
+void store_core::stat(const std::string& path, found answer) {
+  if (!path.empty() && !complaint_about_path(path).empty()) {
+    return answer(errc::no_such_name, {});
+  }
+  if (!path.empty() && is_open()) {
+    if (const std::optional<file_facts> known = directory_->stat_now(path)) {
+      return answer({}, *known);
+    }
+  }
+  ask<file_facts>(
+      lane::quick,
+      [path, directory = directory_](std::error_code& ec) { return directory->stat(path, ec); },
+      std::move(answer));
+}
+
+void store_core::list_files(const std::string& after, std::size_t most, listed answer) {
+  ask<store_directory::page>(
+      lane::listing,
+      [after, most, directory = directory_](std::error_code&) {
+        return directory->list_files(after, most);
+      },
+      std::move(answer));
+}
+
+void store_core::list_directory(const std::string& directory, const std::string& after,
+                                std::size_t most, listed answer) {
+  if (!directory.empty() && !complaint_about_path(directory).empty()) {
+    return answer(errc::no_such_name, {});
+  }
+  ask<store_directory::page>(
+      lane::listing,
+      [directory, after, most, top = directory_](std::error_code& ec) {
+        return top->list_directory(directory, after, most, ec);
+      },
+      std::move(answer));
+}
+
+/// Returns why the file of that name can not be taken away from under it.
+std::error_code store_core::check_change(const std::string& path) const {
+  if (!options_.writable) return errc::permission_denied;
+  if (!complaint_about_path(path).empty()) return errc::bad_name;
+  return written_.contains(path) ? make_error_code(errc::busy) : std::error_code();
+}
+
+void store_core::remove(const std::string& path, done answer) {
+  if (const std::error_code refused = check_change(path)) return answer(refused);
+  ask<file_facts>(
+      lane::quick,
+      [path, directory = directory_, quota = quota_](std::error_code& ec) {
+        const file_facts gone = directory->remove(path, ec);
+        if (!ec) quota->refund(gone.size);
+        return gone;
+      },
+      [answer](std::error_code ec, const file_facts&) { answer(ec); });
+}
+
+void store_core::rename(const std::string& from, const std::string& to, bool exclusive,
+                        done answer) {
+  std::error_code refused = check_change(from);
+  if (!refused) refused = check_change(to);
+  if (refused) return answer(refused);
+  ask<file_facts>(
+      lane::quick,
+      [from, to, exclusive, directory = directory_, quota = quota_](std::error_code& ec) {
+        std::error_code none;
+        const file_facts replaced = directory->stat(to, none);
+        directory->rename(from, to, exclusive, ec);
+        if (!ec && from != to) quota->refund(replaced.size);
+        return replaced;
+      },
+      [answer](std::error_code ec, const file_facts&) { answer(ec); });
+}
+
+void store_core::resize(const std::string& path, std::uint64_t size, done answer) {
+  std::error_code refused = check_change(path);
+  if (!refused && size > options_.largest_file) refused = errc::no_space;
+  if (refused) return answer(refused);
+  ask<file_facts>(
+      lane::quick,
+      [path, size, directory = directory_, quota = quota_,
+       closing = queue(lane::quick)](std::error_code& ec) {
+        file_facts was;
+        owned_descriptor kept = directory->open_file(path, true, was, ec);
+        if (ec) return was;
+        const std::uint64_t growth = size - std::min(size, was.size);
+        if (!quota->charge(growth)) {
+          ec = errc::no_space;
+          return was;
+        }
+        store_file file(std::move(kept), closing);
+        ec = file.resize(size);
+        quota->refund(ec ? growth : was.size - std::min(size, was.size));
+        return was;
+      },
+      [answer](std::error_code ec, const file_facts&) { answer(ec); });
+}
+
+void store_core::close(clock::time_point until) noexcept {
+  if (closed_.exchange(true, std::memory_order_acq_rel)) return;
+  const std::shared_ptr<server_core> server = server_.lock();
+  if (!server) return;
+  server->withdraw(*this);
+  const auto farewell = std::chrono::steady_clock::now() + disk_thread::longest_farewell;
+  std::vector<std::shared_ptr<store_region>> open;
+  std::array<std::optional<disk_thread>*, lanes> running = {};
+  {
+    const std::lock_guard guard(core_access::core(server->worker())->lock());
+    for (const auto& [id, each] : regions_) {
+      if (auto region = each.lock()) open.push_back(std::move(region));
+    }
+    for (std::size_t i = 0; i < lanes; ++i) running[i] = &threads_[i];
+  }
+  for (const std::shared_ptr<store_region>& each : open) {
+    server->tell_withdrawn(each->id(), name_of(each->place().path));
+    each->close(until);
+  }
+  std::optional<disk_thread>& quick = *running[static_cast<std::size_t>(lane::quick)];
+  for (const std::shared_ptr<store_region>& each : open) {
+    if (!quick || each->place().spooled.empty()) continue;
+    quick->queue()->start_always([directory = directory_, spooled = each->place().spooled] {
+      directory->discard(spooled);
+      return disk_queue::answer();
+    });
+  }
+  // All of them together have the time of one.
+  for (auto* each : running) {
+    if (*each) (*each)->begin_stop();
+  }
+  for (auto* each : running) {
+    if (*each) (*each)->stop(farewell);
+  }
+  // Who publishes it again may do so at once, although the publication is still there.
+  const std::lock_guard guard(core_access::core(server->worker())->lock());
+  directory_.reset();
+}
+
+}  // namespace ucx::detail

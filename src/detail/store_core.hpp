@@ -1,0 +1,131 @@
+// A directory that a server publishes: its files, opened when clients ask for them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "detail/disk_thread.hpp"
+#include "detail/published.hpp"
+#include "detail/store_directory.hpp"
+#include "detail/store_region.hpp"
+#include "ucx/access.hpp"
+#include "ucx/store_options.hpp"
+
+namespace ucx::detail {
+
+class context_core;
+class server_core;
+
+/// The bytes that the files of a store have together. Safe from any thread.
+class store_quota {
+ public:
+  store_quota(std::uint64_t limit, std::uint64_t used) noexcept : limit_(limit), used_(used) {}
+  /// Returns false, and counts nothing, where there is no room for so many more.
+  bool charge(std::uint64_t growth) noexcept;
+  void refund(std::uint64_t bytes) noexcept;
+
+ private:
+  const std::uint64_t limit_;
+  std::atomic<std::uint64_t> used_;
+};
+
+/// What is asked of a store is answered when the disk has done it, by a handler that is called
+/// under the worker's lock, within the call or later, or not at all once the store is closed.
+/// Everything is under that lock, but for what `published` has. Whatever disk says runs on threads
+/// of the store's.
+class store_core final : public published, public std::enable_shared_from_this<store_core> {
+ public:
+  static std::shared_ptr<store_core> make(const std::shared_ptr<server_core>& server,
+                                          std::shared_ptr<context_core> context,
+                                          const std::filesystem::path& directory,
+                                          const store_options& options, std::string& what,
+                                          std::error_code& ec);
+  ~store_core() override;
+
+  const entry& described() const noexcept override { return described_; }
+  std::span<std::byte> bytes() const noexcept override { return {}; }
+  std::string url() const override;
+  bool is_open() const noexcept override { return !closed_.load(std::memory_order_acquire); }
+  void close(clock::time_point until = clock::time_point::max()) noexcept override;
+
+  const store_options& options() const noexcept { return options_; }
+  /// Returns the name of a file of this store.
+  std::string name_of(std::string_view path) const;
+  /// Describes a file or directory as `name`.
+  entry describe(std::string name, const file_facts& facts) const;
+
+  using done = std::function<void(std::error_code)>;
+  using opened = std::function<void(std::error_code, std::shared_ptr<store_region>, file_facts)>;
+  using found = std::function<void(std::error_code, file_facts)>;
+  using listed = std::function<void(std::error_code, store_directory::page)>;
+
+  /// Opens a file as it is. Errors: as store_directory's; too_many_files; permission_denied (to
+  /// write a store that is not writable); busy (it is being written already, or too much is asked).
+  void open(const std::string& path, access wanted, opened answer);
+  /// Begins a file that gets its name when it is committed.
+  void create(const std::string& path, access wanted, bool exclusive, opened answer);
+  /// Opens a file to be written where it is, and makes it where there is none.
+  void append(const std::string& path, access wanted, opened answer);
+  /// Gives a file its name, if it has none, and has it on the device where that is wanted.
+  void commit(const std::shared_ptr<store_region>& region, bool durable, found answer);
+  /// Takes a region out of its client's hands; what has no name yet is thrown away.
+  void let_go(store_region& region) noexcept;
+
+  void stat(const std::string& path, found answer);
+  void list_files(const std::string& after, std::size_t most, listed answer);
+  void list_directory(const std::string& directory, const std::string& after, std::size_t most,
+                      listed answer);
+  void remove(const std::string& path, done answer);
+  void rename(const std::string& from, const std::string& to, bool exclusive, done answer);
+  void resize(const std::string& path, std::uint64_t size, done answer);
+
+  /// Counts bytes that a file grows by; returns false where the quota forbids them.
+  bool charge(std::uint64_t growth) noexcept { return quota_->charge(growth); }
+  /// Has the disk write; returns whether it will.
+  bool write_later(disk_queue::work job);
+
+ private:
+  store_core(const std::shared_ptr<server_core>& server, std::shared_ptr<context_core> context,
+             std::shared_ptr<store_directory> directory, const store_options& options);
+
+  /// Kinds of work that do not wait for each other.
+  enum class lane : std::size_t { quick, listing, writing };
+  static constexpr std::size_t lanes = 3;
+  std::shared_ptr<disk_queue> queue(lane which);
+  template <class Result, class Work, class Answer>
+  void ask(lane which, Work work, Answer answer);
+  template <class Work>
+  void open_by(store_place place, access wanted, Work work, opened answer);
+  void let_in(store_place place, access wanted, owned_descriptor file, const file_facts& facts,
+              const opened& answer);
+  std::error_code admit(const store_place& place);
+  std::error_code check_change(const std::string& path) const;
+  void forget(const store_place& place) noexcept;
+  void discard(std::string spooled) noexcept;
+
+  const std::weak_ptr<server_core> server_;
+  const std::shared_ptr<context_core> context_;
+  std::shared_ptr<store_directory> directory_;  // until it is closed
+  const store_options options_;
+  const std::shared_ptr<store_quota> quota_;
+  entry described_;
+  std::atomic<bool> closed_{false};
+
+  std::array<std::optional<disk_thread>, lanes> threads_;
+  std::unordered_map<std::uint64_t, std::weak_ptr<store_region>> regions_;  // by number
+  std::size_t open_ = 0;  // files that are open, or being opened
+  std::size_t writers_ = 0;
+  std::unordered_set<std::string> written_;  // paths that somebody writes
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,112 @@
+// A directory of the system, whose files are reached by relative paths that can not leave it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "detail/owned_descriptor.hpp"
+
+namespace ucx::detail {
+
+/// What the system says of a file or directory.
+struct file_facts {
+  bool is_directory = false;
+  std::uint64_t size = 0;
+  std::int64_t modified = 0;  ///< Nanoseconds since 1970.
+  /// Tells a content from what was there before, under the same name: another file, or another size
+  /// or time of change.
+  std::uint64_t generation = 0;
+};
+
+/// Every call may take as long as a disk does. Paths are such that nothing complains about
+/// (`complaint_about_path`). No symbolic link is followed, whoever makes one and when; nothing but
+/// a regular file is ever opened. Safe from any thread.
+class store_directory {
+ public:
+  /// How paths are looked up: by the kernel at once, or component by component, where the kernel is
+  /// older than 5.6 or does not let us.
+  enum class lookup { automatic, by_component };
+
+  /// Errors: no_such_name, permission_denied, not_supported (not a directory); with `writable`
+  /// busy (another process, or server, writes this store).
+  static std::shared_ptr<store_directory> open(const std::filesystem::path& path, bool writable,
+                                               std::string& what, std::error_code& ec,
+                                               lookup how = lookup::automatic);
+  store_directory(const store_directory&) = delete;
+  store_directory& operator=(const store_directory&) = delete;
+
+  /// Opens a regular file. Errors: no_such_name (a symbolic link on the way, too), not_supported
+  /// (a directory, or something else), permission_denied, too_many_files, io_error.
+  owned_descriptor open_file(const std::string& path, bool writable, file_facts& facts,
+                             std::error_code& ec) const;
+  /// The same for reading, where the kernel knows the file already and the file system is one of
+  /// this machine's disks: then nothing waits. Nothing where that is not so, or anything is wrong.
+  std::optional<owned_descriptor> open_now(const std::string& path, file_facts& facts) const;
+  std::optional<file_facts> stat_now(const std::string& path) const;
+  /// Describes a regular file or a directory; the empty path is the root. Errors: as open_file.
+  file_facts stat(const std::string& path, std::error_code& ec) const;
+
+  struct item {
+    std::string path;
+    file_facts facts;
+  };
+  struct page {
+    std::vector<item> items;
+    bool more = false;
+  };
+  /// Lists regular files, in order of the bytes of their paths, behind `after`; `most` at most.
+  page list_files(std::string_view after, std::size_t most) const;
+  /// Lists files and directories that lie directly in `directory`, behind the name `after`.
+  /// Errors: as stat; not_supported (not a directory).
+  page list_directory(const std::string& directory, std::string_view after, std::size_t most,
+                      std::error_code& ec) const;
+
+  // Of a writable store.
+  /// Makes an empty file that has no name yet but in the spool: `spooled` says which.
+  owned_descriptor create_unnamed(std::string& spooled, std::error_code& ec) const;
+  /// Gives such a file its name, with the directories that are missing. Errors: already_exists
+  /// (`exclusive`), not_supported (a directory has that name), no_space, permission_denied,
+  /// no_such_name (a directory of the path is none).
+  void give_name(const std::string& spooled, const std::string& path, bool exclusive, bool durable,
+                 std::error_code& ec) const;
+  void discard(const std::string& spooled) const noexcept;
+  /// Opens a file for writing that is made, empty, where there is none.
+  owned_descriptor open_or_create(const std::string& path, file_facts& facts,
+                                  std::error_code& ec) const;
+  /// Removes a file, or an empty directory, and tells what it was. Errors: no_such_name,
+  /// already_exists (a directory that is not empty), permission_denied.
+  file_facts remove(const std::string& path, std::error_code& ec) const;
+  /// Errors: as give_name, and no_such_name.
+  void rename(const std::string& from, const std::string& to, bool exclusive,
+              std::error_code& ec) const;
+  /// Returns the bytes of all regular files.
+  std::uint64_t total_size() const;
+
+ private:
+  store_directory(owned_descriptor root, bool kernel_looks_up) noexcept
+      : root_(std::move(root)), kernel_looks_up_(kernel_looks_up) {}
+  void open_spool(std::error_code& ec);
+  owned_descriptor open_beneath(const std::string& path, int flags) const noexcept;
+  owned_descriptor open_parent(std::string_view path) const noexcept;
+  owned_descriptor make_parent(std::string_view path) const noexcept;
+
+  owned_descriptor root_;
+  owned_descriptor spool_;
+  bool answers_now_ = false;  // what is known is told without waiting
+  const bool kernel_looks_up_;
+};
+
+/// Returns what a failed call of the system on a file of a store means.
+std::error_code store_error(int number) noexcept;
+
+/// Returns what the system says of an open file.
+file_facts facts_of(int descriptor, std::error_code& ec) noexcept;
+
+}  // namespace ucx::detail

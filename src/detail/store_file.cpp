@@ -1,0 +1,49 @@
+#include "detail/store_file.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "detail/store_directory.hpp"
+
+namespace ucx::detail {
+
+store_file::~store_file() {
+  try {
+    auto closed = std::make_shared<owned_descriptor>(std::move(descriptor_));
+    closing_->start_some_time([kept = std::move(closed)]() mutable {
+      kept.reset();
+      return disk_queue::answer();
+    });
+  } catch (const std::bad_alloc&) {  // then it is closed here
+  }
+}
+
+std::error_code store_file::write(std::uint64_t offset, std::span<const std::byte> from) noexcept {
+  while (!from.empty()) {
+    const ssize_t written =
+        ::pwrite(descriptor_.get(), from.data(), from.size(), static_cast<off_t>(offset));
+    if (written > 0) {
+      offset += static_cast<std::uint64_t>(written);
+      from = from.subspan(static_cast<std::size_t>(written));
+    } else if (written == 0 || errno != EINTR) {
+      return written == 0 ? store_error(EIO) : store_error(errno);
+    }
+  }
+  return {};
+}
+
+std::error_code store_file::resize(std::uint64_t size) noexcept {
+  while (::ftruncate(descriptor_.get(), static_cast<off_t>(size)) != 0) {
+    if (errno != EINTR) return store_error(errno);
+  }
+  return {};
+}
+
+std::error_code store_file::sync() noexcept {
+  return ::fsync(descriptor_.get()) == 0 ? std::error_code() : store_error(errno);
+}
+
+}  // namespace ucx::detail

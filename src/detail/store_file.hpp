@@ -1,0 +1,46 @@
+// An open file of a store.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <system_error>
+
+#include "detail/disk_thread.hpp"
+#include "detail/file_source.hpp"
+#include "detail/owned_descriptor.hpp"
+
+namespace ucx::detail {
+
+/// Read and written by system calls, never mapped. Its descriptor is closed by the disk's thread:
+/// that may take as long as a write. Threads: as file_source.
+class store_file final : public file_source {
+ public:
+  store_file(owned_descriptor opened, std::shared_ptr<disk_queue> closing)
+      : reading_(open_file::adopt(opened.get())),
+        descriptor_(std::move(opened)),
+        closing_(std::move(closing)) {}
+  ~store_file() override;
+
+  std::size_t read_now(std::uint64_t offset, std::span<std::byte> into) noexcept override {
+    return reading_->read_now(offset, into);
+  }
+  std::error_code read(std::uint64_t offset, std::span<std::byte> into) noexcept override {
+    return reading_->read(offset, into);
+  }
+  /// Errors: no_space, io_error.
+  std::error_code write(std::uint64_t offset, std::span<const std::byte> from) noexcept;
+  /// Makes the file `size` bytes long. Errors: as write.
+  std::error_code resize(std::uint64_t size) noexcept;
+  /// Returns when what was written is on the device. Errors: as write.
+  std::error_code sync() noexcept;
+
+ private:
+  std::shared_ptr<open_file> reading_;
+  owned_descriptor descriptor_;
+  std::shared_ptr<disk_queue> closing_;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,24 @@
+// Relative paths, as peers may ask a store for them.
+#pragma once
+
+#include <string_view>
+
+namespace ucx::detail {
+
+/// Where a writable store keeps what is not whole yet: a directory at its root that no path of a
+/// peer's can name.
+inline constexpr std::string_view spool_name = ".ucxio-unfinished";
+
+/// Returns what is wrong with `path` within a store; nothing when it is one: names between single
+/// slashes, none of them "." or "..", and UTF-8 as every name. Two such paths that differ are two
+/// files.
+std::string_view complaint_about_path(std::string_view path) noexcept;
+
+/// A path in two: the directory ("" for the root), and the last name.
+struct split_path {
+  std::string_view directory;
+  std::string_view name;
+};
+split_path split(std::string_view path) noexcept;
+
+}  // namespace ucx::detail

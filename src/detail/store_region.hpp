@@ -1,0 +1,78 @@
+// A file of a store that a client has open.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "detail/exposed_region.hpp"
+#include "detail/store_file.hpp"
+
+namespace ucx::detail {
+
+class store_core;
+
+/// Where a region's file stands.
+struct store_place {
+  std::string path;
+  /// In the spool, while the file has no name of its own; then `exclusive` says whether there may
+  /// be none of that name when it gets one.
+  std::string spooled = {};
+  bool exclusive = false;
+  bool is_lost = false;     ///< A commit failed, and it was thrown away.
+  bool is_written = false;  ///< The client is the one writer of `path`.
+};
+
+/// Messages are the only way to it. Under the worker's lock, but for what exposed_region says.
+class store_region final : public exposed_region,
+                           public write_sink,
+                           public std::enable_shared_from_this<store_region> {
+ public:
+  static std::shared_ptr<store_region> make(std::shared_ptr<context_core> context,
+                                            const std::shared_ptr<store_core>& store,
+                                            std::shared_ptr<store_file> file, store_place place,
+                                            access granted, std::uint64_t size);
+  ~store_region() override;
+
+  std::uint64_t size() const noexcept override { return size_.load(std::memory_order_relaxed); }
+  std::uint64_t writable_size() const noexcept override;
+  memory_kind kind() const noexcept override { return memory_kind::host; }
+  std::span<std::byte> bytes() const noexcept override { return {}; }
+  std::shared_ptr<file_source> file() const noexcept override { return file_; }
+  std::shared_ptr<store_file> stored() const noexcept { return file_; }
+  remote_descriptor descriptor() const override { return describe(); }
+  std::shared_ptr<write_sink> sink() noexcept override { return shared_from_this(); }
+
+  store_place& place() noexcept { return place_; }
+  /// What the store counts for this file, and no longer has to when it is thrown away.
+  std::uint64_t& charged() noexcept { return charged_; }
+
+  /// Hands the bytes to the disk's thread, and confirms them when they are in the file.
+  void write(endpoint_core& from, const frame& asked, std::span<const std::byte> payload) override;
+
+ private:
+  store_region(std::shared_ptr<context_core> context, const std::shared_ptr<store_core>& store,
+               std::shared_ptr<store_file> file, store_place place, access granted,
+               std::uint64_t size);
+  using staging = std::shared_ptr<std::vector<std::byte>>;
+  void release() noexcept override;
+  staging copy_of(std::span<const std::byte> payload);
+  std::error_code take(const frame& asked, store_core& store) noexcept;
+
+  const std::weak_ptr<store_core> store_;
+  const std::uint64_t limit_;
+  const std::size_t window_;
+  std::shared_ptr<store_file> file_;
+  store_place place_;
+  std::atomic<std::uint64_t> size_;
+  std::uint64_t charged_ = 0;
+  std::size_t unwritten_ = 0;  // bytes that the disk has not taken yet
+  std::vector<staging> idle_;  // to be used again: new memory costs more than a copy
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,63 @@
+// Directories served by the tool, and what the others make of them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "support/command.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/tool.hpp"
+#include "ucx/fstream.hpp"
+
+namespace ucx::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(ServeStore, ServesADirectory) {
+  const temporary_directory folder;
+  std::filesystem::create_directories(folder / "sub");
+  folder.make("sub/notes.txt", "one\ntwo\n");
+  folder.make("other", "x");
+  tool_server server(
+      {"--store", "data=" + (folder / "").string(), "--store", (folder / "sub").string()});
+  EXPECT_EQ(run_tool({"ls", "--names", server.url()}).out,
+            "data/other\ndata/sub/notes.txt\nnotes.txt\n");
+  EXPECT_EQ(run_tool({"cat", server.url() + "/data/sub/notes.txt"}).out, "one\ntwo\n");
+  const auto listed = run_tool({"ls", server.url() + "/data"}).out;
+  EXPECT_THAT(listed, HasSubstr("directory"));
+  EXPECT_THAT(listed, HasSubstr("data/sub\n"));
+  EXPECT_THAT(run_tool({"stat", "--json", server.url() + "/data/other"}).out,
+              HasSubstr("\"file\""));
+  EXPECT_NE(run_tool({"cat", server.url() + "/data/../other"}).code, 0);
+}
+
+TEST(ServeStore, LetsClientsWriteWhereItWasToldTo) {
+  const temporary_directory folder;
+  {
+    tool_server server({"--store", (folder / "").string(), "--writable", "--quota", "1K"});
+    ofstream out(server.url() + "/new");
+    out << "text";
+    out.close();
+    EXPECT_TRUE(out) << out.error_message();
+    ofstream large(server.url() + "/large");
+    large << std::string(2000, 'x');
+    large.close();
+    EXPECT_FALSE(large);
+  }
+  EXPECT_EQ(content_of(folder / "new"), "text");
+  tool_server server({"--store", (folder / "").string()});
+  ofstream out(server.url() + "/new");
+  EXPECT_FALSE(out);
+}
+
+TEST(ServeStore, TellsWhichDirectoryItCanNotServe) {
+  const temporary_directory folder;
+  const auto refused = run_tool({"serve", "--store", (folder / "missing").string()});
+  EXPECT_NE(refused.code, 0);
+  EXPECT_THAT(refused.err, HasSubstr("missing"));
+}
+
+}  // namespace
+}  // namespace ucx::test

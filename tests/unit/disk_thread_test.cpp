@@ -1,0 +1,93 @@
+#include "detail/disk_thread.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace ucx::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(DiskThread, AnswersInOrder) {
+  std::vector<int> answered;
+  {
+    disk_thread disk(100, [](disk_queue::answer answer) { answer(); });
+    for (int i = 0; i < 50; ++i) {
+      EXPECT_TRUE(disk.queue()->start([&answered, i] {
+        return disk_queue::answer([&answered, i] { answered.push_back(i); });
+      }));
+    }
+  }  // does what waits
+  ASSERT_EQ(answered.size(), 50U);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(answered[static_cast<std::size_t>(i)], i);
+}
+
+TEST(DiskThread, TakesNoMoreThanItsMost) {
+  std::promise<void> disk_answers;
+  std::shared_future<void> answers(disk_answers.get_future());
+  std::promise<void> began;
+  disk_thread disk(2, [](disk_queue::answer answer) { answer(); });
+  EXPECT_TRUE(disk.queue()->start([&began, answers] {
+    began.set_value();
+    answers.wait();
+    return disk_queue::answer();
+  }));
+  began.get_future().wait();
+  const auto nothing = [] { return disk_queue::answer(); };
+  EXPECT_TRUE(disk.queue()->start(nothing));
+  EXPECT_TRUE(disk.queue()->start(nothing));
+  EXPECT_FALSE(disk.queue()->start(nothing));
+  EXPECT_TRUE(disk.queue()->start_always(nothing));
+  disk_answers.set_value();
+}
+
+TEST(DiskThread, DoesWhatNobodyWaitsForSoon) {
+  disk_thread disk(10, [](const disk_queue::answer& answer) { answer(); });
+  std::atomic<int> done{0};
+  const auto count = [&done] {
+    ++done;
+    return disk_queue::answer();
+  };
+  const auto until = std::chrono::steady_clock::now() + 20s;
+  disk.queue()->start_some_time(count);
+  while (done < 1 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_EQ(done, 1);
+  for (int i = 0; i < 200; ++i) disk.queue()->start_some_time(count);
+  std::promise<void> behind;
+  disk.queue()->start_always([&behind] {
+    behind.set_value();
+    return disk_queue::answer();
+  });
+  behind.get_future().wait();
+  EXPECT_EQ(done, 201);
+}
+
+TEST(DiskThread, IsLeftBehindWhereTheDiskHangs) {
+  const auto disk_answers = std::make_shared<std::promise<void>>();
+  const auto over = std::make_shared<std::promise<void>>();
+  std::atomic<int> delivered{0};
+  std::shared_ptr<disk_queue> left;
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    disk_thread disk(10, [&](const disk_queue::answer&) { ++delivered; });
+    left = disk.queue();
+    disk.queue()->start([disk_answers, over] {
+      disk_answers->get_future().wait();
+      return disk_queue::answer([over] {});
+    });
+    disk.stop(begin + 50ms);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+  EXPECT_FALSE(left->start([] { return disk_queue::answer(); }));
+  disk_answers->set_value();
+  EXPECT_EQ(delivered, 0);
+}
+
+}  // namespace
+}  // namespace ucx::detail

@@ -1,0 +1,226 @@
+#include "detail/store_directory.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "detail/store_path.hpp"
+#include "support/temporary_directory.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+namespace {
+
+using test::content_of;
+using test::temporary_directory;
+using lookup = store_directory::lookup;
+
+TEST(StorePath, IsWhatCanNotLeaveAStore) {
+  for (const char* good : {"a", "a/b", ".hidden", "a..b/...", "a b/ü", "x/.ucxio-unfinished"}) {
+    EXPECT_EQ(complaint_about_path(good), "") << good;
+  }
+  for (const std::string& bad :
+       {std::string(), std::string("/"), std::string("/a"), std::string("a/"), std::string("a//b"),
+        std::string("."), std::string("a/./b"), std::string(".."), std::string("a/../b"),
+        std::string("\xff"), std::string("a\0b", 3), std::string(256, 'a'), std::string(1025, 'a'),
+        std::string(".ucxio-unfinished"), std::string(".ucxio-unfinished/1")}) {
+    EXPECT_NE(complaint_about_path(bad), "") << bad;
+  }
+  EXPECT_EQ(split("a/b/c").directory, "a/b");
+  EXPECT_EQ(split("a/b/c").name, "c");
+  EXPECT_EQ(split("c").directory, "");
+}
+
+class StoreDirectory : public testing::TestWithParam<lookup> {
+ protected:
+  std::shared_ptr<store_directory> open(bool writable = false) {
+    std::string what;
+    std::error_code ec;
+    auto made = store_directory::open(directory_ / "", writable, what, ec, GetParam());
+    EXPECT_FALSE(ec) << what;
+    return made;
+  }
+  /// Opens a file, and returns why not.
+  static std::error_code opening(const store_directory& in, const std::string& path,
+                                 bool writable = false) {
+    file_facts facts;
+    std::error_code ec;
+    const owned_descriptor opened = in.open_file(path, writable, facts, ec);
+    EXPECT_EQ(static_cast<bool>(opened), !ec);
+    return ec;
+  }
+
+  const temporary_directory directory_;
+};
+
+TEST_P(StoreDirectory, FollowsNoSymbolicLink) {
+  const temporary_directory outside;
+  outside.make("secret", "x");
+  std::filesystem::create_directories(directory_ / "in");
+  directory_.make("in/file", "12345");
+  std::filesystem::create_symlink(outside / "secret", directory_ / "in/link");
+  std::filesystem::create_symlink("file", directory_ / "in/inner");
+  std::filesystem::create_directory_symlink(outside / "", directory_ / "out");
+  std::filesystem::create_directory_symlink("/proc/self/root", directory_ / "magic");
+  const auto opened = open();
+  EXPECT_FALSE(opening(*opened, "in/file"));
+  for (const char* path : {"in/link", "in/inner", "out/secret", "magic/etc/passwd", "missing",
+                           "in/file/x", "in/missing"}) {
+    EXPECT_EQ(opening(*opened, path), errc::no_such_name) << path;
+    EXPECT_EQ(opening(*opened, path, true), errc::no_such_name) << path;
+    std::error_code ec;
+    opened->stat(path, ec);
+    EXPECT_EQ(ec, errc::no_such_name) << path;
+  }
+  EXPECT_EQ(opened->list_files("", 100).items.size(), 1U);
+}
+
+TEST_P(StoreDirectory, OpensNothingButRegularFiles) {
+  std::filesystem::create_directories(directory_ / "directory");
+  ASSERT_EQ(::mkfifo((directory_ / "pipe").c_str(), 0600), 0);
+  const auto opened = open();
+  for (const char* path : {"directory", "pipe"}) {
+    EXPECT_EQ(opening(*opened, path), errc::not_supported) << path;
+    EXPECT_EQ(opening(*opened, path, true), errc::not_supported) << path;
+  }
+  std::error_code ec;
+  EXPECT_TRUE(opened->stat("directory", ec).is_directory);
+  EXPECT_TRUE(opened->stat("", ec).is_directory);
+  EXPECT_FALSE(ec);
+}
+
+TEST_P(StoreDirectory, IsNotLeftWhileSomebodySwapsADirectoryForALink) {
+  const temporary_directory outside;
+  outside.make("file", "secret!");
+  std::filesystem::create_directories(directory_ / "real");
+  directory_.make("real/file", "ours");
+  std::filesystem::create_directory_symlink(outside / "", directory_ / "link");
+  const auto opened = open();
+  std::atomic<bool> over{false};
+  std::jthread swapping([&] {
+    while (!over) {
+      ::renameat2(AT_FDCWD, (directory_ / "real").c_str(), AT_FDCWD, (directory_ / "link").c_str(),
+                  RENAME_EXCHANGE);
+    }
+  });
+  for (int i = 0; i < 5000; ++i) {
+    file_facts facts;
+    std::error_code ec;
+    const owned_descriptor file = opened->open_file("real/file", false, facts, ec);
+    if (file) {
+      EXPECT_EQ(facts.size, 4U);
+    } else {
+      EXPECT_EQ(ec, errc::no_such_name);
+    }
+  }
+  over = true;
+}
+
+TEST_P(StoreDirectory, TellsAReplacedContentFromItsPredecessor) {
+  directory_.make("file", "one");
+  const auto opened = open();
+  std::error_code ec;
+  const std::uint64_t first = opened->stat("file", ec).generation;
+  EXPECT_EQ(opened->stat("file", ec).generation, first);
+  directory_.make("other", "two");
+  std::filesystem::rename(directory_ / "other", directory_ / "file");
+  EXPECT_NE(opened->stat("file", ec).generation, first);
+}
+
+TEST_P(StoreDirectory, TellsWhatIsKnownWithoutWaiting) {
+  const temporary_directory outside;
+  outside.make("secret", "x");
+  directory_.make("file", "12345");
+  std::filesystem::create_symlink(outside / "secret", directory_ / "link");
+  std::filesystem::create_directories(directory_ / "directory");
+  ASSERT_EQ(::mkfifo((directory_ / "pipe").c_str(), 0600), 0);
+  const auto opened = open();
+  file_facts facts;
+  // It may say nothing of anything: then the slow way is gone.
+  if (const auto file = opened->open_now("file", facts)) {
+    EXPECT_TRUE(*file);
+    EXPECT_EQ(facts.size, 5U);
+    std::error_code ec;
+    EXPECT_EQ(facts.generation, opened->stat("file", ec).generation);
+    EXPECT_EQ(opened->stat_now("file")->size, 5U);
+    EXPECT_TRUE(opened->stat_now("directory")->is_directory);
+  } else {
+    EXPECT_FALSE(opened->stat_now("file"));
+  }
+  for (const char* path : {"link", "pipe", "missing", "file/x", "directory"}) {
+    EXPECT_FALSE(opened->open_now(path, facts)) << path;
+  }
+  EXPECT_FALSE(opened->stat_now("link"));
+}
+
+TEST_P(StoreDirectory, ListsInOrderFromAnywhere) {
+  std::set<std::string> expected;
+  for (const char* path : {"a", "a.b", "a-", "b/c", "b/d/e", "b/d.x", "b0", "b.", "z/z/z"}) {
+    const auto file = directory_ / path;
+    std::filesystem::create_directories(file.parent_path());
+    directory_.make(path, path);
+    expected.insert(path);
+  }
+  std::filesystem::create_directories(directory_ / "empty/very");
+  std::filesystem::create_directory_symlink(directory_ / "", directory_ / "b/loop");
+  const auto opened = open(true);
+  for (std::size_t most : {1U, 2U, 3U, 100U}) {
+    std::vector<std::string> found;
+    for (bool more = true; more;) {
+      const auto page = opened->list_files(found.empty() ? "" : found.back(), most);
+      for (const auto& each : page.items) found.push_back(each.path);
+      more = page.more;
+      ASSERT_LE(found.size(), expected.size());
+    }
+    EXPECT_EQ(found, std::vector<std::string>(expected.begin(), expected.end())) << most;
+  }
+  const auto behind = opened->list_files("b/cc", 100);
+  EXPECT_EQ(behind.items.front().path, "b/d.x");
+}
+
+TEST_P(StoreDirectory, GivesAFileItsNameWhenItIsWhole) {
+  const auto opened = open(true);
+  std::error_code ec;
+  std::string spooled;
+  {
+    const owned_descriptor made = opened->create_unnamed(spooled, ec);
+    ASSERT_FALSE(ec);
+    ASSERT_EQ(::write(made.get(), "text", 4), 4);
+  }
+  EXPECT_TRUE(opened->list_files("", 10).items.empty());
+  opened->give_name(spooled, "x/y/z", true, true, ec);
+  EXPECT_FALSE(ec);
+  EXPECT_EQ(content_of(directory_ / "x/y/z"), "text");
+  opened->create_unnamed(spooled, ec);
+  opened->give_name(spooled, "x/y/z", true, false, ec);
+  EXPECT_EQ(ec, errc::already_exists);
+  ec.clear();
+  opened->give_name(spooled, "x/y", false, false, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  ec.clear();
+  opened->give_name(spooled, "x/y/z/below", false, false, ec);
+  EXPECT_EQ(ec, errc::no_such_name);
+  ec.clear();
+  opened->rename("x", "moved/to", false, ec);
+  EXPECT_FALSE(ec);
+  EXPECT_EQ(content_of(directory_ / "moved/to/y/z"), "text");
+  EXPECT_EQ(opened->total_size(), 4U);
+  std::string what;
+  const auto second = store_directory::open(directory_ / "", true, what, ec);
+  EXPECT_EQ(ec, errc::busy);
+}
+
+INSTANTIATE_TEST_SUITE_P(Lookups, StoreDirectory,
+                         testing::Values(lookup::automatic, lookup::by_component));
+
+}  // namespace
+}  // namespace ucx::detail

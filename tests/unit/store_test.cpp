@@ -1,0 +1,50 @@
+// Stores over the simulated network: peers that do not keep to what they are told.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "detail/core_access.hpp"
+#include "detail/remote_region_core.hpp"
+#include "support/pattern.hpp"
+#include "support/simulated_server.hpp"
+#include "support/temporary_directory.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::test {
+namespace {
+
+/// Asks until the disk, whose time is not the simulation's, was fast enough.
+template <class Ask>
+auto asked_until_answered(Ask&& ask) {
+  for (int i = 0;; ++i) {
+    try {
+      return ask();
+    } catch (const error& failed) {
+      if (failed.code() != errc::timed_out || i == 100) throw;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+}
+
+TEST(StoreOverTheSeam, KeepsNothingOfAPeerBeyondItsWindow) {
+  const temporary_directory directory;
+  simulated_server served;
+  const publication store = served.server().publish_store(
+      directory / "", {.writable = true, .write_window = std::size_t{1} << 20U});
+  client hostile = served.connect();
+  remote_region file = asked_until_answered([&] { return hostile.create("new"); });
+  // It writes as if it had been told of another window.
+  detail::core_access::core(file)->grow_to(file.limit(), std::uint64_t{1} << 40U);
+  const std::vector<std::byte> bytes = pattern(20'000'000);
+  std::error_code ec;
+  file.write_at(0, bytes, ec);
+  file.flush(ec);
+  EXPECT_EQ(ec, errc::busy);
+}
+
+}  // namespace
+}  // namespace ucx::test
