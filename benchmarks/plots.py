@@ -25,26 +25,25 @@ def panels(results, width=4.2):
 
 
 def throughput(results):
+    """Ratios, because lines of different sizes were measured at different times."""
     figure, axes = panels(results)
     for network, lines in results.items():
         axis = axes[network]
         for verb, style in (("read", "-"), ("write", "--")):
-            curves = {"ucxio": {}, "best by hand": {}, "socket": {}, "Asio": {}}
+            curves = {"best by hand": {}, "socket": {}, "Asio": {}}
             for name, line in lines.items():
-                if not (found := re.fullmatch(rf"tcp/{verb}/(\d+[KM]iB)(?:, (socket|Asio))?", name)):
-                    continue
-                size, other = bytes_of(found[1]), found[2]
-                curves[other or "best by hand"][size] = line["best"]
-                if other is None:
-                    curves["ucxio"][size] = line["ours"]
-            for (name, points), color in zip(curves.items(), ("C0", "C1", "C2", "C3")):
+                if found := re.fullmatch(rf"tcp/{verb}/(\d+[KM]iB)(?:, (socket|Asio))?", name):
+                    curves[found[2] or "best by hand"][bytes_of(found[1])] = line["ratio"]
+            for (name, points), color in zip(curves.items(), ("C0", "C2", "C3")):
                 axis.plot(sorted(points), [points[size] for size in sorted(points)], style, color=color,
-                          marker=".", label=f"{name}, {verb}")
+                          marker=".", label=f"by {name}, {verb}")
+        axis.axhline(1, color="black", linewidth=0.8)
         axis.set_xscale("log", base=2)
         axis.set_xticks([1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20], ["4K", "16K", "64K", "256K", "1M"])
+        axis.set_yscale("log")
+        axis.set_yticks([0.5, 1, 2, 5, 10, 20, 50], ["0.5", "1", "2", "5", "10", "20", "50"])
         axis.set_xlabel("bytes of one call")
-        axis.set_ylabel("GB/s")
-        axis.set_ylim(bottom=0)
+        axis.set_ylabel("rate of ucxio, by theirs")
     axes[next(iter(axes))].legend(fontsize=6)
     return figure
 
@@ -75,6 +74,7 @@ def processor_time(results):
         axis.barh(list(ratios), list(ratios.values()))
         axis.axvline(1, color="black", linewidth=0.8)
         axis.tick_params(axis="y", labelsize=7)
+        axis.set_xlim(0, max(1.1, *ratios.values()) if ratios else 1.1)
         axis.set_xlabel("processor time of ucxio, by theirs")
     return figure
 
@@ -113,7 +113,7 @@ def memory(results):
 
 
 PLOTS = [
-    ("throughput.svg", throughput, "Throughput over TCP, by the bytes of one call"),
+    ("throughput.svg", throughput, "Throughput over TCP beside others, by the bytes of one call"),
     ("latency.svg", latency, "Latency of 8-byte reads over TCP"),
     ("processor-time.svg", processor_time, "Processor time of both sides for a byte that is read over TCP"),
     ("scaling.svg", scaling, "Total rate of many streams, and of many clients"),

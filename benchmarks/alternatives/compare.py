@@ -7,17 +7,24 @@ PYTHON has the other libraries; those that it lacks, or that do not start, are l
 why. Prints a table, and writes RESULTS/loopback/alternatives_benchmark.json.
 """
 import argparse
+import ctypes
 import json
 import os
 import pathlib
 import random
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).parent
+PR_SET_PDEATHSIG = 1
 OTHERS = {"NIXL": "nixl_contender.py", "Mooncake": "mooncake_contender.py"}
+
+
+def end_with_parent():
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Contender:
@@ -26,8 +33,14 @@ class Contender:
         environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
         self.complaints = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        stderr=self.complaints, env=environment)
+                                        stderr=self.complaints, env=environment, start_new_session=True,
+                                        preexec_fn=end_with_parent)
         self.expect("ready")
+        self.rest()
+
+    def rest(self):
+        """Stops reader and owner: some libraries have threads that always spin, on the cores of all."""
+        os.killpg(self.process.pid, signal.SIGSTOP)
 
     def expect(self, wanted):
         # Libraries print what they like.
@@ -43,6 +56,7 @@ class Contender:
         return lines[-1] if lines else f"{self.name} ended"
 
     def run(self, verb, seconds):
+        os.killpg(self.process.pid, signal.SIGCONT)
         try:
             self.process.stdin.write(f"{verb} {seconds}\n")
             self.process.stdin.flush()
@@ -50,13 +64,16 @@ class Contender:
             raise RuntimeError(self.why()) from None
         for line in self.process.stdout:
             try:
-                return float(line)
+                rate = float(line)
             except ValueError:
                 continue
+            self.rest()
+            return rate
         raise RuntimeError(self.why())
 
     def close(self):
-        self.process.kill()
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.communicate()
 
 
@@ -107,6 +124,7 @@ def main():
     arguments.add_argument("--passes", type=int, default=15)
     arguments.add_argument("--pass_seconds", type=float, default=0.1)
     chosen, _ = arguments.parse_known_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     running = start_all(chosen.contender, chosen.python)
     try:
         lines = []
