@@ -3,7 +3,7 @@
 
   tests/instructions/check.py PROGRAM [--record]
 
-Runs PROGRAM, ucxio-hot-paths of a Release build, under callgrind. Fails (1) where a path grew by more
+Runs PROGRAM, ucxio-hot-paths of the preset `dev`, under callgrind. Fails (1) where a path grew by more
 than 5 %. Skips (77), saying why, where the counts can not be those that were recorded: another
 compiler, other flags, another UCX, no valgrind. Where one grew, it tells that path's
 dearest functions. `--record` writes what was counted to recorded.txt.
