@@ -51,7 +51,7 @@ class LentRegion : public testing::Test {
 };
 
 TEST_F(LentRegion, IsReadWhileItsOwnerIsStopped) {
-  const remote_region region = borrow();
+  remote_region region = borrow();
   if (!is_readable(region)) GTEST_SKIP() << forbidden;
   owner_.process().stop();
   region.read_at(0, into_);
@@ -63,7 +63,7 @@ TEST_F(LentRegion, IsReadWhileItsOwnerIsStopped) {
 // has written since, and never a part of both.
 TEST_F(LentRegion, IsNeverReadAfterItWasTakenBack) {
   for (int round = 0; round < 40; ++round) {
-    const remote_region region = borrow();
+    remote_region region = borrow();
     if (!is_readable(region)) GTEST_SKIP() << forbidden;
     std::jthread taker([this] { owner_.ask("take_back"); });
     std::error_code ec;
@@ -78,7 +78,7 @@ TEST_F(LentRegion, IsNeverReadAfterItWasTakenBack) {
 }
 
 TEST_F(LentRegion, OfAnOwnerThatWasKilledIsALostConnection) {
-  const remote_region region = borrow();
+  remote_region region = borrow();
   if (!is_readable(region)) GTEST_SKIP() << forbidden;
   owner_.process().kill();
   std::error_code ec;

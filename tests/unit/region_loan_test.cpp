@@ -62,7 +62,7 @@ class RegionLoan : public testing::Test {
 };
 
 TEST_F(RegionLoan, IsReadWhereItLies) {
-  const remote_region region = open();
+  remote_region region = open();
   EXPECT_EQ(region.way(), way::rma);
   const std::uint64_t before = messages();
   region.read_at(0, into_);
@@ -77,7 +77,7 @@ TEST_F(RegionLoan, IsReadWhereItLies) {
 TEST_F(RegionLoan, IsReadInSeveralPartsWhereItIsLong) {
   std::vector<std::byte> memory = pattern((std::size_t{9} << 20U) + 1, 5);
   memory_region longer(pair_.owner_context, std::span(memory), access::read);
-  const remote_region region = open(longer.descriptor());
+  remote_region region = open(longer.descriptor());
   const std::uint64_t before = readings();
   std::vector<std::byte> into(memory.size());
   region.read_at(0, into);
@@ -112,7 +112,7 @@ TEST_F(RegionLoan, WritesGoToItsOwnerByMessage) {
 }
 
 TEST_F(RegionLoan, OwnerIsAskedWhereItCanNotBeRead) {
-  const remote_region region = open();
+  remote_region region = open();
   pair_.reader_process.faults().fail(call::read_process, UCS_ERR_UNSUPPORTED,
                                      static_cast<unsigned>(readings()) + 1);
   const std::uint64_t before = messages();
@@ -122,7 +122,7 @@ TEST_F(RegionLoan, OwnerIsAskedWhereItCanNotBeRead) {
 }
 
 TEST_F(RegionLoan, IsNotReadAnyMoreOnceItIsWithdrawn) {
-  const remote_region region = open();
+  remote_region region = open();
   region.read_at(0, into_);
   exposed_.reset();
   std::fill(memory_.begin(), memory_.end(), std::byte{0xFF});
@@ -132,18 +132,18 @@ TEST_F(RegionLoan, IsNotReadAnyMoreOnceItIsWithdrawn) {
 }
 
 TEST_F(RegionLoan, AnotherRegionOfTheSameMemoryIsAnother) {
-  const remote_region region = open();
+  remote_region region = open();
   exposed_.emplace(pair_.owner_context, std::span(memory_), access::read);
   std::error_code ec;
   region.read_at(0, into_, ec);
   EXPECT_EQ(ec, errc::revoked);
-  const remote_region next = open();
+  remote_region next = open();
   next.read_at(0, into_);
   EXPECT_TRUE(holds_pattern(into_));
 }
 
 TEST_F(RegionLoan, ChecksWhatItIsAskedFor) {
-  const remote_region region = open();
+  remote_region region = open();
   std::error_code ec;
   region.read_at(size - 1, std::span(into_).first(2), ec);
   EXPECT_EQ(ec, errc::out_of_range);
@@ -161,7 +161,7 @@ TEST_F(RegionLoan, IsNotOfferedOfWhatMayOnlyBeWritten) {
 TEST_F(RegionLoan, DescriptorsThatLieAreReadByMessage) {
   const remote_descriptor right = exposed_->descriptor();
   const auto expect_message = [&](const remote_descriptor& described) {
-    const remote_region region = open(described);
+    remote_region region = open(described);
     EXPECT_EQ(region.way(), way::message);
     region.read_at(0, into_);
     EXPECT_TRUE(holds_pattern(into_));
@@ -187,7 +187,7 @@ TEST_F(RegionLoan, DescriptorsThatLieAreReadByMessage) {
 TEST_F(RegionLoan, AddressThatLiesIsReadByMessage) {
   remote_descriptor wrong = exposed_->descriptor();
   wrong.address = 4096;  // where nobody has anything
-  const remote_region region = open(wrong);
+  remote_region region = open(wrong);
   region.read_at(0, into_);
   EXPECT_TRUE(holds_pattern(into_)) << "the owner knows where it is";
 }
@@ -211,7 +211,7 @@ class OwnerSharesNothing : public RegionLoan {
 
 TEST_F(OwnerSharesNothing, SoTheReaderAsks) {
   EXPECT_EQ(exposed_->descriptor().loan, memory_loan());
-  const remote_region region = open();
+  remote_region region = open();
   EXPECT_EQ(region.way(), way::message);
   region.read_at(0, into_);
   EXPECT_TRUE(holds_pattern(into_));
