@@ -121,9 +121,7 @@ std::unique_ptr<detail::byte_source> open_region(client&& through, std::string_v
     const create_options made{.mode = *how, .readable = (mode & ios_base::in) != 0};
     try {
       remote_region file = through.create(name, made, each);
-      const bool commits = *how != creation::append && file.limit() > file.size();
-      return std::make_unique<detail::region_source>(std::move(file), std::move(through), each,
-                                                     commits);
+      return std::make_unique<detail::region_source>(std::move(file), std::move(through), each);
     } catch (const error& failed) {
       if (failed.code() != errc::not_supported) throw;
     }
@@ -211,7 +209,11 @@ filebuf& filebuf::operator=(filebuf&& other) {
 
 filebuf::~filebuf() {
   try {
-    close();
+    if (by_url_) {
+      lend_areas();  // what is published ends with its own buffer, which is destroyed next
+    } else {
+      close();
+    }
   } catch (...) {
     // A local file's conversion failed: as std::filebuf, which has nobody to tell either.
   }

@@ -22,10 +22,13 @@ class region_source final : public byte_source {
  public:
   explicit region_source(const remote_region& region, const io_options& each = {})
       : region_(region.share()), each_(each) {}
-  /// Keeps the client too: what was opened through it counts as its use.
-  region_source(remote_region&& region, client&& through, const io_options& each = {},
-                bool commits = false) noexcept
-      : client_(std::move(through)), region_(std::move(region)), each_(each), commits_(commits) {}
+  /// Keeps the client too: what was opened through it counts as its use, and a file that grows is
+  /// committed through it.
+  region_source(remote_region&& region, client&& through, const io_options& each = {})
+      : client_(std::move(through)),
+        region_(std::move(region)),
+        each_(each),
+        commits_(region_.limit() > region_.size()) {}
 
   std::uint64_t size() const noexcept override { return region_.size(); }
   std::uint64_t limit() const noexcept override { return region_.limit(); }

@@ -76,8 +76,9 @@ remote_streambuf& remote_streambuf::operator=(remote_streambuf&& other) noexcept
 }
 
 remote_streambuf::~remote_streambuf() {
-  std::error_code unreported;
-  close(unreported);
+  if (!engine_) return;
+  engine_->enter(gptr(), pptr());
+  engine_->close(engine::ending::destroyed);
 }
 
 void remote_streambuf::swap(remote_streambuf& other) noexcept {

@@ -84,7 +84,6 @@ stream_engine::outcome stream_engine::attempt(Action&& action) noexcept {
 
 /// REQUIRES: an exception is being handled.
 void stream_engine::note_failure() noexcept {
-  const bool was_writing = state_ == state::writing;
   state_ = state::idle;  // without areas the next operation comes here, and clears the error
   failure_ = nullptr;
   try {
@@ -105,13 +104,20 @@ void stream_engine::note_failure() noexcept {
     }
     pool_.give_back(std::move(put_.memory));
     put_.length = 0;
-    size_ = std::max(visible_size_, position_);
-  } else if (!was_writing) {
-    return;
+    size_ = std::max({visible_size_, writes_.confirmed_end(), position_});
+    note_lost();
   }
+}
+
+void stream_engine::note_lost() noexcept {
   if (!grows_) return;
-  lost_from_ = std::min(position_, lost_from_.value_or(position_));
-  lost_ = error_;
+  if (!lost_) lost_.emplace(loss{position_, error_, failure_});
+  lost_->from = std::min(lost_->from, position_);
+}
+
+void stream_engine::note_taken(std::uint64_t begin) noexcept {
+  size_ = std::max(size_, position_);
+  if (lost_ && begin <= lost_->from && position_ > lost_->from) lost_.reset();
 }
 
 void stream_engine::throw_error() const {
@@ -144,7 +150,7 @@ void stream_engine::enter(const char* get_next, const char* put_next) noexcept {
   if (put_next != nullptr) {
     put_.length = static_cast<std::size_t>(put_next - put_.begin());
     position_ = put_.end();
-    note_growth();
+    note_taken(put_.offset);
   }
 }
 
@@ -345,11 +351,13 @@ std::size_t stream_engine::put_capacity() const noexcept {
 }
 
 stream_engine::outcome stream_engine::make_room() noexcept {
-  return attempt([this] {
+  const outcome ended = attempt([this] {
     begin_writing();
     open_put_area();
     return outcome::done;
   });
+  if (ended == outcome::failed) note_lost();  // who asked has a byte to write
+  return ended;
 }
 
 stream_engine::outcome stream_engine::write_out() noexcept {
@@ -376,6 +384,7 @@ std::size_t stream_engine::write(std::span<const std::byte> from) noexcept {
     return outcome::done;
   });
   if (ended == outcome::done) return from.size();
+  if (!from.empty()) note_lost();
   return position_ < start ? 0 : std::min<std::size_t>(from.size(), position_ - start);
 }
 
@@ -384,7 +393,6 @@ void stream_engine::begin_writing() {
   writes_.check();
   if (state_ == state::writing) return;
   if ((mode_ & std::ios_base::app) != 0) position_ = size_;
-  if (lost_from_ && position_ <= *lost_from_) lost_from_.reset();
   // What was read ahead would be older than what is written now.
   reads_.drop();
   drop_get_area();
@@ -415,7 +423,7 @@ void stream_engine::fill_put_area(std::span<const std::byte> from) {
     std::memcpy(put_.memory.get() + put_.length, from.data(), copied);
     put_.length += copied;
     position_ += copied;
-    note_growth();
+    note_taken(position_ - copied);
     from = from.subspan(copied);
   }
 }
@@ -424,7 +432,7 @@ void stream_engine::write_directly(std::span<const std::byte> from) {
   send_put_area();
   writes_.send_direct(position_, from);
   position_ += from.size();
-  note_growth();
+  note_taken(position_ - from.size());
   put_.offset = position_;
 }
 
@@ -471,11 +479,15 @@ std::uint64_t stream_engine::target(std::int64_t offset, std::ios_base::seekdir 
   return from + static_cast<std::uint64_t>(offset);
 }
 
-std::error_code stream_engine::close() noexcept {
+std::error_code stream_engine::close(ending how) noexcept {
   if (!source_) return {};
   std::error_code failed = sync() == outcome::failed ? error_ : std::error_code();
-  if (!failed && lost_from_) failed = lost_;
-  if (!failed && std::uncaught_exceptions() <= exceptions_) {
+  if (!failed && lost_) {
+    error_ = failed = lost_->why;
+    failure_ = lost_->failure;
+  }
+  const bool unwinding = how == ending::destroyed && std::uncaught_exceptions() > exceptions_;
+  if (!failed && !unwinding) {
     const outcome committed = attempt([this] {
       source_->commit();
       return outcome::done;

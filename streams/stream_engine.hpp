@@ -50,7 +50,7 @@ class stream_engine {
                 const stream_options& options, seek_limit limit = seek_limit::end);
   stream_engine(const stream_engine&) = delete;
   stream_engine& operator=(const stream_engine&) = delete;
-  ~stream_engine() { close(); }
+  ~stream_engine() { close(ending::destroyed); }
 
   bool is_open() const noexcept { return source_ != nullptr; }
   std::error_code error() const noexcept { return error_; }
@@ -90,10 +90,14 @@ class stream_engine {
   /// Moves the position to `offset` from `base`, or fails and leaves it. Touches nothing else.
   outcome seek(std::int64_t offset, std::ios_base::seekdir base) noexcept;
 
+  enum class ending {
+    closed,     ///< Somebody asked for it.
+    destroyed,  ///< Nobody did.
+  };
   /// Syncs, has what was written appear, and lets go of the source. Returns the failure of that;
   /// nothing when closed already. Nothing new appears where bytes that were written are missing, or
-  /// where an exception is on its way that was not when the stream was opened.
-  std::error_code close() noexcept;
+  /// where the stream is destroyed by an exception that was not there when it was opened.
+  std::error_code close(ending how = ending::closed) noexcept;
 
  private:
   enum class state { idle, reading, writing };
@@ -132,7 +136,10 @@ class stream_engine {
   std::uint64_t room_from(std::uint64_t position) const noexcept {
     return position < limit_ ? limit_ - position : 0;
   }
-  void note_growth() noexcept { size_ = std::max(size_, position_); }
+  /// Bytes from `begin` up to the position were taken.
+  void note_taken(std::uint64_t begin) noexcept;
+  /// Bytes that were to be written at the position are missing.
+  void note_lost() noexcept;
   void make_all_visible();
   std::size_t put_capacity() const noexcept;
   void begin_writing();
@@ -160,9 +167,14 @@ class stream_engine {
   bool get_altered_ = false;
   area put_;  // length: what is in it and was not sent
 
-  // Where bytes that were written are missing, and why, until somebody writes there again.
-  std::optional<std::uint64_t> lost_from_;
-  std::error_code lost_;
+  // Where bytes that were written are missing, and why, until somebody has written there again: he
+  // was told where that is, and goes on from there.
+  struct loss {
+    std::uint64_t from;
+    std::error_code why;
+    std::exception_ptr failure;
+  };
+  std::optional<loss> lost_;
   const int exceptions_;  // that were on their way when it was made
 
   std::error_code error_;

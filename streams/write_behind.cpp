@@ -117,6 +117,7 @@ void write_behind::reap() noexcept {
     const piece visible = pieces_.pop_front();
     --sent_;
     bytes_ -= visible.length;
+    confirmed_end_ = std::max(confirmed_end_, visible.offset + visible.length);
     in_flight_.give_back(visible.length);
     flow_.arrived(visible.length);
     if (!visible.timed) continue;

@@ -45,6 +45,8 @@ class write_behind {
   /// and is not known to be visible, at most `end`.
   std::uint64_t readable_end(std::uint64_t position, std::uint64_t end);
 
+  /// Returns the end of what was seen to be visible.
+  std::uint64_t confirmed_end() const noexcept { return confirmed_end_; }
   /// Returns whether a write failed, and not only a wait for it.
   bool failed() const noexcept { return failed_; }
   /// Forgets the writes, and returns the first byte that is not known to be visible: `unsent` where
@@ -87,7 +89,8 @@ class write_behind {
   ring_queue<piece> pieces_;  // not known to be visible
   std::size_t sent_ = 0;      // so many of the first have let go of their memory
   std::size_t bytes_ = 0;     // of the pieces
-  extent_set unconfirmed_;    // written since everything was known to be visible
+  std::uint64_t confirmed_end_ = 0;
+  extent_set unconfirmed_;  // written since everything was known to be visible
   bool failed_ = false;
 };
 

@@ -10,6 +10,7 @@
 #include "detail/name.hpp"
 #include "detail/network_device.hpp"
 #include "detail/remote_region_core.hpp"
+#include "detail/store_path.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
 #include "ucx/version.hpp"
@@ -249,6 +250,24 @@ std::vector<entry> client_core::list(const io_options& options, std::string& wha
   return list_all({}, deadline_after(options), what, ec);
 }
 
+/// Returns whether `listed` can follow what was asked for: a page that does not go on would be
+/// asked for again and again, and whoever lists a directory believes that nothing else is named.
+bool client_core::continues(const list_body& asked, const listed_body& listed) {
+  if (listed.more && listed.entries.empty()) return false;
+  const std::string* before = &asked.after;
+  const std::string inside =
+      asked.directory && !asked.directory->empty() ? *asked.directory + '/' : std::string();
+  for (const entry& each : listed.entries) {
+    if (each.name <= *before) return false;
+    before = &each.name;
+    if (!asked.directory) continue;
+    if (!each.name.starts_with(inside)) return false;
+    const std::string_view leaf = std::string_view(each.name).substr(inside.size());
+    if (!complaint_about_path(leaf).empty() || leaf.find('/') != leaf.npos) return false;
+  }
+  return true;
+}
+
 std::vector<entry> client_core::list_all(list_body page, clock::time_point deadline,
                                          std::string& what, std::error_code& ec) {
   std::vector<entry> found;
@@ -257,11 +276,7 @@ std::vector<entry> client_core::list_all(list_body page, clock::time_point deadl
     const auto answer = ask(control_type::list, control_type::listed, page, deadline, what, ec);
     if (!answer) return {};
     std::optional<listed_body> listed = decode_listed(*answer);
-    // A page that does not go on would be asked for again and again.
-    const bool goes_on =
-        listed &&
-        (!listed->more || (!listed->entries.empty() && listed->entries.back().name > page.after));
-    if (!goes_on) {
+    if (!listed || !continues(page, *listed)) {
       ec = errc::protocol_error;
       return {};
     }
@@ -298,18 +313,23 @@ remote_region client_core::open(std::string_view name, access wanted, const io_o
 
 remote_region client_core::region_of(const std::vector<std::byte>& answer, std::string_view name,
                                      access wanted, std::error_code& ec) {
-  remote_region made = core_access::empty_region();
   const std::optional<opened_body> opened = decode_opened(answer);
-  if (!opened || opened->described.name != name) {
-    ec = errc::protocol_error;
-    return made;
+  remote_region made = core_access::empty_region();
+  if (!opened || opened->described.name != name) ec = errc::protocol_error;
+  remote_descriptor descriptor;
+  if (!ec) descriptor = remote_descriptor::decode(opened->descriptor, ec);
+  if (!ec) {
+    // No more than was asked for: a mistake of the program shows here, as with a file.
+    descriptor.granted = wanted;
+    made = remote_region(*endpoint_, descriptor, {}, ec);
   }
-  remote_descriptor descriptor = remote_descriptor::decode(opened->descriptor, ec);
-  if (ec) return made;
-  // No more than was asked for: a mistake of the program shows here, as with a file.
-  descriptor.granted = wanted;
-  made = remote_region(*endpoint_, descriptor, {}, ec);
-  if (ec) return made;
+  // Only its owner can make something longer.
+  if (!ec && opened->limit > 0 && made.way() != way::message) ec = errc::protocol_error;
+  if (ec) {  // the server holds it for us, maybe
+    const std::lock_guard guard(core_of(worker_).lock());
+    session_.release_unwanted(answer);
+    return core_access::empty_region();
+  }
   opens_.fetch_add(1, std::memory_order_relaxed);
   remote_region_core& core = *core_access::core(made);
   {

@@ -99,6 +99,7 @@ class client_core {
   std::string attempt(std::string_view doing, std::string_view name) const;
   std::string place() const;
   /// Returns every entry that `page` asks for, page by page.
+  static bool continues(const list_body& asked, const listed_body& listed);
   std::vector<entry> list_all(list_body page, clock::time_point deadline, std::string& what,
                               std::error_code& ec);
   /// Makes a region of the answer to an open or create.

@@ -57,10 +57,12 @@ entry client_core::commit(remote_region& file, bool durable, const io_options& o
     return {};
   }
   check_stores(what, ec);
-  if (ec) return {};
+  if (ec || (ec = core->spoiled())) return {};
   try {
     file.flush(options);
   } catch (const error& failed) {
+    // Told once: a second attempt would find nothing that waits, and give a name to what has holes.
+    core->spoil(failed.code());
     ec = failed.code();
     what = failed.what();
     return {};

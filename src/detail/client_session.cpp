@@ -56,7 +56,6 @@ void client_session::received(std::span<const std::byte> message) {
   asked.done = true;
 }
 
-/// Nobody waits for it any more; but the server holds what it opened, and its name, for us.
 void client_session::release_unwanted(std::span<const std::byte> answer) {
   const std::optional<opened_body> opened = decode_opened(answer);
   if (!opened || !opened->held) return;

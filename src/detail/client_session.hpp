@@ -51,6 +51,9 @@ class client_session final : public channel_receiver {
     if (!over_) channel_.send(encode_control(header, body));
   }
 
+  /// Nobody wants what this message opened: the server need not hold it for us.
+  void release_unwanted(std::span<const std::byte> answer);
+
   bool over() const noexcept { return over_; }
   std::error_code why() const noexcept { return why_; }
 
@@ -59,7 +62,6 @@ class client_session final : public channel_receiver {
 
  private:
   control_header enter(question& asked, control_type type);
-  void release_unwanted(std::span<const std::byte> answer);
 
   channel& channel_;
   std::function<void(std::uint64_t)> on_revoke_;

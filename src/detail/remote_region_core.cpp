@@ -195,7 +195,7 @@ std::error_code remote_region_core::check(std::uint64_t offset, std::uint64_t le
                                           access wanted) const noexcept {
   if (const std::error_code unusable = status()) return unusable;
   if (!includes(descriptor_.granted, wanted)) return errc::permission_denied;
-  const std::uint64_t end = includes(wanted, access::write) ? limit() : size_;
+  const std::uint64_t end = includes(wanted, access::write) ? limit() : size();
   if (offset <= end && length <= end - offset) return {};
   return end > size_ ? errc::no_space : errc::out_of_range;
 }
@@ -203,6 +203,8 @@ std::error_code remote_region_core::check(std::uint64_t offset, std::uint64_t le
 std::byte* remote_region_core::view(std::uint64_t offset, std::uint64_t length, access wanted,
                                     std::string& what, std::error_code& ec) const {
   if ((ec = check(offset, length, wanted))) return nullptr;
+  if (length > descriptor_.size || offset > descriptor_.size - length) ec = errc::out_of_range;
+  if (ec) return nullptr;
   if (mapping_) return mapping_->data() + offset;
   what = why_not_mapped_;
   ec = errc::not_supported;
@@ -260,7 +262,7 @@ operation* remote_region_core::start_write(const std::shared_ptr<write_tracker>&
     std::atomic_thread_fence(std::memory_order_release);  // before what tells the owner of it
     return nullptr;
   }
-  if (limit_ > 0) size_ = std::max(size_, offset + from.size());
+  if (limit_ > 0) size_ = std::max<std::uint64_t>(size_, offset + from.size());
   worker_core& worker = endpoint_.worker();
   const clock::time_point deadline = worker.deadline_after(options.timeout);
   if (by_rma(access::write)) {

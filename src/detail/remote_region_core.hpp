@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -51,7 +52,7 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   /// behind them.
   std::uint64_t size() const noexcept { return size_; }
   /// Returns where writes have to end.
-  std::uint64_t limit() const noexcept { return std::max(size_, limit_); }
+  std::uint64_t limit() const noexcept { return std::max<std::uint64_t>(size_, limit_); }
   std::string description() const;
   std::error_code status() const noexcept;
 
@@ -95,6 +96,9 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   void confirmed(std::uint64_t bytes) noexcept;
   void stops_waiting(const message_write& write) noexcept;
 
+  /// A write of it is missing: it can not be committed any more.
+  void spoil(std::error_code why) noexcept { spoiled_ = why; }
+  std::error_code spoiled() const noexcept { return spoiled_; }
   /// The owner said that it withdrew the region: nothing new is sent.
   void revoke() noexcept { revoked_ = true; }
   /// Lets go of UCX's key, which goes before its endpoint.
@@ -114,7 +118,7 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
 
   endpoint_core& endpoint_;
   const remote_descriptor descriptor_;
-  std::uint64_t size_;
+  std::atomic<std::uint64_t> size_;  // is read without the lock
   std::uint64_t limit_ = 0;
   std::uint64_t window_ = 0;  // 0: as many as one likes
   std::uint64_t unconfirmed_ = 0;
@@ -130,6 +134,7 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   bool writes_by_rma_ = true;
   bool closed_ = false;
   bool revoked_ = false;
+  std::error_code spoiled_;
 };
 
 }  // namespace ucx::detail

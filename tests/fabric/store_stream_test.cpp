@@ -10,14 +10,19 @@
 #include <fstream>
 #include <optional>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "support/temporary_directory.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
+#include "ucx/filesystem.hpp"
 #include "ucx/fstream.hpp"
+#include "ucx/remote_region.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {
@@ -71,6 +76,95 @@ TEST_F(StoreStream, LeavesNothingWhereAnExceptionIsOnItsWay) {
   }
   EXPECT_FALSE(std::filesystem::exists(directory_ / "new"));
   EXPECT_EQ(file("kept"), "old");
+}
+
+/// Closes in its destructor, and remembers whether that went well.
+struct closing_writer {
+  ~closing_writer() {
+    out.close();
+    went_well = out.good();
+  }
+  ofstream out;
+  bool& went_well;
+};
+
+TEST_F(StoreStream, ThatIsClosedWhileAnExceptionIsOnItsWayIsCommitted) {
+  bool went_well = false;
+  try {
+    closing_writer writer{ofstream(at("new")), went_well};
+    writer.out << "whole";
+    throw std::runtime_error("somebody else's");
+  } catch (const std::runtime_error&) {
+  }
+  EXPECT_TRUE(went_well);
+  EXPECT_EQ(file("new"), "whole");
+}
+
+class SmallStore : public testing::Test {
+ protected:
+  static constexpr std::size_t largest = std::size_t{1} << 20U;
+  std::string at(const std::string& name) const { return served_.url() + '/' + name; }
+  bool exists(const std::string& name) const { return std::filesystem::exists(directory_ / name); }
+
+  const temporary_directory directory_;
+  server served_;
+  publication store_ = served_.publish_store(
+      directory_ / "", {.writable = true, .quota = 2 * largest, .largest_file = largest});
+};
+
+TEST_F(SmallStore, WhatMissesBytesIsNotCommittedHoweverMuchIsWrittenBeforeThem) {
+  const std::string body(2 * largest, 'b');
+  ofstream out(at("new"));
+  out << "header" << body << std::flush;
+  EXPECT_FALSE(out);
+  EXPECT_EQ(out.error(), errc::no_space);
+  out.clear();
+  out.seekp(0);
+  out << "HEADER";
+  EXPECT_TRUE(out);
+  out.close();
+  EXPECT_FALSE(out);
+  EXPECT_EQ(out.error(), errc::no_space);
+  EXPECT_EQ(out.error_message().find("closed stream"), std::string::npos) << out.error_message();
+  EXPECT_FALSE(exists("new"));
+}
+
+TEST_F(SmallStore, WhatWasLostAndIsWrittenAgainIsCommitted) {
+  const std::string body(largest, 'b');
+  { ofstream(at("one")) << body; }
+  { ofstream(at("two")) << body.substr(largest / 2); }
+  ofstream out(at("three"));
+  out << body << std::flush;  // there is room for half of it
+  ASSERT_FALSE(out);
+  EXPECT_EQ(out.error(), errc::no_space);
+  remove(url(at("one")));
+  out.clear();
+  const auto from = static_cast<std::size_t>(out.tellp());
+  ASSERT_LE(from, largest);
+  out << body.substr(from);
+  out.close();
+  EXPECT_TRUE(out) << out.error_message();
+  EXPECT_EQ(content_of(directory_ / "three"), body);
+}
+
+TEST_F(SmallStore, FailedCommitIsNotMendedByAnotherOne) {
+  client writer(served_.url());
+  const std::vector<std::byte> body(largest);
+  remote_region full = writer.create("full");
+  full.write_at(0, body);
+  full.flush();
+  remote_region half = writer.create("half");
+  half.write_at(0, std::span(body).first(largest / 2));
+  half.flush();
+  remote_region file = writer.create("new");
+  file.write_at(0, body);  // there is room for half of it
+  std::error_code ec;
+  writer.commit(file, false, ec);
+  EXPECT_EQ(ec, errc::no_space);
+  ec.clear();
+  writer.commit(file, false, ec);
+  EXPECT_EQ(ec, errc::no_space);
+  EXPECT_FALSE(exists("new"));
 }
 
 TEST_F(StoreStream, TruncatesAsFilesDo) {

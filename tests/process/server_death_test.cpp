@@ -48,6 +48,7 @@ TEST_F(ServerDeath, EndsAReadInFlightBeforeAnyTimeOut) {
   client_options options;
   options.worker.operation_timeout = 60s;
   options.worker.heartbeat_timeout = 60s;
+  options.context.share_memory = false;  // so that the server is asked
   client reader(url_, options);
   remote_region region = reader.open("churned");
   std::vector<std::byte> into(region_size);

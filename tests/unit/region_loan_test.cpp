@@ -113,8 +113,7 @@ TEST_F(RegionLoan, WritesGoToItsOwnerByMessage) {
 
 TEST_F(RegionLoan, OwnerIsAskedWhereItCanNotBeRead) {
   remote_region region = open();
-  pair_.reader_process.faults().fail(call::read_process, UCS_ERR_UNSUPPORTED,
-                                     static_cast<unsigned>(readings()) + 1);
+  pair_.reader_process.faults().fail(call::read_process, UCS_ERR_UNSUPPORTED, 1);
   const std::uint64_t before = messages();
   region.read_at(0, into_);
   EXPECT_TRUE(holds_pattern(into_));
