@@ -114,9 +114,9 @@ class UCXIO_EXPORT client {
   /// write through `file` is in it; returns what it is then. With `durable` it is on the device,
   /// and its name too. What is written later goes into the file that has the name. Errors: what a
   /// write failed with, now and whenever it is asked for again, or what the store says: the file is
-  /// then thrown away; no_space, already_exists (`fresh`, and somebody was faster), not_supported (a
-  /// directory has the name; another file system), permission_denied (it was opened for reading),
-  /// no_such_region (not a file that this client has open).
+  /// then thrown away; no_space, already_exists (`fresh`, and somebody was faster), not_supported
+  /// (a directory has the name; another file system), permission_denied (it was opened for
+  /// reading), no_such_region (not a file that this client has open).
   entry commit(remote_region& file, bool durable = false, const io_options& options = {});
   entry commit(remote_region& file, bool durable, std::error_code& ec,
                const io_options& options = {});
