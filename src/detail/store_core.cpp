@@ -214,12 +214,8 @@ void store_core::create(const std::string& path, access wanted, bool exclusive, 
   open_by(
       {.path = path, .exclusive = exclusive, .is_written = true}, wanted,
       [](store_directory& in, store_place& place, file_facts& facts, std::error_code& ec) {
-        std::error_code none;
-        const file_facts there = in.stat(place.path, none);
-        if (!none && (place.exclusive || there.is_directory)) {
-          ec = place.exclusive ? errc::already_exists : errc::not_supported;
-          return owned_descriptor();
-        }
+        in.find_replaced(place.path, place.exclusive, ec);
+        if (ec) return owned_descriptor();
         owned_descriptor made = in.create_unnamed(place.spooled, ec);
         if (!ec) facts = facts_of(made.get(), ec);
         return made;
@@ -251,12 +247,12 @@ void store_core::commit(const std::shared_ptr<store_region>& region, bool durabl
        quota = quota_](std::error_code& ec) {
         std::error_code none;
         if (durable) ec = file->sync();
-        if (ec) quota->refund(charged);
-        if (ec || spooled.empty()) return ec ? file_facts() : directory->stat(path, none);
-        const file_facts replaced = directory->stat(path, none);
-        directory->give_name(spooled, path, exclusive, durable, ec);
-        if (ec) directory->discard(spooled);
-        quota->refund(ec ? charged : replaced.size);
+        file_facts replaced;
+        const bool named =
+            !ec && !spooled.empty() && directory->give_name(spooled, path, exclusive, replaced, ec);
+        if (!spooled.empty() && !named) directory->discard(spooled);
+        quota->refund(named ? replaced.size : ec ? charged : 0);
+        if (durable && !ec) directory->sync_name(path, ec);
         return directory->stat(path, none);
       },
       [weak = weak_from_this(), lost = std::weak_ptr(region), spooled, answer](
@@ -333,6 +329,12 @@ std::error_code store_core::check_change(const std::string& path) const {
   return written_.contains(path) ? make_error_code(errc::busy) : std::error_code();
 }
 
+bool store_core::is_written_below(const std::string& path) const {
+  const std::string below = path + '/';
+  const auto first = written_.lower_bound(below);
+  return first != written_.end() && first->starts_with(below);
+}
+
 void store_core::remove(const std::string& path, done answer) {
   if (const std::error_code refused = check_change(path)) return answer(refused);
   ask<file_facts>(
@@ -349,14 +351,13 @@ void store_core::rename(const std::string& from, const std::string& to, bool exc
                         done answer) {
   std::error_code refused = check_change(from);
   if (!refused) refused = check_change(to);
+  if (!refused && (is_written_below(from) || is_written_below(to))) refused = errc::busy;
   if (refused) return answer(refused);
   ask<file_facts>(
       lane::quick,
       [from, to, exclusive, directory = directory_, quota = quota_](std::error_code& ec) {
-        std::error_code none;
-        const file_facts replaced = directory->stat(to, none);
-        directory->rename(from, to, exclusive, ec);
-        if (!ec && from != to) quota->refund(replaced.size);
+        const file_facts replaced = directory->rename(from, to, exclusive, ec);
+        quota->refund(replaced.size);
         return replaced;
       },
       [answer](std::error_code ec, const file_facts&) { answer(ec); });

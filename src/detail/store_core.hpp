@@ -8,11 +8,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "detail/disk_thread.hpp"
 #include "detail/published.hpp"
@@ -110,6 +110,7 @@ class store_core final : public published, public std::enable_shared_from_this<s
               const opened& answer);
   std::error_code admit(const store_place& place);
   std::error_code check_change(const std::string& path) const;
+  bool is_written_below(const std::string& path) const;
   void forget(const store_place& place) noexcept;
   void discard(std::string spooled) noexcept;
 
@@ -125,7 +126,7 @@ class store_core final : public published, public std::enable_shared_from_this<s
   std::unordered_map<std::uint64_t, std::weak_ptr<store_region>> regions_;  // by number
   std::size_t open_ = 0;  // files that are open, or being opened
   std::size_t writers_ = 0;
-  std::unordered_set<std::string> written_;  // paths that somebody writes
+  std::set<std::string> written_;  // paths that somebody writes
 };
 
 }  // namespace ucx::detail

@@ -115,6 +115,27 @@ TEST_F(Store, WithoutAPrefixHasTheBarePathsAndIsHiddenByNames) {
   EXPECT_EQ(all_of(reader, "a/two"), "second");
 }
 
+TEST_F(Store, LeavesAloneWhatAPublishedNameHides) {
+  server served;
+  std::vector<std::byte> memory = pattern(100);
+  const publication store = served.publish_store(root(), {.writable = true});
+  const publication p = served.publish("one", std::span<std::byte>(memory), access::read);
+  const publication q = served.publish("a", std::span<std::byte>(memory), access::read);
+  client writer(served.url());
+  std::error_code ec;
+  writer.remove("one", ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  writer.rename("one", "two", ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  writer.rename("a.txt", "one", ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  writer.resize("one", 1, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  writer.list_directory("a", ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  EXPECT_EQ(content_of(directory_ / "one"), "first");
+}
+
 TEST_F(Store, ListsOneDirectory) {
   server served;
   const publication store = served.publish_store(root(), {.prefix = "data"});
@@ -398,6 +419,11 @@ TEST_F(WritableStore, HasOneWriterOfAName) {
   second.rename("a/two", "one", ec);
   EXPECT_EQ(ec, errc::busy);
   EXPECT_EQ(all_of(second, "one"), "first");
+  const remote_region below = writer_.create("a/new");
+  second.rename("a", "b", ec);
+  EXPECT_EQ(ec, errc::busy);
+  second.rename("a.txt", "a", ec);
+  EXPECT_EQ(ec, errc::busy);
   writer_.commit(file);
   { const remote_region gone = std::move(file); }
   EXPECT_TRUE(eventually([&] {
