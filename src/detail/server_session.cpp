@@ -210,6 +210,7 @@ void server_session::refuse(const control_header& asked, control_type type, std:
 
 void server_session::revoke(std::uint64_t region, const std::string& name) {
   if (state_ != state::greeted || (opened_.erase(region) == 0 && !files_.holds(region))) return;
+  files_.withdrawn(region);
   control_header told;
   told.type = control_type::revoke;
   channel_->send(encode_control(told, revoke_body{region, name}));

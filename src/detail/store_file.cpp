@@ -1,5 +1,6 @@
 #include "detail/store_file.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -40,6 +41,11 @@ std::error_code store_file::resize(std::uint64_t size) noexcept {
     if (errno != EINTR) return store_error(errno);
   }
   return {};
+}
+
+std::uint64_t store_file::size_now() const noexcept {
+  struct ::stat about = {};
+  return ::fstat(descriptor_.get(), &about) == 0 ? static_cast<std::uint64_t>(about.st_size) : 0;
 }
 
 std::error_code store_file::sync() noexcept {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -578,6 +579,69 @@ TEST_F(Store, KeepsToQuotaAndLargestFile) {
     return !ec;
   }));
   write_all(writer, "third", std::string(600, 'x'));
+}
+
+TEST_F(Store, CountsNothingForWhatFailed) {
+  server served;
+  const publication store = served.publish_store(root(), {.writable = true, .quota = 1023});
+  client writer(served.url());
+  std::error_code ec;
+  for (int round = 0; round < 3; ++round) {  // each takes most of the quota
+    remote_region file = writer.create("new", {.mode = creation::fresh}, ec);
+    ASSERT_TRUE(eventually([&] {
+      if (ec) file = writer.create("new", {.mode = creation::fresh}, ec);
+      return !ec;
+    }));
+    file.write_at(0, std::vector<std::byte>(900));
+    file.flush();
+    directory_.make("new", "");
+    writer.commit(file, false, ec);
+    EXPECT_EQ(ec, errc::already_exists);
+    file.write_at(0, std::vector<std::byte>(950), ec);
+    if (!ec) file.flush(ec);
+    EXPECT_EQ(ec, errc::no_such_name);
+    std::filesystem::remove(directory_ / "new");
+  }
+  write_all(writer, "last", std::string(1000, 'x'));
+}
+
+TEST_F(Store, CountsWhatAFileHasWhenTheDiskRefusesAWrite) {
+  struct ::rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  struct ::rlimit few = before;
+  few.rlim_cur = 100'000;
+  server served;
+  const publication store =
+      served.publish_store(root(), {.writable = true, .quota = 1'000'023, .largest_file = 900'000});
+  client writer(served.url());
+  remote_region file = writer.create("new");
+  std::error_code ec;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &few), 0);
+  file.write_at(800'000, std::vector<std::byte>(100'000), ec);
+  if (!ec) file.flush(ec);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(ec, errc::no_space);
+  remote_region other = writer.create("other");
+  other.write_at(0, std::vector<std::byte>(900'000));
+  other.flush();
+  writer.commit(other);
+}
+
+TEST_F(Store, HasAsManyWritersAsItSays) {
+  server served;
+  const publication store = served.publish_store(root(), {.writable = true, .most_writers = 2});
+  client writer(served.url());
+  const remote_region first = writer.create("x");
+  std::vector<remote_region> second;
+  second.push_back(writer.open("one", access::read_write));
+  std::error_code ec;
+  writer.create("z", {}, ec);
+  EXPECT_EQ(ec, errc::too_many_files);
+  second.clear();
+  EXPECT_TRUE(eventually([&] {
+    writer.create("z", {}, ec);
+    return !ec;
+  }));
 }
 
 }  // namespace
