@@ -136,6 +136,10 @@ bool store_core::write_later(disk_queue::work job) {
   return disk && disk->start_always(std::move(job));
 }
 
+bool store_core::is_path(std::string_view path) const noexcept {
+  return path.size() <= longest_path() && complaint_about_path(path).empty();
+}
+
 /// Notes that a file is about to be opened; `forget` takes it back.
 std::error_code store_core::admit(const store_place& place) {
   if (!is_open()) return errc::no_such_name;
@@ -144,7 +148,7 @@ std::error_code store_core::admit(const store_place& place) {
     if (!options_.writable) return errc::permission_denied;
     if (writers_ >= options_.most_writers) return errc::too_many_files;
   }
-  if (!complaint_about_path(place.path).empty()) {
+  if (!is_path(place.path)) {
     return place.is_written ? errc::bad_name : errc::no_such_name;
   }
   if (place.is_written && !written_.insert(place.path).second) return errc::busy;
@@ -328,7 +332,7 @@ std::uint64_t store_core::largest_file() const noexcept {
 }
 
 void store_core::stat(const std::string& path, found answer) {
-  if (!path.empty() && !complaint_about_path(path).empty()) {
+  if (!path.empty() && !is_path(path)) {
     return answer(errc::no_such_name, {});
   }
   if (!path.empty() && is_open()) {
@@ -345,21 +349,21 @@ void store_core::stat(const std::string& path, found answer) {
 void store_core::list_files(const std::string& after, std::size_t most, listed answer) {
   ask<store_directory::page>(
       lane::listing,
-      [after, most, directory = directory_](std::error_code&) {
-        return directory->list_files(after, most);
+      [after, most, longest = longest_path(), directory = directory_](std::error_code&) {
+        return directory->list_files(after, most, longest);
       },
       std::move(answer));
 }
 
 void store_core::list_directory(const std::string& directory, const std::string& after,
                                 std::size_t most, listed answer) {
-  if (!directory.empty() && !complaint_about_path(directory).empty()) {
+  if (!directory.empty() && !is_path(directory)) {
     return answer(errc::no_such_name, {});
   }
   ask<store_directory::page>(
       lane::listing,
-      [directory, after, most, top = directory_](std::error_code& ec) {
-        return top->list_directory(directory, after, most, ec);
+      [directory, after, most, longest = longest_path(), top = directory_](std::error_code& ec) {
+        return top->list_directory(directory, after, most, ec, longest);
       },
       std::move(answer));
 }
@@ -367,7 +371,7 @@ void store_core::list_directory(const std::string& directory, const std::string&
 /// Returns why the file of that name can not be taken away from under it.
 std::error_code store_core::check_change(const std::string& path) const {
   if (!options_.writable) return errc::permission_denied;
-  if (!complaint_about_path(path).empty()) return errc::bad_name;
+  if (!is_path(path)) return errc::bad_name;
   return written_.contains(path) ? make_error_code(errc::busy) : std::error_code();
 }
 

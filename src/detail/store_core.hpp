@@ -1,6 +1,7 @@
 // A directory that a server publishes: its files, opened when clients ask for them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -50,6 +51,11 @@ class store_core final : public published, public std::enable_shared_from_this<s
   const store_options& options() const noexcept { return options_; }
   /// Returns the name of a file of this store.
   std::string name_of(std::string_view path) const;
+  /// A longer path makes no name together with the prefix.
+  std::size_t longest_path() const noexcept {
+    const std::size_t taken = options_.prefix.empty() ? 0 : options_.prefix.size() + 1;
+    return longest_name - std::min(taken, longest_name);
+  }
   /// Describes a file or directory as `name`.
   entry describe(std::string name, const file_facts& facts) const;
 
@@ -101,6 +107,7 @@ class store_core final : public published, public std::enable_shared_from_this<s
   void open_by(store_place place, access wanted, Work work, opened answer);
   void let_in(store_place place, access wanted, owned_descriptor file, const file_facts& facts,
               const opened& answer);
+  bool is_path(std::string_view path) const noexcept;
   std::error_code admit(const store_place& place);
   std::error_code check_change(const std::string& path) const;
   bool is_written_below(const std::string& path) const;

@@ -284,12 +284,15 @@ file_facts store_directory::stat(const std::string& path, std::error_code& ec) c
   return {};
 }
 
-store_directory::page store_directory::list_files(std::string_view after, std::size_t most) const {
+store_directory::page store_directory::list_files(std::string_view after, std::size_t most,
+                                                  std::size_t longest) const {
   page made;
   const owned_descriptor top = open_beneath("", to_read_names);
   if (!top) return made;
   const auto take = [&](const std::string& path, const struct ::stat& about) {
-    if (!S_ISREG(about.st_mode) || !complaint_about_path(path).empty()) return true;
+    if (!S_ISREG(about.st_mode) || path.size() > longest || !complaint_about_path(path).empty()) {
+      return true;
+    }
     made.more = made.items.size() == most;
     if (!made.more) made.items.push_back({path, facts_from(about)});
     return !made.more;
@@ -300,7 +303,8 @@ store_directory::page store_directory::list_files(std::string_view after, std::s
 
 store_directory::page store_directory::list_directory(const std::string& directory,
                                                       std::string_view after, std::size_t most,
-                                                      std::error_code& ec) const {
+                                                      std::error_code& ec,
+                                                      std::size_t longest) const {
   page made;
   if (!stat(directory, ec).is_directory) {
     if (!ec) ec = errc::not_supported;
@@ -313,7 +317,9 @@ store_directory::page store_directory::list_directory(const std::string& directo
   }
   const auto take = [&](const std::string& name, const struct ::stat& about) {
     const std::string path = directory.empty() ? name : directory + '/' + name;
-    if (!is_served(about) || !complaint_about_path(path).empty()) return true;
+    if (!is_served(about) || path.size() > longest || !complaint_about_path(path).empty()) {
+      return true;
+    }
     made.more = made.items.size() == most;
     if (!made.more) made.items.push_back({name, facts_from(about)});
     return !made.more;

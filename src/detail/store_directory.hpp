@@ -11,6 +11,7 @@
 #include <system_error>
 #include <vector>
 
+#include "detail/name.hpp"
 #include "detail/owned_descriptor.hpp"
 
 namespace ucx::detail {
@@ -62,11 +63,13 @@ class store_directory {
     bool more = false;
   };
   /// Lists regular files, in order of the bytes of their paths, behind `after`; `most` at most.
-  page list_files(std::string_view after, std::size_t most) const;
+  /// Paths of more than `longest` bytes are left out.
+  page list_files(std::string_view after, std::size_t most,
+                  std::size_t longest = longest_name) const;
   /// Lists files and directories that lie directly in `directory`, behind the name `after`.
   /// Errors: as stat; not_supported (not a directory).
   page list_directory(const std::string& directory, std::string_view after, std::size_t most,
-                      std::error_code& ec) const;
+                      std::error_code& ec, std::size_t longest = longest_name) const;
 
   // Of a writable store.
   /// Makes an empty file that has no name yet but in the spool: `spooled` says which.

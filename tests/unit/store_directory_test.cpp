@@ -192,6 +192,9 @@ TEST_P(StoreDirectory, ListsInOrderFromAnywhere) {
     }
     EXPECT_EQ(found, std::vector<std::string>(expected.begin(), expected.end())) << most;
   }
+  const auto shorter = opened->list_files("", 2, 3);  // what is left out takes no room in a page
+  EXPECT_EQ(shorter.items.size(), 2U);
+  EXPECT_EQ(opened->list_files(shorter.items.back().path, 100, 3).items.size(), 4U);
   const auto behind = opened->list_files("b/cc", 100);
   EXPECT_EQ(behind.items.front().path, "b/d.x");
 }
