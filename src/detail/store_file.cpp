@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <new>
+#include <exception>
+#include <thread>
 #include <utility>
 
 #include "detail/store_directory.hpp"
@@ -13,12 +14,14 @@ namespace ucx::detail {
 
 store_file::~store_file() {
   try {
-    auto closed = std::make_shared<owned_descriptor>(std::move(descriptor_));
-    closing_->start_some_time([kept = std::move(closed)]() mutable {
-      kept.reset();
+    const auto closed = std::make_shared<owned_descriptor>(std::move(descriptor_));
+    const bool taken = closing_->start_some_time([closed] {
+      *closed = owned_descriptor();
       return disk_queue::answer();
     });
-  } catch (const std::bad_alloc&) {  // then it is closed here
+    // The store was closed before: nobody is to wait for its disk any more.
+    if (!taken) std::thread([closed] { *closed = owned_descriptor(); }).detach();
+  } catch (const std::exception&) {  // then it is closed here
   }
 }
 
