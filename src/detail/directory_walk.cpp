@@ -11,6 +11,7 @@
 
 #include "detail/name.hpp"
 #include "detail/owned_descriptor.hpp"
+#include "detail/store_path.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -32,7 +33,7 @@ void each_name(int directory, Take&& take) {
   own.release();
   while (const dirent* each = ::readdir(opened.get())) {
     const std::string_view name(each->d_name);
-    if (name != "." && name != "..") take(name, each->d_type);
+    if (name != "." && name != ".." && name != spool_name) take(name, each->d_type);
   }
 }
 

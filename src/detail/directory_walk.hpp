@@ -1,4 +1,5 @@
-// The names in a directory, or below it, in order and in bounded memory.
+// The names in a directory, or below it, in order and in bounded memory. Where a store has its
+// unfinished files is left out everywhere.
 #pragma once
 
 #include <sys/stat.h>

@@ -25,7 +25,7 @@ bool disk_queue::start_some_time(work job) {
 
 bool disk_queue::add(work job, std::size_t most, bool wakes) {
   const std::lock_guard guard(mutex_);
-  if (finishing_ || waiting_.size() >= most) return false;
+  if (ended_ || (finishing_ && wakes) || waiting_.size() >= most) return false;
   waiting_.push_back(std::move(job));
   const bool hurries = wakes || waiting_.size() >= most_unhurried;
   const bool first = waiting_.size() == 1;  // from here on the delay is counted
@@ -59,6 +59,14 @@ void disk_queue::run() {
     done = nullptr;
     guard.lock();
   }
+  // What is not done any more ends here, where nobody waits: with it files may be closed.
+  while (!waiting_.empty()) {
+    std::deque<work> left;
+    left.swap(waiting_);
+    guard.unlock();
+    left.clear();
+    guard.lock();
+  }
   ended_ = true;
   changed_.notify_all();
 }
@@ -71,12 +79,10 @@ void disk_queue::begin_stop() noexcept {
 
 /// Returns whether the thread has ended.
 bool disk_queue::stop(std::chrono::steady_clock::time_point until) noexcept {
-  std::deque<work> forgotten;  // destroyed without the lock
   begin_stop();
   std::unique_lock guard(mutex_);
   changed_.wait_until(guard, until, [this] { return ended_; });
   stopped_ = true;
-  forgotten.swap(waiting_);
   return ended_;
 }
 

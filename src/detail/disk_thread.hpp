@@ -29,7 +29,8 @@ class disk_queue {
   bool start(work job);
   /// The same for what has to happen in any case, and is bounded by other means.
   bool start_always(work job);
-  /// The same for what nobody waits for: it is done with the next thing, or soon.
+  /// The same for what nobody waits for: it is done with the next thing, or soon. It is taken as
+  /// long as there is a thread: one that was left behind destroys it.
   bool start_some_time(work job);
 
  private:

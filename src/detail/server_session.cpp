@@ -82,11 +82,19 @@ void server_session::received(std::span<const std::byte> message) {
     case control_type::release:
       return pass_on(decode_release(message), [&](auto& body) { files_.release(body); });
     case control_type::remove:
-      return pass_on(decode_remove(message), [&](auto& body) { files_.remove(*asked, body); });
+      return pass_on(decode_remove(message), [&](auto& body) {
+        if (!is_published(*asked, body.name)) files_.remove(*asked, body);
+      });
     case control_type::rename:
-      return pass_on(decode_rename(message), [&](auto& body) { files_.rename(*asked, body); });
+      return pass_on(decode_rename(message), [&](auto& body) {
+        if (!is_published(*asked, body.from) && !is_published(*asked, body.to)) {
+          files_.rename(*asked, body);
+        }
+      });
     case control_type::resize:
-      return pass_on(decode_resize(message), [&](auto& body) { files_.resize(*asked, body); });
+      return pass_on(decode_resize(message), [&](auto& body) {
+        if (!is_published(*asked, body.name)) files_.resize(*asked, body);
+      });
     case control_type::done:
     case control_type::welcome:
     case control_type::opened:
@@ -178,8 +186,19 @@ void server_session::stat(const control_header& asked, std::span<const std::byte
 void server_session::list(const control_header& asked, std::span<const std::byte> message) {
   const std::optional<list_body> body = decode_list(message);
   if (!body) return blame("the peer sent a list that is none");
+  if (body->directory && catalogue_.find(*body->directory)) {
+    return refuse(asked, control_type::listed, errc::not_supported);
+  }
   catalogue::page page = catalogue_.list(body->after, channel_->longest() - page_overhead);
   files_.list(asked, *body, std::move(page));
+}
+
+/// Returns whether a name was published, and hides what a store has there: then nothing of a file's
+/// is done to it.
+bool server_session::is_published(const control_header& asked, const std::string& name) {
+  if (!catalogue_.find(name)) return false;
+  refuse(asked, control_type::done, errc::not_supported);
+  return true;
 }
 
 void server_session::refuse(const control_header& asked, control_type type, std::error_code why) {
@@ -191,6 +210,7 @@ void server_session::refuse(const control_header& asked, control_type type, std:
 
 void server_session::revoke(std::uint64_t region, const std::string& name) {
   if (state_ != state::greeted || (opened_.erase(region) == 0 && !files_.holds(region))) return;
+  files_.withdrawn(region);
   control_header told;
   told.type = control_type::revoke;
   channel_->send(encode_control(told, revoke_body{region, name}));

@@ -57,6 +57,7 @@ class server_session final : public channel_receiver {
   void create(const control_header& asked, std::span<const std::byte> message);
   template <class Body, class Handle>
   void pass_on(const std::optional<Body>& body, Handle&& handle);
+  bool is_published(const control_header& asked, const std::string& name);
   void open_published(const control_header& asked, const published_name& found, access wanted);
   void refuse(const control_header& asked, control_type answer, std::error_code why);
   void blame(const char* what);

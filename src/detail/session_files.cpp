@@ -92,6 +92,7 @@ store_core::opened session_files::on_opened(const control_header& asked,
       if (region) store->let_go(*region);
       return;
     }
+    --self->opening_;
     if (ec) return self->refuse_(asked, control_type::opened, ec);
     opened_body body;
     body.described = store->describe(name, facts);
@@ -124,10 +125,11 @@ void session_files::open(const control_header& asked, const open_body& body) {
   const catalogue::stored_name found = catalogue_.find_stored(body.name);
   if (!found.store) return refuse_(asked, control_type::opened, errc::no_such_name);
   // Who does not know how to release what it opened has it until it leaves.
-  if (open_.size() + unanswered_ >= found.store->options().most_open_files_of_one_client) {
+  if (open_.size() + opening_ >= found.store->options().most_open_files_of_one_client) {
     return refuse_(asked, control_type::opened, errc::too_many_files);
   }
   if (!begin(asked, control_type::opened)) return;
+  ++opening_;
   found.store->open(found.path, body.wanted, on_opened(asked, found.store, body.name));
 }
 
@@ -137,10 +139,11 @@ void session_files::create(const control_header& asked, const create_body& body)
   if (!includes(body.wanted, access::write)) {
     return refuse_(asked, control_type::opened, errc::invalid_argument);
   }
-  if (open_.size() + unanswered_ >= found.store->options().most_open_files_of_one_client) {
+  if (open_.size() + opening_ >= found.store->options().most_open_files_of_one_client) {
     return refuse_(asked, control_type::opened, errc::too_many_files);
   }
   if (!begin(asked, control_type::opened)) return;
+  ++opening_;
   store_core::opened answer = on_opened(asked, found.store, body.name);
   if (body.mode == create_mode::append) {
     found.store->append(found.path, body.wanted, std::move(answer));

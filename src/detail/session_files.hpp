@@ -37,6 +37,8 @@ class session_files {
   /// What the client knows of. Without `stores` it has files, but no directories.
   void set_features(std::uint64_t features) noexcept { features_ = features; }
   bool holds(std::uint64_t region) const noexcept { return open_.contains(region); }
+  /// Has nothing of a region that was withdrawn.
+  void withdrawn(std::uint64_t region) noexcept { open_.erase(region); }
   /// Lets go of everything.
   void close() noexcept;
 
@@ -74,6 +76,7 @@ class session_files {
   sender send_;
   std::uint64_t features_ = 0;
   std::size_t unanswered_ = 0;
+  std::size_t opening_ = 0;                            // of those
   std::unordered_map<std::uint64_t, open_file> open_;  // by the region's number
   std::shared_ptr<session_files*> self_;               // nobody, once this is gone
 };

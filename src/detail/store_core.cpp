@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -21,22 +22,6 @@ namespace {
 constexpr std::size_t most_waiting = 4096;
 
 }  // namespace
-
-bool store_quota::charge(std::uint64_t growth) noexcept {
-  std::uint64_t used = used_.load(std::memory_order_relaxed);
-  do {
-    if (growth > 0 && (used > limit_ || growth > limit_ - used)) return false;
-  } while (!used_.compare_exchange_weak(used, used + growth, std::memory_order_relaxed));
-  return true;
-}
-
-void store_quota::refund(std::uint64_t bytes) noexcept {
-  std::uint64_t used = used_.load(std::memory_order_relaxed);
-  // Others may have changed the directory behind our back: it never falls below nothing.
-  while (
-      !used_.compare_exchange_weak(used, used - std::min(used, bytes), std::memory_order_relaxed)) {
-  }
-}
 
 store_core::store_core(const std::shared_ptr<server_core>& server,
                        std::shared_ptr<context_core> context,
@@ -110,20 +95,49 @@ std::shared_ptr<disk_queue> store_core::queue(lane which) {
 }
 
 template <class Result, class Work, class Answer>
-void store_core::ask(lane which, Work work, Answer answer) {
-  const std::shared_ptr<disk_queue> disk = queue(which);
-  const bool asked = disk && disk->start([work = std::move(work), answer] {
+bool store_core::ask(lane which, Work work, Answer answer, bool always) {
+  struct asked {
     std::error_code ec;
-    auto result = std::make_shared<Result>(work(ec));
-    return disk_queue::answer([answer, ec, result] { answer(ec, std::move(*result)); });
+    Result result = {};
+  };
+  const std::shared_ptr<disk_queue> disk = queue(which);
+  if (!disk || !questions_) {
+    answer(is_open() ? errc::busy : errc::revoked, Result());
+    return false;
+  }
+  const auto said = std::make_shared<asked>();
+  const std::uint64_t number = ++last_question_;
+  disk_queue::answer ending = [number, weak = std::weak_ptr(questions_)] {
+    const std::shared_ptr<questions> open = weak.lock();
+    if (!open) return;
+    auto ended = open->extract(number);
+    if (!ended.empty()) ended.mapped()({});
+  };
+  disk_queue::work job = [said, work = std::move(work), ending = std::move(ending)]() mutable {
+    try {
+      said->result = work(said->ec);
+    } catch (const std::bad_alloc&) {
+      said->ec = errc::no_memory;
+    }
+    return std::move(ending);
+  };
+  questions_->emplace(number, [said, answer](std::error_code refused) {
+    answer(refused ? refused : said->ec, refused ? Result() : std::move(said->result));
   });
-  if (!asked) answer(errc::busy, Result());
+  if (always ? disk->start_always(std::move(job)) : disk->start(std::move(job))) return true;
+  questions_->erase(number);
+  answer(errc::busy, Result());
+  return false;
 }
 
 bool store_core::write_later(disk_queue::work job) {
   const std::shared_ptr<disk_queue> disk = queue(lane::writing);
   // Bounded by the windows of the writers.
   return disk && disk->start_always(std::move(job));
+}
+
+bool store_core::is_path(std::string_view path) const noexcept {
+  return path.size() <= longest_path() && complaint_about_path(path).empty();
 }
 
 /// Notes that a file is about to be opened; `forget` takes it back.
@@ -134,7 +148,7 @@ std::error_code store_core::admit(const store_place& place) {
     if (!options_.writable) return errc::permission_denied;
     if (writers_ >= options_.most_writers) return errc::too_many_files;
   }
-  if (!complaint_about_path(place.path).empty()) {
+  if (!is_path(place.path)) {
     return place.is_written ? errc::bad_name : errc::no_such_name;
   }
   if (place.is_written && !written_.insert(place.path).second) return errc::busy;
@@ -214,12 +228,8 @@ void store_core::create(const std::string& path, access wanted, bool exclusive, 
   open_by(
       {.path = path, .exclusive = exclusive, .is_written = true}, wanted,
       [](store_directory& in, store_place& place, file_facts& facts, std::error_code& ec) {
-        std::error_code none;
-        const file_facts there = in.stat(place.path, none);
-        if (!none && (place.exclusive || there.is_directory)) {
-          ec = place.exclusive ? errc::already_exists : errc::not_supported;
-          return owned_descriptor();
-        }
+        in.find_replaced(place.path, place.exclusive, ec);
+        if (ec) return owned_descriptor();
         owned_descriptor made = in.create_unnamed(place.spooled, ec);
         if (!ec) facts = facts_of(made.get(), ec);
         return made;
@@ -241,32 +251,44 @@ void store_core::commit(const std::shared_ptr<store_region>& region, bool durabl
   if (!is_open() || place.is_lost) return answer(errc::no_such_name, {});
   const std::shared_ptr<store_file> file = region->stored();
   if (!place.is_written || !file) return answer(errc::permission_denied, {});
-  const std::string spooled = std::exchange(place.spooled, {});
-  const std::uint64_t charged = spooled.empty() ? 0 : std::exchange(region->charged(), 0);
-  // Behind the writes, which may not all have been waited for.
-  ask<file_facts>(
+  if (place.is_committing) return answer(errc::busy, {});
+  struct outcome {
+    bool ended = false;  // the spool has nothing of it any more
+    bool named = false;  // also where it is not known to be on the device
+    file_facts facts;
+  };
+  // Behind the writes, which may not all have been waited for. One of each writer waits at most.
+  place.is_committing = ask<outcome>(
       lane::writing,
-      [file, spooled, charged, path = place.path, exclusive = place.exclusive,
-       durable = durable || options_.sync_on_commit, directory = directory_,
-       quota = quota_](std::error_code& ec) {
-        std::error_code none;
+      [file, spooled = place.spooled, path = place.path, exclusive = place.exclusive,
+       durable = durable || options_.sync_on_commit, directory = directory_, quota = quota_,
+       account = region->account()](std::error_code& ec) {
+        outcome made;
         if (durable) ec = file->sync();
-        if (ec) quota->refund(charged);
-        if (ec || spooled.empty()) return ec ? file_facts() : directory->stat(path, none);
-        const file_facts replaced = directory->stat(path, none);
-        directory->give_name(spooled, path, exclusive, durable, ec);
-        if (ec) directory->discard(spooled);
-        quota->refund(ec ? charged : replaced.size);
-        return directory->stat(path, none);
+        if (!spooled.empty()) {
+          file_facts replaced;
+          made.named = !ec && directory->give_name(spooled, path, exclusive, replaced, ec);
+          made.ended = true;
+          quota->refund(replaced.size * (made.named ? 1U : 0U));
+          if (!made.named) {
+            directory->discard(spooled);
+            account->abandon();
+          }
+        }
+        if (durable && !ec) directory->sync_name(path, ec);
+        std::error_code none;
+        made.facts = directory->stat(path, none);
+        return made;
       },
-      [weak = weak_from_this(), lost = std::weak_ptr(region), spooled, answer](
-          std::error_code ec, const file_facts& facts) {
-        const std::shared_ptr<store_core> self = weak.lock();
-        const std::shared_ptr<store_region> gone = lost.lock();
-        if (ec && self && !spooled.empty()) self->discard(spooled);
-        if (ec && gone && !spooled.empty()) gone->place().is_lost = true;
-        answer(ec, facts);
-      });
+      [kept = std::weak_ptr(region), answer](std::error_code ec, const outcome& made) {
+        if (const std::shared_ptr<store_region> of = kept.lock()) {
+          of->place().is_committing = false;
+          if (made.ended) of->place().spooled.clear();
+          of->place().is_lost = made.ended && !made.named;
+        }
+        answer(ec, made.facts);
+      },
+      true);
 }
 
 void store_core::discard(std::string spooled) noexcept {
@@ -278,19 +300,39 @@ void store_core::discard(std::string spooled) noexcept {
   });
 }
 
+/// A name is free again when nothing that was written under it is on its way to the disk; returns
+/// false where that is so already.
+bool store_core::forget_behind_writes(const store_place& place) noexcept {
+  try {
+    const std::shared_ptr<disk_queue> disk = queue(lane::writing);
+    disk_queue::answer ending = [weak = weak_from_this(), place] {
+      if (const std::shared_ptr<store_core> self = weak.lock()) self->forget(place);
+    };
+    return disk && disk->start_always([ending = std::move(ending)] { return ending; });
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 void store_core::let_go(store_region& region) noexcept {
   if (regions_.erase(region.id()) == 0) return;
   const store_place& place = region.place();
-  forget(place);
-  if (!place.spooled.empty()) {
+  if (!place.spooled.empty() && !place.is_committing) {
     discard(place.spooled);
-    quota_->refund(region.charged());
+    region.account()->abandon();
   }
+  const bool waits = place.is_committing || region.account()->is_written();
+  if (!place.is_written || !waits || !forget_behind_writes(place)) forget(place);
   region.close();
 }
 
+std::uint64_t store_core::largest_file() const noexcept {
+  constexpr auto longest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  return std::min(options_.largest_file, longest);
+}
+
 void store_core::stat(const std::string& path, found answer) {
-  if (!path.empty() && !complaint_about_path(path).empty()) {
+  if (!path.empty() && !is_path(path)) {
     return answer(errc::no_such_name, {});
   }
   if (!path.empty() && is_open()) {
@@ -307,21 +349,21 @@ void store_core::stat(const std::string& path, found answer) {
 void store_core::list_files(const std::string& after, std::size_t most, listed answer) {
   ask<store_directory::page>(
       lane::listing,
-      [after, most, directory = directory_](std::error_code&) {
-        return directory->list_files(after, most);
+      [after, most, longest = longest_path(), directory = directory_](std::error_code&) {
+        return directory->list_files(after, most, longest);
       },
       std::move(answer));
 }
 
 void store_core::list_directory(const std::string& directory, const std::string& after,
                                 std::size_t most, listed answer) {
-  if (!directory.empty() && !complaint_about_path(directory).empty()) {
+  if (!directory.empty() && !is_path(directory)) {
     return answer(errc::no_such_name, {});
   }
   ask<store_directory::page>(
       lane::listing,
-      [directory, after, most, top = directory_](std::error_code& ec) {
-        return top->list_directory(directory, after, most, ec);
+      [directory, after, most, longest = longest_path(), top = directory_](std::error_code& ec) {
+        return top->list_directory(directory, after, most, ec, longest);
       },
       std::move(answer));
 }
@@ -329,8 +371,14 @@ void store_core::list_directory(const std::string& directory, const std::string&
 /// Returns why the file of that name can not be taken away from under it.
 std::error_code store_core::check_change(const std::string& path) const {
   if (!options_.writable) return errc::permission_denied;
-  if (!complaint_about_path(path).empty()) return errc::bad_name;
+  if (!is_path(path)) return errc::bad_name;
   return written_.contains(path) ? make_error_code(errc::busy) : std::error_code();
+}
+
+bool store_core::is_written_below(const std::string& path) const {
+  const std::string below = path + '/';
+  const auto first = written_.lower_bound(below);
+  return first != written_.end() && first->starts_with(below);
 }
 
 void store_core::remove(const std::string& path, done answer) {
@@ -349,14 +397,13 @@ void store_core::rename(const std::string& from, const std::string& to, bool exc
                         done answer) {
   std::error_code refused = check_change(from);
   if (!refused) refused = check_change(to);
+  if (!refused && (is_written_below(from) || is_written_below(to))) refused = errc::busy;
   if (refused) return answer(refused);
   ask<file_facts>(
       lane::quick,
       [from, to, exclusive, directory = directory_, quota = quota_](std::error_code& ec) {
-        std::error_code none;
-        const file_facts replaced = directory->stat(to, none);
-        directory->rename(from, to, exclusive, ec);
-        if (!ec && from != to) quota->refund(replaced.size);
+        const file_facts replaced = directory->rename(from, to, exclusive, ec);
+        quota->refund(replaced.size);
         return replaced;
       },
       [answer](std::error_code ec, const file_facts&) { answer(ec); });
@@ -364,7 +411,7 @@ void store_core::rename(const std::string& from, const std::string& to, bool exc
 
 void store_core::resize(const std::string& path, std::uint64_t size, done answer) {
   std::error_code refused = check_change(path);
-  if (!refused && size > options_.largest_file) refused = errc::no_space;
+  if (!refused && size > largest_file()) refused = errc::no_space;
   if (refused) return answer(refused);
   ask<file_facts>(
       lane::quick,
@@ -407,7 +454,7 @@ void store_core::close(clock::time_point until) noexcept {
   }
   std::optional<disk_thread>& quick = *running[static_cast<std::size_t>(lane::quick)];
   for (const std::shared_ptr<store_region>& each : open) {
-    if (!quick || each->place().spooled.empty()) continue;
+    if (!quick || each->place().spooled.empty() || each->place().is_committing) continue;
     quick->queue()->start_always([directory = directory_, spooled = each->place().spooled] {
       directory->discard(spooled);
       return disk_queue::answer();
@@ -423,6 +470,10 @@ void store_core::close(clock::time_point until) noexcept {
   // Who publishes it again may do so at once, although the publication is still there.
   const std::lock_guard guard(core_access::core(server->worker())->lock());
   directory_.reset();
+  // Behind what was answered; the disk says nothing more.
+  core_access::core(server->worker())->post_work([left = std::move(questions_)] {
+    for (const auto& [number, end] : std::exchange(*left, {})) end(errc::revoked);
+  });
 }
 
 }  // namespace ucx::detail

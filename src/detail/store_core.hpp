@@ -1,6 +1,7 @@
 // A directory that a server publishes: its files, opened when clients ask for them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -8,13 +9,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "detail/disk_thread.hpp"
+#include "detail/file_account.hpp"
 #include "detail/published.hpp"
 #include "detail/store_directory.hpp"
 #include "detail/store_region.hpp"
@@ -26,21 +28,9 @@ namespace ucx::detail {
 class context_core;
 class server_core;
 
-/// The bytes that the files of a store have together. Safe from any thread.
-class store_quota {
- public:
-  store_quota(std::uint64_t limit, std::uint64_t used) noexcept : limit_(limit), used_(used) {}
-  /// Returns false, and counts nothing, where there is no room for so many more.
-  bool charge(std::uint64_t growth) noexcept;
-  void refund(std::uint64_t bytes) noexcept;
-
- private:
-  const std::uint64_t limit_;
-  std::atomic<std::uint64_t> used_;
-};
-
 /// What is asked of a store is answered when the disk has done it, by a handler that is called
-/// under the worker's lock, within the call or later, or not at all once the store is closed.
+/// under the worker's lock, within the call or later; with `revoked` where the store is closed
+/// before the disk has said anything.
 /// Everything is under that lock, but for what `published` has. Whatever disk says runs on threads
 /// of the store's.
 class store_core final : public published, public std::enable_shared_from_this<store_core> {
@@ -61,6 +51,11 @@ class store_core final : public published, public std::enable_shared_from_this<s
   const store_options& options() const noexcept { return options_; }
   /// Returns the name of a file of this store.
   std::string name_of(std::string_view path) const;
+  /// A longer path makes no name together with the prefix.
+  std::size_t longest_path() const noexcept {
+    const std::size_t taken = options_.prefix.empty() ? 0 : options_.prefix.size() + 1;
+    return longest_name - std::min(taken, longest_name);
+  }
   /// Describes a file or directory as `name`.
   entry describe(std::string name, const file_facts& facts) const;
 
@@ -89,8 +84,11 @@ class store_core final : public published, public std::enable_shared_from_this<s
   void rename(const std::string& from, const std::string& to, bool exclusive, done answer);
   void resize(const std::string& path, std::uint64_t size, done answer);
 
-  /// Counts bytes that a file grows by; returns false where the quota forbids them.
-  bool charge(std::uint64_t growth) noexcept { return quota_->charge(growth); }
+  std::shared_ptr<file_account> open_account(std::uint64_t size) const {
+    return std::make_shared<file_account>(quota_, size);
+  }
+  /// No file of the system's is longer than its offsets reach.
+  std::uint64_t largest_file() const noexcept;
   /// Has the disk write; returns whether it will.
   bool write_later(disk_queue::work job);
 
@@ -102,15 +100,19 @@ class store_core final : public published, public std::enable_shared_from_this<s
   enum class lane : std::size_t { quick, listing, writing };
   static constexpr std::size_t lanes = 3;
   std::shared_ptr<disk_queue> queue(lane which);
+  /// Returns whether it was asked; else it is answered already. `always`: bounded by other means.
   template <class Result, class Work, class Answer>
-  void ask(lane which, Work work, Answer answer);
+  bool ask(lane which, Work work, Answer answer, bool always = false);
   template <class Work>
   void open_by(store_place place, access wanted, Work work, opened answer);
   void let_in(store_place place, access wanted, owned_descriptor file, const file_facts& facts,
               const opened& answer);
+  bool is_path(std::string_view path) const noexcept;
   std::error_code admit(const store_place& place);
   std::error_code check_change(const std::string& path) const;
+  bool is_written_below(const std::string& path) const;
   void forget(const store_place& place) noexcept;
+  bool forget_behind_writes(const store_place& place) noexcept;
   void discard(std::string spooled) noexcept;
 
   const std::weak_ptr<server_core> server_;
@@ -121,11 +123,16 @@ class store_core final : public published, public std::enable_shared_from_this<s
   entry described_;
   std::atomic<bool> closed_{false};
 
+  /// What the disk was asked and has not answered, by number: ends with an error, or what it said.
+  using questions = std::unordered_map<std::uint64_t, std::function<void(std::error_code)>>;
+  std::shared_ptr<questions> questions_ = std::make_shared<questions>();  // until it is closed
+  std::uint64_t last_question_ = 0;
+
   std::array<std::optional<disk_thread>, lanes> threads_;
   std::unordered_map<std::uint64_t, std::weak_ptr<store_region>> regions_;  // by number
   std::size_t open_ = 0;  // files that are open, or being opened
   std::size_t writers_ = 0;
-  std::unordered_set<std::string> written_;  // paths that somebody writes
+  std::set<std::string> written_;  // paths that somebody writes
 };
 
 }  // namespace ucx::detail

@@ -26,6 +26,7 @@ namespace {
 
 constexpr int to_look_at = O_PATH | O_CLOEXEC | O_NOFOLLOW;
 constexpr int to_go_through = O_PATH | O_CLOEXEC | O_NOFOLLOW | O_DIRECTORY;
+constexpr int to_read_names = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
 // Whatever replaced a regular file since it was looked at keeps nobody waiting.
 constexpr int without_waiting = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
@@ -68,6 +69,7 @@ int open_by_kernel(int root, const char* path, int flags) noexcept {
 }
 
 int open_by_component(int root, std::string_view path, int flags) noexcept {
+  flags |= O_NOFOLLOW;
   owned_descriptor within;
   int at = root;
   while (!path.empty()) {
@@ -115,6 +117,17 @@ bool move(int from, const std::string& old_name, int to, const std::string& name
   // Some file systems, as NFS, do not know this; of files a second name is as good.
   return errno == EINVAL && ::linkat(from, old_name.c_str(), to, name.c_str(), 0) == 0 &&
          ::unlinkat(from, old_name.c_str(), 0) == 0;
+}
+
+/// Returns why nothing is moved over what has that name, or why it is not moved itself: only a file
+/// of a store's is, and a directory where that is said.
+std::error_code check_movable(int directory, const std::string& name, bool directories_too,
+                              struct ::stat& about) noexcept {
+  if (::fstatat(directory, name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) {
+    return store_error(errno);
+  }
+  if (S_ISREG(about.st_mode) || (directories_too && S_ISDIR(about.st_mode))) return {};
+  return S_ISLNK(about.st_mode) ? errc::bad_name : errc::not_supported;
 }
 
 /// Looks at what `descriptor` is; -1 with errno where it is nothing that a store serves.
@@ -271,12 +284,15 @@ file_facts store_directory::stat(const std::string& path, std::error_code& ec) c
   return {};
 }
 
-store_directory::page store_directory::list_files(std::string_view after, std::size_t most) const {
+store_directory::page store_directory::list_files(std::string_view after, std::size_t most,
+                                                  std::size_t longest) const {
   page made;
-  const owned_descriptor top = open_beneath("", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const owned_descriptor top = open_beneath("", to_read_names);
   if (!top) return made;
   const auto take = [&](const std::string& path, const struct ::stat& about) {
-    if (!S_ISREG(about.st_mode) || !complaint_about_path(path).empty()) return true;
+    if (!S_ISREG(about.st_mode) || path.size() > longest || !complaint_about_path(path).empty()) {
+      return true;
+    }
     made.more = made.items.size() == most;
     if (!made.more) made.items.push_back({path, facts_from(about)});
     return !made.more;
@@ -287,16 +303,23 @@ store_directory::page store_directory::list_files(std::string_view after, std::s
 
 store_directory::page store_directory::list_directory(const std::string& directory,
                                                       std::string_view after, std::size_t most,
-                                                      std::error_code& ec) const {
+                                                      std::error_code& ec,
+                                                      std::size_t longest) const {
   page made;
-  const owned_descriptor top = open_beneath(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (!stat(directory, ec).is_directory) {
+    if (!ec) ec = errc::not_supported;
+    return made;
+  }
+  const owned_descriptor top = open_beneath(directory, to_read_names);
   if (!top) {
-    ec = errno == ENOTDIR ? make_error_code(errc::not_supported) : store_error(errno);
+    ec = store_error(errno);
     return made;
   }
   const auto take = [&](const std::string& name, const struct ::stat& about) {
     const std::string path = directory.empty() ? name : directory + '/' + name;
-    if (!is_served(about) || !complaint_about_path(path).empty()) return true;
+    if (!is_served(about) || path.size() > longest || !complaint_about_path(path).empty()) {
+      return true;
+    }
     made.more = made.items.size() == most;
     if (!made.more) made.items.push_back({name, facts_from(about)});
     return !made.more;
@@ -337,37 +360,76 @@ owned_descriptor store_directory::make_parent(std::string_view path) const noexc
   return owned_descriptor(::openat(above.get(), name.c_str(), to_go_through));
 }
 
-void store_directory::give_name(const std::string& spooled, const std::string& path, bool exclusive,
-                                bool durable, std::error_code& ec) const {
+file_facts store_directory::find_replaced(const std::string& path, bool exclusive,
+                                          std::error_code& ec) const noexcept {
+  struct ::stat about = {};
+  const owned_descriptor found = open_beneath(path, to_look_at);
+  if (!found || ::fstat(found.get(), &about) != 0) return {};  // the move says what is wrong
+  if (exclusive) {
+    ec = errc::already_exists;
+  } else if (!S_ISREG(about.st_mode)) {
+    ec = S_ISLNK(about.st_mode) ? errc::bad_name : errc::not_supported;
+  }
+  return ec ? file_facts() : facts_from(about);
+}
+
+bool store_directory::give_name(const std::string& spooled, const std::string& path, bool exclusive,
+                                file_facts& replaced, std::error_code& ec) const {
   const owned_descriptor parent = make_parent(path);
   const std::string name(split(path).name);
+  struct ::stat about = {};
+  if (parent && !exclusive) {
+    const std::error_code refused = check_movable(parent.get(), name, false, about);
+    if (refused && refused != errc::no_such_name) {
+      ec = refused;
+      return false;
+    }
+    if (!refused) replaced = facts_from(about);
+  }
   if (!parent || !move(spool_.get(), spooled, parent.get(), name, exclusive)) {
     ec = move_error(errno);
-    return;
+    return false;
   }
-  if (!durable) return;
-  const owned_descriptor readable(::openat(parent.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!readable || ::fsync(readable.get()) != 0) ec = errc::io_error;
+  return true;
+}
+
+/// The directories on the way may have been made just now, by whomever.
+void store_directory::sync_name(std::string_view path, std::error_code& ec) const {
+  while (!path.empty()) {
+    path = split(path).directory;
+    const owned_descriptor each = open_beneath(std::string(path), to_read_names);
+    if (!each || ::fsync(each.get()) != 0) {
+      ec = errc::io_error;
+      return;
+    }
+  }
 }
 
 owned_descriptor store_directory::open_or_create(const std::string& path, file_facts& facts,
                                                  std::error_code& ec) const {
-  owned_descriptor opened = open_file(path, true, facts, ec);
-  if (opened || ec != errc::no_such_name) return opened;
-  ec.clear();
-  const owned_descriptor parent = make_parent(path);
-  constexpr int mode = 0666;
-  if (parent) {
-    opened = owned_descriptor(::openat(parent.get(), std::string(split(path).name).c_str(),
-                                       O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
+  constexpr int most_attempts = 8;  // somebody makes it and takes it away all the time
+  for (int attempt = 0; attempt < most_attempts; ++attempt) {
+    ec.clear();
+    owned_descriptor opened = open_file(path, true, facts, ec);
+    if (opened || ec != errc::no_such_name) return opened;
+    ec.clear();
+    find_replaced(path, false, ec);
+    if (ec) return {};
+    const owned_descriptor parent = make_parent(path);
+    constexpr int mode = 0666;
+    if (parent) {
+      opened = owned_descriptor(::openat(parent.get(), std::string(split(path).name).c_str(),
+                                         O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
+    }
+    if (opened) {
+      facts = facts_of(opened.get(), ec);
+      return opened;
+    }
+    ec = store_error(errno);
+    if (ec != errc::already_exists) return {};
   }
-  if (!opened) {
-    // A symbolic link of that name exists, and is nothing that can be opened.
-    ec = errno == EEXIST ? make_error_code(errc::no_such_name) : store_error(errno);
-    return {};
-  }
-  facts = facts_of(opened.get(), ec);
-  return opened;
+  ec = errc::busy;
+  return {};
 }
 
 file_facts store_directory::remove(const std::string& path, std::error_code& ec) const {
@@ -381,21 +443,38 @@ file_facts store_directory::remove(const std::string& path, std::error_code& ec)
   return was;
 }
 
-void store_directory::rename(const std::string& from, const std::string& to, bool exclusive,
-                             std::error_code& ec) const {
+file_facts store_directory::rename(const std::string& from, const std::string& to, bool exclusive,
+                                   std::error_code& ec) const {
   stat(from, ec);  // what a store does not serve it does not move either
-  if (ec) return;
+  if (ec) return {};
   const owned_descriptor old_parent = open_parent(from);
   const owned_descriptor parent = old_parent ? make_parent(to) : owned_descriptor();
-  if (!parent || !move(old_parent.get(), std::string(split(from).name), parent.get(),
-                       std::string(split(to).name), exclusive)) {
+  if (!parent) {
+    ec = move_error(errno);
+    return {};
+  }
+  const std::string old_name(split(from).name);
+  const std::string name(split(to).name);
+  struct ::stat about = {};
+  ec = check_movable(old_parent.get(), old_name, true, about);
+  if (ec) return {};
+  const ino_t moved = about.st_ino;
+  about = {};
+  if (!exclusive) ec = check_movable(parent.get(), name, true, about);
+  if (ec == errc::no_such_name) {
+    ec.clear();
+    about = {};
+  }
+  if (!ec && !move(old_parent.get(), old_name, parent.get(), name, exclusive)) {
     ec = move_error(errno);
   }
+  // Two names of one file stay as they are.
+  return ec || about.st_ino == moved ? file_facts() : facts_from(about);
 }
 
 std::uint64_t store_directory::total_size() const {
   std::uint64_t sum = 0;
-  const owned_descriptor top = open_beneath("", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const owned_descriptor top = open_beneath("", to_read_names);
   if (!top) return sum;
   walk_tree(top.get(), {}, [&](const std::string&, const struct ::stat& about) {
     if (S_ISREG(about.st_mode)) sum += static_cast<std::uint64_t>(about.st_size);

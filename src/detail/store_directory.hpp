@@ -11,6 +11,7 @@
 #include <system_error>
 #include <vector>
 
+#include "detail/name.hpp"
 #include "detail/owned_descriptor.hpp"
 
 namespace ucx::detail {
@@ -62,20 +63,28 @@ class store_directory {
     bool more = false;
   };
   /// Lists regular files, in order of the bytes of their paths, behind `after`; `most` at most.
-  page list_files(std::string_view after, std::size_t most) const;
+  /// Paths of more than `longest` bytes are left out.
+  page list_files(std::string_view after, std::size_t most,
+                  std::size_t longest = longest_name) const;
   /// Lists files and directories that lie directly in `directory`, behind the name `after`.
   /// Errors: as stat; not_supported (not a directory).
   page list_directory(const std::string& directory, std::string_view after, std::size_t most,
-                      std::error_code& ec) const;
+                      std::error_code& ec, std::size_t longest = longest_name) const;
 
   // Of a writable store.
   /// Makes an empty file that has no name yet but in the spool: `spooled` says which.
   owned_descriptor create_unnamed(std::string& spooled, std::error_code& ec) const;
-  /// Gives such a file its name, with the directories that are missing. Errors: already_exists
-  /// (`exclusive`), not_supported (a directory has that name), no_space, permission_denied,
-  /// no_such_name (a directory of the path is none).
-  void give_name(const std::string& spooled, const std::string& path, bool exclusive, bool durable,
-                 std::error_code& ec) const;
+  /// Describes the file that one of that name would replace; nothing where there is none. Errors:
+  /// already_exists (`exclusive`), bad_name (a symbolic link), not_supported (what is no file).
+  file_facts find_replaced(const std::string& path, bool exclusive,
+                           std::error_code& ec) const noexcept;
+  /// Gives such a file its name, with the directories that are missing, and tells what had it;
+  /// returns whether it has it. Errors: as find_replaced; no_space, permission_denied, no_such_name
+  /// (a directory of the path is none).
+  bool give_name(const std::string& spooled, const std::string& path, bool exclusive,
+                 file_facts& replaced, std::error_code& ec) const;
+  /// Returns when the name is on the device, with those of its directories. Errors: io_error.
+  void sync_name(std::string_view path, std::error_code& ec) const;
   void discard(const std::string& spooled) const noexcept;
   /// Opens a file for writing that is made, empty, where there is none.
   owned_descriptor open_or_create(const std::string& path, file_facts& facts,
@@ -83,9 +92,9 @@ class store_directory {
   /// Removes a file, or an empty directory, and tells what it was. Errors: no_such_name,
   /// already_exists (a directory that is not empty), permission_denied.
   file_facts remove(const std::string& path, std::error_code& ec) const;
-  /// Errors: as give_name, and no_such_name.
-  void rename(const std::string& from, const std::string& to, bool exclusive,
-              std::error_code& ec) const;
+  /// Tells what was replaced. Errors: as give_name, and no_such_name.
+  file_facts rename(const std::string& from, const std::string& to, bool exclusive,
+                    std::error_code& ec) const;
   /// Returns the bytes of all regular files.
   std::uint64_t total_size() const;
 

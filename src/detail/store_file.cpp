@@ -1,9 +1,11 @@
 #include "detail/store_file.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <new>
+#include <exception>
+#include <thread>
 #include <utility>
 
 #include "detail/store_directory.hpp"
@@ -12,12 +14,14 @@ namespace ucx::detail {
 
 store_file::~store_file() {
   try {
-    auto closed = std::make_shared<owned_descriptor>(std::move(descriptor_));
-    closing_->start_some_time([kept = std::move(closed)]() mutable {
-      kept.reset();
+    const auto closed = std::make_shared<owned_descriptor>(std::move(descriptor_));
+    const bool taken = closing_->start_some_time([closed] {
+      *closed = owned_descriptor();
       return disk_queue::answer();
     });
-  } catch (const std::bad_alloc&) {  // then it is closed here
+    // The store was closed before: nobody is to wait for its disk any more.
+    if (!taken) std::thread([closed] { *closed = owned_descriptor(); }).detach();
+  } catch (const std::exception&) {  // then it is closed here
   }
 }
 
@@ -40,6 +44,11 @@ std::error_code store_file::resize(std::uint64_t size) noexcept {
     if (errno != EINTR) return store_error(errno);
   }
   return {};
+}
+
+std::uint64_t store_file::size_now() const noexcept {
+  struct ::stat about = {};
+  return ::fstat(descriptor_.get(), &about) == 0 ? static_cast<std::uint64_t>(about.st_size) : 0;
 }
 
 std::error_code store_file::sync() noexcept {

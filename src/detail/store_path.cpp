@@ -21,7 +21,7 @@ std::string_view complaint_about_path(std::string_view path) noexcept {
     if (each.empty()) return "it has an empty part";
     if (each == "." || each == "..") return "it has a part \".\" or \"..\"";
     if (each.size() > longest_component) return "it has a part of more than 255 bytes";
-    if (at == 0 && each == spool_name) return "it is where unfinished files are";
+    if (each == spool_name) return "it is where unfinished files are";
     at = end + 1;
   }
   return {};

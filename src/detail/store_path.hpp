@@ -5,8 +5,8 @@
 
 namespace ucx::detail {
 
-/// Where a writable store keeps what is not whole yet: a directory at its root that no path of a
-/// peer's can name.
+/// Where a writable store keeps what is not whole yet: a directory at its root. No path of a peer's
+/// can name one, also not that of a store within a store.
 inline constexpr std::string_view spool_name = ".ucxio-unfinished";
 
 /// Returns what is wrong with `path` within a store; nothing when it is one: names between single

@@ -19,11 +19,11 @@ store_region::store_region(std::shared_ptr<context_core> context,
                            std::uint64_t size)
     : exposed_region(std::move(context), granted),
       store_(store),
-      limit_(std::max(size, store->options().largest_file)),
+      limit_(std::max(size, store->largest_file())),
       window_(store->options().write_window),
       file_(std::move(file)),
       place_(std::move(place)),
-      size_(size) {}
+      account_(store->open_account(size)) {}
 
 std::shared_ptr<store_region> store_region::make(std::shared_ptr<context_core> context,
                                                  const std::shared_ptr<store_core>& store,
@@ -44,19 +44,6 @@ std::uint64_t store_region::writable_size() const noexcept {
 
 void store_region::release() noexcept { file_.reset(); }
 
-/// Makes room for a write, in our memory and on the disk as far as it is ours to say.
-std::error_code store_region::take(const frame& asked, store_core& store) noexcept {
-  // A client knows how much may be on its way; one that does not keep to it gets nothing more.
-  if (asked.length > window_ - std::min(window_, unwritten_)) return errc::busy;
-  const std::uint64_t end = asked.offset + asked.length;
-  const std::uint64_t growth = end - std::min(end, size());
-  if (!store.charge(growth)) return errc::no_space;
-  charged_ += growth;
-  size_.store(std::max(end, size()), std::memory_order_relaxed);
-  unwritten_ += asked.length;
-  return {};
-}
-
 store_region::staging store_region::copy_of(std::span<const std::byte> payload) {
   staging taken;
   if (idle_.empty()) {
@@ -64,37 +51,62 @@ store_region::staging store_region::copy_of(std::span<const std::byte> payload) 
   } else {
     taken = std::move(idle_.back());
     idle_.pop_back();
+    idle_bytes_ -= taken->capacity();
   }
   taken->assign(payload.begin(), payload.end());
   return taken;
+}
+
+void store_region::put_back(staging used) {
+  const std::size_t capacity = used->capacity();
+  if (capacity > window_ - std::min(window_, idle_bytes_)) return;
+  idle_.push_back(std::move(used));
+  idle_bytes_ += capacity;
 }
 
 void store_region::write(endpoint_core& from, const frame& asked,
                          std::span<const std::byte> payload) {
   const std::shared_ptr<store_core> store = store_.lock();
   if (!store || !file_) return region_service::answer_write(from, asked, errc::revoked);
-  if (const std::error_code refused = take(asked, *store)) {
+  if (place_.is_lost) return region_service::answer_write(from, asked, errc::no_such_name);
+  // A client knows how much may be on its way; one that does not keep to it gets nothing more.
+  if (asked.length > window_ - std::min(window_, unwritten_)) {
+    return region_service::answer_write(from, asked, errc::busy);
+  }
+  const std::uint64_t before = size();
+  if (const std::error_code refused = account_->take(asked.offset + asked.length)) {
     return region_service::answer_write(from, asked, refused);
   }
-  const auto answer = [self = weak_from_this(), peer = from.weak_from_this(),
-                       asked](std::error_code ec) {
-    if (const auto region = self.lock()) region->unwritten_ -= asked.length;
-    const std::shared_ptr<endpoint_core> to = peer.lock();
-    if (to && !to->status()) region_service::answer_write(*to, asked, ec);
-  };
+  std::error_code failed = errc::no_memory;
   try {
-    const bool started = store->write_later([file = file_, answer, bytes = copy_of(payload),
-                                             self = weak_from_this(), offset = asked.offset] {
-      const std::error_code ec = file->write(offset, *bytes);
-      return disk_queue::answer([answer, self, bytes, ec] {
-        if (const auto region = self.lock()) region->idle_.push_back(bytes);
-        answer(ec);
-      });
-    });
-    if (!started) answer(errc::busy);
+    const auto ec = std::make_shared<std::error_code>();
+    const staging bytes = copy_of(payload);
+    // Made here, where it can be told that there is no memory for it.
+    disk_queue::answer done = [self = weak_from_this(), peer = from.weak_from_this(), asked, bytes,
+                               ec] {
+      if (const auto region = self.lock()) {
+        region->unwritten_ -= asked.length;
+        region->put_back(bytes);
+      }
+      const std::shared_ptr<endpoint_core> to = peer.lock();
+      if (to && !to->status()) region_service::answer_write(*to, asked, *ec);
+    };
+    const bool started =
+        store->write_later([file = file_, account = account_, bytes, ec, offset = asked.offset,
+                            done = std::move(done)]() mutable {
+          *ec = file->write(offset, *bytes);
+          account->wrote(*file, *ec);
+          return std::move(done);
+        });
+    if (started) {
+      unwritten_ += asked.length;
+      return;
+    }
+    failed = errc::revoked;
   } catch (const std::bad_alloc&) {
-    answer(errc::no_memory);
   }
+  account_->take_back(before);
+  region_service::answer_write(from, asked, failed);
 }
 
 }  // namespace ucx::detail

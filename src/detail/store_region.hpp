@@ -1,7 +1,6 @@
 // A file of a store that a client has open.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "detail/exposed_region.hpp"
+#include "detail/file_account.hpp"
 #include "detail/store_file.hpp"
 
 namespace ucx::detail {
@@ -24,8 +24,9 @@ struct store_place {
   /// be none of that name when it gets one.
   std::string spooled = {};
   bool exclusive = false;
-  bool is_lost = false;     ///< A commit failed, and it was thrown away.
-  bool is_written = false;  ///< The client is the one writer of `path`.
+  bool is_committing = false;  ///< Then what is in the spool is the commit's.
+  bool is_lost = false;        ///< A commit failed, and it was thrown away.
+  bool is_written = false;     ///< The client is the one writer of `path`.
 };
 
 /// Messages are the only way to it. Under the worker's lock, but for what exposed_region says.
@@ -39,7 +40,7 @@ class store_region final : public exposed_region,
                                             access granted, std::uint64_t size);
   ~store_region() override;
 
-  std::uint64_t size() const noexcept override { return size_.load(std::memory_order_relaxed); }
+  std::uint64_t size() const noexcept override { return account_->size(); }
   std::uint64_t writable_size() const noexcept override;
   memory_kind kind() const noexcept override { return memory_kind::host; }
   std::span<std::byte> bytes() const noexcept override { return {}; }
@@ -49,8 +50,7 @@ class store_region final : public exposed_region,
   std::shared_ptr<write_sink> sink() noexcept override { return shared_from_this(); }
 
   store_place& place() noexcept { return place_; }
-  /// What the store counts for this file, and no longer has to when it is thrown away.
-  std::uint64_t& charged() noexcept { return charged_; }
+  const std::shared_ptr<file_account>& account() const noexcept { return account_; }
 
   /// Hands the bytes to the disk's thread, and confirms them when they are in the file.
   void write(endpoint_core& from, const frame& asked, std::span<const std::byte> payload) override;
@@ -62,16 +62,16 @@ class store_region final : public exposed_region,
   using staging = std::shared_ptr<std::vector<std::byte>>;
   void release() noexcept override;
   staging copy_of(std::span<const std::byte> payload);
-  std::error_code take(const frame& asked, store_core& store) noexcept;
+  void put_back(staging used);
 
   const std::weak_ptr<store_core> store_;
   const std::uint64_t limit_;
   const std::size_t window_;
   std::shared_ptr<store_file> file_;
   store_place place_;
-  std::atomic<std::uint64_t> size_;
-  std::uint64_t charged_ = 0;
+  const std::shared_ptr<file_account> account_;
   std::size_t unwritten_ = 0;  // bytes that the disk has not taken yet
+  std::size_t idle_bytes_ = 0;
   std::vector<staging> idle_;  // to be used again: new memory costs more than a copy
 };
 

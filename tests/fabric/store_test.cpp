@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -113,6 +114,27 @@ TEST_F(Store, WithoutAPrefixHasTheBarePathsAndIsHiddenByNames) {
             (std::vector<std::string>{"a.txt", "a/b/three", "a/two", "one"}));
   EXPECT_EQ(reader.stat("one").type, entry_type::memory);
   EXPECT_EQ(all_of(reader, "a/two"), "second");
+}
+
+TEST_F(Store, LeavesAloneWhatAPublishedNameHides) {
+  server served;
+  std::vector<std::byte> memory = pattern(100);
+  const publication store = served.publish_store(root(), {.writable = true});
+  const publication p = served.publish("one", std::span<std::byte>(memory), access::read);
+  const publication q = served.publish("a", std::span<std::byte>(memory), access::read);
+  client writer(served.url());
+  std::error_code ec;
+  writer.remove("one", ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  writer.rename("one", "two", ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  writer.rename("a.txt", "one", ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  writer.resize("one", 1, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  writer.list_directory("a", ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  EXPECT_EQ(content_of(directory_ / "one"), "first");
 }
 
 TEST_F(Store, ListsOneDirectory) {
@@ -398,6 +420,11 @@ TEST_F(WritableStore, HasOneWriterOfAName) {
   second.rename("a/two", "one", ec);
   EXPECT_EQ(ec, errc::busy);
   EXPECT_EQ(all_of(second, "one"), "first");
+  const remote_region below = writer_.create("a/new");
+  second.rename("a", "b", ec);
+  EXPECT_EQ(ec, errc::busy);
+  second.rename("a.txt", "a", ec);
+  EXPECT_EQ(ec, errc::busy);
   writer_.commit(file);
   { const remote_region gone = std::move(file); }
   EXPECT_TRUE(eventually([&] {
@@ -552,6 +579,69 @@ TEST_F(Store, KeepsToQuotaAndLargestFile) {
     return !ec;
   }));
   write_all(writer, "third", std::string(600, 'x'));
+}
+
+TEST_F(Store, CountsNothingForWhatFailed) {
+  server served;
+  const publication store = served.publish_store(root(), {.writable = true, .quota = 1023});
+  client writer(served.url());
+  std::error_code ec;
+  for (int round = 0; round < 3; ++round) {  // each takes most of the quota
+    remote_region file = writer.create("new", {.mode = creation::fresh}, ec);
+    ASSERT_TRUE(eventually([&] {
+      if (ec) file = writer.create("new", {.mode = creation::fresh}, ec);
+      return !ec;
+    }));
+    file.write_at(0, std::vector<std::byte>(900));
+    file.flush();
+    directory_.make("new", "");
+    writer.commit(file, false, ec);
+    EXPECT_EQ(ec, errc::already_exists);
+    file.write_at(0, std::vector<std::byte>(950), ec);
+    if (!ec) file.flush(ec);
+    EXPECT_EQ(ec, errc::no_such_name);
+    std::filesystem::remove(directory_ / "new");
+  }
+  write_all(writer, "last", std::string(1000, 'x'));
+}
+
+TEST_F(Store, CountsWhatAFileHasWhenTheDiskRefusesAWrite) {
+  struct ::rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  struct ::rlimit few = before;
+  few.rlim_cur = 100'000;
+  server served;
+  const publication store =
+      served.publish_store(root(), {.writable = true, .quota = 1'000'023, .largest_file = 900'000});
+  client writer(served.url());
+  remote_region file = writer.create("new");
+  std::error_code ec;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &few), 0);
+  file.write_at(800'000, std::vector<std::byte>(100'000), ec);
+  if (!ec) file.flush(ec);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(ec, errc::no_space);
+  remote_region other = writer.create("other");
+  other.write_at(0, std::vector<std::byte>(900'000));
+  other.flush();
+  writer.commit(other);
+}
+
+TEST_F(Store, HasAsManyWritersAsItSays) {
+  server served;
+  const publication store = served.publish_store(root(), {.writable = true, .most_writers = 2});
+  client writer(served.url());
+  const remote_region first = writer.create("x");
+  std::vector<remote_region> second;
+  second.push_back(writer.open("one", access::read_write));
+  std::error_code ec;
+  writer.create("z", {}, ec);
+  EXPECT_EQ(ec, errc::too_many_files);
+  second.clear();
+  EXPECT_TRUE(eventually([&] {
+    writer.create("z", {}, ec);
+    return !ec;
+  }));
 }
 
 }  // namespace

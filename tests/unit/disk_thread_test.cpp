@@ -70,23 +70,39 @@ TEST(DiskThread, DoesWhatNobodyWaitsForSoon) {
 
 TEST(DiskThread, IsLeftBehindWhereTheDiskHangs) {
   const auto disk_answers = std::make_shared<std::promise<void>>();
-  const auto over = std::make_shared<std::promise<void>>();
+  auto over = std::make_shared<std::promise<std::thread::id>>();
+  std::future<std::thread::id> ended = over->get_future();
   std::atomic<int> delivered{0};
+  std::atomic<int> done{0};
   std::shared_ptr<disk_queue> left;
   const auto begin = std::chrono::steady_clock::now();
   {
     disk_thread disk(10, [&](const disk_queue::answer&) { ++delivered; });
     left = disk.queue();
-    disk.queue()->start([disk_answers, over] {
+    disk.queue()->start([disk_answers] {
       disk_answers->get_future().wait();
-      return disk_queue::answer([over] {});
+      return disk_queue::answer([] {});
+    });
+    // Is destroyed, and not done, where the disk's thread is.
+    const std::shared_ptr<int> behind(new int, [over](const int* gone) {
+      delete gone;
+      over->set_value(std::this_thread::get_id());
+    });
+    disk.queue()->start([behind, &done] {
+      ++done;
+      return disk_queue::answer();
     });
     disk.stop(begin + 50ms);
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
   EXPECT_FALSE(left->start([] { return disk_queue::answer(); }));
+  EXPECT_EQ(ended.wait_for(0s), std::future_status::timeout);
+  EXPECT_TRUE(left->start_some_time([] { return disk_queue::answer(); }));
   disk_answers->set_value();
+  ASSERT_EQ(ended.wait_for(20s), std::future_status::ready);
+  EXPECT_NE(ended.get(), std::this_thread::get_id());
   EXPECT_EQ(delivered, 0);
+  EXPECT_EQ(done, 0);
 }
 
 }  // namespace

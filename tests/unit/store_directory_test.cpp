@@ -25,14 +25,15 @@ using test::temporary_directory;
 using lookup = store_directory::lookup;
 
 TEST(StorePath, IsWhatCanNotLeaveAStore) {
-  for (const char* good : {"a", "a/b", ".hidden", "a..b/...", "a b/ü", "x/.ucxio-unfinished"}) {
+  for (const char* good : {"a", "a/b", ".hidden", "a..b/...", "a b/ü", ".ucxio-unfinished.x"}) {
     EXPECT_EQ(complaint_about_path(good), "") << good;
   }
   for (const std::string& bad :
        {std::string(), std::string("/"), std::string("/a"), std::string("a/"), std::string("a//b"),
         std::string("."), std::string("a/./b"), std::string(".."), std::string("a/../b"),
         std::string("\xff"), std::string("a\0b", 3), std::string(256, 'a'), std::string(1025, 'a'),
-        std::string(".ucxio-unfinished"), std::string(".ucxio-unfinished/1")}) {
+        std::string(".ucxio-unfinished"), std::string(".ucxio-unfinished/1"),
+        std::string("x/.ucxio-unfinished/1")}) {
     EXPECT_NE(complaint_about_path(bad), "") << bad;
   }
   EXPECT_EQ(split("a/b/c").directory, "a/b");
@@ -82,6 +83,14 @@ TEST_P(StoreDirectory, FollowsNoSymbolicLink) {
     EXPECT_EQ(ec, errc::no_such_name) << path;
   }
   EXPECT_EQ(opened->list_files("", 100).items.size(), 1U);
+  for (const char* path : {"out", "magic", "in/link", "missing"}) {
+    std::error_code ec;
+    EXPECT_TRUE(opened->list_directory(path, "", 100, ec).items.empty()) << path;
+    EXPECT_EQ(ec, errc::no_such_name) << path;
+  }
+  std::error_code ec;
+  opened->list_directory("in/file", "", 100, ec);
+  EXPECT_EQ(ec, errc::not_supported);
 }
 
 TEST_P(StoreDirectory, OpensNothingButRegularFiles) {
@@ -183,8 +192,66 @@ TEST_P(StoreDirectory, ListsInOrderFromAnywhere) {
     }
     EXPECT_EQ(found, std::vector<std::string>(expected.begin(), expected.end())) << most;
   }
+  const auto shorter = opened->list_files("", 2, 3);  // what is left out takes no room in a page
+  EXPECT_EQ(shorter.items.size(), 2U);
+  EXPECT_EQ(opened->list_files(shorter.items.back().path, 100, 3).items.size(), 4U);
   const auto behind = opened->list_files("b/cc", 100);
   EXPECT_EQ(behind.items.front().path, "b/d.x");
+}
+
+TEST_P(StoreDirectory, ShowsNoStoreThatLiesWithinItUnfinished) {
+  std::filesystem::create_directories(directory_ / "in/.ucxio-unfinished");
+  directory_.make("in/.ucxio-unfinished/1.1", "half");
+  directory_.make("in/file", "whole");
+  const auto opened = open();
+  EXPECT_EQ(opened->list_files("", 10).items.size(), 1U);
+  std::error_code ec;
+  EXPECT_EQ(opened->list_directory("in", "", 10, ec).items.size(), 1U);
+  EXPECT_EQ(opened->total_size(), 5U);
+}
+
+TEST_P(StoreDirectory, ReplacesNothingButFiles) {
+  const temporary_directory outside;
+  outside.make("secret", "x");
+  std::filesystem::create_symlink(outside / "secret", directory_ / "link");
+  std::filesystem::create_symlink(outside / "new", directory_ / "dangling");
+  std::filesystem::create_directories(directory_ / "directory");
+  ASSERT_EQ(::mkfifo((directory_ / "pipe").c_str(), 0600), 0);
+  directory_.make("file", "12345");
+  const auto opened = open(true);
+  std::string spooled;
+  std::error_code ec;
+  opened->create_unnamed(spooled, ec);
+  ASSERT_FALSE(ec);
+  const auto expect = [&](const std::string& path, errc why) {
+    file_facts facts;
+    opened->find_replaced(path, false, ec);
+    EXPECT_EQ(ec, why) << path;
+    ec.clear();
+    EXPECT_FALSE(opened->give_name(spooled, path, false, facts, ec)) << path;
+    EXPECT_EQ(ec, why) << path;
+    ec.clear();
+    EXPECT_FALSE(opened->open_or_create(path, facts, ec)) << path;
+    EXPECT_EQ(ec, why) << path;
+    ec.clear();
+    opened->find_replaced(path, true, ec);
+    EXPECT_EQ(ec, errc::already_exists) << path;
+    ec.clear();
+    opened->rename("file", path, false, ec);
+    EXPECT_EQ(ec, why) << path;
+    ec.clear();
+    opened->rename("file", path, true, ec);
+    EXPECT_EQ(ec, errc::already_exists) << path;
+    ec.clear();
+  };
+  expect("link", errc::bad_name);
+  expect("dangling", errc::bad_name);
+  expect("pipe", errc::not_supported);
+  expect("directory", errc::not_supported);
+  EXPECT_TRUE(std::filesystem::is_symlink(directory_ / "link"));
+  EXPECT_TRUE(std::filesystem::is_fifo(directory_ / "pipe"));
+  EXPECT_FALSE(std::filesystem::exists(outside / "new"));
+  EXPECT_EQ(content_of(directory_ / "file"), "12345");
 }
 
 TEST_P(StoreDirectory, GivesAFileItsNameWhenItIsWhole) {
@@ -197,18 +264,24 @@ TEST_P(StoreDirectory, GivesAFileItsNameWhenItIsWhole) {
     ASSERT_EQ(::write(made.get(), "text", 4), 4);
   }
   EXPECT_TRUE(opened->list_files("", 10).items.empty());
-  opened->give_name(spooled, "x/y/z", true, true, ec);
+  file_facts replaced;
+  EXPECT_TRUE(opened->give_name(spooled, "x/y/z", true, replaced, ec));
+  opened->sync_name("x/y/z", ec);
   EXPECT_FALSE(ec);
+  EXPECT_EQ(replaced.size, 0U);
   EXPECT_EQ(content_of(directory_ / "x/y/z"), "text");
   opened->create_unnamed(spooled, ec);
-  opened->give_name(spooled, "x/y/z", true, false, ec);
+  EXPECT_FALSE(opened->give_name(spooled, "x/y/z", true, replaced, ec));
   EXPECT_EQ(ec, errc::already_exists);
   ec.clear();
-  opened->give_name(spooled, "x/y", false, false, ec);
+  EXPECT_FALSE(opened->give_name(spooled, "x/y", false, replaced, ec));
   EXPECT_EQ(ec, errc::not_supported);
   ec.clear();
-  opened->give_name(spooled, "x/y/z/below", false, false, ec);
+  EXPECT_FALSE(opened->give_name(spooled, "x/y/z/below", false, replaced, ec));
   EXPECT_EQ(ec, errc::no_such_name);
+  ec.clear();
+  opened->sync_name("nothing/x", ec);
+  EXPECT_EQ(ec, errc::io_error);
   ec.clear();
   opened->rename("x", "moved/to", false, ec);
   EXPECT_FALSE(ec);
