@@ -21,7 +21,7 @@ void message_write::begin(std::shared_ptr<remote_region_core> region,
   epoch_ = region->endpoint().operations().writes().begin();
   from_ = from;
   confirmed_ = 0;
-  counted_ = 0;
+  room_ = 0;
   asked_ = false;
   given_up_ = false;
   failure_.clear();
@@ -49,8 +49,9 @@ bool message_write::may_post() noexcept {
   std::size_t next = worker().context().write_piece();
   if (!endpoint()->detects_failure()) next = std::min(next, largest_copy);
   next = static_cast<std::size_t>(std::min<std::uint64_t>(next, length_ - posted()));
-  if (!region_->may_send(*this, next)) return false;
-  counted_ += next;
+  const std::uint64_t room = region_->room_for(next);
+  if (!region_->may_send(*this, room)) return false;
+  room_ += room;
   return true;
 }
 
@@ -58,8 +59,7 @@ bool message_write::may_post() noexcept {
 void message_write::leave_window() noexcept {
   const std::shared_ptr<remote_region_core> region = region_;
   region->stops_waiting(*this);
-  region->confirmed(counted_ - confirmed_);
-  counted_ = confirmed_;
+  region->freed(std::exchange(room_, 0));
 }
 
 void message_write::answered(const frame& answer, std::span<const std::byte>) {
@@ -71,7 +71,9 @@ void message_write::answered(const frame& answer, std::span<const std::byte>) {
   if (answer.status != 0) return give_up_for(status_error(answer.status));
   confirmed_ += answer.length;
   retain();
-  region_->confirmed(answer.length);
+  const std::uint64_t room = std::min(room_, region_->room_for(answer.length));
+  room_ -= room;
+  region_->freed(room);
   tracker_->confirm(number_, answer.length);
   if (confirmed_ == length_) pieces_moved();
   release();

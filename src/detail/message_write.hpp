@@ -43,7 +43,7 @@ class message_write final : public message_operation, private piece_sender {
   std::uint64_t epoch_ = 0;   // the connection's
   std::span<const std::byte> from_;
   std::uint64_t confirmed_ = 0;
-  std::uint64_t counted_ = 0;  // of the region's window, confirmed ones too
+  std::uint64_t room_ = 0;  // of the region's window, taken by what is not confirmed
   bool on_the_books_ = false;
   bool asked_ = false;
   bool given_up_ = false;

@@ -350,14 +350,14 @@ void remote_region_core::grow_to(std::uint64_t limit, std::uint64_t window) noex
   window_ = window;
 }
 
-bool remote_region_core::may_send(message_write& write, std::size_t bytes) {
+bool remote_region_core::may_send(message_write& write, std::uint64_t room) {
   if (window_ == 0) return true;
-  const bool fits = unconfirmed_ == 0 || unconfirmed_ + bytes <= window_;
+  const bool fits = taken_ == 0 || taken_ + room <= window_;
   // Those that came first go first.
   const bool first = waiting_.empty() || waiting_.front() == &write;
   if (fits && first) {
     if (!waiting_.empty()) waiting_.pop_front();
-    unconfirmed_ += bytes;
+    taken_ += room;
     return true;
   }
   if (std::find(waiting_.begin(), waiting_.end(), &write) == waiting_.end()) {
@@ -366,9 +366,9 @@ bool remote_region_core::may_send(message_write& write, std::size_t bytes) {
   return false;
 }
 
-void remote_region_core::confirmed(std::uint64_t bytes) noexcept {
+void remote_region_core::freed(std::uint64_t room) noexcept {
   if (window_ == 0) return;
-  unconfirmed_ -= std::min(unconfirmed_, bytes);
+  taken_ -= std::min(taken_, room);
   // Each sends what it may, and goes to the front again if that is not all.
   for (std::size_t left = waiting_.size(); left > 0 && !waiting_.empty(); --left) {
     message_write& next = *waiting_.front();

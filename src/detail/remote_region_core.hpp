@@ -17,6 +17,7 @@
 #include "detail/region_loan.hpp"
 #include "detail/shared_mapping.hpp"
 #include "detail/ucp_api.hpp"
+#include "detail/write_room.hpp"
 #include "ucx/access.hpp"
 #include "ucx/atomic_access.hpp"
 #include "ucx/io_options.hpp"
@@ -90,10 +91,12 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   void when_released(std::function<void()> told) { when_released_ = std::move(told); }
 
   // Of the writes of a region that grows: their owner has no room for more than the window.
-  /// Returns whether `write` may send so many bytes more, which then count until they are
-  /// confirmed; if not, it is called when it may try again.
-  bool may_send(message_write& write, std::size_t bytes);
-  void confirmed(std::uint64_t bytes) noexcept;
+  /// Returns how much of it a piece of so many bytes takes.
+  std::uint64_t room_for(std::uint64_t bytes) const noexcept { return write_room(bytes, window_); }
+  /// Returns whether `write` may send what takes so much, which it has until it is `freed()`; if
+  /// not, it is called when it may try again.
+  bool may_send(message_write& write, std::uint64_t room);
+  void freed(std::uint64_t room) noexcept;
   void stops_waiting(const message_write& write) noexcept;
 
   /// A write of it is missing: it can not be committed any more.
@@ -120,8 +123,8 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   const remote_descriptor descriptor_;
   std::atomic<std::uint64_t> size_;  // is read without the lock
   std::uint64_t limit_ = 0;
-  std::uint64_t window_ = 0;  // 0: as many as one likes
-  std::uint64_t unconfirmed_ = 0;
+  std::uint64_t window_ = 0;            // 0: as many as one likes
+  std::uint64_t taken_ = 0;             // of the window
   std::deque<message_write*> waiting_;  // for room in the window
   std::function<void()> when_released_;
   ucx::way way_ = ucx::way::message;

@@ -9,6 +9,7 @@
 #include "detail/frame.hpp"
 #include "detail/region_service.hpp"
 #include "detail/store_core.hpp"
+#include "detail/write_room.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
@@ -70,7 +71,8 @@ void store_region::write(endpoint_core& from, const frame& asked,
   if (!store || !file_) return region_service::answer_write(from, asked, errc::revoked);
   if (place_.is_lost) return region_service::answer_write(from, asked, errc::no_such_name);
   // A client knows how much may be on its way; one that does not keep to it gets nothing more.
-  if (asked.length > window_ - std::min(window_, unwritten_)) {
+  const auto room = static_cast<std::size_t>(write_room(asked.length, window_));
+  if (room > window_ - std::min(window_, unwritten_)) {
     return region_service::answer_write(from, asked, errc::busy);
   }
   const std::uint64_t before = size();
@@ -83,9 +85,9 @@ void store_region::write(endpoint_core& from, const frame& asked,
     const staging bytes = copy_of(payload);
     // Made here, where it can be told that there is no memory for it.
     disk_queue::answer done = [self = weak_from_this(), peer = from.weak_from_this(), asked, bytes,
-                               ec] {
+                               ec, room] {
       if (const auto region = self.lock()) {
-        region->unwritten_ -= asked.length;
+        region->unwritten_ -= room;
         region->put_back(bytes);
       }
       const std::shared_ptr<endpoint_core> to = peer.lock();
@@ -99,7 +101,7 @@ void store_region::write(endpoint_core& from, const frame& asked,
           return std::move(done);
         });
     if (started) {
-      unwritten_ += asked.length;
+      unwritten_ += room;
       return;
     }
     failed = errc::revoked;

@@ -70,7 +70,7 @@ class store_region final : public exposed_region,
   std::shared_ptr<store_file> file_;
   store_place place_;
   const std::shared_ptr<file_account> account_;
-  std::size_t unwritten_ = 0;  // bytes that the disk has not taken yet
+  std::size_t unwritten_ = 0;  // of the window, by what the disk has not taken yet
   std::size_t idle_bytes_ = 0;
   std::vector<staging> idle_;  // to be used again: new memory costs more than a copy
 };

@@ -100,6 +100,23 @@ TEST_F(StoreStream, ThatIsClosedWhileAnExceptionIsOnItsWayIsCommitted) {
   EXPECT_EQ(file("new"), "whole");
 }
 
+// However short they are, no more of them are on their way than the store has room for.
+TEST_F(StoreStream, WritesOfSingleBytesKeepToTheWindow) {
+  store_.close();
+  const publication narrow = served_.publish_store(
+      directory_ / "", {.prefix = "n", .writable = true, .write_window = std::size_t{4} << 20U});
+  remote_region file = client_.create("n/bytes");
+  constexpr std::size_t count = 20'000;
+  std::vector<std::byte> bytes(count);
+  for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(i % 251);
+  for (std::size_t i = 0; i < count; ++i) file.post_write_at(i, std::span(bytes).subspan(i, 1));
+  file.flush();
+  client_.commit(file);
+  const std::string back = content_of(directory_ / "bytes");
+  ASSERT_EQ(back.size(), count);
+  EXPECT_EQ(std::memcmp(back.data(), bytes.data(), count), 0);
+}
+
 class SmallStore : public testing::Test {
  protected:
   static constexpr std::size_t largest = std::size_t{1} << 20U;

@@ -1,0 +1,18 @@
+// What a piece of a write takes of the window of a file that grows: docs/wire-format.md, `opened`.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace ucx::detail {
+
+/// Pieces of one file that its server keeps at most, however short they are: each costs it more
+/// than its bytes.
+inline constexpr std::uint64_t most_pieces_of_a_window = 4096;
+
+/// Returns what a piece of so many bytes takes. Both sides count by it.
+constexpr std::uint64_t write_room(std::uint64_t bytes, std::uint64_t window) noexcept {
+  return std::max(bytes, window / most_pieces_of_a_window);
+}
+
+}  // namespace ucx::detail
