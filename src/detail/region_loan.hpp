@@ -39,9 +39,9 @@ struct alignas(32) region_record {
 
  private:
   std::atomic<std::uint64_t> token_;
-  const std::uint64_t incarnation_;
-  const std::uint64_t region_;
-  const std::uint64_t size_;
+  [[maybe_unused]] const std::uint64_t incarnation_;  // these are read by others
+  [[maybe_unused]] const std::uint64_t region_;
+  [[maybe_unused]] const std::uint64_t size_;
 };
 // Its bytes are read as those of a `content`.
 static_assert(sizeof(region_record) == sizeof(region_record::content));
