@@ -3,16 +3,21 @@
 
 #include <chrono>
 #include <cstddef>
+#include <future>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "detail/core_access.hpp"
 #include "detail/remote_region_core.hpp"
+#include "detail/store_core.hpp"
+#include "detail/worker_core.hpp"
 #include "support/pattern.hpp"
 #include "support/simulated_server.hpp"
 #include "support/temporary_directory.hpp"
 #include "ucx/error.hpp"
+#include "ucx/publication.hpp"
 
 namespace ucx::test {
 namespace {
@@ -33,16 +38,27 @@ auto asked_until_answered(Ask&& ask) {
 TEST(StoreOverTheSeam, KeepsNothingOfAPeerBeyondItsWindow) {
   const temporary_directory directory;
   simulated_server served;
-  const publication store = served.server().publish_store(
+  publication store = served.server().publish_store(
       directory / "", {.writable = true, .write_window = std::size_t{1} << 20U});
   client hostile = served.connect();
   remote_region file = asked_until_answered([&] { return hostile.create("new"); });
   // It writes as if it had been told of another window.
   detail::core_access::core(file)->grow_to(file.limit(), std::uint64_t{1} << 40U);
+  // And the disk takes nothing meanwhile, so that everything that is kept is kept in memory.
+  std::promise<void> disk;
+  {
+    auto& core = static_cast<detail::store_core&>(*detail::core_access::core(store));
+    const std::lock_guard guard(detail::core_access::core(served.server().worker())->lock());
+    core.write_later([answers = disk.get_future().share()] {
+      answers.wait();
+      return detail::disk_queue::answer();
+    });
+  }
   const std::vector<std::byte> bytes = pattern(20'000'000);
   std::error_code ec;
   file.write_at(0, bytes, ec);
-  file.flush(ec);
+  if (!ec) file.flush(ec);
+  disk.set_value();
   EXPECT_EQ(ec, errc::busy);
 }
 
