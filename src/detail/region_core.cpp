@@ -133,6 +133,7 @@ void region_core::lend() {
   const bool readable = includes(granted(), access::read) && kind_ == memory_kind::host;
   if (!readable || shareable_ || size_ == 0 || !context().shares_memory()) return;
   record_ = std::make_unique<region_record>(describe());
+  loan_ = record_->location();  // now: a child that is forked does not speak for this process
 }
 
 remote_descriptor region_core::descriptor() const {
@@ -140,7 +141,7 @@ remote_descriptor region_core::descriptor() const {
   made.address = reinterpret_cast<std::uintptr_t>(data_);
   made.shareable = shareable_;
   if (file_) made.file = file_->location();
-  if (record_) made.loan = record_->location();
+  if (record_) made.loan = loan_;
   made.remote_key = key_;
   return made;
 }

@@ -46,6 +46,7 @@ class region_core final : public exposed_region {
   std::unique_ptr<std::byte[]> owned_;
   std::unique_ptr<shared_memory> file_;
   std::unique_ptr<region_record> record_;  // where others of the host read it
+  memory_loan loan_;
   ucp_mem_h memory_ = nullptr;
   std::vector<std::byte> key_;
 };

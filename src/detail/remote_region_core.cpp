@@ -33,6 +33,9 @@ ucx::way wanted_way(ucx::way asked, std::string& what, std::error_code& ec) {
   return way::automatic;
 }
 
+/// Longer reads would keep the worker from its peers: their owner sends them.
+constexpr std::size_t longest_borrowed_read = std::size_t{16} << 20U;
+
 /// What a handle holds: the connection goes after the region.
 struct lease {
   std::shared_ptr<endpoint_core> connection;
@@ -242,7 +245,8 @@ operation* remote_region_core::start_read(std::uint64_t offset, std::span<std::b
     return nullptr;
   }
   // Where that fails the owner has gone, or taken the region back: asked, it says so.
-  if (read_here() && borrowed_->read(offset, into)) return nullptr;
+  const bool now = into.size() <= longest_borrowed_read && read_here();
+  if (now && borrowed_->read(offset, into)) return nullptr;
   worker_core& worker = endpoint_.worker();
   const clock::time_point deadline = worker.deadline_after(options.timeout);
   if (by_rma(access::read)) {
