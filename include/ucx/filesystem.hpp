@@ -15,9 +15,9 @@
 /// Cost: a question; and a connection, unless a stream to that server is open, or a
 /// `client::shared` is kept: keep one around many calls. Changes are not repeated: after a server's
 /// restart the first may fail with connection_reset.
-/// Errors: no_such_name, bad_name (the URL has none), and those of the connection; of a change also permission_denied
-/// (the store is not writable), busy (somebody writes it), not_supported (what was published by
-/// itself, or a server from before there were stores).
+/// Errors: no_such_name, bad_name (the URL has none), and those of the connection; of a change also
+/// permission_denied (the store is not writable), busy (somebody writes it), not_supported (what
+/// was published by itself, or a server from before there were stores).
 namespace ucx {
 
 /// Returns whether there is something of that name: published, a file, or a directory of a store.
