@@ -1,9 +1,11 @@
-// How short messages go: without an operation, and where UCX takes them at once without a copy.
+// How short messages go: without an operation, and where UCX takes them at once without a copy. And
+// how they come.
 #include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "detail/endpoint_core.hpp"
+#include "detail/message_exchange.hpp"
 #include "detail/message_link.hpp"
 #include "detail/message_router.hpp"
 #include "detail/worker_core.hpp"
@@ -57,6 +59,53 @@ void message_router::send_short(endpoint_core& to, std::span<const std::byte> he
   outgoing& copied = take(to, kind::plain, bytes);
   std::copy(header.begin(), header.end(), copied.header.begin());
   post(copied, parcel_id, header.size());
+}
+
+bool message_link::received(const read_brief_parcel& read, std::span<const std::byte> payload,
+                            void* lasting) {
+  if (given_up_) return false;
+  if (read.said.credit > 0) add_room(read.said.credit);
+  const bool in_turn =
+      read.said.number == static_cast<std::uint32_t>(expected_) && held_back_.empty();
+  if (in_turn && deliver_at_once(read, payload)) return false;
+  read_parcel same;
+  same.said = read.said.whole(expected_, read.header.size(), payload.size());
+  same.header = read.header;
+  return arrived(same, payload, lasting);
+}
+
+/// The shortest way, of what somebody waits for in whose turn it comes; returns whether it was
+/// that.
+bool message_link::deliver_at_once(const read_brief_parcel& heard,
+                                   std::span<const std::byte> payload) {
+  const brief_parcel& said = heard.said;
+  const std::size_t units = units_of(heard.header.size() + payload.size());
+  if (units > granted_ - used_) return false;
+  if (said.kind == message_kind::active) {
+    if (!exchange().has_handler(said.tag)) return false;
+    read_parcel same;
+    same.said = said.whole(expected_, heard.header.size(), payload.size());
+    same.header = heard.header;
+    arrived_message* const kept = exchange().keep(endpoint_, same, payload, nullptr, units);
+    if (kept == nullptr) return false;  // and there will be no memory on the long way either
+    take_turn(units);
+    deliver(*kept);
+    return true;
+  }
+  if (said.kind == message_kind::tagged) {
+    receive_operation* const waits = exchange().match(endpoint_, said.tag, payload.size());
+    if (waits == nullptr) return false;
+    take_turn(units);
+    waits->take(said.tag, payload);
+  } else {
+    // To one that takes all of it: what is left over is kept.
+    receive_operation* const first = stream_.empty() ? stream_receives_.front() : nullptr;
+    if (first == nullptr || payload.empty() || payload.size() > first->wants()) return false;
+    take_turn(units);
+    first->feed(payload);
+  }
+  consumed(units);
+  return true;
 }
 
 }  // namespace ucx::detail
