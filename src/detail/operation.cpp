@@ -53,7 +53,7 @@ void operation::complete(std::error_code outcome) noexcept {
   worker_->remove_outstanding(*this);
   error_ = outcome;
   done_.store(true, std::memory_order_release);
-  worker_->wake_waiters();
+  worker_->wake_waiters_for(*this);
   if (handler_) worker_->queue_handler(*this);
   if (operation_group* const group = std::exchange(group_, nullptr)) group->ended(*this);
   release();

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -21,6 +20,7 @@
 #include "detail/operation.hpp"
 #include "detail/pool.hpp"
 #include "detail/region_service.hpp"
+#include "detail/waiting_threads.hpp"
 #include "detail/worker_lock.hpp"
 #include "ucx/worker.hpp"
 
@@ -49,8 +49,10 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
     bool take() noexcept;
 
    private:
+    friend class worker_core;
     worker_core& worker_;
     bool held_ = false;
+    bool slept_ = false;  // while another one had it
   };
 
   /// Makes a worker; the last reference stops its thread, wherever it is dropped.
@@ -94,9 +96,10 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   bool progress();
   /// One round on behalf of somebody who waits; `idle` counts rounds that found nothing, and
   /// decides between spinning, yielding and sleeping (until `until` at most). Where another thread
-  /// drives, sleeps until something has happened since `wakes()` was `seen`.
+  /// drives, sleeps until something has happened since `wakes()` was `seen`; where all that counts
+  /// is `waited`, until that has ended.
   void progress_or_rest(idle_rounds& idle, clock::time_point until, driver_seat& seat,
-                        std::uint32_t seen);
+                        std::uint32_t seen, const operation* waited = nullptr);
   std::uint32_t wakes() const noexcept { return wakes_.load(std::memory_order_seq_cst); }
   /// Waits until `waited` is done, or `until` has passed; returns whether it is done.
   bool wait(const operation& waited, clock::time_point until);
@@ -155,8 +158,12 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void queue_handler(arrived_message& active);
   /// Queues a call of the user's code: it runs behind those that are due, without the lock.
   void queue_handler(move_only_handler<> function);
+  /// Something has changed that threads may wait for, other than the end of an operation.
   void wake_waiters() noexcept {
-    if (thread_ != nullptr || shared()) wake_other_threads();
+    if (thread_ != nullptr || shared()) wake_other_threads(nullptr);
+  }
+  void wake_waiters_for(const operation& ended) noexcept {
+    if (thread_ != nullptr || shared()) wake_other_threads(&ended);
   }
   /// Keeps an endpoint that is not `over()` until it is, or until UCX's worker is gone.
   void bury(endpoint_core& endpoint);
@@ -235,14 +242,14 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   bool prepare_to_sleep(std::uint32_t seen);
   void slept() noexcept { driver_sleeps_.store(false, std::memory_order_seq_cst); }
   void sleep_on_events(clock::time_point until, std::uint32_t seen);
-  void nap(clock::time_point until, std::uint32_t seen);
+  void nap(clock::time_point until, std::uint32_t seen, const operation* waited);
   bool shared() const noexcept { return options_.threads == thread_safety::safe; }
   /// Wakes the thread that drives, if it sleeps or may: there is something for it to do.
   void wake_driver() noexcept {
     if (shared() || driver_sleeps_.load(std::memory_order_seq_cst)) wake_if_asleep();
   }
   void wake_if_asleep() noexcept;
-  void wake_other_threads() noexcept;
+  void wake_other_threads(const operation* ended) noexcept;
 
   std::shared_ptr<context_core> context_;
   worker_options options_;
@@ -278,9 +285,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   std::atomic<bool> has_posted_{false};
   std::atomic<bool> buffers_came_{false};
 
-  std::mutex wait_mutex_;
-  std::condition_variable wait_condition_;
-  std::atomic<int> waiters_{0};
+  waiting_threads waiting_;
   std::atomic<std::uint32_t> wakes_{0};  // counts what waiters may have waited for
   std::atomic<bool> seat_taken_{false};
   std::atomic<bool> driver_sleeps_{false};

@@ -25,9 +25,9 @@ bool worker_core::driven_elsewhere() const noexcept {
 }
 
 worker_core::driver_seat::~driver_seat() {
-  if (!held_) return;
-  worker_.seat_taken_.store(false, std::memory_order_seq_cst);
-  worker_.wake_waiters();
+  if (held_) worker_.seat_taken_.store(false, std::memory_order_seq_cst);
+  // Who has slept may be the one that was woken to take it.
+  if (held_ || slept_) worker_.waiting_.wake_one();
 }
 
 bool worker_core::driver_seat::take() noexcept {
@@ -44,36 +44,37 @@ bool worker_core::wait(const operation& waited, clock::time_point until) {
     const std::uint32_t seen = wakes();
     if (waited.done()) return true;
     if (until != clock::time_point::max() && api().now() >= until) return waited.done();
-    progress_or_rest(idle, until, seat, seen);
+    progress_or_rest(idle, until, seat, seen, &waited);
   }
 }
 
 void worker_core::progress_or_rest(idle_rounds& idle, clock::time_point until, driver_seat& seat,
-                                   std::uint32_t seen) {
-  if (driven_elsewhere() || !seat.take()) return nap(until, seen);
+                                   std::uint32_t seen, const operation* waited) {
+  if (driven_elsewhere() || !seat.take()) {
+    seat.slept_ = thread_ == nullptr;
+    return nap(until, seen, waited);
+  }
   lock_.let_others_in();
   if (round()) return idle.begin_again();
   if (idle.time_to_sleep(api())) sleep_on_events(until, seen);
 }
 
-void worker_core::nap(clock::time_point until, std::uint32_t seen) {
-  waiters_.fetch_add(1, std::memory_order_seq_cst);
-  {
-    std::unique_lock guard(wait_mutex_);
-    if (wakes() == seen) {
-      wait_condition_.wait_until(guard, std::min(until, clock::now() + longest_nap));
-    }
-  }
-  waiters_.fetch_sub(1, std::memory_order_seq_cst);
+void worker_core::nap(clock::time_point until, std::uint32_t seen, const operation* waited) {
+  waiting_.sleep(waited, std::min(until, clock::now() + longest_nap), [&] {
+    if (thread_ == nullptr && !seat_taken_.load(std::memory_order_seq_cst)) return false;
+    return wakes() == seen || (waited != nullptr && !waited->done());
+  });
 }
 
-void worker_core::wake_other_threads() noexcept {
+void worker_core::wake_other_threads(const operation* ended) noexcept {
   wakes_.fetch_add(1, std::memory_order_seq_cst);
   // The one that drives may wait for the same, and sleep while this thread did what ends it.
   if (shared() && driver_sleeps_.load(std::memory_order_seq_cst)) signal();
-  if (waiters_.load(std::memory_order_seq_cst) == 0) return;
-  const std::lock_guard guard(wait_mutex_);
-  wait_condition_.notify_all();
+  if (ended != nullptr) {
+    waiting_.wake_for(*ended);
+  } else {
+    waiting_.wake_for_anything();
+  }
 }
 
 void worker_core::wake_if_asleep() noexcept {

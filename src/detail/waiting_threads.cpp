@@ -1,0 +1,22 @@
+#include "detail/waiting_threads.hpp"
+
+namespace ucx::detail {
+
+void waiting_threads::wake_those_for(const operation* ended) noexcept {
+  const std::lock_guard guard(mutex_);
+  for (sleeper* each = sleepers_.front(); each != nullptr; each = sleepers_.next(*each)) {
+    if (each->waited == nullptr || each->waited == ended) each->call();
+  }
+}
+
+void waiting_threads::wake_one() noexcept {
+  if (!any()) return;
+  const std::lock_guard guard(mutex_);
+  for (sleeper* each = sleepers_.front(); each != nullptr; each = sleepers_.next(*each)) {
+    if (each->called) continue;
+    each->call();
+    return;
+  }
+}
+
+}  // namespace ucx::detail
