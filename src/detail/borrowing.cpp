@@ -16,29 +16,27 @@ constexpr std::size_t most_runs = 63;
 
 void borrowing::begin(const loan_offer& offer, const parcel& announced) noexcept {
   offer_ = offer;
-  expected_ = {.token = offer.token,
-               .session = announced.session,
-               .number = announced.number,
-               .length = announced.length};
+  expected_ = {.token = offer.token, .about = subject_of(announced)};
+  length_ = announced.length;
   read_ = 0;
 }
 
 borrowing::sender borrowing::look_for_sender(ucp_api& api) const noexcept {
-  loan_record::content found;
+  lender_record::content found;
   const ::iovec into = {&found, sizeof found};
   const std::array from{memory_range{offer_.record, sizeof found}};
   const auto process = static_cast<::pid_t>(offer_.process);
   if (api.read_process(process, {&into, 1}, from) != sizeof found) return sender::unreadable;
-  return found.session == expected_.session ? sender::found : sender::not_found;
+  return found.about[0] == expected_.about[0] ? sender::found : sender::not_found;
 }
 
 borrowing::outcome borrowing::read(ucp_api& api, const byte_runs<std::byte>& into,
                                    std::size_t most) noexcept {
-  const std::uint64_t end = read_ + std::min<std::uint64_t>(most, expected_.length - read_);
+  const std::uint64_t end = read_ + std::min<std::uint64_t>(most, length_ - read_);
   while (read_ < end) {
     if (!read_part(api, into, end)) return outcome::failed;
   }
-  return read_ == expected_.length ? outcome::whole : outcome::more;
+  return read_ == length_ ? outcome::whole : outcome::more;
 }
 
 /// As much as one call can do; returns whether it is the message's.
@@ -53,7 +51,7 @@ bool borrowing::read_part(ucp_api& api, const byte_runs<std::byte>& into,
     places[runs++] = {run.data(), length};
     next += length;
   }
-  loan_record::content found;
+  lender_record::content found;
   places[runs++] = {&found, sizeof found};
   const auto size = static_cast<std::size_t>(next - read_);
   // In this order, says process_vm_readv(2). Linux lets go of the bytes' pages, with full ordering,

@@ -31,7 +31,8 @@ class borrowing {
   bool read_part(ucp_api& api, const byte_runs<std::byte>& into, std::uint64_t end) noexcept;
 
   loan_offer offer_;
-  loan_record::content expected_;
+  lender_record::content expected_;
+  std::uint64_t length_ = 0;
   std::uint64_t read_ = 0;
 };
 

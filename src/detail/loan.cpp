@@ -26,18 +26,4 @@ std::optional<loan_offer> decode_offer(std::span<const std::byte> wire) noexcept
   return read;
 }
 
-void loan_record::begin(std::uint64_t token, const parcel& said) noexcept {
-  session_ = said.session;
-  number_ = said.number;
-  length_ = said.length;
-  token_.store(token, std::memory_order_release);
-}
-
-void loan_record::end() noexcept {
-  if (!lends()) return;
-  token_.store(0, std::memory_order_relaxed);
-  // Before anything that is written to the message's memory from here on.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-}
-
 }  // namespace ucx::detail

@@ -22,34 +22,27 @@ std::uint64_t new_token() {
   return made == 0 ? 1 : made;
 }
 
+lender_record::subject subject_of(const remote_descriptor& described) noexcept {
+  return {described.incarnation, described.region, described.size};
+}
+
 }  // namespace
 
-region_record::region_record(const remote_descriptor& described)
-    : token_(new_token()),
-      incarnation_(described.incarnation),
-      region_(described.region),
-      size_(described.size) {}
-
-void region_record::end() noexcept {
-  token_.store(0, std::memory_order_relaxed);
-  // Before anything that is written to the region's memory from here on.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+region_record::region_record(const remote_descriptor& described) : token_(new_token()) {
+  record_.begin(token_, subject_of(described));
 }
 
 memory_loan region_record::location() const noexcept {
   return {.process = static_cast<std::uint64_t>(::getpid()),
-          .record = reinterpret_cast<std::uintptr_t>(this),
-          .token = token_.load(std::memory_order_relaxed)};
+          .record = reinterpret_cast<std::uintptr_t>(&record_),
+          .token = token_};
 }
 
 borrowed_region::borrowed_region(ucp_api& api, const remote_descriptor& described) noexcept
     : api_(api),
       loan_(described.loan),
       address_(described.address),
-      expected_{.token = described.loan.token,
-                .incarnation = described.incarnation,
-                .region = described.region,
-                .size = described.size} {}
+      expected_{.token = described.loan.token, .about = subject_of(described)} {}
 
 std::unique_ptr<borrowed_region> borrowed_region::open(ucp_api& api,
                                                        const remote_descriptor& described,
@@ -82,7 +75,7 @@ bool borrowed_region::read(std::uint64_t offset, std::span<std::byte> into) noex
 }
 
 bool borrowed_region::read_part(std::uint64_t address, std::span<std::byte> into) noexcept {
-  region_record::content found;
+  lender_record::content found;
   const std::array<::iovec, 2> places{::iovec{into.data(), into.size()},
                                       ::iovec{&found, sizeof found}};
   // In this order, says process_vm_readv(2). Linux lets go of the bytes' pages, with full ordering,

@@ -177,7 +177,7 @@ void send_operation::lend() {
   offer.token = worker().messages().next_token();
   offer.encode(into.last<loan_offer::size>());
   header_size_ = into.size();
-  loan_.begin(offer.token, said_);
+  loan_.begin(offer.token, subject_of(said_));
 }
 
 void send_operation::on_header_sent(void* request, ucs_status_t status, void* self) {

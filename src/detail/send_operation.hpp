@@ -102,7 +102,7 @@ class send_operation final : public operation,
   std::array<std::byte, 160> short_header_ = {};
   std::vector<std::byte> long_header_;
   std::size_t header_size_ = 0;
-  loan_record loan_;
+  lender_record loan_;
   std::uint64_t receive_ = 0;  // the peer's
   bool waits_ = true;
   bool wants_answer_ = false;

@@ -271,7 +271,7 @@ class LyingLender : public testing::Test {
     offer.encode(std::span(header).last<detail::loan_offer::size>());
     peer_.say_bytes(peer_.guest, header, {}, UCP_AM_SEND_FLAG_EAGER, 0xfe);
   }
-  detail::loan_offer true_offer(const detail::loan_record& record,
+  detail::loan_offer true_offer(const detail::lender_record& record,
                                 std::span<const std::byte> bytes) const {
     return {.process = static_cast<std::uint64_t>(::getpid()),
             .address = reinterpret_cast<std::uintptr_t>(bytes.data()),
@@ -287,7 +287,7 @@ class LyingLender : public testing::Test {
 
 TEST_F(LyingLender, IsAskedForItsMessageInstead) {
   const std::vector<std::byte> bytes = pattern(into_.size());
-  detail::loan_record record;
+  detail::lender_record record;
   std::mt19937_64 random(11);
   for (std::uint64_t number = 1; number <= 40; ++number) {
     SCOPED_TRACE(number);
@@ -295,7 +295,7 @@ TEST_F(LyingLender, IsAskedForItsMessageInstead) {
     said.session = peer_.guest_session;
     said.number = number;
     said.length = into_.size();
-    record.begin(5, said);
+    record.begin(5, subject_of(said));
     detail::loan_offer offer = true_offer(record, bytes);
     switch (number % 4) {
       case 0:
@@ -326,12 +326,12 @@ TEST_F(LyingLender, IsAskedForItsMessageInstead) {
 TEST_F(LyingLender, ChangesItsRecordMeanwhile) {
   if (!system_reads_processes()) GTEST_SKIP() << "process_vm_readv is forbidden here";
   const std::vector<std::byte> bytes = pattern(into_.size());
-  detail::loan_record record;
+  detail::lender_record record;
   parcel said;
   said.session = peer_.guest_session;
   said.number = 1;
   said.length = into_.size() - 1;  // of another message than it announces
-  record.begin(5, said);
+  record.begin(5, subject_of(said));
   request receive = connection_->start_receive(7, into_);
   lend(1, into_.size(), true_offer(record, bytes));
   frame_peer::heard_parcel answer;
@@ -339,7 +339,7 @@ TEST_F(LyingLender, ChangesItsRecordMeanwhile) {
   EXPECT_NE(answer.said.tag, 0U);
   said.number = 2;
   said.length = into_.size();
-  record.begin(5, said);
+  record.begin(5, subject_of(said));
   request next = connection_->start_receive(7, into_);
   lend(2, into_.size(), true_offer(record, bytes));
   ASSERT_TRUE(peer_.await(parcel_code::grant, answer));
@@ -351,7 +351,7 @@ TEST_F(LyingLender, ChangesItsRecordMeanwhile) {
 }
 
 TEST_F(LyingLender, OfMoreThanThereIsRoomForIsRefused) {
-  const detail::loan_record record;
+  const detail::lender_record record;
   request receive = connection_->start_receive(7, into_);
   lend(1, ~std::uint64_t{0}, true_offer(record, into_));
   frame_peer::heard_parcel answer;
@@ -381,12 +381,12 @@ class LenderToOneWithoutCma : public LyingLender {
 
 TEST_F(LenderToOneWithoutCma, IsNotRead) {
   const std::vector<std::byte> bytes = pattern(into_.size());
-  detail::loan_record record;
+  detail::lender_record record;
   parcel said;
   said.session = peer_.guest_session;
   said.number = 1;
   said.length = into_.size();
-  record.begin(5, said);
+  record.begin(5, subject_of(said));
   const request receive = connection_->start_receive(7, into_);
   lend(1, into_.size(), true_offer(record, bytes));
   frame_peer::heard_parcel answer;
