@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <istream>
@@ -371,6 +372,8 @@ void register_idling(servers& all) {
 
 int main(int argc, char** argv) {
   using namespace ucx::benchmarks;
+  // Over the wire, although the servers are on this host and their memory could be read in place.
+  ::setenv("UCXIO_WAY", "message", 0);
   servers all;
   pin_to_core(reader_core);
   // In this order: the first stream of all needs that nothing else is open.

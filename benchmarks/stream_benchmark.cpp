@@ -46,6 +46,7 @@ class bench {
         source_(mib) {
     owner.serve(party::ours);
     in_ = std::make_unique<ucx::istream>(reads_.region());
+    verified_ = std::make_unique<ucx::istream>(reads_.region(), stream_options{.verify = true});
     out_ = std::make_unique<ucx::ostream>(writes_.region());
     if (sockets == nullptr) return;
     socket_.emplace(*sockets, connect_socket(sockets->address()));
@@ -54,13 +55,16 @@ class bench {
   ~bench() {
     owner_.serve(party::ours);
     out_.reset();
+    verified_.reset();
     in_.reset();
     owner_.serve(party::raw);
   }
   bench(const bench&) = delete;
   bench& operator=(const bench&) = delete;
 
-  double read(std::size_t call, std::size_t stride = 0);
+  double read(std::size_t call, std::size_t stride = 0) { return read(*in_, call, stride); }
+  /// Compares checksums of the owner's.
+  double read_verified(std::size_t call) { return read(*verified_, call, 0); }
   double write(std::size_t call);
   /// Writes and flushes, now here, now there.
   double write_and_flush(std::size_t call);
@@ -82,6 +86,7 @@ class bench {
   }
 
  private:
+  double read(ucx::istream& in, std::size_t call, std::size_t stride);
   /// Lets the owner's process leave its core to that of the sockets.
   std::optional<socket_client>& idly() {
     owner_.serve(party::nobody);
@@ -101,6 +106,7 @@ class bench {
   raw_client raw_reads_;
   raw_client raw_writes_;
   std::unique_ptr<ucx::istream> in_;
+  std::unique_ptr<ucx::istream> verified_;
   std::unique_ptr<ucx::ostream> out_;
   std::vector<std::byte> into_ = std::vector<std::byte>(mib);
   std::vector<std::byte> source_;
@@ -110,9 +116,8 @@ class bench {
 };
 
 /// With a stride: seeks before each read.
-double bench::read(std::size_t call, std::size_t stride) {
+double bench::read(ucx::istream& in, std::size_t call, std::size_t stride) {
   owner_.serve(party::ours);
-  ucx::istream& in = *in_;
   const std::uint64_t size = reads_.region().size();
   const auto data = reinterpret_cast<char*>(into_.data());
   in.seekg(0);
@@ -328,6 +333,18 @@ void register_beside_sockets(const std::shared_ptr<bench>& on, comparison made, 
   register_comparison(made);
 }
 
+/// What checksums cost.
+void register_verified(const std::shared_ptr<bench>& on) {
+  comparison made;
+  made.name = "tcp/read verified/" + size_name(mib);
+  made.ours = {"ucx::istream, verified", [on] { return on->read_verified(mib); }};
+  made.others = {{"ucx::istream", [on] { return on->read(mib); }}};
+  made.target = 0.8;
+  made.scale = static_cast<double>(mib) / 1e9;
+  made.unit = "GB/s";
+  register_comparison(made);
+}
+
 void register_tcp(const std::shared_ptr<bench>& on) {
   for (const bool reads : {true, false}) {
     const auto make = reads ? &reading : &writing;
@@ -346,6 +363,7 @@ void register_tcp(const std::shared_ptr<bench>& on) {
   register_comparison(seeking(on, "tcp/", 8, true, 1.08));
   register_comparison(seeking(on, "tcp/", 4 * kib, true, 1.08));
   register_comparison(flushing(on, "tcp/", true, 1.1));
+  register_verified(on);
 }
 
 void register_shared(const std::shared_ptr<bench>& on) {

@@ -84,6 +84,8 @@ constexpr meaning meanings[]{
      std::errc::invalid_argument},
     {errc::pooled_buffer, "the buffer is of a pool, and has to go back there",
      std::errc::invalid_argument},
+    {errc::damaged_on_the_way, "what arrived is not what the owner sent: the checksums differ",
+     std::errc::bad_message},
     // Last: stands for what only a later version of this library knows.
     {errc::unexpected, "unexpected error of UCX"},
 };

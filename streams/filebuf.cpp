@@ -115,7 +115,7 @@ std::string describe(const client& from, std::string_view name) {
 std::unique_ptr<detail::byte_source> open_region(client&& through, std::string_view name,
                                                  ios_base::openmode mode,
                                                  const stream_options& options) {
-  const io_options each{options.timeout};
+  const io_options each{options.timeout, options.verify};
   const std::optional<creation> how = creation_for(mode);
   if (how) {
     const create_options made{.mode = *how, .readable = (mode & ios_base::in) != 0};

@@ -14,13 +14,17 @@ request region_source::start_write_at(std::uint64_t offset, std::span<const std:
 
 request region_source::start_flush() { return region_.start_flush(each_); }
 
-bool region_source::in_place() const noexcept { return region_.way() == way::mapped; }
+bool region_source::in_place() const noexcept {
+  return region_.way() == way::mapped && !each_.verify;
+}
 
 std::span<const std::byte> region_source::view(std::uint64_t offset, std::size_t length) const {
   return region_.view(offset, length);
 }
 
-bool region_source::abandons_reads_at_once() const noexcept { return region_.way() != way::rma; }
+bool region_source::abandons_reads_at_once() const noexcept {
+  return region_.way() != way::rma || each_.verify;
+}
 
 std::optional<std::uint64_t> region_source::first_unconfirmed() const {
   return region_.first_unconfirmed();

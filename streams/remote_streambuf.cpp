@@ -35,7 +35,8 @@ std::unique_ptr<engine> open(const remote_region& region, std::ios_base::openmod
   if (!ec && !engine::why_not(options).empty()) ec = errc::invalid_argument;
   if (ec) return nullptr;
   return std::make_unique<engine>(
-      std::make_unique<detail::region_source>(region, io_options{options.timeout}), mode, options);
+      std::make_unique<detail::region_source>(region, io_options{options.timeout, options.verify}),
+      mode, options);
 }
 
 constexpr const char* use_of_nothing = "using a stream over nothing";

@@ -25,6 +25,7 @@ struct cat_options {
   std::vector<std::string> urls;
   std::uint64_t offset = 0;
   std::uint64_t length = std::numeric_limits<std::uint64_t>::max();
+  bool verify = false;
 };
 
 struct source {
@@ -60,7 +61,7 @@ std::vector<source> open_all(const cat_options& options, const client_settings& 
 
 void copy(const source& chosen, const cat_options& options, std::vector<char>& piece) {
   std::uint64_t left = std::min(options.length, chosen.region.size() - options.offset);
-  istream in(chosen.region, {.buffer_size = piece_size});
+  istream in(chosen.region, {.buffer_size = piece_size, .verify = options.verify});
   in.exceptions(std::ios_base::badbit);  // what failed is thrown as it is: a ucx::error
   // A server may claim more than positions can tell.
   if (!in.seekg(static_cast<std::streamoff>(options.offset))) fail(in, chosen.from);
@@ -95,6 +96,8 @@ void add_cat(CLI::App& program, client_settings& shared) {
       ->required();
   add_size(command, "--offset", options->offset, "of each: where to begin, in bytes");
   add_size(command, "--length", options->length, "of each: bytes at most");
+  command.add_flag("--verify", options->verify,
+                   "compare what arrives with checksums that the server sends");
   add_timeout(command, shared);
   command.footer(
       "N is bytes, or has a unit: 4K, 1MiB, 1G (1024 each).\n"

@@ -37,6 +37,8 @@ exit_code exit_code_of(const std::error_code& cause) noexcept {
     case errc::stale_region:
     case errc::no_such_region:
       return exit_code::content_changed;
+    case errc::damaged_on_the_way:
+      return exit_code::integrity;
     default:
       return exit_code::failure;
   }
@@ -55,6 +57,7 @@ std::string_view exit_code_table() noexcept {
          "  7    lost: the server died or ended, or the name was withdrawn, before the end\n"
          "  8    the content changed while it was read: it is not one whole\n"
          "  9    the standard output could not be written\n"
+         "  10   integrity: bytes arrived damaged, by their checksums, three times\n"
          "  130  interrupted: SIGINT, as shells report it (143: SIGTERM); a server ends with 0\n";
 }
 

@@ -20,6 +20,7 @@ enum class exit_code : int {
   connection_lost = 7,
   content_changed = 8,
   output = 9,
+  integrity = 10,
 };
 
 /// Returns the number for an operation that failed with `cause`.

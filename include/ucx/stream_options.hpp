@@ -19,6 +19,10 @@ struct stream_options {
   /// From `least_window` to `most_window`; opening a stream with another is `invalid_argument`.
   std::size_t window = std::size_t{16} << 20U;
 
+  /// Has each transfer's bytes checked as `io_options::verify` says. A region that is mapped is
+  /// then read by message, too.
+  bool verify = false;
+
   static constexpr std::size_t least_window = std::size_t{4} << 10U;
   static constexpr std::size_t most_window = std::size_t{1} << 40U;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "detail/digest.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/exposed_region.hpp"
 #include "detail/file_service.hpp"
@@ -95,6 +96,7 @@ void file_answer::send(piece& filled) {
   said.request = asked_.request;
   said.offset = filled.offset;
   said.length = filled.size;
+  if (wants_digests(asked_)) seal(said, {filled.buffer.get(), filled.size});
   said.encode(filled.header);
   ucp_request_param_t params = {};
   params.op_attr_mask =

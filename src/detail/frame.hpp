@@ -38,11 +38,13 @@ enum class opcode : std::uint8_t {
 /// One frame: the same 64 bytes for every opcode, unused fields zero.
 struct frame {
   static constexpr std::size_t size = 64;
+  /// Bit of `status` of a read or read_batch: each piece of the answer says its digest.
+  static constexpr std::uint32_t with_digests = 1;
   using bytes = std::array<std::byte, size>;
 
   std::uint8_t version = 0;  ///< Set by encode; what the peer speaks after decode.
   opcode code = opcode::ping;
-  std::uint32_t status = 0;   ///< 0, or the `errc` that answers the request.
+  std::uint32_t status = 0;   ///< 0, or the `errc` that answers the request; of a question: bits.
   std::uint64_t session = 0;  ///< Chosen by the initiator, at random.
   std::uint64_t request = 0;  ///< Chosen by the asking side, echoed by answers.
   std::uint64_t region = 0;
@@ -60,7 +62,7 @@ struct frame {
 std::optional<frame> decode_frame(std::span<const std::byte> wire) noexcept;
 
 /// The last error that this version knows; values of the wire above it are not understood.
-inline constexpr errc last_errc = errc::pooled_buffer;
+inline constexpr errc last_errc = errc::damaged_on_the_way;
 
 /// Returns the error of a frame's `status`: no error for 0, protocol_error for unknown values.
 std::error_code status_error(std::uint32_t status) noexcept;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "detail/digest.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/remote_region_core.hpp"
@@ -12,9 +13,13 @@
 namespace ucx::detail {
 
 void message_read::begin(std::shared_ptr<remote_region_core> region, std::uint64_t offset,
-                         std::span<std::byte> into, clock::time_point deadline) {
+                         std::span<std::byte> into, clock::time_point deadline, bool verify) {
   into_ = into;
   received_ = 0;
+  verify_ = verify;
+  unsealed_ = false;
+  attempts_ = 0;
+  damaged_ = {};
   enter(std::move(region), offset, into.size(), deadline);
 }
 
@@ -22,6 +27,8 @@ void message_read::ask() {
   frame asked = question(opcode::read);
   asked.offset = offset_;
   asked.length = length_;
+  if (verify_) asked.status = frame::with_digests;
+  ++attempts_;
   send_question(asked);
 }
 
@@ -38,9 +45,39 @@ void message_read::answered(const frame& answer, std::span<const std::byte> payl
   }
   std::memcpy(into_.data() + answer.offset, payload.data(), payload.size());
   received_ += payload.size();
-  if (received_ < into_.size()) return;
+  if (verify_) check(answer);
+  if (received_ == into_.size()) arrived();
+}
+
+/// What counts is what the caller gets: the copy is checked, too.
+void message_read::check(const frame& answer) {
+  const std::span<std::byte> piece = into_.subspan(static_cast<std::size_t>(answer.offset),
+                                                   static_cast<std::size_t>(answer.length));
+  const seal_state state = check_seal(answer, piece);
+  if (state == seal_state::none) unsealed_ = true;
+  if (state == seal_state::damaged && damaged_.length == 0)
+    damaged_ = {answer.offset, piece.size()};
+}
+
+void message_read::arrived() {
+  const bool damaged = damaged_.length > 0;
+  if (damaged && !unsealed_ && attempts_ < most_attempts) {
+    received_ = 0;
+    damaged_ = {};
+    return ask();
+  }
   leave();
-  complete({});
+  if (unsealed_) return complete(errc::not_supported);
+  complete(damaged ? make_error_code(errc::damaged_on_the_way) : std::error_code());
+}
+
+std::string message_read::describe() const {
+  std::string text = "read of " + message_operation::describe();
+  if (unsealed_) text += ", whose owner is of a version that sends no checksums";
+  if (damaged_.length == 0) return text;
+  const std::uint64_t begin = offset_ + damaged_.offset;
+  return text + ", of which those from " + std::to_string(begin) + " to " +
+         std::to_string(begin + damaged_.length - 1) + " arrived damaged";
 }
 
 void message_read::give_up_for(std::error_code why) noexcept {

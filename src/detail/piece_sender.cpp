@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "detail/digest.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/message_router.hpp"
 #include "detail/operation_pools.hpp"
@@ -13,9 +14,10 @@ namespace ucx::detail {
 piece_sender::~piece_sender() = default;
 
 void piece_sender::prepare_pieces(endpoint_core& endpoint, const frame& first,
-                                  std::span<const std::byte> bytes) noexcept {
+                                  std::span<const std::byte> bytes, bool sealed) noexcept {
   prepare_pieces(endpoint, bytes.size());
   first_ = first;
+  sealed_ = sealed;
   bytes_ = bytes;
 }
 
@@ -69,6 +71,7 @@ piece_sender::wrapped_piece piece_sender::wrap(sent_piece& piece, bool copies) {
     piece.copy.assign(bytes.begin(), bytes.end());
     bytes = piece.copy;
   }
+  if (sealed_) seal(said, bytes);
   said.encode(piece.header);
   return {message_router::message_id, frame::size, bytes};
 }

@@ -31,6 +31,7 @@ struct reading {
   remote_region_core& region;
   io_options options;
 
+  bool shares() const noexcept { return !options.verify && region.shares_messages(access::read); }
   operation* start_alone(const read_piece& each, std::error_code& ec) const {
     return region.start_read(each.offset, each.into, options, ec);
   }
@@ -50,6 +51,7 @@ struct writing {
   const std::shared_ptr<write_tracker>& tracker;
   io_options options;
 
+  bool shares() const noexcept { return region.shares_messages(access::write); }
   operation* start_alone(const write_piece& each, std::error_code& ec) const {
     return region.start_write(tracker, each.offset, each.from, options, ec);
   }
@@ -113,7 +115,7 @@ operation* start_batch(const Kind& kind, std::span<const typename Kind::piece> p
   const clock::time_point deadline = worker.deadline_after(kind.options.timeout);
   joint_operation* const all = worker.pools().joint.take();
   all->begin(worker, connection.shared_from_this(), deadline, Kind::name);
-  const bool shares = kind.region.shares_messages(Kind::wanted);
+  const bool shares = kind.shares();
   sharing<Kind> shared(kind, *all, deadline);
   for (const auto& each : pieces) {
     if (shares && size_of(each) > 0 && shared.takes(size_of(each))) {

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "detail/digest.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/exposed_region.hpp"
 #include "detail/piece_sender.hpp"
@@ -24,7 +25,8 @@ class read_answer final : public piece_sender, public list_hook<answer_tag> {
     first.request = asked.request;
     prepare_pieces(to, first,
                    region.bytes().subspan(static_cast<std::size_t>(asked.offset),
-                                          static_cast<std::size_t>(asked.length)));
+                                          static_cast<std::size_t>(asked.length)),
+                   wants_digests(asked));
     send_pieces();
   }
 

@@ -240,6 +240,7 @@ bool remote_region_core::shares_messages(access wanted) const noexcept {
 operation* remote_region_core::start_read(std::uint64_t offset, std::span<std::byte> into,
                                           const io_options& options, std::error_code& ec) {
   if ((ec = check(offset, into.size(), access::read)) || into.empty()) return nullptr;
+  if (options.verify) return read_by_message(offset, into, options, ec);
   if (copied_here()) {
     std::memcpy(into.data(), mapped_ + offset, into.size());
     return nullptr;
@@ -247,13 +248,21 @@ operation* remote_region_core::start_read(std::uint64_t offset, std::span<std::b
   // Where that fails the owner has gone, or taken the region back: asked, it says so.
   const bool now = into.size() <= longest_borrowed_read && read_here();
   if (now && borrowed_->read(offset, into)) return nullptr;
+  if (!by_rma(access::read)) return read_by_message(offset, into, options, ec);
+  const clock::time_point deadline = endpoint_.worker().deadline_after(options.timeout);
+  return rma_operation::read(shared_from_this(), offset, into, deadline, ec);
+}
+
+operation* remote_region_core::read_by_message(std::uint64_t offset, std::span<std::byte> into,
+                                               const io_options& options, std::error_code& ec) {
   worker_core& worker = endpoint_.worker();
-  const clock::time_point deadline = worker.deadline_after(options.timeout);
-  if (by_rma(access::read)) {
-    return rma_operation::read(shared_from_this(), offset, into, deadline, ec);
+  if (!worker.context().has(feature::am)) {
+    ec = errc::feature_disabled;
+    return nullptr;
   }
   message_read* operation = worker.pools().reads.take();
-  operation->begin(shared_from_this(), offset, into, deadline);
+  operation->begin(shared_from_this(), offset, into, worker.deadline_after(options.timeout),
+                   options.verify);
   return operation;
 }
 

@@ -14,6 +14,7 @@
 #include "support/connected_pair.hpp"
 #include "support/pattern.hpp"
 #include "ucx/error.hpp"
+#include "ucx/stream.hpp"
 
 namespace ucx::test {
 namespace {
@@ -43,6 +44,29 @@ TEST_P(Transfer, ReadsWhatTheOwnerHas) {
       EXPECT_EQ(into.back(), std::byte{0xEE});
     }
   }
+}
+
+TEST_P(Transfer, ReadsCheckedBytesWhateverTheWay) {
+  memory_region owned = pair_.allocate(region_size, access::read);
+  fill_pattern(owned.bytes());
+  remote_region region = pair_.open(owned);
+  if (!includes(pair_.reader_context().features(), feature::am)) {
+    std::vector<std::byte> into(1);
+    std::error_code ec;
+    region.read_at(37, into, ec, {.verify = true});
+    EXPECT_EQ(ec, errc::feature_disabled);
+    return;
+  }
+  for (const std::size_t size : sizes) {
+    std::vector<std::byte> into(size);
+    region.read_at(37, into, {.verify = true});
+    EXPECT_TRUE(holds_pattern(into, 0, 37)) << size;
+  }
+  istream in(region, {.verify = true});
+  std::vector<char> all(region_size);
+  in.read(all.data(), static_cast<std::streamsize>(all.size()));
+  ASSERT_TRUE(in);
+  EXPECT_TRUE(holds_pattern(std::as_bytes(std::span(all))));
 }
 
 TEST_P(Transfer, ShowsWritesToTheOwnerAfterFlush) {

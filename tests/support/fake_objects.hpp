@@ -155,6 +155,7 @@ struct transmission {
   const std::byte* source = nullptr;  // null: the prototype carries its own bytes
   std::size_t size = 0;
   std::size_t sent = 0;
+  bool damaged = false;  // each piece arrives with another last bit
 };
 
 /// One direction of a connection, in order. `hardware` needs no process.

@@ -31,6 +31,7 @@ fault planned(sim::fabric& network, sim::process_state& process, call which) {
   const fault common = network.faults.next(which);
   fault result = own.status != UCS_OK || own.delay.count() != 0 ? own : common;
   if (!result.inline_completion) result.inline_completion = common.inline_completion;
+  result.damaged = own.damaged || common.damaged;
   if (own.inline_completion) result.inline_completion = own.inline_completion;
   return result;
 }

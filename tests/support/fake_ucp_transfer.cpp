@@ -75,6 +75,7 @@ struct outgoing_message {
   const std::byte* bytes = nullptr;
   std::size_t size = 0;
   bool rndv = false;
+  bool damaged = false;
   sim::frame frame = {};
 };
 
@@ -82,6 +83,7 @@ void send_copy(sim::fabric& network, sim::endpoint_object& from, outgoing_messag
   message.frame.operation = network.next_id++;
   message.frame.header.assign(message.header, message.header + message.header_size);
   message.frame.bytes.assign(message.bytes, message.bytes + message.size);
+  if (message.damaged && message.size > 0) message.frame.bytes.back() ^= std::byte{1};
   network.post(from.link, from.index, std::move(message.frame));
 }
 
@@ -105,6 +107,7 @@ ucs_status_ptr_t send_borrowed(sim::fabric& network, sim::endpoint_object& from,
   data.prototype.operation = started->id;
   data.prototype.header.assign(message.header, message.header + message.header_size);
   data.source_operation = started;
+  data.damaged = message.damaged;
   if (!message.rndv && message.size > 0) {
     data.source = message.bytes;
     data.size = message.size;
@@ -231,6 +234,7 @@ ucs_status_ptr_t fake_ucp::am_send_nbx(ucp_ep_h endpoint, unsigned id, const voi
 
   outgoing_message message{static_cast<const std::byte*>(header), header_length,
                            static_cast<const std::byte*>(buffer), size, rndv};
+  message.damaged = in.verdict().damaged;
   message.frame.kind = rndv ? sim::frame_kind::offer : sim::frame_kind::message;
   message.frame.am_id = id;
   message.frame.reply = (flags & UCP_AM_SEND_FLAG_REPLY) != 0;

@@ -110,6 +110,7 @@ bool fabric::read_source(transmission& from, std::size_t length, frame& into) {
     violate(std::string(to_string(operation->kind)) +
             ": the buffer changed before the request completed");
   }
+  if (from.damaged) into.bytes.back() ^= std::byte{1};
   return true;
 }
 

@@ -30,6 +30,8 @@ void fault_plan::delay(call which, std::chrono::nanoseconds by, unsigned nth) {
   plan(which, nth, {.delay = by});
 }
 
+void fault_plan::damage(call which, unsigned nth) { plan(which, nth, {.damaged = true}); }
+
 void fault_plan::reorder(double probability) {
   const std::lock_guard lock(mutex_);
   reorder_probability_ = probability;
@@ -89,6 +91,7 @@ fault fault_plan::next(call which) {
       what.late = planned.what.late;
     }
     what.delay += planned.what.delay;
+    what.damaged = what.damaged || planned.what.damaged;
     return !every;
   };
   entries_.erase(std::remove_if(entries_.begin(), entries_.end(), is_spent), entries_.end());

@@ -20,6 +20,7 @@ struct fault {
   ucs_status_t status = UCS_OK;  ///< What it fails with.
   bool late = false;             ///< The call succeeds, its request completes with `status`.
   std::chrono::nanoseconds delay = std::chrono::nanoseconds::zero();  ///< It ends later by this.
+  bool damaged = false;  ///< The last bit of a message's payload arrives as another.
   std::optional<bool> inline_completion = std::nullopt;  ///< Wins over the transport's own choice.
 };
 
@@ -50,6 +51,8 @@ class fault_plan {
   /// Lets the operation end later: reads and writes start late, so that later ones overtake them;
   /// messages only complete late, because an endpoint keeps their order.
   void delay(call which, std::chrono::nanoseconds by, unsigned nth = 1);
+  /// Changes the last bit of a message's payload on its way.
+  void damage(call which, unsigned nth = 1);
   /// With this probability progress takes a random ready completion instead of the oldest.
   void reorder(double probability);
   /// Decides how many of the operations that can complete inside their call do so; without it the

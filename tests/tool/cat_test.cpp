@@ -75,6 +75,12 @@ TEST_F(CatInTheMiddle, IsWholeWhenNothingHappens) {
   EXPECT_TRUE(begun_ + result.out == pattern(large));
 }
 
+TEST_F(CatInTheMiddle, IsTheSameWhenItIsVerified) {
+  const command_result result = run_tool({"cat", "--verify", server_.url("large")});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(result.out == pattern(large));
+}
+
 TEST_F(CatInTheMiddle, TellsOfALostConnectionWhenTheServerIsKilled) {
   const auto cat = begin();
   server_.process().kill();

@@ -95,6 +95,7 @@ TEST(Errc, EqualsTheStandardsConditionWhereOneFits) {
       {errc::buffer_too_small, std::errc::result_out_of_range},
       {errc::bad_pool, std::errc::invalid_argument},
       {errc::pooled_buffer, std::errc::invalid_argument},
+      {errc::damaged_on_the_way, std::errc::bad_message},
   };
   std::set<errc> portable;
   for (const auto& [ours, standard] : pairs) {

@@ -1,0 +1,198 @@
+// Reads whose bytes are checked against the owner's checksums.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "detail/digest.hpp"
+#include "support/frame_peer.hpp"
+#include "support/pattern.hpp"
+#include "support/remote_memory.hpp"
+#include "support/served_region.hpp"
+#include "support/simulated_server.hpp"
+#include "support/temporary_file.hpp"
+#include "ucx/error.hpp"
+#include "ucx/stream.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+using detail::frame;
+using detail::opcode;
+using detail::seal_state;
+
+constexpr std::size_t piece = 4096;
+constexpr io_options verified{.verify = true};
+
+/// Of what the owner sends from here on: answers.
+fault_plan& owners_faults(served_region& served) {
+  served.connection.wait_connected();
+  return served.pair.owner_process.faults();
+}
+
+TEST(Digest, TellsEveryOtherByteAndPlace) {
+  std::vector<std::byte> bytes = pattern(1000);
+  frame said;
+  said.offset = 77;
+  seal(said, bytes);
+  EXPECT_EQ(check_seal(said, bytes), seal_state::intact);
+  for (std::size_t i = 0; i < bytes.size(); i += 9) {
+    bytes[i] ^= std::byte{0x10};
+    EXPECT_EQ(check_seal(said, bytes), seal_state::damaged) << i;
+    bytes[i] ^= std::byte{0x10};
+  }
+  EXPECT_EQ(check_seal(said, std::span(bytes).first(999)), seal_state::damaged);
+  ++said.offset;
+  EXPECT_EQ(check_seal(said, bytes), seal_state::damaged);
+}
+
+TEST(Digest, IsThatOfTheWire) {
+  // XXH3-128 of no bytes with seed 0, from the reference implementation.
+  frame said;
+  seal(said, {});
+  EXPECT_EQ(said.incarnation, 0x99aa06d3014798d8U);
+  EXPECT_EQ(said.generation, 0x6001c324468d497fU);
+}
+
+TEST(CheckedRead, BringsWhatIsThere) {
+  served_region served(5 * piece + 1, with_pieces_of(piece));
+  for (const std::size_t size : {std::size_t{1}, piece - 1, piece, piece + 1, 5 * piece}) {
+    std::vector<std::byte> into(size);
+    served.region.read_at(1, into, verified);
+    EXPECT_TRUE(holds_pattern(into, 0, 1)) << size;
+  }
+}
+
+TEST(CheckedRead, DoesNotMeetDamageUnnoticed) {
+  served_region served(piece);
+  std::vector<std::byte> into(piece);
+  owners_faults(served).damage(call::am_send);
+  served.region.read_at(0, into);
+  EXPECT_FALSE(holds_pattern(into));  // who does not ask is not told
+  owners_faults(served).damage(call::am_send);
+  served.region.read_at(0, into, verified);
+  EXPECT_TRUE(holds_pattern(into));
+}
+
+TEST(CheckedRead, AsksTwiceMore) {
+  served_region served(piece);
+  std::vector<std::byte> into(piece);
+  for (unsigned i = 1; i <= 2; ++i) owners_faults(served).damage(call::am_send, i);
+  served.region.read_at(0, into, verified);
+  EXPECT_TRUE(holds_pattern(into));
+  for (unsigned i = 1; i <= 3; ++i) owners_faults(served).damage(call::am_send, i);
+  std::error_code ec;
+  served.region.read_at(0, into, ec, verified);
+  EXPECT_EQ(ec, errc::damaged_on_the_way);
+  served.region.read_at(0, into, verified);
+  EXPECT_TRUE(holds_pattern(into));
+}
+
+TEST(CheckedRead, SaysWhichBytesAreDamaged) {
+  served_region served(4 * piece, with_pieces_of(piece));
+  std::vector<std::byte> into(3 * piece);
+  for (const unsigned second : {2U, 5U, 8U}) owners_faults(served).damage(call::am_send, second);
+  try {
+    served.region.read_at(100, into, verified);
+    FAIL() << "damage was not noticed";
+  } catch (const error& failed) {
+    EXPECT_EQ(failed.code(), errc::damaged_on_the_way);
+    const std::string bytes =
+        "from " + std::to_string(100 + piece) + " to " + std::to_string(100 + 2 * piece - 1);
+    EXPECT_NE(std::string(failed.what()).find(bytes + " arrived damaged"), std::string::npos)
+        << failed.what();
+  }
+}
+
+TEST(CheckedRead, IsMadeOfEachPieceOfABatch) {
+  served_region served(1000);
+  std::vector<std::byte> one(10);
+  std::vector<std::byte> other(20);
+  const std::vector<read_piece> pieces{{5, one}, {500, other}};
+  for (unsigned i = 1; i <= 2; ++i) owners_faults(served).damage(call::am_send, i);
+  served.region.read_batch(pieces, verified);
+  EXPECT_TRUE(holds_pattern(one, 0, 5));
+  EXPECT_TRUE(holds_pattern(other, 0, 500));
+}
+
+TEST(CheckedRead, ChecksFiles) {
+  const temporary_file file(3 * piece);
+  simulated_server world;
+  const publication published = world.server().publish_file("file", file.path(), access::read);
+  client from = world.connect();
+  remote_region region = from.open("file", access::read);
+  std::vector<std::byte> into(3 * piece);
+  world.process.faults().damage(call::am_send);
+  region.read_at(0, into, verified);
+  EXPECT_TRUE(holds_pattern(into));
+  world.process.faults().damage(call::am_send, 0);
+  std::error_code ec;
+  region.read_at(0, into, ec, verified);
+  EXPECT_EQ(ec, errc::damaged_on_the_way);
+  world.process.faults().clear();
+}
+
+TEST(CheckedRead, IsMissedByOwnersThatSendNoChecksums) {
+  simulated_pair pair;
+  frame_peer peer(pair.network, "older owner");
+  peer.welcome_everybody();
+  std::vector<std::uint32_t> asked;
+  peer.on_frame = [&](const frame_peer::heard_frame& heard) {
+    if (heard.said.code != opcode::read) return;
+    asked.push_back(heard.said.status);
+    frame answer;
+    answer.code = opcode::data;
+    answer.session = heard.said.session;
+    answer.request = heard.said.request;
+    answer.length = heard.said.length;
+    peer.say(peer.guest, answer, pattern(static_cast<std::size_t>(answer.length)));
+  };
+  endpoint connection(pair.reader, peer.its_address());
+  connection.wait_connected();
+  remote_descriptor descriptor;
+  descriptor.region = 1;
+  descriptor.size = 1000;
+  descriptor.granted = access::read;
+  {
+    remote_region region(connection, descriptor);
+    std::vector<std::byte> into(100);
+    try {
+      region.read_at(0, into, verified);
+      FAIL() << "nothing was checked";
+    } catch (const error& failed) {
+      EXPECT_EQ(failed.code(), errc::not_supported);
+      EXPECT_NE(std::string(failed.what()).find("sends no checksums"), std::string::npos);
+    }
+    region.read_at(0, into);
+    EXPECT_TRUE(holds_pattern(into));
+  }
+  EXPECT_EQ(asked, (std::vector<std::uint32_t>{frame::with_digests, 0}));
+  peer.on_frame = {};
+}
+
+TEST(CheckedStream, ShowsDamageAndGoesOnBehindIt) {
+  served_region served(64 * piece, with_pieces_of(piece));
+  istream in(served.region, {.buffer_size = piece, .depth = 1, .verify = true});
+  std::vector<char> into(2 * piece);
+  in.read(into.data(), std::streamsize(piece));
+  EXPECT_TRUE(in);
+  owners_faults(served).damage(call::am_send, 0);
+  in.read(into.data(), std::streamsize(into.size()));
+  EXPECT_TRUE(in.bad());
+  EXPECT_EQ(in.error(), errc::damaged_on_the_way);
+  owners_faults(served).clear();
+  in.clear();
+  EXPECT_EQ(in.tellg(), std::streampos(piece));
+  in.read(into.data(), std::streamsize(into.size()));
+  ASSERT_TRUE(in);
+  EXPECT_TRUE(holds_pattern(std::as_bytes(std::span(into)), 0, piece));
+}
+
+}  // namespace
+}  // namespace ucx::test
