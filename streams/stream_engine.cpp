@@ -110,14 +110,12 @@ void stream_engine::note_failure() noexcept {
 }
 
 void stream_engine::note_lost() noexcept {
-  if (!grows_) return;
-  if (!lost_) lost_.emplace(loss{position_, error_, failure_});
-  lost_->from = std::min(lost_->from, position_);
+  if (grows_) lost_.note_lost(position_, error_, failure_);
 }
 
 void stream_engine::note_taken(std::uint64_t begin) noexcept {
   size_ = std::max(size_, position_);
-  if (lost_ && begin <= lost_->from && position_ > lost_->from) lost_.reset();
+  lost_.note_written(begin, position_);
 }
 
 void stream_engine::throw_error() const {
@@ -483,8 +481,8 @@ std::error_code stream_engine::close(ending how) noexcept {
   if (!source_) return {};
   std::error_code failed = sync() == outcome::failed ? error_ : std::error_code();
   if (!failed && lost_) {
-    error_ = failed = lost_->why;
-    failure_ = lost_->failure;
+    error_ = failed = lost_.why();
+    failure_ = lost_.failure();
   }
   const bool unwinding = how == ending::destroyed && std::uncaught_exceptions() > exceptions_;
   if (!failed && !unwinding) {

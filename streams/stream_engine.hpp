@@ -20,6 +20,7 @@
 #include "ucx/stream_options.hpp"
 #include "ucx/stream_statistics.hpp"
 #include "write_behind.hpp"
+#include "write_loss.hpp"
 
 namespace ucx::detail {
 
@@ -167,14 +168,7 @@ class stream_engine {
   bool get_altered_ = false;
   area put_;  // length: what is in it and was not sent
 
-  // Where bytes that were written are missing, and why, until somebody has written there again: he
-  // was told where that is, and goes on from there.
-  struct loss {
-    std::uint64_t from;
-    std::error_code why;
-    std::exception_ptr failure;
-  };
-  std::optional<loss> lost_;
+  write_loss lost_;       // of a source that grows
   const int exceptions_;  // that were on their way when it was made
 
   std::error_code error_;
