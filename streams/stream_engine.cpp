@@ -431,7 +431,7 @@ std::error_code stream_engine::close(ending how) noexcept {
   const bool unwinding = how == ending::destroyed && std::uncaught_exceptions() > exceptions_;
   if (!failed && !unwinding) {
     const outcome committed = attempt([this] {
-      regain_source();
+      if ((mode_ & std::ios_base::out) != 0) regain_source();
       source_->commit();
       return outcome::done;
     });

@@ -295,6 +295,14 @@ TEST_F(RecoveringStream, CommitsThroughTheConnectionThatIsThere) {
   EXPECT_FALSE(first_.committed);
 }
 
+TEST_F(RecoveringStream, OpensNothingAgainOnlyToCloseIt) {
+  const auto engine = stream(use::reads, std::ios_base::in);
+  EXPECT_EQ(read(*engine, 2), "01");
+  lose();
+  engine->close();
+  EXPECT_EQ(attempts_, 0);
+}
+
 TEST_F(RecoveringStream, TellsThatANewFileIsGone) {
   first_.unnamed = true;
   const auto engine = stream(use::makes_new, std::ios_base::out);
