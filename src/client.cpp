@@ -101,6 +101,22 @@ client client::share() const {
   return made;
 }
 
+client client::reconnected() const {
+  if (!core_) throw error(errc::closed, no_client);
+  client made;
+  made.core_ =
+      or_throw([&](auto& what, auto& ec) { return client_core::successor(core_, what, ec); });
+  return made;
+}
+
+client client::reconnected(std::error_code& ec) const {
+  client made;
+  std::string what;
+  ec = core_ ? std::error_code() : make_error_code(errc::closed);
+  if (core_) made.core_ = client_core::successor(core_, what, ec);
+  return made;
+}
+
 std::vector<entry> client::list(const io_options& options) {
   if (!core_) throw error(errc::closed, no_client);
   return or_throw([&](auto& what, auto& ec) { return core_->list(options, what, ec); });
@@ -174,6 +190,20 @@ entry client::commit(remote_region& file, bool durable, std::error_code& ec,
   std::string what;
   ec = core_ ? std::error_code() : make_error_code(errc::closed);
   return core_ ? core_->commit(file, durable, options, what, ec) : entry();
+}
+
+entry client::measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
+                      const io_options& options) {
+  if (!core_) throw error(errc::closed, no_client);
+  return or_throw(
+      [&](auto& what, auto& ec) { return core_->measure(file, known, wait, options, what, ec); });
+}
+
+entry client::measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
+                      std::error_code& ec, const io_options& options) {
+  std::string what;
+  ec = core_ ? std::error_code() : make_error_code(errc::closed);
+  return core_ ? core_->measure(file, known, wait, options, what, ec) : entry();
 }
 
 void client::remove(std::string_view name, const io_options& options) {

@@ -121,6 +121,14 @@ access remote_region::granted() const noexcept {
 memory_kind remote_region::kind() const noexcept {
   return core_ ? core_->descriptor().kind : memory_kind::host;
 }
+content_id remote_region::content() const noexcept {
+  if (!core_) return {};
+  const std::lock_guard guard(core_->endpoint().worker().lock());
+  return core_->content();
+}
+
+bool remote_region::measurable() const noexcept { return core_ && core_->measurable(); }
+
 way remote_region::way() const noexcept { return core_ ? core_->way() : way::automatic; }
 
 std::span<const std::byte> remote_region::view(std::uint64_t offset, std::size_t length) const {

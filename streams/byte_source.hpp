@@ -9,6 +9,7 @@
 #include <string>
 #include <system_error>
 
+#include "ucx/content_id.hpp"
 #include "ucx/request.hpp"
 
 namespace ucx::detail {
@@ -23,6 +24,14 @@ class byte_source {
   virtual std::uint64_t size() const noexcept = 0;
   /// Returns where writes have to end: behind `size()`, where the source grows.
   virtual std::uint64_t limit() const noexcept { return size(); }
+  /// Returns whether `measure()` may tell another size than `size()`.
+  virtual bool can_be_measured() const noexcept { return false; }
+  /// Asks how many bytes there are by now, and waits for up to `wait` while that is `known`; up to
+  /// there the caller may read then. Throws why nobody tells. REQUIRES: can_be_measured().
+  virtual std::uint64_t measure(std::uint64_t known, std::chrono::nanoseconds wait) {
+    static_cast<void>(wait);
+    return known;
+  }
   /// Has what was written appear, where it has not yet. Called when all of it is visible. Throws
   /// why it does not.
   virtual void commit() {}
@@ -42,6 +51,19 @@ class byte_source {
     static_cast<void>(length);
     return {};
   }
+
+  /// Returns whether what is written has no name before `commit()`, and goes with its connection.
+  virtual bool is_unnamed() const noexcept { return false; }
+
+  /// Returns what was there when it was opened, or measured.
+  virtual content_id content() const noexcept { return {}; }
+  /// Returns whether `recover()` may do something.
+  virtual bool recovers() const noexcept { return false; }
+  /// Has a source that is lost (`status()`) again, at any price of time that it was given; returns
+  /// false where that is not what is wrong with it. Then the caller may begin anew: nothing that
+  /// was started, or viewed, is of use. Throws why it can not be had.
+  /// REQUIRES: nothing that was written is unconfirmed.
+  virtual bool recover() { return false; }
 
   /// Returns whether an unfinished read can be destroyed without waiting, and without harm to
   /// others.

@@ -6,15 +6,12 @@
 #include <limits>
 #include <memory>
 #include <new>
-#include <optional>
 #include <utility>
 
-#include "region_source.hpp"
+#include "published_source.hpp"
 #include "stream_engine.hpp"
-#include "ucx/access.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
-#include "ucx/remote_region.hpp"
 #include "ucx/url.hpp"
 
 namespace ucx {
@@ -58,13 +55,8 @@ void copy_areas(const std::streambuf& from, std::streambuf& to) noexcept {
   }
 }
 
-constexpr ios_base::openmode directions = ios_base::in | ios_base::out;
-
-#ifdef __cpp_lib_ios_noreplace
-constexpr ios_base::openmode noreplace = ios_base::noreplace;
-#else
-constexpr ios_base::openmode noreplace = {};
-#endif
+using detail::directions;
+using detail::noreplace;
 
 /// Throws unless `mode` means something. Bits that this standard library does not know, as an older
 /// one's std::ios::noreplace, are not guessed at.
@@ -84,20 +76,6 @@ void require_meaning(ios_base::openmode mode) {
   }
 }
 
-/// Returns how a file of a store is made for `mode`; nothing where it has to exist.
-std::optional<creation> creation_for(ios_base::openmode mode) noexcept {
-  if ((mode & ios_base::app) != 0) return creation::append;
-  if ((mode & noreplace) != 0) return creation::fresh;
-  if ((mode & ios_base::trunc) != 0) return creation::replace;
-  if ((mode & directions) == ios_base::out) return creation::overwrite;
-  return std::nullopt;
-}
-
-access access_of(ios_base::openmode mode) noexcept {
-  if ((mode & directions) == directions) return access::read_write;
-  return (mode & ios_base::in) != 0 ? access::read : access::write;
-}
-
 bool converts(const std::locale& locale) {
   using conversion = std::codecvt<char, char, std::mbstate_t>;
   return std::has_facet<conversion>(locale) && !std::use_facet<conversion>(locale).always_noconv();
@@ -110,30 +88,6 @@ std::string describe(const client& from, std::string_view name) {
   std::error_code unnamed;
   const url whole(from.server().host(), from.server().port(), name, unnamed);
   return unnamed ? std::string(name) : to_string(whole);
-}
-
-std::unique_ptr<detail::byte_source> open_region(client&& through, std::string_view name,
-                                                 ios_base::openmode mode,
-                                                 const stream_options& options) {
-  const io_options each{options.timeout, options.verify};
-  const std::optional<creation> how = creation_for(mode);
-  if (how) {
-    const create_options made{.mode = *how, .readable = (mode & ios_base::in) != 0};
-    try {
-      remote_region file = through.create(name, made, each);
-      return std::make_unique<detail::region_source>(std::move(file), std::move(through), each);
-    } catch (const error& failed) {
-      if (failed.code() != errc::not_supported) throw;
-    }
-    // A server from before there were stores has only what is written in place.
-    if (*how != creation::overwrite) {
-      throw error(errc::not_supported,
-                  "what is published by name has a fixed size, and a directory is no file: trunc, "
-                  "app and noreplace can not be had");
-    }
-  }
-  remote_region region = through.open(name, access_of(mode), each);
-  return std::make_unique<detail::region_source>(std::move(region), std::move(through), each);
 }
 
 constexpr auto no_result_fails = [](auto&&) { return false; };
@@ -265,20 +219,23 @@ filebuf* filebuf::open(const char* name, ios_base::openmode mode, const stream_o
     if (address.name().empty()) {
       throw ucx::error(errc::bad_url, "a server is not a stream: its URL lacks a name");
     }
+    const auto connect = [address] { return client::shared(address); };
     try {
-      return open_region(client::shared(address), address.name(), mode, options);
+      return detail::open_published(connect, address.name(), mode, options);
     } catch (const ucx::error& failed) {
       if (failed.code() != std::errc::connection_reset) throw;
     }
     // The shared connection was lost before anybody looked at it: the server may be there again.
-    return open_region(client::shared(address), address.name(), mode, options);
+    return detail::open_published(connect, address.name(), mode, options);
   });
 }
 
 filebuf* filebuf::open(client& from, std::string_view name, ios_base::openmode mode,
                        const stream_options& options) {
-  return open_published(describe(from, name), mode, options,
-                        [&] { return open_region(from.share(), name, mode, options); });
+  return open_published(describe(from, name), mode, options, [&] {
+    const auto own = std::make_shared<client>(from.share());
+    return detail::open_published([own] { return own->reconnected(); }, name, mode, options);
+  });
 }
 
 /// Returns whether nothing is open yet; what is going to be opened is called `name` from now on.

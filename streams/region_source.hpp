@@ -12,6 +12,7 @@
 
 #include "byte_source.hpp"
 #include "ucx/client.hpp"
+#include "ucx/content_id.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/remote_region.hpp"
 
@@ -24,17 +25,26 @@ class region_source final : public byte_source {
       : region_(region.share()), each_(each) {}
   /// Keeps the client too: what was opened through it counts as its use, and a file that grows is
   /// committed through it.
-  region_source(remote_region&& region, client&& through, const io_options& each = {})
+  /// `unnamed`: it has no name before.
+  region_source(remote_region&& region, client&& through, const io_options& each = {},
+                bool unnamed = false)
       : client_(std::move(through)),
         region_(std::move(region)),
         each_(each),
-        commits_(region_.limit() > region_.size()) {}
+        commits_(region_.limit() > region_.size()),
+        unnamed_(unnamed && commits_) {}
 
   std::uint64_t size() const noexcept override { return region_.size(); }
   std::uint64_t limit() const noexcept override { return region_.limit(); }
   void commit() override {
     if (commits_) client_->commit(region_, false, each_);
   }
+  bool can_be_measured() const noexcept override { return client_ && region_.measurable(); }
+  std::uint64_t measure(std::uint64_t known, std::chrono::nanoseconds wait) override {
+    return client_->measure(region_, known, wait, each_).size;
+  }
+  content_id content() const noexcept override { return region_.content(); }
+  bool is_unnamed() const noexcept override { return unnamed_; }
   request start_read_at(std::uint64_t offset, std::span<std::byte> into) override;
   request start_write_at(std::uint64_t offset, std::span<const std::byte> from) override;
   request start_flush() override;
@@ -52,6 +62,7 @@ class region_source final : public byte_source {
   remote_region region_;
   io_options each_;  // transfer
   bool commits_ = false;
+  bool unnamed_ = false;
 };
 
 }  // namespace ucx::detail

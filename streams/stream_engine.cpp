@@ -17,10 +17,12 @@ std::uint64_t addressable(std::uint64_t size) {
   return std::min<std::uint64_t>(size, std::numeric_limits<std::int64_t>::max());
 }
 
-/// A source that is smaller than a buffer needs no more than its size; a window has room for four.
-std::size_t block_size(std::uint64_t size, const stream_options& options) {
+/// A source that is smaller than a buffer, and stays so, needs no more than its size; a window has
+/// room for four.
+std::size_t block_size(const byte_source& source, const stream_options& options) {
   const std::size_t most =
       std::min(std::max<std::size_t>(options.buffer_size, 1), options.window / 4);
+  const std::uint64_t size = source.can_be_measured() ? most : addressable(source.limit());
   return static_cast<std::size_t>(std::clamp<std::uint64_t>(size, 1, most));
 }
 
@@ -48,10 +50,11 @@ stream_engine::stream_engine(std::unique_ptr<byte_source> source, std::ios_base:
       visible_size_(size_),
       grows_(limit_ > size_),
       in_flight_(options.window),
-      pool_(block_size(limit_, options),
-            flow_window::short_piece(options.window, block_size(limit_, options)), in_flight_),
+      pool_(block_size(*source_, options),
+            flow_window::short_piece(options.window, block_size(*source_, options)), in_flight_),
       reads_(*source_, pool_, in_flight_, pool_.block_size(), usable(options.depth)),
       writes_(*source_, pool_, in_flight_, pool_.block_size(), usable(options.depth)),
+      end_(*source_, options.follow),
       exceptions_(std::uncaught_exceptions()) {
   if ((mode & std::ios_base::ate) != 0) position_ = size_;
 }
@@ -69,20 +72,6 @@ stream_statistics stream_engine::statistics() const noexcept {
   return told;
 }
 
-template <class Action>
-stream_engine::outcome stream_engine::attempt(Action&& action) noexcept {
-  try {
-    const outcome ended = action();
-    error_.clear();
-    failure_ = nullptr;
-    return ended;
-  } catch (...) {
-    note_failure();
-    return outcome::failed;
-  }
-}
-
-/// REQUIRES: an exception is being handled.
 void stream_engine::note_failure() noexcept {
   state_ = state::idle;  // without areas the next operation comes here, and clears the error
   failure_ = nullptr;
@@ -96,9 +85,12 @@ void stream_engine::note_failure() noexcept {
   } catch (...) {
     error_ = errc::unexpected;
   }
-  if (writes_.failed()) {
+  if (error_ == errc::content_changed) end_.doubt();
+  told_of_writes_ = writes_.failed();
+  if (told_of_writes_) {
     try {
       position_ = std::min(size_, writes_.rewind(put_.length > 0 ? put_.offset : position_));
+      if (source_->is_unnamed() && source_->status()) note_gone();
     } catch (...) {
       return;  // no memory for a new beginning: the next call reports the failed writes again
     }
@@ -109,15 +101,37 @@ void stream_engine::note_failure() noexcept {
   }
 }
 
-void stream_engine::note_lost() noexcept {
-  if (!grows_) return;
-  if (!lost_) lost_.emplace(loss{position_, error_, failure_});
-  lost_->from = std::min(lost_->from, position_);
+/// What was lost is more than what was to be written.
+void stream_engine::note_gone() {
+  failure_ = std::make_exception_ptr(ucx::error(
+      error_,
+      "writing a new file, which was not committed, and is gone with its connection: it has to be "
+      "opened and written again; " +
+          source_->description()));
 }
 
-void stream_engine::note_taken(std::uint64_t begin) noexcept {
-  size_ = std::max(size_, position_);
-  if (lost_ && begin <= lost_->from && position_ > lost_->from) lost_.reset();
+/// Reads again what the failure kept from being read, where the source can be had back.
+bool stream_engine::reopen() noexcept {
+  if (told_of_writes_ || !source_ || !source_->recovers() || !source_->status()) return false;
+  try {
+    return regain_source();
+  } catch (...) {
+    note_failure();
+    return false;
+  }
+}
+
+/// Returns whether the source was lost, and is there again. What was written and is missing is told
+/// of before anything else is done.
+bool stream_engine::regain_source() {
+  if (!source_->recovers() || !source_->status()) return false;
+  writes_.check();
+  reads_.drop();
+  if (!get_.memory) drop_get_area();
+  if (!source_->recover()) return false;
+  const bool writes = (mode_ & std::ios_base::out) != 0;
+  if (!writes) take_size(std::max(size_, source_->size()));
+  return true;
 }
 
 void stream_engine::throw_error() const {
@@ -170,40 +184,40 @@ stream_engine::areas stream_engine::current_areas() const noexcept {
 }
 
 stream_engine::outcome stream_engine::refill() noexcept {
-  const outcome ended = attempt([this] {
+  return attempt_to_read([this] {
     begin_reading();
-    if (position_ >= size_) return outcome::end_of_data;
+    if (position_ >= size_ && !look_behind_end()) return outcome::end_of_data;
     if (!get_.holds(position_)) read_beyond_get_area({});
     return outcome::done;
   });
-  if (ended == outcome::failed) reads_.drop();
-  return ended;
 }
 
 stream_engine::outcome stream_engine::read(std::span<std::byte> into, std::size_t& count) noexcept {
   const std::uint64_t start = position_;
-  count = 0;
-  const outcome ended = attempt([&] {
+  const outcome ended = attempt_to_read([&] {
     try {
       begin_reading();
-      const auto all = into.first(
-          static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), left_from(position_))));
-      const auto rest = copy_from_get_area(all);
-      if (!rest.empty()) read_beyond_get_area(rest);
-      count = all.size();
-      return count == into.size() ? outcome::done : outcome::end_of_data;
+      while (position_ - start < into.size()) {
+        if (position_ >= size_ && !look_behind_end()) return outcome::end_of_data;
+        const auto rest = into.subspan(static_cast<std::size_t>(position_ - start));
+        const auto part = copy_from_get_area(rest.first(
+            static_cast<std::size_t>(std::min<std::uint64_t>(rest.size(), left_from(position_)))));
+        if (!part.empty()) read_beyond_get_area(part);
+      }
+      return outcome::done;
     } catch (...) {
-      position_ = start;
+      if (writes_.failed()) position_ = start;  // from there on they are looked for
       throw;
     }
   });
-  if (ended == outcome::failed) reads_.drop();
+  if (ended == outcome::failed && !told_of_writes_) position_ = start;
+  count = ended == outcome::failed ? 0 : static_cast<std::size_t>(position_ - start);
   return ended;
 }
 
 stream_engine::outcome stream_engine::step_back() noexcept {
   const std::uint64_t start = position_;
-  const outcome ended = attempt([&] {
+  const outcome ended = attempt_to_read([&] {
     try {
       begin_reading();
       if (position_ == 0 || position_ > size_) return outcome::end_of_data;
@@ -222,7 +236,6 @@ stream_engine::outcome stream_engine::step_back() noexcept {
       throw;
     }
   });
-  if (ended == outcome::failed) reads_.drop();
   if (ended == outcome::end_of_data) {
     error_ = errc::out_of_range;
     state_ = state::idle;
@@ -238,6 +251,29 @@ std::int64_t stream_engine::remaining() noexcept {
   return known == outcome::done ? static_cast<std::int64_t>(left_from(position_)) : -1;
 }
 
+/// A read has come to the end that is known. Returns whether there is more behind it by now.
+bool stream_engine::look_behind_end() {
+  if (!end_.reached()) return false;
+  writes_.flush();  // who is asked has to know of them
+  const std::uint64_t before = size_;
+  take_size(end_.measure(before));
+  if (size_ < before) {
+    const std::string less = std::to_string(before - size_);
+    refuse(errc::content_changed, less + " bytes were cut off: reading");
+  }
+  return position_ < size_;
+}
+
+/// Some of what is known may be gone: who was told so reads what there is.
+void stream_engine::look_at_end() {
+  reads_.drop();
+  drop_get_area();
+  writes_.flush();
+  take_size(end_.look());
+}
+
+void stream_engine::take_size(std::uint64_t now) { size_ = visible_size_ = addressable(now); }
+
 void stream_engine::begin_reading() {
   require(std::ios_base::in, "reading");
   writes_.check();
@@ -245,6 +281,7 @@ void stream_engine::begin_reading() {
   // What lies in place is there even when it is no longer true.
   const bool in_place = get_.bytes != nullptr && !get_.memory;
   if (in_place && get_.holds(position_) && source_->status()) drop_get_area();
+  if (end_.doubtful()) look_at_end();
   state_ = state::reading;
 }
 
@@ -345,97 +382,6 @@ void stream_engine::drop_get_area() noexcept {
   get_altered_ = false;
 }
 
-std::size_t stream_engine::put_capacity() const noexcept {
-  return static_cast<std::size_t>(
-      std::min<std::uint64_t>(put_.memory.size(), room_from(put_.offset)));
-}
-
-stream_engine::outcome stream_engine::make_room() noexcept {
-  const outcome ended = attempt([this] {
-    begin_writing();
-    open_put_area();
-    return outcome::done;
-  });
-  if (ended == outcome::failed) note_lost();  // who asked has a byte to write
-  return ended;
-}
-
-stream_engine::outcome stream_engine::write_out() noexcept {
-  return attempt([this] {
-    begin_writing();
-    send_put_area();
-    return outcome::done;
-  });
-}
-
-std::size_t stream_engine::write(std::span<const std::byte> from) noexcept {
-  std::uint64_t start = position_;
-  const outcome ended = attempt([&] {
-    begin_writing();
-    start = position_;
-    const auto fitting = from.first(
-        static_cast<std::size_t>(std::min<std::uint64_t>(from.size(), room_from(position_))));
-    if (fitting.size() < pool_.block_size()) {
-      fill_put_area(fitting);
-    } else {
-      write_directly(fitting);
-    }
-    if (fitting.size() < from.size()) refuse(errc::no_space, "writing beyond the end of");
-    return outcome::done;
-  });
-  if (ended == outcome::done) return from.size();
-  if (!from.empty()) note_lost();
-  return position_ < start ? 0 : std::min<std::size_t>(from.size(), position_ - start);
-}
-
-void stream_engine::begin_writing() {
-  require(std::ios_base::out, "writing");
-  writes_.check();
-  if (state_ == state::writing) return;
-  if ((mode_ & std::ios_base::app) != 0) position_ = size_;
-  // What was read ahead would be older than what is written now.
-  reads_.drop();
-  drop_get_area();
-  if (position_ != put_.end()) send_put_area();
-  if (put_.length == 0) put_.offset = position_;
-  state_ = state::writing;
-}
-
-void stream_engine::open_put_area() {
-  if (put_.memory && put_.length < put_capacity()) return;
-  send_put_area();
-  if (position_ >= limit_) refuse(errc::no_space, "writing beyond the end of");
-  if (!put_.memory) put_.memory = pool_.take(writes_.flow().piece());
-  put_.bytes = put_.memory.get();
-}
-
-void stream_engine::send_put_area() {
-  if (put_.length == 0) return;
-  writes_.send(put_.offset, put_.memory, put_.length);
-  put_.offset = put_.end();
-  put_.length = 0;
-}
-
-void stream_engine::fill_put_area(std::span<const std::byte> from) {
-  while (!from.empty()) {
-    open_put_area();
-    const std::size_t copied = std::min(from.size(), put_capacity() - put_.length);
-    std::memcpy(put_.memory.get() + put_.length, from.data(), copied);
-    put_.length += copied;
-    position_ += copied;
-    note_taken(position_ - copied);
-    from = from.subspan(copied);
-  }
-}
-
-void stream_engine::write_directly(std::span<const std::byte> from) {
-  send_put_area();
-  writes_.send_direct(position_, from);
-  position_ += from.size();
-  note_taken(position_ - from.size());
-  put_.offset = position_;
-}
-
 stream_engine::outcome stream_engine::sync() noexcept {
   return attempt([this] {
     require({}, "flushing");
@@ -444,13 +390,9 @@ stream_engine::outcome stream_engine::sync() noexcept {
     writes_.check();
     send_put_area();
     make_all_visible();
+    end_.forget();
     return outcome::done;
   });
-}
-
-void stream_engine::make_all_visible() {
-  writes_.flush();
-  visible_size_ = size_;
 }
 
 stream_engine::outcome stream_engine::seek(std::int64_t offset,
@@ -483,12 +425,13 @@ std::error_code stream_engine::close(ending how) noexcept {
   if (!source_) return {};
   std::error_code failed = sync() == outcome::failed ? error_ : std::error_code();
   if (!failed && lost_) {
-    error_ = failed = lost_->why;
-    failure_ = lost_->failure;
+    error_ = failed = lost_.why();
+    failure_ = lost_.failure();
   }
   const bool unwinding = how == ending::destroyed && std::uncaught_exceptions() > exceptions_;
   if (!failed && !unwinding) {
     const outcome committed = attempt([this] {
+      if ((mode_ & std::ios_base::out) != 0) regain_source();
       source_->commit();
       return outcome::done;
     });

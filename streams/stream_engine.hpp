@@ -12,14 +12,17 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "block_pool.hpp"
 #include "byte_budget.hpp"
 #include "byte_source.hpp"
 #include "read_ahead.hpp"
+#include "source_end.hpp"
 #include "ucx/stream_options.hpp"
 #include "ucx/stream_statistics.hpp"
 #include "write_behind.hpp"
+#include "write_loss.hpp"
 
 namespace ucx::detail {
 
@@ -115,12 +118,43 @@ class stream_engine {
   };
 
   template <class Action>
-  outcome attempt(Action&& action) noexcept;
+  outcome attempt(Action&& action) noexcept {
+    try {
+      const outcome ended = action();
+      error_.clear();
+      failure_ = nullptr;
+      return ended;
+    } catch (...) {
+      note_failure();
+      return outcome::failed;
+    }
+  }
+  /// The same, again and again as long as the source is lost and can be had back.
+  template <class Action>
+  outcome attempt_to_read(Action&& action) noexcept {
+    // A source that is lost again before a byte came is not worth more attempts than these.
+    constexpr int most_in_vain = 3;
+    int in_vain = 0;
+    for (std::uint64_t reached = position_;;) {
+      const outcome ended = attempt(action);
+      if (ended != outcome::failed) return ended;
+      reads_.drop();
+      in_vain = std::exchange(reached, position_) == position_ ? in_vain + 1 : 0;
+      if (in_vain > most_in_vain || !reopen()) return outcome::failed;
+    }
+  }
+  bool reopen() noexcept;
+  bool regain_source();
+  /// REQUIRES: an exception is being handled.
   void note_failure() noexcept;
+  void note_gone();
   void require(std::ios_base::openmode wanted, std::string_view what) const;
   [[noreturn]] void refuse(std::error_code why, std::string_view what) const;
 
   void begin_reading();
+  bool look_behind_end();
+  void look_at_end();
+  void take_size(std::uint64_t now);
   void make_room_to_read();
   void read_beyond_get_area(std::span<std::byte> into);
   void look_in_place(std::span<std::byte> into);
@@ -160,6 +194,7 @@ class stream_engine {
   block_pool pool_;
   read_ahead reads_;
   write_behind writes_;
+  source_end end_;
 
   state state_ = state::idle;  // idle: the areas are hidden, but kept
   std::uint64_t position_ = 0;
@@ -167,18 +202,12 @@ class stream_engine {
   bool get_altered_ = false;
   area put_;  // length: what is in it and was not sent
 
-  // Where bytes that were written are missing, and why, until somebody has written there again: he
-  // was told where that is, and goes on from there.
-  struct loss {
-    std::uint64_t from;
-    std::error_code why;
-    std::exception_ptr failure;
-  };
-  std::optional<loss> lost_;
+  write_loss lost_;       // of a source that grows
   const int exceptions_;  // that were on their way when it was made
 
   std::error_code error_;
-  std::exception_ptr failure_;  // what error_ was made of, where that has a text
+  bool told_of_writes_ = false;  // error_ is what happened to them
+  std::exception_ptr failure_;   // what error_ was made of, where that has a text
 };
 
 }  // namespace ucx::detail

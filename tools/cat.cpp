@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -14,6 +15,7 @@
 #include "output.hpp"
 #include "size_option.hpp"
 #include "ucx/error.hpp"
+#include "ucx/fstream.hpp"
 #include "ucx/stream.hpp"
 
 namespace ucx::tool {
@@ -26,10 +28,15 @@ struct cat_options {
   std::uint64_t offset = 0;
   std::uint64_t length = std::numeric_limits<std::uint64_t>::max();
   bool verify = false;
+  bool follow = false;
 };
+
+/// So often somebody who follows looks whether anybody reads what is written.
+constexpr std::chrono::milliseconds output_look{500};
 
 struct source {
   url from;
+  client through;
   remote_region region;
 };
 
@@ -42,7 +49,7 @@ std::vector<source> open_all(const cat_options& options, const client_settings& 
   std::vector<source> opened;
   for (const url& from : parsed) {
     const auto [at, made] = clients.try_emplace(from.server(), from, settings.options());
-    opened.push_back({from, at->second.open(from.name())});
+    opened.push_back({from, at->second.share(), at->second.open(from.name())});
     const std::uint64_t size = opened.back().region.size();
     if (options.offset <= size) continue;
     throw failure(exit_code::usage, fmt::format("{}: offset {} is behind its end, at {} bytes",
@@ -80,9 +87,39 @@ void copy(const source& chosen, const cat_options& options, std::vector<char>& p
   }
 }
 
+/// Copies what is there and what comes, until nobody reads it any more.
+void follow(source& chosen, const cat_options& options, std::vector<char>& piece) {
+  ifstream in(chosen.through, chosen.from.name(), std::ios_base::in,
+              {.buffer_size = piece_size, .follow = output_look});
+  const auto fail_here = [&in] { throw failure(exit_code_of(in.error()), in.error_message()); };
+  if (!in || !in.seekg(static_cast<std::streamoff>(options.offset))) fail_here();
+  for (std::uint64_t left = options.length; left > 0;) {
+    // As much as is there: what comes is shown when it comes.
+    if (in.peek() == ifstream::traits_type::eof()) {
+      if (in.bad()) fail_here();
+      if (output_is_closed()) throw output_closed();
+      in.clear();
+      continue;
+    }
+    const auto most = static_cast<std::streamsize>(std::min<std::uint64_t>(left, piece.size()));
+    const std::streamsize got = in.readsome(piece.data(), most);
+    if (in.bad()) fail_here();
+    write_out({piece.data(), static_cast<std::size_t>(got)});
+    left -= static_cast<std::uint64_t>(got);
+  }
+}
+
 void cat(const cat_options& options, const client_settings& settings) {
   std::vector<char> piece(piece_size);
-  for (const source& each : open_all(options, settings)) copy(each, options, piece);
+  std::vector<source> opened = open_all(options, settings);
+  if (options.follow && opened.size() > 1) {
+    throw failure(exit_code::usage, "--follow: one of them would never end; give one URL");
+  }
+  // Memory has the size that it has.
+  if (options.follow && opened.front().region.measurable()) {
+    return follow(opened.front(), options, piece);
+  }
+  for (const source& each : opened) copy(each, options, piece);
 }
 
 }  // namespace
@@ -98,6 +135,8 @@ void add_cat(CLI::App& program, client_settings& shared) {
   add_size(command, "--length", options->length, "of each: bytes at most");
   command.add_flag("--verify", options->verify,
                    "compare what arrives with checksums that the server sends");
+  command.add_flag("-f,--follow", options->follow,
+                   "go on with what is appended to the file, until it is interrupted");
   add_timeout(command, shared);
   command.footer(
       "N is bytes, or has a unit: 4K, 1MiB, 1G (1024 each).\n"

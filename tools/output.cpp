@@ -53,6 +53,11 @@ void write_out(std::string_view bytes) {
 
 void say(std::string_view bytes) noexcept { write_all(STDERR_FILENO, bytes); }
 
+bool output_is_closed() noexcept {
+  ::pollfd output = {STDOUT_FILENO, 0, 0};
+  return ::poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
+}
+
 void close_output() {
   if (::close(STDOUT_FILENO) != 0 && errno != EINTR) fail(errno);
 }

@@ -22,6 +22,9 @@ void write_out(std::string_view bytes);
 /// want to know. May wait for a reader. REQUIRES: SIGPIPE is ignored.
 void say(std::string_view bytes) noexcept;
 
+/// Returns whether nobody reads the standard output any more, as far as a pipe or socket tells.
+bool output_is_closed() noexcept;
+
 /// Closes the standard output: some file systems tell only then that they are full.
 /// Errors: as write_out.
 void close_output();

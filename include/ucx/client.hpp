@@ -75,6 +75,12 @@ class UCXIO_EXPORT client {
   /// Returns another handle to the same connection.
   client share() const;
 
+  /// Returns another handle to the same connection, or, where that is lost, to one that takes its
+  /// place: it is made as this one was, and shared by all that ask this client for it.
+  /// Errors: as the constructor's; closed (by `close()`).
+  client reconnected() const;
+  client reconnected(std::error_code& ec) const;
+
   /// Returns everything that is published, by name. Cost: a round trip for each some hundred names.
   std::vector<entry> list(const io_options& options = {});
   std::vector<entry> list(std::error_code& ec, const io_options& options = {});
@@ -120,6 +126,18 @@ class UCXIO_EXPORT client {
   entry commit(remote_region& file, bool durable = false, const io_options& options = {});
   entry commit(remote_region& file, bool durable, std::error_code& ec,
                const io_options& options = {});
+
+  /// Asks how long a file is by now that this client opened, and lets `file` reach so far; returns
+  /// when it does not have `known` bytes any more, at the latest after `wait`. What another program
+  /// writes on the server's machine is noticed at once, what another machine writes to a file
+  /// system that both have, within a second. Errors: not_supported (`file.measurable()` is not so),
+  /// no_such_region (not of this client), revoked, busy (this client waits for 1024 already),
+  /// io_error; the connection's. Cost: one round trip, and one for each half minute of waiting.
+  entry measure(remote_region& file, std::uint64_t known = 0,
+                std::chrono::nanoseconds wait = std::chrono::nanoseconds::zero(),
+                const io_options& options = {});
+  entry measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
+                std::error_code& ec, const io_options& options = {});
 
   /// Removes a file, or an empty directory, of a writable store. Errors: no_such_name,
   /// permission_denied, busy (somebody writes it), already_exists (a directory that is not empty).

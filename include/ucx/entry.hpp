@@ -26,11 +26,11 @@ UCXIO_EXPORT std::string_view to_string(entry_type type) noexcept;
 struct entry {
   std::string name = {};
   entry_type type = entry_type::memory;
-  std::uint64_t size = 0;  ///< Bytes; for a single file, its size when it was published.
+  std::uint64_t size = 0;  ///< Bytes.
   access granted = access::read;
   memory_kind kind = memory_kind::host;
   std::uint64_t generation = 0;  ///< Tells a replaced content from its predecessor.
-  /// When a file or directory of a store was changed last; else the beginning of 1970.
+  /// When a file or directory was changed last; of memory the beginning of 1970.
   std::chrono::system_clock::time_point modified = {};
 
   friend bool operator==(const entry&, const entry&) = default;

@@ -11,6 +11,7 @@
 
 #include "ucx/access.hpp"
 #include "ucx/atomic_access.hpp"
+#include "ucx/content_id.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
@@ -59,8 +60,8 @@ class UCXIO_EXPORT remote_region {
   /// Returns another handle to the same region, whose `flush()` covers its own writes only.
   remote_region share() const;
 
-  /// Returns how many bytes there are to read. Of a file that grows: those that there were when it
-  /// was opened, and those that were written through handles of this region since.
+  /// Returns how many bytes there are to read. Of a file: those that there were when it was opened,
+  /// or measured, and those that were written through handles of this region since.
   std::uint64_t size() const noexcept;
   /// Returns where a write has to end: `size()`, or beyond it where the region is a file of a store
   /// that was opened for writing, which grows (errc::no_space behind it).
@@ -69,6 +70,11 @@ class UCXIO_EXPORT remote_region {
   memory_kind kind() const noexcept;
   /// Returns how the bytes move.
   ucx::way way() const noexcept;
+  /// Returns what was there when it was opened, or measured last.
+  content_id content() const noexcept;
+  /// Returns whether `client::measure` tells how long it is by now: of a file that a server
+  /// publishes, itself or in a store, unless the server's library is older than that question.
+  bool measurable() const noexcept;
 
   /// Returns `length` bytes at `offset` where they lie in this process: the owner's memory itself,
   /// which the owner and others may change at any time. Sends nothing and copies nothing.

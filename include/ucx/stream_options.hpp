@@ -18,6 +18,15 @@ struct stream_options {
   /// two buffers more. How many of them are used follows bandwidth times delay (`docs/tuning.md`).
   /// From `least_window` to `most_window`; opening a stream with another is `invalid_argument`.
   std::size_t window = std::size_t{16} << 20U;
+  /// How long a read at the end of a file waits for the file to become longer; when nothing came in
+  /// that time, it is the end of the file. Of streams that were opened by URL, or by client and
+  /// name; memory has the size that it has, and ends at once. Negative counts as zero.
+  std::chrono::nanoseconds follow = std::chrono::nanoseconds::zero();
+  /// For how long a stream that was opened by URL, or by client and name, tries to have its
+  /// connection back when that is lost, at least once; zero: not at all. A read goes on where it
+  /// was, if there is the same content; writing goes on after `clear()` (`docs/streams.md`, "When
+  /// the connection is lost"). An attempt that has begun may take its connect time-out.
+  std::chrono::nanoseconds reconnect = std::chrono::nanoseconds::zero();
 
   /// Has each transfer's bytes checked as `io_options::verify` says. A region that is mapped is
   /// then read by message, too.

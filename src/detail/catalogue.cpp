@@ -56,18 +56,23 @@ std::size_t catalogue::size() const {
 }
 
 catalogue::page catalogue::list(std::string_view after, std::size_t budget) const {
-  const std::shared_lock guard(mutex_);
   page made;
+  std::vector<std::shared_ptr<published_name>> found;
+  std::shared_lock guard(mutex_);
   std::size_t used = 0;
   for (auto at = names_.upper_bound(after); at != names_.end(); ++at) {
     if (!at->second) continue;
     const entry& described = at->second->described();
     used += encoded_size(described);
-    if (used > budget && !made.entries.empty()) {
+    if (used > budget && !found.empty()) {
       made.more = true;
       break;
     }
-    made.entries.push_back(described);
+    found.push_back(at->second);
+  }
+  guard.unlock();
+  for (const std::shared_ptr<published_name>& each : found) {
+    made.entries.push_back(each->described_now());
   }
   return made;
 }

@@ -118,14 +118,44 @@ std::shared_ptr<client_core> client_core::connect(const url& server, const clien
     return nullptr;
   }
   made->server_ = server.server();
+  made->again_ = [server, options](std::string& again_what, std::error_code& again_ec) {
+    return connect(server, options, again_what, again_ec);
+  };
   return made;
+}
+
+std::shared_ptr<client_core> client_core::successor(const std::shared_ptr<client_core>& lost,
+                                                    std::string& what, std::error_code& ec) {
+  lost->worker().progress();  // nobody may have looked at it for long
+  const std::error_code why = lost->status();
+  if (!why) return lost;
+  if (why == errc::closed || !lost->again_) {
+    what = "connecting again to " + lost->place();
+    ec = why;
+    return nullptr;
+  }
+  // One attempt for all who ask meanwhile.
+  const std::lock_guard guard(lost->succeeding_);
+  std::shared_ptr<client_core> next = lost->successor_.lock();
+  if (next) next->worker().progress();
+  if (next && !next->status()) return next;
+  next = lost->again_(what, ec);
+  lost->successor_ = next;
+  return next;
 }
 
 std::shared_ptr<client_core> client_core::connect(const worker_address& server,
                                                   const client_options& options, std::string& what,
                                                   std::error_code& ec) {
   try {
-    return connect(make_context(options, {}), server, options, what, ec);
+    std::shared_ptr<client_core> made =
+        connect(make_context(options, {}), server, options, what, ec);
+    if (made) {
+      made->again_ = [server, options](std::string& again_what, std::error_code& again_ec) {
+        return connect(server, options, again_what, again_ec);
+      };
+    }
+    return made;
   } catch (const error& failed) {
     ec = failed.code();
     what = text_of(failed);
@@ -169,7 +199,7 @@ std::shared_ptr<client_core> client_core::greet(ucx::worker&& driver, endpoint&&
   std::shared_ptr<client_core> made(new client_core(std::move(driver), std::move(connection)));
   hello_body hello;
   hello.library = to_string(version());
-  hello.features = control_feature::stores;
+  hello.features = control_feature::all;
   what = "greeting the server at " + core_of(*made->endpoint_).peer_name();
   const auto answer =
       made->ask(control_type::hello, control_type::welcome, hello, deadline, what, ec);
@@ -228,6 +258,8 @@ clock::time_point client_core::deadline_after(const io_options& options) {
   const std::lock_guard guard(core_of(worker_).lock());
   return core_of(worker_).deadline_after(options.timeout);
 }
+
+clock::time_point client_core::now() const noexcept { return core_of(worker_).api().now(); }
 
 std::string client_core::attempt(std::string_view doing, std::string_view name) const {
   return std::string(doing) + " \"" + std::string(name) + "\" at " + place();
@@ -334,6 +366,10 @@ remote_region client_core::region_of(const std::vector<std::byte>& answer, std::
   remote_region_core& core = *core_access::core(made);
   {
     const std::lock_guard guard(core_of(worker_).lock());
+    if (opened->described.type == entry_type::file) {
+      core.is_file(opened->identity, opened->described.generation,
+                   (features_ & control_feature::measuring) != 0);
+    }
     if (opened->limit > 0) core.grow_to(opened->limit, opened->window);
     if (opened->held) {
       core.when_released([through = releasing_, region = descriptor.region] {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,6 +43,9 @@ class client_core {
   static std::shared_ptr<client_core> connect(context parent, const worker_address& server,
                                               const client_options& options, std::string& what,
                                               std::error_code& ec);
+  /// Returns `lost`, or what takes its place where its connection is lost.
+  static std::shared_ptr<client_core> successor(const std::shared_ptr<client_core>& lost,
+                                                std::string& what, std::error_code& ec);
   ~client_core();
   client_core(const client_core&) = delete;
   client_core& operator=(const client_core&) = delete;
@@ -59,6 +63,8 @@ class client_core {
                        std::string& what, std::error_code& ec);
   entry commit(remote_region& file, bool durable, const io_options& options, std::string& what,
                std::error_code& ec);
+  entry measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
+                const io_options& options, std::string& what, std::error_code& ec);
   void remove(std::string_view name, const io_options& options, std::string& what,
               std::error_code& ec);
   void rename(std::string_view from, std::string_view to, const io_options& options,
@@ -95,6 +101,8 @@ class client_core {
       control_type answer_type, clock::time_point deadline, std::string& what, std::error_code& ec,
       const std::function<void(client_session::question&)>& send);
   clock::time_point deadline_after(const io_options& options);
+  clock::time_point now() const noexcept;
+  bool is_ours(const std::shared_ptr<remote_region_core>& region) const noexcept;
   /// What an error text of a call begins with.
   std::string attempt(std::string_view doing, std::string_view name) const;
   std::string place() const;
@@ -123,6 +131,11 @@ class client_core {
   // Under the worker's lock: regions that are open, by the owner's number.
   std::unordered_multimap<std::uint64_t, std::weak_ptr<remote_region_core>> opened_;
   std::size_t sweep_at_ = 64;
+
+  /// Connects as this was connected.
+  std::function<std::shared_ptr<client_core>(std::string&, std::error_code&)> again_;
+  std::mutex succeeding_;
+  std::weak_ptr<client_core> successor_;
 
   std::atomic<std::uint64_t> opens_{0};
   std::atomic<std::uint64_t> requests_{0};

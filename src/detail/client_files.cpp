@@ -1,8 +1,10 @@
 // What a client asks of the stores of its server.
+#include <algorithm>
 #include <utility>
 
 #include "detail/client_core.hpp"
 #include "detail/core_access.hpp"
+#include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/remote_region_core.hpp"
 #include "detail/worker_core.hpp"
@@ -52,7 +54,7 @@ entry client_core::commit(remote_region& file, bool durable, const io_options& o
                           std::string& what, std::error_code& ec) {
   what = "committing " + file.description();
   const std::shared_ptr<remote_region_core>& core = core_access::core(file);
-  if (!core || &core->endpoint() != &*core_access::core(*endpoint_)) {
+  if (!is_ours(core)) {
     ec = core ? errc::no_such_region : errc::closed;
     return {};
   }
@@ -75,6 +77,51 @@ entry client_core::commit(remote_region& file, bool durable, const io_options& o
   if (described) return std::move(described->described);
   ec = errc::protocol_error;
   return {};
+}
+
+bool client_core::is_ours(const std::shared_ptr<remote_region_core>& region) const noexcept {
+  return region && &region->endpoint() == &*core_access::core(*endpoint_);
+}
+
+entry client_core::measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
+                           const io_options& options, std::string& what, std::error_code& ec) {
+  // A question that waits for longer would only keep the server from noticing who is gone.
+  constexpr std::chrono::nanoseconds longest_question = std::chrono::seconds(30);
+  what = "measuring " + file.description();
+  const std::shared_ptr<remote_region_core>& core = core_access::core(file);
+  if (!is_ours(core)) {
+    ec = core ? errc::no_such_region : errc::closed;
+    return {};
+  }
+  if (!core->measurable()) {
+    what += ": it is memory, or the server (ucxio " + server_version_ + ") does not tell";
+    ec = errc::not_supported;
+    return {};
+  }
+  const clock::time_point until = after(now(), std::max(wait, wait.zero()));
+  for (;;) {
+    {
+      const std::lock_guard guard(core_access::core(worker_)->lock());
+      if ((ec = core->status())) return {};
+    }
+    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(until - now());
+    const auto part = std::clamp(left, std::chrono::nanoseconds::zero(), longest_question);
+    const measure_body body{core->descriptor().region, known,
+                            static_cast<std::uint64_t>(part.count())};
+    const auto answer = ask(control_type::measure, control_type::described, body,
+                            after(deadline_after(options), part), what, ec);
+    if (!answer) return {};
+    std::optional<described_body> said = decode_described(*answer);
+    if (!said) {
+      ec = errc::protocol_error;
+      return {};
+    }
+    {
+      const std::lock_guard guard(core_access::core(worker_)->lock());
+      core->measured(said->described.size, said->described.generation);
+    }
+    if (said->described.size != known || now() >= until) return std::move(said->described);
+  }
 }
 
 void client_core::remove(std::string_view name, const io_options& options, std::string& what,

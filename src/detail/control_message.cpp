@@ -23,7 +23,7 @@ constexpr std::size_t longest_binary = 8192;  // a descriptor with the largest k
 constexpr std::size_t deepest = 4;
 
 constexpr std::byte magic[]{std::byte{'U'}, std::byte{'C'}};
-constexpr auto last_type = static_cast<std::uint8_t>(control_type::resize);
+constexpr auto last_type = static_cast<std::uint8_t>(control_type::measure);
 constexpr std::uint8_t header_version =
     1;  // of the sixteen bytes; bodies go by what hello agreed on
 
@@ -224,9 +224,9 @@ std::vector<std::byte> encode_control(const control_header& header, const open_b
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const opened_body& body) {
-  writer made(header, 5);
+  writer made(header, 6);
   made.put(body.described).put(std::span(body.descriptor)).put(body.limit).put(body.window);
-  made.put_bool(body.held);
+  made.put_bool(body.held).put(body.identity);
   return made.take();
 }
 
@@ -284,6 +284,10 @@ std::vector<std::byte> encode_control(const control_header& header, const rename
 
 std::vector<std::byte> encode_control(const control_header& header, const resize_body& body) {
   return writer(header, 2).put(std::string_view(body.name)).put(body.size).take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header, const measure_body& body) {
+  return writer(header, 3).put(body.region).put(body.known).put(body.wait).take();
 }
 
 std::optional<std::vector<std::byte>> refuse_unknown(std::span<const std::byte> wire) {
@@ -368,6 +372,7 @@ std::optional<opened_body> decode_opened(std::span<const std::byte> wire) {
     body.limit = fields.number();
     body.window = fields.number();
     body.held = fields.boolean();
+    if (fields.more()) body.identity = fields.number();
   });
 }
 
@@ -450,6 +455,14 @@ std::optional<resize_body> decode_resize(std::span<const std::byte> wire) {
   return decode<resize_body>(wire, control_type::resize, [](reader& fields, resize_body& body) {
     body.name = fields.text();
     body.size = fields.number();
+  });
+}
+
+std::optional<measure_body> decode_measure(std::span<const std::byte> wire) {
+  return decode<measure_body>(wire, control_type::measure, [](reader& fields, measure_body& body) {
+    body.region = fields.number();
+    body.known = fields.number();
+    body.wait = fields.number();
   });
 }
 

@@ -38,11 +38,16 @@ enum class control_type : std::uint8_t {
   remove = 15,   ///< Client: a name goes.
   rename = 16,   ///< Client: a file gets another name.
   resize = 17,   ///< Client: a file gets another size.
+
+  // Of files that change their size: only where both sides have that feature.
+  measure = 18,  ///< Client: asks how long a file is by now; answered by `described`.
 };
 
 /// The features that hello and welcome tell, as bits.
 struct control_feature {
   static constexpr std::uint64_t stores = 1;
+  static constexpr std::uint64_t measuring = 2;  ///< Files are asked again how long they are.
+  static constexpr std::uint64_t all = stores | measuring;
 };
 
 /// Begins every message; the body, if any, is one MessagePack array behind it.
@@ -80,6 +85,8 @@ struct opened_body {
   std::uint64_t limit = 0;   ///< So long the region may become; 0: its size is fixed.
   std::uint64_t window = 0;  ///< So many bytes that are written may be unconfirmed.
   bool held = false;         ///< It has to be released.
+  /// Stays with a file whatever is written to it; 0: not a file, or nobody can tell.
+  std::uint64_t identity = 0;
 };
 
 struct stat_body {
@@ -144,6 +151,12 @@ struct resize_body {
   std::uint64_t size = 0;
 };
 
+struct measure_body {
+  std::uint64_t region = 0;
+  std::uint64_t known = 0;  ///< So long the client knows it to be.
+  std::uint64_t wait = 0;   ///< Nanoseconds: for so long it need not be answered while that holds.
+};
+
 /// Returns the wire form of a message.
 std::vector<std::byte> encode_control(const control_header& header);
 std::vector<std::byte> encode_control(const control_header& header, const hello_body& body);
@@ -161,6 +174,7 @@ std::vector<std::byte> encode_control(const control_header& header, const releas
 std::vector<std::byte> encode_control(const control_header& header, const remove_body& body);
 std::vector<std::byte> encode_control(const control_header& header, const rename_body& body);
 std::vector<std::byte> encode_control(const control_header& header, const resize_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const measure_body& body);
 
 /// Returns what somebody of the version `library`, who serves no names, answers to a client's
 /// hello; nothing to other messages.
@@ -193,5 +207,6 @@ std::optional<release_body> decode_release(std::span<const std::byte> wire);
 std::optional<remove_body> decode_remove(std::span<const std::byte> wire);
 std::optional<rename_body> decode_rename(std::span<const std::byte> wire);
 std::optional<resize_body> decode_resize(std::span<const std::byte> wire);
+std::optional<measure_body> decode_measure(std::span<const std::byte> wire);
 
 }  // namespace ucx::detail

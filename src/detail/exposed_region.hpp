@@ -46,6 +46,8 @@ class exposed_region {
   virtual std::uint64_t size() const noexcept = 0;
   /// Returns where writes have to end: beyond size(), if it grows.
   virtual std::uint64_t writable_size() const noexcept { return size(); }
+  /// Lets peers read up to `size`, where it is a file that was seen to be so long.
+  virtual void reach(std::uint64_t size) noexcept { static_cast<void>(size); }
   virtual memory_kind kind() const noexcept = 0;
   virtual remote_descriptor descriptor() const = 0;
 

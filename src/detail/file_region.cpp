@@ -37,6 +37,13 @@ std::shared_ptr<file_region> file_region::make(std::shared_ptr<context_core> con
 
 file_region::~file_region() { close(); }
 
+void file_region::reach(std::uint64_t size) noexcept {
+  std::uint64_t known = size_.load(std::memory_order_relaxed);
+  // Never less: who reads what was cut off is told that it was.
+  while (known < size && !size_.compare_exchange_weak(known, size, std::memory_order_relaxed)) {
+  }
+}
+
 void file_region::release() noexcept { file_.reset(); }
 
 }  // namespace ucx::detail

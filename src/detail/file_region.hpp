@@ -1,7 +1,8 @@
 // A file that peers may read: the bytes that it has when they ask, within the size that it had when
-// it was exposed.
+// it was looked at last.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -27,7 +28,8 @@ class file_region final : public exposed_region {
                                            std::string& what, std::error_code& ec);
   ~file_region() override;
 
-  std::uint64_t size() const noexcept override { return size_; }
+  std::uint64_t size() const noexcept override { return size_.load(std::memory_order_relaxed); }
+  void reach(std::uint64_t size) noexcept override;
   memory_kind kind() const noexcept override { return memory_kind::host; }
   std::span<std::byte> bytes() const noexcept override { return {}; }
   std::shared_ptr<file_source> file() const noexcept override { return file_; }
@@ -41,7 +43,7 @@ class file_region final : public exposed_region {
               std::uint64_t size);
 
   std::shared_ptr<file_source> file_;
-  std::uint64_t size_;
+  std::atomic<std::uint64_t> size_;
 };
 
 }  // namespace ucx::detail

@@ -105,4 +105,11 @@ std::error_code open_file::read(std::uint64_t offset, std::span<std::byte> into)
   return {};
 }
 
+file_facts open_file::facts(std::error_code& ec) const noexcept {
+  struct ::stat about = {};
+  if (::fstat(descriptor_, &about) == 0) return facts_from(about);
+  ec = errc::io_error;
+  return {};
+}
+
 }  // namespace ucx::detail

@@ -10,6 +10,9 @@
 #include <string>
 #include <system_error>
 
+#include "detail/file_facts.hpp"
+#include "ucx/error.hpp"
+
 namespace ucx::detail {
 
 /// Shared by a region and by reads that outlast it. Threads: sharing one object is safe.
@@ -26,6 +29,15 @@ class file_source {
   /// Fills `into`, for as long as the disk takes.
   /// Errors: content_changed (the file ends before), io_error.
   virtual std::error_code read(std::uint64_t offset, std::span<std::byte> into) noexcept = 0;
+
+  /// Returns what the file is by now, for as long as the disk takes. Errors: io_error,
+  /// not_supported.
+  virtual file_facts facts(std::error_code& ec) const noexcept {
+    ec = errc::not_supported;
+    return {};
+  }
+  /// Returns the system's descriptor of the file, open for reading as long as this is; or -1.
+  virtual int descriptor() const noexcept { return -1; }
 };
 
 /// A regular file of the system. Its bytes are copied out by system calls and never mapped: who
@@ -49,6 +61,8 @@ class open_file final : public file_source {
 
   std::size_t read_now(std::uint64_t offset, std::span<std::byte> into) noexcept override;
   std::error_code read(std::uint64_t offset, std::span<std::byte> into) noexcept override;
+  file_facts facts(std::error_code& ec) const noexcept override;
+  int descriptor() const noexcept override { return descriptor_; }
 
  private:
   explicit open_file(int descriptor) noexcept : descriptor_(descriptor) {}

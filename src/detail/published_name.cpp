@@ -1,8 +1,11 @@
 #include "detail/published_name.hpp"
 
+#include <optional>
 #include <utility>
 
 #include "detail/exposed_region.hpp"
+#include "detail/file_facts.hpp"
+#include "detail/file_source.hpp"
 #include "detail/server_core.hpp"
 
 namespace ucx::detail {
@@ -20,6 +23,36 @@ published_name::~published_name() { close(); }
 
 std::span<std::byte> published_name::bytes() const noexcept {
   return is_open() ? bytes_ : std::span<std::byte>();
+}
+
+std::shared_ptr<exposed_region> published_name::exposed() const {
+  const std::lock_guard guard(holding_);
+  return region_;
+}
+
+published_name::state published_name::look() const {
+  state made{described_, descriptor_};
+  const std::shared_ptr<exposed_region> region = exposed();
+  const std::shared_ptr<file_source> file = region ? region->file() : nullptr;
+  if (!file) return made;
+  made.identity = file_identity(file->descriptor());
+  const std::optional<file_facts> facts = known_facts(file->descriptor());
+  if (!facts) return made;
+  tell(made.described, *facts);
+  region->reach(facts->size);
+  remote_descriptor now = region->descriptor();
+  now.size = facts->size;
+  made.descriptor = now.encode();
+  return made;
+}
+
+entry published_name::described_now() const {
+  entry made = described_;
+  const std::shared_ptr<exposed_region> region = exposed();
+  const std::shared_ptr<file_source> file = region ? region->file() : nullptr;
+  const std::optional<file_facts> facts = file ? known_facts(file->descriptor()) : std::nullopt;
+  if (facts) tell(made, *facts);
+  return made;
 }
 
 std::string published_name::url() const {

@@ -26,9 +26,21 @@ class published_name final : public published {
   ~published_name() override;
 
   const entry& described() const noexcept override { return described_; }
-  /// Returns the region's number and its descriptor's wire form.
+  /// Returns the region's number.
   std::uint64_t region() const noexcept { return region_id_; }
-  const std::vector<std::byte>& descriptor() const noexcept { return descriptor_; }
+  /// Returns the region, until it is closed.
+  std::shared_ptr<exposed_region> exposed() const;
+
+  /// What it is by now: memory is what it ever was.
+  struct state {
+    entry described;
+    std::vector<std::byte> descriptor;  // its wire form
+    std::uint64_t identity = 0;         // as file_identity()
+  };
+  /// Asks nobody but the kernel's memory.
+  state look() const;
+  entry described_now() const;
+
   std::span<std::byte> bytes() const noexcept override;
   std::string url() const override;
 
@@ -38,10 +50,10 @@ class published_name final : public published {
  private:
   const std::weak_ptr<server_core> server_;
   const entry described_;
-  std::mutex holding_;
+  mutable std::mutex holding_;
   std::shared_ptr<exposed_region> region_;  // until it is closed
   const std::uint64_t region_id_;
-  const std::vector<std::byte> descriptor_;
+  const std::vector<std::byte> descriptor_;  // as it was when it was published
   const std::span<std::byte> bytes_;
   std::atomic<bool> closed_{false};
 };

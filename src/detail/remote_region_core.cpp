@@ -1,6 +1,9 @@
 #include "detail/remote_region_core.hpp"
 
+#include <xxhash.h>
+
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -36,6 +39,12 @@ ucx::way wanted_way(ucx::way asked, std::string& what, std::error_code& ec) {
 /// Longer reads would keep the worker from its peers: their owner sends them.
 constexpr std::size_t longest_borrowed_read = std::size_t{16} << 20U;
 
+/// A region's number means something to one incarnation of its owner.
+content_id content_of(const remote_descriptor& descriptor) noexcept {
+  const std::array<std::uint64_t, 2> numbers{descriptor.incarnation, descriptor.region};
+  return {XXH3_64bits(numbers.data(), sizeof numbers), descriptor.generation};
+}
+
 /// What a handle holds: the connection goes after the region.
 struct lease {
   std::shared_ptr<endpoint_core> connection;
@@ -45,7 +54,10 @@ struct lease {
 }  // namespace
 
 remote_region_core::remote_region_core(endpoint_core& endpoint, const remote_descriptor& descriptor)
-    : endpoint_(endpoint), descriptor_(descriptor), size_(descriptor.size) {
+    : endpoint_(endpoint),
+      descriptor_(descriptor),
+      size_(descriptor.size),
+      content_(content_of(descriptor)) {
   endpoint_.add(*this);
 }
 
@@ -361,6 +373,17 @@ operation* remote_region_core::start_notify(const std::shared_ptr<write_tracker>
 void remote_region_core::grow_to(std::uint64_t limit, std::uint64_t window) noexcept {
   limit_ = limit;
   window_ = window;
+}
+
+void remote_region_core::is_file(std::uint64_t identity, std::uint64_t generation,
+                                 bool measurable) noexcept {
+  if (identity != 0) content_ = {identity, generation};
+  measurable_ = measurable;
+}
+
+void remote_region_core::measured(std::uint64_t size, std::uint64_t generation) noexcept {
+  size_ = std::max<std::uint64_t>(size_, size);
+  content_.generation = generation;
 }
 
 bool remote_region_core::may_send(message_write& write, std::uint64_t room) {

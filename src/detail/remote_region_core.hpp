@@ -20,6 +20,7 @@
 #include "detail/write_room.hpp"
 #include "ucx/access.hpp"
 #include "ucx/atomic_access.hpp"
+#include "ucx/content_id.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/remote_descriptor.hpp"
 #include "ucx/remote_region.hpp"
@@ -54,6 +55,10 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   std::uint64_t size() const noexcept { return size_; }
   /// Returns where writes have to end.
   std::uint64_t limit() const noexcept { return std::max<std::uint64_t>(size_, limit_); }
+  /// Returns what was there when it was opened, or measured.
+  const content_id& content() const noexcept { return content_; }
+  /// Returns whether its server tells how long it is by now. Never changes once it is opened.
+  bool measurable() const noexcept { return measurable_; }
   std::string description() const;
   std::error_code status() const noexcept;
 
@@ -87,6 +92,10 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   void close() noexcept;
   /// Writes may make it longer, with so many of their bytes unconfirmed at a time.
   void grow_to(std::uint64_t limit, std::uint64_t window) noexcept;
+  /// It is a file: of that identity, where that is not 0.
+  void is_file(std::uint64_t identity, std::uint64_t generation, bool measurable) noexcept;
+  /// It was seen to have so many bytes; there are never fewer to read, but some may be gone.
+  void measured(std::uint64_t size, std::uint64_t generation) noexcept;
   /// `told` is called with the region's end, under the lock.
   void when_released(std::function<void()> told) { when_released_ = std::move(told); }
 
@@ -124,6 +133,8 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   endpoint_core& endpoint_;
   const remote_descriptor descriptor_;
   std::atomic<std::uint64_t> size_;  // is read without the lock
+  content_id content_;
+  bool measurable_ = false;
   std::uint64_t limit_ = 0;
   std::uint64_t window_ = 0;            // 0: as many as one likes
   std::uint64_t taken_ = 0;             // of the window

@@ -13,6 +13,7 @@
 #include "detail/endpoint_channel.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/error_text.hpp"
+#include "detail/file_facts.hpp"
 #include "detail/file_region.hpp"
 #include "detail/name.hpp"
 #include "detail/network_device.hpp"
@@ -129,6 +130,10 @@ void server_core::open(const socket_address& local, std::string& what, std::erro
     {
       worker_core& core = *core_access::core(*worker_);
       const std::lock_guard guard(core.lock());
+      watcher_.emplace([weak = weak_from_this()](disk_queue::answer answer) {
+        const std::shared_ptr<server_core> to = weak.lock();
+        if (to) core_access::core(*to->worker_)->post_work(std::move(answer));
+      });
       core.set_control_server(this);
     }
     if (local.empty()) return;
@@ -153,7 +158,7 @@ server_core::~server_core() {
 void server_core::accept(endpoint_core& peer) {
   if (is_closed()) return;
   auto session = std::make_unique<server_session>(
-      std::make_unique<endpoint_channel>(peer), catalogue_, table_->counters,
+      std::make_unique<endpoint_channel>(peer), catalogue_, *watcher_, table_->counters,
       [this, key = &peer] { table_->sessions.erase(key); });
   peer.set_receiver(session.get());
   table_->sessions[&peer] = std::move(session);
@@ -260,6 +265,7 @@ std::shared_ptr<published_name> server_core::publish_file(std::string_view name,
     full.size = region->size();
     full.kind = region->kind();
     full.generation = region->generation();
+    if (const auto facts = known_facts(region->file()->descriptor())) tell(full, *facts);
     return std::make_shared<published_name>(shared_from_this(), std::move(full), region,
                                             std::span<std::byte>());
   });
@@ -354,6 +360,7 @@ void server_core::close() noexcept {
   const clock::time_point until = after(core.api().now(), core.options().heartbeat_timeout);
   for (const std::shared_ptr<published_name>& each : catalogue_.all()) each->close(until);
   for (const std::shared_ptr<store_core>& each : catalogue_.stores()) each->close(until);
+  watcher_->stop(std::chrono::steady_clock::now() + disk_thread::longest_farewell);
 }
 
 }  // namespace ucx::detail

@@ -14,6 +14,7 @@
 
 #include "detail/catalogue.hpp"
 #include "detail/channel.hpp"
+#include "detail/file_watcher.hpp"
 #include "detail/server_session.hpp"
 #include "ucx/context.hpp"
 #include "ucx/listener.hpp"
@@ -83,6 +84,7 @@ class server_core final : public control_server, public std::enable_shared_from_
   std::optional<listener> listener_;
   socket_address local_;  // empty where it does not listen
   catalogue catalogue_;
+  std::optional<file_watcher> watcher_;
   std::atomic<bool> closed_{false};
 
   std::mutex publishing_;

@@ -28,7 +28,8 @@ control_header answer_to(const control_header& asked, control_type type) {
 }  // namespace
 
 server_session::server_session(std::unique_ptr<channel> by, const catalogue& names,
-                               session_counters& counters, std::function<void()> on_end)
+                               file_watcher& watcher, session_counters& counters,
+                               std::function<void()> on_end)
     : channel_(std::move(by)),
       catalogue_(names),
       counters_(counters),
@@ -43,6 +44,14 @@ server_session::server_session(std::unique_ptr<channel> by, const catalogue& nam
             const std::optional<control_header> said = decode_control(answer);
             if (said && said->type == control_type::opened) ++counters_.opens;
             channel_->send(answer);
+          }),
+      watches_(
+          watcher,
+          [this](const control_header& asked, control_type type, std::error_code why) {
+            if (state_ == state::greeted) refuse(asked, type, why);
+          },
+          [this](const std::vector<std::byte>& answer) {
+            if (state_ == state::greeted) channel_->send(answer);
           }) {}
 
 server_session::~server_session() {
@@ -74,6 +83,7 @@ void server_session::received(std::span<const std::byte> message) {
     case control_type::bye:
       --counters_.greeted;
       state_ = state::over;
+      watches_.close();
       return;
     case control_type::create:
       return create(*asked, message);
@@ -81,6 +91,8 @@ void server_session::received(std::span<const std::byte> message) {
       return pass_on(decode_commit(message), [&](auto& body) { files_.commit(*asked, body); });
     case control_type::release:
       return pass_on(decode_release(message), [&](auto& body) { files_.release(body); });
+    case control_type::measure:
+      return pass_on(decode_measure(message), [&](auto& body) { measure(*asked, body); });
     case control_type::remove:
       return pass_on(decode_remove(message), [&](auto& body) {
         if (!is_published(*asked, body.name)) files_.remove(*asked, body);
@@ -117,7 +129,7 @@ void server_session::greet(const control_header& asked, std::span<const std::byt
   control_header answer = answer_to(asked, control_type::welcome);
   welcome_body welcome;
   welcome.library = to_string(ucx::version());
-  welcome.features = hello->features & control_feature::stores;
+  welcome.features = hello->features & control_feature::all;
   if (hello->oldest > control_version || hello->newest < control_version) {
     answer.status = error_status(errc::version_mismatch);
   } else if (counters_.greeted >= counters_.most) {
@@ -139,20 +151,23 @@ void server_session::open(const control_header& asked, std::span<const std::byte
   if (!body) return blame("the peer sent an open that is none");
   const std::shared_ptr<published_name> found = catalogue_.find(body->name);
   if (!found) return files_.open(asked, *body);
-  open_published(asked, *found, body->wanted);
+  open_published(asked, found, body->wanted);
 }
 
-void server_session::open_published(const control_header& asked, const published_name& found,
-                                    access wanted) {
-  if (!includes(found.described().granted, wanted)) {
+void server_session::open_published(const control_header& asked,
+                                    const std::shared_ptr<published_name>& found, access wanted) {
+  if (!includes(found->described().granted, wanted)) {
     return refuse(asked, control_type::opened, errc::permission_denied);
   }
+  published_name::state now = found->look();
   const std::vector<std::byte> answer = encode_control(
-      answer_to(asked, control_type::opened), opened_body{found.described(), found.descriptor()});
+      answer_to(asked, control_type::opened), opened_body{.described = std::move(now.described),
+                                                          .descriptor = std::move(now.descriptor),
+                                                          .identity = now.identity});
   if (answer.size() > channel_->longest()) {
     return refuse(asked, control_type::opened, errc::message_truncated);
   }
-  opened_.insert(found.region());
+  opened_.insert_or_assign(found->region(), found);
   ++counters_.opens;
   channel_->send(answer);
 }
@@ -163,7 +178,7 @@ void server_session::create(const control_header& asked, std::span<const std::by
   const std::shared_ptr<published_name> found = catalogue_.find(body->name);
   if (!found) return files_.create(asked, *body);
   // What is published by name has the size that it has.
-  if (body->mode == create_mode::overwrite) return open_published(asked, *found, body->wanted);
+  if (body->mode == create_mode::overwrite) return open_published(asked, found, body->wanted);
   const bool exists = body->mode == create_mode::fresh;
   refuse(asked, control_type::opened, exists ? errc::already_exists : errc::not_supported);
 }
@@ -180,7 +195,20 @@ void server_session::stat(const control_header& asked, std::span<const std::byte
   const std::shared_ptr<published_name> found = catalogue_.find(body->name);
   if (!found) return files_.stat(asked, *body);
   channel_->send(encode_control(answer_to(asked, control_type::described),
-                                described_body{found->described()}));
+                                described_body{found->described_now()}));
+}
+
+void server_session::measure(const control_header& asked, const measure_body& body) {
+  const auto named = opened_.find(body.region);
+  if (named != opened_.end()) {
+    const std::shared_ptr<published_name> found = named->second.lock();
+    const std::shared_ptr<exposed_region> region = found ? found->exposed() : nullptr;
+    if (!region) return refuse(asked, control_type::described, errc::revoked);
+    return watches_.measure(asked, body, region, found->described());
+  }
+  session_files::file_in_use used = files_.find(body.region);
+  if (!used.region) return refuse(asked, control_type::described, errc::no_such_region);
+  watches_.measure(asked, body, used.region, std::move(used.described));
 }
 
 void server_session::list(const control_header& asked, std::span<const std::byte> message) {
@@ -211,6 +239,7 @@ void server_session::refuse(const control_header& asked, control_type type, std:
 void server_session::revoke(std::uint64_t region, const std::string& name) {
   if (state_ != state::greeted || (opened_.erase(region) == 0 && !files_.holds(region))) return;
   files_.withdrawn(region);
+  watches_.withdrawn(region);
   control_header told;
   told.type = control_type::revoke;
   channel_->send(encode_control(told, revoke_body{region, name}));

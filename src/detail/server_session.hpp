@@ -8,15 +8,17 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "detail/channel.hpp"
 #include "detail/control_message.hpp"
 #include "detail/session_files.hpp"
+#include "detail/session_watches.hpp"
 
 namespace ucx::detail {
 
 class catalogue;
+class file_watcher;
 class published_name;
 
 /// What the sessions of one server have in common, and count. Under the worker's lock.
@@ -33,8 +35,8 @@ struct session_counters {
 class server_session final : public channel_receiver {
  public:
   /// `on_end` is told when the session is over, and may destroy it.
-  server_session(std::unique_ptr<channel> by, const catalogue& names, session_counters& counters,
-                 std::function<void()> on_end);
+  server_session(std::unique_ptr<channel> by, const catalogue& names, file_watcher& watcher,
+                 session_counters& counters, std::function<void()> on_end);
   server_session(const server_session&) = delete;
   server_session& operator=(const server_session&) = delete;
   ~server_session() override;
@@ -58,7 +60,9 @@ class server_session final : public channel_receiver {
   template <class Body, class Handle>
   void pass_on(const std::optional<Body>& body, Handle&& handle);
   bool is_published(const control_header& asked, const std::string& name);
-  void open_published(const control_header& asked, const published_name& found, access wanted);
+  void open_published(const control_header& asked, const std::shared_ptr<published_name>& found,
+                      access wanted);
+  void measure(const control_header& asked, const measure_body& body);
   void refuse(const control_header& asked, control_type answer, std::error_code why);
   void blame(const char* what);
 
@@ -67,8 +71,9 @@ class server_session final : public channel_receiver {
   session_counters& counters_;
   std::function<void()> on_end_;
   state state_ = state::fresh;
-  std::unordered_set<std::uint64_t> opened_;
+  std::unordered_map<std::uint64_t, std::weak_ptr<published_name>> opened_;  // by region
   session_files files_;
+  session_watches watches_;
 };
 
 }  // namespace ucx::detail

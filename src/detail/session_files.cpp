@@ -63,6 +63,15 @@ void session_files::close() noexcept {
   for (const auto& [id, each] : std::exchange(open_, {})) each.store->let_go(*each.region);
 }
 
+session_files::file_in_use session_files::find(std::uint64_t region) const {
+  const auto found = open_.find(region);
+  if (found == open_.end()) return {};
+  const open_file& used = found->second;
+  entry described = used.store->describe(used.store->name_of(used.region->place().path), {});
+  described.granted = used.region->granted();
+  return {used.region, std::move(described)};
+}
+
 /// Counts a question that is going to be answered; refuses it, and returns false, where too many
 /// are not.
 bool session_files::begin(const control_header& asked, control_type answer) {
@@ -103,6 +112,7 @@ store_core::opened session_files::on_opened(const control_header& asked,
       body.window = store->options().write_window;
     }
     body.held = true;
+    body.identity = file_identity(region->file()->descriptor());
     const message answer = encode_control(answer_to(asked, control_type::opened), body);
     if (answer.size() > self->longest_) {
       store->let_go(*region);

@@ -37,6 +37,11 @@ class session_files {
   /// What the client knows of. Without `stores` it has files, but no directories.
   void set_features(std::uint64_t features) noexcept { features_ = features; }
   bool holds(std::uint64_t region) const noexcept { return open_.contains(region); }
+  struct file_in_use {
+    std::shared_ptr<exposed_region> region;  // nobody, where the client has no such file open
+    entry described;
+  };
+  file_in_use find(std::uint64_t region) const;
   /// Has nothing of a region that was withdrawn.
   void withdrawn(std::uint64_t region) noexcept { open_.erase(region); }
   /// Lets go of everything.

@@ -70,11 +70,7 @@ entry store_core::describe(std::string name, const file_facts& facts) const {
   entry made = described_;
   made.name = std::move(name);
   made.type = facts.is_directory ? entry_type::directory : entry_type::file;
-  made.size = facts.size;
-  made.generation = facts.generation;
-  made.modified = std::chrono::system_clock::time_point(
-      std::chrono::duration_cast<std::chrono::system_clock::duration>(
-          std::chrono::nanoseconds(std::max<std::int64_t>(facts.modified, 0))));
+  tell(made, facts);
   return made;
 }
 

@@ -8,7 +8,6 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
@@ -84,20 +83,6 @@ int open_by_component(int root, std::string_view path, int flags) noexcept {
     path.remove_prefix(slash + 1);
   }
   return ::openat(at, ".", flags);
-}
-
-file_facts facts_from(const struct ::stat& about) noexcept {
-  file_facts made;
-  made.is_directory = S_ISDIR(about.st_mode);
-  made.size = made.is_directory ? 0 : static_cast<std::uint64_t>(about.st_size);
-  constexpr std::int64_t second = 1'000'000'000;
-  made.modified = about.st_mtim.tv_sec * second + about.st_mtim.tv_nsec;
-  const std::array<std::uint64_t, 5> identity{
-      static_cast<std::uint64_t>(about.st_dev), static_cast<std::uint64_t>(about.st_ino),
-      static_cast<std::uint64_t>(about.st_size), static_cast<std::uint64_t>(made.modified),
-      static_cast<std::uint64_t>(about.st_ctim.tv_sec * second + about.st_ctim.tv_nsec)};
-  made.generation = XXH3_64bits(identity.data(), sizeof identity);
-  return made;
 }
 
 bool is_served(const struct ::stat& about) noexcept {

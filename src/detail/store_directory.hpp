@@ -11,20 +11,11 @@
 #include <system_error>
 #include <vector>
 
+#include "detail/file_facts.hpp"
 #include "detail/name.hpp"
 #include "detail/owned_descriptor.hpp"
 
 namespace ucx::detail {
-
-/// What the system says of a file or directory.
-struct file_facts {
-  bool is_directory = false;
-  std::uint64_t size = 0;
-  std::int64_t modified = 0;  ///< Nanoseconds since 1970.
-  /// Tells a content from what was there before, under the same name: another file, or another size
-  /// or time of change.
-  std::uint64_t generation = 0;
-};
 
 /// Every call may take as long as a disk does. Paths are such that nothing complains about
 /// (`complaint_about_path`). No symbolic link is followed, whoever makes one and when; nothing but

@@ -43,6 +43,17 @@ std::uint64_t store_region::writable_size() const noexcept {
   return includes(granted(), access::write) ? limit_ : size();
 }
 
+void store_region::reach(std::uint64_t size) noexcept {
+  std::uint64_t known = seen_size_.load(std::memory_order_relaxed);
+  while (known < size &&
+         !seen_size_.compare_exchange_weak(known, size, std::memory_order_relaxed)) {
+  }
+}
+
+std::uint64_t store_region::size() const noexcept {
+  return std::max(account_->size(), seen_size_.load(std::memory_order_relaxed));
+}
+
 void store_region::release() noexcept { file_.reset(); }
 
 store_region::staging store_region::copy_of(std::span<const std::byte> payload) {
@@ -75,7 +86,7 @@ void store_region::write(endpoint_core& from, const frame& asked,
   if (room > window_ - std::min(window_, unwritten_)) {
     return region_service::answer_write(from, asked, errc::busy);
   }
-  const std::uint64_t before = size();
+  const std::uint64_t before = account_->size();
   if (const std::error_code refused = account_->take(asked.offset + asked.length)) {
     return region_service::answer_write(from, asked, refused);
   }

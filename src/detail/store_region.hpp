@@ -1,6 +1,7 @@
 // A file of a store that a client has open.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -40,7 +41,9 @@ class store_region final : public exposed_region,
                                             access granted, std::uint64_t size);
   ~store_region() override;
 
-  std::uint64_t size() const noexcept override { return account_->size(); }
+  std::uint64_t size() const noexcept override;
+  /// The quota counts what its clients write, and not what others do to the file.
+  void reach(std::uint64_t size) noexcept override;
   std::uint64_t writable_size() const noexcept override;
   memory_kind kind() const noexcept override { return memory_kind::host; }
   std::span<std::byte> bytes() const noexcept override { return {}; }
@@ -70,6 +73,7 @@ class store_region final : public exposed_region,
   std::shared_ptr<store_file> file_;
   store_place place_;
   const std::shared_ptr<file_account> account_;
+  std::atomic<std::uint64_t> seen_size_{0};
   std::size_t unwritten_ = 0;  // of the window, by what the disk has not taken yet
   std::size_t idle_bytes_ = 0;
   std::vector<staging> idle_;  // to be used again: new memory costs more than a copy

@@ -346,9 +346,11 @@ class peer {
     return {};
   }
 
-  /// serve: a server on a port of the system's choice; answers its URL.
-  std::string serve(std::istringstream&) {
-    server_.emplace();
+  /// serve [HOST:PORT]: a server there, or on a port of the system's choice; answers its URL.
+  std::string serve(std::istringstream& words) {
+    server_options options;
+    words >> options.bind;
+    server_.emplace(options);
     return server_->url();
   }
   /// publish NAME SIZE SEED
@@ -382,6 +384,14 @@ class peer {
     longest.rlim_max = longest.rlim_cur;
     if (words) ::setrlimit(RLIMIT_FSIZE, &longest);
     publications_.push_back(server_->publish_store(directory, {.writable = true}));
+    return {};
+  }
+  /// publish_file NAME PATH
+  std::string publish_file(std::istringstream& words) {
+    std::string name;
+    std::string path;
+    words >> name >> path;
+    publications_.push_back(server_->publish_file(name, path, access::read));
     return {};
   }
   /// write_files URL: files of a store without end, each a `whole_file`; answers after the first.
@@ -481,6 +491,7 @@ const std::map<std::string, peer::command> peer::commands_{{"address", &peer::ad
                                                            {"publish", &peer::publish},
                                                            {"provide", &peer::provide},
                                                            {"publish_store", &peer::publish_store},
+                                                           {"publish_file", &peer::publish_file},
                                                            {"write_files", &peer::write_files},
                                                            {"unpublish", &peer::unpublish},
                                                            {"clients", &peer::clients},

@@ -48,6 +48,7 @@ std::vector<std::vector<std::byte>> one_of_each() {
       encode_control(header(type::rename), rename_body{"old", "new", true}),
       encode_control(header(type::resize), resize_body{"log", 1'000'000}),
       encode_control(header(type::list), list_body{"a", "directory"}),
+      encode_control(header(type::measure), measure_body{8, 1'000'000, 30'000'000'000}),
   };
 }
 
@@ -60,7 +61,7 @@ int decoders_that_accept(std::span<const std::byte> wire) {
          decode_revoke(wire).has_value() + decode_create(wire).has_value() +
          decode_commit(wire).has_value() + decode_release(wire).has_value() +
          decode_remove(wire).has_value() + decode_rename(wire).has_value() +
-         decode_resize(wire).has_value();
+         decode_resize(wire).has_value() + decode_measure(wire).has_value();
 }
 
 TEST(ControlMessage, IsReadBack) {
@@ -111,7 +112,7 @@ TEST(ControlMessage, OfAStoreIsReadBack) {
   EXPECT_EQ(decode_resize(wire[16])->size, 1'000'000U);
   EXPECT_EQ(decode_list(wire[17])->directory, "directory");
   EXPECT_FALSE(decode_list(wire[6])->directory);
-  opened_body growing{weights, {std::byte{1}}, 1000, 200, true};
+  opened_body growing{weights, {std::byte{1}}, 1000, 200, true, 77};
   growing.described.modified = std::chrono::system_clock::time_point(std::chrono::seconds(77));
   const auto opened = decode_opened(encode_control(header(control_type::opened), growing));
   ASSERT_TRUE(opened);
@@ -119,12 +120,21 @@ TEST(ControlMessage, OfAStoreIsReadBack) {
   EXPECT_EQ(opened->limit, 1000U);
   EXPECT_EQ(opened->window, 200U);
   EXPECT_TRUE(opened->held);
+  EXPECT_EQ(opened->identity, 77U);
+}
+
+TEST(ControlMessage, ThatMeasuresIsReadBack) {
+  const auto measure = decode_measure(one_of_each()[18]);
+  ASSERT_TRUE(measure);
+  EXPECT_EQ(measure->region, 8U);
+  EXPECT_EQ(measure->known, 1'000'000U);
+  EXPECT_EQ(measure->wait, 30'000'000'000U);
 }
 
 TEST(ControlMessage, ThatOnlyALaterVersionKnowsIsRefusedInGeneralTerms) {
   auto wire = encode_control(header(control_type::resize, 5), resize_body{"a", 1});
   EXPECT_FALSE(refuse_unknown(wire));
-  wire[3] = std::byte{18};
+  wire[3] = std::byte{19};
   EXPECT_FALSE(decode_control(wire));
   const auto refused = refuse_unknown(wire);
   ASSERT_TRUE(refused);

@@ -10,6 +10,7 @@
 
 #include "detail/catalogue.hpp"
 #include "detail/client_session.hpp"
+#include "detail/file_watcher.hpp"
 #include "detail/frame.hpp"
 #include "detail/server_session.hpp"
 #include "ucx/error.hpp"
@@ -53,7 +54,7 @@ class ServerSession : public testing::Test {
   ServerSession() { counters_.most = 2; }
 
   std::unique_ptr<server_session> make() {
-    return std::make_unique<server_session>(std::make_unique<kept_channel>(kept_), names_,
+    return std::make_unique<server_session>(std::make_unique<kept_channel>(kept_), names_, watcher_,
                                             counters_, [this] { ++ends_; });
   }
   /// Returns the header of the newest answer.
@@ -65,6 +66,7 @@ class ServerSession : public testing::Test {
 
   kept kept_;
   catalogue names_;
+  file_watcher watcher_{[](const disk_queue::answer& answer) { answer(); }};
   session_counters counters_;
   int ends_ = 0;
 };
@@ -117,6 +119,7 @@ TEST_F(ServerSession, TakesNothingBeforeHello) {
   for (const auto& early : {encode_control(asking(control_type::list, 1), list_body{}),
                             encode_control(asking(control_type::open, 1), open_body{"a"}),
                             encode_control(asking(control_type::stat, 1), stat_body{"a"}),
+                            encode_control(asking(control_type::measure, 1), measure_body{}),
                             encode_control(asking(control_type::bye, 1))}) {
     kept_ = {};
     const auto session = make();
@@ -141,11 +144,29 @@ TEST_F(ServerSession, KnowsNoUnknownName) {
   EXPECT_EQ(counters_.refusals, 2U);
 }
 
+TEST_F(ServerSession, MeasuresNothingThatIsNotOpen) {
+  const auto session = make();
+  session->received(encode_control(asking(control_type::hello, 1), hello_body{}));
+  session->received(encode_control(asking(control_type::measure, 2), measure_body{1, 2, 3}));
+  EXPECT_EQ(answer().type, control_type::described);
+  EXPECT_EQ(answered(), errc::no_such_region);
+  EXPECT_FALSE(kept_.blamed);
+}
+
+TEST_F(ServerSession, TellsWhichFeaturesBothHave) {
+  const auto session = make();
+  hello_body hello;
+  hello.features = control_feature::measuring | 1024;
+  session->received(encode_control(asking(control_type::hello, 1), hello));
+  EXPECT_EQ(decode_welcome(kept_.sent.back())->features, control_feature::measuring);
+}
+
 TEST_F(ServerSession, EndsAPeerThatSendsAnswersOrNonsense) {
   for (const auto& wrong :
        {encode_control(asking(control_type::welcome, 1), welcome_body{}),
         encode_control(asking(control_type::listed, 1), listed_body{}),
         encode_control(asking(control_type::revoke, 1), revoke_body{}),
+        encode_control(asking(control_type::measure, 1)),
         encode_control(asking(control_type::open, 1)), message{}, message(16, std::byte{0})}) {
     kept_ = {};
     const auto session = make();
@@ -186,6 +207,7 @@ TEST_F(ServerSession, SurvivesEveryMessageInEveryState) {
       encode_control(asking(control_type::open, 2), open_body{"a"}),
       encode_control(asking(control_type::stat, 3), stat_body{"a"}),
       encode_control(asking(control_type::list, 4), list_body{"a"}),
+      encode_control(asking(control_type::measure, 5), measure_body{1, 1, 1}),
       encode_control(asking(control_type::revoke, 0), revoke_body{1, "a"}),
       encode_control(asking(control_type::bye, 0))};
   for (int round = 0; round < 3000; ++round) {

@@ -1,0 +1,35 @@
+// What the system says of a file or directory.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "ucx/entry.hpp"
+
+namespace ucx::detail {
+
+struct file_facts {
+  bool is_directory = false;
+  std::uint64_t size = 0;
+  std::int64_t modified = 0;  ///< Nanoseconds since 1970.
+  /// Tells a content from what was there before, under the same name: another file, or another size
+  /// or time of change.
+  std::uint64_t generation = 0;
+};
+
+file_facts facts_from(const struct ::stat& about) noexcept;
+/// Tells size, generation and time of change of what `described` is about.
+void tell(entry& described, const file_facts& facts) noexcept;
+
+/// Returns what the kernel knows of an open file, which over a network may be a few seconds old:
+/// nobody waits. Nothing where it knows nothing.
+std::optional<file_facts> known_facts(int descriptor) noexcept;
+
+/// Returns a number that stays with the file of an open descriptor, whatever is written to it, and
+/// that no other file has, one of the same name or a later one in the same place of the disk
+/// included; 0 where nobody can tell. Asks what the kernel knows: nobody waits for a disk.
+std::uint64_t file_identity(int descriptor) noexcept;
+
+}  // namespace ucx::detail
