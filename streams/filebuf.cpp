@@ -62,6 +62,8 @@ constexpr ios_base::openmode directions = ios_base::in | ios_base::out;
 
 #ifdef __cpp_lib_ios_noreplace
 constexpr ios_base::openmode noreplace = ios_base::noreplace;
+#elif defined _GLIBCXX_RELEASE && _GLIBCXX_RELEASE >= 12
+constexpr ios_base::openmode noreplace = ios_base::__noreplace;
 #else
 constexpr ios_base::openmode noreplace = {};
 #endif
