@@ -33,7 +33,7 @@ class region_source final : public byte_source {
   std::uint64_t size() const noexcept override { return region_.size(); }
   std::uint64_t limit() const noexcept override { return region_.limit(); }
   void commit() override {
-    if (commits_) client_->commit(region_, false, each_);
+    if (commits_) client_->commit(region_.share(), false, each_);
   }
   request start_read_at(std::uint64_t offset, std::span<std::byte> into) override;
   request start_write_at(std::uint64_t offset, std::span<const std::byte> from) override;

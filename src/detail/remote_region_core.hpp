@@ -87,6 +87,8 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   void close() noexcept;
   /// Writes may make it longer, with so many of their bytes unconfirmed at a time.
   void grow_to(std::uint64_t limit, std::uint64_t window) noexcept;
+  /// The owner has given it another size.
+  void resized(std::uint64_t size) noexcept { size_ = size; }
   /// `told` is called with the region's end, under the lock.
   void when_released(std::function<void()> told) { when_released_ = std::move(told); }
 

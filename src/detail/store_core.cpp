@@ -427,10 +427,40 @@ void store_core::resize(const std::string& path, std::uint64_t size, done answer
         }
         store_file file(std::move(kept), closing);
         ec = file.resize(size);
-        quota->refund(ec ? growth : was.size - std::min(size, was.size));
+        const std::uint64_t counted = was.size + growth;
+        quota->refund(counted - std::min(counted, file.size_now().value_or(counted)));
         return was;
       },
       [answer](std::error_code ec, const file_facts&) { answer(ec); });
+}
+
+void store_core::resize(const std::shared_ptr<store_region>& region, std::uint64_t size,
+                        done answer) {
+  const store_place& place = region->place();
+  const std::shared_ptr<store_file> file = region->stored();
+  std::error_code refused;
+  if (!is_open() || place.is_lost) {
+    refused = errc::no_such_name;
+  } else if (!place.is_written || !file) {
+    refused = errc::permission_denied;
+  } else if (size > largest_file()) {
+    refused = errc::no_space;
+  } else if (place.is_committing) {
+    refused = errc::busy;
+  } else {
+    refused = region->account()->begin_resize(size);
+  }
+  if (refused) return answer(refused);
+  struct nothing {};
+  const bool asked = ask<nothing>(
+      lane::writing,
+      [file, size, account = region->account()](std::error_code& ec) {
+        ec = file->resize(size);
+        account->resized(*file);
+        return nothing();
+      },
+      [answer](std::error_code ec, nothing) { answer(ec); });
+  if (!asked) region->account()->resized(*file);
 }
 
 void store_core::close(clock::time_point until) noexcept {

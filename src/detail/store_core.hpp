@@ -83,6 +83,8 @@ class store_core final : public published, public std::enable_shared_from_this<s
   void remove(const std::string& path, done answer);
   void rename(const std::string& from, const std::string& to, bool exclusive, done answer);
   void resize(const std::string& path, std::uint64_t size, done answer);
+  /// The same for a file that is being written, by its writer.
+  void resize(const std::shared_ptr<store_region>& region, std::uint64_t size, done answer);
 
   std::shared_ptr<file_account> open_account(std::uint64_t size) const {
     return std::make_shared<file_account>(quota_, size);
