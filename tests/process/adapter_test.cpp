@@ -1,6 +1,10 @@
 // Files of C, descriptors and positional files of a process that ends, or whose server does.
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <filesystem>
 #include <string>
@@ -8,6 +12,8 @@
 
 #include "support/temporary_directory.hpp"
 #include "support/test_peer.hpp"
+#include "ucx/descriptor_feed.hpp"
+#include "ucx/error.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {
@@ -41,6 +47,38 @@ TEST_F(Adapters, FileOfAKilledProgramDoesNotAppear) {
     std::this_thread::sleep_for(10ms);
   }
   EXPECT_FALSE(std::filesystem::exists(directory_ / "new"));
+}
+
+/// Starts `cat`, which reads `from` to its end, and throws it away.
+pid_t start_cat(int from) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  const int nowhere = ::open("/dev/null", O_WRONLY);
+  ::dup2(from, 0);
+  ::dup2(nowhere, 1);
+  ::dup2(nowhere, 2);
+  ::execlp("cat", "cat", nullptr);
+  ::_exit(127);
+}
+
+TEST_F(Adapters, FeedOfAKilledServerIsNotTakenForTheWhole) {
+  directory_.make("file", std::string(std::size_t{20} << 20U, 'x'));
+  for (const bool killed : {false, true}) {
+    test_peer server("tcp");
+    const std::string url = server.ask("serve");
+    server.ask("publish_store " + (directory_ / "").string());
+    descriptor_feed feed(ucx::url(url + "/file"), {.window = std::size_t{256} << 10U});
+    char first = 0;
+    ASSERT_EQ(::read(feed.reader(), &first, 1), 1);
+    if (killed) server.process().kill();  // of what is on its way there is far less than all
+    const pid_t cat = start_cat(feed.take_reader().get());
+    int status = -1;
+    ASSERT_EQ(::waitpid(cat, &status, 0), cat);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), killed ? 1 : 0);
+    EXPECT_TRUE(feed.wait_for(30s));
+    EXPECT_EQ(feed.error() == std::errc::connection_reset, killed) << feed.error_message();
+  }
 }
 
 }  // namespace
