@@ -392,6 +392,13 @@ class peer {
     words >> where;
     return write_whole_files(where, [] { std::cout << "ok" << std::endl; });
   }
+  /// memory_store WITHIN: a store in memory there.
+  std::string memory_store(std::istringstream& words) {
+    std::string within;
+    words >> within;
+    publications_.push_back(server_->allocate_store({.quota = 100'000}, within));
+    return {};
+  }
   /// leave_open URL: a file of C's that the end of this process closes.
   std::string leave_open(std::istringstream& words) {
     std::string where;
@@ -492,6 +499,7 @@ const std::map<std::string, peer::command> peer::commands_{{"address", &peer::ad
                                                            {"provide", &peer::provide},
                                                            {"publish_store", &peer::publish_store},
                                                            {"write_files", &peer::write_files},
+                                                           {"memory_store", &peer::memory_store},
                                                            {"leave_open", &peer::leave_open},
                                                            {"unpublish", &peer::unpublish},
                                                            {"clients", &peer::clients},
