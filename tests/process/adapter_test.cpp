@@ -5,15 +5,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "support/temporary_directory.hpp"
 #include "support/test_peer.hpp"
+#include "ucx/cstdio.hpp"
 #include "ucx/descriptor_feed.hpp"
 #include "ucx/error.hpp"
+#include "ucx/file_descriptor.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {
@@ -79,6 +86,47 @@ TEST_F(Adapters, FeedOfAKilledServerIsNotTakenForTheWhole) {
     EXPECT_TRUE(feed.wait_for(30s));
     EXPECT_EQ(feed.error() == std::errc::connection_reset, killed) << feed.error_message();
   }
+}
+
+// Nothing that is destroyed waits for a server that says nothing any more.
+TEST_F(Adapters, FeedOfAStoppedServerCanBeStopped) {
+  directory_.make("file", std::string(std::size_t{20} << 20U, 'x'));
+  test_peer server("tcp");
+  const std::string url = server.ask("serve");
+  server.ask("publish_store " + (directory_ / "").string());
+  file_descriptor reader;
+  {
+    descriptor_feed feed(ucx::url(url + "/file"), {.window = std::size_t{256} << 10U});
+    char first = 0;
+    ASSERT_EQ(::read(feed.reader(), &first, 1), 1);
+    server.process().stop();
+    EXPECT_FALSE(feed.wait_for(10ms));
+    reader = feed.take_reader();
+  }
+  std::array<char, 65536> into{};
+  ssize_t count = 0;
+  while ((count = ::read(reader.get(), into.data(), into.size())) > 0) {
+  }
+  EXPECT_EQ(count, -1);
+  EXPECT_EQ(errno, ECONNRESET);
+  server.process().resume();
+}
+
+TEST_F(Adapters, FileOfAStoppedServerFails) {
+  directory_.make("file", std::string(std::size_t{64} << 20U, 'x'));
+  test_peer server("tcp");
+  const std::string url = server.ask("serve");
+  server.ask("publish_store " + (directory_ / "").string());
+  std::FILE* const in = open_file(url + "/file", "r");
+  ASSERT_NE(in, nullptr);
+  EXPECT_EQ(std::fgetc(in), 'x');
+  server.process().stop();
+  std::vector<char> into(std::size_t{64} << 20U);
+  EXPECT_LT(std::fread(into.data(), 1, into.size(), in), into.size() - 1);
+  EXPECT_TRUE(std::ferror(in));
+  EXPECT_TRUE(errno == ECONNRESET || errno == ETIMEDOUT) << errno;
+  std::fclose(in);
+  server.process().resume();
 }
 
 }  // namespace
