@@ -345,12 +345,12 @@ void store_directory::discard(const std::string& spooled) const noexcept {
   ::unlinkat(spool_.get(), spooled.c_str(), 0);
 }
 
-owned_descriptor store_directory::open_parent(std::string_view path) const noexcept {
+owned_descriptor store_directory::open_parent(std::string_view path) const {
   return open_beneath(std::string(split(path).directory), to_go_through);
 }
 
 /// Opens the directory of `path`, with those made that are missing.
-owned_descriptor store_directory::make_parent(std::string_view path) const noexcept {
+owned_descriptor store_directory::make_parent(std::string_view path) const {
   owned_descriptor found = open_parent(path);
   if (found || errno != ENOENT) return found;
   const std::string_view directory = split(path).directory;

@@ -103,8 +103,8 @@ class store_directory {
       : root_(std::move(root)), kernel_looks_up_(kernel_looks_up) {}
   void open_spool(std::error_code& ec);
   owned_descriptor open_beneath(const std::string& path, int flags) const noexcept;
-  owned_descriptor open_parent(std::string_view path) const noexcept;
-  owned_descriptor make_parent(std::string_view path) const noexcept;
+  owned_descriptor open_parent(std::string_view path) const;
+  owned_descriptor make_parent(std::string_view path) const;
 
   owned_descriptor root_;
   owned_descriptor spool_;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <iterator>
 #include <mutex>
@@ -19,6 +20,7 @@
 #include "detail/store_core.hpp"
 #include "detail/worker_core.hpp"
 #include "support/failing_calls.hpp"
+#include "support/short_memory.hpp"
 #include "support/temporary_directory.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
@@ -47,6 +49,21 @@ class FailingDisk : public testing::Test {
     remote_region file = client_.create(name);
     file.write_at(0, bytes_of(std::string(quota / 2, 'x')));
     return file;
+  }
+
+  /// Has the thread that writes do something, and waits until it has.
+  void on_disk_thread(const std::function<void()>& what) {
+    std::promise<void> done;
+    {
+      auto& core = static_cast<detail::store_core&>(*detail::core_access::core(store_));
+      const std::lock_guard guard(detail::core_access::core(served_.worker())->lock());
+      core.write_later([&] {
+        what();
+        done.set_value();
+        return detail::disk_queue::answer();
+      });
+    }
+    done.get_future().wait();
   }
 
   const temporary_directory directory_;
@@ -128,6 +145,36 @@ TEST_F(FailingDisk, SaysThatANameIsNotThereForGood) {
   remote_region two = written("two");
   two.flush(ec);
   EXPECT_EQ(ec, errc::no_space);
+}
+
+// Each allocation that a commit makes on the disk's thread fails in turn.
+TEST_F(FailingDisk, SaysThatThereIsNoMemoryAndLosesNothing) {
+  // Long enough to be allocated wherever it is copied.
+  const std::string name = "a directory with a name/a file with a name";
+  int failures = 0;
+  bool all_tried = false;
+  for (int spared = 0; !all_tried; ++spared) {
+    ASSERT_LT(spared, 1000);
+    remote_region file = written(name);
+    file.flush();
+    on_disk_thread([spared] { allocations_until_failure = spared; });
+    std::error_code ec;
+    client_.commit(file, true, ec);
+    EXPECT_TRUE(!ec || ec == errc::no_memory) << spared << ' ' << ec.message();
+    failures += ec ? 1 : 0;
+    on_disk_thread([&all_tried] { all_tried = std::exchange(allocations_until_failure, -1) >= 0; });
+    EXPECT_EQ(unfinished(), 0U) << spared;
+    EXPECT_TRUE(ec || std::filesystem::exists(directory_ / name)) << spared;
+    client_.commit(std::move(file), false, ec);  // frees the name
+    client_.remove(name, ec);
+    EXPECT_TRUE(!ec || ec == errc::no_such_name) << spared << ' ' << ec.message();
+  }
+  EXPECT_GT(failures, 0);
+  // Nothing is counted for what is not there any more.
+  remote_region one = written("one");
+  remote_region two = written("two");
+  client_.commit(one);
+  client_.commit(two);
 }
 
 // Each of them by itself would be waited for two seconds.
