@@ -9,10 +9,10 @@ packages=(g++:c++ cmake:cmake ninja-build:ninja pkg-config:pkg-config libmsgpack
   libucx-dev libcli11-dev libfmt-dev nlohmann-json3-dev)
 case ${1:-} in
   build) ;;
-  tests) packages+=(libgtest-dev libgmock-dev libboost-iostreams-dev) ;;
+  tests) packages+=(libgtest-dev libgmock-dev libboost-iostreams-dev libsqlite3-dev) ;;
   benchmarks) packages+=(libbenchmark-dev libboost-iostreams-dev) ;;
   ci)
-    packages+=(libgtest-dev libgmock-dev libbenchmark-dev libboost-dev libboost-iostreams-dev g++:g++ clang:clang++
+    packages+=(libgtest-dev libgmock-dev libbenchmark-dev libboost-dev libboost-iostreams-dev libsqlite3-dev g++:g++ clang:clang++
       libclang-rt-dev clang-format:clang-format doxygen:doxygen python3-venv ccache:ccache valgrind)
     ;;
   *) echo "usage: $0 build|tests|benchmarks|ci" >&2; exit 2 ;;

@@ -182,14 +182,32 @@ remote_region client::create(std::string_view name, const create_options& how, s
 entry client::commit(remote_region& file, bool durable, const io_options& options) {
   if (!core_) throw error(errc::closed, no_client);
   return or_throw(
-      [&](auto& what, auto& ec) { return core_->commit(file, durable, options, what, ec); });
+      [&](auto& what, auto& ec) { return core_->commit(file, durable, false, options, what, ec); });
 }
 
 entry client::commit(remote_region& file, bool durable, std::error_code& ec,
                      const io_options& options) {
   std::string what;
   ec = core_ ? std::error_code() : make_error_code(errc::closed);
-  return core_ ? core_->commit(file, durable, options, what, ec) : entry();
+  return core_ ? core_->commit(file, durable, false, options, what, ec) : entry();
+}
+
+entry client::commit(remote_region&& file, bool durable, const io_options& options) {
+  std::string what = no_client;
+  std::error_code ec = core_ ? std::error_code() : make_error_code(errc::closed);
+  entry made = core_ ? core_->commit(file, durable, true, options, what, ec) : entry();
+  if (ec) throw error(ec, what);
+  file.close();
+  return made;
+}
+
+entry client::commit(remote_region&& file, bool durable, std::error_code& ec,
+                     const io_options& options) {
+  std::string what;
+  ec = core_ ? std::error_code() : make_error_code(errc::closed);
+  entry made = core_ ? core_->commit(file, durable, true, options, what, ec) : entry();
+  if (!ec) file.close();
+  return made;
 }
 
 entry client::measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
@@ -239,6 +257,18 @@ void client::resize(std::string_view name, std::uint64_t size, std::error_code& 
   std::string what;
   ec = core_ ? std::error_code() : make_error_code(errc::closed);
   if (core_) core_->resize(name, size, options, what, ec);
+}
+
+void client::resize(remote_region& file, std::uint64_t size, const io_options& options) {
+  if (!core_) throw error(errc::closed, no_client);
+  do_or_throw([&](auto& what, auto& ec) { core_->resize(file, size, options, what, ec); });
+}
+
+void client::resize(remote_region& file, std::uint64_t size, std::error_code& ec,
+                    const io_options& options) {
+  std::string what;
+  ec = core_ ? std::error_code() : make_error_code(errc::closed);
+  if (core_) core_->resize(file, size, options, what, ec);
 }
 
 std::error_code client::status() const noexcept {

@@ -136,6 +136,20 @@ publication server::publish_store(const std::filesystem::path& directory,
               [&](auto& core) { return core.publish_store(directory, options, what, ec); });
 }
 
+publication server::allocate_store(const store_options& options,
+                                   const std::filesystem::path& within) {
+  return make_or_throw(core_, [&](auto& core, std::string& what, std::error_code& ec) {
+    return core.allocate_store(options, within, what, ec);
+  });
+}
+
+publication server::allocate_store(const store_options& options,
+                                   const std::filesystem::path& within, std::error_code& ec) {
+  std::string what;
+  return make(core_, what, ec,
+              [&](auto& core) { return core.allocate_store(options, within, what, ec); });
+}
+
 void server::unpublish(std::string_view name) {
   std::error_code ec;
   unpublish(name, ec);

@@ -16,6 +16,8 @@ inline constexpr std::ios_base::openmode directions = std::ios_base::in | std::i
 
 #ifdef __cpp_lib_ios_noreplace
 inline constexpr std::ios_base::openmode noreplace = std::ios_base::noreplace;
+#elif defined _GLIBCXX_RELEASE && _GLIBCXX_RELEASE >= 12
+inline constexpr std::ios_base::openmode noreplace = std::ios_base::__noreplace;
 #else
 inline constexpr std::ios_base::openmode noreplace = {};
 #endif

@@ -90,7 +90,7 @@ void copy(const source& chosen, const cat_options& options, std::vector<char>& p
 /// Copies what is there and what comes, until nobody reads it any more.
 void follow(source& chosen, const cat_options& options, std::vector<char>& piece) {
   ifstream in(chosen.through, chosen.from.name(), std::ios_base::in,
-              {.buffer_size = piece_size, .follow = output_look});
+              {.buffer_size = piece_size, .follow = output_look, .verify = options.verify});
   const auto fail_here = [&in] { throw failure(exit_code_of(in.error()), in.error_message()); };
   if (!in || !in.seekg(static_cast<std::streamoff>(options.offset))) fail_here();
   for (std::uint64_t left = options.length; left > 0;) {

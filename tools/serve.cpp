@@ -15,6 +15,7 @@
 #include "output.hpp"
 #include "printable.hpp"
 #include "shutdown_signals.hpp"
+#include "size_option.hpp"
 #include "ucx/error.hpp"
 #include "ucx/server.hpp"
 
@@ -30,6 +31,7 @@ struct serve_options {
   bool quiet = false;
   std::vector<std::string> files;
   std::vector<std::string> stores;
+  std::vector<std::string> memory_stores;
   bool writable = false;
   std::optional<std::uint64_t> quota;
 };
@@ -75,6 +77,23 @@ publication publish_store(server& target, const std::string& text, const serve_o
   }
 }
 
+/// Reads "PREFIX=SIZE", or "SIZE".
+publication allocate_store(server& target, const std::string& text) {
+  const std::size_t equals = text.find('=');
+  store_options chosen;
+  if (equals != std::string::npos) chosen.prefix = text.substr(0, equals);
+  const std::optional<std::uint64_t> size = size_in(text.substr(equals + 1));  // npos + 1 is 0
+  if (!size) {
+    throw failure(exit_code::usage, fmt::format("--memory-store: \"{}\" is no size", text));
+  }
+  chosen.quota = *size;
+  try {
+    return target.allocate_store(chosen);
+  } catch (const error& failed) {
+    throw failure(exit_code_of(failed.code()), fmt::format("cannot serve: {}", failed.what()));
+  }
+}
+
 /// Tells where the server is: whoever started it waits for this line.
 void announce(const std::string& address) {
   try {
@@ -115,6 +134,9 @@ void serve(const serve_options& options, const client_settings& settings) {
   for (const std::string& each : options.stores) {
     stores.push_back(publish_store(serving, each, options));
   }
+  for (const std::string& each : options.memory_stores) {
+    stores.push_back(allocate_store(serving, each));
+  }
   ending.expect();
   announce(serving.url());
   // Where nobody reads the pipe of the standard error stream this waits, and nothing waits for it.
@@ -150,6 +172,13 @@ void add_serve(CLI::App& program, const client_settings& shared) {
       ->type_name("[PREFIX=]DIR")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      .add_option(
+          "--memory-store", options->memory_stores,
+          "an empty store in memory that clients may fill, up to SIZE bytes; gone at the end")
+      ->type_name("[PREFIX=]SIZE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   CLI::Option* writable =
       command.add_flag("--writable", options->writable,
                        "clients may also create, change and remove files of stores");
@@ -163,7 +192,8 @@ void add_serve(CLI::App& program, const client_settings& shared) {
       "there, every file can be read. If one of them cannot be served, none is.\n\n"
       "Example:\n"
       "  ucxio serve --bind 127.0.0.1:7471 weights=/data/model.bin notes.txt\n"
-      "  ucxio serve --store results=/data/results --writable --quota 10g");
+      "  ucxio serve --store results=/data/results --writable --quota 10g\n"
+      "  ucxio serve --memory-store scratch=2g");
   command.callback([options, &shared] { serve(*options, shared); });
 }
 

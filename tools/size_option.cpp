@@ -1,6 +1,7 @@
 #include "size_option.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 namespace ucx::tool {
 namespace {
@@ -33,6 +34,19 @@ void add_sizes(CLI::App& command, const std::string& name, std::vector<std::uint
                const std::string& what) {
   // Else the URL behind it would be taken for another size.
   take_sizes(*command.add_option(name, sizes, what)->expected(1)->take_all());
+}
+
+std::optional<std::uint64_t> size_in(std::string text) {
+  if (!complaint_about_size(text).empty()) return std::nullopt;
+  try {
+    CLI::AsSizeValue(false)(text);
+  } catch (const CLI::ValidationError&) {
+    return std::nullopt;
+  }
+  std::uint64_t size = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), size);
+  const bool whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
+  return whole ? std::optional(size) : std::nullopt;
 }
 
 }  // namespace ucx::tool

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,5 +15,8 @@ void add_size(CLI::App& command, const std::string& name, std::uint64_t& size,
 /// The same, and it may be given several times.
 void add_sizes(CLI::App& command, const std::string& name, std::vector<std::uint64_t>& sizes,
                const std::string& what);
+
+/// Returns what such an option would make of `text`; nothing where that is no number of bytes.
+std::optional<std::uint64_t> size_in(std::string text);
 
 }  // namespace ucx::tool

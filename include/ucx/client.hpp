@@ -127,6 +127,12 @@ class UCXIO_EXPORT client {
   entry commit(remote_region& file, bool durable, std::error_code& ec,
                const io_options& options = {});
 
+  /// The same for a file that is done with: when this returns, its name is free for other writers.
+  /// Closes `file`, also for who shares it, where it goes well; else it stays as it is.
+  entry commit(remote_region&& file, bool durable = false, const io_options& options = {});
+  entry commit(remote_region&& file, bool durable, std::error_code& ec,
+               const io_options& options = {});
+
   /// Asks how long a file is by now that this client opened, and lets `file` reach so far; returns
   /// when it does not have `known` bytes any more, at the latest after `wait`. What another program
   /// writes on the server's machine is noticed at once, what another machine writes to a file
@@ -153,6 +159,14 @@ class UCXIO_EXPORT client {
   /// remove(); no_space, not_supported (a directory).
   void resize(std::string_view name, std::uint64_t size, const io_options& options = {});
   void resize(std::string_view name, std::uint64_t size, std::error_code& ec,
+              const io_options& options = {});
+
+  /// Makes a file `size` bytes long that this client writes: behind what was written through
+  /// `file`. Errors: what a write failed with; no_space, permission_denied (it was opened for
+  /// reading), no_such_region (not a file of a store that this client has open), busy (another
+  /// handle writes it, or it is being committed).
+  void resize(remote_region& file, std::uint64_t size, const io_options& options = {});
+  void resize(remote_region& file, std::uint64_t size, std::error_code& ec,
               const io_options& options = {});
 
   /// Returns no error while the connection is usable, `closed` after `close()`, else why it failed.

@@ -61,14 +61,16 @@ class client_core {
                                     std::string& what, std::error_code& ec);
   remote_region create(std::string_view name, const create_options& how, const io_options& options,
                        std::string& what, std::error_code& ec);
-  entry commit(remote_region& file, bool durable, const io_options& options, std::string& what,
-               std::error_code& ec);
+  entry commit(remote_region& file, bool durable, bool released, const io_options& options,
+               std::string& what, std::error_code& ec);
   entry measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
                 const io_options& options, std::string& what, std::error_code& ec);
   void remove(std::string_view name, const io_options& options, std::string& what,
               std::error_code& ec);
   void rename(std::string_view from, std::string_view to, const io_options& options,
               std::string& what, std::error_code& ec);
+  void resize(remote_region& file, std::uint64_t size, const io_options& options, std::string& what,
+              std::error_code& ec);
   void resize(std::string_view name, std::uint64_t size, const io_options& options,
               std::string& what, std::error_code& ec);
 
@@ -113,6 +115,8 @@ class client_core {
   /// Makes a region of the answer to an open or create.
   remote_region region_of(const std::vector<std::byte>& answer, std::string_view name,
                           access wanted, std::error_code& ec);
+  std::shared_ptr<remote_region_core> flushed(remote_region& file, const io_options& options,
+                                              std::string& what, std::error_code& ec);
   void check_stores(std::string& what, std::error_code& ec) const;
   void check_name(std::string_view name, std::string& what, std::error_code& ec) const;
   void revoked(std::uint64_t region);

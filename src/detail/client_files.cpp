@@ -50,16 +50,18 @@ remote_region client_core::create(std::string_view name, const create_options& h
   return answer ? region_of(*answer, name, body.wanted, ec) : std::move(none);
 }
 
-entry client_core::commit(remote_region& file, bool durable, const io_options& options,
-                          std::string& what, std::error_code& ec) {
-  what = "committing " + file.description();
+/// Returns what is behind a file that this client has open, when everything that was written
+/// through it has arrived; nothing, with an error, where it has not.
+std::shared_ptr<remote_region_core> client_core::flushed(remote_region& file,
+                                                         const io_options& options,
+                                                         std::string& what, std::error_code& ec) {
   const std::shared_ptr<remote_region_core>& core = core_access::core(file);
   if (!is_ours(core)) {
     ec = core ? errc::no_such_region : errc::closed;
-    return {};
+    return nullptr;
   }
   check_stores(what, ec);
-  if (ec || (ec = core->spoiled())) return {};
+  if (ec || (ec = core->spoiled())) return nullptr;
   try {
     file.flush(options);
   } catch (const error& failed) {
@@ -67,12 +69,24 @@ entry client_core::commit(remote_region& file, bool durable, const io_options& o
     core->spoil(failed.code());
     ec = failed.code();
     what = failed.what();
-    return {};
+    return nullptr;
   }
-  const auto answer =
-      ask(control_type::commit, control_type::described,
-          commit_body{core->descriptor().region, durable}, deadline_after(options), what, ec);
+  return core;
+}
+
+entry client_core::commit(remote_region& file, bool durable, bool released,
+                          const io_options& options, std::string& what, std::error_code& ec) {
+  what = "committing " + file.description();
+  const std::shared_ptr<remote_region_core> core = flushed(file, options, what, ec);
+  if (!core) return {};
+  const auto answer = ask(control_type::commit, control_type::described,
+                          commit_body{core->descriptor().region, durable, released},
+                          deadline_after(options), what, ec);
   if (!answer) return {};
+  if (released) {
+    const std::lock_guard guard(core_access::core(worker_)->lock());
+    core->when_released({});
+  }
   std::optional<described_body> described = decode_described(*answer);
   if (described) return std::move(described->described);
   ec = errc::protocol_error;
@@ -145,6 +159,19 @@ void client_core::rename(std::string_view from, std::string_view to, const io_op
   if (ec) return;
   ask(control_type::rename, control_type::done,
       rename_body{std::string(from), std::string(to), false}, deadline_after(options), what, ec);
+}
+
+void client_core::resize(remote_region& file, std::uint64_t size, const io_options& options,
+                         std::string& what, std::error_code& ec) {
+  what = "resizing " + file.description();
+  const std::shared_ptr<remote_region_core> core = flushed(file, options, what, ec);
+  if (!core) return;
+  ask(control_type::resize, control_type::done,
+      resize_body{std::string(), size, core->descriptor().region}, deadline_after(options), what,
+      ec);
+  if (ec) return;
+  const std::lock_guard guard(core_access::core(worker_)->lock());
+  core->resized(size);
 }
 
 void client_core::resize(std::string_view name, std::uint64_t size, const io_options& options,

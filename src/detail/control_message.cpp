@@ -265,7 +265,7 @@ std::vector<std::byte> encode_control(const control_header& header, const create
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const commit_body& body) {
-  return writer(header, 2).put(body.region).put_bool(body.durable).take();
+  return writer(header, 3).put(body.region).put_bool(body.durable).put_bool(body.released).take();
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const release_body& body) {
@@ -283,7 +283,7 @@ std::vector<std::byte> encode_control(const control_header& header, const rename
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const resize_body& body) {
-  return writer(header, 2).put(std::string_view(body.name)).put(body.size).take();
+  return writer(header, 3).put(std::string_view(body.name)).put(body.size).put(body.region).take();
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const measure_body& body) {
@@ -429,6 +429,7 @@ std::optional<commit_body> decode_commit(std::span<const std::byte> wire) {
   return decode<commit_body>(wire, control_type::commit, [](reader& fields, commit_body& body) {
     body.region = fields.number();
     body.durable = fields.boolean();
+    if (fields.more()) body.released = fields.boolean();
   });
 }
 
@@ -455,6 +456,7 @@ std::optional<resize_body> decode_resize(std::span<const std::byte> wire) {
   return decode<resize_body>(wire, control_type::resize, [](reader& fields, resize_body& body) {
     body.name = fields.text();
     body.size = fields.number();
+    if (fields.more()) body.region = fields.number();
   });
 }
 

@@ -129,7 +129,8 @@ struct create_body {
 
 struct commit_body {
   std::uint64_t region = 0;
-  bool durable = false;  ///< On the device, before it is answered.
+  bool durable = false;   ///< On the device, before it is answered.
+  bool released = false;  ///< The client is done with the region, however it ends.
 };
 
 struct release_body {
@@ -147,8 +148,9 @@ struct rename_body {
 };
 
 struct resize_body {
-  std::string name = {};
+  std::string name = {};  ///< Empty where it is the file of `region`.
   std::uint64_t size = 0;
+  std::uint64_t region = 0;  ///< One that the client writes; 0: none.
 };
 
 struct measure_body {

@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <memory>
 #include <utility>
 
 #include "detail/name.hpp"
 #include "detail/owned_descriptor.hpp"
+#include "detail/store_directory.hpp"
 #include "detail/store_path.hpp"
 
 namespace ucx::detail {
@@ -23,15 +25,28 @@ struct closes_directory {
   void operator()(DIR* opened) const noexcept { ::closedir(opened); }
 };
 
-/// Calls `take(name)` for each name in the directory, in whatever order the system has them.
+/// Returns whether a failed call is about one name alone: it is gone, or is nothing for us.
+bool concerns_one_name(int number) noexcept {
+  return number == ENOENT || number == ENOTDIR || number == ELOOP || number == EACCES ||
+         number == EPERM;
+}
+
+/// Calls `take(name)` for each name in the directory, in whatever order the system has them;
+/// returns why these are not all.
 template <class Take>
-void each_name(int directory, Take&& take) {
+std::error_code each_name(int directory, Take&& take) {
   owned_descriptor own(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!own) return;
+  if (!own) return concerns_one_name(errno) ? std::error_code() : store_error(errno);
   const std::unique_ptr<DIR, closes_directory> opened(::fdopendir(own.get()));
-  if (!opened) return;
+  if (!opened) return store_error(errno);
   own.release();
-  while (const dirent* each = ::readdir(opened.get())) {
+  for (;;) {
+    errno = 0;
+    const dirent* const each = ::readdir(opened.get());
+    // One that was removed meanwhile has no more names.
+    if (each == nullptr) {
+      return errno == 0 || errno == ENOENT ? std::error_code() : store_error(errno);
+    }
     const std::string_view name(each->d_name);
     if (name != "." && name != ".." && name != spool_name) take(name, each->d_type);
   }
@@ -45,11 +60,11 @@ struct ordered_name {
 
 /// Returns the first `most_names` of those that `after` does not rule out, in order.
 std::vector<ordered_name> next_names(int directory, std::string_view after, bool with_slashes,
-                                     bool& more) {
+                                     bool& more, std::error_code& ec) {
   std::vector<ordered_name> kept;  // a heap, the last one first
   const auto before = [](const ordered_name& a, const ordered_name& b) { return a.key < b.key; };
   more = false;
-  each_name(directory, [&](std::string_view name, unsigned char type) {
+  ec = each_name(directory, [&](std::string_view name, unsigned char type) {
     bool is_directory = type == DT_DIR;
     struct ::stat about = {};
     std::string key(name);
@@ -75,16 +90,25 @@ std::vector<ordered_name> next_names(int directory, std::string_view after, bool
   return kept;
 }
 
+/// Describes what a name is; returns false where it is nothing any more, or `ec` says why not.
+bool look_at(int directory, const std::string& name, struct ::stat& about, std::error_code& ec) {
+  if (::fstatat(directory, name.c_str(), &about, AT_SYMLINK_NOFOLLOW) == 0) return true;
+  if (!concerns_one_name(errno)) ec = store_error(errno);
+  return false;
+}
+
 /// Walks what is below `directory`, whose own path is `prefix`; returns whether to go on.
 bool walk(int directory, const std::string& prefix, std::string after, std::size_t depth,
-          const found_entry& visit) {
+          const found_entry& visit, std::error_code& ec) {
   for (bool more = true; more;) {
-    const std::vector<ordered_name> names = next_names(directory, after, true, more);
+    const std::vector<ordered_name> names = next_names(directory, after, true, more, ec);
+    if (ec) return false;
     for (const ordered_name& each : names) {
       if (!each.is_directory) {
         struct ::stat about = {};
-        if (::fstatat(directory, each.key.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) continue;
-        if (S_ISDIR(about.st_mode)) continue;  // it has just become one
+        const bool is_there = look_at(directory, each.key, about, ec);
+        if (ec) return false;
+        if (!is_there || S_ISDIR(about.st_mode)) continue;  // it has just become one
         if (!visit(prefix + each.key, about)) return false;
         continue;
       }
@@ -92,9 +116,15 @@ bool walk(int directory, const std::string& prefix, std::string after, std::size
       const std::string name = each.key.substr(0, each.key.size() - 1);
       const owned_descriptor inner(::openat(
           directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+      if (!inner && !concerns_one_name(errno)) {
+        ec = store_error(errno);
+        return false;
+      }
       if (!inner) continue;
       std::string rest = after.starts_with(each.key) ? after.substr(each.key.size()) : "";
-      if (!walk(inner.get(), prefix + each.key, std::move(rest), depth + 1, visit)) return false;
+      if (!walk(inner.get(), prefix + each.key, std::move(rest), depth + 1, visit, ec)) {
+        return false;
+      }
     }
     // Everything below the last directory was seen: no path in it is behind this.
     if (more) after = names.back().key + (names.back().is_directory ? "\xff" : "");
@@ -104,26 +134,33 @@ bool walk(int directory, const std::string& prefix, std::string after, std::size
 
 }  // namespace
 
-void walk_directory(int directory, std::string_view after, const found_entry& visit) {
+std::error_code walk_directory(int directory, std::string_view after, const found_entry& visit) {
   std::string behind(after);
+  std::error_code ec;
   for (bool more = true; more;) {
-    const std::vector<ordered_name> names = next_names(directory, behind, false, more);
+    const std::vector<ordered_name> names = next_names(directory, behind, false, more, ec);
+    if (ec) return ec;
     for (const ordered_name& each : names) {
       struct ::stat about = {};
-      if (::fstatat(directory, each.key.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) continue;
-      if (!visit(each.key, about)) return;
+      const bool is_there = look_at(directory, each.key, about, ec);
+      if (ec) return ec;
+      if (is_there && !visit(each.key, about)) return {};
     }
     if (more) behind = names.back().key;
   }
+  return {};
 }
 
-void walk_tree(int top, std::string_view after, const found_entry& visit) {
-  walk(top, std::string(), std::string(after), 0, visit);
+std::error_code walk_tree(int top, std::string_view after, const found_entry& visit) {
+  std::error_code ec;
+  walk(top, std::string(), std::string(after), 0, visit, ec);
+  return ec;
 }
 
-std::vector<std::string> names_in(int directory) {
+std::vector<std::string> names_in(int directory, std::error_code& ec) {
   std::vector<std::string> found;
-  each_name(directory, [&](std::string_view name, unsigned char) { found.emplace_back(name); });
+  ec =
+      each_name(directory, [&](std::string_view name, unsigned char) { found.emplace_back(name); });
   return found;
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace ucx::detail {
@@ -15,15 +16,17 @@ namespace ucx::detail {
 using found_entry = std::function<bool(const std::string& path, const struct ::stat& about)>;
 
 /// Visits everything directly in an open directory whose name is behind `after`, in order of bytes.
-/// A directory of any size is kept in memory by some thousand names at a time.
-void walk_directory(int directory, std::string_view after, const found_entry& visit);
+/// A directory of any size is kept in memory by some thousand names at a time. Returns why the rest
+/// could not be had, where the system does not say what there is.
+std::error_code walk_directory(int directory, std::string_view after, const found_entry& visit);
 
 /// Visits everything below an open directory that is no directory itself and whose path is behind
 /// `after`, in order of the bytes of paths. Symbolic links are not followed, so there are no loops;
-/// what is deeper than a path may be long is left out.
-void walk_tree(int top, std::string_view after, const found_entry& visit);
+/// what is deeper than a path may be long is left out, and directories that may not be read.
+/// Returns the same.
+std::error_code walk_tree(int top, std::string_view after, const found_entry& visit);
 
 /// Returns all names in an open directory.
-std::vector<std::string> names_in(int directory);
+std::vector<std::string> names_in(int directory, std::error_code& ec);
 
 }  // namespace ucx::detail

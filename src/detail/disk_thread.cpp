@@ -52,12 +52,7 @@ void disk_queue::run() {
     }
     job = nullptr;
     guard.lock();
-    // Under the lock, so that it does not begin when stop() has returned.
-    if (done && !stopped_) deliver_(std::move(done));
-    if (!done) continue;
-    guard.unlock();
-    done = nullptr;
-    guard.lock();
+    if (done) deliver(guard, std::move(done));
   }
   // What is not done any more ends here, where nobody waits: with it files may be closed.
   while (!waiting_.empty()) {
@@ -69,6 +64,22 @@ void disk_queue::run() {
   }
   ended_ = true;
   changed_.notify_all();
+}
+
+/// Under the lock, so that it does not begin when stop() has returned.
+void disk_queue::deliver(std::unique_lock<std::mutex>& guard, answer done) {
+  bool is_delivered = false;
+  while (!is_delivered && !stopped_) {
+    try {
+      deliver_(done);
+      is_delivered = true;
+    } catch (const std::bad_alloc&) {  // who asked waits for nothing else
+      changed_.wait_for(guard, longest_delay, [this] { return stopped_; });
+    }
+  }
+  guard.unlock();
+  done = nullptr;
+  guard.lock();
 }
 
 void disk_queue::begin_stop() noexcept {
@@ -83,10 +94,11 @@ bool disk_queue::stop(std::chrono::steady_clock::time_point until) noexcept {
   std::unique_lock guard(mutex_);
   changed_.wait_until(guard, until, [this] { return ended_; });
   stopped_ = true;
+  changed_.notify_all();
   return ended_;
 }
 
-disk_thread::disk_thread(std::size_t most, std::function<void(disk_queue::answer)> deliver)
+disk_thread::disk_thread(std::size_t most, disk_queue::delivery deliver)
     : queue_(std::make_shared<disk_queue>(most, std::move(deliver))) {
   thread_ = std::thread([kept = queue_] {
     // A write beyond the process's own limit (RLIMIT_FSIZE) is an error, and not SIGXFSZ, which

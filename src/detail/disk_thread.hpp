@@ -21,9 +21,12 @@ class disk_queue {
   using answer = std::function<void()>;
   using work = std::function<answer()>;
 
-  /// `deliver` is called on the thread; never once `stop()` has returned.
-  disk_queue(std::size_t most, std::function<void(answer)> deliver)
-      : most_(most), deliver_(std::move(deliver)) {}
+  /// Takes an answer, or throws std::bad_alloc and leaves it.
+  using delivery = std::function<void(answer&)>;
+
+  /// `deliver` is called on the thread; never once `stop()` has returned. Where it has no memory it
+  /// is called again, soon.
+  disk_queue(std::size_t most, delivery deliver) : most_(most), deliver_(std::move(deliver)) {}
 
   /// Returns false, and does nothing, where too much waits already or nothing more is done.
   bool start(work job);
@@ -37,6 +40,7 @@ class disk_queue {
   friend class disk_thread;
   bool add(work job, std::size_t most, bool wakes);
   void run();
+  void deliver(std::unique_lock<std::mutex>& guard, answer done);
   void begin_stop() noexcept;
   bool stop(std::chrono::steady_clock::time_point until) noexcept;
 
@@ -44,7 +48,7 @@ class disk_queue {
   std::condition_variable changed_;
   std::deque<work> waiting_;
   const std::size_t most_;
-  std::function<void(answer)> deliver_;
+  delivery deliver_;
   bool awake_ = false;      // the thread looks at what waits, or is about to
   bool finishing_ = false;  // what waits is still done, and nothing added
   bool stopped_ = false;    // nothing is done or delivered any more
@@ -55,7 +59,7 @@ class disk_queue {
 class disk_thread {
  public:
   /// Errors: std::system_error when there is no thread to be had.
-  disk_thread(std::size_t most, std::function<void(disk_queue::answer)> deliver);
+  disk_thread(std::size_t most, disk_queue::delivery deliver);
   disk_thread(const disk_thread&) = delete;
   disk_thread& operator=(const disk_thread&) = delete;
   ~disk_thread();

@@ -31,6 +31,7 @@ bool file_account::is_written() const noexcept {
 std::error_code file_account::take(std::uint64_t end) noexcept {
   const std::lock_guard guard(mutex_);
   if (abandoned_) return errc::no_such_name;
+  if (resizing_) return errc::busy;
   if (failure_ && pending_ > 0) return failure_;
   failure_.clear();
   if (end > size() && !quota_->charge(end - size())) return errc::no_space;
@@ -55,13 +56,37 @@ void file_account::wrote(const store_file& file, std::error_code ec) noexcept {
     failed = static_cast<bool>(failure_);
   }
   // Without the lock: this may take as long as a disk does.
-  const std::uint64_t real = failed ? file.size_now() : 0;
+  const std::optional<std::uint64_t> real = failed ? file.size_now() : std::nullopt;
   const std::lock_guard guard(mutex_);
   if (--pending_ > 0 || !failed) return;
   failure_.clear();
-  if (abandoned_) return;
-  if (real < size()) quota_->refund(size() - real);
-  size_.store(real, std::memory_order_relaxed);
+  count(real);
+}
+
+std::error_code file_account::begin_resize(std::uint64_t size) noexcept {
+  const std::lock_guard guard(mutex_);
+  if (abandoned_) return errc::no_such_name;
+  if (pending_ > 0) return errc::busy;
+  if (size > this->size() && !quota_->charge(size - this->size())) return errc::no_space;
+  size_.store(std::max(size, this->size()), std::memory_order_relaxed);
+  ++pending_;
+  resizing_ = true;
+  return {};
+}
+
+void file_account::resized(const store_file& file) noexcept {
+  const std::optional<std::uint64_t> real = file.size_now();
+  const std::lock_guard guard(mutex_);
+  --pending_;
+  resizing_ = false;
+  count(real);
+}
+
+/// What nobody can tell stays as it was expected.
+void file_account::count(std::optional<std::uint64_t> real) noexcept {
+  if (abandoned_ || !real) return;
+  if (*real < size()) quota_->refund(size() - *real);
+  size_.store(*real, std::memory_order_relaxed);
 }
 
 void file_account::abandon() noexcept {

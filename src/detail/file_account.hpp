@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -38,21 +39,30 @@ class file_account {
   bool is_written() const noexcept;
 
   /// Takes a write that ends at `end`. Errors: no_space; no_such_name (nothing is counted for the
-  /// file any more); what an earlier write failed with, while others are still on their way.
+  /// file any more); busy (it gets another size); what an earlier write failed with, while others
+  /// are still on their way.
   std::error_code take(std::uint64_t end) noexcept;
   /// Takes a write back that is not going to be done: the last one that was taken.
   void take_back(std::uint64_t size_before) noexcept;
   /// Is told, in order, how each write that was taken ended.
   void wrote(const store_file& file, std::error_code ec) noexcept;
+  /// Takes a change of the size; nothing else is taken until it is `resized`. Errors: no_space;
+  /// busy (a write is on its way); no_such_name.
+  std::error_code begin_resize(std::uint64_t size) noexcept;
+  /// Counts what the file has then.
+  void resized(const store_file& file) noexcept;
   /// Gives back what is counted for a file that has no name, and will not have one.
   void abandon() noexcept;
 
  private:
+  void count(std::optional<std::uint64_t> real) noexcept;
+
   const std::shared_ptr<store_quota> quota_;
   mutable std::mutex mutex_;
   std::atomic<std::uint64_t> size_;
   std::size_t pending_ = 0;
   std::error_code failure_;
+  bool resizing_ = false;  // is pending, too
   bool abandoned_ = false;
 };
 

@@ -96,6 +96,8 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   void is_file(std::uint64_t identity, std::uint64_t generation, bool measurable) noexcept;
   /// It was seen to have so many bytes; there are never fewer to read, but some may be gone.
   void measured(std::uint64_t size, std::uint64_t generation) noexcept;
+  /// The owner has given it another size.
+  void resized(std::uint64_t size) noexcept { size_ = size; }
   /// `told` is called with the region's end, under the lock.
   void when_released(std::function<void()> told) { when_released_ = std::move(told); }
 

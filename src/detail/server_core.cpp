@@ -15,6 +15,7 @@
 #include "detail/error_text.hpp"
 #include "detail/file_facts.hpp"
 #include "detail/file_region.hpp"
+#include "detail/memory_directory.hpp"
 #include "detail/name.hpp"
 #include "detail/network_device.hpp"
 #include "detail/published_name.hpp"
@@ -271,10 +272,8 @@ std::shared_ptr<published_name> server_core::publish_file(std::string_view name,
   });
 }
 
-std::shared_ptr<store_core> server_core::publish_store(const std::filesystem::path& directory,
-                                                       const store_options& options,
-                                                       std::string& what, std::error_code& ec) {
-  what = "publishing the directory \"" + directory.string() + "\"";
+void server_core::check_store(const store_options& options, std::string& what,
+                              std::error_code& ec) const {
   const std::string_view complaint =
       options.prefix.empty() ? std::string_view() : complaint_about_path(options.prefix);
   if (!complaint.empty()) {
@@ -288,10 +287,16 @@ std::shared_ptr<store_core> server_core::publish_store(const std::filesystem::pa
             std::to_string(core_access::core(context_)->write_piece()) + " bytes";
     ec = errc::invalid_argument;
   }
-  if (ec) return nullptr;
+}
+
+std::shared_ptr<store_core> server_core::add_store(const std::filesystem::path& directory,
+                                                   const store_options& options,
+                                                   std::unique_ptr<memory_directory> memory,
+                                                   std::string& what, std::error_code& ec) {
   std::shared_ptr<store_core> made = store_core::make(
       shared_from_this(), core_access::core(context_), directory, options, what, ec);
   if (!made) return nullptr;
+  made->keep(std::move(memory));
   if (!catalogue_.add_store(made)) {
     what += " as \"" + options.prefix + "\"";
     ec = errc::already_exists;
@@ -301,6 +306,33 @@ std::shared_ptr<store_core> server_core::publish_store(const std::filesystem::pa
   made->close();  // close() may have emptied the catalogue meanwhile
   ec = errc::closed;
   return nullptr;
+}
+
+std::shared_ptr<store_core> server_core::publish_store(const std::filesystem::path& directory,
+                                                       const store_options& options,
+                                                       std::string& what, std::error_code& ec) {
+  what = "publishing the directory \"" + directory.string() + "\"";
+  check_store(options, what, ec);
+  return ec ? nullptr : add_store(directory, options, nullptr, what, ec);
+}
+
+std::shared_ptr<store_core> server_core::allocate_store(const store_options& options,
+                                                        const std::filesystem::path& within,
+                                                        std::string& what, std::error_code& ec) {
+  store_options chosen = options;
+  chosen.writable = true;  // else it stays empty
+  what = "making a store in memory";
+  check_store(chosen, what, ec);
+  if (!ec && options.quota == store_options().quota) {
+    what += ": without a quota it could take all there is";
+    ec = errc::invalid_argument;
+  }
+  if (ec) return nullptr;
+  std::unique_ptr<memory_directory> memory =
+      memory_directory::make(within, options.quota, what, ec);
+  if (ec) return nullptr;
+  const std::filesystem::path directory = memory->path();
+  return add_store(directory, chosen, std::move(memory), what, ec);
 }
 
 void server_core::withdraw(const published_name& gone) noexcept {
@@ -359,8 +391,14 @@ void server_core::close() noexcept {
   // Names share one deadline: however many clients have stopped, each is waited for only once.
   const clock::time_point until = after(core.api().now(), core.options().heartbeat_timeout);
   for (const std::shared_ptr<published_name>& each : catalogue_.all()) each->close(until);
-  for (const std::shared_ptr<store_core>& each : catalogue_.stores()) each->close(until);
-  watcher_->stop(std::chrono::steady_clock::now() + disk_thread::longest_farewell);
+  // And stores one for their disks: each has all of it, and they wait together.
+  std::vector<std::shared_ptr<store_core>> closing;
+  for (const std::shared_ptr<store_core>& each : catalogue_.stores()) {
+    if (each->begin_close(until)) closing.push_back(each);
+  }
+  const auto farewell = std::chrono::steady_clock::now() + disk_thread::longest_farewell;
+  for (const std::shared_ptr<store_core>& each : closing) each->end_close(farewell);
+  watcher_->stop(farewell);
 }
 
 }  // namespace ucx::detail

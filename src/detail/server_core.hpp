@@ -54,6 +54,9 @@ class server_core final : public control_server, public std::enable_shared_from_
   std::shared_ptr<store_core> publish_store(const std::filesystem::path& directory,
                                             const store_options& options, std::string& what,
                                             std::error_code& ec);
+  std::shared_ptr<store_core> allocate_store(const store_options& options,
+                                             const std::filesystem::path& within, std::string& what,
+                                             std::error_code& ec);
   /// Takes the name out of the catalogue, and tells the clients that opened it.
   void withdraw(const published_name& gone) noexcept;
   void withdraw(const store_core& gone) noexcept { catalogue_.remove_store(gone); }
@@ -72,6 +75,11 @@ class server_core final : public control_server, public std::enable_shared_from_
   void accept(endpoint_core& peer) override;
 
  private:
+  std::shared_ptr<store_core> add_store(const std::filesystem::path& directory,
+                                        const store_options& options,
+                                        std::unique_ptr<memory_directory> memory, std::string& what,
+                                        std::error_code& ec);
+  void check_store(const store_options& options, std::string& what, std::error_code& ec) const;
   server_core(context parent, const server_options& options);
   void open(const socket_address& local, std::string& what, std::error_code& ec);
   template <class Make>

@@ -169,14 +169,16 @@ void session_files::commit(const control_header& asked, const commit_body& body)
   if (!begin(asked, control_type::described)) return;
   const std::shared_ptr<store_core> store = found->second.store;
   const std::string name = store->name_of(found->second.region->place().path);
-  store->commit(
-      found->second.region, body.durable,
-      later([asked, store, name](session_files* self, std::error_code ec, const file_facts& facts) {
-        if (self == nullptr) return;
-        if (ec) return self->refuse_(asked, control_type::described, ec);
-        self->send_(encode_control(answer_to(asked, control_type::described),
-                                   described_body{store->describe(name, facts)}));
-      }));
+  store->commit(found->second.region, body.durable,
+                later([asked, store, name, body](session_files* self, std::error_code ec,
+                                                 const file_facts& facts) {
+                  if (self == nullptr) return;
+                  // Before the answer: then the name is free when the client has it.
+                  if (body.released) self->release({body.region});
+                  if (ec) return self->refuse_(asked, control_type::described, ec);
+                  self->send_(encode_control(answer_to(asked, control_type::described),
+                                             described_body{store->describe(name, facts)}));
+                }));
 }
 
 void session_files::release(const release_body& body) {
@@ -309,6 +311,12 @@ void session_files::rename(const control_header& asked, const rename_body& body)
 }
 
 void session_files::resize(const control_header& asked, const resize_body& body) {
+  if (body.region != 0) {
+    const auto open = open_.find(body.region);
+    if (open == open_.end()) return refuse_(asked, control_type::done, errc::no_such_region);
+    if (!begin(asked, control_type::done)) return;
+    return open->second.store->resize(open->second.region, body.size, on_done(asked));
+  }
   const catalogue::stored_name found = catalogue_.find_stored(body.name);
   if (!found.store) return refuse_(asked, control_type::done, errc::no_such_name);
   if (!begin(asked, control_type::done)) return;

@@ -21,17 +21,28 @@ namespace {
 /// Jobs that may wait for a disk; more are refused with `busy`.
 constexpr std::size_t most_waiting = 4096;
 
+/// Hands an answer to the worker, or keeps it where there is no memory for that.
+void deliver(worker_core& to, disk_queue::answer& answer) {
+  const auto kept = std::make_shared<disk_queue::answer>(std::move(answer));
+  try {
+    to.post_work([kept] { std::exchange(*kept, nullptr)(); });
+  } catch (const std::bad_alloc&) {
+    answer = std::move(*kept);
+    throw;
+  }
+}
+
 }  // namespace
 
 store_core::store_core(const std::shared_ptr<server_core>& server,
                        std::shared_ptr<context_core> context,
-                       std::shared_ptr<store_directory> directory, const store_options& options)
+                       std::shared_ptr<store_directory> directory, const store_options& options,
+                       std::uint64_t used)
     : server_(server),
       context_(std::move(context)),
       directory_(std::move(directory)),
       options_(options),
-      quota_(std::make_shared<store_quota>(
-          options.quota, options.quota == store_options().quota ? 0 : directory_->total_size())) {
+      quota_(std::make_shared<store_quota>(options.quota, used)) {
   described_.name = options.prefix;
   described_.type = entry_type::directory;
   described_.granted = options.writable ? access::read_write : access::read;
@@ -50,8 +61,14 @@ std::shared_ptr<store_core> store_core::make(const std::shared_ptr<server_core>&
     ec = errc::feature_disabled;
     return nullptr;
   }
+  std::uint64_t used = 0;
+  if (options.quota != store_options().quota) used = top->total_size(ec);
+  if (ec) {
+    what = "counting what is in the directory \"" + directory.string() + "\"";
+    return nullptr;
+  }
   return std::shared_ptr<store_core>(
-      new store_core(server, std::move(context), std::move(top), options));
+      new store_core(server, std::move(context), std::move(top), options, used));
 }
 
 store_core::~store_core() = default;
@@ -79,9 +96,10 @@ std::shared_ptr<disk_queue> store_core::queue(lane which) {
   std::optional<disk_thread>& thread = threads_[static_cast<std::size_t>(which)];
   try {
     if (!thread) {
-      thread.emplace(most_waiting, [server = server_](disk_queue::answer answer) {
-        const std::shared_ptr<server_core> to = server.lock();
-        if (to) core_access::core(to->worker())->post_work(std::move(answer));
+      thread.emplace(most_waiting, [server = server_](disk_queue::answer& answer) {
+        if (const std::shared_ptr<server_core> to = server.lock()) {
+          deliver(*core_access::core(to->worker()), answer);
+        }
       });
     }
   } catch (const std::system_error&) {
@@ -181,25 +199,31 @@ void store_core::open_by(store_place place, access wanted, Work work, opened ans
         const std::shared_ptr<store_core> self = weak.lock();
         if (!self) return answer(errc::no_such_name, nullptr, {});
         if (!ec) {
-          return self->let_in(std::move(made.place), wanted, std::move(made.file), made.facts,
-                              answer);
+          return self->let_in(made.place, wanted, std::move(made.file), made.facts, answer);
         }
         self->forget(place);
         answer(ec, nullptr, {});
       });
 }
 
-void store_core::let_in(store_place place, access wanted, owned_descriptor file,
+void store_core::let_in(const store_place& place, access wanted, owned_descriptor file,
                         const file_facts& facts, const opened& answer) {
   const std::shared_ptr<disk_queue> closing = queue(lane::quick);
   if (!closing) {  // it was closed meanwhile
     forget(place);
     return answer(errc::no_such_name, nullptr, {});
   }
-  const auto region = store_region::make(context_, shared_from_this(),
-                                         std::make_shared<store_file>(std::move(file), closing),
-                                         std::move(place), wanted, facts.size);
-  regions_.emplace(region->id(), region);
+  std::shared_ptr<store_region> region;
+  try {
+    region = store_region::make(context_, shared_from_this(),
+                                std::make_shared<store_file>(std::move(file), closing), place,
+                                wanted, facts.size);
+    regions_.emplace(region->id(), region);
+  } catch (const std::bad_alloc&) {
+    if (!place.spooled.empty()) discard(place.spooled);
+    forget(place);
+    return answer(errc::no_memory, nullptr, {});
+  }
   answer({}, region, facts);
 }
 
@@ -227,7 +251,9 @@ void store_core::create(const std::string& path, access wanted, bool exclusive, 
         in.find_replaced(place.path, place.exclusive, ec);
         if (ec) return owned_descriptor();
         owned_descriptor made = in.create_unnamed(place.spooled, ec);
-        if (!ec) facts = facts_of(made.get(), ec);
+        if (!made) return made;
+        facts = facts_of(made.get(), ec);
+        if (ec) in.discard(place.spooled);
         return made;
       },
       std::move(answer));
@@ -260,20 +286,24 @@ void store_core::commit(const std::shared_ptr<store_region>& region, bool durabl
        durable = durable || options_.sync_on_commit, directory = directory_, quota = quota_,
        account = region->account()](std::error_code& ec) {
         outcome made;
-        if (durable) ec = file->sync();
-        if (!spooled.empty()) {
-          file_facts replaced;
-          made.named = !ec && directory->give_name(spooled, path, exclusive, replaced, ec);
-          made.ended = true;
-          quota->refund(replaced.size * (made.named ? 1U : 0U));
-          if (!made.named) {
-            directory->discard(spooled);
-            account->abandon();
+        try {
+          if (durable) ec = file->sync();
+          if (!spooled.empty() && !ec) {
+            file_facts replaced;
+            made.named = directory->give_name(spooled, path, exclusive, replaced, ec);
+            quota->refund(replaced.size * (made.named ? 1U : 0U));
           }
+          if (durable && !ec) directory->sync_name(path, ec);
+          std::error_code none;
+          made.facts = directory->stat(path, none);
+        } catch (const std::bad_alloc&) {  // whatever was done before counts
+          ec = errc::no_memory;
         }
-        if (durable && !ec) directory->sync_name(path, ec);
-        std::error_code none;
-        made.facts = directory->stat(path, none);
+        made.ended = !spooled.empty();
+        if (made.ended && !made.named) {
+          directory->discard(spooled);
+          account->abandon();
+        }
         return made;
       },
       [kept = std::weak_ptr(region), answer](std::error_code ec, const outcome& made) {
@@ -345,8 +375,8 @@ void store_core::stat(const std::string& path, found answer) {
 void store_core::list_files(const std::string& after, std::size_t most, listed answer) {
   ask<store_directory::page>(
       lane::listing,
-      [after, most, longest = longest_path(), directory = directory_](std::error_code&) {
-        return directory->list_files(after, most, longest);
+      [after, most, longest = longest_path(), directory = directory_](std::error_code& ec) {
+        return directory->list_files(after, most, ec, longest);
       },
       std::move(answer));
 }
@@ -423,53 +453,40 @@ void store_core::resize(const std::string& path, std::uint64_t size, done answer
         }
         store_file file(std::move(kept), closing);
         ec = file.resize(size);
-        quota->refund(ec ? growth : was.size - std::min(size, was.size));
+        const std::uint64_t counted = was.size + growth;
+        quota->refund(counted - std::min(counted, file.size_now().value_or(counted)));
         return was;
       },
       [answer](std::error_code ec, const file_facts&) { answer(ec); });
 }
 
-void store_core::close(clock::time_point until) noexcept {
-  if (closed_.exchange(true, std::memory_order_acq_rel)) return;
-  const std::shared_ptr<server_core> server = server_.lock();
-  if (!server) return;
-  server->withdraw(*this);
-  const auto farewell = std::chrono::steady_clock::now() + disk_thread::longest_farewell;
-  std::vector<std::shared_ptr<store_region>> open;
-  std::array<std::optional<disk_thread>*, lanes> running = {};
-  {
-    const std::lock_guard guard(core_access::core(server->worker())->lock());
-    for (const auto& [id, each] : regions_) {
-      if (auto region = each.lock()) open.push_back(std::move(region));
-    }
-    for (std::size_t i = 0; i < lanes; ++i) running[i] = &threads_[i];
+void store_core::resize(const std::shared_ptr<store_region>& region, std::uint64_t size,
+                        done answer) {
+  const store_place& place = region->place();
+  const std::shared_ptr<store_file> file = region->stored();
+  std::error_code refused;
+  if (!is_open() || place.is_lost) {
+    refused = errc::no_such_name;
+  } else if (!place.is_written || !file) {
+    refused = errc::permission_denied;
+  } else if (size > largest_file()) {
+    refused = errc::no_space;
+  } else if (place.is_committing) {
+    refused = errc::busy;
+  } else {
+    refused = region->account()->begin_resize(size);
   }
-  for (const std::shared_ptr<store_region>& each : open) {
-    server->tell_withdrawn(each->id(), name_of(each->place().path));
-    each->close(until);
-  }
-  std::optional<disk_thread>& quick = *running[static_cast<std::size_t>(lane::quick)];
-  for (const std::shared_ptr<store_region>& each : open) {
-    if (!quick || each->place().spooled.empty() || each->place().is_committing) continue;
-    quick->queue()->start_always([directory = directory_, spooled = each->place().spooled] {
-      directory->discard(spooled);
-      return disk_queue::answer();
-    });
-  }
-  // All of them together have the time of one.
-  for (auto* each : running) {
-    if (*each) (*each)->begin_stop();
-  }
-  for (auto* each : running) {
-    if (*each) (*each)->stop(farewell);
-  }
-  // Who publishes it again may do so at once, although the publication is still there.
-  const std::lock_guard guard(core_access::core(server->worker())->lock());
-  directory_.reset();
-  // Behind what was answered; the disk says nothing more.
-  core_access::core(server->worker())->post_work([left = std::move(questions_)] {
-    for (const auto& [number, end] : std::exchange(*left, {})) end(errc::revoked);
-  });
+  if (refused) return answer(refused);
+  struct nothing {};
+  const bool asked = ask<nothing>(
+      lane::writing,
+      [file, size, account = region->account()](std::error_code& ec) {
+        ec = file->resize(size);
+        account->resized(*file);
+        return nothing();
+      },
+      [answer](std::error_code ec, nothing) { answer(ec); });
+  if (!asked) region->account()->resized(*file);
 }
 
 }  // namespace ucx::detail

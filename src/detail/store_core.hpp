@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -17,6 +18,7 @@
 
 #include "detail/disk_thread.hpp"
 #include "detail/file_account.hpp"
+#include "detail/memory_directory.hpp"
 #include "detail/published.hpp"
 #include "detail/store_directory.hpp"
 #include "detail/store_region.hpp"
@@ -42,11 +44,19 @@ class store_core final : public published, public std::enable_shared_from_this<s
                                           std::error_code& ec);
   ~store_core() override;
 
+  /// Has the directory removed when the store is closed.
+  void keep(std::unique_ptr<memory_directory> memory) noexcept { memory_ = std::move(memory); }
+
   const entry& described() const noexcept override { return described_; }
   std::span<std::byte> bytes() const noexcept override { return {}; }
   std::string url() const override;
   bool is_open() const noexcept override { return !closed_.load(std::memory_order_acquire); }
   void close(clock::time_point until = clock::time_point::max()) noexcept override;
+  /// The two halves of that, so that several stores share the time that their disks may take:
+  /// withdraws it, and has its threads end; waits for them until `farewell`. The second is for who
+  /// got true from the first.
+  bool begin_close(clock::time_point until) noexcept;
+  void end_close(std::chrono::steady_clock::time_point farewell) noexcept;
 
   const store_options& options() const noexcept { return options_; }
   /// Returns the name of a file of this store.
@@ -83,6 +93,8 @@ class store_core final : public published, public std::enable_shared_from_this<s
   void remove(const std::string& path, done answer);
   void rename(const std::string& from, const std::string& to, bool exclusive, done answer);
   void resize(const std::string& path, std::uint64_t size, done answer);
+  /// The same for a file that is being written, by its writer.
+  void resize(const std::shared_ptr<store_region>& region, std::uint64_t size, done answer);
 
   std::shared_ptr<file_account> open_account(std::uint64_t size) const {
     return std::make_shared<file_account>(quota_, size);
@@ -94,7 +106,8 @@ class store_core final : public published, public std::enable_shared_from_this<s
 
  private:
   store_core(const std::shared_ptr<server_core>& server, std::shared_ptr<context_core> context,
-             std::shared_ptr<store_directory> directory, const store_options& options);
+             std::shared_ptr<store_directory> directory, const store_options& options,
+             std::uint64_t used);
 
   /// Kinds of work that do not wait for each other.
   enum class lane : std::size_t { quick, listing, writing };
@@ -105,8 +118,8 @@ class store_core final : public published, public std::enable_shared_from_this<s
   bool ask(lane which, Work work, Answer answer, bool always = false);
   template <class Work>
   void open_by(store_place place, access wanted, Work work, opened answer);
-  void let_in(store_place place, access wanted, owned_descriptor file, const file_facts& facts,
-              const opened& answer);
+  void let_in(const store_place& place, access wanted, owned_descriptor file,
+              const file_facts& facts, const opened& answer);
   bool is_path(std::string_view path) const noexcept;
   std::error_code admit(const store_place& place);
   std::error_code check_change(const std::string& path) const;
@@ -118,6 +131,7 @@ class store_core final : public published, public std::enable_shared_from_this<s
   const std::weak_ptr<server_core> server_;
   const std::shared_ptr<context_core> context_;
   std::shared_ptr<store_directory> directory_;  // until it is closed
+  std::unique_ptr<memory_directory> memory_;    // likewise, of one in memory
   const store_options options_;
   const std::shared_ptr<store_quota> quota_;
   entry described_;

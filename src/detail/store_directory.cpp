@@ -211,7 +211,7 @@ void store_directory::open_spool(std::error_code& ec) {
     ec = errno == EWOULDBLOCK ? make_error_code(errc::busy) : store_error(errno);
     return;
   }
-  for (const std::string& left : names_in(spool_.get())) {
+  for (const std::string& left : names_in(spool_.get(), ec)) {
     ::unlinkat(spool_.get(), left.c_str(), 0);
   }
 }
@@ -270,10 +270,13 @@ file_facts store_directory::stat(const std::string& path, std::error_code& ec) c
 }
 
 store_directory::page store_directory::list_files(std::string_view after, std::size_t most,
-                                                  std::size_t longest) const {
+                                                  std::error_code& ec, std::size_t longest) const {
   page made;
   const owned_descriptor top = open_beneath("", to_read_names);
-  if (!top) return made;
+  if (!top) {
+    ec = store_error(errno);
+    return made;
+  }
   const auto take = [&](const std::string& path, const struct ::stat& about) {
     if (!S_ISREG(about.st_mode) || path.size() > longest || !complaint_about_path(path).empty()) {
       return true;
@@ -282,7 +285,7 @@ store_directory::page store_directory::list_files(std::string_view after, std::s
     if (!made.more) made.items.push_back({path, facts_from(about)});
     return !made.more;
   };
-  walk_tree(top.get(), after, take);
+  ec = walk_tree(top.get(), after, take);
   return made;
 }
 
@@ -309,7 +312,7 @@ store_directory::page store_directory::list_directory(const std::string& directo
     if (!made.more) made.items.push_back({name, facts_from(about)});
     return !made.more;
   };
-  walk_directory(top.get(), after, take);
+  ec = walk_directory(top.get(), after, take);
   return made;
 }
 
@@ -327,12 +330,12 @@ void store_directory::discard(const std::string& spooled) const noexcept {
   ::unlinkat(spool_.get(), spooled.c_str(), 0);
 }
 
-owned_descriptor store_directory::open_parent(std::string_view path) const noexcept {
+owned_descriptor store_directory::open_parent(std::string_view path) const {
   return open_beneath(std::string(split(path).directory), to_go_through);
 }
 
 /// Opens the directory of `path`, with those made that are missing.
-owned_descriptor store_directory::make_parent(std::string_view path) const noexcept {
+owned_descriptor store_directory::make_parent(std::string_view path) const {
   owned_descriptor found = open_parent(path);
   if (found || errno != ENOENT) return found;
   const std::string_view directory = split(path).directory;
@@ -457,11 +460,14 @@ file_facts store_directory::rename(const std::string& from, const std::string& t
   return ec || about.st_ino == moved ? file_facts() : facts_from(about);
 }
 
-std::uint64_t store_directory::total_size() const {
+std::uint64_t store_directory::total_size(std::error_code& ec) const {
   std::uint64_t sum = 0;
   const owned_descriptor top = open_beneath("", to_read_names);
-  if (!top) return sum;
-  walk_tree(top.get(), {}, [&](const std::string&, const struct ::stat& about) {
+  if (!top) {
+    ec = store_error(errno);
+    return sum;
+  }
+  ec = walk_tree(top.get(), {}, [&](const std::string&, const struct ::stat& about) {
     if (S_ISREG(about.st_mode)) sum += static_cast<std::uint64_t>(about.st_size);
     return true;
   });

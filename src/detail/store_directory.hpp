@@ -54,8 +54,8 @@ class store_directory {
     bool more = false;
   };
   /// Lists regular files, in order of the bytes of their paths, behind `after`; `most` at most.
-  /// Paths of more than `longest` bytes are left out.
-  page list_files(std::string_view after, std::size_t most,
+  /// Paths of more than `longest` bytes are left out. Errors: io_error, too_many_files.
+  page list_files(std::string_view after, std::size_t most, std::error_code& ec,
                   std::size_t longest = longest_name) const;
   /// Lists files and directories that lie directly in `directory`, behind the name `after`.
   /// Errors: as stat; not_supported (not a directory).
@@ -86,16 +86,16 @@ class store_directory {
   /// Tells what was replaced. Errors: as give_name, and no_such_name.
   file_facts rename(const std::string& from, const std::string& to, bool exclusive,
                     std::error_code& ec) const;
-  /// Returns the bytes of all regular files.
-  std::uint64_t total_size() const;
+  /// Returns the bytes of all regular files. Errors: as list_files.
+  std::uint64_t total_size(std::error_code& ec) const;
 
  private:
   store_directory(owned_descriptor root, bool kernel_looks_up) noexcept
       : root_(std::move(root)), kernel_looks_up_(kernel_looks_up) {}
   void open_spool(std::error_code& ec);
   owned_descriptor open_beneath(const std::string& path, int flags) const noexcept;
-  owned_descriptor open_parent(std::string_view path) const noexcept;
-  owned_descriptor make_parent(std::string_view path) const noexcept;
+  owned_descriptor open_parent(std::string_view path) const;
+  owned_descriptor make_parent(std::string_view path) const;
 
   owned_descriptor root_;
   owned_descriptor spool_;

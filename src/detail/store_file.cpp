@@ -46,9 +46,10 @@ std::error_code store_file::resize(std::uint64_t size) noexcept {
   return {};
 }
 
-std::uint64_t store_file::size_now() const noexcept {
+std::optional<std::uint64_t> store_file::size_now() const noexcept {
   struct ::stat about = {};
-  return ::fstat(descriptor_.get(), &about) == 0 ? static_cast<std::uint64_t>(about.st_size) : 0;
+  if (::fstat(descriptor_.get(), &about) != 0) return std::nullopt;
+  return static_cast<std::uint64_t>(about.st_size);
 }
 
 std::error_code store_file::sync() noexcept {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <system_error>
 
@@ -36,8 +37,8 @@ class store_file final : public file_source {
   std::error_code write(std::uint64_t offset, std::span<const std::byte> from) noexcept;
   /// Makes the file `size` bytes long. Errors: as write.
   std::error_code resize(std::uint64_t size) noexcept;
-  /// Returns how many bytes the file has; 0 where nobody can tell.
-  std::uint64_t size_now() const noexcept;
+  /// Returns how many bytes the file has; nothing where nobody can tell.
+  std::optional<std::uint64_t> size_now() const noexcept;
   /// Returns when what was written is on the device. Errors: as write.
   std::error_code sync() noexcept;
 

@@ -194,8 +194,8 @@ TEST(UrlFstream, AddsItsDirectionToTheMode) {
   ucx::ofstream out(served.url(), ios::in);
   EXPECT_TRUE(out << 'T' << std::flush);
   EXPECT_EQ(served.bytes, "Text");
-  // The bit of noreplace, which this standard may not have.
-  ucx::ofstream unknown(served.url(), static_cast<ios::openmode>(1U << 6U));
+  // The bit behind that of noreplace, which no standard has.
+  ucx::ofstream unknown(served.url(), static_cast<ios::openmode>(1U << 7U));
   EXPECT_EQ(unknown.error(), errc::not_supported);
 }
 

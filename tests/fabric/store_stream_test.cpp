@@ -117,6 +117,19 @@ TEST_F(StoreStream, WritesOfSingleBytesKeepToTheWindow) {
   EXPECT_EQ(std::memcmp(back.data(), bytes.data(), count), 0);
 }
 
+TEST_F(StoreStream, ThatIsClosedLeavesItsNameFree) {
+  client other(served_.url());
+  for (int i = 0; i < 200; ++i) {
+    for (client* const each : {&client_, &other}) {
+      ofstream out(*each, "name", i % 2 == 0 ? ios::out : ios::app);
+      ASSERT_TRUE(out) << i << ": " << out.error_message();
+      out << i;
+      out.close();
+      ASSERT_TRUE(out) << out.error_message();
+    }
+  }
+}
+
 class SmallStore : public testing::Test {
  protected:
   static constexpr std::size_t largest = std::size_t{1} << 20U;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -137,6 +138,33 @@ TEST_F(StoreDeath, KeepsWhatWasFlushedInPlace) {
     EXPECT_GE(found, flushed);
     flushed = found;
   }
+}
+
+TEST(MemoryStoreDeath, LeavesWhatTheNextOneRemoves) {
+  std::string within = "/dev/shm/ucxio-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(within.data()), nullptr);
+  const auto directories = [&] {
+    return std::distance(std::filesystem::directory_iterator(within), {});
+  };
+  test_peer killed("tcp");
+  const std::string url = killed.ask("serve");
+  killed.ask("memory_store " + within);
+  { ofstream(url + "/file") << "text"; }
+  {
+    server served;
+    const publication beside = served.allocate_store({.quota = 100'000}, within);
+    EXPECT_EQ(directories(), 2);
+    killed.process().kill();
+  }
+  EXPECT_EQ(directories(), 1) << "nobody has looked yet";
+  {
+    server served;
+    const publication next = served.allocate_store({.quota = 100'000}, within);
+    EXPECT_EQ(directories(), 1);
+    EXPECT_TRUE(client(served.url()).list().empty());
+  }
+  EXPECT_EQ(directories(), 0);
+  std::filesystem::remove_all(within);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <deque>
 #include <filesystem>
 #include <functional>
@@ -33,6 +34,7 @@
 #include "support/whole_file.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"
+#include "ucx/cstdio.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
@@ -400,6 +402,21 @@ class peer {
     words >> where;
     return write_whole_files(where, [] { std::cout << "ok" << std::endl; });
   }
+  /// memory_store WITHIN: a store in memory there.
+  std::string memory_store(std::istringstream& words) {
+    std::string within;
+    words >> within;
+    publications_.push_back(server_->allocate_store({.quota = 100'000}, within));
+    return {};
+  }
+  /// leave_open URL: a file of C's that the end of this process closes.
+  std::string leave_open(std::istringstream& words) {
+    std::string where;
+    words >> where;
+    std::FILE* const left = open_file(where, "w");
+    if (left == nullptr || std::fputs("left open", left) == EOF) return "no file";
+    return {};
+  }
   std::string unpublish(std::istringstream& words) {
     std::string name;
     words >> name;
@@ -493,6 +510,8 @@ const std::map<std::string, peer::command> peer::commands_{{"address", &peer::ad
                                                            {"publish_store", &peer::publish_store},
                                                            {"publish_file", &peer::publish_file},
                                                            {"write_files", &peer::write_files},
+                                                           {"memory_store", &peer::memory_store},
+                                                           {"leave_open", &peer::leave_open},
                                                            {"unpublish", &peer::unpublish},
                                                            {"clients", &peer::clients},
                                                            {"client", &peer::client_of},

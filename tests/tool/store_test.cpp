@@ -8,6 +8,7 @@
 #include "support/command.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/tool.hpp"
+#include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
 
 namespace ucx::test {
@@ -50,6 +51,22 @@ TEST(ServeStore, LetsClientsWriteWhereItWasToldTo) {
   tool_server server({"--store", (folder / "").string()});
   ofstream out(server.url() + "/new");
   EXPECT_FALSE(out);
+}
+
+TEST(ServeStore, KeepsFilesInMemory) {
+  tool_server server({"--memory-store", "scratch=64K", "--memory-store", "1K"});
+  ofstream(server.url() + "/scratch/a/new") << "text";
+  EXPECT_EQ(run_tool({"cat", server.url() + "/scratch/a/new"}).out, "text");
+  ofstream large(server.url() + "/large");
+  large << std::string(2000, 'x');
+  large.close();
+  EXPECT_EQ(large.error(), errc::no_space);
+  for (const std::string size : {"scratch=", "lots", "-1", "1e9", "0x10", ""}) {
+    const auto refused = run_tool({"serve", "--memory-store", size});
+    EXPECT_EQ(refused.code, 2) << size;
+    EXPECT_THAT(refused.err, HasSubstr("size")) << size;
+  }
+  EXPECT_NE(run_tool({"serve", "--memory-store", "900000g"}).code, 0);
 }
 
 TEST(ServeStore, TellsWhichDirectoryItCanNotServe) {

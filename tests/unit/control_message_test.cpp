@@ -41,12 +41,13 @@ std::vector<std::vector<std::byte>> one_of_each() {
       encode_control(header(type::revoke, 0), revoke_body{9, "log"}),
       encode_control(header(type::bye, 0)),
       encode_control(header(type::create), create_body{"new", access::write, create_mode::fresh}),
-      encode_control(header(type::commit), commit_body{8, true}),
+      encode_control(header(type::commit), commit_body{8, true, true}),
       encode_control(header(type::done)),
       encode_control(header(type::release, 0), release_body{8}),
       encode_control(header(type::remove), remove_body{"old"}),
       encode_control(header(type::rename), rename_body{"old", "new", true}),
       encode_control(header(type::resize), resize_body{"log", 1'000'000}),
+      encode_control(header(type::resize), resize_body{"", 7, 8}),
       encode_control(header(type::list), list_body{"a", "directory"}),
       encode_control(header(type::measure), measure_body{8, 1'000'000, 30'000'000'000}),
   };
@@ -103,6 +104,7 @@ TEST(ControlMessage, OfAStoreIsReadBack) {
   EXPECT_EQ(create->mode, create_mode::fresh);
   EXPECT_EQ(decode_commit(wire[11])->region, 8U);
   EXPECT_TRUE(decode_commit(wire[11])->durable);
+  EXPECT_TRUE(decode_commit(wire[11])->released);
   EXPECT_EQ(decode_control(wire[12])->type, control_type::done);
   EXPECT_EQ(decode_release(wire[13])->region, 8U);
   EXPECT_EQ(decode_remove(wire[14])->name, "old");
@@ -110,7 +112,9 @@ TEST(ControlMessage, OfAStoreIsReadBack) {
   EXPECT_EQ(decode_rename(wire[15])->to, "new");
   EXPECT_TRUE(decode_rename(wire[15])->exclusive);
   EXPECT_EQ(decode_resize(wire[16])->size, 1'000'000U);
-  EXPECT_EQ(decode_list(wire[17])->directory, "directory");
+  EXPECT_EQ(decode_resize(wire[16])->region, 0U);
+  EXPECT_EQ(decode_resize(wire[17])->region, 8U);
+  EXPECT_EQ(decode_list(wire[18])->directory, "directory");
   EXPECT_FALSE(decode_list(wire[6])->directory);
   opened_body growing{weights, {std::byte{1}}, 1000, 200, true, 77};
   growing.described.modified = std::chrono::system_clock::time_point(std::chrono::seconds(77));

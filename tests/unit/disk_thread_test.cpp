@@ -6,6 +6,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -66,6 +67,22 @@ TEST(DiskThread, DoesWhatNobodyWaitsForSoon) {
   });
   behind.get_future().wait();
   EXPECT_EQ(done, 201);
+}
+
+TEST(DiskThread, TellsAnAnswerWhenThereIsMemoryForIt) {
+  int refused = 0;
+  std::vector<int> told;
+  disk_thread disk(10, [&](disk_queue::answer& answer) {
+    if (++refused % 3 != 0) throw std::bad_alloc();
+    answer();
+  });
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(disk.queue()->start(
+        [&told, i] { return disk_queue::answer([&told, i] { told.push_back(i); }); }));
+  }
+  disk.stop(std::chrono::steady_clock::now() + std::chrono::seconds(30));
+  EXPECT_EQ(told, (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(refused, 9);
 }
 
 TEST(DiskThread, IsLeftBehindWhereTheDiskHangs) {

@@ -15,6 +15,7 @@
 #include "support/callback_scope.hpp"
 #include "support/frame_peer.hpp"
 #include "support/replaced_new.hpp"
+#include "support/short_memory.hpp"
 #include "support/simulated_messages.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/memory_region.hpp"
@@ -44,7 +45,7 @@ bool memory_is_short() noexcept {
 
 }  // namespace
 
-bool may_allocate() noexcept { return !memory_is_short(); }
+bool may_allocate() noexcept { return !memory_is_short() && !memory_is_short_here(); }
 
 namespace {
 

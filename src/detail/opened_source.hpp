@@ -1,0 +1,22 @@
+// What adapters read from: a region that was opened by URL, and the client that keeps it open.
+#pragma once
+
+#include <optional>
+
+#include "ucx/client.hpp"
+#include "ucx/io_options.hpp"
+#include "ucx/remote_region.hpp"
+#include "ucx/url.hpp"
+
+namespace ucx::detail {
+
+struct opened_source {
+  std::optional<client> through;
+  remote_region region;
+};
+
+/// Opens a URL for reading over the connection that all share. Throws what opening does; bad_url
+/// where it has no name.
+opened_source open_source(const url& name, const io_options& each);
+
+}  // namespace ucx::detail

@@ -1,0 +1,70 @@
+// The end of a store: nobody is told anything any more, and a disk that hangs is left behind.
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "detail/core_access.hpp"
+#include "detail/server_core.hpp"
+#include "detail/store_core.hpp"
+#include "detail/worker_core.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+
+void store_core::close(clock::time_point until) noexcept {
+  if (begin_close(until)) {
+    end_close(std::chrono::steady_clock::now() + disk_thread::longest_farewell);
+  }
+}
+
+bool store_core::begin_close(clock::time_point until) noexcept {
+  if (closed_.exchange(true, std::memory_order_acq_rel)) return false;
+  const std::shared_ptr<server_core> server = server_.lock();
+  if (!server) return false;
+  server->withdraw(*this);
+  std::vector<std::shared_ptr<store_region>> open;
+  {
+    const std::lock_guard guard(core_access::core(server->worker())->lock());
+    for (const auto& [id, each] : regions_) {
+      if (auto region = each.lock()) open.push_back(std::move(region));
+    }
+  }
+  for (const std::shared_ptr<store_region>& each : open) {
+    server->tell_withdrawn(each->id(), name_of(each->place().path));
+    each->close(until);
+  }
+  // From here on nobody makes another thread.
+  std::optional<disk_thread>& quick = threads_[static_cast<std::size_t>(lane::quick)];
+  for (const std::shared_ptr<store_region>& each : open) {
+    if (!quick || each->place().spooled.empty() || each->place().is_committing) continue;
+    quick->queue()->start_always([directory = directory_, spooled = each->place().spooled] {
+      directory->discard(spooled);
+      return disk_queue::answer();
+    });
+  }
+  for (std::optional<disk_thread>& each : threads_) {
+    if (each) each->begin_stop();
+  }
+  return true;
+}
+
+void store_core::end_close(std::chrono::steady_clock::time_point farewell) noexcept {
+  const std::shared_ptr<server_core> server = server_.lock();
+  if (!server) return;
+  for (std::optional<disk_thread>& each : threads_) {
+    if (each) each->stop(farewell);
+  }
+  memory_.reset();  // nothing writes there any more
+  // Who publishes it again may do so at once, although the publication is still there.
+  const std::lock_guard guard(core_access::core(server->worker())->lock());
+  directory_.reset();
+  // Behind what was answered; the disk says nothing more.
+  core_access::core(server->worker())->post_work([left = std::move(questions_)] {
+    for (const auto& [number, end] : std::exchange(*left, {})) end(errc::revoked);
+  });
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,98 @@
+#include "ucx/cstdio.hpp"
+
+#include <cerrno>
+#include <cstddef>
+#include <new>
+#include <utility>
+
+#include "cookie_file.hpp"
+#include "errno_of.hpp"
+#include "ucx/client.hpp"
+#include "ucx/error.hpp"
+#include "ucx/filebuf.hpp"
+#include "ucx/url.hpp"
+
+namespace ucx {
+namespace {
+
+/// What is only written gathers in long buffers, of which each costs a flush; what is read comes
+/// out of the filebuf's own, and a short one keeps reads here and there short.
+std::size_t buffer_size_for(const detail::file_mode& mode, const stream_options& options) {
+  constexpr std::size_t of_both = std::size_t{64} << 10U;
+  if (mode.normal == "r") return 0;
+  return mode.normal.ends_with('+') ? of_both : options.buffer_size;
+}
+
+/// Makes a file of what `open(buffer, mode)` opens.
+template <class Open>
+std::FILE* opened_by(const char* mode, const stream_options& options, std::error_code& ec,
+                     Open&& open) {
+  ec.clear();
+  std::FILE* made = nullptr;
+  try {
+    const detail::file_mode parsed = detail::parse_file_mode(mode, ec);
+    filebuf buffer;
+    if (!ec && open(buffer, parsed.wanted) == nullptr) ec = buffer.error();
+    if (!ec) {
+      made = detail::cookie_file::make(std::move(buffer), parsed, buffer_size_for(parsed, options));
+      if (made == nullptr) ec = errc::no_memory;
+    }
+  } catch (const std::bad_alloc&) {
+    ec = errc::no_memory;
+  }
+  if (ec) errno = detail::errno_of(ec);
+  return made;
+}
+
+}  // namespace
+
+std::FILE* open_file(const std::string& name, const char* mode, std::error_code& ec,
+                     const stream_options& options) {
+  if (!url::is_meant_by(name)) {
+    std::FILE* const local = std::fopen(name.c_str(), mode);
+    ec = local != nullptr ? std::error_code() : std::error_code(errno, std::generic_category());
+    return local;
+  }
+  return opened_by(mode, options, ec, [&](filebuf& buffer, std::ios_base::openmode wanted) {
+    return buffer.open(name, wanted, options);
+  });
+}
+
+std::FILE* open_file(const std::string& name, const char* mode, const stream_options& options) {
+  std::error_code told_by_errno;
+  return open_file(name, mode, told_by_errno, options);
+}
+
+std::FILE* open_file(client& from, std::string_view name, const char* mode, std::error_code& ec,
+                     const stream_options& options) {
+  return opened_by(mode, options, ec, [&](filebuf& buffer, std::ios_base::openmode wanted) {
+    return buffer.open(from, name, wanted, options);
+  });
+}
+
+std::FILE* open_file(client& from, std::string_view name, const char* mode,
+                     const stream_options& options) {
+  std::error_code told_by_errno;
+  return open_file(from, name, mode, told_by_errno, options);
+}
+
+std::error_code file_error(std::FILE* opened) noexcept {
+  const detail::cookie_file* const behind = detail::cookie_file::behind(opened);
+  if (behind == nullptr) return {};
+  ::flockfile(opened);
+  const std::error_code why = behind->failure();
+  ::funlockfile(opened);
+  return why;
+}
+
+std::string file_error_message(std::FILE* opened) {
+  const detail::cookie_file* const behind = detail::cookie_file::behind(opened);
+  if (behind == nullptr) return {};
+  ::flockfile(opened);
+  std::string text = behind->failure_text();
+  if (text.empty() && behind->failure()) text = behind->failure().message();
+  ::funlockfile(opened);
+  return text;
+}
+
+}  // namespace ucx

@@ -1,0 +1,236 @@
+// Descriptors of what a server publishes: all of it in memory, and all of it one byte after the
+// other.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "support/temporary_directory.hpp"
+#include "ucx/client.hpp"
+#include "ucx/descriptor_feed.hpp"
+#include "ucx/error.hpp"
+#include "ucx/sealed_copy.hpp"
+#include "ucx/server.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+/// Something that differs everywhere.
+std::string text_of(std::size_t size) {
+  std::string made(size, '\0');
+  for (std::size_t i = 0; i < size; ++i) made[i] = static_cast<char>((i * 31 + i / 251) % 253);
+  return made;
+}
+
+struct ending {
+  std::string bytes;
+  int failure = 0;  ///< errno of the last read; 0: the end.
+};
+
+/// Reads to the end, or to what is instead of it.
+ending read_all(int from, std::size_t each = 10'000) {
+  ending made;
+  std::vector<char> into(each);
+  for (;;) {
+    const ssize_t count = ::read(from, into.data(), into.size());
+    if (count <= 0) {
+      made.failure = count < 0 ? errno : 0;
+      return made;
+    }
+    made.bytes.append(into.data(), static_cast<std::size_t>(count));
+  }
+}
+
+class Descriptor : public testing::Test {
+ protected:
+  static constexpr std::size_t large = std::size_t{20} << 20U;
+
+  url at(const std::string& name = "file") const { return url(served_.url() + '/' + name); }
+
+  const temporary_directory directory_;
+  server served_;
+  publication store_ = served_.publish_store(directory_ / "");
+};
+
+// ---- A copy in memory
+
+class SealedCopy : public Descriptor {};
+
+TEST_F(SealedCopy, IsAFileWithAllOfIt) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{4096},
+                                 std::size_t{1} << 20U, (std::size_t{9} << 20U) + 17}) {
+    const std::string text = text_of(size);
+    directory_.make("file", text);
+    const file_descriptor copy = sealed_copy(at());
+    ASSERT_TRUE(copy);
+    EXPECT_EQ(::lseek(copy.get(), 0, SEEK_CUR), 0);
+    EXPECT_TRUE(read_all(copy.get()).bytes == text) << size;
+    EXPECT_EQ(::lseek(copy.get(), 0, SEEK_END), static_cast<off_t>(size));
+    EXPECT_EQ(::fcntl(copy.get(), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    const std::string path = "/proc/self/fd/" + std::to_string(copy.get());
+    EXPECT_TRUE(content_of(path) == text) << size;
+  }
+}
+
+TEST_F(SealedCopy, CanBeMappedAndNotBeChanged) {
+  const std::string text = text_of(10'000);
+  directory_.make("file", text);
+  const file_descriptor copy = sealed_copy(at());
+  void* const memory = ::mmap(nullptr, text.size(), PROT_READ, MAP_SHARED, copy.get(), 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  EXPECT_EQ(std::string_view(static_cast<const char*>(memory), text.size()), text);
+  ::munmap(memory, text.size());
+  EXPECT_LT(::write(copy.get(), "x", 1), 0);
+  EXPECT_LT(::ftruncate(copy.get(), 0), 0);
+  EXPECT_EQ(::mmap(nullptr, 1, PROT_READ | PROT_WRITE, MAP_SHARED, copy.get(), 0), MAP_FAILED);
+}
+
+TEST_F(SealedCopy, TellsWhyThereIsNone) {
+  std::error_code ec;
+  EXPECT_FALSE(sealed_copy(at("missing"), {}, ec));
+  EXPECT_EQ(ec, errc::no_such_name);
+  EXPECT_FALSE(sealed_copy(url(served_.url()), {}, ec));
+  EXPECT_EQ(ec, errc::bad_url);
+  directory_.make("file", text_of(1001));
+  EXPECT_FALSE(sealed_copy(at(), {.most = 1000}, ec));
+  EXPECT_EQ(ec, errc::no_space);
+  EXPECT_TRUE(sealed_copy(at(), {.most = 1001}, ec));
+  EXPECT_FALSE(ec);
+  client through(served_.url());
+  const remote_region region = through.open("file");
+  EXPECT_TRUE(sealed_copy(region));
+  std::filesystem::resize_file(directory_ / "file", 10);
+  EXPECT_FALSE(sealed_copy(region, {}, ec));
+  EXPECT_EQ(ec, errc::content_changed);
+  store_.close();
+  EXPECT_FALSE(sealed_copy(region, {}, ec));
+  EXPECT_EQ(ec, errc::revoked);
+  ::rlimit before = {};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const publication memory = served_.publish("memory", std::as_bytes(std::span("text", 4)));
+  const remote_region small = through.open("memory");
+  ::rlimit none = before;
+  none.rlim_cur = 3;
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  const file_descriptor refused = sealed_copy(small, {}, ec);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(ec, errc::too_many_files);
+}
+
+// ---- A feed
+
+class DescriptorFeed : public Descriptor {};
+
+TEST_F(DescriptorFeed, HandsOverAllOfIt) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{524288}, large + 3}) {
+    const std::string text = text_of(size);
+    directory_.make("file", text);
+    descriptor_feed feed(at());
+    const ending read = read_all(feed.reader());
+    EXPECT_EQ(read.failure, 0);
+    EXPECT_TRUE(read.bytes == text) << size;
+    EXPECT_TRUE(feed.wait_for(10s));
+    EXPECT_FALSE(feed.error()) << feed.error_message();
+    EXPECT_EQ(feed.fed(), size);
+  }
+}
+
+TEST_F(DescriptorFeed, WaitsForWhoeverReadsWithinItsWindow) {
+  const std::string text = text_of(large);
+  directory_.make("file", text);
+  descriptor_feed feed(at(), {.window = std::size_t{128} << 10U});
+  char first = 0;
+  ASSERT_EQ(::read(feed.reader(), &first, 1), 1);  // at once
+  EXPECT_FALSE(feed.wait_for(50ms));
+  EXPECT_LT(feed.fed(), large);
+  EXPECT_TRUE(first + read_all(feed.reader()).bytes == text);
+}
+
+TEST_F(DescriptorFeed, EndsWhenNobodyReads) {
+  directory_.make("file", text_of(large));
+  descriptor_feed feed(at());
+  feed.take_reader();
+  EXPECT_EQ(feed.reader(), -1);
+  EXPECT_TRUE(feed.wait_for(30s));
+  EXPECT_EQ(feed.error(), errc::canceled);
+  EXPECT_NE(feed.error_message(), "");
+}
+
+TEST_F(DescriptorFeed, TellsAReaderThatItWasStopped) {
+  directory_.make("file", text_of(large));
+  file_descriptor reader;
+  {
+    descriptor_feed feed(at());
+    reader = feed.take_reader();
+    std::jthread stopping([&feed] { feed.stop(); });
+    EXPECT_TRUE(feed.wait_for(30s));
+    EXPECT_EQ(feed.error(), errc::canceled);
+  }
+  const ending read = read_all(reader.get());
+  EXPECT_EQ(read.failure, ECONNRESET);
+  EXPECT_LT(read.bytes.size(), large);
+}
+
+TEST_F(DescriptorFeed, TellsAReaderThatBytesAreMissing) {
+  const std::string text = text_of(large);
+  for (const bool lost : {false, true}) {
+    directory_.make("file", text);
+    descriptor_feed feed(at(), {.window = std::size_t{256} << 10U});
+    std::string begin(1000, '\0');
+    ASSERT_EQ(::read(feed.reader(), begin.data(), begin.size()), 1000);
+    if (lost) {
+      served_.close();
+    } else {
+      std::filesystem::resize_file(directory_ / "file", 10);
+    }
+    const ending read = read_all(feed.reader());
+    EXPECT_EQ(read.failure, ECONNRESET);
+    EXPECT_LT(read.bytes.size() + 1000, large);
+    EXPECT_TRUE(text.starts_with(begin + read.bytes)) << "what came is what was there";
+    EXPECT_TRUE(feed.wait_for(10s));
+    EXPECT_TRUE(feed.error());
+    EXPECT_EQ(feed.error() == errc::content_changed, !lost) << feed.error_message();
+  }
+}
+
+TEST_F(DescriptorFeed, TellsWhatCanNotBe) {
+  std::error_code ec;
+  const descriptor_feed missing(at("missing"), {}, ec);
+  EXPECT_EQ(ec, errc::no_such_name);
+  EXPECT_EQ(missing.reader(), -1);
+  EXPECT_EQ(missing.error(), errc::closed);
+  EXPECT_TRUE(missing.wait_for(0s));
+  const descriptor_feed unnamed(url(served_.url()), {}, ec);
+  EXPECT_EQ(ec, errc::bad_url);
+  directory_.make("file", "text");
+  const descriptor_feed narrow(at(), {.window = 1000}, ec);
+  EXPECT_EQ(ec, errc::invalid_argument);
+  client through(served_.url());
+  descriptor_feed feed(through.open("file"));
+  descriptor_feed moved(std::move(feed));
+  EXPECT_EQ(read_all(moved.reader()).bytes, "text");
+  const descriptor_feed of_region(through.open("file"), {.window = 0}, ec);
+  EXPECT_EQ(ec, errc::invalid_argument);
+}
+
+}  // namespace
+}  // namespace ucx::test

@@ -1,0 +1,53 @@
+#include <dirent.h>
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cerrno>
+
+#include "support/failing_calls.hpp"
+
+namespace {
+
+std::atomic<int> failing{-1};  // which
+std::atomic<int> error_number{0};
+std::atomic<int> left_to_spare{0};
+
+bool fails(ucx::test::disk_call which) noexcept {
+  if (failing.load() != static_cast<int>(which) || left_to_spare.fetch_sub(1) > 0) return false;
+  errno = error_number.load();
+  return true;
+}
+
+template <class Function>
+Function* next(const char* name) noexcept {
+  return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+// In place of the C library's.
+extern "C" {
+
+struct dirent* readdir(DIR* directory) {
+  static auto* const real = next<struct dirent*(DIR*)>("readdir");
+  return fails(ucx::test::disk_call::readdir) ? nullptr : real(directory);
+}
+
+int fsync(int descriptor) {
+  static auto* const real = next<int(int)>("fsync");
+  return fails(ucx::test::disk_call::fsync) ? -1 : real(descriptor);
+}
+
+}  // extern "C"
+
+namespace ucx::test {
+
+failing_calls::failing_calls(disk_call which, int number, int spared) noexcept {
+  error_number.store(number);
+  left_to_spare.store(spared);
+  failing.store(static_cast<int>(which));
+}
+
+failing_calls::~failing_calls() { failing.store(-1); }
+
+}  // namespace ucx::test

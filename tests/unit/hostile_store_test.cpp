@@ -1,0 +1,213 @@
+// What a client makes of a server's stores where the server says what can not be.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "detail/channel.hpp"
+#include "detail/control_message.hpp"
+#include "detail/core_access.hpp"
+#include "detail/endpoint_channel.hpp"
+#include "detail/endpoint_core.hpp"
+#include "detail/worker_core.hpp"
+#include "ucx/client.hpp"
+#include "ucx/context.hpp"
+#include "ucx/error.hpp"
+#include "ucx/fstream.hpp"
+#include "ucx/listener.hpp"
+#include "ucx/memory_region.hpp"
+#include "ucx/url.hpp"
+#include "ucx/worker.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace detail;
+using message = std::vector<std::byte>;
+
+/// Answers each question as the test says, and greets.
+class scripted_session final : public channel_receiver {
+ public:
+  using script = std::function<std::optional<message>(control_header, std::span<const std::byte>)>;
+  scripted_session(endpoint_core& peer, const script& told) : channel_(peer), told_(told) {}
+
+  void received(std::span<const std::byte> asked) override {
+    const std::optional<control_header> header = decode_control(asked);
+    if (!header) return;
+    control_header answer;
+    answer.request = header->request;
+    if (header->type == control_type::hello) {
+      answer.type = control_type::welcome;
+      welcome_body welcome;
+      welcome.features = control_feature::stores;
+      return channel_.send(encode_control(answer, welcome));
+    }
+    answer.type = header->type;
+    if (const std::optional<message> said = told_(answer, asked)) channel_.send(*said);
+  }
+  void ended(std::error_code) noexcept override {}
+
+ private:
+  endpoint_channel channel_;
+  const script& told_;
+};
+
+/// A server whose one region has 64 KiB, whatever it says.
+class HostileStore : public testing::Test, private control_server {
+ protected:
+  static constexpr std::size_t size = std::size_t{64} << 10U;
+
+  HostileStore() {
+    const std::lock_guard guard(core_access::core(driver_)->lock());
+    core_access::core(driver_)->set_control_server(this);
+  }
+  ~HostileStore() override {
+    const std::lock_guard guard(core_access::core(driver_)->lock());
+    core_access::core(driver_)->set_control_server(nullptr);
+  }
+
+  url at(const std::string& name = {}) const {
+    return url("127.0.0.1", listening_.address().port(), name);
+  }
+  /// Has files opened with this limit and window.
+  void open_with(std::uint64_t limit, std::uint64_t window) {
+    script_ = [this, limit, window](control_header answer, std::span<const std::byte>) {
+      if (answer.type == control_type::commit) {
+        answer.type = control_type::described;
+        return encode_control(answer, described_body{{.name = "file"}});
+      }
+      answer.type = control_type::opened;
+      opened_body body{{.name = "file"}, region_.descriptor().encode(), limit, window, true};
+      return encode_control(answer, body);
+    };
+  }
+
+  context parent_{{.transports = {"tcp"}, .devices = {"lo"}, .share_memory = false}};
+  std::vector<std::byte> memory_ = std::vector<std::byte>(size);
+  memory_region region_{parent_, std::span<std::byte>(memory_), access::read_write};
+  scripted_session::script script_;
+
+ private:
+  void accept(endpoint_core& peer) override {
+    sessions_.push_back(std::make_unique<scripted_session>(peer, script_));
+    peer.set_receiver(sessions_.back().get());
+  }
+
+  std::vector<std::unique_ptr<scripted_session>> sessions_;
+  worker driver_{parent_, {.progress = progress_mode::sleeping_thread}};
+  listener listening_{driver_, socket_address("127.0.0.1:0")};
+};
+
+constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+
+TEST_F(HostileStore, LimitsAreOnlyWhatTheOwnerRefusesBy) {
+  const std::vector<std::byte> bytes(10'000, std::byte{7});
+  for (const std::uint64_t limit : {std::uint64_t{1}, std::uint64_t{size - 1}, std::uint64_t{size},
+                                    std::uint64_t{size + 1}, most >> 1U, most - 1, most}) {
+    for (const std::uint64_t window :
+         {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{4095}, std::uint64_t{1} << 20U, most}) {
+      SCOPED_TRACE(std::to_string(limit) + " " + std::to_string(window));
+      open_with(limit, window);
+      client asking(at());
+      remote_region file = asking.create("file", {.readable = true});
+      std::fill(memory_.begin(), memory_.end(), std::byte{});
+      for (std::uint64_t i = 0; i < 6; ++i) file.write_at(i * bytes.size(), bytes);
+      file.flush();
+      EXPECT_EQ(std::count(memory_.begin(), memory_.end(), std::byte{7}), 60'000);
+      std::error_code ec;
+      file.write_at(size, bytes, ec);
+      if (!ec) file.flush(ec);
+      EXPECT_TRUE(ec == errc::out_of_range || ec == errc::no_space) << ec.message();
+      ec.clear();
+      file.write_at(most - 5'000, bytes, ec);
+      EXPECT_TRUE(ec == errc::out_of_range || ec == errc::no_space) << ec.message();
+      ec.clear();
+      file.write_at(most - bytes.size(), bytes, ec);
+      if (!ec) file.flush(ec);
+      EXPECT_TRUE(ec == errc::out_of_range || ec == errc::no_space) << ec.message();
+    }
+  }
+}
+
+TEST_F(HostileStore, LimitsDoNotLeadAStreamAstray) {
+  for (const std::uint64_t limit : {std::uint64_t{1}, std::uint64_t{size + 1}, most}) {
+    for (const std::uint64_t window : {std::uint64_t{0}, std::uint64_t{1}, most}) {
+      SCOPED_TRACE(std::to_string(limit) + " " + std::to_string(window));
+      open_with(limit, window);
+      client asking(at());
+      ofstream out(asking, "file");
+      ASSERT_TRUE(out) << out.error_message();
+      out << std::string(size, 'x') << std::flush;
+      EXPECT_TRUE(out) << out.error_message();
+      EXPECT_EQ(memory_.back(), std::byte{'x'});
+      out.seekp(std::numeric_limits<std::streamoff>::max() - 2);
+      out << "long" << std::flush;
+      EXPECT_FALSE(out);
+      out.close();
+      EXPECT_FALSE(out);
+    }
+  }
+}
+
+TEST_F(HostileStore, OpenedAsSomethingElseIsBlamed) {
+  client asking(at());
+  script_ = [this](control_header answer, std::span<const std::byte>) {
+    answer.type = control_type::opened;
+    return encode_control(answer, opened_body{{.name = "another"}, region_.descriptor().encode()});
+  };
+  std::error_code ec;
+  asking.create("file", {}, ec);
+  EXPECT_EQ(ec, errc::protocol_error);
+}
+
+TEST_F(HostileStore, ListsThatDoNotGoOnAreBlamed) {
+  struct page {
+    std::vector<std::string> names;
+    bool more;
+  };
+  const auto lists = [this](const page& told) {
+    script_ = [told](control_header answer, std::span<const std::byte>) {
+      answer.type = control_type::listed;
+      listed_body body;
+      body.more = told.more;
+      for (const std::string& each : told.names) body.entries.push_back({.name = each});
+      return encode_control(answer, body);
+    };
+  };
+  std::error_code ec;
+  for (const page& each : std::vector<page>{{{}, true},
+                                            {{"d/a"}, true},  // the same page again and again
+                                            {{"d/b", "d/a"}, false},
+                                            {{"d/a", "d/a"}, false}}) {
+    lists(each);
+    client asking(at());
+    EXPECT_TRUE(asking.list(ec).empty());
+    EXPECT_EQ(ec, errc::protocol_error);
+    EXPECT_TRUE(asking.list_directory("d", ec).empty());
+    EXPECT_EQ(ec, errc::protocol_error);
+  }
+  for (const std::string wrong : {"d", "d/", "e", "d/..", "d/.", "d/a/b", "d/../e", "d//a", "da"}) {
+    lists({{wrong}, false});
+    client asking(at());
+    EXPECT_TRUE(asking.list_directory("d", ec).empty()) << wrong;
+    EXPECT_EQ(ec, errc::protocol_error) << wrong;
+  }
+  lists({{"d/a", "d/b"}, false});
+  client asking(at());
+  EXPECT_EQ(asking.list_directory("d", ec).size(), 2U);
+  EXPECT_FALSE(ec) << ec.message();
+}
+
+}  // namespace
+}  // namespace ucx::test
