@@ -99,8 +99,9 @@ class UCXIO_EXPORT server {
   publication allocate(std::string_view name, std::size_t size, access granted,
                        std::error_code& ec);
 
-  /// Publishes a regular file with the size that it has now. It is read when peers ask; a file that
-  /// became shorter is `content_changed` for them.
+  /// Publishes a regular file: the one that has this path now, also when another one gets it. It is
+  /// read when peers ask; who opens it has the size that it has then, and sees what is appended by
+  /// asking again (`docs/streams.md`). One that became shorter is `content_changed` for them.
   /// Errors: as publish(); not_supported (`granted` has write; not a regular file),
   /// no_such_name, permission_denied, too_many_files, io_error of the file.
   publication publish_file(std::string_view name, const std::filesystem::path& file,

@@ -270,6 +270,24 @@ TEST_F(Reconnect, FollowerGoesOnInAFileThatBecameLonger) {
   EXPECT_EQ(line, "second");
 }
 
+TEST_F(Reconnect, FollowerOfASilentServerIsToldSo) {
+  directory_.make("log", "first\n");
+  publish_the_store();
+  client_options quick;
+  quick.worker.heartbeat_interval = 100ms;
+  quick.worker.heartbeat_timeout = 400ms;
+  client own(url_, quick);
+  ifstream in(own, "log", ios::in, {.follow = std::chrono::hours(1)});
+  std::string line;
+  ASSERT_TRUE(std::getline(in, line));
+  server_->process().stop();
+  EXPECT_FALSE(std::getline(in, line));
+  EXPECT_TRUE(in.bad());
+  EXPECT_TRUE(in.error() == errc::connection_reset || in.error() == errc::timed_out)
+      << in.error_message();
+  server_->process().resume();
+}
+
 TEST_F(Reconnect, StreamsOfOneClientShareTheNewConnection) {
   directory_.make("data", text(100'000));
   publish_the_store();
