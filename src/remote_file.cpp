@@ -43,7 +43,7 @@ void or_code(std::error_code& ec, Call&& call) {
 /// looked at it, the server may be there again.
 template <class Connect>
 void remote_file::open(Connect&& connect, const remote_file_options& options) {
-  const io_options each{options.timeout};
+  const io_options each{options.timeout, options.verify};
   const bool writes = includes(options.wanted, access::write);
   if (options.make && !writes) {
     throw error(errc::invalid_argument, "making a file that is not to be written");

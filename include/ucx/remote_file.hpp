@@ -27,6 +27,8 @@ struct remote_file_options {
   std::optional<creation> make = {};
   /// How long each call may take; zero means the worker's `operation_timeout`.
   std::chrono::nanoseconds timeout = std::chrono::nanoseconds::zero();
+  /// Has what is read checked as `io_options::verify` says.
+  bool verify = false;
 };
 
 /// Bytes at offsets of what a server publishes, as a library asks for them that reads and writes

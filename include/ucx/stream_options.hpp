@@ -28,8 +28,8 @@ struct stream_options {
   /// the connection is lost"). An attempt that has begun may take its connect time-out.
   std::chrono::nanoseconds reconnect = std::chrono::nanoseconds::zero();
 
-  /// Has each transfer's bytes checked as `io_options::verify` says. A region that is mapped is
-  /// then read by message, too.
+  /// Has what is read checked as `io_options::verify` says; what is written is not: read it back. A
+  /// region that is mapped is then read by message, too. A local path ignores it.
   bool verify = false;
 
   static constexpr std::size_t least_window = std::size_t{4} << 10U;

@@ -1,6 +1,5 @@
 #include "detail/batch_answer.hpp"
 
-#include "detail/digest.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/exposed_region.hpp"
 #include "detail/range_list.hpp"
@@ -26,7 +25,7 @@ void batch_answer::begin(region_service& service, endpoint_core& to, const frame
   first.code = opcode::data;
   first.session = asked.session;
   first.request = asked.request;
-  prepare_pieces(to, first, bytes_, wants_digests(asked));
+  prepare_pieces(to, first, bytes_);
   send_pieces();
 }
 

@@ -9,14 +9,15 @@
 
 namespace ucx::detail {
 
-/// Returns whether a `read` or `read_batch` asks for pieces that can be checked.
+/// Returns whether a `read` asks for pieces that can be checked.
 inline bool wants_digests(const frame& asked) noexcept {
   return (asked.status & frame::with_digests) != 0;
 }
 
-/// Writes the digest of `payload` into `said`, a `data` frame that is otherwise complete.
+/// Writes the digest of `payload` into `said`, a `data` frame that is otherwise complete: that of
+/// these bytes as a part of the answer to `asked`, and to nothing else.
 /// Cost: one pass over the bytes, some 20 GB/s.
-void seal(frame& said, std::span<const std::byte> payload) noexcept;
+void seal(frame& said, const frame& asked, std::span<const std::byte> payload) noexcept;
 
 enum class seal_state {
   intact,
@@ -24,7 +25,9 @@ enum class seal_state {
   none,  ///< The owner wrote no digest: it is of a version that knows none.
 };
 
-/// Compares what has arrived with what its sender wrote into the frame.
-seal_state check_seal(const frame& said, std::span<const std::byte> payload) noexcept;
+/// Compares what has arrived with what its sender wrote into the frame. `asked` is what the reader
+/// has asked for, whatever arrived at the owner.
+seal_state check_seal(const frame& said, const frame& asked,
+                      std::span<const std::byte> payload) noexcept;
 
 }  // namespace ucx::detail

@@ -96,7 +96,7 @@ void file_answer::send(piece& filled) {
   said.request = asked_.request;
   said.offset = filled.offset;
   said.length = filled.size;
-  if (wants_digests(asked_)) seal(said, {filled.buffer.get(), filled.size});
+  if (wants_digests(asked_)) seal(said, asked_, {filled.buffer.get(), filled.size});
   said.encode(filled.header);
   ucp_request_param_t params = {};
   params.op_attr_mask =

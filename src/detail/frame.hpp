@@ -38,7 +38,7 @@ enum class opcode : std::uint8_t {
 /// One frame: the same 64 bytes for every opcode, unused fields zero.
 struct frame {
   static constexpr std::size_t size = 64;
-  /// Bit of `status` of a read or read_batch: each piece of the answer says its digest.
+  /// Bit of `status` of a read: each piece of the answer says its digest.
   static constexpr std::uint32_t with_digests = 1;
   using bytes = std::array<std::byte, size>;
 

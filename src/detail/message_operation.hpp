@@ -21,7 +21,8 @@ class message_operation : public operation, public list_hook<waiting_tag> {
   std::uint64_t id() const noexcept { return id_; }
   const remote_region_core* region() const noexcept { return region_.get(); }
 
-  /// Sends the question. Called once, when the connection is ready and has room.
+  /// Sends the question. Called when the connection is ready and has room; again only where all of
+  /// the answer has come.
   virtual void ask() = 0;
   /// The peer answered with `answer` and `payload`; a lie about either fails the connection.
   virtual void answered(const frame& answer, std::span<const std::byte> payload) = 0;

@@ -53,7 +53,9 @@ void message_read::answered(const frame& answer, std::span<const std::byte> payl
 void message_read::check(const frame& answer) {
   const std::span<std::byte> piece = into_.subspan(static_cast<std::size_t>(answer.offset),
                                                    static_cast<std::size_t>(answer.length));
-  const seal_state state = check_seal(answer, piece);
+  frame asked = question(opcode::read);
+  asked.offset = offset_;
+  const seal_state state = check_seal(answer, asked, piece);
   if (state == seal_state::none) unsealed_ = true;
   if (state == seal_state::damaged && damaged_.length == 0)
     damaged_ = {answer.offset, piece.size()};
@@ -73,6 +75,7 @@ void message_read::arrived() {
 
 std::string message_read::describe() const {
   std::string text = "read of " + message_operation::describe();
+  if (!done()) return text;  // what follows is still being written
   if (unsealed_) text += ", whose owner is of a version that sends no checksums";
   if (damaged_.length == 0) return text;
   const std::uint64_t begin = offset_ + damaged_.offset;

@@ -14,10 +14,10 @@ namespace ucx::detail {
 piece_sender::~piece_sender() = default;
 
 void piece_sender::prepare_pieces(endpoint_core& endpoint, const frame& first,
-                                  std::span<const std::byte> bytes, bool sealed) noexcept {
+                                  std::span<const std::byte> bytes, const frame& asked) noexcept {
   prepare_pieces(endpoint, bytes.size());
   first_ = first;
-  sealed_ = sealed;
+  asked_ = asked;
   bytes_ = bytes;
 }
 
@@ -71,7 +71,7 @@ piece_sender::wrapped_piece piece_sender::wrap(sent_piece& piece, bool copies) {
     piece.copy.assign(bytes.begin(), bytes.end());
     bytes = piece.copy;
   }
-  if (sealed_) seal(said, bytes);
+  if (wants_digests(asked_)) seal(said, asked_, bytes);
   said.encode(piece.header);
   return {message_router::message_id, frame::size, bytes};
 }

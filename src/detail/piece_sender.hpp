@@ -28,9 +28,9 @@ class piece_sender {
   ~piece_sender();
 
   /// Prepares to send `bytes` over `endpoint`; `first` is the first frame's header, and later ones
-  /// differ in offset and length, and in the digest where they are `sealed`.
+  /// differ in offset and length, and in the digest where they answer a question that wants it.
   void prepare_pieces(endpoint_core& endpoint, const frame& first, std::span<const std::byte> bytes,
-                      bool sealed = false) noexcept;
+                      const frame& asked = {}) noexcept;
   /// Prepares to send `size` bytes that `wrap()` finds, with the headers that it writes.
   void prepare_pieces(endpoint_core& endpoint, std::size_t size) noexcept;
   /// Hands UCX what there is room for, then calls `pieces_moved()`.
@@ -70,7 +70,7 @@ class piece_sender {
 
   endpoint_core* endpoint_ = nullptr;
   frame first_;
-  bool sealed_ = false;
+  frame asked_;
   std::span<const std::byte> bytes_;
   std::uint64_t size_ = 0;
   std::uint64_t posted_ = 0;

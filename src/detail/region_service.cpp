@@ -26,7 +26,7 @@ class read_answer final : public piece_sender, public list_hook<answer_tag> {
     prepare_pieces(to, first,
                    region.bytes().subspan(static_cast<std::size_t>(asked.offset),
                                           static_cast<std::size_t>(asked.length)),
-                   wants_digests(asked));
+                   asked);
     send_pieces();
   }
 
@@ -90,6 +90,10 @@ void region_service::read(endpoint_core& from, const frame& asked) {
   exposed_region* region = admit(asked, access::read, ec);
   if (region == nullptr) return refuse(from, asked, ec);
   held_access until_answered(*region);
+  // The processor can not look at the memory of another device.
+  if (wants_digests(asked) && region->kind() != memory_kind::host) {
+    return refuse(from, asked, errc::not_supported);
+  }
   if (region->file()) return files_.read(from, *region, until_answered, asked);
   read_answer* answer = idle_->take();
   until_answered.leave();

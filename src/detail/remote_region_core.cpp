@@ -268,10 +268,9 @@ operation* remote_region_core::start_read(std::uint64_t offset, std::span<std::b
 operation* remote_region_core::read_by_message(std::uint64_t offset, std::span<std::byte> into,
                                                const io_options& options, std::error_code& ec) {
   worker_core& worker = endpoint_.worker();
-  if (!worker.context().has(feature::am)) {
-    ec = errc::feature_disabled;
-    return nullptr;
-  }
+  if (!worker.context().has(feature::am)) ec = errc::feature_disabled;
+  if (options.verify && descriptor_.kind != memory_kind::host) ec = errc::not_supported;
+  if (ec) return nullptr;
   message_read* operation = worker.pools().reads.take();
   operation->begin(shared_from_this(), offset, into, worker.deadline_after(options.timeout),
                    options.verify);

@@ -10,7 +10,7 @@ void waiting_threads::wake_those_for(const operation* ended) noexcept {
 }
 
 void waiting_threads::wake_one() noexcept {
-  if (!any()) return;
+  if (count_.load(std::memory_order_seq_cst) == 0) return;
   const std::lock_guard guard(mutex_);
   for (sleeper* each = sleepers_.front(); each != nullptr; each = sleepers_.next(*each)) {
     if (each->called) continue;

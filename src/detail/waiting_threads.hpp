@@ -26,6 +26,7 @@ class waiting_threads {
   /// this thread. `waited` is what it waits for; nothing where it may be anything.
   template <class Condition>
   void sleep(const operation* waited, clock::time_point until, Condition may_sleep) {
+    if (waited == nullptr) for_anything_.fetch_add(1, std::memory_order_seq_cst);
     count_.fetch_add(1, std::memory_order_seq_cst);
     {
       std::unique_lock guard(mutex_);
@@ -37,15 +38,16 @@ class waiting_threads {
       }
     }
     count_.fetch_sub(1, std::memory_order_seq_cst);
+    if (waited == nullptr) for_anything_.fetch_sub(1, std::memory_order_seq_cst);
   }
 
   /// Wakes those who wait for `ended`, or for anything.
   void wake_for(const operation& ended) noexcept {
-    if (any()) wake_those_for(&ended);
+    if (count_.load(std::memory_order_seq_cst) > 0) wake_those_for(&ended);
   }
   /// Wakes those who wait for anything.
   void wake_for_anything() noexcept {
-    if (any()) wake_those_for(nullptr);
+    if (for_anything_.load(std::memory_order_seq_cst) > 0) wake_those_for(nullptr);
   }
   /// Wakes one that is not woken yet, to see to what nobody sees to.
   void wake_one() noexcept;
@@ -62,10 +64,11 @@ class waiting_threads {
     bool called = false;
     std::condition_variable woken;
   };
-  bool any() const noexcept { return count_.load(std::memory_order_seq_cst) > 0; }
   void wake_those_for(const operation* ended) noexcept;
 
-  std::atomic<int> count_{0};  // also those who have not asked yet whether they may
+  // Also those who have not asked yet whether they may.
+  std::atomic<int> count_{0};
+  std::atomic<int> for_anything_{0};
   std::mutex mutex_;
   intrusive_list<sleeper, asleep_tag> sleepers_;
 };

@@ -26,8 +26,9 @@ bool worker_core::driven_elsewhere() const noexcept {
 
 worker_core::driver_seat::~driver_seat() {
   if (held_) worker_.seat_taken_.store(false, std::memory_order_seq_cst);
-  // Who has slept may be the one that was woken to take it.
-  if (held_ || slept_) worker_.waiting_.wake_one();
+  // Who has slept may be the one that was woken to take it, and then nobody has it.
+  const bool passes_on = slept_ && !worker_.seat_taken_.load(std::memory_order_seq_cst);
+  if (held_ || passes_on) worker_.waiting_.wake_one();
 }
 
 bool worker_core::driver_seat::take() noexcept {

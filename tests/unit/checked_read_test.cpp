@@ -36,28 +36,42 @@ fault_plan& owners_faults(served_region& served) {
   return served.pair.owner_process.faults();
 }
 
-TEST(Digest, TellsEveryOtherByteAndPlace) {
+TEST(Digest, TellsOtherBytesAndThoseOfAnotherQuestion) {
   std::vector<std::byte> bytes = pattern(1000);
+  frame asked;
+  asked.request = 1;
+  asked.region = 2;
+  asked.generation = 3;
+  asked.offset = 4;
   frame said;
   said.offset = 77;
-  seal(said, bytes);
-  EXPECT_EQ(check_seal(said, bytes), seal_state::intact);
+  seal(said, asked, bytes);
+  EXPECT_EQ(check_seal(said, asked, bytes), seal_state::intact);
   for (std::size_t i = 0; i < bytes.size(); i += 9) {
     bytes[i] ^= std::byte{0x10};
-    EXPECT_EQ(check_seal(said, bytes), seal_state::damaged) << i;
+    EXPECT_EQ(check_seal(said, asked, bytes), seal_state::damaged) << i;
     bytes[i] ^= std::byte{0x10};
   }
-  EXPECT_EQ(check_seal(said, std::span(bytes).first(999)), seal_state::damaged);
-  ++said.offset;
-  EXPECT_EQ(check_seal(said, bytes), seal_state::damaged);
+  EXPECT_EQ(check_seal(said, asked, std::span(bytes).first(999)), seal_state::damaged);
+  for (std::uint64_t* each :
+       {&asked.request, &asked.region, &asked.generation, &asked.offset, &said.offset}) {
+    for (unsigned bit = 0; bit < 64; ++bit) {
+      *each ^= std::uint64_t{1} << bit;
+      EXPECT_EQ(check_seal(said, asked, bytes), seal_state::damaged) << bit;
+      *each ^= std::uint64_t{1} << bit;
+    }
+  }
+  EXPECT_EQ(check_seal(said, asked, bytes), seal_state::intact);
 }
 
 TEST(Digest, IsThatOfTheWire) {
-  // XXH3-128 of no bytes with seed 0, from the reference implementation.
+  // XXH3-128 of one zero byte, and the XXH3-64 of 40 zero bytes as its seed, from the reference
+  // implementation.
   frame said;
-  seal(said, {});
-  EXPECT_EQ(said.incarnation, 0x99aa06d3014798d8U);
-  EXPECT_EQ(said.generation, 0x6001c324468d497fU);
+  const std::byte zero{0};
+  seal(said, {}, {&zero, 1});
+  EXPECT_EQ(said.incarnation, 0xd66ac66d1eb921ffU);
+  EXPECT_EQ(said.generation, 0x1ee88ac7eb087ee7U);
 }
 
 TEST(CheckedRead, BringsWhatIsThere) {
@@ -121,6 +135,17 @@ TEST(CheckedRead, IsMadeOfEachPieceOfABatch) {
   EXPECT_TRUE(holds_pattern(other, 0, 500));
 }
 
+TEST(CheckedRead, IsNotToBeHadOfMemoryOfADevice) {
+  served_region served(100);
+  remote_descriptor elsewhere = served.exposed.descriptor();
+  elsewhere.kind = memory_kind::cuda;
+  remote_region region(served.connection, elsewhere);
+  std::vector<std::byte> into(10);
+  std::error_code ec;
+  region.read_at(0, into, ec, verified);
+  EXPECT_EQ(ec, errc::not_supported);
+}
+
 TEST(CheckedRead, ChecksFiles) {
   const temporary_file file(3 * piece);
   simulated_server world;
@@ -173,6 +198,42 @@ TEST(CheckedRead, IsMissedByOwnersThatSendNoChecksums) {
     EXPECT_TRUE(holds_pattern(into));
   }
   EXPECT_EQ(asked, (std::vector<std::uint32_t>{frame::with_digests, 0}));
+  peer.on_frame = {};
+}
+
+TEST(CheckedRead, MeetsDamageOfTheQuestion) {
+  // An owner that reads elsewhere than it was asked to, as it would after another bit of the
+  // offset.
+  simulated_pair pair;
+  frame_peer peer(pair.network, "misled owner");
+  peer.welcome_everybody();
+  peer.on_frame = [&](const frame_peer::heard_frame& heard) {
+    if (heard.said.code != opcode::read) return;
+    frame understood = heard.said;
+    understood.offset ^= 64;
+    frame answer;
+    answer.code = opcode::data;
+    answer.session = heard.said.session;
+    answer.request = heard.said.request;
+    answer.length = heard.said.length;
+    const std::vector<std::byte> bytes = pattern(static_cast<std::size_t>(answer.length));
+    seal(answer, understood, bytes);
+    peer.say(peer.guest, answer, bytes);
+  };
+  endpoint connection(pair.reader, peer.its_address());
+  connection.wait_connected();
+  remote_descriptor descriptor;
+  descriptor.region = 1;
+  descriptor.size = 1000;
+  descriptor.granted = access::read;
+  {
+    remote_region region(connection, descriptor);
+    std::vector<std::byte> into(100);
+    std::error_code ec;
+    region.read_at(0, into, ec, verified);
+    EXPECT_EQ(ec, errc::damaged_on_the_way);
+  }
+  EXPECT_EQ(peer.count(opcode::read), 3U);
   peer.on_frame = {};
 }
 
