@@ -16,7 +16,7 @@ import sys
 
 import plots
 
-PROGRAMS = ["stream", "latency", "cpu", "server", "message", "text", "mapped", "boost", "alternatives"]
+PROGRAMS = ["stream", "latency", "cpu", "server", "message", "text", "mapped", "boost", "store", "alternatives"]
 NETWORKS = {"loopback": "loopback interface", "namespaces": "pair of interfaces between two namespaces"}
 BEGIN, END = "<!-- The suite's report begins. -->", "<!-- The suite's report ends. -->"
 

@@ -42,7 +42,8 @@ std::vector<std::byte> from_text(const std::string& text) {
 }
 
 /// Serves until the other end of `quit` is closed.
-void serve(std::size_t size, server_process::memory whose, access granted, int tell, int quit) {
+void serve(std::size_t size, server_process::memory whose, access granted,
+           const std::filesystem::path& store, int tell, int quit) {
   const std::string anywhere = tested_network().owner_address + ":0";
   server named({.bind = anywhere, .insecure = !socket_address(anywhere).is_loopback()});
   std::vector<std::byte> own;
@@ -52,6 +53,10 @@ void serve(std::size_t size, server_process::memory whose, access granted, int t
     matrix = named.publish("matrix", std::span<std::byte>(own), granted);
   } else {
     matrix = named.allocate("matrix", size, granted);
+  }
+  publication directory;
+  if (!store.empty()) {
+    directory = named.publish_store(store, {.prefix = "store", .writable = true});
   }
   const std::span<std::byte> memory = matrix.bytes();
   fill_pattern(memory);
@@ -70,7 +75,8 @@ void serve(std::size_t size, server_process::memory whose, access granted, int t
 
 }  // namespace
 
-server_process::server_process(std::size_t size, memory whose, access granted) {
+server_process::server_process(std::size_t size, memory whose, access granted,
+                               const std::filesystem::path& store) {
   std::array<int, 2> told = {};
   std::array<int, 2> quit = {};
   if (::pipe(told.data()) != 0 || ::pipe(quit.data()) != 0) throw std::runtime_error("no pipe");
@@ -81,7 +87,7 @@ server_process::server_process(std::size_t size, memory whose, access granted) {
     ::close(quit[1]);
     try {
       become_owner();
-      serve(size, whose, granted, told[1], quit[0]);
+      serve(size, whose, granted, store, told[1], quit[0]);
       ::_exit(0);
     } catch (const std::exception& failure) {
       std::fprintf(stderr, "server: %s\n", failure.what());

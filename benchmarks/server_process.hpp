@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <string>
 
 #include "ucx/access.hpp"
@@ -21,9 +22,10 @@ class server_process {
   /// Whose memory "matrix" is: its own program's, or the server's, which peers may map.
   enum class memory { callers, allocated };
 
+  /// Also publishes the directory `store`, if it has a name, as the writable store "store".
   /// REQUIRES: this process has not used UCX yet, and runs one thread.
   explicit server_process(std::size_t size, memory whose = memory::callers,
-                          access granted = access::read);
+                          access granted = access::read, const std::filesystem::path& store = {});
   server_process(const server_process&) = delete;
   server_process& operator=(const server_process&) = delete;
   ~server_process();

@@ -129,10 +129,11 @@ stream_script::step stream_script::seek() {
   const bool to_put = below(2) == 0;
   const auto size = static_cast<std::streamoff>(content_.size());
   const auto here = static_cast<std::streamoff>(position_);
+  const std::streamoff last = limits_.grows ? size + 300 : size;
   std::streamoff target = static_cast<std::streamoff>(below(content_.size() + 1));
   if (below(2) == 0) {
     const auto near = static_cast<std::streamoff>(length(64));
-    target = std::clamp<std::streamoff>(here + near - 6, 0, size);
+    target = std::clamp<std::streamoff>(here + near - 6, 0, last);
   }
   std::ios::seekdir from = std::ios::beg;
   std::streamoff base = 0;
@@ -175,7 +176,9 @@ stream_script::step stream_script::read_one() {
   // libstdc++ 12's files read more than a buffer past the buffer, but still go back inside of it.
   constexpr std::array<std::uint64_t, 3> goes_ahead{0, 2, 7};
   std::uint64_t kind = 7;
-  if (!read_past_buffer_) kind = limits_.goes_back ? below(7) : goes_ahead[below(3)];
+  // Behind the end, where there is nothing to go back to, its failing unget moves them all the same.
+  const bool goes_back = limits_.goes_back && position_ <= content_.size();
+  if (!read_past_buffer_) kind = goes_back ? below(7) : goes_ahead[below(3)];
   switch (kind) {
     case 0:
       return {"peek", [](std::iostream& s) { return std::to_string(s.peek()); }};
@@ -292,7 +295,8 @@ stream_script::step stream_script::read_block() {
 }
 
 stream_script::step stream_script::write() {
-  const std::size_t room = content_.size() - std::min(position_, content_.size());
+  const std::size_t room =
+      limits_.grows ? reach_ : content_.size() - std::min(position_, content_.size());
   switch (below(6)) {
     case 0:
       return {"flush", [](std::iostream& s) {
@@ -316,8 +320,10 @@ stream_script::step stream_script::write() {
 stream_script::step stream_script::put(std::string bytes, bool formatted) {
   const std::string text = (formatted ? "<< " : "write ") + std::to_string(bytes.size()) + " bytes";
   return {text, [this, bytes, formatted](std::iostream& s) {
-            if (s.good())
+            if (s.good() && !bytes.empty()) {
+              content_.resize(std::max(content_.size(), position_ + bytes.size()));
               std::copy(bytes.begin(), bytes.end(), content_.begin() + std::ptrdiff_t(position_));
+            }
             if (formatted) {
               s << bytes;
             } else {

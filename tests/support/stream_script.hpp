@@ -24,10 +24,12 @@ struct script_limits {
   bool asks_what_left = true;  ///< in_avail, readsome.
   bool seeks_outside = true;
   bool tells_always = true;  ///< The position after each operation, else after some of them.
+  bool grows = false;        ///< It goes behind the end: reads nothing there, and writes.
 };
 
-/// Operations on a stream over `content.size()` bytes that stay within them; the same seed gives
-/// the same script. Between reading and writing there is the seek that a file needs.
+/// Operations on a stream over `content.size()` bytes that stay within them, unless it grows; the
+/// same seed gives the same script. Between reading and writing there is the seek that a file
+/// needs.
 class stream_script {
  public:
   /// `reach` is how many bytes an operation covers at most.
