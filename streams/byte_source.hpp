@@ -32,8 +32,8 @@ class byte_source {
     static_cast<void>(wait);
     return known;
   }
-  /// Has what was written appear, where it has not yet. Called when all of it is visible. Throws
-  /// why it does not.
+  /// Has what was written appear, where it has not yet. Called when all of it is confirmed. Throws
+  /// why it does not appear.
   virtual void commit() {}
 
   virtual request start_read_at(std::uint64_t offset, std::span<std::byte> into) = 0;
@@ -64,6 +64,8 @@ class byte_source {
   /// was started, or viewed, is of use. Throws why it can not be had.
   /// REQUIRES: nothing that was written is unconfirmed.
   virtual bool recover() { return false; }
+  /// From here on `recover()` tries for a moment only: nobody asked for what is done now.
+  virtual void hurry() noexcept {}
 
   /// Returns whether an unfinished read can be destroyed without waiting, and without harm to
   /// others.
@@ -72,8 +74,9 @@ class byte_source {
   /// Returns the offset of the first byte, in the order of the writes, that is not known to be
   /// visible; nothing when all are.
   virtual std::optional<std::uint64_t> first_unconfirmed() const = 0;
-  /// Lets later flushes report on later writes only.
-  virtual void forget_writes() = 0;
+  /// Lets later flushes report on later writes only: of those so far, what lies at `missing` and
+  /// behind it may not be there.
+  virtual void forget_writes(std::uint64_t missing) = 0;
 
   /// Returns the time, by the clock that the deadlines of its transfers are kept by.
   virtual std::chrono::steady_clock::time_point now() const noexcept = 0;

@@ -31,7 +31,7 @@ std::optional<std::uint64_t> region_source::first_unconfirmed() const {
 }
 
 // A flush of the old handle would have to wait for its last writes; a new handle knows of none.
-void region_source::forget_writes() { region_ = region_.share(); }
+void region_source::forget_writes(std::uint64_t) { region_ = region_.share(); }
 
 std::chrono::steady_clock::time_point region_source::now() const noexcept { return region_.now(); }
 

@@ -52,7 +52,7 @@ class region_source final : public byte_source {
   std::span<const std::byte> view(std::uint64_t offset, std::size_t length) const override;
   bool abandons_reads_at_once() const noexcept override;
   std::optional<std::uint64_t> first_unconfirmed() const override;
-  void forget_writes() override;
+  void forget_writes(std::uint64_t missing) override;
   std::chrono::steady_clock::time_point now() const noexcept override;
   std::error_code status() const noexcept override { return region_.status(); }
   std::string description() const override { return region_.description(); }

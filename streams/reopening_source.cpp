@@ -1,7 +1,6 @@
 #include "reopening_source.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <thread>
 #include <utility>
 
@@ -18,6 +17,9 @@ constexpr std::chrono::nanoseconds longest_rest = std::chrono::seconds(1);
 /// A server that was started again may not have published everything yet.
 constexpr std::chrono::nanoseconds longest_publishing = std::chrono::seconds(1);
 
+/// Who destroys a stream that has something left to write has not asked to wait for a server.
+constexpr std::chrono::nanoseconds moment = std::chrono::seconds(1);
+
 bool is_lost(std::error_code status) noexcept {
   return status == errc::connection_reset || status == errc::timed_out;
 }
@@ -26,7 +28,7 @@ bool is_lost(std::error_code status) noexcept {
 /// this stream, by a connection whose loss the server does not know of yet.
 bool may_pass(std::error_code why) noexcept {
   return is_lost(why) || why == errc::connection_refused || why == errc::unreachable ||
-         why == errc::busy || why == errc::no_such_name;
+         why == errc::host_not_found || why == errc::busy || why == errc::no_such_name;
 }
 
 [[noreturn]] void refuse(const std::string& name, const std::string& why) {
@@ -41,11 +43,31 @@ reopening_source::reopening_source(std::unique_ptr<byte_source> first, std::stri
       name_(std::move(name)),
       use_(how),
       open_(std::move(open)),
-      patience_(patience) {}
+      patience_(patience),
+      seen_size_(now_->size()) {}
+
+std::uint64_t reopening_source::measure(std::uint64_t known, std::chrono::nanoseconds wait) {
+  seen_size_ = now_->measure(known, wait);
+  started_end_ = 0;
+  return seen_size_;
+}
+
+void reopening_source::commit() {
+  if (!is_lost(now_->status()) || now_->is_unnamed()) now_->commit();
+}
+
+void reopening_source::forget_writes(std::uint64_t missing) {
+  seen_size_ = std::max(seen_size_, std::min(started_end_, missing));
+  started_end_ = 0;
+  now_->forget_writes(missing);
+}
+
+void reopening_source::hurry() noexcept { patience_ = std::min(patience_, moment); }
 
 request reopening_source::start_write_at(std::uint64_t offset, std::span<const std::byte> from) {
   request started = now_->start_write_at(offset, from);
-  written_end_ = std::max<std::uint64_t>(written_end_, offset + from.size());
+  started_end_ = std::max<std::uint64_t>(started_end_, offset + from.size());
+  written_end_ = std::max(written_end_, started_end_);
   return started;
 }
 
@@ -60,20 +82,24 @@ bool reopening_source::recover() {
   std::unique_ptr<byte_source> found = open_in_time();
   require_same(*found);
   now_ = std::move(found);
+  seen_size_ = now_->size();
+  started_end_ = 0;
   return true;
 }
 
 std::unique_ptr<byte_source> reopening_source::open_in_time() {
   const clock::time_point begun = clock::now();
-  std::optional<clock::time_point> missed;  // when the server was first seen not to have the name
+  bool misses = false;               // the name, as the last attempt saw the server
+  clock::time_point missed = begun;  // since then
   std::chrono::nanoseconds rest = first_rest;
   for (;;) {
     try {
       return open_();
     } catch (const error& failed) {
       const clock::time_point now = clock::now();
-      if (failed.code() == errc::no_such_name && !missed) missed = now;
-      const bool is_gone = missed && now - *missed >= longest_publishing;
+      if (!misses) missed = now;
+      misses = failed.code() == errc::no_such_name;
+      const bool is_gone = misses && now - missed >= longest_publishing;
       if (!may_pass(failed.code()) || is_gone || now - begun >= patience_) throw;
       const std::chrono::nanoseconds left = patience_ - (now - begun);
       std::this_thread::sleep_for(std::min(rest, left));
@@ -92,10 +118,12 @@ void reopening_source::require_same(const byte_source& found) const {
   if (use_ == use::reads && by_now.generation != before.generation) {
     refuse(name_, "the file was changed meanwhile");
   }
-  if (use_ == use::follows && found.size() < now_->size()) {
+  // What is added to a file that was cut off would leave a hole before it.
+  const bool relies_on_size = use_ == use::follows || use_ == use::appends;
+  if (relies_on_size && found.size() < least_size()) {
     refuse(name_, "the file is shorter than it was");
   }
-  if (use_ == use::appends && found.size() > std::max(now_->size(), written_end_)) {
+  if (use_ == use::appends && found.size() > std::max(seen_size_, written_end_)) {
     refuse(name_, "somebody else has added to the file");
   }
 }

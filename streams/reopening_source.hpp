@@ -1,6 +1,7 @@
 // A source that is opened again when its connection was lost.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -32,10 +33,9 @@ class reopening_source final : public byte_source {
   std::uint64_t size() const noexcept override { return now_->size(); }
   std::uint64_t limit() const noexcept override { return now_->limit(); }
   bool can_be_measured() const noexcept override { return now_->can_be_measured(); }
-  std::uint64_t measure(std::uint64_t known, std::chrono::nanoseconds wait) override {
-    return now_->measure(known, wait);
-  }
-  void commit() override { now_->commit(); }
+  std::uint64_t measure(std::uint64_t known, std::chrono::nanoseconds wait) override;
+  /// Does nothing where the connection is lost and what was written has a name: it is there.
+  void commit() override;
   bool is_unnamed() const noexcept override { return now_->is_unnamed(); }
   request start_read_at(std::uint64_t offset, std::span<std::byte> into) override {
     return now_->start_read_at(offset, into);
@@ -50,7 +50,7 @@ class reopening_source final : public byte_source {
   std::optional<std::uint64_t> first_unconfirmed() const override {
     return now_->first_unconfirmed();
   }
-  void forget_writes() override { now_->forget_writes(); }
+  void forget_writes(std::uint64_t missing) override;
   std::chrono::steady_clock::time_point now() const noexcept override { return now_->now(); }
   std::error_code status() const noexcept override { return now_->status(); }
   std::string description() const override { return now_->description(); }
@@ -61,17 +61,22 @@ class reopening_source final : public byte_source {
   /// Errors: content_changed; connection_reset (a file that has no name yet); what opening failed
   /// with last, at once where that can not pass.
   bool recover() override;
+  void hurry() noexcept override;
 
  private:
   std::unique_ptr<byte_source> open_in_time();
   void require_same(const byte_source& found) const;
+  /// Returns how long the file is at least, if nobody has cut it off.
+  std::uint64_t least_size() const noexcept { return std::max(seen_size_, started_end_); }
 
   std::unique_ptr<byte_source> now_;
   const std::string name_;
   const use use_;
   const opener open_;
-  const std::chrono::nanoseconds patience_;
-  std::uint64_t written_end_ = 0;
+  std::chrono::nanoseconds patience_;
+  std::uint64_t seen_size_;        // when it was opened, or measured, or writes were given up
+  std::uint64_t started_end_ = 0;  // of the writes since then
+  std::uint64_t written_end_ = 0;  // of all, also of those that failed
 };
 
 }  // namespace ucx::detail

@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
+#include <utility>
 
 #include "byte_source.hpp"
 
@@ -25,12 +27,30 @@ class source_end {
     seen_ = true;
     return asks;
   }
+  /// A read begins: it waits once for as long as is followed, however often it has to ask.
+  void begin() noexcept {
+    begun_.reset();
+    waited_ = false;
+  }
   /// Asks, and returns where the end is. Throws why nobody tells.
   std::uint64_t measure(std::uint64_t known) {
-    const std::uint64_t now = source_.measure(known, follow_);
+    const auto asked = source_.now();
+    if (!begun_) begun_ = asked;
+    const std::chrono::nanoseconds passed = asked - *begun_;
+    waited_ = true;
+    asked_ = asked;
+    const std::uint64_t now =
+        source_.measure(known, passed < follow_ ? follow_ - passed : follow_.zero());
+    waited_ = false;
+    begun_.reset();
     seen_ = now <= known;
     doubtful_ = false;
     return now;
+  }
+  /// Returns whether the question that failed last had been waiting for its answer for a while.
+  bool had_waited() noexcept {
+    constexpr std::chrono::nanoseconds a_while = std::chrono::seconds(1);
+    return std::exchange(waited_, false) && source_.now() - asked_ >= a_while;
   }
   /// The same without waiting for it to become longer.
   std::uint64_t look() {
@@ -47,6 +67,9 @@ class source_end {
  private:
   byte_source& source_;
   const std::chrono::nanoseconds follow_;
+  std::optional<std::chrono::steady_clock::time_point> begun_;  // the waiting
+  std::chrono::steady_clock::time_point asked_;
+  bool waited_ = false;
   bool seen_ = false;
   bool doubtful_ = false;
 };

@@ -110,8 +110,15 @@ void stream_engine::note_gone() {
           source_->description()));
 }
 
+/// Returns whether what was lost is a connection that had been good for a while, waiting at the
+/// end.
+bool stream_engine::waited_well() noexcept {
+  return end_.had_waited() && error_ == errc::connection_reset;
+}
+
 /// Reads again what the failure kept from being read, where the source can be had back.
 bool stream_engine::reopen() noexcept {
+  if (gave_up_) return false;
   if (told_of_writes_ || !source_ || !source_->recovers() || !source_->status()) return false;
   try {
     return regain_source();
@@ -128,7 +135,10 @@ bool stream_engine::regain_source() {
   writes_.check();
   reads_.drop();
   if (!get_.memory) drop_get_area();
-  if (!source_->recover()) return false;
+  gave_up_ = true;
+  const bool is_back = source_->recover();
+  gave_up_ = false;
+  if (!is_back) return false;
   const bool writes = (mode_ & std::ios_base::out) != 0;
   if (!writes) take_size(std::max(size_, source_->size()));
   return true;
@@ -423,6 +433,7 @@ std::uint64_t stream_engine::target(std::int64_t offset, std::ios_base::seekdir 
 
 std::error_code stream_engine::close(ending how) noexcept {
   if (!source_) return {};
+  if (how == ending::destroyed) source_->hurry();
   std::error_code failed = sync() == outcome::failed ? error_ : std::error_code();
   if (!failed && lost_) {
     error_ = failed = lost_.why();
@@ -431,7 +442,6 @@ std::error_code stream_engine::close(ending how) noexcept {
   const bool unwinding = how == ending::destroyed && std::uncaught_exceptions() > exceptions_;
   if (!failed && !unwinding) {
     const outcome committed = attempt([this] {
-      if ((mode_ & std::ios_base::out) != 0) regain_source();
       source_->commit();
       return outcome::done;
     });

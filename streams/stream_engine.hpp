@@ -135,14 +135,18 @@ class stream_engine {
     // A source that is lost again before a byte came is not worth more attempts than these.
     constexpr int most_in_vain = 3;
     int in_vain = 0;
+    gave_up_ = false;
+    end_.begin();
     for (std::uint64_t reached = position_;;) {
       const outcome ended = attempt(action);
       if (ended != outcome::failed) return ended;
       reads_.drop();
-      in_vain = std::exchange(reached, position_) == position_ ? in_vain + 1 : 0;
+      const bool served = std::exchange(reached, position_) != position_ || waited_well();
+      in_vain = served ? 0 : in_vain + 1;
       if (in_vain > most_in_vain || !reopen()) return outcome::failed;
     }
   }
+  bool waited_well() noexcept;
   bool reopen() noexcept;
   bool regain_source();
   /// REQUIRES: an exception is being handled.
@@ -205,6 +209,7 @@ class stream_engine {
   write_loss lost_;       // of a source that grows
   const int exceptions_;  // that were on their way when it was made
 
+  bool gave_up_ = false;  // to have the source back, as long as the call lasts
   std::error_code error_;
   bool told_of_writes_ = false;  // error_ is what happened to them
   std::exception_ptr failure_;   // what error_ was made of, where that has a text

@@ -171,7 +171,7 @@ std::uint64_t write_behind::rewind(std::uint64_t unsent) {
   } else if (unconfirmed) {
     first = *unconfirmed;
   }
-  source_.forget_writes();
+  source_.forget_writes(first);
   while (!pieces_.empty()) {
     piece lost = pieces_.pop_front();
     bytes_ -= lost.length;

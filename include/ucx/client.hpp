@@ -77,7 +77,8 @@ class UCXIO_EXPORT client {
 
   /// Returns another handle to the same connection, or, where that is lost, to one that takes its
   /// place: it is made as this one was, and shared by all that ask this client for it.
-  /// Errors: as the constructor's; closed (by `close()`).
+  /// Who asks while another one connects gets that one's outcome. Errors: as the constructor's;
+  /// closed (by `close()`, before the loss or after it).
   client reconnected() const;
   client reconnected(std::error_code& ec) const;
 
@@ -136,7 +137,7 @@ class UCXIO_EXPORT client {
   /// Asks how long a file is by now that this client opened, and lets `file` reach so far; returns
   /// when it does not have `known` bytes any more, at the latest after `wait`. What another program
   /// writes on the server's machine is noticed at once, what another machine writes to a file
-  /// system that both have, within a second. Errors: not_supported (`file.measurable()` is not so),
+  /// system that both have, within a second of that machine's telling it. Errors: not_supported (`file.measurable()` is not so),
   /// no_such_region (not of this client), revoked, busy (this client waits for 1024 already),
   /// io_error; the connection's. Cost: one round trip, and one for each half minute of waiting.
   entry measure(remote_region& file, std::uint64_t known = 0,

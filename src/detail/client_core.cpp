@@ -127,21 +127,14 @@ std::shared_ptr<client_core> client_core::connect(const url& server, const clien
 std::shared_ptr<client_core> client_core::successor(const std::shared_ptr<client_core>& lost,
                                                     std::string& what, std::error_code& ec) {
   lost->worker().progress();  // nobody may have looked at it for long
-  const std::error_code why = lost->status();
+  const std::error_code why = lost->closed_ ? make_error_code(errc::closed) : lost->status();
   if (!why) return lost;
   if (why == errc::closed || !lost->again_) {
     what = "connecting again to " + lost->place();
     ec = why;
     return nullptr;
   }
-  // One attempt for all who ask meanwhile.
-  const std::lock_guard guard(lost->succeeding_);
-  std::shared_ptr<client_core> next = lost->successor_.lock();
-  if (next) next->worker().progress();
-  if (next && !next->status()) return next;
-  next = lost->again_(what, ec);
-  lost->successor_ = next;
-  return next;
+  return lost->successor_.get(lost->again_, what, ec);
 }
 
 std::shared_ptr<client_core> client_core::connect(const worker_address& server,
@@ -413,6 +406,7 @@ client_statistics client_core::statistics() const noexcept {
 }
 
 void client_core::close() noexcept {
+  closed_ = true;
   {
     const std::lock_guard guard(core_of(worker_).lock());
     session_.leave();

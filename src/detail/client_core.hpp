@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "detail/client_session.hpp"
+#include "detail/client_slot.hpp"
 #include "detail/endpoint_channel.hpp"
 #include "detail/ucp_api.hpp"
 #include "ucx/client.hpp"
@@ -138,8 +138,8 @@ class client_core {
 
   /// Connects as this was connected.
   std::function<std::shared_ptr<client_core>(std::string&, std::error_code&)> again_;
-  std::mutex succeeding_;
-  std::weak_ptr<client_core> successor_;
+  client_slot successor_;
+  std::atomic<bool> closed_{false};  // by its user, whatever became of the connection
 
   std::atomic<std::uint64_t> opens_{0};
   std::atomic<std::uint64_t> requests_{0};

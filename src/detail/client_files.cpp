@@ -112,8 +112,11 @@ entry client_core::measure(remote_region& file, std::uint64_t known, std::chrono
     ec = errc::not_supported;
     return {};
   }
+  // A server that does not wait is not asked again at once.
+  constexpr std::chrono::nanoseconds rest = std::chrono::milliseconds(50);
   const clock::time_point until = after(now(), std::max(wait, wait.zero()));
   for (;;) {
+    const clock::time_point asked = now();
     {
       const std::lock_guard guard(core_access::core(worker_)->lock());
       if ((ec = core->status())) return {};
@@ -124,7 +127,12 @@ entry client_core::measure(remote_region& file, std::uint64_t known, std::chrono
                             static_cast<std::uint64_t>(part.count())};
     const auto answer = ask(control_type::measure, control_type::described, body,
                             after(deadline_after(options), part), what, ec);
-    if (!answer) return {};
+    if (!answer) {
+      // What was withdrawn is not known to the server any more; that it was is told before.
+      const std::lock_guard guard(core_access::core(worker_)->lock());
+      if (const std::error_code gone = core->status()) ec = gone;
+      return {};
+    }
     std::optional<described_body> said = decode_described(*answer);
     if (!said) {
       ec = errc::protocol_error;
@@ -134,7 +142,12 @@ entry client_core::measure(remote_region& file, std::uint64_t known, std::chrono
       const std::lock_guard guard(core_access::core(worker_)->lock());
       core->measured(said->described.size, said->described.generation);
     }
-    if (said->described.size != known || now() >= until) return std::move(said->described);
+    const clock::time_point answered = now();
+    if (said->described.size != known || answered >= until) return std::move(said->described);
+    if (answered - asked < std::min(part, rest)) {
+      core_access::core(worker_)->wait_until(std::min(after(answered, rest), until),
+                                             [&] { return static_cast<bool>(core->status()); });
+    }
   }
 }
 

@@ -32,9 +32,11 @@ void tell(entry& described, const file_facts& facts) noexcept {
           std::chrono::nanoseconds(std::max<std::int64_t>(facts.modified, 0))));
 }
 
-std::optional<file_facts> known_facts(int descriptor) noexcept {
+namespace {
+
+std::optional<file_facts> ask(int descriptor, int how) noexcept {
   struct ::statx about = {};
-  if (::statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &about) != 0) {
+  if (::statx(descriptor, "", AT_EMPTY_PATH | how, STATX_BASIC_STATS, &about) != 0) {
     return std::nullopt;
   }
   struct ::stat same = {};
@@ -45,6 +47,16 @@ std::optional<file_facts> known_facts(int descriptor) noexcept {
   same.st_mtim = {about.stx_mtime.tv_sec, about.stx_mtime.tv_nsec};
   same.st_ctim = {about.stx_ctime.tv_sec, about.stx_ctime.tv_nsec};
   return facts_from(same);
+}
+
+}  // namespace
+
+std::optional<file_facts> known_facts(int descriptor) noexcept {
+  return ask(descriptor, AT_STATX_DONT_SYNC);
+}
+
+std::optional<file_facts> fresh_facts(int descriptor) noexcept {
+  return ask(descriptor, AT_STATX_FORCE_SYNC);
 }
 
 std::uint64_t file_identity(int descriptor) noexcept {

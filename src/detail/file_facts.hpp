@@ -26,6 +26,9 @@ void tell(entry& described, const file_facts& facts) noexcept;
 /// Returns what the kernel knows of an open file, which over a network may be a few seconds old:
 /// nobody waits. Nothing where it knows nothing.
 std::optional<file_facts> known_facts(int descriptor) noexcept;
+/// The same as it is by now, also where another machine writes to it: for as long as the file
+/// system takes. Nothing where it can not tell.
+std::optional<file_facts> fresh_facts(int descriptor) noexcept;
 
 /// Returns a number that stays with the file of an open descriptor, whatever is written to it, and
 /// that no other file has, one of the same name or a later one in the same place of the disk

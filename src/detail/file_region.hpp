@@ -11,6 +11,7 @@
 
 #include "detail/exposed_region.hpp"
 #include "detail/file_source.hpp"
+#include "detail/held_file.hpp"
 
 namespace ucx::detail {
 
@@ -32,7 +33,7 @@ class file_region final : public exposed_region {
   void reach(std::uint64_t size) noexcept override;
   memory_kind kind() const noexcept override { return memory_kind::host; }
   std::span<std::byte> bytes() const noexcept override { return {}; }
-  std::shared_ptr<file_source> file() const noexcept override { return file_; }
+  std::shared_ptr<file_source> file() const noexcept override { return file_.get(); }
   remote_descriptor descriptor() const override { return describe(); }
 
  private:
@@ -42,7 +43,7 @@ class file_region final : public exposed_region {
   file_region(std::shared_ptr<context_core> context, std::shared_ptr<file_source> file,
               std::uint64_t size);
 
-  std::shared_ptr<file_source> file_;
+  held_file<file_source> file_;
   std::atomic<std::uint64_t> size_;
 };
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 
 #include "ucx/error.hpp"
 
@@ -106,7 +107,8 @@ std::error_code open_file::read(std::uint64_t offset, std::span<std::byte> into)
 }
 
 file_facts open_file::facts(std::error_code& ec) const noexcept {
-  struct ::stat about = {};
+  if (const std::optional<file_facts> facts = fresh_facts(descriptor_)) return *facts;
+  struct ::stat about = {};  // of a system that lacks the other call
   if (::fstat(descriptor_, &about) == 0) return facts_from(about);
   ec = errc::io_error;
   return {};

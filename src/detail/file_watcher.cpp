@@ -9,12 +9,13 @@
 #include <array>
 #include <condition_variable>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <map>
-#include <string>
+#include <new>
 #include <utility>
-#include <vector>
 
+#include "detail/deadline.hpp"
 #include "detail/owned_descriptor.hpp"
 
 namespace ucx::detail {
@@ -23,16 +24,22 @@ class file_watcher::watch {
  public:
   using clock = std::chrono::steady_clock;
 
+  struct outcome {
+    std::error_code ec;
+    file_facts facts;
+  };
   struct wait {
-    std::shared_ptr<file_source> file;
     std::uint64_t known = 0;
     clock::time_point until;
-    seen then;
+    // Made where it can be told that there is no memory for them.
+    std::shared_ptr<outcome> seen_last;
+    disk_queue::answer answer;
     int watched = -1;  // inotify's number of the file; -1: it says nothing of it
     clock::time_point next_look = {};
   };
 
-  explicit watch(std::function<void(disk_queue::answer)> deliver) : deliver_(std::move(deliver)) {}
+  watch(std::function<void(disk_queue::answer)> deliver, std::chrono::milliseconds watched)
+      : deliver_(std::move(deliver)), watched_period_(watched) {}
 
   /// Returns false where the system has no descriptors left to wake the thread by.
   bool open() noexcept {
@@ -41,21 +48,24 @@ class file_watcher::watch {
     return static_cast<bool>(waking_);
   }
 
-  std::uint64_t add(wait&& wanted) {
+  std::uint64_t add(std::shared_ptr<file_source> file, wait&& wanted) {
     const std::lock_guard guard(mutex_);
     if (stopped_) return 0;
-    added_.emplace_back(++last_number_, std::move(wanted));
+    const auto held = files_.emplace(last_number_ + 1, std::move(file)).first;
+    try {
+      added_.emplace(last_number_ + 1, std::move(wanted));
+    } catch (const std::bad_alloc&) {
+      files_.erase(held);
+      throw;
+    }
     wake();
-    return last_number_;
+    return ++last_number_;
   }
 
   void forget(std::uint64_t number) noexcept {
+    if (!drop(number)) return;
     const std::lock_guard guard(mutex_);
-    try {
-      forgotten_.push_back(number);
-    } catch (const std::bad_alloc&) {
-      return;  // then its time ends it
-    }
+    forgot_ = true;
     wake();
   }
 
@@ -66,9 +76,11 @@ class file_watcher::watch {
       read_notices();
     }
     waits_.clear();
-    std::vector<std::pair<std::uint64_t, wait>> left;
+    wait_map left;
+    file_map files;
     const std::lock_guard guard(mutex_);
     left.swap(added_);
+    files.swap(files_);
     ended_ = true;
     changed_.notify_all();
   }
@@ -81,6 +93,9 @@ class file_watcher::watch {
   }
 
  private:
+  using wait_map = std::map<std::uint64_t, wait>;
+  using file_map = std::map<std::uint64_t, std::shared_ptr<file_source>>;
+
   void wake() noexcept {
     const std::uint64_t one = 1;
     // It is awake already where this fails.
@@ -89,36 +104,59 @@ class file_watcher::watch {
 
   /// Returns false when there is nothing more to do.
   bool take_news() {
-    std::vector<std::pair<std::uint64_t, wait>> added;
-    std::vector<std::uint64_t> forgotten;
+    wait_map added;
+    bool forgot = false;
     {
       const std::lock_guard guard(mutex_);
       if (stopped_) return false;
       added.swap(added_);
-      forgotten.swap(forgotten_);
+      forgot = std::exchange(forgot_, false);
     }
     for (auto& [number, wanted] : added) {
       // Watched before it is looked at: what changes in between is noticed.
-      if (wanted.until > clock::now()) wanted.watched = begin_to_watch(*wanted.file);
-      waits_.emplace(number, std::move(wanted));
+      const std::shared_ptr<file_source> file = file_of(number);
+      if (file && wanted.until > clock::now()) wanted.watched = begin_to_watch(*file);
     }
-    for (const std::uint64_t number : forgotten) {
-      const auto found = waits_.find(number);
-      if (found != waits_.end()) end(found);
+    waits_.merge(added);
+    if (!forgot) return true;
+    for (auto at = waits_.begin(); at != waits_.end();) {
+      at = file_of(at->first) ? std::next(at) : end(at);
     }
     return true;
   }
 
-  int begin_to_watch(const file_source& file) {
-    if (!notices_ || file.descriptor() < 0) return -1;
-    // By the descriptor: whatever has the file's name by now is another one.
-    const std::string open_one = "/proc/self/fd/" + std::to_string(file.descriptor());
-    const int watched = ::inotify_add_watch(notices_.get(), open_one.c_str(), IN_MODIFY);
-    if (watched >= 0) ++users_[watched];
-    return watched;
+  bool drop(std::uint64_t number) noexcept {
+    file_map::node_type gone;  // outlives the lock: closing a file may take long
+    const std::lock_guard guard(mutex_);
+    gone = files_.extract(number);
+    return !gone.empty();
   }
 
-  std::map<std::uint64_t, wait>::iterator end(std::map<std::uint64_t, wait>::iterator over) {
+  /// Returns nobody, where it was forgotten.
+  std::shared_ptr<file_source> file_of(std::uint64_t number) {
+    const std::lock_guard guard(mutex_);
+    const auto found = files_.find(number);
+    return found == files_.end() ? nullptr : found->second;
+  }
+
+  int begin_to_watch(const file_source& file) noexcept {
+    if (!notices_ || file.descriptor() < 0) return -1;
+    // By the descriptor: whatever has the file's name by now is another one.
+    std::array<char, 40> open_one = {};
+    std::snprintf(open_one.data(), open_one.size(), "/proc/self/fd/%d", file.descriptor());
+    const int watched = ::inotify_add_watch(notices_.get(), open_one.data(), IN_MODIFY);
+    if (watched < 0) return -1;
+    try {
+      ++users_[watched];
+      return watched;
+    } catch (const std::bad_alloc&) {
+      ::inotify_rm_watch(notices_.get(), watched);  // nobody else has it
+      return -1;
+    }
+  }
+
+  wait_map::iterator end(wait_map::iterator over) {
+    drop(over->first);
     const int watched = over->second.watched;
     if (watched >= 0 && --users_[watched] == 0) {
       users_.erase(watched);
@@ -129,24 +167,32 @@ class file_watcher::watch {
 
   void look_at_all() {
     for (auto at = waits_.begin(); at != waits_.end();) {
-      at = at->second.next_look <= clock::now() && look_at(at->second) ? end(at) : std::next(at);
+      const clock::time_point due = std::min(at->second.next_look, at->second.until);
+      at = due <= clock::now() && look_at(at->first, at->second) ? end(at) : std::next(at);
     }
   }
 
   /// Returns whether nobody waits for it any more.
-  bool look_at(wait& wanted) {
+  bool look_at(std::uint64_t number, wait& wanted) {
+    const std::shared_ptr<file_source> file = file_of(number);
+    if (!file) return true;
     std::error_code ec;
-    const file_facts facts = wanted.file->facts(ec);
+    const file_facts facts = file->facts(ec);
     const clock::time_point now = clock::now();
     if (!ec && facts.size == wanted.known && now < wanted.until) {
-      wanted.next_look = now + (wanted.watched >= 0 ? watched_period : unwatched_period);
+      wanted.next_look = now + (wanted.watched >= 0 ? watched_period_ : unwatched_period);
       return false;
     }
-    disk_queue::answer answer = [then = std::move(wanted.then), ec, facts] { then(ec, facts); };
+    *wanted.seen_last = {ec, facts};
     // Under the lock, so that it does not begin when stop() has returned.
     const std::lock_guard guard(mutex_);
-    if (!stopped_) deliver_(std::move(answer));
-    return true;
+    try {
+      if (!stopped_) deliver_(wanted.answer);
+      return true;
+    } catch (const std::bad_alloc&) {
+      wanted.next_look = wanted.until = now + unwatched_period;
+      return false;
+    }
   }
 
   void sleep() noexcept {
@@ -179,10 +225,6 @@ class file_watcher::watch {
         at += sizeof notice + notice.len;
       }
     }
-    const clock::time_point now = clock::now();
-    for (auto& [number, each] : waits_) {
-      if (each.until <= now) each.next_look = now;
-    }
   }
 
   /// The file was written to; -1: nobody knows which.
@@ -193,24 +235,27 @@ class file_watcher::watch {
   }
 
   const std::function<void(disk_queue::answer)> deliver_;
+  const std::chrono::milliseconds watched_period_;
   owned_descriptor waking_;
   owned_descriptor notices_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::pair<std::uint64_t, wait>> added_;
-  std::vector<std::uint64_t> forgotten_;
+  wait_map added_;
+  file_map files_;       // of all that wait
+  bool forgot_ = false;  // one of them
   std::uint64_t last_number_ = 0;
   bool stopped_ = false;
   bool ended_ = false;
 
   // The thread's alone.
-  std::map<std::uint64_t, wait> waits_;
+  wait_map waits_;
   std::map<int, std::size_t> users_;  // of what inotify watches
 };
 
-file_watcher::file_watcher(std::function<void(disk_queue::answer)> deliver)
-    : watch_(std::make_shared<watch>(std::move(deliver))) {}
+file_watcher::file_watcher(std::function<void(disk_queue::answer)> deliver,
+                           std::chrono::milliseconds watched)
+    : watch_(std::make_shared<watch>(std::move(deliver), watched)) {}
 
 file_watcher::~file_watcher() {
   stop(std::chrono::steady_clock::now() + disk_thread::longest_farewell);
@@ -218,7 +263,15 @@ file_watcher::~file_watcher() {
 
 std::uint64_t file_watcher::look(std::shared_ptr<file_source> file, std::uint64_t known,
                                  std::chrono::nanoseconds wait, seen then) {
+  watch::wait wanted;
+  wanted.known = known;
+  wanted.until = after(watch::clock::now(), wait);
+  wanted.seen_last = std::make_shared<watch::outcome>();
+  wanted.answer = [then = std::move(then), told = wanted.seen_last] {
+    then(told->ec, told->facts);
+  };
   const std::lock_guard guard(starting_);
+  if (stopped_) return 0;
   if (!thread_.joinable()) {
     if (!watch_->open()) return 0;
     try {
@@ -233,18 +286,14 @@ std::uint64_t file_watcher::look(std::shared_ptr<file_source> file, std::uint64_
       return 0;
     }
   }
-  watch::wait wanted;
-  wanted.file = std::move(file);
-  wanted.known = known;
-  wanted.until = watch::clock::now() + wait;
-  wanted.then = std::move(then);
-  return watch_->add(std::move(wanted));
+  return watch_->add(std::move(file), std::move(wanted));
 }
 
 void file_watcher::forget(std::uint64_t number) noexcept { watch_->forget(number); }
 
 void file_watcher::stop(std::chrono::steady_clock::time_point until) noexcept {
   const std::lock_guard guard(starting_);
+  stopped_ = true;
   if (!thread_.joinable()) return;
   if (watch_->stop(until)) {
     thread_.join();

@@ -44,7 +44,9 @@ server_session::server_session(std::unique_ptr<channel> by, const catalogue& nam
             const std::optional<control_header> said = decode_control(answer);
             if (said && said->type == control_type::opened) ++counters_.opens;
             channel_->send(answer);
-          }),
+          },
+          // What waits for the file has it open.
+          [this](std::uint64_t region) { watches_.withdrawn(region); }),
       watches_(
           watcher,
           [this](const control_header& asked, control_type type, std::error_code why) {

@@ -47,11 +47,12 @@ std::optional<std::string> path_behind(const std::string& prefix, const std::str
 }  // namespace
 
 session_files::session_files(const catalogue& names, std::size_t longest, refusal refuse,
-                             sender send)
+                             sender send, release_listener released)
     : catalogue_(names),
       longest_(longest),
       refuse_(std::move(refuse)),
       send_(std::move(send)),
+      released_(std::move(released)),
       self_(std::make_shared<session_files*>(this)) {}
 
 session_files::~session_files() {
@@ -187,6 +188,7 @@ void session_files::release(const release_body& body) {
   const open_file gone = std::move(found->second);
   open_.erase(found);
   gone.store->let_go(*gone.region);
+  released_(body.region);
 }
 
 void session_files::stat(const control_header& asked, const stat_body& body) {

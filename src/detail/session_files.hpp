@@ -25,11 +25,14 @@ class session_files {
   using refusal = std::function<void(const control_header&, control_type, std::error_code)>;
   using message = std::vector<std::byte>;
   using sender = std::function<void(const message&)>;
+  /// Is told of a region that the client has let go of.
+  using release_listener = std::function<void(std::uint64_t)>;
 
   /// A client may have so many questions unanswered; further ones are refused with `busy`.
   static constexpr std::size_t most_unanswered = 256;
 
-  session_files(const catalogue& names, std::size_t longest, refusal refuse, sender send);
+  session_files(const catalogue& names, std::size_t longest, refusal refuse, sender send,
+                release_listener released);
   session_files(const session_files&) = delete;
   session_files& operator=(const session_files&) = delete;
   ~session_files();
@@ -79,6 +82,7 @@ class session_files {
   const std::size_t longest_;
   refusal refuse_;
   sender send_;
+  release_listener released_;
   std::uint64_t features_ = 0;
   std::size_t unanswered_ = 0;
   std::size_t opening_ = 0;                            // of those

@@ -1,6 +1,7 @@
 #include "detail/session_watches.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "detail/exposed_region.hpp"
@@ -48,15 +49,21 @@ void session_watches::measure(const control_header& asked, const measure_body& b
     return refuse_(asked, control_type::described, errc::revoked);  // it was closed just now
   if (waiting_.size() >= most_waiting) return refuse_(asked, control_type::described, errc::busy);
   const std::uint64_t number = ++last_;
-  question& asking = waiting_[number];
-  asking = {asked, body.region, region, std::move(described)};
-  asking.look = watcher_.look(std::move(file), body.known, bounded(body.wait),
-                              [self = self_, number](std::error_code ec, const file_facts& facts) {
-                                if (*self != nullptr) (*self)->answer(number, ec, facts);
-                              });
-  if (asking.look != 0) return;
+  std::error_code why = errc::busy;
+  try {
+    question& asking = waiting_[number];
+    asking = {asked, body.region, region, std::move(described)};
+    asking.look =
+        watcher_.look(std::move(file), body.known, bounded(body.wait),
+                      [self = self_, number](std::error_code ec, const file_facts& facts) {
+                        if (*self != nullptr) (*self)->answer(number, ec, facts);
+                      });
+    if (asking.look != 0) return;
+  } catch (const std::bad_alloc&) {
+    why = errc::no_memory;
+  }
   waiting_.erase(number);
-  refuse_(asked, control_type::described, errc::busy);
+  refuse_(asked, control_type::described, why);
 }
 
 void session_watches::answer(std::uint64_t number, std::error_code ec, const file_facts& facts) {

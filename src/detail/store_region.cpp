@@ -79,7 +79,8 @@ void store_region::put_back(staging used) {
 void store_region::write(endpoint_core& from, const frame& asked,
                          std::span<const std::byte> payload) {
   const std::shared_ptr<store_core> store = store_.lock();
-  if (!store || !file_) return region_service::answer_write(from, asked, errc::revoked);
+  const std::shared_ptr<store_file> into = file_.get();
+  if (!store || !into) return region_service::answer_write(from, asked, errc::revoked);
   if (place_.is_lost) return region_service::answer_write(from, asked, errc::no_such_name);
   // A client knows how much may be on its way; one that does not keep to it gets nothing more.
   const auto room = static_cast<std::size_t>(write_room(asked.length, window_));
@@ -105,7 +106,7 @@ void store_region::write(endpoint_core& from, const frame& asked,
       if (to && !to->status()) region_service::answer_write(*to, asked, *ec);
     };
     const bool started =
-        store->write_later([file = file_, account = account_, bytes, ec, offset = asked.offset,
+        store->write_later([file = into, account = account_, bytes, ec, offset = asked.offset,
                             done = std::move(done)]() mutable {
           *ec = file->write(offset, *bytes);
           account->wrote(*file, *ec);

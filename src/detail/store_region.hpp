@@ -12,6 +12,7 @@
 
 #include "detail/exposed_region.hpp"
 #include "detail/file_account.hpp"
+#include "detail/held_file.hpp"
 #include "detail/store_file.hpp"
 
 namespace ucx::detail {
@@ -47,8 +48,8 @@ class store_region final : public exposed_region,
   std::uint64_t writable_size() const noexcept override;
   memory_kind kind() const noexcept override { return memory_kind::host; }
   std::span<std::byte> bytes() const noexcept override { return {}; }
-  std::shared_ptr<file_source> file() const noexcept override { return file_; }
-  std::shared_ptr<store_file> stored() const noexcept { return file_; }
+  std::shared_ptr<file_source> file() const noexcept override { return file_.get(); }
+  std::shared_ptr<store_file> stored() const noexcept { return file_.get(); }
   remote_descriptor descriptor() const override { return describe(); }
   std::shared_ptr<write_sink> sink() noexcept override { return shared_from_this(); }
 
@@ -70,7 +71,7 @@ class store_region final : public exposed_region,
   const std::weak_ptr<store_core> store_;
   const std::uint64_t limit_;
   const std::size_t window_;
-  std::shared_ptr<store_file> file_;
+  held_file<store_file> file_;
   store_place place_;
   const std::shared_ptr<file_account> account_;
   std::atomic<std::uint64_t> seen_size_{0};

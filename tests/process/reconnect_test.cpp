@@ -320,6 +320,16 @@ TEST_F(Reconnect, ClientThatWasClosedStaysSo) {
   EXPECT_THROW(own.reconnected(), ucx::error);
 }
 
+TEST_F(Reconnect, ClientThatWasLostAndThenClosedStaysSo) {
+  client own(url_);
+  restart();
+  own.close();
+  std::error_code ec;
+  own.reconnected(ec);
+  EXPECT_EQ(ec, errc::closed);
+  EXPECT_EQ(server_->ask("clients"), "0");
+}
+
 TEST_F(Reconnect, AppendingGoesOnAfterItWasToldWhatIsMissing) {
   publish_the_store();
   ofstream out(at("log"), ios::app, {.reconnect = patient});

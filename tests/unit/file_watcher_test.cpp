@@ -8,7 +8,9 @@
 #include <fstream>
 #include <future>
 #include <memory>
+#include <new>
 #include <string>
+#include <thread>
 
 #include "support/temporary_directory.hpp"
 #include "ucx/error.hpp"
@@ -89,6 +91,41 @@ TEST_F(FileWatcher, AnswersWhenTheFileIsWrittenTo) {
   auto shorter = look(open(), 7, long_time);
   std::filesystem::resize_file(path_, 1);
   EXPECT_EQ(soon(shorter).facts.size, 1U);
+}
+
+TEST_F(FileWatcher, IsToldByTheSystemOfWhatItWatches) {
+  file_watcher told([](const disk_queue::answer& answer) { answer(); }, long_time);
+  std::promise<said> promise;
+  std::future<said> waiting = promise.get_future();
+  EXPECT_NE(told.look(open(), 5, long_time,
+                      [&](std::error_code ec, file_facts facts) {
+                        promise.set_value({ec, facts});
+                      }),
+            0U);
+  // The first look is over; no other one is due before the test has ended.
+  EXPECT_EQ(waiting.wait_for(100ms), std::future_status::timeout);
+  std::ofstream(path_, std::ios::app) << "67";
+  EXPECT_EQ(soon(waiting).facts.size, 7U);
+}
+
+TEST_F(FileWatcher, DeliversAgainWhatNoMemoryWasLeftFor) {
+  std::atomic<int> attempts{0};
+  file_watcher poor([&](const disk_queue::answer& answer) {
+    if (++attempts < 3) throw std::bad_alloc();
+    answer();
+  });
+  std::promise<said> promise;
+  std::future<said> waiting = promise.get_future();
+  poor.look(open(), 4, long_time, [&](std::error_code ec, file_facts facts) {
+    promise.set_value({ec, facts});
+  });
+  EXPECT_EQ(soon(waiting).facts.size, 5U);
+  EXPECT_EQ(attempts, 3);
+}
+
+TEST_F(FileWatcher, LooksAtNothingOnceItWasStoppedBeforeItBegan) {
+  watcher_.stop(steady_clock::now() + 10s);
+  EXPECT_EQ(watcher_.look(open(), 4, 0ns, [](std::error_code, file_facts) { FAIL(); }), 0U);
 }
 
 TEST_F(FileWatcher, WaitsOnWhileBytesChangeAndNotTheSize) {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "stream_engine.hpp"
 #include "ucx/error.hpp"
@@ -30,6 +31,8 @@ struct remote_thing {
   bool unnamed = false;
   bool committed = false;
   int measured = 0;
+  bool loses_who_measures = false;
+  std::vector<std::chrono::nanoseconds> waits = {};
 };
 
 class thing_source final : public byte_source {
@@ -38,7 +41,9 @@ class thing_source final : public byte_source {
   std::uint64_t size() const noexcept override { return thing_.bytes.size(); }
   std::uint64_t limit() const noexcept override { return 1 << 20; }
   bool can_be_measured() const noexcept override { return true; }
-  std::uint64_t measure(std::uint64_t, std::chrono::nanoseconds) override {
+  std::uint64_t measure(std::uint64_t, std::chrono::nanoseconds wait) override {
+    thing_.waits.push_back(wait);
+    if (thing_.loses_who_measures) thing_.status = errc::connection_reset;
     check();
     ++thing_.measured;
     return thing_.bytes.size();
@@ -67,7 +72,7 @@ class thing_source final : public byte_source {
   }
   bool abandons_reads_at_once() const noexcept override { return true; }
   std::optional<std::uint64_t> first_unconfirmed() const override { return std::nullopt; }
-  void forget_writes() override {}
+  void forget_writes(std::uint64_t) override {}
   std::chrono::steady_clock::time_point now() const noexcept override {
     return std::chrono::steady_clock::now();
   }
@@ -140,9 +145,10 @@ TEST_F(ReopeningSource, OpensAgainOnlyWhatIsLost) {
 TEST_F(ReopeningSource, TriesAgainWhatMayPass) {
   const auto source = make(use::reads);
   lose();
-  refusals_ = {errc::connection_refused, errc::no_such_name, errc::busy, errc::timed_out};
+  refusals_ = {errc::connection_refused, errc::no_such_name, errc::busy, errc::timed_out,
+               errc::host_not_found};
   EXPECT_FALSE(error_of_recovery(*source));
-  EXPECT_EQ(attempts_, 5);
+  EXPECT_EQ(attempts_, 6);
 }
 
 TEST_F(ReopeningSource, GivesUpAtOnceWhatCanNotPass) {
@@ -180,6 +186,7 @@ TEST_F(ReopeningSource, ComparesWhatItsUserRelysOn) {
       {"replaced", use::edits, {2, 1}, "0123456789", false},
       {"same", use::appends, {1, 2}, "0123456789", true},
       {"longer", use::appends, {1, 2}, "0123456789ab", false},
+      {"shorter", use::appends, {1, 2}, "012345678", false},
       {"replaced", use::appends, {2, 1}, "0123456789", false},
   };
   for (const auto& each : cases) {
@@ -201,6 +208,30 @@ TEST_F(ReopeningSource, KnowsHowFarItHasWrittenItself) {
   EXPECT_TRUE(source->start_write_at(10, std::as_bytes(std::span(more))).done());
   lose();
   first_.bytes.resize(10);
+  EXPECT_FALSE(error_of_recovery(*source)) << text_;
+}
+
+TEST_F(ReopeningSource, AppendsNothingBehindAHole) {
+  const auto source = make(use::appends);
+  const std::string more = "abcd";
+  EXPECT_TRUE(source->start_write_at(10, std::as_bytes(std::span(more))).done());
+  source->forget_writes(12);  // what is behind was lost, as far as is known
+  lose();
+  next_.bytes.resize(12);
+  EXPECT_FALSE(error_of_recovery(*source)) << text_;
+  EXPECT_TRUE(source->start_write_at(12, std::as_bytes(std::span(more))).done());
+  next_.bytes.resize(15);
+  next_.status = errc::connection_reset;
+  EXPECT_EQ(error_of_recovery(*source), errc::content_changed);
+  EXPECT_NE(text_.find("shorter"), std::string::npos) << text_;
+}
+
+TEST_F(ReopeningSource, FollowsOnFromTheSizeThatWasMeasuredLast) {
+  const auto source = make(use::follows);
+  first_.bytes.resize(4);
+  EXPECT_EQ(source->measure(10, 0ns), 4U);
+  lose();
+  first_.bytes.resize(10);  // as a region says whose file was cut off
   EXPECT_FALSE(error_of_recovery(*source)) << text_;
 }
 
@@ -289,10 +320,55 @@ TEST_F(RecoveringStream, WritesOnWhereNothingIsMissing) {
 
 TEST_F(RecoveringStream, CommitsThroughTheConnectionThatIsThere) {
   const auto engine = stream(use::edits, std::ios_base::out);
+  const std::string two = "ab";
+  EXPECT_EQ(engine->write(std::as_bytes(std::span(two))), 2U);
   lose();
   EXPECT_FALSE(engine->close());
+  EXPECT_EQ(next_.bytes, "ab23456789");
   EXPECT_TRUE(next_.committed);
   EXPECT_FALSE(first_.committed);
+}
+
+TEST_F(RecoveringStream, OpensNothingAgainToCloseWhatIsWritten) {
+  for (const bool destroyed : {false, true}) {
+    first_ = {.bytes = "0123456789"};
+    auto engine = stream(use::edits, std::ios_base::in | std::ios_base::out);
+    const std::string two = "ab";
+    EXPECT_EQ(engine->write(std::as_bytes(std::span(two))), 2U);
+    EXPECT_EQ(engine->sync(), stream_engine::outcome::done);
+    EXPECT_EQ(read(*engine, 2), "23");
+    lose();
+    if (!destroyed) {
+      EXPECT_FALSE(engine->close());
+    }
+    engine.reset();
+    EXPECT_EQ(attempts_, 0);
+  }
+}
+
+TEST_F(RecoveringStream, WaitsForAMomentOnlyWhereItIsDestroyed) {
+  auto engine = std::make_unique<stream_engine>(make(use::edits, 24h), std::ios_base::out,
+                                                stream_options{}, stream_engine::seek_limit::none);
+  const std::string two = "ab";
+  EXPECT_EQ(engine->write(std::as_bytes(std::span(two))), 2U);
+  lose();
+  refusals_.assign(1000, errc::connection_refused);
+  engine.reset();  // the test's own limit ends it otherwise
+  EXPECT_GE(attempts_, 1);
+}
+
+TEST_F(RecoveringStream, SpendsItsTimeOnceInOneCall) {
+  const auto engine = stream(use::edits, std::ios_base::in | std::ios_base::out);
+  const std::string two = "ab";
+  EXPECT_EQ(engine->write(std::as_bytes(std::span(two))), 2U);
+  lose();
+  refusals_ = {errc::permission_denied, errc::permission_denied};
+  EXPECT_EQ(read(*engine, 2), "");
+  EXPECT_EQ(engine->error(), errc::permission_denied);
+  EXPECT_EQ(attempts_, 1);
+  refusals_.clear();
+  EXPECT_EQ(read(*engine, 2), "23") << "another call tries again";
+  EXPECT_EQ(attempts_, 2);
 }
 
 TEST_F(RecoveringStream, OpensNothingAgainOnlyToCloseIt) {
@@ -314,6 +390,25 @@ TEST_F(RecoveringStream, TellsThatANewFileIsGone) {
   EXPECT_NE(engine->error_text().find("written again"), std::string::npos);
   EXPECT_EQ(engine->close(), errc::connection_reset);
   EXPECT_FALSE(first_.committed);
+}
+
+TEST_F(RecoveringStream, WaitsOnceForAsLongAsItFollowsHoweverOftenItIsLost) {
+  stream_options options;
+  options.follow = 24h;
+  stream_engine engine(make(use::follows), std::ios_base::in, options,
+                       stream_engine::seek_limit::none);
+  next_ = first_;
+  first_.loses_who_measures = true;
+  EXPECT_EQ(read(engine, 10), "0123456789");
+  EXPECT_EQ(read(engine, 1), "");
+  EXPECT_EQ(outcome_, stream_engine::outcome::end_of_data);
+  EXPECT_EQ(attempts_, 1);
+  ASSERT_EQ(first_.waits.size(), 1U);
+  ASSERT_EQ(next_.waits.size(), 1U);
+  EXPECT_EQ(first_.waits[0], 24h);
+  EXPECT_LT(next_.waits[0], 24h) << "some of it has passed";
+  EXPECT_EQ(read(engine, 1), "");
+  EXPECT_EQ(next_.waits.back(), 24h) << "another read waits anew";
 }
 
 TEST_F(RecoveringStream, AsksForTheEndAgainWhenItIsReachedASecondTime) {

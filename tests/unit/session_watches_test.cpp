@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -123,6 +124,22 @@ TEST_F(SessionWatches, RefusesWhatWaitsForARegionThatIsWithdrawn) {
   EXPECT_EQ(refused_[1].second, errc::revoked);
   std::ofstream(path_, std::ios::app) << "67";
   EXPECT_FALSE(run_one(30ms) && !sent_.empty());
+}
+
+TEST_F(SessionWatches, HoldsNoFileOpenThatNobodyWaitsForAnyMore) {
+  const std::filesystem::path descriptor =
+      "/proc/self/fd/" + std::to_string(region_->file()->descriptor());
+  ask(1, 5, for_ever);
+  EXPECT_FALSE(run_one(30ms));
+  ASSERT_EQ(std::filesystem::read_symlink(descriptor), path_);
+  const std::uint64_t number = region_->id();
+  region_->close();
+  watches_.withdrawn(number);
+  std::error_code gone;
+  for (int i = 0; i < 2000 && std::filesystem::read_symlink(descriptor, gone) == path_; ++i) {
+    std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_NE(std::filesystem::read_symlink(descriptor, gone), path_);
 }
 
 TEST_F(SessionWatches, RefusesAFileThatWasClosed) {
