@@ -1,4 +1,5 @@
-// An SQLite file, for reading, over a ucx::remote_file: what a VFS of SQLite's opens.
+// An SQLite file, for reading, over a ucx::remote_file: what a VFS of SQLite's opens. It locks
+// nothing: for databases that are replaced whole, and not for those that are written in place.
 #pragma once
 
 #include <cstddef>

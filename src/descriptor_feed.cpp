@@ -49,13 +49,15 @@ descriptor_feed& descriptor_feed::operator=(descriptor_feed&& other) noexcept {
 }
 
 descriptor_feed::~descriptor_feed() {
-  if (thread_ && !thread_->is_of_this_process()) static_cast<void>(thread_.release());
+  if (!thread_ || thread_->is_of_this_process()) return;
+  thread_->leave_to_parent();
+  static_cast<void>(thread_.release());
 }
 
-int descriptor_feed::reader() const noexcept { return thread_ ? thread_->reader().get() : -1; }
+int descriptor_feed::reader() const noexcept { return thread_ ? thread_->reader() : -1; }
 
 file_descriptor descriptor_feed::take_reader() noexcept {
-  return thread_ ? std::move(thread_->reader()) : file_descriptor();
+  return thread_ ? thread_->take_reader() : file_descriptor();
 }
 
 bool descriptor_feed::wait_for(std::chrono::nanoseconds limit) const {

@@ -53,6 +53,18 @@ class mapped_file {
   std::byte* first_ = nullptr;
 };
 
+/// Has all of the memory now: where there is not as much, touching it would end the process. Piece
+/// by piece, because a signal has the system begin again with the call's first byte.
+void allocate(int file, std::uint64_t size, const std::string& what) {
+  for (std::uint64_t offset = 0; offset < size;) {
+    const std::uint64_t count = std::min<std::uint64_t>(piece, size - offset);
+    const int failed =
+        ::posix_fallocate(file, static_cast<off_t>(offset), static_cast<off_t>(count));
+    if (failed != 0 && failed != EINTR) throw_system_error(failed, what);
+    if (failed == 0) offset += count;
+  }
+}
+
 void read_all(remote_region& region, std::span<std::byte> into, const io_options& each) {
   std::deque<request> in_flight;
   for (std::uint64_t offset = 0; !into.empty() || !in_flight.empty();) {
@@ -77,9 +89,7 @@ file_descriptor copy(remote_region& region, const sealed_copy_options& options) 
   }
   file_descriptor made(::memfd_create("ucxio", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!made) throw_system_error(errno, what);
-  // All of it now: where there is not as much memory, touching it would end the process.
-  const int failed = size > 0 ? ::posix_fallocate(made.get(), 0, static_cast<off_t>(size)) : 0;
-  if (failed != 0) throw_system_error(failed, what);
+  allocate(made.get(), size, what);
   {
     const mapped_file memory(made.get(), static_cast<std::size_t>(size), what);
     read_all(region, memory.bytes(), {options.timeout});

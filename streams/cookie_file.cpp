@@ -11,21 +11,13 @@
 #include <utility>
 
 #include "errno_of.hpp"
+#include "published_source.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
 namespace {
 
 using std::ios_base;
-
-// libstdc++ knows it in every standard, by another name.
-#ifdef __cpp_lib_ios_noreplace
-constexpr ios_base::openmode noreplace = ios_base::noreplace;
-#elif defined _GLIBCXX_RELEASE && _GLIBCXX_RELEASE >= 12
-constexpr ios_base::openmode noreplace = ios_base::__noreplace;
-#else
-constexpr ios_base::openmode noreplace = {};
-#endif
 
 }  // namespace
 
@@ -110,11 +102,9 @@ const closes_at_exit at_exit;
 
 }  // namespace
 
-std::FILE* cookie_file::make(filebuf&& opened, const file_mode& mode, std::size_t buffer_size) {
-  auto* const made = new (std::nothrow) cookie_file(std::move(opened));
+std::FILE* cookie_file::make(const file_mode& mode, std::size_t buffer_size) {
+  auto* const made = new (std::nothrow) cookie_file;
   if (made == nullptr) return nullptr;
-  // Where a file of the system's begins, too.
-  if (mode.normal == "a") made->buffer_.pubseekoff(0, ios_base::end);
   const ::cookie_io_functions_t functions{&read, &write, &seek, &close};
   std::FILE* const file = ::fopencookie(made, mode.normal.c_str(), functions);
   if (file == nullptr) {
@@ -125,15 +115,21 @@ std::FILE* cookie_file::make(filebuf&& opened, const file_mode& mode, std::size_
   try {
     open_files::all().add(file, made);
     if (buffer_size > BUFSIZ) {
-      made->area_ = std::make_unique<char[]>(buffer_size);
+      made->area_ = std::make_unique_for_overwrite<char[]>(buffer_size);
       std::setvbuf(file, made->area_.get(), _IOFBF, buffer_size);
     }
     return file;
   } catch (const std::bad_alloc&) {
     std::fclose(file);
-    errno = ENOMEM;
     return nullptr;
   }
+}
+
+bool cookie_file::open(const std::function<bool(filebuf&)>& opens, const file_mode& mode) {
+  if (!opens(buffer_)) return false;
+  // Where a file of the system's begins, too.
+  if (mode.normal == "a") buffer_.pubseekoff(0, ios_base::end);
+  return true;
 }
 
 cookie_file* cookie_file::behind(std::FILE* opened) noexcept {

@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <ios>
 #include <memory>
 #include <string>
 #include <system_error>
-#include <utility>
 
 #include "ucx/filebuf.hpp"
 
@@ -29,8 +29,9 @@ file_mode parse_file_mode(const char* mode, std::error_code& ec);
 /// Lives from make() to fclose(). Its functions are called by the C library, under the FILE's lock.
 class cookie_file {
  public:
-  /// Makes a FILE of what is open in `opened`; null, with errno, where there is no memory for it.
-  static std::FILE* make(filebuf&& opened, const file_mode& mode, std::size_t buffer_size);
+  /// Makes a FILE behind which nothing is open; null where there is no memory for it. All of it is
+  /// had before anything is opened: a new file that is closed has its name.
+  static std::FILE* make(const file_mode& mode, std::size_t buffer_size);
   cookie_file(const cookie_file&) = delete;
   cookie_file& operator=(const cookie_file&) = delete;
 
@@ -40,13 +41,18 @@ class cookie_file {
   /// Flushes and closes all that are open, but those that another thread uses at this moment.
   static void close_all() noexcept;
 
+  /// Has `opens` open the buffer, and returns what it does. REQUIRES: the FILE is locked, so that
+  /// close_all() leaves it alone.
+  bool open(const std::function<bool(filebuf&)>& opens, const file_mode& mode);
+  std::error_code opening_error() const { return buffer_.error(); }
+
   std::error_code failure() const noexcept { return failure_; }
   const std::string& failure_text() const noexcept { return failure_text_; }
 
  private:
   class open_files;
 
-  explicit cookie_file(filebuf&& opened) : buffer_(std::move(opened)) {}
+  cookie_file() = default;
   ~cookie_file() = default;
 
   static ::ssize_t read(void* self, char* into, std::size_t count) noexcept;

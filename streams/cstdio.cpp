@@ -2,6 +2,8 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdio>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -23,25 +25,46 @@ std::size_t buffer_size_for(const detail::file_mode& mode, const stream_options&
   return mode.normal.ends_with('+') ? of_both : options.buffer_size;
 }
 
+struct closes_file {
+  void operator()(std::FILE* opened) const noexcept { std::fclose(opened); }
+};
+
+class file_lock {
+ public:
+  explicit file_lock(std::FILE* locked) noexcept : locked_(locked) { ::flockfile(locked_); }
+  file_lock(const file_lock&) = delete;
+  file_lock& operator=(const file_lock&) = delete;
+  ~file_lock() { ::funlockfile(locked_); }
+
+ private:
+  std::FILE* const locked_;
+};
+
 /// Makes a file of what `open(buffer, mode)` opens.
 template <class Open>
 std::FILE* opened_by(const char* mode, const stream_options& options, std::error_code& ec,
                      Open&& open) {
   ec.clear();
-  std::FILE* made = nullptr;
+  std::unique_ptr<std::FILE, closes_file> made;
   try {
     const detail::file_mode parsed = detail::parse_file_mode(mode, ec);
-    filebuf buffer;
-    if (!ec && open(buffer, parsed.wanted) == nullptr) ec = buffer.error();
     if (!ec) {
-      made = detail::cookie_file::make(std::move(buffer), parsed, buffer_size_for(parsed, options));
-      if (made == nullptr) ec = errc::no_memory;
+      made.reset(detail::cookie_file::make(parsed, buffer_size_for(parsed, options)));
+      if (!made) ec = errc::no_memory;
+    }
+    if (!ec) {
+      detail::cookie_file& behind = *detail::cookie_file::behind(made.get());
+      const file_lock guard(made.get());
+      const auto opens = [&](filebuf& buffer) { return open(buffer, parsed.wanted) != nullptr; };
+      if (!behind.open(opens, parsed)) ec = behind.opening_error();
     }
   } catch (const std::bad_alloc&) {
     ec = errc::no_memory;
   }
-  if (ec) errno = detail::errno_of(ec);
-  return made;
+  if (!ec) return made.release();
+  made.reset();
+  errno = detail::errno_of(ec);
+  return nullptr;
 }
 
 }  // namespace

@@ -123,13 +123,15 @@ class UCXIO_EXPORT client {
   /// write failed with, now and whenever it is asked for again, or what the store says: the file is
   /// then thrown away; no_space, already_exists (`fresh`, and somebody was faster), not_supported
   /// (a directory has the name; another file system), permission_denied (it was opened for
-  /// reading), no_such_region (not a file that this client has open).
+  /// reading), no_such_region (not a file that this client has open); busy (it is being committed,
+  /// or the server is short of threads): the file is kept.
   entry commit(remote_region& file, bool durable = false, const io_options& options = {});
   entry commit(remote_region& file, bool durable, std::error_code& ec,
                const io_options& options = {});
 
   /// The same for a file that is done with: when this returns, its name is free for other writers.
-  /// Closes `file`, also for who shares it, where it goes well; else it stays as it is.
+  /// Closes `file`, also for who shares it, where it goes well; else it stays open, and can be
+  /// committed again where the file was not thrown away (busy; io_error behind the name).
   entry commit(remote_region&& file, bool durable = false, const io_options& options = {});
   entry commit(remote_region&& file, bool durable, std::error_code& ec,
                const io_options& options = {});

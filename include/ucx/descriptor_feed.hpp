@@ -32,7 +32,11 @@ struct descriptor_feed_options {
 /// any length, for code that reads a pipe: a thread of this object's feeds it. The first bytes are
 /// there at once. It is one end of a pair of sockets, because a pipe can not say that bytes are
 /// missing: where the rest could not be had, a read fails with ECONNRESET behind the last of them,
-/// in whichever process, and never says that this was the end.
+/// in whichever process. The system tells that once: who reads on is told an end, and may ask
+/// `error()`.
+/// A child of `fork()` has the feed's descriptors, too, until it destroys its copy of this, calls
+/// `exec` or ends: the end of everything is told all the same, and that something is missing only
+/// then.
 /// Threads: sharing one object is safe, but for moves and the destructor.
 class UCXIO_EXPORT descriptor_feed {
  public:

@@ -49,13 +49,13 @@ class UCXIO_EXPORT remote_file {
 
   remote_file(remote_file&& other) noexcept;
   remote_file& operator=(remote_file&& other) noexcept;
-  /// Closes, and reports nothing; but what was made gets no name where an exception destroys it
-  /// that was not on its way when it was opened.
+  /// Closes, and reports nothing; but what was made gets no name where bytes are missing, or where
+  /// an exception destroys it that was not on its way when it was opened.
   ~remote_file();
 
   bool is_open() const noexcept;
   /// Returns how many bytes there are: those when it was opened, and what was written through this
-  /// since.
+  /// since, also where the server refuses it later.
   std::uint64_t size() const noexcept;
 
   /// Reads what there is at `offset`, and returns how many bytes: fewer than asked for only at the
@@ -84,13 +84,13 @@ class UCXIO_EXPORT remote_file {
   void sync(std::error_code& ec);
 
   /// The same, and has it on the server's disk; a new file has its name then. Over what was
-  /// published by itself it is `sync`. Errors: as `sync`, and those of `client::commit`.
+  /// published by itself it is `sync`. Errors: as `sync`; those of `client::commit`; for a new file
+  /// whose bytes were refused once, and not written again, why they were: it gets no name.
   void commit();
   void commit(std::error_code& ec);
 
   /// Makes everything visible, gives a new file its name, and lets go. Idempotent. Errors: as
-  /// `sync`; those of `client::commit`, and then a new file is thrown away. It is closed in any
-  /// case.
+  /// `commit`, and then a new file that has no name yet is thrown away. It is closed in any case.
   void close();
   void close(std::error_code& ec);
 

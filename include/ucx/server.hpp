@@ -124,10 +124,12 @@ class UCXIO_EXPORT server {
 
   /// Makes a store in this machine's memory, for files that need no disk: a directory of its own
   /// in `within`, which has to be a tmpfs, and which only this user can look into. Clients may
-  /// write it (whatever `options.writable` says), up to `options.quota`, which has to be said. It
-  /// is removed with the publication, and what a server has left that was killed with the next one
-  /// that the same user makes in `within`. Errors: as publish_store(); invalid_argument (no quota),
-  /// not_supported (no tmpfs), no_space (less than the quota is free there).
+  /// write it (whatever `options.writable` says), up to `options.quota`, which has to be said. The
+  /// quota bounds the lengths of the files, not the memory: each takes whole pages, and some for
+  /// its name, also where it is empty. The store is removed with the publication, and what a server
+  /// has left that was killed with the next one that the same user makes in `within`. Errors: as
+  /// publish_store(); invalid_argument (no quota), not_supported (no tmpfs), no_space (less than
+  /// the quota is free there).
   publication allocate_store(const store_options& options,
                              const std::filesystem::path& within = "/dev/shm");
   publication allocate_store(const store_options& options, const std::filesystem::path& within,

@@ -83,10 +83,6 @@ entry client_core::commit(remote_region& file, bool durable, bool released,
                           commit_body{core->descriptor().region, durable, released},
                           deadline_after(options), what, ec);
   if (!answer) return {};
-  if (released) {
-    const std::lock_guard guard(core_access::core(worker_)->lock());
-    core->when_released({});
-  }
   std::optional<described_body> described = decode_described(*answer);
   if (described) return std::move(described->described);
   ec = errc::protocol_error;

@@ -130,7 +130,7 @@ struct create_body {
 struct commit_body {
   std::uint64_t region = 0;
   bool durable = false;   ///< On the device, before it is answered.
-  bool released = false;  ///< The client is done with the region, however it ends.
+  bool released = false;  ///< The client is done with the region, unless it can be committed again.
 };
 
 struct release_body {

@@ -31,6 +31,12 @@ bool concerns_one_name(int number) noexcept {
          number == EPERM;
 }
 
+/// The same of what a name leads to: also what a server of files has dropped, a file system whose
+/// process is gone, and a file that is longer than this system can say.
+bool concerns_what_is_named(int number) noexcept {
+  return concerns_one_name(number) || number == ESTALE || number == ENOTCONN || number == EOVERFLOW;
+}
+
 /// Calls `take(name)` for each name in the directory, in whatever order the system has them;
 /// returns why these are not all.
 template <class Take>
@@ -93,7 +99,7 @@ std::vector<ordered_name> next_names(int directory, std::string_view after, bool
 /// Describes what a name is; returns false where it is nothing any more, or `ec` says why not.
 bool look_at(int directory, const std::string& name, struct ::stat& about, std::error_code& ec) {
   if (::fstatat(directory, name.c_str(), &about, AT_SYMLINK_NOFOLLOW) == 0) return true;
-  if (!concerns_one_name(errno)) ec = store_error(errno);
+  if (!concerns_what_is_named(errno)) ec = store_error(errno);
   return false;
 }
 
@@ -116,7 +122,7 @@ bool walk(int directory, const std::string& prefix, std::string after, std::size
       const std::string name = each.key.substr(0, each.key.size() - 1);
       const owned_descriptor inner(::openat(
           directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-      if (!inner && !concerns_one_name(errno)) {
+      if (!inner && !concerns_what_is_named(errno)) {
         ec = store_error(errno);
         return false;
       }

@@ -65,6 +65,22 @@ feeding_thread::~feeding_thread() {
 
 bool feeding_thread::is_of_this_process() const noexcept { return owner_ == ::getpid(); }
 
+void feeding_thread::leave_to_parent() noexcept {
+  reader_ = file_descriptor();
+  writer_ = owned_descriptor();
+  stopping_ = owned_descriptor();
+}
+
+int feeding_thread::reader() noexcept {
+  const std::lock_guard guard(mutex_);
+  return reader_.get();
+}
+
+file_descriptor feeding_thread::take_reader() noexcept {
+  const std::lock_guard guard(mutex_);
+  return std::move(reader_);
+}
+
 /// A byte that the reading end has sent, and that nobody takes, makes the system tell that end when
 /// this one is closed: ECONNRESET, instead of an end. It is taken when all was handed over.
 void feeding_thread::make_sockets() {
@@ -83,6 +99,7 @@ void feeding_thread::run() noexcept {
     feed_all();
     char taken = 0;
     ::recv(writer_.get(), &taken, 1, MSG_DONTWAIT);
+    ::shutdown(writer_.get(), SHUT_WR);  // a child of fork() may have another descriptor of it
     end({}, {});
   } catch (const ucx::error& failed) {
     end(failed.code(), failed.what());
@@ -156,8 +173,11 @@ void feeding_thread::end(std::error_code why, std::string text) noexcept {
 }
 
 bool feeding_thread::wait_for(std::chrono::nanoseconds limit) {
+  const auto now = std::chrono::steady_clock::now();
+  constexpr auto never = std::chrono::steady_clock::time_point::max();
   std::unique_lock guard(mutex_);
-  return ended_.wait_for(guard, limit, [this] { return has_ended_; });
+  return ended_.wait_until(guard, limit < never - now ? now + limit : never,
+                           [this] { return has_ended_; });
 }
 
 std::error_code feeding_thread::error() {

@@ -34,7 +34,10 @@ class feeding_thread {
 
   /// A child of fork() has neither the thread nor the connection.
   bool is_of_this_process() const noexcept;
-  file_descriptor& reader() noexcept { return reader_; }
+  /// Has the descriptors closed of a child of fork(), so that its parent's are the last.
+  void leave_to_parent() noexcept;
+  int reader() noexcept;
+  file_descriptor take_reader() noexcept;
   bool wait_for(std::chrono::nanoseconds limit);
   std::error_code error();
   std::string error_text();

@@ -98,6 +98,7 @@ void memory_directory::sweep(const fs::path& within, const std::string& begin) {
 }
 
 memory_directory::~memory_directory() {
+  if (owner_ != ::getpid()) return;
   std::error_code stays;
   fs::remove_all(path_, stays);
 }

@@ -1,6 +1,9 @@
 // A directory in the machine's memory, which is gone with its owner.
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -23,7 +26,8 @@ class memory_directory {
                                                 std::error_code& ec);
   memory_directory(const memory_directory&) = delete;
   memory_directory& operator=(const memory_directory&) = delete;
-  /// Removes it, with all that is in it. Takes as long as the removal of so many files.
+  /// Removes it, with all that is in it; a child of fork(), which has a copy of this, does not.
+  /// Takes as long as the removal of so many files.
   ~memory_directory();
 
   const std::filesystem::path& path() const noexcept { return path_; }
@@ -34,6 +38,7 @@ class memory_directory {
   static owned_descriptor lock(const std::filesystem::path& path) noexcept;
   static void sweep(const std::filesystem::path& within, const std::string& begin);
 
+  const ::pid_t owner_ = ::getpid();
   const std::filesystem::path path_;
   owned_descriptor lock_;
 };

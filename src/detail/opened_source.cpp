@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "detail/twice_where_lost.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
@@ -19,13 +20,7 @@ opened_source open_source(const url& name, const io_options& each) {
   if (name.name().empty()) {
     throw error(errc::bad_url, "a server can not be read: its URL lacks a name");
   }
-  try {
-    return open_once(name, each);
-  } catch (const error& failed) {
-    if (failed.code() != std::errc::connection_reset) throw;
-  }
-  // The connection was lost before anybody looked at it: the server may be there again.
-  return open_once(name, each);
+  return twice_where_lost([&] { return open_once(name, each); });
 }
 
 }  // namespace ucx::detail

@@ -168,18 +168,28 @@ void session_files::commit(const control_header& asked, const commit_body& body)
   const auto found = open_.find(body.region);
   if (found == open_.end()) return refuse_(asked, control_type::described, errc::no_such_region);
   if (!begin(asked, control_type::described)) return;
+  // Held: the answer may come at once, and release them.
   const std::shared_ptr<store_core> store = found->second.store;
-  const std::string name = store->name_of(found->second.region->place().path);
-  store->commit(found->second.region, body.durable,
+  const std::shared_ptr<store_region> region = found->second.region;
+  const std::string name = store->name_of(region->place().path);
+  store->commit(region, body.durable,
                 later([asked, store, name, body](session_files* self, std::error_code ec,
                                                  const file_facts& facts) {
                   if (self == nullptr) return;
                   // Before the answer: then the name is free when the client has it.
-                  if (body.released) self->release({body.region});
+                  if (body.released && (!ec || self->has_lost(body.region))) {
+                    self->release({body.region});
+                  }
                   if (ec) return self->refuse_(asked, control_type::described, ec);
                   self->send_(encode_control(answer_to(asked, control_type::described),
                                              described_body{store->describe(name, facts)}));
                 }));
+}
+
+/// Returns whether there is nothing more to commit: a commit has thrown it away.
+bool session_files::has_lost(std::uint64_t region) const {
+  const auto found = open_.find(region);
+  return found != open_.end() && found->second.region->place().is_lost;
 }
 
 void session_files::release(const release_body& body) {

@@ -68,6 +68,7 @@ class session_files {
   };
   struct gathered_page;
 
+  bool has_lost(std::uint64_t region) const;
   bool knows_stores() const noexcept { return (features_ & control_feature::stores) != 0; }
   bool begin(const control_header& asked, control_type answer);
   template <class Then>

@@ -1,8 +1,11 @@
-// The end of a store: nobody is told anything any more, and a disk that hangs is left behind.
+// The end of what a client has open of a store, and of the store: nobody is told anything any more,
+// and a disk that hangs is left behind.
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,6 +16,51 @@
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
+
+void store_core::discard(const std::string& spooled) noexcept {
+  try {
+    const std::shared_ptr<disk_queue> disk = queue(lane::quick);
+    if (!disk) return;  // swept by who opens it next
+    disk->start_always([directory = directory_, spooled] {
+      directory->discard(spooled);
+      return disk_queue::answer();
+    });
+  } catch (const std::bad_alloc&) {  // likewise
+  }
+}
+
+void store_core::forget(const store_place& place) noexcept {
+  --open_;
+  if (!place.is_written) return;
+  --writers_;
+  written_.erase(place.path);
+}
+
+/// A name is free again when nothing that was written under it is on its way to the disk; returns
+/// false where that is so already.
+bool store_core::forget_behind_writes(const store_place& place) noexcept {
+  try {
+    const std::shared_ptr<disk_queue> disk = queue(lane::writing);
+    disk_queue::answer ending = [weak = weak_from_this(), place] {
+      if (const std::shared_ptr<store_core> self = weak.lock()) self->forget(place);
+    };
+    return disk && disk->start_always([ending = std::move(ending)] { return ending; });
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+void store_core::let_go(store_region& region) noexcept {
+  if (regions_.erase(region.id()) == 0) return;
+  const store_place& place = region.place();
+  if (!place.spooled.empty() && !place.is_committing) {
+    discard(place.spooled);
+    region.account()->abandon();
+  }
+  const bool waits = place.is_committing || region.account()->is_written();
+  if (!place.is_written || !waits || !forget_behind_writes(place)) forget(place);
+  region.close();
+}
 
 void store_core::close(clock::time_point until) noexcept {
   if (begin_close(until)) {
@@ -40,10 +88,13 @@ bool store_core::begin_close(clock::time_point until) noexcept {
   std::optional<disk_thread>& quick = threads_[static_cast<std::size_t>(lane::quick)];
   for (const std::shared_ptr<store_region>& each : open) {
     if (!quick || each->place().spooled.empty() || each->place().is_committing) continue;
-    quick->queue()->start_always([directory = directory_, spooled = each->place().spooled] {
-      directory->discard(spooled);
-      return disk_queue::answer();
-    });
+    try {
+      quick->queue()->start_always([directory = directory_, spooled = each->place().spooled] {
+        directory->discard(spooled);
+        return disk_queue::answer();
+      });
+    } catch (const std::bad_alloc&) {  // swept by who opens it next
+    }
   }
   for (std::optional<disk_thread>& each : threads_) {
     if (each) each->begin_stop();

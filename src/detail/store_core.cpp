@@ -138,7 +138,12 @@ bool store_core::ask(lane which, Work work, Answer answer, bool always) {
   questions_->emplace(number, [said, answer](std::error_code refused) {
     answer(refused ? refused : said->ec, refused ? Result() : std::move(said->result));
   });
-  if (always ? disk->start_always(std::move(job)) : disk->start(std::move(job))) return true;
+  try {
+    if (always ? disk->start_always(std::move(job)) : disk->start(std::move(job))) return true;
+  } catch (const std::bad_alloc&) {
+    questions_->erase(number);
+    throw;
+  }
   questions_->erase(number);
   answer(errc::busy, Result());
   return false;
@@ -169,13 +174,6 @@ std::error_code store_core::admit(const store_place& place) {
   writers_ += place.is_written ? 1U : 0U;
   ++open_;
   return {};
-}
-
-void store_core::forget(const store_place& place) noexcept {
-  --open_;
-  if (!place.is_written) return;
-  --writers_;
-  written_.erase(place.path);
 }
 
 template <class Work>
@@ -268,88 +266,87 @@ void store_core::append(const std::string& path, access wanted, opened answer) {
       std::move(answer));
 }
 
+namespace {
+
+/// What the disk does for a commit.
+struct committing {
+  std::shared_ptr<store_file> file;
+  std::string spooled;
+  std::string path;
+  bool exclusive;
+  bool durable;
+  std::shared_ptr<store_directory> directory;
+  std::shared_ptr<store_quota> quota;
+  std::shared_ptr<file_account> account;
+
+  struct outcome {
+    bool ended = false;  // the spool has nothing of it any more
+    bool named = false;  // also where it is not known to be on the device
+    file_facts facts;
+  };
+
+  outcome operator()(std::error_code& ec) const {
+    outcome made;
+    try {
+      if (durable) ec = file->sync();
+      if (!spooled.empty() && !ec) {
+        file_facts replaced;
+        made.named = directory->give_name(spooled, path, exclusive, replaced, ec);
+        quota->refund(replaced.size * (made.named ? 1U : 0U));
+      }
+      if (durable && !ec) directory->sync_name(path, ec);
+    } catch (const std::bad_alloc&) {  // whatever was done before counts
+      ec = errc::no_memory;
+    }
+    made.ended = !spooled.empty();
+    if (made.ended && !made.named) {
+      directory->discard(spooled);
+      account->abandon();
+    }
+    std::error_code none;  // what was done does not depend on what is told of it
+    try {
+      if (!ec) made.facts = directory->stat(path, none);
+    } catch (const std::bad_alloc&) {
+      made.facts = file->facts(none);
+    }
+    return made;
+  }
+};
+
+}  // namespace
+
 void store_core::commit(const std::shared_ptr<store_region>& region, bool durable, found answer) {
   store_place& place = region->place();
   if (!is_open() || place.is_lost) return answer(errc::no_such_name, {});
   const std::shared_ptr<store_file> file = region->stored();
   if (!place.is_written || !file) return answer(errc::permission_denied, {});
   if (place.is_committing) return answer(errc::busy, {});
-  struct outcome {
-    bool ended = false;  // the spool has nothing of it any more
-    bool named = false;  // also where it is not known to be on the device
-    file_facts facts;
+  committing job{file,
+                 place.spooled,
+                 place.path,
+                 place.exclusive,
+                 durable || options_.sync_on_commit,
+                 directory_,
+                 quota_,
+                 region->account()};
+  const auto end = [kept = std::weak_ptr(region), answer](std::error_code ec,
+                                                          const committing::outcome& made) {
+    if (const std::shared_ptr<store_region> of = kept.lock()) {
+      of->place().is_committing = false;
+      if (made.ended) of->place().spooled.clear();
+      of->place().is_lost = made.ended && !made.named;
+    }
+    answer(ec, made.facts);
   };
-  // Behind the writes, which may not all have been waited for. One of each writer waits at most.
-  place.is_committing = ask<outcome>(
-      lane::writing,
-      [file, spooled = place.spooled, path = place.path, exclusive = place.exclusive,
-       durable = durable || options_.sync_on_commit, directory = directory_, quota = quota_,
-       account = region->account()](std::error_code& ec) {
-        outcome made;
-        try {
-          if (durable) ec = file->sync();
-          if (!spooled.empty() && !ec) {
-            file_facts replaced;
-            made.named = directory->give_name(spooled, path, exclusive, replaced, ec);
-            quota->refund(replaced.size * (made.named ? 1U : 0U));
-          }
-          if (durable && !ec) directory->sync_name(path, ec);
-          std::error_code none;
-          made.facts = directory->stat(path, none);
-        } catch (const std::bad_alloc&) {  // whatever was done before counts
-          ec = errc::no_memory;
-        }
-        made.ended = !spooled.empty();
-        if (made.ended && !made.named) {
-          directory->discard(spooled);
-          account->abandon();
-        }
-        return made;
-      },
-      [kept = std::weak_ptr(region), answer](std::error_code ec, const outcome& made) {
-        if (const std::shared_ptr<store_region> of = kept.lock()) {
-          of->place().is_committing = false;
-          if (made.ended) of->place().spooled.clear();
-          of->place().is_lost = made.ended && !made.named;
-        }
-        answer(ec, made.facts);
-      },
-      true);
-}
-
-void store_core::discard(std::string spooled) noexcept {
-  const std::shared_ptr<disk_queue> disk = queue(lane::quick);
-  if (!disk) return;  // swept by who opens it next
-  disk->start_always([directory = directory_, spooled = std::move(spooled)] {
-    directory->discard(spooled);
-    return disk_queue::answer();
-  });
-}
-
-/// A name is free again when nothing that was written under it is on its way to the disk; returns
-/// false where that is so already.
-bool store_core::forget_behind_writes(const store_place& place) noexcept {
+  // Before it is asked, which may be answered at once.
+  place.is_committing = true;
   try {
-    const std::shared_ptr<disk_queue> disk = queue(lane::writing);
-    disk_queue::answer ending = [weak = weak_from_this(), place] {
-      if (const std::shared_ptr<store_core> self = weak.lock()) self->forget(place);
-    };
-    return disk && disk->start_always([ending = std::move(ending)] { return ending; });
+    // Behind the writes, which may not all have been waited for. One of each writer waits at most.
+    ask<committing::outcome>(lane::writing, std::move(job), end, true);
   } catch (const std::bad_alloc&) {
-    return false;
+    place.is_committing = false;
+    throw;
   }
-}
-
-void store_core::let_go(store_region& region) noexcept {
-  if (regions_.erase(region.id()) == 0) return;
-  const store_place& place = region.place();
-  if (!place.spooled.empty() && !place.is_committing) {
-    discard(place.spooled);
-    region.account()->abandon();
-  }
-  const bool waits = place.is_committing || region.account()->is_written();
-  if (!place.is_written || !waits || !forget_behind_writes(place)) forget(place);
-  region.close();
 }
 
 std::uint64_t store_core::largest_file() const noexcept {
@@ -478,15 +475,22 @@ void store_core::resize(const std::shared_ptr<store_region>& region, std::uint64
   }
   if (refused) return answer(refused);
   struct nothing {};
-  const bool asked = ask<nothing>(
-      lane::writing,
-      [file, size, account = region->account()](std::error_code& ec) {
-        ec = file->resize(size);
-        account->resized(*file);
-        return nothing();
-      },
-      [answer](std::error_code ec, nothing) { answer(ec); });
-  if (!asked) region->account()->resized(*file);
+  const std::shared_ptr<file_account> account = region->account();
+  bool asked = false;
+  try {
+    asked = ask<nothing>(
+        lane::writing,
+        [file, size, account](std::error_code& ec) {
+          ec = file->resize(size);
+          account->resized(*file);
+          return nothing();
+        },
+        [answer](std::error_code ec, nothing) { answer(ec); });
+  } catch (const std::bad_alloc&) {
+    account->resized(*file);
+    throw;
+  }
+  if (!asked) account->resized(*file);
 }
 
 }  // namespace ucx::detail

@@ -126,7 +126,7 @@ class store_core final : public published, public std::enable_shared_from_this<s
   bool is_written_below(const std::string& path) const;
   void forget(const store_place& place) noexcept;
   bool forget_behind_writes(const store_place& place) noexcept;
-  void discard(std::string spooled) noexcept;
+  void discard(const std::string& spooled) noexcept;
 
   const std::weak_ptr<server_core> server_;
   const std::shared_ptr<context_core> context_;

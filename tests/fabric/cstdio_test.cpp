@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <random>
 #include <span>
@@ -396,6 +397,23 @@ TEST_F(CFile, SaysWhatWasLost) {
   EXPECT_EQ(std::fclose(fresh), EOF);
   EXPECT_FALSE(std::filesystem::exists(directory_ / "ours"));
   EXPECT_EQ(std::fclose(in), 0);
+}
+
+TEST_F(CFile, LeavesAloneWhatItHasNoMemoryToWrite) {
+  directory_.make("ours", "what was there");
+  std::error_code ec;
+  stream_options endless;
+  endless.buffer_size = std::numeric_limits<std::size_t>::max();
+  EXPECT_EQ(open_file(ours(), "w", ec, endless), nullptr);
+  EXPECT_EQ(ec, errc::no_memory);
+  EXPECT_EQ(errno, ENOMEM);
+  EXPECT_EQ(content(), "what was there");
+  EXPECT_EQ(open_file(ours("new"), "wx", endless), nullptr);
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "new"));
+  std::FILE* const out = open_file(ours(), "w");
+  ASSERT_NE(out, nullptr) << "nobody has it open";
+  EXPECT_EQ(std::fclose(out), 0);
+  EXPECT_EQ(content(), "");
 }
 
 TEST_F(CFile, IsNothingToAForkedChild) {

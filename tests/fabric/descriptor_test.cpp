@@ -4,16 +4,24 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -102,6 +110,45 @@ TEST_F(SealedCopy, CanBeMappedAndNotBeChanged) {
   EXPECT_LT(::write(copy.get(), "x", 1), 0);
   EXPECT_LT(::ftruncate(copy.get(), 0), 0);
   EXPECT_EQ(::mmap(nullptr, 1, PROT_READ | PROT_WRITE, MAP_SHARED, copy.get(), 0), MAP_FAILED);
+}
+
+/// Sends a thread signals all the time.
+class signals {
+ public:
+  signals() {
+    struct ::sigaction does_nothing = {};
+    does_nothing.sa_handler = [](int) {};  // and interrupts what the system does
+    ::sigaction(SIGUSR1, &does_nothing, &before_);
+    sending_ = std::jthread([to = ::pthread_self()](const std::stop_token& end) {
+      while (!end.stop_requested()) {
+        ::pthread_kill(to, SIGUSR1);
+        std::this_thread::sleep_for(5ms);
+      }
+    });
+  }
+  signals(const signals&) = delete;
+  signals& operator=(const signals&) = delete;
+  ~signals() {
+    sending_.request_stop();
+    sending_.join();
+    ::sigaction(SIGUSR1, &before_, nullptr);
+  }
+
+ private:
+  struct ::sigaction before_ = {};
+  std::jthread sending_;
+};
+
+TEST_F(SealedCopy, IsMadeAlsoWhileSignalsArrive) {
+  directory_.make("file", "begin");
+  std::filesystem::resize_file(directory_ / "file", std::size_t{64} << 20U);
+  client through(served_.url());
+  const remote_region region = through.open("file");
+  const signals meanwhile;
+  std::error_code ec;
+  const file_descriptor copy = sealed_copy(region, {}, ec);
+  EXPECT_FALSE(ec) << ec.message();
+  EXPECT_EQ(::lseek(copy.get(), 0, SEEK_END), off_t{64} << 20U);
 }
 
 TEST_F(SealedCopy, TellsWhyThereIsNone) {
@@ -204,12 +251,95 @@ TEST_F(DescriptorFeed, TellsAReaderThatBytesAreMissing) {
     }
     const ending read = read_all(feed.reader());
     EXPECT_EQ(read.failure, ECONNRESET);
+    EXPECT_EQ(::read(feed.reader(), begin.data(), 1), 0) << "it is told once";
     EXPECT_LT(read.bytes.size() + 1000, large);
     EXPECT_TRUE(text.starts_with(begin + read.bytes)) << "what came is what was there";
     EXPECT_TRUE(feed.wait_for(10s));
     EXPECT_TRUE(feed.error());
     EXPECT_EQ(feed.error() == errc::content_changed, !lost) << feed.error_message();
   }
+}
+
+/// A child of fork() that lives on until its parent lets go of it, when it has called `first`.
+class forked_child {
+ public:
+  template <class Call>
+  explicit forked_child(Call&& first) {
+    std::array<int, 2> up{};
+    std::array<int, 2> down{};
+    if (::pipe(up.data()) != 0 || ::pipe(down.data()) != 0) return;
+    id_ = ::fork();
+    if (id_ == 0) {
+      first();
+      ::close(down[1]);
+      char none = 0;
+      const bool told = ::write(up[1], "", 1) == 1;
+      ::_exit(told && ::read(down[0], &none, 1) == 0 ? 0 : 1);
+    }
+    ::close(up[1]);
+    ::close(down[0]);
+    until_ = file_descriptor(down[1]);
+    char none = 0;
+    is_there_ = id_ > 0 && ::read(up[0], &none, 1) == 1;
+    ::close(up[0]);
+  }
+  forked_child(const forked_child&) = delete;
+  forked_child& operator=(const forked_child&) = delete;
+  ~forked_child() {
+    until_ = file_descriptor();
+    if (id_ > 0) ::waitpid(id_, nullptr, 0);
+  }
+  bool is_there() const { return is_there_; }
+
+ private:
+  ::pid_t id_ = -1;
+  file_descriptor until_;
+  bool is_there_ = false;
+};
+
+/// A read that lasts is a failure of the test's, which does not wait for it.
+void bound_reads(int from) {
+  const ::timeval longest{.tv_sec = 20, .tv_usec = 0};
+  ASSERT_EQ(::setsockopt(from, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest), 0);
+}
+
+TEST_F(DescriptorFeed, EndsAlsoWhereAChildHasItsDescriptors) {
+  const std::string text = text_of(large);
+  directory_.make("file", text);
+  descriptor_feed feed(at());
+  bound_reads(feed.reader());
+  const forked_child child([] {});
+  ASSERT_TRUE(child.is_there());
+  const ending read = read_all(feed.reader());
+  EXPECT_EQ(read.failure, 0);
+  EXPECT_TRUE(read.bytes == text);
+}
+
+TEST_F(DescriptorFeed, IsLeftToItsParentByAChildThatDestroysIt) {
+  directory_.make("file", text_of(large));
+  std::optional<descriptor_feed> feed(at());
+  bound_reads(feed->reader());
+  const forked_child child([&feed] { feed.reset(); });
+  ASSERT_TRUE(child.is_there());
+  feed->stop();
+  EXPECT_EQ(read_all(feed->reader()).failure, ECONNRESET);
+}
+
+TEST_F(DescriptorFeed, IsSharedByThreads) {
+  directory_.make("file", text_of(large));
+  descriptor_feed feed(at());
+  std::atomic<int> taken = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        static_cast<void>(feed.reader());
+        taken += feed.take_reader() ? 1 : 0;
+        EXPECT_TRUE(feed.wait_for(std::chrono::nanoseconds::max()));
+      });
+    }
+  }
+  EXPECT_EQ(taken, 1);
 }
 
 TEST_F(DescriptorFeed, TellsWhatCanNotBe) {
@@ -230,6 +360,16 @@ TEST_F(DescriptorFeed, TellsWhatCanNotBe) {
   EXPECT_EQ(read_all(moved.reader()).bytes, "text");
   const descriptor_feed of_region(through.open("file"), {.window = 0}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
+  const publication memory = served_.publish("memory", std::as_bytes(std::span("text", 4)));
+  const remote_region small = through.open("memory");
+  ::rlimit before = {};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  ::rlimit none = before;
+  none.rlim_cur = 3;
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  const descriptor_feed refused(small, {}, ec);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(ec, errc::too_many_files);
 }
 
 }  // namespace

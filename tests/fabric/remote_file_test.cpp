@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <random>
 #include <span>
 #include <stdexcept>
@@ -236,13 +237,64 @@ TEST_F(RemoteFile, ReportsAtItsEndWhatWasRefused) {
   std::error_code ec;
   file.sync(ec);
   EXPECT_EQ(ec, errc::no_space);
-  file.close(ec);
-  EXPECT_FALSE(ec) << "it was told, and what is there is whole";
+  file.sync(ec);
+  EXPECT_FALSE(ec) << "it was told";
+  file.commit(ec);
+  EXPECT_EQ(ec, errc::no_space);
+  try {
+    file.close();
+    ADD_FAILURE() << "a name for what lacks bytes";
+  } catch (const error& told) {
+    EXPECT_EQ(told.code(), errc::no_space);
+    EXPECT_THAT(told.what(), HasSubstr("from offset 0 on"));
+  }
+  EXPECT_FALSE(file.is_open());
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "file"));
   remote_file lost(at("lost"), {.wanted = access::write, .make = creation::replace});
   lost.write_at(quota, bytes_of(body));
   lost.close(ec);
   EXPECT_EQ(ec, errc::no_space);
   EXPECT_FALSE(std::filesystem::exists(directory_ / "lost"));
+}
+
+TEST_F(RemoteFile, HasANameWhenWhatWasRefusedIsThere) {
+  const remote_file_options made{.wanted = access::write, .make = creation::replace};
+  const std::string body(quota / 2, 'b');
+  std::error_code ec;
+  {
+    remote_file file(at(), made);
+    file.write_at(quota, bytes_of(body));
+    file.sync(ec);
+    EXPECT_EQ(ec, errc::no_space);
+  }
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "file")) << "nor by its destructor";
+  {
+    remote_file other(at("other"), made);
+    other.write_at(0, bytes_of(body));
+  }
+  remote_file again(at(), made);
+  again.write_at(0, bytes_of(body));
+  again.sync();
+  again.write_at(quota / 2, bytes_of(body));
+  again.sync(ec);
+  EXPECT_EQ(ec, errc::no_space);
+  client(served_.url()).remove("other");
+  again.write_at(quota / 2, bytes_of(body));
+  again.commit(ec);
+  EXPECT_FALSE(ec) << ec.message();
+  EXPECT_TRUE(content() == body + body);
+  again.close();
+  client(served_.url()).remove("file");
+  remote_file shorter(at("shorter"), made);
+  shorter.write_at(0, bytes_of("text"));
+  shorter.write_at(std::numeric_limits<std::uint64_t>::max() - 1, bytes_of("text"), ec);
+  EXPECT_EQ(ec, errc::no_space);
+  shorter.commit(ec);
+  EXPECT_EQ(ec, errc::no_space);
+  shorter.resize(2);
+  shorter.close(ec);
+  EXPECT_FALSE(ec) << "what was refused is behind its end: " << ec.message();
+  EXPECT_EQ(content("shorter"), "te");
 }
 
 TEST_F(RemoteFile, SaysWhatWasLost) {

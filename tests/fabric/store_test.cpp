@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -448,6 +449,54 @@ TEST_F(WritableStore, EditsAndAppendsInPlace) {
   EXPECT_EQ(content_of(directory_ / "a/two"), "second and more");
   write_all(writer_, "log/new", "line", {.mode = creation::append});
   EXPECT_EQ(content_of(directory_ / "log/new"), "line");
+}
+
+/// While it lives no thread begins: none has the memory for such a stack.
+class no_threads {
+ public:
+  no_threads() {
+    ::pthread_getattr_default_np(&before_);
+    ::pthread_attr_t huge;
+    ::pthread_attr_init(&huge);
+    ::pthread_attr_setstacksize(&huge, std::size_t{1} << 60U);
+    works_ = ::pthread_setattr_default_np(&huge) == 0;
+    ::pthread_attr_destroy(&huge);
+  }
+  no_threads(const no_threads&) = delete;
+  no_threads& operator=(const no_threads&) = delete;
+  ~no_threads() {
+    ::pthread_setattr_default_np(&before_);
+    ::pthread_attr_destroy(&before_);
+  }
+  bool works() const { return works_; }
+
+ private:
+  ::pthread_attr_t before_{};
+  bool works_ = false;
+};
+
+// The thread that writes is made for the first write, or commit.
+TEST_F(WritableStore, KeepsAFileThatItCanNotCommitNow) {
+  remote_region file = writer_.create("new");
+  std::error_code ec;
+  {
+    const no_threads meanwhile;
+    ASSERT_TRUE(meanwhile.works());
+    for (int i = 0; i < 3; ++i) {
+      writer_.commit(std::move(file), false, ec);
+      EXPECT_EQ(ec, errc::busy);
+    }
+    writer_.resize(file, 1, ec);
+    EXPECT_EQ(ec, errc::busy);
+  }
+  EXPECT_EQ(file.status(), std::error_code());
+  EXPECT_EQ(unfinished_in(root()), 1U);
+  file.write_at(0, bytes_of("whole"));
+  writer_.resize(file, 3);
+  writer_.commit(std::move(file));
+  EXPECT_EQ(content_of(directory_ / "new"), "who");
+  EXPECT_EQ(file.status(), errc::closed);
+  writer_.create("new");
 }
 
 TEST_F(WritableStore, MakesAFileThatMustBeNewOnlyOnce) {
