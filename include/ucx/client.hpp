@@ -139,9 +139,10 @@ class UCXIO_EXPORT client {
   /// Asks how long a file is by now that this client opened, and lets `file` reach so far; returns
   /// when it does not have `known` bytes any more, at the latest after `wait`. What another program
   /// writes on the server's machine is noticed at once, what another machine writes to a file
-  /// system that both have, within a second of that machine's telling it. Errors: not_supported (`file.measurable()` is not so),
-  /// no_such_region (not of this client), revoked, busy (this client waits for 1024 already),
-  /// io_error; the connection's. Cost: one round trip, and one for each half minute of waiting.
+  /// system that both have, within a second of that machine's telling it. Errors: not_supported
+  /// (`file.measurable()` is not so), no_such_region (not of this client), revoked, busy (this
+  /// client waits for 1024 already), io_error; the connection's. Cost: one round trip, and one for
+  /// each half minute of waiting.
   entry measure(remote_region& file, std::uint64_t known = 0,
                 std::chrono::nanoseconds wait = std::chrono::nanoseconds::zero(),
                 const io_options& options = {});

@@ -128,7 +128,7 @@ TEST(ControlMessage, OfAStoreIsReadBack) {
 }
 
 TEST(ControlMessage, ThatMeasuresIsReadBack) {
-  const auto measure = decode_measure(one_of_each()[18]);
+  const auto measure = decode_measure(one_of_each()[19]);
   ASSERT_TRUE(measure);
   EXPECT_EQ(measure->region, 8U);
   EXPECT_EQ(measure->known, 1'000'000U);
