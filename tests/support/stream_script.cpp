@@ -176,7 +176,8 @@ stream_script::step stream_script::read_one() {
   // libstdc++ 12's files read more than a buffer past the buffer, but still go back inside of it.
   constexpr std::array<std::uint64_t, 3> goes_ahead{0, 2, 7};
   std::uint64_t kind = 7;
-  // Behind the end, where there is nothing to go back to, its failing unget moves them all the same.
+  // Behind the end, where there is nothing to go back to, its failing unget moves them all the
+  // same.
   const bool goes_back = limits_.goes_back && position_ <= content_.size();
   if (!read_past_buffer_) kind = goes_back ? below(7) : goes_ahead[below(3)];
   switch (kind) {
