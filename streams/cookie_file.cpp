@@ -125,13 +125,6 @@ std::FILE* cookie_file::make(const file_mode& mode, std::size_t buffer_size) {
   }
 }
 
-bool cookie_file::open(const std::function<bool(filebuf&)>& opens, const file_mode& mode) {
-  if (!opens(buffer_)) return false;
-  // Where a file of the system's begins, too.
-  if (mode.normal == "a") buffer_.pubseekoff(0, ios_base::end);
-  return true;
-}
-
 cookie_file* cookie_file::behind(std::FILE* opened) noexcept {
   return open_files::all().find(opened);
 }

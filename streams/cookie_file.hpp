@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <functional>
 #include <ios>
 #include <memory>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "ucx/filebuf.hpp"
 
@@ -41,10 +41,9 @@ class cookie_file {
   /// Flushes and closes all that are open, but those that another thread uses at this moment.
   static void close_all() noexcept;
 
-  /// Has `opens` open the buffer, and returns what it does. REQUIRES: the FILE is locked, so that
-  /// close_all() leaves it alone.
-  bool open(const std::function<bool(filebuf&)>& opens, const file_mode& mode);
-  std::error_code opening_error() const { return buffer_.error(); }
+  /// From here on `opened` is behind it. REQUIRES: the FILE is locked, so that close_all() leaves
+  /// it alone, and nothing was behind it.
+  void take(filebuf&& opened) { buffer_ = std::move(opened); }
 
   std::error_code failure() const noexcept { return failure_; }
   const std::string& failure_text() const noexcept { return failure_text_; }

@@ -53,10 +53,17 @@ std::FILE* opened_by(const char* mode, const stream_options& options, std::error
       if (!made) ec = errc::no_memory;
     }
     if (!ec) {
-      detail::cookie_file& behind = *detail::cookie_file::behind(made.get());
-      const file_lock guard(made.get());
-      const auto opens = [&](filebuf& buffer) { return open(buffer, parsed.wanted) != nullptr; };
-      if (!behind.open(opens, parsed)) ec = behind.opening_error();
+      // Without the FILE's lock: who flushes all files waits for it, and holds another one
+      // meanwhile that the opening of any file takes.
+      filebuf opened;
+      if (open(opened, parsed.wanted) != nullptr) {
+        // Where a file of the system's begins, too.
+        if (parsed.normal == "a") opened.pubseekoff(0, std::ios_base::end);
+        const file_lock guard(made.get());
+        detail::cookie_file::behind(made.get())->take(std::move(opened));
+      } else {
+        ec = opened.error();
+      }
     }
   } catch (const std::bad_alloc&) {
     ec = errc::no_memory;

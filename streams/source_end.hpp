@@ -47,10 +47,12 @@ class source_end {
     doubtful_ = false;
     return now;
   }
-  /// Returns whether the question that failed last had been waiting for its answer for a while.
+  /// Returns whether the question that failed last had been waiting for its answer for a while, and
+  /// there is time left to ask again.
   bool had_waited() noexcept {
     constexpr std::chrono::nanoseconds a_while = std::chrono::seconds(1);
-    return std::exchange(waited_, false) && source_.now() - asked_ >= a_while;
+    const bool waited = std::exchange(waited_, false) && source_.now() - asked_ >= a_while;
+    return waited && begun_ && source_.now() - *begun_ < follow_;
   }
   /// The same without waiting for it to become longer.
   std::uint64_t look() {

@@ -126,7 +126,8 @@ entry client_core::measure(remote_region& file, std::uint64_t known, std::chrono
     if (!answer) {
       // What was withdrawn is not known to the server any more; that it was is told before.
       const std::lock_guard guard(core_access::core(worker_)->lock());
-      if (const std::error_code gone = core->status()) ec = gone;
+      const std::error_code gone = core->status();
+      if (gone && ec == errc::no_such_region) ec = gone;
       return {};
     }
     std::optional<described_body> said = decode_described(*answer);

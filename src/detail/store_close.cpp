@@ -87,9 +87,15 @@ bool store_core::begin_close(clock::time_point until) noexcept {
   // From here on nobody makes another thread.
   std::optional<disk_thread>& quick = threads_[static_cast<std::size_t>(lane::quick)];
   for (const std::shared_ptr<store_region>& each : open) {
-    if (!quick || each->place().spooled.empty() || each->place().is_committing) continue;
+    if (!quick) continue;
     try {
-      quick->queue()->start_always([directory = directory_, spooled = each->place().spooled] {
+      std::string spooled;
+      {
+        const std::lock_guard guard(core_access::core(server->worker())->lock());
+        if (!each->place().is_committing) spooled = each->place().spooled;
+      }
+      if (spooled.empty()) continue;
+      quick->queue()->start_always([directory = directory_, spooled = std::move(spooled)] {
         directory->discard(spooled);
         return disk_queue::answer();
       });
