@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -163,78 +165,72 @@ TEST(CheckedRead, ChecksFiles) {
   world.process.faults().clear();
 }
 
-TEST(CheckedRead, IsMissedByOwnersThatSendNoChecksums) {
-  simulated_pair pair;
-  frame_peer peer(pair.network, "older owner");
-  peer.welcome_everybody();
-  std::vector<std::uint32_t> asked;
-  peer.on_frame = [&](const frame_peer::heard_frame& heard) {
-    if (heard.said.code != opcode::read) return;
-    asked.push_back(heard.said.status);
-    frame answer;
-    answer.code = opcode::data;
-    answer.session = heard.said.session;
-    answer.request = heard.said.request;
-    answer.length = heard.said.length;
-    peer.say(peer.guest, answer, pattern(static_cast<std::size_t>(answer.length)));
-  };
-  endpoint connection(pair.reader, peer.its_address());
-  connection.wait_connected();
-  remote_descriptor descriptor;
-  descriptor.region = 1;
-  descriptor.size = 1000;
-  descriptor.granted = access::read;
-  {
-    remote_region region(connection, descriptor);
-    std::vector<std::byte> into(100);
-    try {
-      region.read_at(0, into, verified);
-      FAIL() << "nothing was checked";
-    } catch (const error& failed) {
-      EXPECT_EQ(failed.code(), errc::not_supported);
-      EXPECT_NE(std::string(failed.what()).find("sends no checksums"), std::string::npos);
-    }
-    region.read_at(0, into);
-    EXPECT_TRUE(holds_pattern(into));
+/// A reader of ours, and an owner that a test speaks for.
+class AnsweringOwner : public testing::Test {
+ protected:
+  AnsweringOwner() {
+    peer_.welcome_everybody();
+    peer_.on_frame = [this](const frame_peer::heard_frame& heard) {
+      if (heard.said.code == opcode::read) answer(heard.said);
+    };
+    connection_.emplace(pair_.reader, peer_.its_address());
+    connection_->wait_connected();
+    remote_descriptor descriptor;
+    descriptor.region = 1;
+    descriptor.size = 1000;
+    descriptor.granted = access::read;
+    region_.emplace(*connection_, descriptor);
   }
-  EXPECT_EQ(asked, (std::vector<std::uint32_t>{frame::with_digests, 0}));
-  peer.on_frame = {};
+  ~AnsweringOwner() override { peer_.on_frame = {}; }
+
+  /// Answers with the pattern, after `seals` has had its way with the frame.
+  void answer(const frame& asked) {
+    asked_.push_back(asked.status);
+    frame said;
+    said.code = opcode::data;
+    said.session = asked.session;
+    said.request = asked.request;
+    said.length = asked.length;
+    const std::vector<std::byte> bytes = pattern(static_cast<std::size_t>(said.length));
+    if (seals) seals(said, asked, bytes);
+    peer_.say(peer_.guest, said, bytes);
+  }
+
+  std::function<void(frame&, frame, std::span<const std::byte>)> seals;
+  std::vector<std::uint32_t> asked_;
+  std::vector<std::byte> into_ = std::vector<std::byte>(100);
+
+ private:
+  simulated_pair pair_;
+  frame_peer peer_{pair_.network, "owner"};
+  std::optional<endpoint> connection_;
+
+ protected:
+  std::optional<remote_region> region_;
+};
+
+TEST_F(AnsweringOwner, ThatSendsNoChecksumsIsTooOld) {
+  try {
+    region_->read_at(0, into_, verified);
+    FAIL() << "nothing was checked";
+  } catch (const error& failed) {
+    EXPECT_EQ(failed.code(), errc::not_supported);
+    EXPECT_NE(std::string(failed.what()).find("sends no checksums"), std::string::npos);
+  }
+  region_->read_at(0, into_);
+  EXPECT_TRUE(holds_pattern(into_));
+  EXPECT_EQ(asked_, (std::vector<std::uint32_t>{frame::with_digests, 0}));
 }
 
-TEST(CheckedRead, MeetsDamageOfTheQuestion) {
-  // An owner that reads elsewhere than it was asked to, as it would after another bit of the
-  // offset.
-  simulated_pair pair;
-  frame_peer peer(pair.network, "misled owner");
-  peer.welcome_everybody();
-  peer.on_frame = [&](const frame_peer::heard_frame& heard) {
-    if (heard.said.code != opcode::read) return;
-    frame understood = heard.said;
+TEST_F(AnsweringOwner, ThatUnderstoodAnotherOffsetIsNotBelieved) {
+  seals = [](frame& said, frame understood, std::span<const std::byte> bytes) {
     understood.offset ^= 64;
-    frame answer;
-    answer.code = opcode::data;
-    answer.session = heard.said.session;
-    answer.request = heard.said.request;
-    answer.length = heard.said.length;
-    const std::vector<std::byte> bytes = pattern(static_cast<std::size_t>(answer.length));
-    seal(answer, understood, bytes);
-    peer.say(peer.guest, answer, bytes);
+    seal(said, understood, bytes);
   };
-  endpoint connection(pair.reader, peer.its_address());
-  connection.wait_connected();
-  remote_descriptor descriptor;
-  descriptor.region = 1;
-  descriptor.size = 1000;
-  descriptor.granted = access::read;
-  {
-    remote_region region(connection, descriptor);
-    std::vector<std::byte> into(100);
-    std::error_code ec;
-    region.read_at(0, into, ec, verified);
-    EXPECT_EQ(ec, errc::damaged_on_the_way);
-  }
-  EXPECT_EQ(peer.count(opcode::read), 3U);
-  peer.on_frame = {};
+  std::error_code ec;
+  region_->read_at(0, into_, ec, verified);
+  EXPECT_EQ(ec, errc::damaged_on_the_way);
+  EXPECT_EQ(asked_.size(), 3U);
 }
 
 TEST(CheckedStream, ShowsDamageAndGoesOnBehindIt) {
