@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "detail/commit_job.hpp"
 #include "detail/context_core.hpp"
 #include "detail/core_access.hpp"
+#include "detail/room_ahead.hpp"
 #include "detail/server_core.hpp"
 #include "detail/store_path.hpp"
 #include "detail/worker_core.hpp"
@@ -211,11 +213,14 @@ void store_core::let_in(const store_place& place, access wanted, owned_descripto
     forget(place);
     return answer(errc::no_such_name, nullptr, {});
   }
+  // What is not in the spool others may change as well.
+  const bool is_new = !place.spooled.empty();
+  room_ahead ahead = is_new ? room_ahead(file.get()) : room_ahead();
   std::shared_ptr<store_region> region;
   try {
     region = store_region::make(context_, shared_from_this(),
-                                std::make_shared<store_file>(std::move(file), closing), place,
-                                wanted, facts.size);
+                                std::make_shared<store_file>(std::move(file), closing, ahead),
+                                place, wanted, facts.size);
     regions_.emplace(region->id(), region);
   } catch (const std::bad_alloc&) {
     if (!place.spooled.empty()) discard(place.spooled);
@@ -266,71 +271,23 @@ void store_core::append(const std::string& path, access wanted, opened answer) {
       std::move(answer));
 }
 
-namespace {
-
-/// What the disk does for a commit.
-struct committing {
-  std::shared_ptr<store_file> file;
-  std::string spooled;
-  std::string path;
-  bool exclusive;
-  bool durable;
-  std::shared_ptr<store_directory> directory;
-  std::shared_ptr<store_quota> quota;
-  std::shared_ptr<file_account> account;
-
-  struct outcome {
-    bool ended = false;  // the spool has nothing of it any more
-    bool named = false;  // also where it is not known to be on the device
-    file_facts facts;
-  };
-
-  outcome operator()(std::error_code& ec) const {
-    outcome made;
-    try {
-      if (durable) ec = file->sync();
-      if (!spooled.empty() && !ec) {
-        file_facts replaced;
-        made.named = directory->give_name(spooled, path, exclusive, replaced, ec);
-        quota->refund(replaced.size * (made.named ? 1U : 0U));
-      }
-      if (durable && !ec) directory->sync_name(path, ec);
-    } catch (const std::bad_alloc&) {  // whatever was done before counts
-      ec = errc::no_memory;
-    }
-    made.ended = !spooled.empty();
-    if (made.ended && !made.named) {
-      directory->discard(spooled);
-      account->abandon();
-    }
-    std::error_code none;  // what was done does not depend on what is told of it
-    try {
-      if (!ec) made.facts = directory->stat(path, none);
-    } catch (const std::bad_alloc&) {
-      made.facts = file->facts(none);
-    }
-    return made;
-  }
-};
-
-}  // namespace
-
 void store_core::commit(const std::shared_ptr<store_region>& region, bool durable, found answer) {
   store_place& place = region->place();
   if (!is_open() || place.is_lost) return answer(errc::no_such_name, {});
   const std::shared_ptr<store_file> file = region->stored();
   if (!place.is_written || !file) return answer(errc::permission_denied, {});
   if (place.is_committing) return answer(errc::busy, {});
-  committing job{file,
-                 place.spooled,
-                 place.path,
-                 place.exclusive,
-                 durable || options_.sync_on_commit,
-                 directory_,
-                 quota_,
-                 region->account()};
+  commit_job job{.file = file,
+                 .spooled = place.spooled,
+                 .path = place.path,
+                 .exclusive = place.exclusive,
+                 .durable = durable || options_.sync_on_commit,
+                 .directory = directory_,
+                 .quota = quota_,
+                 .account = region->account(),
+                 .freeing = queue(lane::writing)};
   const auto end = [kept = std::weak_ptr(region), answer](std::error_code ec,
-                                                          const committing::outcome& made) {
+                                                          const commit_job::outcome& made) {
     if (const std::shared_ptr<store_region> of = kept.lock()) {
       of->place().is_committing = false;
       if (made.ended) of->place().spooled.clear();
@@ -342,7 +299,7 @@ void store_core::commit(const std::shared_ptr<store_region>& region, bool durabl
   place.is_committing = true;
   try {
     // Behind the writes, which may not all have been waited for. One of each writer waits at most.
-    ask<committing::outcome>(lane::writing, std::move(job), end, true);
+    ask<commit_job::outcome>(lane::writing, std::move(job), end, true);
   } catch (const std::bad_alloc&) {
     place.is_committing = false;
     throw;

@@ -362,7 +362,7 @@ file_facts store_directory::find_replaced(const std::string& path, bool exclusiv
 }
 
 bool store_directory::give_name(const std::string& spooled, const std::string& path, bool exclusive,
-                                file_facts& replaced, std::error_code& ec) const {
+                                replaced_file& replaced, std::error_code& ec) const {
   const owned_descriptor parent = make_parent(path);
   const std::string name(split(path).name);
   struct ::stat about = {};
@@ -372,7 +372,10 @@ bool store_directory::give_name(const std::string& spooled, const std::string& p
       ec = refused;
       return false;
     }
-    if (!refused) replaced = facts_from(about);
+    if (!refused) {
+      replaced.facts = facts_from(about);
+      replaced.kept = owned_descriptor(::openat(parent.get(), name.c_str(), to_look_at));
+    }
   }
   if (!parent || !move(spool_.get(), spooled, parent.get(), name, exclusive)) {
     ec = move_error(errno);

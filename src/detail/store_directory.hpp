@@ -17,6 +17,12 @@
 
 namespace ucx::detail {
 
+/// What had a name that is another file's now; its bytes are freed when nobody holds it.
+struct replaced_file {
+  file_facts facts = {};
+  owned_descriptor kept = {};
+};
+
 /// Every call may take as long as a disk does. Paths are such that nothing complains about
 /// (`complaint_about_path`). No symbolic link is followed, whoever makes one and when; nothing but
 /// a regular file is ever opened. Safe from any thread.
@@ -73,7 +79,7 @@ class store_directory {
   /// returns whether it has it. Errors: as find_replaced; no_space, permission_denied, no_such_name
   /// (a directory of the path is none).
   bool give_name(const std::string& spooled, const std::string& path, bool exclusive,
-                 file_facts& replaced, std::error_code& ec) const;
+                 replaced_file& replaced, std::error_code& ec) const;
   /// Returns when the name is on the device, with those of its directories. Errors: io_error.
   void sync_name(std::string_view path, std::error_code& ec) const;
   void discard(const std::string& spooled) const noexcept;

@@ -26,6 +26,7 @@ store_file::~store_file() {
 }
 
 std::error_code store_file::write(std::uint64_t offset, std::span<const std::byte> from) noexcept {
+  ahead_.reserve_for(offset, from.size());
   while (!from.empty()) {
     const ssize_t written =
         ::pwrite(descriptor_.get(), from.data(), from.size(), static_cast<off_t>(offset));
@@ -40,6 +41,7 @@ std::error_code store_file::write(std::uint64_t offset, std::span<const std::byt
 }
 
 std::error_code store_file::resize(std::uint64_t size) noexcept {
+  ahead_.give_back();
   while (::ftruncate(descriptor_.get(), static_cast<off_t>(size)) != 0) {
     if (errno != EINTR) return store_error(errno);
   }

@@ -12,16 +12,19 @@
 #include "detail/disk_thread.hpp"
 #include "detail/file_source.hpp"
 #include "detail/owned_descriptor.hpp"
+#include "detail/room_ahead.hpp"
 
 namespace ucx::detail {
 
 /// Read and written by system calls, never mapped. Its descriptor is closed by the disk's thread:
-/// that may take as long as a write. Threads: as file_source.
+/// that may take as long as a write. Threads: as file_source;
+/// one at a time writes, resizes and gives room back.
 class store_file final : public file_source {
  public:
-  store_file(owned_descriptor opened, std::shared_ptr<disk_queue> closing)
+  store_file(owned_descriptor opened, std::shared_ptr<disk_queue> closing, room_ahead ahead = {})
       : reading_(open_file::adopt(opened.get())),
         descriptor_(std::move(opened)),
+        ahead_(ahead),
         closing_(std::move(closing)) {}
   ~store_file() override;
 
@@ -41,10 +44,13 @@ class store_file final : public file_source {
   std::optional<std::uint64_t> size_now() const noexcept;
   /// Returns when what was written is on the device. Errors: as write.
   std::error_code sync() noexcept;
+  /// Nothing is reserved ahead of it any more; before others may change it.
+  void give_back_room() noexcept { ahead_.give_back(); }
 
  private:
   std::shared_ptr<open_file> reading_;
   owned_descriptor descriptor_;
+  room_ahead ahead_;
   std::shared_ptr<disk_queue> closing_;
 };
 

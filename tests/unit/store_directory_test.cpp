@@ -231,7 +231,8 @@ TEST_P(StoreDirectory, ReplacesNothingButFiles) {
     opened->find_replaced(path, false, ec);
     EXPECT_EQ(ec, why) << path;
     ec.clear();
-    EXPECT_FALSE(opened->give_name(spooled, path, false, facts, ec)) << path;
+    replaced_file replaced;
+    EXPECT_FALSE(opened->give_name(spooled, path, false, replaced, ec)) << path;
     EXPECT_EQ(ec, why) << path;
     ec.clear();
     EXPECT_FALSE(opened->open_or_create(path, facts, ec)) << path;
@@ -257,6 +258,22 @@ TEST_P(StoreDirectory, ReplacesNothingButFiles) {
   EXPECT_EQ(content_of(directory_ / "file"), "12345");
 }
 
+TEST_P(StoreDirectory, HoldsWhatIsReplacedUntilItIsToBeFreed) {
+  directory_.make("old", "12345");
+  const auto opened = open(true);
+  std::error_code ec;
+  std::string spooled;
+  opened->create_unnamed(spooled, ec);
+  replaced_file replaced;
+  ASSERT_TRUE(opened->give_name(spooled, "old", false, replaced, ec));
+  EXPECT_EQ(replaced.facts.size, 5U);
+  EXPECT_EQ(content_of(directory_ / "old"), "");
+  struct ::stat about = {};
+  ASSERT_EQ(::fstat(replaced.kept.get(), &about), 0);
+  EXPECT_EQ(about.st_size, 5);
+  EXPECT_EQ(about.st_nlink, 0U);
+}
+
 TEST_P(StoreDirectory, GivesAFileItsNameWhenItIsWhole) {
   const auto opened = open(true);
   std::error_code ec;
@@ -267,11 +284,12 @@ TEST_P(StoreDirectory, GivesAFileItsNameWhenItIsWhole) {
     ASSERT_EQ(::write(made.get(), "text", 4), 4);
   }
   EXPECT_TRUE(opened->list_files("", 10, ec).items.empty());
-  file_facts replaced;
+  replaced_file replaced;
   EXPECT_TRUE(opened->give_name(spooled, "x/y/z", true, replaced, ec));
   opened->sync_name("x/y/z", ec);
   EXPECT_FALSE(ec);
-  EXPECT_EQ(replaced.size, 0U);
+  EXPECT_EQ(replaced.facts.size, 0U);
+  EXPECT_FALSE(replaced.kept);
   EXPECT_EQ(content_of(directory_ / "x/y/z"), "text");
   opened->create_unnamed(spooled, ec);
   EXPECT_FALSE(opened->give_name(spooled, "x/y/z", true, replaced, ec));

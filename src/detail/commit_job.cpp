@@ -1,0 +1,49 @@
+#include "detail/commit_job.hpp"
+
+#include <new>
+#include <utility>
+
+namespace ucx::detail {
+
+commit_job::outcome commit_job::operator()(std::error_code& ec) const {
+  outcome made;
+  try {
+    if (!spooled.empty()) file->give_back_room();
+    if (durable) ec = file->sync();
+    if (!spooled.empty() && !ec) {
+      replaced_file replaced;
+      made.named = directory->give_name(spooled, path, exclusive, replaced, ec);
+      if (made.named) {
+        quota->refund(replaced.facts.size);
+        free_later(std::move(replaced.kept));
+      }
+    }
+    if (durable && !ec) directory->sync_name(path, ec);
+  } catch (const std::bad_alloc&) {  // whatever was done before counts
+    ec = errc::no_memory;
+  }
+  made.ended = !spooled.empty();
+  if (made.ended && !made.named) {
+    directory->discard(spooled);
+    account->abandon();
+  }
+  std::error_code none;  // what was done does not depend on what is told of it
+  try {
+    if (!ec) made.facts = directory->stat(path, none);
+  } catch (const std::bad_alloc&) {
+    made.facts = file->facts(none);
+  }
+  return made;
+}
+
+/// In line with the writes: those that come later find the room.
+void commit_job::free_later(owned_descriptor replaced) const {
+  if (!replaced || !freeing) return;
+  const auto held = std::make_shared<owned_descriptor>(std::move(replaced));
+  freeing->start_some_time([held] {
+    *held = owned_descriptor();
+    return disk_queue::answer();
+  });
+}
+
+}  // namespace ucx::detail

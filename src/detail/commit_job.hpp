@@ -1,0 +1,41 @@
+// What the disk does when a client commits a file of a store.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "detail/disk_thread.hpp"
+#include "detail/file_account.hpp"
+#include "detail/file_facts.hpp"
+#include "detail/store_directory.hpp"
+#include "detail/store_file.hpp"
+
+namespace ucx::detail {
+
+/// Runs on the thread that writes, behind the file's writes.
+struct commit_job {
+  std::shared_ptr<store_file> file;
+  std::string spooled;  ///< Empty: the file has its name already.
+  std::string path;
+  bool exclusive;
+  bool durable;
+  std::shared_ptr<store_directory> directory;
+  std::shared_ptr<store_quota> quota;
+  std::shared_ptr<file_account> account;
+  /// Frees what was replaced, which may take as long as writing it did.
+  std::shared_ptr<disk_queue> freeing;
+
+  struct outcome {
+    bool ended = false;  ///< The spool has nothing of it any more.
+    bool named = false;  ///< Also where it is not known to be on the device.
+    file_facts facts;
+  };
+
+  outcome operator()(std::error_code& ec) const;
+
+ private:
+  void free_later(owned_descriptor replaced) const;
+};
+
+}  // namespace ucx::detail
