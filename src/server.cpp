@@ -175,6 +175,21 @@ std::vector<entry> server::list() const {
 
 server_address server::address() const { return core_ ? core_->address() : server_address(); }
 
+void server::publish_address(const std::filesystem::path& file) {
+  std::error_code ec;
+  std::string what = "writing the address of a server that was closed";
+  if (core_) core_->publish_address(file, what, ec);
+  if (!core_) ec = errc::closed;
+  if (ec) throw error(ec, what);
+}
+
+void server::publish_address(const std::filesystem::path& file, std::error_code& ec) {
+  std::string what;
+  ec.clear();
+  if (core_) core_->publish_address(file, what, ec);
+  if (!core_) ec = errc::closed;
+}
+
 std::string server::url() const { return url(std::string_view()); }
 
 std::string server::url(std::string_view name) const {
@@ -182,7 +197,7 @@ std::string server::url(std::string_view name) const {
   if (made.empty()) {
     const bool open = core_ && !core_->is_closed();
     throw error(open ? errc::not_supported : errc::closed,
-                open ? "asking for the URL of a server that does not listen"
+                open ? "asking for the URL of a server that does not listen and has no address file"
                      : "asking for the URL of a server that was closed");
   }
   return made;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <optional>
 
 #include "detail/name.hpp"
@@ -11,6 +12,7 @@ namespace ucx {
 namespace {
 
 constexpr std::string_view scheme = "ucx:";
+constexpr std::string_view file_scheme = "ucx+file:";
 constexpr std::size_t longest_host = 255;
 
 /// RFC 3986's unreserved characters, and those of its others that a path may have as they are.
@@ -91,13 +93,25 @@ std::string quoted(std::string_view text) {
   return made + (text.size() > shown ? "...\"" : "\"");
 }
 
+bool has_scheme(std::string_view text, std::string_view wanted) noexcept {
+  return text.size() >= wanted.size() &&
+         std::equal(wanted.begin(), wanted.end(), text.begin(), [](char expected, char c) {
+           return expected == (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
+         });
+}
+
+/// What is wrong with the text behind the host, or behind "//"; empty where nothing is.
+std::string complaint_about_encoding(std::string_view path) {
+  if (path.find_first_of("?#") != std::string_view::npos) {
+    return "\"?\" and \"#\" have no meaning here; in a name they are %3F and %23";
+  }
+  return decode(path) ? "" : "\"%\" is not followed by two hexadecimal digits";
+}
+
 }  // namespace
 
 bool url::is_meant_by(std::string_view text) noexcept {
-  return text.size() >= scheme.size() &&
-         std::equal(scheme.begin(), scheme.end(), text.begin(), [](char expected, char c) {
-           return expected == (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
-         });
+  return has_scheme(text, scheme) || has_scheme(text, file_scheme);
 }
 
 url::url(std::string_view text) {
@@ -126,20 +140,72 @@ url::url(std::string_view host, std::uint16_t port, std::string_view name, std::
   assign(host, port, name, what, ec);
 }
 
+url url::of_address_file(std::string_view file, std::string_view name) {
+  url made;
+  std::string what;
+  std::error_code ec;
+  if (file.empty() || file.find('\0') != std::string_view::npos) {
+    throw error(errc::bad_url, "making a URL of an address file: its path can not be one");
+  }
+  made.address_file_ = file;
+  made.assign_name(name, what, ec);
+  if (ec) throw error(ec, "making a URL of an address file: " + what);
+  return made;
+}
+
 void url::parse(std::string_view text, std::string& what, std::error_code& ec) {
+  const bool by_file = has_scheme(text, file_scheme);
+  const std::string_view used = by_file ? file_scheme : scheme;
+  std::string_view rest = text.substr(std::min(used.size(), text.size()));
+  if (!is_meant_by(text)) {
+    what = "it does not begin with \"ucx://\"";
+  } else if (rest.starts_with("/") && !rest.starts_with("//")) {
+    what = "one of the two slashes behind \"" + std::string(used) +
+           "\" is missing; a path library that normalises paths may have removed it";
+  } else if (!rest.starts_with("//")) {
+    what = "\"//\" is missing behind \"" + std::string(used) + "\"";
+  }
+  if (!what.empty()) {
+    ec = errc::bad_url;
+    return;
+  }
+  rest.remove_prefix(2);
+  if (by_file) return parse_address_file(rest, what, ec);
+  parse_authority(rest, what, ec);
+}
+
+/// The path ends where there is a file, below which nothing else can be.
+void url::parse_address_file(std::string_view rest, std::string& what, std::error_code& ec) {
+  what = complaint_about_encoding(rest);
+  const std::string path = what.empty() ? *decode(rest) : std::string();
+  if (what.empty() && path.empty()) what = "the path of the address file is missing";
+  if (what.empty() && path.find('\0') != std::string::npos) what = "a path has no zero bytes";
+  if (!what.empty()) {
+    ec = errc::bad_url;
+    return;
+  }
+  std::error_code missing;
+  for (std::size_t end = path.find('/', 1); !missing; end = path.find('/', end + 1)) {
+    const std::string begin = path.substr(0, end);
+    const auto found = std::filesystem::status(begin, missing).type();
+    if (found == std::filesystem::file_type::regular) {
+      address_file_ = begin;
+      const std::size_t name = std::min(begin.size() + 1, path.size());
+      return assign_name(std::string_view(path).substr(name), what, ec);
+    }
+    if (end == std::string::npos) break;
+  }
+  what = "no address file is there, or on the way there" +
+         (missing ? " (" + missing.message() + ")" : std::string()) +
+         "; a server writes it when it begins, and removes it when it ends";
+  ec = errc::connection_refused;
+}
+
+void url::parse_authority(std::string_view rest, std::string& what, std::error_code& ec) {
   const auto refuse = [&](std::string why) {
     what = std::move(why);
     ec = errc::bad_url;
   };
-  if (!is_meant_by(text)) return refuse("it does not begin with \"ucx://\"");
-  std::string_view rest = text.substr(scheme.size());
-  if (!rest.starts_with("//")) {
-    return refuse(rest.starts_with("/")
-                      ? "one of the two slashes behind \"ucx:\" is missing; a path library that "
-                        "normalises paths may have removed it"
-                      : "\"//\" is missing behind \"ucx:\"");
-  }
-  rest.remove_prefix(2);
   const std::size_t slash = std::min(rest.find('/'), rest.size());
   const std::string_view authority = rest.substr(0, slash);
   const std::string_view path = rest.substr(std::min(slash + 1, rest.size()));
@@ -169,30 +235,36 @@ void url::parse(std::string_view text, std::string& what, std::error_code& ec) {
   if (failed != std::errc() || stopped != end || port == 0) {
     return refuse("the port is not a number from 1 to 65535");
   }
-  if (path.find_first_of("?#") != std::string_view::npos) {
-    return refuse("\"?\" and \"#\" have no meaning here; in a name they are %3F and %23");
+  if (std::string complaint = complaint_about_encoding(path); !complaint.empty()) {
+    return refuse(std::move(complaint));
   }
-  const std::optional<std::string> name = decode(path);
-  if (!name) return refuse("\"%\" is not followed by two hexadecimal digits");
-  assign(host, port, *name, what, ec);
+  assign(host, port, *decode(path), what, ec);
 }
 
 void url::assign(std::string_view host, std::uint16_t port, std::string_view name,
                  std::string& what, std::error_code& ec) {
-  const std::string_view complaint = detail::complaint_about_name(name);
   if (!is_host(host) && !is_ipv6_host(host)) {
     what = host.empty() ? "the host is missing" : "the host is not a name or an address";
   } else if (port == 0) {
     what = "the port is zero";
-  } else if (!name.empty() && !complaint.empty()) {
-    what = "the name can not be one: " + std::string(complaint);
   }
   if (!what.empty()) {
     ec = errc::bad_url;
     return;
   }
+  assign_name(name, what, ec);
+  if (ec) return;
   host_ = lower_case(host);
   port_ = port;
+}
+
+void url::assign_name(std::string_view name, std::string& what, std::error_code& ec) {
+  const std::string_view complaint = detail::complaint_about_name(name);
+  if (!name.empty() && !complaint.empty()) {
+    what = "the name can not be one: " + std::string(complaint);
+    ec = errc::bad_url;
+    return;
+  }
   name_ = name;
 }
 
@@ -202,15 +274,32 @@ url url::server() const {
   return made;
 }
 
-url url::with_name(std::string_view name) const { return url(host_, port_, name); }
+url url::with_name(std::string_view name) const {
+  std::error_code ec;
+  url made = with_name(name, ec);
+  if (ec)
+    throw error(ec, "giving the URL \"" + to_string(server()) + "\" a name that can not be one");
+  return made;
+}
+
+url url::with_name(std::string_view name, std::error_code& ec) const {
+  url made = server();
+  std::string what;
+  ec.clear();
+  made.assign_name(name, what, ec);
+  return made;
+}
 
 std::string to_string(const url& address) {
   if (address.empty()) return {};
+  const std::string name = address.name().empty() ? "" : '/' + encode(address.name());
+  if (!address.address_file().empty()) {
+    return "ucx+file://" + encode(address.address_file()) + name;
+  }
   const bool brackets = address.host().find(':') != std::string::npos;
   std::string text = "ucx://";
   text.append(brackets ? "[" : "").append(address.host()).append(brackets ? "]" : "");
-  text.append(":").append(std::to_string(address.port()));
-  if (!address.name().empty()) text.append("/").append(encode(address.name()));
+  text.append(":").append(std::to_string(address.port())).append(name);
   return text;
 }
 
@@ -220,5 +309,6 @@ std::size_t std::hash<ucx::url>::operator()(const ucx::url& address) const noexc
   const std::size_t host = std::hash<std::string>()(address.host());
   const std::size_t name = std::hash<std::string>()(address.name());
   constexpr std::size_t odd = 0x9e3779b97f4a7c15U;
-  return (host * odd + name) * odd + address.port();
+  const std::size_t file = std::hash<std::string>()(address.address_file());
+  return ((host * odd + name) * odd + file) * odd + address.port();
 }

@@ -86,7 +86,7 @@ constexpr const char* conversion_refused =
 
 std::string describe(const client& from, std::string_view name) {
   std::error_code unnamed;
-  const url whole(from.server().host(), from.server().port(), name, unnamed);
+  const url whole = from.server().with_name(name, unnamed);
   return unnamed ? std::string(name) : to_string(whole);
 }
 

@@ -26,7 +26,8 @@ namespace {
 constexpr std::chrono::milliseconds longest_farewell{1000};
 
 struct serve_options {
-  std::string bind = "127.0.0.1:0";
+  std::optional<std::string> bind;
+  std::string address_file;
   bool insecure = false;
   bool quiet = false;
   std::vector<std::string> files;
@@ -127,7 +128,8 @@ void serve(const serve_options& options, const client_settings& settings) {
   shutdown_signals ending(longest_farewell);
   std::optional<patience> farewell;  // goes last, so that it watches the server's end too
   std::jthread telling;
-  server serving({.bind = options.bind, .insecure = options.insecure});
+  const std::string nowhere = options.address_file.empty() ? "127.0.0.1:0" : "";
+  server serving({.bind = options.bind.value_or(nowhere), .insecure = options.insecure});
   std::vector<publication> published;
   for (const std::string& each : options.files) published.push_back(publish(serving, each));
   std::vector<publication> stores;
@@ -137,6 +139,7 @@ void serve(const serve_options& options, const client_settings& settings) {
   for (const std::string& each : options.memory_stores) {
     stores.push_back(allocate_store(serving, each));
   }
+  if (!options.address_file.empty()) serving.publish_address(options.address_file);
   ending.expect();
   announce(serving.url());
   // Where nobody reads the pipe of the standard error stream this waits, and nothing waits for it.
@@ -158,6 +161,11 @@ void add_serve(CLI::App& program, const client_settings& shared) {
       .add_option("--bind", options->bind,
                   "where to listen; port 0 lets the system choose (default: 127.0.0.1:0)")
       ->type_name("HOST:PORT");
+  command
+      .add_option("--address-file", options->address_file,
+                  "a file that leads clients here which see it, without an IP address; listens "
+                  "nowhere else, unless --bind says so")
+      ->type_name("PATH");
   command.add_flag(
       "--insecure", options->insecure,
       "listen also where others can connect, who can then read and write this process");
@@ -188,12 +196,14 @@ void add_serve(CLI::App& program, const client_settings& shared) {
       ->transform(CLI::AsSizeValue(false))
       ->needs(writable);
   command.footer(
-      "The first line of the standard output is the server's URL, ucx://HOST:PORT; when it is\n"
-      "there, every file can be read. If one of them cannot be served, none is.\n\n"
+      "The first line of the standard output is the server's URL, ucx://HOST:PORT, or\n"
+      "ucx+file://PATH; when it is there, every file can be read. If one of them cannot be\n"
+      "served, none is.\n\n"
       "Example:\n"
       "  ucxio serve --bind 127.0.0.1:7471 weights=/data/model.bin notes.txt\n"
       "  ucxio serve --store results=/data/results --writable --quota 10g\n"
-      "  ucxio serve --memory-store scratch=2g");
+      "  ucxio serve --memory-store scratch=2g\n"
+      "  ucxio serve --address-file /shared/job7 weights=/data/model.bin");
   command.callback([options, &shared] { serve(*options, shared); });
 }
 

@@ -144,8 +144,17 @@ class UCXIO_EXPORT server {
 
   /// Returns where peers can reach the server.
   server_address address() const;
+  /// Writes the server's worker address into a file, whole at once, for peers that see the file and
+  /// need no IP address then: `ucx+file://path/name`. Readable by this user alone; removed when the
+  /// server closes, if it is still that one. One that a server left is replaced, any other file is
+  /// kept. Who can write the file decides whom its readers reach. Errors: already_exists (a file
+  /// that no server wrote), no_such_name (its directory), permission_denied, not_supported (no
+  /// regular file), no_space, io_error, closed.
+  void publish_address(const std::filesystem::path& file);
+  void publish_address(const std::filesystem::path& file, std::error_code& ec);
   /// Returns the URL of the server, or of a name; the name is percent-encoded. On a wildcard
-  /// address the host is this machine's name. Errors: not_supported (it does not listen), closed.
+  /// address the host is this machine's name; where it does not listen it is that of the first
+  /// address file. Errors: not_supported (it does not listen, and has no address file), closed.
   std::string url() const;
   std::string url(std::string_view name) const;
 

@@ -16,6 +16,10 @@ namespace ucx {
 /// The host is a name, an IPv4 address, or an IPv6 address in brackets; the port is always there.
 /// The name is everything behind the slash after it, percent-encoded in the text (RFC 3986) and
 /// decoded here: UTF-8 of up to 1024 bytes, which may contain slashes.
+///
+/// A server that has no IP address is `ucx+file://path/name`: the path is that of the file which
+/// the server wrote (`server::publish_address`), from "/" or from the working directory, and ends
+/// at the first of its components that is a file, percent-encoded as the name.
 class UCXIO_EXPORT url {
  public:
   /// Bytes of a name at most, decoded.
@@ -23,7 +27,8 @@ class UCXIO_EXPORT url {
 
   /// Makes an empty URL, which leads nowhere.
   url() noexcept = default;
-  /// Reads the text form. Nothing is looked up. Errors: bad_url; the text says what is wrong, and
+  /// Reads the text form. Nothing is looked up but the address file of "ucx+file:", which has to be
+  /// there. Errors: bad_url; connection_refused (no address file); the text says what is wrong, and
   /// where.
   explicit url(std::string_view text);
   url(std::string_view text, std::error_code& ec);
@@ -31,30 +36,41 @@ class UCXIO_EXPORT url {
   url(std::string_view host, std::uint16_t port, std::string_view name = {});
   url(std::string_view host, std::uint16_t port, std::string_view name, std::error_code& ec);
 
-  /// Returns whether `text` is meant as a URL of ours, well-formed or not: it begins with "ucx:".
-  /// Everything else is a local path.
+  /// Makes the URL of a server that wrote its address into `file`, or of a name that it publishes;
+  /// neither is encoded, and nothing is looked up. Errors: bad_url.
+  static url of_address_file(std::string_view file, std::string_view name = {});
+
+  /// Returns whether `text` is meant as a URL of ours, well-formed or not: it begins with "ucx:" or
+  /// "ucx+file:". Everything else is a local path.
   static bool is_meant_by(std::string_view text) noexcept;
 
+  /// Returns the path of the file that has the server's address; empty where it has a host.
+  const std::string& address_file() const noexcept { return address_file_; }
   /// Returns the host, without brackets, in lower case but for an IPv6 address's zone.
   const std::string& host() const noexcept { return host_; }
   std::uint16_t port() const noexcept { return port_; }
   /// Returns the decoded name; empty for the server itself.
   const std::string& name() const noexcept { return name_; }
-  bool empty() const noexcept { return host_.empty(); }
+  bool empty() const noexcept { return host_.empty() && address_file_.empty(); }
 
   /// Returns the server's URL, without a name.
   url server() const;
   /// Returns the same server with another name, which is not encoded. Errors: bad_url.
   url with_name(std::string_view name) const;
+  url with_name(std::string_view name, std::error_code& ec) const;
 
   friend bool operator==(const url&, const url&) = default;
   friend auto operator<=>(const url&, const url&) = default;
 
  private:
   void parse(std::string_view text, std::string& what, std::error_code& ec);
+  void parse_authority(std::string_view rest, std::string& what, std::error_code& ec);
+  void parse_address_file(std::string_view rest, std::string& what, std::error_code& ec);
   void assign(std::string_view host, std::uint16_t port, std::string_view name, std::string& what,
               std::error_code& ec);
+  void assign_name(std::string_view name, std::string& what, std::error_code& ec);
 
+  std::string address_file_;
   std::string host_;
   std::uint16_t port_ = 0;
   std::string name_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "detail/address_file.hpp"
 #include "detail/core_access.hpp"
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
@@ -79,6 +80,7 @@ std::shared_ptr<client_core> client_core::connect(const url& server, const clien
     ec = errc::bad_url;
     return nullptr;
   }
+  if (!server.address_file().empty()) return connect_by_file(server, options, what, ec);
   std::shared_ptr<client_core> made;
   try {
     client_options left = options;
@@ -115,6 +117,33 @@ std::shared_ptr<client_core> client_core::connect(const url& server, const clien
   } catch (const error& failed) {
     ec = failed.code();
     what = to_string(server.server()) + ": " + text_of(failed);
+    return nullptr;
+  }
+  made->server_ = server.server();
+  made->again_ = [server, options](std::string& again_what, std::error_code& again_ec) {
+    return connect(server, options, again_what, again_ec);
+  };
+  return made;
+}
+
+/// A server that was started again has written another address.
+std::shared_ptr<client_core> client_core::connect_by_file(const url& server,
+                                                          const client_options& options,
+                                                          std::string& what, std::error_code& ec) {
+  const server_location where = address_file::read(server.address_file(), what, ec);
+  std::shared_ptr<client_core> made;
+  try {
+    std::vector<std::string> devices;  // of all interfaces
+    if (where.local) devices = devices_towards(socket_address("127.0.0.1:0"));
+    if (!ec) {
+      made = connect(make_context(options, std::move(devices)), where.address, options, what, ec);
+    }
+  } catch (const error& failed) {
+    ec = failed.code();
+    what = text_of(failed);
+  }
+  if (!made) {
+    what = to_string(server.server()) + ": " + what;
     return nullptr;
   }
   made->server_ = server.server();

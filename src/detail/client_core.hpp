@@ -84,6 +84,9 @@ class client_core {
 
  private:
   client_core(ucx::worker&& driver, endpoint&& connection);
+  static std::shared_ptr<client_core> connect_by_file(const url& server,
+                                                      const client_options& options,
+                                                      std::string& what, std::error_code& ec);
   template <class Address>
   static std::shared_ptr<client_core> connect_on(context& parent, const Address& server,
                                                  const client_options& options, std::string& what,

@@ -64,15 +64,24 @@ void check_security(const server_options& options, const socket_address& local, 
   ec = errc::not_secure;
 }
 
+bool names_devices(const context_options& options) {
+  return !options.devices.empty() || options.configuration.count("NET_DEVICES") != 0;
+}
+
+/// Returns whether no interface but the one for loopback is used, unless the caller chose devices.
+bool is_local(const server_options& options, const socket_address& listening) {
+  return listening.empty() ? !options.insecure : listening.is_loopback();
+}
+
 /// Makes the server's context, limited to the interface of `local` unless the caller chose devices.
 std::optional<context> make_context(const server_options& options, const socket_address& local,
                                     std::string& what, std::error_code& ec) {
   context_options chosen = options.context;
   if (chosen.name.empty()) chosen.name = "ucxio server";
-  const bool limit = chosen.devices.empty() && chosen.configuration.count("NET_DEVICES") == 0;
+  const bool limit = !names_devices(chosen);
   // A server that does not listen is reached through whatever its worker address names.
-  const bool local_only = local.empty() && !options.insecure;
-  if (limit) chosen.devices = devices_of(local_only ? socket_address("127.0.0.1:0") : local);
+  const bool nowhere = local.empty() && is_local(options, local);
+  if (limit) chosen.devices = devices_of(nowhere ? socket_address("127.0.0.1:0") : local);
   try {
     return context(chosen);
   } catch (const error& failed) {
@@ -107,7 +116,9 @@ std::shared_ptr<server_core> server_core::make(const server_options& options, st
   if (ec) return nullptr;
   std::optional<context> parent = make_context(options, local, what, ec);
   if (!parent) return nullptr;
-  return make(std::move(*parent), local, options, what, ec);
+  std::shared_ptr<server_core> made = make(std::move(*parent), local, options, what, ec);
+  if (made) made->is_local_ = !names_devices(options.context) && is_local(options, local);
+  return made;
 }
 
 std::shared_ptr<server_core> server_core::make(context parent, const server_options& options,
@@ -358,8 +369,28 @@ server_address server_core::address() const {
   return made;
 }
 
+void server_core::publish_address(const std::filesystem::path& file, std::string& what,
+                                  std::error_code& ec) {
+  const worker_address own = worker_->address(ec);
+  what = "asking for the server's worker address";
+  if (ec) return;
+  const std::lock_guard guard(address_mutex_);
+  if (is_closed()) {
+    ec = errc::closed;
+    return;
+  }
+  std::unique_ptr<address_file> made =
+      address_file::write(file, {.address = own, .local = is_local_}, what, ec);
+  if (made) address_files_.push_back(std::move(made));
+}
+
 std::string server_core::url(std::string_view name) const {
-  if (local_.empty() || is_closed()) return {};
+  if (is_closed()) return {};
+  if (local_.empty()) {
+    const std::lock_guard guard(address_mutex_);
+    if (address_files_.empty()) return {};
+    return to_string(ucx::url::of_address_file(address_files_.front()->path().string(), name));
+  }
   std::string host = local_.host();
   if (local_.is_wildcard()) {
     std::array<char, 256> own = {};
@@ -380,7 +411,12 @@ server_statistics server_core::statistics() const {
 }
 
 void server_core::close() noexcept {
-  const bool first = !closed_.exchange(true, std::memory_order_acq_rel);
+  bool first = false;
+  {
+    const std::lock_guard guard(address_mutex_);
+    first = !closed_.exchange(true, std::memory_order_acq_rel);
+    address_files_.clear();  // nobody is to find the way any more
+  }
   if (!worker_ || !core_access::core(*worker_)) return;
   worker_core& core = *core_access::core(*worker_);
   if (first) {

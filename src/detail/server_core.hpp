@@ -11,7 +11,9 @@
 #include <string_view>
 #include <system_error>
 #include <unordered_map>
+#include <vector>
 
+#include "detail/address_file.hpp"
 #include "detail/catalogue.hpp"
 #include "detail/channel.hpp"
 #include "detail/file_watcher.hpp"
@@ -27,7 +29,8 @@ class exposed_region;
 class published_name;
 class store_core;
 
-/// Safe from any thread. Order of locks: the worker's, then the catalogue's; `publishing_` alone.
+/// Safe from any thread. Order of locks: the worker's, then the catalogue's; `address_mutex_`
+/// alone.
 class server_core final : public control_server, public std::enable_shared_from_this<server_core> {
  public:
   /// Makes a server on a context of its own, as the options say.
@@ -67,7 +70,9 @@ class server_core final : public control_server, public std::enable_shared_from_
   ucx::worker& worker() noexcept { return *worker_; }
   server_address address() const;
   bool is_closed() const noexcept { return closed_.load(std::memory_order_acquire); }
-  /// Returns the URL of `name`, or of the server; nothing where it does not listen, or any more.
+  /// See ucx::server.
+  void publish_address(const std::filesystem::path& file, std::string& what, std::error_code& ec);
+  /// Returns the URL of `name`, or of the server; nothing where it has none, or any more.
   std::string url(std::string_view name) const;
   server_statistics statistics() const;
   void close() noexcept;
@@ -90,12 +95,14 @@ class server_core final : public control_server, public std::enable_shared_from_
   server_options options_;
   std::optional<ucx::worker> worker_;
   std::optional<listener> listener_;
-  socket_address local_;  // empty where it does not listen
+  socket_address local_;   // empty where it does not listen
+  bool is_local_ = false;  // uses no interface but the one for loopback
   catalogue catalogue_;
   std::optional<file_watcher> watcher_;
   std::atomic<bool> closed_{false};
 
-  std::mutex publishing_;
+  mutable std::mutex address_mutex_;
+  std::vector<std::unique_ptr<address_file>> address_files_;
 
   /// Under the worker's lock. Work that the server left behind must not keep the server itself: it
   /// would end on its own thread.
