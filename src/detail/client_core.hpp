@@ -65,6 +65,9 @@ class client_core {
                std::string& what, std::error_code& ec);
   entry measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
                 const io_options& options, std::string& what, std::error_code& ec);
+  std::vector<content_digest> digest(remote_region& file, const digest_range& wanted,
+                                     const io_options& options, std::string& what,
+                                     std::error_code& ec);
   void remove(std::string_view name, const io_options& options, std::string& what,
               std::error_code& ec);
   void rename(std::string_view from, std::string_view to, const io_options& options,

@@ -14,6 +14,7 @@
 
 #include "detail/catalogue.hpp"
 #include "detail/channel.hpp"
+#include "detail/file_hasher.hpp"
 #include "detail/file_watcher.hpp"
 #include "detail/server_session.hpp"
 #include "ucx/context.hpp"
@@ -93,6 +94,7 @@ class server_core final : public control_server, public std::enable_shared_from_
   socket_address local_;  // empty where it does not listen
   catalogue catalogue_;
   std::optional<file_watcher> watcher_;
+  std::optional<file_hasher> hasher_;
   std::atomic<bool> closed_{false};
 
   std::mutex publishing_;
