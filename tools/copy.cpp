@@ -181,7 +181,7 @@ void copying::add_tree(const location& from, const location& to) {
   }
   for (const found_file& each : tree.files()) {
     try {
-      tasks_.push_back({each.at, to.below(each.path)});
+      tasks_.push_back({each.at, to.below(each.path), each.size});
       counters_.total_bytes += each.size;
       ++counters_.total_files;
     } catch (const failure& why) {

@@ -4,10 +4,14 @@
 #include <thread>
 #include <utility>
 
+#include "small_copy.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::tool {
 namespace {
+
+/// Files that are open at a time: a store lets a client have 128.
+constexpr std::size_t most_open = 96;
 
 /// Returns whether what ended one file would end every other one.
 bool ends_all(exit_code code) noexcept {
@@ -27,6 +31,7 @@ bool ends_all(exit_code code) noexcept {
 
 std::size_t copy_job::run(std::vector<copy_task> tasks, unsigned threads) {
   tasks_ = std::move(tasks);
+  batch_ = std::clamp<std::size_t>(most_open / threads, 1, most_small);
   {
     std::vector<std::jthread> workers;
     for (unsigned i = 0; i < threads; ++i) workers.emplace_back([this] { work(); });
@@ -37,10 +42,36 @@ std::size_t copy_job::run(std::vector<copy_task> tasks, unsigned threads) {
 
 void copy_job::work() {
   std::vector<std::byte> buffer(file_copy::piece_size);
-  while (const file current = next()) {
-    while (const auto piece = current->take()) current->move(*piece, buffer);
-    if (current->leave()) finish(current);
+  for (;;) {
+    const std::vector<copy_task> small = take_small();
+    for (const copy_task& left : copy_small(small, context_, buffer)) {
+      if (const file alone = open(left)) copy_alone(alone, buffer);
+    }
+    if (!small.empty()) continue;
+    const file current = next();
+    if (!current) return;
+    copy_alone(current, buffer);
   }
+}
+
+void copy_job::copy_alone(const file& alone, std::span<std::byte> buffer) {
+  while (const auto piece = alone->take()) alone->move(*piece, buffer);
+  if (alone->leave()) finish(alone);
+}
+
+/// Returns files that are fetched together; nothing where the next one is to be copied by itself.
+std::vector<copy_task> copy_job::take_small() {
+  std::vector<copy_task> taken;
+  const std::lock_guard guard(mutex_);
+  if (ended_by_ || context_.stop.stop_requested()) return taken;
+  while (taken.size() < batch_ && next_ < tasks_.size() && is_small(tasks_[next_], context_)) {
+    const copy_task& task = tasks_[next_];
+    if (!taken.empty() && task.from.remote().server() != taken.front().from.remote().server())
+      break;
+    taken.push_back(task);
+    ++next_;
+  }
+  return taken;
 }
 
 /// Returns a file to work at: one that others work at, or the next; nothing at the end.

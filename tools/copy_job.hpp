@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "file_copy.hpp"
@@ -36,6 +37,8 @@ class copy_job {
   using file = std::shared_ptr<file_copy>;
 
   void work();
+  std::vector<copy_task> take_small();
+  void copy_alone(const file& alone, std::span<std::byte> buffer);
   file next();
   file open(const copy_task& task);
   void finish(const file& whole);
@@ -46,6 +49,7 @@ class copy_job {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<copy_task> tasks_;
+  std::size_t batch_ = 1;  // small files that one thread takes at a time
   std::size_t next_ = 0;
   std::size_t opening_ = 0;
   std::list<file> large_;  // those that others may help with

@@ -31,6 +31,7 @@ struct copy_context {
 struct copy_task {
   location from;
   location to;
+  std::uint64_t size = 0;  ///< As it was when it was found.
 };
 
 /// Goes piece by piece, by any number of threads: they read at the same time, and write in order,

@@ -78,19 +78,20 @@ class local_source final : public copy_source {
   const struct ::stat before_;
 };
 
-/// Opens the partial file of one copy, and of no other that runs.
-local_file open_locked(const std::filesystem::path& partial) {
+/// Opens the partial file of one copy, and of no other that runs; `size` is what it has.
+local_file open_locked(const std::filesystem::path& partial, std::uint64_t& size) {
   for (;;) {
     local_file opened(partial, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK);
-    if (!S_ISREG(opened.status().st_mode)) fail_at(partial, "no regular file", EEXIST);
     if (::flock(opened.descriptor(), LOCK_EX | LOCK_NB) != 0) {
       throw failure(exit_code::failure, partial.string() + ": another copy writes it just now");
     }
     // It may have got its name between the two, and then it is a whole file of somebody's.
     struct ::stat named = {};
     const struct ::stat mine = opened.status();
+    if (!S_ISREG(mine.st_mode)) fail_at(partial, "no regular file", EEXIST);
     if (::lstat(partial.c_str(), &named) == 0 && named.st_ino == mine.st_ino &&
         named.st_dev == mine.st_dev) {
+      size = static_cast<std::uint64_t>(mine.st_size);
       return opened;
     }
   }
@@ -103,9 +104,9 @@ class local_target final : public copy_target {
       : path_(path),
         terms_(terms),
         partial_(path.parent_path() / partial_name(path.filename().string())),
-        file_(open_locked(partial_)) {
+        file_(open_locked(partial_, end_)) {
     if (!terms.resume) return;
-    present_ = static_cast<std::uint64_t>(file_.status().st_size);
+    present_ = end_;
     is_kept_ = present_ > 0;
   }
   ~local_target() override { clean_up(); }
@@ -114,13 +115,14 @@ class local_target final : public copy_target {
   std::vector<content_digest> digests(const digest_range& wanted) override {
     return file_.digests(wanted);
   }
-  void begin(std::uint64_t present) override { file_.resize(present); }
+  void begin(std::uint64_t present) override { set_end(present); }
   bool may_have_holes() const noexcept override { return true; }
   void write(std::uint64_t offset, std::span<const std::byte> from) override {
     file_.write_at(offset, from);
+    end_ = std::max(end_, offset + from.size());
   }
   void complete(std::uint64_t size) override {
-    file_.resize(size);
+    set_end(size);
     if (!terms_.verify) return;
     // What is read back then comes from the disk, as far as the system does as it is told.
     if (::fdatasync(file_.descriptor()) != 0) fail_at(partial_, "cannot write", errno);
@@ -137,6 +139,10 @@ class local_target final : public copy_target {
   bool keep(bool is_good) noexcept override { return is_kept_ = is_good; }
 
  private:
+  void set_end(std::uint64_t size) {
+    if (end_ != size) file_.resize(size);
+    end_ = size;
+  }
   void preserve(const source_facts& like) {
     if (like.mode) ::fchmod(file_.descriptor(), *like.mode);
     if (!like.modified) return;
@@ -155,6 +161,7 @@ class local_target final : public copy_target {
   const std::filesystem::path path_;
   const copy_terms terms_;
   const std::filesystem::path partial_;
+  std::uint64_t end_ = 0;  // how long it is
   local_file file_;
   bool is_ours_ = true;
   bool is_kept_ = false;
@@ -192,12 +199,15 @@ std::unique_ptr<copy_source> open_local_source(const std::filesystem::path& path
 std::unique_ptr<copy_target> open_local_target(const std::filesystem::path& path,
                                                const copy_terms& terms) {
   std::error_code ec;
+  const std::filesystem::file_status itself = std::filesystem::symlink_status(path, ec);
+  if (!is_symlink(itself) && (is_regular_file(itself) || !exists(itself))) {
+    return std::make_unique<local_target>(path, terms);
+  }
   const std::filesystem::file_status there = std::filesystem::status(path, ec);
   if (is_directory(there)) fail_at(path, "cannot replace it", EISDIR);
   const bool is_special = exists(there) && !is_regular_file(there);
   if (is_special) return std::make_unique<device_target>(path, terms);
   // What a link leads to is replaced, and not the link.
-  if (!std::filesystem::is_symlink(path, ec)) return std::make_unique<local_target>(path, terms);
   const std::filesystem::path meant = std::filesystem::weakly_canonical(path, ec);
   if (ec) fail_at(path, "cannot follow the link", ec.value());
   return std::make_unique<local_target>(meant, terms);

@@ -16,6 +16,7 @@
 #include "detail/client_slot.hpp"
 #include "detail/endpoint_channel.hpp"
 #include "detail/ucp_api.hpp"
+#include "ucx/bulk_open.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
@@ -55,6 +56,9 @@ class client_core {
              std::error_code& ec);
   remote_region open(std::string_view name, access wanted, const io_options& options,
                      std::string& what, std::error_code& ec);
+
+  std::vector<opened_name> open_each(std::span<const std::string> names, access wanted,
+                                     const io_options& options);
 
   // Of stores; see ucx::client.
   std::vector<entry> list_directory(std::string_view directory, const io_options& options,
@@ -102,6 +106,10 @@ class client_core {
     return await(answer_type, deadline, what, ec,
                  [&](client_session::question& asked) { session_.ask(asked, type, body); });
   }
+  void open_some(std::span<const std::string> names, access wanted, const io_options& options,
+                 std::vector<opened_name>& all);
+  void ask_all(std::vector<client_session::question>& asked, std::span<const std::string> names,
+               access wanted, clock::time_point deadline);
   std::optional<std::vector<std::byte>> await(
       control_type answer_type, clock::time_point deadline, std::string& what, std::error_code& ec,
       const std::function<void(client_session::question&)>& send);

@@ -46,9 +46,8 @@ TEST(ContentDigest, IsXxh3OfAllBytes) {
 class HashedFile : public testing::TestWithParam<const char*> {
  protected:
   HashedFile() {
-    std::string content(5 << 20U, '\0');
-    fill_pattern(std::as_writable_bytes(std::span(content)));
-    content_ = content + "end";
+    content_.resize((5U << 20U) + 3);
+    fill_pattern(std::as_writable_bytes(std::span(content_)));
     directory_.make("x", content_);
     const bool in_store = std::string(GetParam()) == "store";
     published_.emplace(in_store ? served_.publish_store(directory_ / "", {.prefix = "s"})
@@ -107,7 +106,7 @@ TEST_P(HashedFile, IsHashedForWhoHasItOpen) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, HashedFile, testing::Values("store", "file"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& kind) { return std::string(kind.param); });
 
 TEST(HashedMemory, IsNotHashedByItsOwner) {
   std::string memory = "content";

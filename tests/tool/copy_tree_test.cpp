@@ -4,12 +4,14 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "support/command.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/tool.hpp"
+#include "ucx/server.hpp"
 
 namespace ucx::test {
 namespace {
@@ -126,6 +128,29 @@ TEST_F(CopyTree, TellsOfWhatCanNotBeRead) {
 TEST_F(CopyTree, LeavesOutWhatIsNoFile) {
   ASSERT_EQ(::mkfifo(path("tree/pipe").c_str(), 0600), 0);
   expect_partial(run_tool({"cp", "-r", path("tree"), path("copy")}), "no regular file");
+}
+
+TEST_F(CopyTree, LeavesOutNamesThatLeadOutOfTheTarget) {
+  const std::string memory = "content";
+  server owner;
+  std::vector<publication> shown;
+  for (const std::string name : {"../escaped", "a/../../escaped", "/escaped", "fine/x"}) {
+    shown.push_back(owner.publish(name, std::as_bytes(std::span(memory))));
+  }
+  const command_result result = run_tool({"cp", "-r", owner.url(), path("into")});
+  EXPECT_EQ(result.code, 11) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("\"../escaped\" can not be a path"));
+  EXPECT_THAT(result.err, HasSubstr("3 of what was to be copied were not"));
+  EXPECT_EQ(content_of(folder_ / "into/fine/x"), memory);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "escaped"));
+}
+
+TEST_F(CopyTree, TellsWhichOfManySmallFilesItCouldNotWrite) {
+  EXPECT_EQ(run_tool({"cp", "-r", path("tree"), server_.url("data/new")}).err, "");
+  std::filesystem::create_directories(folder_ / "into/new/a/f8");
+  expect_partial(run_tool({"cp", "-r", server_.url("data/new"), path("into")}), "a/f8");
+  EXPECT_EQ(content_of(folder_ / "into/new/a/f9"), "9");
+  EXPECT_EQ(content_of(folder_ / "into/new/a/f299"), "299");
 }
 
 TEST_F(CopyTree, EndsAtOnceWhenTheServerIsGone) {
