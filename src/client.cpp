@@ -224,6 +224,20 @@ entry client::measure(remote_region& file, std::uint64_t known, std::chrono::nan
   return core_ ? core_->measure(file, known, wait, options, what, ec) : entry();
 }
 
+std::vector<content_digest> client::digest(remote_region& file, const digest_range& wanted,
+                                           const io_options& options) {
+  if (!core_) throw error(errc::closed, no_client);
+  return or_throw(
+      [&](auto& what, auto& ec) { return core_->digest(file, wanted, options, what, ec); });
+}
+
+std::vector<content_digest> client::digest(remote_region& file, const digest_range& wanted,
+                                           std::error_code& ec, const io_options& options) {
+  std::string what;
+  ec = core_ ? std::error_code() : make_error_code(errc::closed);
+  return core_ ? core_->digest(file, wanted, options, what, ec) : std::vector<content_digest>();
+}
+
 void client::remove(std::string_view name, const io_options& options) {
   if (!core_) throw error(errc::closed, no_client);
   do_or_throw([&](auto& what, auto& ec) { core_->remove(name, options, what, ec); });

@@ -1,10 +1,15 @@
 #include "exit_code.hpp"
 
+#include <cerrno>
+
 #include "ucx/error.hpp"
 
 namespace ucx::tool {
 
 exit_code exit_code_of(const std::error_code& cause) noexcept {
+  if (cause.category() == std::generic_category() || cause.category() == std::system_category()) {
+    return exit_code_of_errno(cause.value());
+  }
   if (cause.category() != error_category()) return exit_code::failure;
   switch (static_cast<errc>(cause.value())) {
     case errc::bad_url:
@@ -39,6 +44,26 @@ exit_code exit_code_of(const std::error_code& cause) noexcept {
       return exit_code::content_changed;
     case errc::damaged_on_the_way:
       return exit_code::integrity;
+    case errc::no_space:
+      return exit_code::no_space;
+    default:
+      return exit_code::failure;
+  }
+}
+
+exit_code exit_code_of_errno(int error) noexcept {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      return exit_code::not_found;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return exit_code::permission;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      return exit_code::no_space;
     default:
       return exit_code::failure;
   }
@@ -58,6 +83,8 @@ std::string_view exit_code_table() noexcept {
          "  8    the content changed while it was read: it is not one whole\n"
          "  9    the standard output could not be written\n"
          "  10   integrity: bytes arrived damaged, by their checksums, three times\n"
+         "  11   partial: of several files some were not copied, hashed or removed\n"
+         "  12   no space: the disk, or the quota, where it was to be written is full\n"
          "  130  interrupted: SIGINT, as shells report it (143: SIGTERM); a server ends with 0\n";
 }
 

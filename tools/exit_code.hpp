@@ -21,10 +21,16 @@ enum class exit_code : int {
   content_changed = 8,
   output = 9,
   integrity = 10,
+  partial = 11,
+  no_space = 12,
+  interrupted = 130,  ///< The process ends by the signal, which shells tell like this.
 };
 
 /// Returns the number for an operation that failed with `cause`.
 exit_code exit_code_of(const std::error_code& cause) noexcept;
+
+/// Returns the number for a system call that failed with `error`, a value of errno.
+exit_code exit_code_of_errno(int error) noexcept;
 
 /// Returns all of them as lines for people.
 std::string_view exit_code_table() noexcept;

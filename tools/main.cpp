@@ -62,9 +62,16 @@ void describe(CLI::App& program, ucx::tool::client_settings& settings) {
   ucx::tool::add_serve(program, settings);
   ucx::tool::add_list(program, settings);
   ucx::tool::add_cat(program, settings);
+  ucx::tool::add_copy(program, settings);
+  ucx::tool::add_put(program, settings);
+  ucx::tool::add_move(program, settings);
+  ucx::tool::add_remove(program, settings);
   ucx::tool::add_stat(program, settings);
+  ucx::tool::add_hash(program, settings);
   ucx::tool::add_info(program, settings);
   ucx::tool::add_bench(program, settings);
+  ucx::tool::add_completion(program);
+  ucx::tool::add_manual(program);
   ucx::tool::add_timeout(program, settings);
   program.footer(
       "Examples:\n"
@@ -104,6 +111,8 @@ int main(int argc, char** argv) {
   ucx::tool::keep_standard_descriptors();
   // A reader who has gone is seen where it matters, by what write() returns.
   std::signal(SIGPIPE, SIG_IGN);
+  // A file that becomes longer than the process may write is an error like others.
+  std::signal(SIGXFSZ, SIG_IGN);
   // UCX takes it for its own debugging as soon as it is loaded; a terminal that closes ends us.
   if (std::getenv("UCX_DEBUG_SIGNO") == nullptr) std::signal(SIGHUP, SIG_DFL);
   return static_cast<int>(run(argc, argv));

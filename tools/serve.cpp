@@ -105,6 +105,14 @@ void announce(const std::string& address) {
   }
 }
 
+/// Returns what somebody else may type to have it.
+std::string paste_line(const std::vector<publication>& published,
+                       const std::vector<publication>& stores) {
+  const bool is_file = !published.empty();
+  return fmt::format("ucxio: elsewhere: ucxio cp {}{} .\n", is_file ? "" : "-r ",
+                     is_file ? published.front().url() : stores.front().url());
+}
+
 std::string description(const std::vector<publication>& published,
                         const std::vector<publication>& stores) {
   if (published.empty() && stores.empty()) return "ucxio: serving, but nothing is published\n";
@@ -118,7 +126,7 @@ std::string description(const std::vector<publication>& published,
                    includes(each.granted(), access::write) ? ", to be written too," : "",
                    each.url());
   }
-  return text;
+  return text + paste_line(published, stores);
 }
 
 void serve(const serve_options& options, const client_settings& settings) {

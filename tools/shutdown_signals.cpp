@@ -5,10 +5,8 @@
 #include <cstdlib>
 
 namespace ucx::tool {
-namespace {
 
-/// Ends the process as `signal` does where nobody catches it.
-[[noreturn]] void end_by(int signal) {
+void end_by(int signal) {
   std::signal(signal, SIG_DFL);
   ::sigset_t only;
   ::sigemptyset(&only);
@@ -17,8 +15,6 @@ namespace {
   ::raise(signal);
   std::_Exit(128 + signal);
 }
-
-}  // namespace
 
 shutdown_signals::shutdown_signals(std::chrono::nanoseconds limit) : set_(), before_() {
   ::sigemptyset(&set_);

@@ -10,6 +10,9 @@
 
 namespace ucx::tool {
 
+/// Ends the process as `signal` does where nobody catches it.
+[[noreturn]] void end_by(int signal);
+
 /// Takes SIGINT, SIGTERM and SIGHUP out of their usual course. Until `expect()` they end the
 /// process at once, as everywhere; from then on `wait()` returns when one has come. REQUIRES: made
 /// before any other thread, which inherits that.

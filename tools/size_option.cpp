@@ -25,9 +25,11 @@ void take_sizes(CLI::Option& option) {
 
 }  // namespace
 
-void add_size(CLI::App& command, const std::string& name, std::uint64_t& size,
-              const std::string& what) {
-  take_sizes(*command.add_option(name, size, what));
+CLI::Option* add_size(CLI::App& command, const std::string& name, std::uint64_t& size,
+                      const std::string& what) {
+  CLI::Option* const option = command.add_option(name, size, what);
+  take_sizes(*option);
+  return option;
 }
 
 void add_sizes(CLI::App& command, const std::string& name, std::vector<std::uint64_t>& sizes,

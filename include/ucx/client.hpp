@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ucx/access.hpp"
+#include "ucx/content_digest.hpp"
 #include "ucx/context.hpp"
 #include "ucx/create_options.hpp"
 #include "ucx/entry.hpp"
@@ -148,6 +149,19 @@ class UCXIO_EXPORT client {
                 const io_options& options = {});
   entry measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
                 std::error_code& ec, const io_options& options = {});
+
+  /// Has the owner hash what is in a file that this client opened, so that it can be compared
+  /// without being fetched; what was written through `file` counts once it was flushed. What others
+  /// write meanwhile is hashed or not. Errors: not_supported (memory; a server from before it
+  /// hashed), invalid_argument (chunks of nothing), out_of_range, permission_denied (it was not
+  /// opened for reading), content_changed (it was cut off), busy (this client asks 16 already),
+  /// no_such_region (not of this client), revoked, io_error; the connection's. Cost: a round trip
+  /// for each 64 MiB, and the owner's disk; a disk that gives less than 16 MiB a second may time
+  /// out.
+  std::vector<content_digest> digest(remote_region& file, const digest_range& wanted,
+                                     const io_options& options = {});
+  std::vector<content_digest> digest(remote_region& file, const digest_range& wanted,
+                                     std::error_code& ec, const io_options& options = {});
 
   /// Removes a file, or an empty directory, of a writable store. Errors: no_such_name,
   /// permission_denied, busy (somebody writes it), already_exists (a directory that is not empty).

@@ -16,6 +16,7 @@
 #include "detail/client_slot.hpp"
 #include "detail/endpoint_channel.hpp"
 #include "detail/ucp_api.hpp"
+#include "ucx/bulk_open.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
@@ -56,6 +57,9 @@ class client_core {
   remote_region open(std::string_view name, access wanted, const io_options& options,
                      std::string& what, std::error_code& ec);
 
+  std::vector<opened_name> open_each(std::span<const std::string> names, access wanted,
+                                     const io_options& options);
+
   // Of stores; see ucx::client.
   std::vector<entry> list_directory(std::string_view directory, const io_options& options,
                                     std::string& what, std::error_code& ec);
@@ -65,6 +69,9 @@ class client_core {
                std::string& what, std::error_code& ec);
   entry measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
                 const io_options& options, std::string& what, std::error_code& ec);
+  std::vector<content_digest> digest(remote_region& file, const digest_range& wanted,
+                                     const io_options& options, std::string& what,
+                                     std::error_code& ec);
   void remove(std::string_view name, const io_options& options, std::string& what,
               std::error_code& ec);
   void rename(std::string_view from, std::string_view to, const io_options& options,
@@ -102,6 +109,10 @@ class client_core {
     return await(answer_type, deadline, what, ec,
                  [&](client_session::question& asked) { session_.ask(asked, type, body); });
   }
+  void open_some(std::span<const std::string> names, access wanted, const io_options& options,
+                 std::vector<opened_name>& all);
+  void ask_all(std::vector<client_session::question>& asked, std::span<const std::string> names,
+               access wanted, clock::time_point deadline);
   std::optional<std::vector<std::byte>> await(
       control_type answer_type, clock::time_point deadline, std::string& what, std::error_code& ec,
       const std::function<void(client_session::question&)>& send);

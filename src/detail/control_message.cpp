@@ -23,7 +23,7 @@ constexpr std::size_t longest_binary = 8192;  // a descriptor with the largest k
 constexpr std::size_t deepest = 4;
 
 constexpr std::byte magic[]{std::byte{'U'}, std::byte{'C'}};
-constexpr auto last_type = static_cast<std::uint8_t>(control_type::measure);
+constexpr auto last_type = static_cast<std::uint8_t>(control_type::digested);
 constexpr std::uint8_t header_version =
     1;  // of the sixteen bytes; bodies go by what hello agreed on
 
@@ -290,6 +290,21 @@ std::vector<std::byte> encode_control(const control_header& header, const measur
   return writer(header, 3).put(body.region).put(body.known).put(body.wait).take();
 }
 
+std::vector<std::byte> encode_control(const control_header& header, const digest_body& body) {
+  writer made(header, 4);
+  return made.put(body.region).put(body.offset).put(body.length).put(body.chunk).take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header, const digested_body& body) {
+  wire_writer halves;
+  for (const content_digest& each : body.digests) {
+    halves.put(each.high);
+    halves.put(each.low);
+  }
+  const std::vector<std::byte> bytes = std::move(halves.bytes());
+  return writer(header, 1).put(std::span<const std::byte>(bytes)).take();
+}
+
 std::optional<std::vector<std::byte>> refuse_unknown(std::span<const std::byte> wire) {
   wire_reader bytes(wire);
   const std::span<const std::byte> letters = bytes.take(2);
@@ -466,6 +481,31 @@ std::optional<measure_body> decode_measure(std::span<const std::byte> wire) {
     body.known = fields.number();
     body.wait = fields.number();
   });
+}
+
+std::optional<digest_body> decode_digest(std::span<const std::byte> wire) {
+  return decode<digest_body>(wire, control_type::digest, [](reader& fields, digest_body& body) {
+    body.region = fields.number();
+    body.offset = fields.number();
+    body.length = fields.number();
+    body.chunk = fields.number();
+  });
+}
+
+std::optional<digested_body> decode_digested(std::span<const std::byte> wire) {
+  std::vector<std::byte> bytes;
+  auto decoded =
+      decode<digested_body>(wire, control_type::digested,
+                            [&](reader& fields, digested_body&) { bytes = fields.binary(); });
+  constexpr std::size_t size = 2 * sizeof(std::uint64_t);
+  if (!decoded || bytes.size() % size != 0) return std::nullopt;
+  wire_reader halves(bytes);
+  for (std::size_t i = 0; i < bytes.size() / size; ++i) {
+    content_digest& next = decoded->digests.emplace_back();
+    next.high = halves.take<std::uint64_t>();
+    next.low = halves.take<std::uint64_t>();
+  }
+  return decoded;
 }
 
 }  // namespace ucx::detail

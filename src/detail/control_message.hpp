@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ucx/access.hpp"
+#include "ucx/content_digest.hpp"
 #include "ucx/entry.hpp"
 
 namespace ucx::detail {
@@ -41,13 +42,18 @@ enum class control_type : std::uint8_t {
 
   // Of files that change their size: only where both sides have that feature.
   measure = 18,  ///< Client: asks how long a file is by now; answered by `described`.
+
+  // Of hashes of files: only where both sides have that feature.
+  digest = 19,    ///< Client: asks for hashes of what is in a file.
+  digested = 20,  ///< Server: these, or why not.
 };
 
 /// The features that hello and welcome tell, as bits.
 struct control_feature {
   static constexpr std::uint64_t stores = 1;
   static constexpr std::uint64_t measuring = 2;  ///< Files are asked again how long they are.
-  static constexpr std::uint64_t all = stores | measuring;
+  static constexpr std::uint64_t digests = 4;    ///< The owner hashes what is in files.
+  static constexpr std::uint64_t all = stores | measuring | digests;
 };
 
 /// Begins every message; the body, if any, is one MessagePack array behind it.
@@ -159,6 +165,20 @@ struct measure_body {
   std::uint64_t wait = 0;   ///< Nanoseconds: for so long it need not be answered while that holds.
 };
 
+struct digest_body {
+  /// An answer has so many at most.
+  static constexpr std::uint64_t most_chunks = 256;
+
+  std::uint64_t region = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  std::uint64_t chunk = 0;  ///< Bytes that each hash is of; the last one of what is left.
+};
+
+struct digested_body {
+  std::vector<content_digest> digests = {};
+};
+
 /// Returns the wire form of a message.
 std::vector<std::byte> encode_control(const control_header& header);
 std::vector<std::byte> encode_control(const control_header& header, const hello_body& body);
@@ -177,6 +197,8 @@ std::vector<std::byte> encode_control(const control_header& header, const remove
 std::vector<std::byte> encode_control(const control_header& header, const rename_body& body);
 std::vector<std::byte> encode_control(const control_header& header, const resize_body& body);
 std::vector<std::byte> encode_control(const control_header& header, const measure_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const digest_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const digested_body& body);
 
 /// Returns what somebody of the version `library`, who serves no names, answers to a client's
 /// hello; nothing to other messages.
@@ -210,5 +232,7 @@ std::optional<remove_body> decode_remove(std::span<const std::byte> wire);
 std::optional<rename_body> decode_rename(std::span<const std::byte> wire);
 std::optional<resize_body> decode_resize(std::span<const std::byte> wire);
 std::optional<measure_body> decode_measure(std::span<const std::byte> wire);
+std::optional<digest_body> decode_digest(std::span<const std::byte> wire);
+std::optional<digested_body> decode_digested(std::span<const std::byte> wire);
 
 }  // namespace ucx::detail

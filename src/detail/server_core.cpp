@@ -146,6 +146,10 @@ void server_core::open(const socket_address& local, std::string& what, std::erro
         const std::shared_ptr<server_core> to = weak.lock();
         if (to) core_access::core(*to->worker_)->post_work(std::move(answer));
       });
+      hasher_.emplace([weak = weak_from_this()](disk_queue::answer& answer) {
+        const std::shared_ptr<server_core> to = weak.lock();
+        if (to) core_access::core(*to->worker_)->post_work([answer] { answer(); });
+      });
       core.set_control_server(this);
     }
     if (local.empty()) return;
@@ -170,7 +174,7 @@ server_core::~server_core() {
 void server_core::accept(endpoint_core& peer) {
   if (is_closed()) return;
   auto session = std::make_unique<server_session>(
-      std::make_unique<endpoint_channel>(peer), catalogue_, *watcher_, table_->counters,
+      std::make_unique<endpoint_channel>(peer), catalogue_, *watcher_, *hasher_, table_->counters,
       [this, key = &peer] { table_->sessions.erase(key); });
   peer.set_receiver(session.get());
   table_->sessions[&peer] = std::move(session);
@@ -435,6 +439,7 @@ void server_core::close() noexcept {
   const auto farewell = std::chrono::steady_clock::now() + disk_thread::longest_farewell;
   for (const std::shared_ptr<store_core>& each : closing) each->end_close(farewell);
   watcher_->stop(farewell);
+  hasher_->stop(farewell);
 }
 
 }  // namespace ucx::detail

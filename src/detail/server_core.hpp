@@ -16,6 +16,7 @@
 #include "detail/address_file.hpp"
 #include "detail/catalogue.hpp"
 #include "detail/channel.hpp"
+#include "detail/file_hasher.hpp"
 #include "detail/file_watcher.hpp"
 #include "detail/server_session.hpp"
 #include "ucx/context.hpp"
@@ -99,6 +100,7 @@ class server_core final : public control_server, public std::enable_shared_from_
   bool is_local_ = false;  // uses no interface but the one for loopback
   catalogue catalogue_;
   std::optional<file_watcher> watcher_;
+  std::optional<file_hasher> hasher_;
   std::atomic<bool> closed_{false};
 
   mutable std::mutex address_mutex_;

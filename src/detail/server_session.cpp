@@ -28,8 +28,8 @@ control_header answer_to(const control_header& asked, control_type type) {
 }  // namespace
 
 server_session::server_session(std::unique_ptr<channel> by, const catalogue& names,
-                               file_watcher& watcher, session_counters& counters,
-                               std::function<void()> on_end)
+                               file_watcher& watcher, file_hasher& hasher,
+                               session_counters& counters, std::function<void()> on_end)
     : channel_(std::move(by)),
       catalogue_(names),
       counters_(counters),
@@ -46,9 +46,20 @@ server_session::server_session(std::unique_ptr<channel> by, const catalogue& nam
             channel_->send(answer);
           },
           // What waits for the file has it open.
-          [this](std::uint64_t region) { watches_.withdrawn(region); }),
+          [this](std::uint64_t region) {
+            watches_.withdrawn(region);
+            digests_.withdrawn(region);
+          }),
       watches_(
           watcher,
+          [this](const control_header& asked, control_type type, std::error_code why) {
+            if (state_ == state::greeted) refuse(asked, type, why);
+          },
+          [this](const std::vector<std::byte>& answer) {
+            if (state_ == state::greeted) channel_->send(answer);
+          }),
+      digests_(
+          hasher,
           [this](const control_header& asked, control_type type, std::error_code why) {
             if (state_ == state::greeted) refuse(asked, type, why);
           },
@@ -86,6 +97,7 @@ void server_session::received(std::span<const std::byte> message) {
       --counters_.greeted;
       state_ = state::over;
       watches_.close();
+      digests_.close();
       return;
     case control_type::create:
       return create(*asked, message);
@@ -95,6 +107,8 @@ void server_session::received(std::span<const std::byte> message) {
       return pass_on(decode_release(message), [&](auto& body) { files_.release(body); });
     case control_type::measure:
       return pass_on(decode_measure(message), [&](auto& body) { measure(*asked, body); });
+    case control_type::digest:
+      return pass_on(decode_digest(message), [&](auto& body) { digest(*asked, body); });
     case control_type::remove:
       return pass_on(decode_remove(message), [&](auto& body) {
         if (!is_published(*asked, body.name)) files_.remove(*asked, body);
@@ -114,6 +128,7 @@ void server_session::received(std::span<const std::byte> message) {
     case control_type::opened:
     case control_type::described:
     case control_type::listed:
+    case control_type::digested:
     case control_type::revoke:
       return blame("the peer sent an answer to a server");
   }
@@ -213,6 +228,20 @@ void server_session::measure(const control_header& asked, const measure_body& bo
   watches_.measure(asked, body, used.region, std::move(used.described));
 }
 
+void server_session::digest(const control_header& asked, const digest_body& body) {
+  const auto named = opened_.find(body.region);
+  std::shared_ptr<exposed_region> region;
+  if (named != opened_.end()) {
+    const std::shared_ptr<published_name> found = named->second.lock();
+    region = found ? found->exposed() : nullptr;
+    if (!region) return refuse(asked, control_type::digested, errc::revoked);
+  } else {
+    region = files_.find(body.region).region;
+    if (!region) return refuse(asked, control_type::digested, errc::no_such_region);
+  }
+  digests_.digest(asked, body, region);
+}
+
 void server_session::list(const control_header& asked, std::span<const std::byte> message) {
   const std::optional<list_body> body = decode_list(message);
   if (!body) return blame("the peer sent a list that is none");
@@ -242,6 +271,7 @@ void server_session::revoke(std::uint64_t region, const std::string& name) {
   if (state_ != state::greeted || (opened_.erase(region) == 0 && !files_.holds(region))) return;
   files_.withdrawn(region);
   watches_.withdrawn(region);
+  digests_.withdrawn(region);
   control_header told;
   told.type = control_type::revoke;
   channel_->send(encode_control(told, revoke_body{region, name}));

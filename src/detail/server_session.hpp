@@ -12,12 +12,14 @@
 
 #include "detail/channel.hpp"
 #include "detail/control_message.hpp"
+#include "detail/session_digests.hpp"
 #include "detail/session_files.hpp"
 #include "detail/session_watches.hpp"
 
 namespace ucx::detail {
 
 class catalogue;
+class file_hasher;
 class file_watcher;
 class published_name;
 
@@ -36,7 +38,7 @@ class server_session final : public channel_receiver {
  public:
   /// `on_end` is told when the session is over, and may destroy it.
   server_session(std::unique_ptr<channel> by, const catalogue& names, file_watcher& watcher,
-                 session_counters& counters, std::function<void()> on_end);
+                 file_hasher& hasher, session_counters& counters, std::function<void()> on_end);
   server_session(const server_session&) = delete;
   server_session& operator=(const server_session&) = delete;
   ~server_session() override;
@@ -63,6 +65,7 @@ class server_session final : public channel_receiver {
   void open_published(const control_header& asked, const std::shared_ptr<published_name>& found,
                       access wanted);
   void measure(const control_header& asked, const measure_body& body);
+  void digest(const control_header& asked, const digest_body& body);
   void refuse(const control_header& asked, control_type answer, std::error_code why);
   void blame(const char* what);
 
@@ -74,6 +77,7 @@ class server_session final : public channel_receiver {
   std::unordered_map<std::uint64_t, std::weak_ptr<published_name>> opened_;  // by region
   session_files files_;
   session_watches watches_;
+  session_digests digests_;
 };
 
 }  // namespace ucx::detail

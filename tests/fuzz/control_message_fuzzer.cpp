@@ -16,7 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                        decode_revoke(wire).has_value() + decode_create(wire).has_value() +
                        decode_commit(wire).has_value() + decode_release(wire).has_value() +
                        decode_remove(wire).has_value() + decode_rename(wire).has_value() +
-                       decode_resize(wire).has_value() + decode_measure(wire).has_value();
+                       decode_resize(wire).has_value() + decode_measure(wire).has_value() +
+                       decode_digest(wire).has_value() + decode_digested(wire).has_value();
   if (refuse_unknown(wire) && decode_control(wire)) std::abort();
   if (accepted > 1 || (accepted == 1 && !decode_control(wire))) std::abort();
   if (const auto listed = decode_listed(wire)) {

@@ -77,6 +77,7 @@ TEST(Serve, TellsOnStderrWhatItServes) {
   EXPECT_EQ(result.code, 0);
   EXPECT_THAT(result.err, HasSubstr("serving a b (5 bytes) as ucx://127.0.0.1:"));
   EXPECT_THAT(result.err, HasSubstr("/a%20b\n"));
+  EXPECT_THAT(result.err, HasSubstr("elsewhere: ucxio cp ucx://127.0.0.1:"));
 }
 
 class ServeSignal : public ::testing::TestWithParam<int> {};

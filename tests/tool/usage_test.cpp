@@ -51,14 +51,14 @@ TEST(Usage, IsToldOfMalformedUrls) {
        {"127.0.0.1:1/x", "ucx:/127.0.0.1:1/x", "ucx://127.0.0.1/x", "ucx://127.0.0.1:/x",
         "ucx://127.0.0.1:65536/x", "ucx://:1/x", "ucx://[::1/x", "ucx://127.0.0.1:1/%zz",
         "ucx://127.0.0.1:1/%ff", "http://127.0.0.1:1/x", "/etc/hosts"}) {
-    for (const std::string verb : {"cat", "stat", "ls", "info", "bench"}) {
+    for (const std::string verb : {"cat", "stat", "ls", "info", "bench", "put", "rm"}) {
       expect_failure(run_tool({verb, wrong}), 2, wrong);
     }
   }
 }
 
 TEST(Usage, IsToldOfAUrlThatLacksAName) {
-  for (const std::string verb : {"cat", "stat", "bench"}) {
+  for (const std::string verb : {"cat", "stat", "bench", "put", "rm", "hash"}) {
     expect_failure(run_tool({verb, "ucx://127.0.0.1:1"}), 2, "ucx://127.0.0.1:1");
     expect_failure(run_tool({verb, "ucx://127.0.0.1:1/"}), 2, "ucx://127.0.0.1:1");
   }
@@ -67,15 +67,17 @@ TEST(Usage, IsToldOfAUrlThatLacksAName) {
 TEST(Usage, IsHelped) {
   const command_result general = run_tool({"--help"});
   EXPECT_EQ(general.code, 0);
-  for (const std::string words : {"serve", "ls", "cat", "stat", "info", "bench", "--timeout",
-                                  "Examples:", "Exit codes:", "130"}) {
+  for (const std::string words :
+       {"serve", "ls", "cat", "cp", "put", "mv", "rm", "stat", "hash", "info", "bench", "--timeout",
+        "Examples:", "Exit codes:", "130"}) {
     EXPECT_THAT(general.out, HasSubstr(words));
   }
-  for (const std::string verb : {"serve", "ls", "cat", "stat", "info", "bench"}) {
+  for (const std::string verb : {"serve", "ls", "cat", "cp", "put", "mv", "rm", "stat", "hash",
+                                 "info", "bench", "completion", "man"}) {
     const command_result help = run_tool({verb, "--help"});
     EXPECT_EQ(help.code, 0);
     EXPECT_THAT(help.out, HasSubstr("Example:\n  ucxio " + verb));
-    if (verb != "serve") {
+    if (verb != "serve" && verb != "completion" && verb != "man") {
       EXPECT_THAT(help.out, HasSubstr("--timeout SECONDS"));
     }
   }

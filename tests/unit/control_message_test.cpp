@@ -50,6 +50,8 @@ std::vector<std::vector<std::byte>> one_of_each() {
       encode_control(header(type::resize), resize_body{"", 7, 8}),
       encode_control(header(type::list), list_body{"a", "directory"}),
       encode_control(header(type::measure), measure_body{8, 1'000'000, 30'000'000'000}),
+      encode_control(header(type::digest), digest_body{8, 1000, 3'000'000, 1 << 20}),
+      encode_control(header(type::digested), digested_body{{{1, 2}, {3, ~0ULL}}}),
   };
 }
 
@@ -62,7 +64,8 @@ int decoders_that_accept(std::span<const std::byte> wire) {
          decode_revoke(wire).has_value() + decode_create(wire).has_value() +
          decode_commit(wire).has_value() + decode_release(wire).has_value() +
          decode_remove(wire).has_value() + decode_rename(wire).has_value() +
-         decode_resize(wire).has_value() + decode_measure(wire).has_value();
+         decode_resize(wire).has_value() + decode_measure(wire).has_value() +
+         decode_digest(wire).has_value() + decode_digested(wire).has_value();
 }
 
 TEST(ControlMessage, IsReadBack) {
@@ -135,10 +138,30 @@ TEST(ControlMessage, ThatMeasuresIsReadBack) {
   EXPECT_EQ(measure->wait, 30'000'000'000U);
 }
 
+TEST(ControlMessage, OfHashesIsReadBack) {
+  const auto digest = decode_digest(one_of_each()[20]);
+  ASSERT_TRUE(digest);
+  EXPECT_EQ(digest->region, 8U);
+  EXPECT_EQ(digest->offset, 1000U);
+  EXPECT_EQ(digest->length, 3'000'000U);
+  EXPECT_EQ(digest->chunk, 1U << 20U);
+  const auto digested = decode_digested(one_of_each()[21]);
+  ASSERT_TRUE(digested);
+  EXPECT_EQ(digested->digests, (std::vector<content_digest>{{1, 2}, {3, ~0ULL}}));
+}
+
+TEST(ControlMessage, WithHalfAHashIsNone) {
+  auto wire = encode_control(header(control_type::digested), digested_body{{{1, 2}}});
+  ASSERT_EQ(std::to_integer<int>(wire[18]), 16) << "the length of the binary";
+  wire[18] = std::byte{8};
+  wire.resize(wire.size() - 8);
+  EXPECT_FALSE(decode_digested(wire));
+}
+
 TEST(ControlMessage, ThatOnlyALaterVersionKnowsIsRefusedInGeneralTerms) {
   auto wire = encode_control(header(control_type::resize, 5), resize_body{"a", 1});
   EXPECT_FALSE(refuse_unknown(wire));
-  wire[3] = std::byte{19};
+  wire[3] = std::byte{21};
   EXPECT_FALSE(decode_control(wire));
   const auto refused = refuse_unknown(wire);
   ASSERT_TRUE(refused);

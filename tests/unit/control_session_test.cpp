@@ -55,7 +55,7 @@ class ServerSession : public testing::Test {
 
   std::unique_ptr<server_session> make() {
     return std::make_unique<server_session>(std::make_unique<kept_channel>(kept_), names_, watcher_,
-                                            counters_, [this] { ++ends_; });
+                                            hasher_, counters_, [this] { ++ends_; });
   }
   /// Returns the header of the newest answer.
   control_header answer() const {
@@ -67,6 +67,7 @@ class ServerSession : public testing::Test {
   kept kept_;
   catalogue names_;
   file_watcher watcher_{[](const disk_queue::answer& answer) { answer(); }};
+  file_hasher hasher_{[](const disk_queue::answer& answer) { answer(); }};
   session_counters counters_;
   int ends_ = 0;
 };
@@ -120,6 +121,7 @@ TEST_F(ServerSession, TakesNothingBeforeHello) {
                             encode_control(asking(control_type::open, 1), open_body{"a"}),
                             encode_control(asking(control_type::stat, 1), stat_body{"a"}),
                             encode_control(asking(control_type::measure, 1), measure_body{}),
+                            encode_control(asking(control_type::digest, 1), digest_body{}),
                             encode_control(asking(control_type::bye, 1))}) {
     kept_ = {};
     const auto session = make();
@@ -153,6 +155,15 @@ TEST_F(ServerSession, MeasuresNothingThatIsNotOpen) {
   EXPECT_FALSE(kept_.blamed);
 }
 
+TEST_F(ServerSession, HashesNothingThatIsNotOpen) {
+  const auto session = make();
+  session->received(encode_control(asking(control_type::hello, 1), hello_body{}));
+  session->received(encode_control(asking(control_type::digest, 2), digest_body{1, 0, 3, 1}));
+  EXPECT_EQ(answer().type, control_type::digested);
+  EXPECT_EQ(answered(), errc::no_such_region);
+  EXPECT_FALSE(kept_.blamed);
+}
+
 TEST_F(ServerSession, TellsWhichFeaturesBothHave) {
   const auto session = make();
   hello_body hello;
@@ -167,6 +178,8 @@ TEST_F(ServerSession, EndsAPeerThatSendsAnswersOrNonsense) {
         encode_control(asking(control_type::listed, 1), listed_body{}),
         encode_control(asking(control_type::revoke, 1), revoke_body{}),
         encode_control(asking(control_type::measure, 1)),
+        encode_control(asking(control_type::digest, 1)),
+        encode_control(asking(control_type::digested, 1), digested_body{}),
         encode_control(asking(control_type::open, 1)), message{}, message(16, std::byte{0})}) {
     kept_ = {};
     const auto session = make();
@@ -208,6 +221,7 @@ TEST_F(ServerSession, SurvivesEveryMessageInEveryState) {
       encode_control(asking(control_type::stat, 3), stat_body{"a"}),
       encode_control(asking(control_type::list, 4), list_body{"a"}),
       encode_control(asking(control_type::measure, 5), measure_body{1, 1, 1}),
+      encode_control(asking(control_type::digest, 6), digest_body{1, 0, 1, 1}),
       encode_control(asking(control_type::revoke, 0), revoke_body{1, "a"}),
       encode_control(asking(control_type::bye, 0))};
   for (int round = 0; round < 3000; ++round) {

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "ucx/access.hpp"
+#include "ucx/client.hpp"
+#include "ucx/export.hpp"
+#include "ucx/io_options.hpp"
+#include "ucx/remote_region.hpp"
+
+namespace ucx {
+
+/// What came of one of many names.
+struct opened_name {
+  std::optional<remote_region> region = {};  ///< Nothing where there is an error.
+  std::error_code error = {};
+};
+
+/// Opens many names as `client::open` does, and waits for their answers together: for many small
+/// files a round trip each is what takes the time. Returns as many as there are names, in order.
+/// Errors: in each of them, as of `client::open`; too_many_files where a store lets a client have
+/// fewer open (`store_options`); would_deadlock inside a completion callback. `closed` is thrown
+/// where `from` is empty. Cost: a round trip for each 64.
+UCXIO_EXPORT std::vector<opened_name> open_each(client& from, std::span<const std::string> names,
+                                                access wanted = access::read,
+                                                const io_options& options = {});
+
+}  // namespace ucx

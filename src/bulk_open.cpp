@@ -1,0 +1,16 @@
+#include "ucx/bulk_open.hpp"
+
+#include "detail/client_core.hpp"
+#include "detail/core_access.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx {
+
+std::vector<opened_name> open_each(client& from, std::span<const std::string> names, access wanted,
+                                   const io_options& options) {
+  const auto& core = detail::core_access::core(from);
+  if (!core) throw error(errc::closed, "opening many names with a client that was moved from");
+  return core->open_each(names, wanted, options);
+}
+
+}  // namespace ucx

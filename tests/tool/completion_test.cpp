@@ -1,0 +1,82 @@
+// What the program says of itself to shells, and to `man`.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "support/temporary_directory.hpp"
+#include "support/tool.hpp"
+
+namespace ucx::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// Returns what bash makes of the last of some words.
+std::string completed(const std::string& words) {
+  const temporary_directory folder;
+  const std::string script = folder.make("ucxio", run_tool({"completion", "bash"}).out).string();
+  command bash("/bin/bash", {"--norc", "-c",
+                             "source \"$0\"; COMP_WORDS=(" + words +
+                                 "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _ucxio; "
+                                 "echo \"${COMPREPLY[*]}\"",
+                             script});
+  const command_result result = bash.finish();
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.err, "");
+  return result.out;
+}
+
+TEST(Completion, KnowsCommandsOptionsAndValuesInBash) {
+  EXPECT_EQ(completed("ucxio ser"), "serve\n");
+  EXPECT_THAT(completed("ucxio ''"), HasSubstr("cp"));
+  EXPECT_EQ(completed("ucxio cp --res"), "--resume\n");
+  EXPECT_EQ(completed("ucxio cp --verify x --bw"), "--bwlimit\n");
+  EXPECT_EQ(completed("ucxio cp --progress j"), "json\n");
+  EXPECT_THAT(completed("ucxio serve --w"), HasSubstr("--writable"));
+  EXPECT_EQ(completed("ucxio cp fil"), "\n") << "paths are bash's";
+}
+
+TEST(Completion, TellsEveryCommandToEveryShell) {
+  for (const std::string shell : {"bash", "zsh", "fish"}) {
+    const command_result result = run_tool({"completion", shell});
+    EXPECT_EQ(result.code, 0) << result.err;
+    for (const std::string verb :
+         {"serve", "ls", "cat", "cp", "put", "mv", "rm", "stat", "hash", "info", "bench"}) {
+      EXPECT_THAT(result.out, HasSubstr(verb)) << shell;
+    }
+    EXPECT_THAT(result.out, HasSubstr("resume")) << shell;
+  }
+  expect_failure(run_tool({"completion", "tcsh"}), 2, "tcsh");
+}
+
+/// Looks whether a shell that is here takes what is meant for it.
+void expect_understood(const std::string& shell) {
+  const temporary_directory folder;
+  const std::string script = folder.make("script", run_tool({"completion", shell}).out).string();
+  const std::filesystem::path program = "/usr/bin/" + shell;
+  if (!std::filesystem::exists(program)) GTEST_SKIP() << "there is no " << shell << " here";
+  EXPECT_EQ(command(program, {"-n", script}).finish().err, "");
+}
+
+TEST(Completion, IsUnderstoodByBash) { expect_understood("bash"); }
+TEST(Completion, IsUnderstoodByZsh) { expect_understood("zsh"); }
+TEST(Completion, IsUnderstoodByFish) { expect_understood("fish"); }
+
+TEST(Manual, TellsEveryCommandOptionAndExitCode) {
+  const command_result result = run_tool({"man"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(result.out.starts_with(".TH UCXIO 1")) << result.out.substr(0, 80);
+  for (const std::string words :
+       {".SS serve\n", ".SS cp\n", ".SS hash\n", "\\-\\-resume", "\\-\\-bwlimit N",
+        ".SH EXIT STATUS", "integrity", "ucxio cp \\-r checkpoints"}) {
+    EXPECT_THAT(result.out, HasSubstr(words));
+  }
+  EXPECT_THAT(result.out, Not(HasSubstr("\n.nf\n.fi")));
+}
+
+}  // namespace
+}  // namespace ucx::test

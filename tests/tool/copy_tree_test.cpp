@@ -1,0 +1,163 @@
+// `ucxio cp -r`.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "support/command.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/tool.hpp"
+#include "ucx/server.hpp"
+
+namespace ucx::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A tree here, and a store that may be written.
+class CopyTree : public ::testing::Test {
+ protected:
+  CopyTree() {
+    std::filesystem::create_directories(folder_ / "tree/a/b");
+    std::filesystem::create_directories(folder_ / "tree/hollow");
+    folder_.make("tree/one", "1");
+    folder_.make("tree/a/two", "2");
+    folder_.make(
+        "tree/a/b/gr\xc3\xb6\xc3\x9f"
+        "er %",
+        std::string(3 << 20U, '3'));
+    for (int i = 0; i < 300; ++i) folder_.make("tree/a/f" + std::to_string(i), std::to_string(i));
+  }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  /// Expects that a tree has the same files as the one that was made.
+  void expect_tree(const std::filesystem::path& copied) {
+    std::size_t files = 0;
+    for (const auto& each : std::filesystem::recursive_directory_iterator(folder_ / "tree")) {
+      if (!each.is_regular_file()) continue;
+      const auto within = std::filesystem::relative(each.path(), folder_ / "tree");
+      EXPECT_TRUE(content_of(copied / within) == content_of(each.path())) << within;
+      ++files;
+    }
+    std::size_t found = 0;
+    for (const auto& each : std::filesystem::recursive_directory_iterator(copied)) {
+      if (each.is_regular_file()) ++found;
+    }
+    EXPECT_EQ(found, files);
+  }
+
+  /// Expects that all but what the lines of the standard error stream tell was copied.
+  void expect_partial(const command_result& result, const std::string& words) {
+    EXPECT_EQ(result.code, 11) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(words));
+    EXPECT_THAT(result.err, HasSubstr("1 of what was to be copied was not\n"));
+  }
+
+  const temporary_directory folder_;
+  const temporary_directory store_;
+  tool_server server_{{"--store", "data=" + (store_ / "").string(), "--writable"}};
+};
+
+TEST_F(CopyTree, BringsATreeThereAndBack) {
+  EXPECT_EQ(run_tool({"cp", "-r", path("tree"), server_.url("data/new")}).err, "");
+  expect_tree(store_ / "new");
+  EXPECT_EQ(run_tool({"cp", "-r", server_.url("data/new"), path("back")}).err, "");
+  expect_tree(folder_ / "back");
+  // Into what is there, under its own name.
+  EXPECT_EQ(run_tool({"cp", "-r", "--verify", server_.url("data/new/"), path("back")}).err, "");
+  expect_tree(folder_ / "back/new");
+  EXPECT_EQ(run_tool({"cp", "-r", path("tree/"), server_.url("data/new")}).err, "");
+  expect_tree(store_ / "new/tree");
+}
+
+TEST_F(CopyTree, BringsAllThatAServerHas) {
+  EXPECT_EQ(run_tool({"cp", "-r", path("tree"), server_.url("data/all")}).err, "");
+  EXPECT_EQ(run_tool({"cp", "-r", server_.url(), path("everything")}).err, "");
+  expect_tree(folder_ / "everything/data/all");
+}
+
+TEST_F(CopyTree, CopiesHereToo) {
+  EXPECT_EQ(run_tool({"cp", "-r", path("tree"), path("copy")}).err, "");
+  expect_tree(folder_ / "copy");
+  EXPECT_TRUE(std::filesystem::is_directory(folder_ / "copy/hollow"));
+  expect_failure(run_tool({"cp", "-r", path("tree"), path("tree/a")}), 2, "into itself");
+}
+
+TEST_F(CopyTree, LeavesLinksOutUnlessTheyAreFollowed) {
+  std::filesystem::create_symlink("one", folder_ / "tree/link");
+  expect_partial(run_tool({"cp", "-r", path("tree"), path("copy")}), "tree/link: a symbolic link");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "copy/link"));
+  EXPECT_EQ(run_tool({"cp", "-rL", path("tree"), server_.url("data/x")}).err, "");
+  EXPECT_EQ(content_of(store_ / "x/link"), "1");
+}
+
+TEST_F(CopyTree, TellsOfLinksThatLeadInACircle) {
+  std::filesystem::create_directory_symlink("..", folder_ / "tree/a/up");
+  expect_partial(run_tool({"cp", "-rL", path("tree"), path("copy")}), "above itself");
+  expect_partial(run_tool({"cp", "-rL", path("tree"), server_.url("data/x")}), "above itself");
+  std::filesystem::remove(folder_ / "tree/a/up");
+  std::filesystem::create_symlink("self", folder_ / "tree/self");
+  expect_partial(run_tool({"cp", "-rL", path("tree"), path("copy2")}), "in a circle");
+}
+
+TEST_F(CopyTree, TellsOfNamesThatAreNoUtf8) {
+  folder_.make("tree/bad\xff", "x");
+  expect_partial(run_tool({"cp", "-r", path("tree"), server_.url("data/x")}), "bad\\xff");
+  std::filesystem::remove(folder_ / "tree/bad\xff");
+  expect_tree(store_ / "x");
+  folder_.make("tree/bad\xff", "x");
+  EXPECT_EQ(run_tool({"cp", "-r", path("tree"), path("copy")}).code, 0);
+  expect_tree(folder_ / "copy");
+}
+
+TEST_F(CopyTree, TellsOfWhatCanNotBeRead) {
+  std::filesystem::create_directories(folder_ / "tree/closed");
+  folder_.make("tree/secret", "x");
+  std::filesystem::permissions(folder_ / "tree/secret", std::filesystem::perms::none);
+  if (::access((folder_ / "tree/secret").c_str(), R_OK) == 0) {
+    GTEST_SKIP() << "this user may read everything";
+  }
+  expect_partial(run_tool({"cp", "-r", path("tree"), server_.url("data/x")}), "Permission denied");
+}
+
+TEST_F(CopyTree, LeavesOutWhatIsNoFile) {
+  ASSERT_EQ(::mkfifo(path("tree/pipe").c_str(), 0600), 0);
+  expect_partial(run_tool({"cp", "-r", path("tree"), path("copy")}), "no regular file");
+}
+
+TEST_F(CopyTree, LeavesOutNamesThatLeadOutOfTheTarget) {
+  const std::string memory = "content";
+  server owner;
+  std::vector<publication> shown;
+  for (const std::string name : {"../escaped", "a/../../escaped", "/escaped", "fine/x"}) {
+    shown.push_back(owner.publish(name, std::as_bytes(std::span(memory))));
+  }
+  const command_result result = run_tool({"cp", "-r", owner.url(), path("into")});
+  EXPECT_EQ(result.code, 11) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("\"../escaped\" can not be a path"));
+  EXPECT_THAT(result.err, HasSubstr("3 of what was to be copied were not"));
+  EXPECT_EQ(content_of(folder_ / "into/fine/x"), memory);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "escaped"));
+}
+
+TEST_F(CopyTree, TellsWhichOfManySmallFilesItCouldNotWrite) {
+  EXPECT_EQ(run_tool({"cp", "-r", path("tree"), server_.url("data/new")}).err, "");
+  std::filesystem::create_directories(folder_ / "into/new/a/f8");
+  expect_partial(run_tool({"cp", "-r", server_.url("data/new"), path("into")}), "a/f8");
+  EXPECT_EQ(content_of(folder_ / "into/new/a/f9"), "9");
+  EXPECT_EQ(content_of(folder_ / "into/new/a/f299"), "299");
+}
+
+TEST_F(CopyTree, EndsAtOnceWhenTheServerIsGone) {
+  const std::string url = server_.url("data/x");
+  server_.process().kill();
+  expect_failure(run_tool({"cp", "-r", path("tree"), url}), 4, "ucx://");
+}
+
+}  // namespace
+}  // namespace ucx::test

@@ -1,0 +1,30 @@
+#include "copy_ends.hpp"
+
+#include "local_ends.hpp"
+#include "remote_ends.hpp"
+
+namespace ucx::tool {
+
+std::unique_ptr<copy_source> open_source(const location& from, const copy_terms& terms,
+                                         server_clients& clients) {
+  if (from.is_remote()) return open_remote_source(from.remote(), terms, clients);
+  return open_local_source(from.local());
+}
+
+std::unique_ptr<copy_target> open_target(const location& to, std::uint64_t size,
+                                         const copy_terms& terms, server_clients& clients) {
+  if (to.is_remote()) return open_remote_target(to.remote(), size, terms, clients);
+  return open_local_target(to.local(), terms);
+}
+
+std::string partial_name(const std::string& leaf) {
+  constexpr std::size_t longest = 200;  // of the 255 bytes that a name may have
+  std::string stem = leaf;
+  if (stem.size() > longest) {
+    const content_digest whole = digest_of(std::as_bytes(std::span(leaf)));
+    stem = to_string(whole);
+  }
+  return '.' + stem + ".ucxio-part";
+}
+
+}  // namespace ucx::tool

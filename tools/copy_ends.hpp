@@ -1,0 +1,87 @@
+// The two ends of a copy: a file here, or what a server has.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "location.hpp"
+#include "server_clients.hpp"
+#include "ucx/content_digest.hpp"
+
+namespace ucx::tool {
+
+/// What both ends hash to find out whether they have the same: so many bytes each, but the last.
+constexpr std::size_t digest_chunk = std::size_t{1} << 20U;
+
+struct copy_terms {
+  bool verify = false;    ///< Reads are checked, and the whole is compared at the end.
+  bool resume = false;    ///< Goes on with what an interrupted copy has left.
+  bool sparse = false;    ///< Zeros become holes.
+  bool preserve = false;  ///< The time of the last change, and here the mode, too.
+};
+
+/// What the source says of itself beside its bytes.
+struct source_facts {
+  std::optional<std::chrono::system_clock::time_point> modified = {};
+  std::optional<::mode_t> mode = {};
+};
+
+// Errors of both ends: failure, with the number of its cause and a text that says which file.
+
+/// What is copied: so many bytes as it had when it was opened. Safe from any thread.
+class copy_source {
+ public:
+  virtual ~copy_source() = default;
+  virtual std::uint64_t size() const noexcept = 0;
+  /// Fills `into`. Errors: content_changed (it became shorter).
+  virtual void read(std::uint64_t offset, std::span<std::byte> into) = 0;
+  /// Returns the first byte from `offset` on that is not known to be in a hole; `size()` where
+  /// there is none.
+  virtual std::uint64_t next_data(std::uint64_t offset) = 0;
+  /// Returns the hash of each chunk of that range. Cost: where the bytes are, a pass over them.
+  virtual std::vector<content_digest> digests(const digest_range& wanted) = 0;
+  virtual source_facts facts() = 0;
+  /// Errors: content_changed (it is not what it was when it was opened, as far as can be seen).
+  virtual void check_unchanged() = 0;
+};
+
+/// Where it goes. One thread at a time, and offsets that increase.
+class copy_target {
+ public:
+  /// Throws away what is not whole, or leaves it for `--resume`, as `keep` said.
+  virtual ~copy_target() = default;
+  /// Returns how many bytes an earlier copy has left; 0 unless that was wanted.
+  virtual std::uint64_t present() const noexcept = 0;
+  virtual std::vector<content_digest> digests(const digest_range& wanted) = 0;
+  /// Has the first `present` bytes, and nothing behind them.
+  virtual void begin(std::uint64_t present) = 0;
+  /// Returns whether what is left out reads as zero.
+  virtual bool may_have_holes() const noexcept = 0;
+  virtual void write(std::uint64_t offset, std::span<const std::byte> from) = 0;
+  /// Has everything that was written where it can be hashed, `size` bytes in all.
+  virtual void complete(std::uint64_t size) = 0;
+  /// Gives it its name.
+  virtual void commit(const source_facts& like) = 0;
+  /// Says whether what is there by now may be resumed; else it goes with this object. Returns
+  /// whether it stays.
+  virtual bool keep(bool is_good) noexcept = 0;
+};
+
+/// Errors: not_found, permission, usage (a directory), those of the connection.
+std::unique_ptr<copy_source> open_source(const location& from, const copy_terms& terms,
+                                         server_clients& clients);
+/// `size` is what is going to be written. Errors: the same; no_space (it has a fixed size).
+std::unique_ptr<copy_target> open_target(const location& to, std::uint64_t size,
+                                         const copy_terms& terms, server_clients& clients);
+
+/// Returns the name under which an unfinished copy to `leaf` lies beside it.
+std::string partial_name(const std::string& leaf);
+
+}  // namespace ucx::tool

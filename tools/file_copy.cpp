@@ -1,0 +1,185 @@
+#include "file_copy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <future>
+#include <utility>
+
+#include "ucx/error.hpp"
+
+namespace ucx::tool {
+namespace {
+
+constexpr std::size_t block = std::size_t{4} << 10U;  // what a hole consists of
+
+bool is_zero(std::span<const std::byte> bytes) noexcept {
+  return bytes.empty() ||
+         (bytes[0] == std::byte{0} && std::equal(bytes.begin() + 1, bytes.end(), bytes.begin()));
+}
+
+failure failure_of(const std::exception& what) {
+  if (const auto* known = dynamic_cast<const failure*>(&what)) return *known;
+  if (const auto* known = dynamic_cast<const error*>(&what)) {
+    return failure(exit_code_of(known->code()), known->what());
+  }
+  return failure(exit_code::failure, what.what());
+}
+
+}  // namespace
+
+failure interrupted() { return failure(exit_code::interrupted, "interrupted"); }
+
+file_copy::file_copy(const copy_task& task, const copy_context& context)
+    : task_(task),
+      context_(context),
+      source_(open_source(task.from, context.terms, context.clients)),
+      target_(open_target(task.to, source_->size(), context.terms, context.clients)),
+      piece_size_(context.limit.piece(piece_size)),
+      has_holes_(context.terms.sparse && target_->may_have_holes()) {
+  if (context.terms.resume) {
+    resume();
+  } else {
+    target_->begin(0);
+  }
+}
+
+void file_copy::check_stop() const {
+  if (context_.stop.stop_requested()) throw interrupted();
+}
+
+/// Keeps of an earlier copy what both ends have the same hash of: whole chunks.
+void file_copy::resume() {
+  const std::uint64_t there = target_->present();
+  if (there > source_->size()) {
+    throw failure(exit_code::content_changed,
+                  fmt::format("{}: it has {} bytes, and {} were copied before: it was changed; "
+                              "without --resume it is copied again",
+                              to_string(task_.from), source_->size(), there));
+  }
+  const std::uint64_t present = there - there % digest_chunk;
+  compare(present, exit_code::content_changed,
+          "it is not what was copied before; without --resume it is copied again");
+  target_->begin(present);
+  next_ = written_ = present;
+  context_.counters.present += present;
+}
+
+/// Has both ends hash the first `length` bytes, at the same time.
+void file_copy::compare(std::uint64_t length, exit_code code, const char* otherwise) {
+  constexpr std::uint64_t window = std::uint64_t{64} << 20U;
+  for (std::uint64_t offset = 0; offset < length; offset += window) {
+    check_stop();
+    const std::uint64_t size = std::min(window, length - offset);
+    const digest_range part{.offset = offset, .length = size, .chunk = digest_chunk};
+    auto theirs = std::async(std::launch::async, [&] { return source_->digests(part); });
+    const std::vector<content_digest> ours = target_->digests(part);
+    const std::vector<content_digest> expected = theirs.get();
+    const auto [mine, other] =
+        std::mismatch(ours.begin(), ours.end(), expected.begin(), expected.end());
+    if (mine == ours.end() && other == expected.end()) continue;
+    const auto chunk = static_cast<std::uint64_t>(mine - ours.begin());
+    throw failure(code, fmt::format("{}: {} (bytes from {} on)", to_string(task_.from), otherwise,
+                                    offset + chunk * digest_chunk));
+  }
+}
+
+bool file_copy::join() {
+  const std::lock_guard guard(mutex_);
+  if (failed_ || next_ >= source_->size()) return false;
+  ++users_;
+  return true;
+}
+
+std::optional<file_copy::piece> file_copy::take() {
+  const std::lock_guard guard(mutex_);
+  const std::uint64_t size = source_->size();
+  if (!failed_ && context_.stop.stop_requested()) failed_ = interrupted();
+  if (!failed_ && has_holes_ && next_ < size) {
+    const std::uint64_t data = source_->next_data(next_);
+    context_.counters.present += data - next_;
+    next_ = data;
+  }
+  if (failed_ || next_ >= size) return std::nullopt;
+  piece taken;
+  taken.index = next_index_++;
+  taken.offset = next_;
+  taken.size = static_cast<std::size_t>(std::min<std::uint64_t>(piece_size_, size - next_));
+  next_ += taken.size;
+  return taken;
+}
+
+void file_copy::fail(const failure& why) {
+  const std::lock_guard guard(mutex_);
+  if (!failed_) failed_ = context_.stop.stop_requested() ? interrupted() : why;
+  turns_.notify_all();
+}
+
+void file_copy::move(const piece& taken, std::span<std::byte> buffer) noexcept {
+  try {
+    context_.limit.take(taken.size, context_.stop);
+    check_stop();
+    const std::span<std::byte> bytes = buffer.first(taken.size);
+    source_->read(taken.offset, bytes);
+    {
+      std::unique_lock guard(mutex_);
+      turns_.wait(guard, [&] { return failed_ || turn_ == taken.index; });
+      if (failed_) return;
+    }
+    put(taken, bytes);
+    context_.counters.bytes += taken.size;
+    const std::lock_guard guard(mutex_);
+    written_ = taken.offset + taken.size;
+    ++turn_;
+    turns_.notify_all();
+  } catch (const std::exception& what) {
+    fail(failure_of(what));
+  }
+}
+
+void file_copy::put(const piece& taken, std::span<const std::byte> bytes) {
+  if (!has_holes_) return target_->write(taken.offset, bytes);
+  const auto is_hole = [&](std::size_t at) {
+    return is_zero(bytes.subspan(at, std::min(block, bytes.size() - at)));
+  };
+  for (std::size_t at = 0; at < bytes.size();) {
+    if (is_hole(at)) {
+      at += block;
+      continue;
+    }
+    std::size_t end = at + block;
+    while (end < bytes.size() && !is_hole(end)) end += block;
+    end = std::min(end, bytes.size());
+    target_->write(taken.offset + at, bytes.subspan(at, end - at));
+    at = end;
+  }
+}
+
+bool file_copy::leave() {
+  const std::lock_guard guard(mutex_);
+  return --users_ == 0;
+}
+
+void file_copy::finish() {
+  try {
+    if (failed_) throw failure(*failed_);
+    check_stop();
+    target_->complete(source_->size());
+    if (context_.terms.verify) {
+      compare(source_->size(), exit_code::integrity, "what was copied of it is not what it is");
+    }
+    // Smaller ones came in one piece.
+    if (is_large()) source_->check_unchanged();
+    target_->commit(context_.terms.preserve ? source_->facts() : source_facts());
+    ++context_.counters.files;
+  } catch (const std::exception& what) {
+    const failure why = context_.stop.stop_requested() ? interrupted() : failure_of(what);
+    const bool is_good =
+        why.code() != exit_code::content_changed && why.code() != exit_code::integrity;
+    left_something_ = target_->keep(is_good && written_ >= digest_chunk);
+    target_.reset();
+    throw failure(why);
+  }
+}
+
+}  // namespace ucx::tool

@@ -1,0 +1,98 @@
+// One file that is being copied.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stop_token>
+
+#include "copy_ends.hpp"
+#include "exit_code.hpp"
+#include "location.hpp"
+#include "rate_limit.hpp"
+#include "transfer_counters.hpp"
+
+namespace ucx::tool {
+
+/// What all files of one command share. Lifetime: what is referred to, until the last is copied.
+struct copy_context {
+  server_clients& clients;
+  copy_terms terms;
+  rate_limit& limit;
+  transfer_counters& counters;
+  std::stop_token stop;
+};
+
+/// One file, and where it goes.
+struct copy_task {
+  location from;
+  location to;
+  std::uint64_t size = 0;  ///< As it was when it was found.
+};
+
+/// Goes piece by piece, by any number of threads: they read at the same time, and write in order,
+/// so that what is there is always the beginning. The thread that makes it is one of them.
+class file_copy {
+ public:
+  static constexpr std::size_t piece_size = digest_chunk;
+
+  struct piece {
+    std::uint64_t index = 0;
+    std::uint64_t offset = 0;
+    std::size_t size = 0;
+  };
+
+  /// Opens both ends, and proves what an earlier copy has left. Errors: failure.
+  file_copy(const copy_task& task, const copy_context& context);
+  file_copy(const file_copy&) = delete;
+  file_copy& operator=(const file_copy&) = delete;
+
+  /// Returns whether it has so many pieces that others may help.
+  bool is_large() const noexcept { return source_->size() > piece_size_; }
+  /// Enters a thread that wants to help; false where there is nothing left to do.
+  bool join();
+  /// Returns what the calling thread has to move next; nothing where everything is given out.
+  std::optional<piece> take();
+  /// Moves it. What fails ends the copy, and is told by `finish`.
+  void move(const piece& taken, std::span<std::byte> buffer) noexcept;
+  /// Leaves; returns whether the caller was the last, and has to call `finish`.
+  bool leave();
+  /// Gives the file its name. Errors: failure, of any piece too; then there is nothing left, or
+  /// what may be resumed.
+  void finish();
+  /// Returns whether something may be resumed.
+  bool left_something() const noexcept { return left_something_; }
+
+ private:
+  void resume();
+  void compare(std::uint64_t length, exit_code code, const char* otherwise);
+  void put(const piece& taken, std::span<const std::byte> bytes);
+  void fail(const failure& why);
+  void check_stop() const;
+
+  const copy_task task_;
+  const copy_context& context_;
+  std::unique_ptr<copy_source> source_;
+  std::unique_ptr<copy_target> target_;
+  std::size_t piece_size_;
+  bool has_holes_ = false;
+  bool left_something_ = false;
+
+  std::mutex mutex_;
+  std::condition_variable turns_;
+  std::uint64_t next_ = 0;        // the first byte that nobody has taken
+  std::uint64_t next_index_ = 0;  // of the next piece
+  std::uint64_t turn_ = 0;        // the piece that is to be written next
+  std::uint64_t written_ = 0;     // everything before is there
+  unsigned users_ = 1;
+  std::optional<failure> failed_;
+};
+
+/// What an interrupted copy ends with.
+failure interrupted();
+
+}  // namespace ucx::tool

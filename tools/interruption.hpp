@@ -1,0 +1,45 @@
+// A command that is interrupted in the middle of its work.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <functional>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+
+namespace ucx::tool {
+
+/// Takes SIGINT, SIGTERM and SIGHUP, but those that were ignored from the start, out of their usual
+/// course: the work is told to stop, leaves what has to be left, and then ends the process as the
+/// signal would have. REQUIRES: made before any other thread, which inherits that.
+class interruption {
+ public:
+  /// `hurry`, called on another thread when a signal has come, makes the work look at `token()`.
+  /// A second signal, and work that goes on for `limit`, end the process at once.
+  explicit interruption(std::function<void()> hurry,
+                        std::chrono::nanoseconds limit = std::chrono::seconds(5));
+  interruption(const interruption&) = delete;
+  interruption& operator=(const interruption&) = delete;
+  ~interruption();
+
+  bool requested() const noexcept { return stop_.stop_requested(); }
+  std::stop_token token() const noexcept { return stop_.get_token(); }
+  /// Ends the process as the signal that came does where nobody catches it. REQUIRES: requested().
+  [[noreturn]] void end() const;
+
+ private:
+  void watch(const std::stop_token& over, std::chrono::nanoseconds limit);
+
+  std::function<void()> hurry_;
+  std::stop_source stop_;
+  std::atomic<int> signal_{0};
+  ::sigset_t set_;
+  ::sigset_t ignored_;
+  ::sigset_t before_;
+  std::jthread watch_;
+};
+
+}  // namespace ucx::tool

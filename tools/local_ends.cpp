@@ -1,0 +1,216 @@
+#include "local_ends.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "exit_code.hpp"
+#include "local_file.hpp"
+
+namespace ucx::tool {
+namespace {
+
+std::chrono::system_clock::time_point time_of(const ::timespec& at) {
+  return std::chrono::system_clock::time_point(
+      std::chrono::duration_cast<std::chrono::system_clock::duration>(
+          std::chrono::seconds(at.tv_sec) + std::chrono::nanoseconds(at.tv_nsec)));
+}
+
+bool same(const ::timespec& a, const ::timespec& b) noexcept {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+class local_source final : public copy_source {
+ public:
+  explicit local_source(const std::filesystem::path& path)
+      : file_(path, O_RDONLY), before_(file_.status()) {
+    if (S_ISDIR(before_.st_mode)) {
+      throw failure(exit_code::usage, path.string() + " is a directory: -r copies it");
+    }
+    if (!S_ISREG(before_.st_mode)) {
+      throw failure(exit_code::usage, path.string() + " is no regular file");
+    }
+    std::byte first{};
+    if (before_.st_size == 0 && file_.read_at(0, {&first, 1}) > 0) {
+      throw failure(exit_code::usage,
+                    path.string() + " does not tell how long it is: use cat, or put");
+    }
+    ::posix_fadvise(file_.descriptor(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  }
+
+  std::uint64_t size() const noexcept override {
+    return static_cast<std::uint64_t>(before_.st_size);
+  }
+  void read(std::uint64_t offset, std::span<std::byte> into) override {
+    if (file_.read_at(offset, into) < into.size()) fail_changed("it was cut off meanwhile");
+  }
+  std::uint64_t next_data(std::uint64_t offset) override {
+    const ::off_t found = ::lseek(file_.descriptor(), static_cast<::off_t>(offset), SEEK_DATA);
+    if (found >= 0) return std::min(static_cast<std::uint64_t>(found), size());
+    return errno == ENXIO ? size() : offset;
+  }
+  std::vector<content_digest> digests(const digest_range& wanted) override {
+    return file_.digests(wanted);
+  }
+  source_facts facts() override {
+    return {.modified = time_of(before_.st_mtim), .mode = before_.st_mode & 07777U};
+  }
+  void check_unchanged() override {
+    const struct ::stat now = file_.status();
+    if (now.st_size != before_.st_size || !same(now.st_mtim, before_.st_mtim)) {
+      fail_changed("it was changed while it was copied");
+    }
+  }
+
+ private:
+  [[noreturn]] void fail_changed(const char* how) const {
+    throw failure(exit_code::content_changed, file_.path().string() + ": " + how);
+  }
+
+  local_file file_;
+  const struct ::stat before_;
+};
+
+/// Opens the partial file of one copy, and of no other that runs; `size` is what it has.
+local_file open_locked(const std::filesystem::path& partial, std::uint64_t& size) {
+  for (;;) {
+    local_file opened(partial, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK);
+    if (::flock(opened.descriptor(), LOCK_EX | LOCK_NB) != 0) {
+      throw failure(exit_code::failure, partial.string() + ": another copy writes it just now");
+    }
+    // It may have got its name between the two, and then it is a whole file of somebody's.
+    struct ::stat named = {};
+    const struct ::stat mine = opened.status();
+    if (!S_ISREG(mine.st_mode)) fail_at(partial, "no regular file", EEXIST);
+    if (::lstat(partial.c_str(), &named) == 0 && named.st_ino == mine.st_ino &&
+        named.st_dev == mine.st_dev) {
+      size = static_cast<std::uint64_t>(mine.st_size);
+      return opened;
+    }
+  }
+}
+
+/// A new file beside the one that it replaces.
+class local_target final : public copy_target {
+ public:
+  local_target(const std::filesystem::path& path, const copy_terms& terms)
+      : path_(path),
+        terms_(terms),
+        partial_(path.parent_path() / partial_name(path.filename().string())),
+        file_(open_locked(partial_, end_)) {
+    if (!terms.resume) return;
+    present_ = end_;
+    is_kept_ = present_ > 0;
+  }
+  ~local_target() override { clean_up(); }
+
+  std::uint64_t present() const noexcept override { return present_; }
+  std::vector<content_digest> digests(const digest_range& wanted) override {
+    return file_.digests(wanted);
+  }
+  void begin(std::uint64_t present) override { set_end(present); }
+  bool may_have_holes() const noexcept override { return true; }
+  void write(std::uint64_t offset, std::span<const std::byte> from) override {
+    file_.write_at(offset, from);
+    end_ = std::max(end_, offset + from.size());
+  }
+  void complete(std::uint64_t size) override {
+    set_end(size);
+    if (!terms_.verify) return;
+    // What is read back then comes from the disk, as far as the system does as it is told.
+    if (::fdatasync(file_.descriptor()) != 0) fail_at(partial_, "cannot write", errno);
+    ::posix_fadvise(file_.descriptor(), 0, 0, POSIX_FADV_DONTNEED);
+  }
+  void commit(const source_facts& like) override {
+    if (terms_.preserve) preserve(like);
+    if (::rename(partial_.c_str(), path_.c_str()) != 0) {
+      fail_at(path_, "cannot give it its name", errno);
+    }
+    is_ours_ = false;
+    file_.close();
+  }
+  bool keep(bool is_good) noexcept override { return is_kept_ = is_good; }
+
+ private:
+  void set_end(std::uint64_t size) {
+    if (end_ != size) file_.resize(size);
+    end_ = size;
+  }
+  void preserve(const source_facts& like) {
+    if (like.mode) ::fchmod(file_.descriptor(), *like.mode);
+    if (!like.modified) return;
+    const auto since = like.modified->time_since_epoch();
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
+    const auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(since - seconds);
+    const ::timespec at = {seconds.count(), rest.count()};
+    const ::timespec times[2] = {at, at};
+    if (::futimens(file_.descriptor(), times) != 0) fail_at(path_, "cannot set its time", errno);
+  }
+  void clean_up() noexcept {
+    if (is_ours_ && !is_kept_) ::unlink(partial_.c_str());
+    is_ours_ = false;
+  }
+
+  const std::filesystem::path path_;
+  const copy_terms terms_;
+  const std::filesystem::path partial_;
+  std::uint64_t end_ = 0;  // how long it is
+  local_file file_;
+  bool is_ours_ = true;
+  bool is_kept_ = false;
+  std::uint64_t present_ = 0;
+};
+
+/// A device or a pipe: it gets the bytes one behind the other.
+class device_target final : public copy_target {
+ public:
+  device_target(const std::filesystem::path& path, const copy_terms& terms)
+      : file_(path, O_WRONLY) {
+    if (!terms.resume && !terms.verify) return;
+    throw failure(exit_code::usage,
+                  path.string() + " is no regular file: it can not be resumed or verified");
+  }
+  std::uint64_t present() const noexcept override { return 0; }
+  std::vector<content_digest> digests(const digest_range&) override { return {}; }
+  void begin(std::uint64_t) override {}
+  bool may_have_holes() const noexcept override { return false; }
+  void write(std::uint64_t, std::span<const std::byte> from) override { file_.append(from); }
+  void complete(std::uint64_t) override {}
+  void commit(const source_facts&) override { file_.close(); }
+  bool keep(bool) noexcept override { return false; }
+
+ private:
+  local_file file_;
+};
+
+}  // namespace
+
+std::unique_ptr<copy_source> open_local_source(const std::filesystem::path& path) {
+  return std::make_unique<local_source>(path);
+}
+
+std::unique_ptr<copy_target> open_local_target(const std::filesystem::path& path,
+                                               const copy_terms& terms) {
+  std::error_code ec;
+  const std::filesystem::file_status itself = std::filesystem::symlink_status(path, ec);
+  if (!is_symlink(itself) && (is_regular_file(itself) || !exists(itself))) {
+    return std::make_unique<local_target>(path, terms);
+  }
+  const std::filesystem::file_status there = std::filesystem::status(path, ec);
+  if (is_directory(there)) fail_at(path, "cannot replace it", EISDIR);
+  const bool is_special = exists(there) && !is_regular_file(there);
+  if (is_special) return std::make_unique<device_target>(path, terms);
+  // What a link leads to is replaced, and not the link.
+  const std::filesystem::path meant = std::filesystem::weakly_canonical(path, ec);
+  if (ec) fail_at(path, "cannot follow the link", ec.value());
+  return std::make_unique<local_target>(meant, terms);
+}
+
+}  // namespace ucx::tool

@@ -1,0 +1,19 @@
+// A file of this machine as an end of a copy.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "copy_ends.hpp"
+
+namespace ucx::tool {
+
+/// Opens a regular file, or whatever else can be read by offset.
+std::unique_ptr<copy_source> open_local_source(const std::filesystem::path& path);
+
+/// Writes beside `path`, under `partial_name`, and renames; what is no regular file, such as a
+/// device or a pipe, is written where it is. Errors: busy (another copy writes it).
+std::unique_ptr<copy_target> open_local_target(const std::filesystem::path& path,
+                                               const copy_terms& terms);
+
+}  // namespace ucx::tool

@@ -1,0 +1,51 @@
+#include "program_outline.hpp"
+
+namespace ucx::tool {
+namespace {
+
+outlined_command command_of(const CLI::App& app) {
+  outlined_command made{app.get_name(), app.get_description(), app.get_footer(), {}};
+  for (const CLI::Option* each : app.get_options()) {
+    outlined_option option;
+    for (const std::string& name : each->get_snames()) option.names.push_back('-' + name);
+    for (const std::string& name : each->get_lnames()) option.names.push_back("--" + name);
+    option.description = each->get_description();
+    if (option.is_positional()) {
+      option.value = each->get_type_name().empty() || each->get_type_name() == "TEXT"
+                         ? each->get_name(true)
+                         : each->get_type_name();
+      if (each->get_items_expected_max() > 1 && option.value.find("...") == std::string::npos) {
+        option.value += "...";
+      }
+    } else if (each->get_items_expected_max() > 0) {
+      option.value = each->get_type_name();
+    }
+    made.options.push_back(std::move(option));
+  }
+  return made;
+}
+
+}  // namespace
+
+std::vector<std::string> outlined_option::choices() const {
+  std::vector<std::string> all;
+  if (value.find('|') == std::string::npos) return all;
+  for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+    end = value.find('|', begin);
+    all.push_back(value.substr(begin, end - begin));
+  }
+  return all;
+}
+
+program_outline outline_of(const CLI::App& program) {
+  program_outline made;
+  made.program = command_of(program);
+  for (const CLI::App* each : program.get_subcommands([](const CLI::App* command) {
+         return !command->get_name().empty() && !command->get_group().empty();
+       })) {
+    made.commands.push_back(command_of(*each));
+  }
+  return made;
+}
+
+}  // namespace ucx::tool

@@ -1,0 +1,36 @@
+// What the command line has, for shells and for readers.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace ucx::tool {
+
+struct outlined_option {
+  std::vector<std::string> names;  ///< "-r", "--recursive"; nothing of what goes by its place.
+  std::string value;               ///< "N"; nothing of a flag.
+  std::string description;
+
+  bool is_positional() const noexcept { return names.empty(); }
+  /// Returns what its value may be, where those are few: "auto|json|none".
+  std::vector<std::string> choices() const;
+};
+
+struct outlined_command {
+  std::string name;
+  std::string description;
+  std::string footer;
+  std::vector<outlined_option> options;
+};
+
+struct program_outline {
+  outlined_command program;  ///< Its own options.
+  std::vector<outlined_command> commands;
+};
+
+/// Reads it from what the parser knows, so that it is always true. Commands that are hidden from
+/// `--help` are left out.
+program_outline outline_of(const CLI::App& program);
+
+}  // namespace ucx::tool

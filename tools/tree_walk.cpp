@@ -1,0 +1,156 @@
+#include "tree_walk.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+
+#include "file_copy.hpp"
+#include "local_file.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::tool {
+namespace {
+
+std::string joined(const std::string& above, std::string_view name) {
+  return above.empty() ? std::string(name) : above + '/' + std::string(name);
+}
+
+}  // namespace
+
+bool is_harmless_path(std::string_view name) noexcept {
+  while (true) {
+    const std::string_view part = name.substr(0, name.find('/'));
+    if (part.empty() || part == "." || part == ".." || part.find('\0') != part.npos) return false;
+    if (part.size() == name.size()) return true;
+    name.remove_prefix(part.size() + 1);
+  }
+}
+
+bool is_directory(const location& place, server_clients& clients) {
+  if (!place.is_remote()) {
+    std::error_code ec;
+    return std::filesystem::is_directory(place.local(), ec);
+  }
+  if (place.remote().name().empty()) return true;
+  std::error_code ec;
+  const entry described = clients.of(place.remote()).stat(place.remote().name(), ec);
+  if (ec == errc::no_such_name) return false;
+  if (ec) throw error(ec, ucx::to_string(place.remote()) + ": " + ec.message());
+  return described.type == entry_type::directory;
+}
+
+void tree_walk::check_stop() const {
+  if (stop_.stop_requested()) throw interrupted();
+}
+
+void tree_walk::leave_out(const failure& why) {
+  ++failures_;
+  on_failure_(why);
+}
+
+void tree_walk::walk(const location& top) {
+  if (!top.is_remote()) {
+    struct ::stat about = {};
+    if (::stat(top.local().c_str(), &about) != 0) fail_at(top.local(), "cannot look at it", errno);
+    std::vector<identity> above{{about.st_dev, about.st_ino}};
+    walk_local(top.local(), "", above);
+  } else if (top.remote().name().empty()) {
+    list_server(top.remote());
+  } else {
+    walk_store(top.remote(), "");
+  }
+}
+
+void tree_walk::walk_local(const std::filesystem::path& directory, const std::string& path,
+                           std::vector<identity>& above) {
+  std::error_code ec;
+  std::vector<std::filesystem::path> entries;
+  for (std::filesystem::directory_iterator at(directory, ec), end; !ec && at != end;
+       at.increment(ec)) {
+    entries.push_back(at->path());
+  }
+  if (ec) {
+    return leave_out(failure(
+        exit_code_of_errno(ec.value()),
+        fmt::format("{}: cannot read the directory: {}", directory.string(), ec.message())));
+  }
+  std::sort(entries.begin(), entries.end());
+  for (const std::filesystem::path& each : entries) {
+    check_stop();
+    look_at(each, joined(path, each.filename().string()), above);
+  }
+}
+
+void tree_walk::look_at(const std::filesystem::path& entry, const std::string& path,
+                        std::vector<identity>& above) {
+  const auto refuse = [&](const char* why) {
+    leave_out(failure(exit_code::failure, fmt::format("{}: {}", entry.string(), why)));
+  };
+  struct ::stat about = {};
+  if (::lstat(entry.c_str(), &about) == 0 && S_ISLNK(about.st_mode) && !terms_.follow_links) {
+    return refuse("a symbolic link is not copied; -L copies what it leads to");
+  }
+  if (::stat(entry.c_str(), &about) != 0) {
+    if (errno == ELOOP) return refuse("symbolic links that lead in a circle");
+    return leave_out(
+        failure(exit_code_of_errno(errno),
+                fmt::format("{}: {}", entry.string(),
+                            std::error_code(errno, std::generic_category()).message())));
+  }
+  if (S_ISREG(about.st_mode)) {
+    files_.push_back({location(entry.string()), path, static_cast<std::uint64_t>(about.st_size)});
+    return;
+  }
+  if (!S_ISDIR(about.st_mode)) return refuse("no regular file");
+  const identity here{about.st_dev, about.st_ino};
+  if (std::find(above.begin(), above.end(), here) != above.end()) {
+    return refuse("a symbolic link leads to a directory above itself");
+  }
+  directories_.push_back(path);
+  above.push_back(here);
+  walk_local(entry, path, above);
+  above.pop_back();
+}
+
+void tree_walk::walk_store(const url& directory, const std::string& path) {
+  check_stop();
+  const std::string above = directory.name() + '/';
+  for (const entry& each : clients_.of(directory).list_directory(directory.name())) {
+    const std::string name = each.name.starts_with(above) ? each.name.substr(above.size()) : "";
+    if (!is_harmless_path(name) || name.find('/') != name.npos) {
+      leave_out(failure(exit_code::failure,
+                        fmt::format("{}: the server names \"{}\" in it, which can not be",
+                                    ucx::to_string(directory), each.name)));
+      continue;
+    }
+    const url found = directory.with_name(each.name);
+    if (each.type == entry_type::directory) {
+      directories_.push_back(joined(path, name));
+      walk_store(found, joined(path, name));
+    } else {
+      files_.push_back({location(found), joined(path, name), each.size});
+    }
+  }
+}
+
+void tree_walk::list_server(const url& server) {
+  std::set<std::string> directories;
+  for (const entry& each : clients_.of(server).list()) {
+    if (!is_harmless_path(each.name)) {
+      leave_out(failure(exit_code::failure, fmt::format("{}: \"{}\" can not be a path",
+                                                        ucx::to_string(server), each.name)));
+      continue;
+    }
+    for (std::size_t slash = each.name.find('/'); slash != each.name.npos;
+         slash = each.name.find('/', slash + 1)) {
+      directories.insert(each.name.substr(0, slash));
+    }
+    files_.push_back({location(server.with_name(each.name)), each.name, each.size});
+  }
+  directories_.insert(directories_.end(), directories.begin(), directories.end());
+}
+
+}  // namespace ucx::tool
