@@ -38,8 +38,8 @@ void broker_core::forget_the_gone() {
 
 bool broker_core::fit(const party& here, const party& came) {
   const bool both = here.said.role == pipe_role::both;
-  return here.said.name == came.said.name &&
-         both == (came.said.role == pipe_role::both) && (both || here.said.role != came.said.role);
+  return here.said.name == came.said.name && both == (came.said.role == pipe_role::both) &&
+         (both || here.said.role != came.said.role);
 }
 
 void broker_core::meet(party& came) {

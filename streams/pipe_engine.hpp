@@ -7,6 +7,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "pipe_input.hpp"
 #include "pipe_output.hpp"
@@ -37,7 +38,9 @@ class pipe_engine {
   std::error_code error;
   std::string error_text;
   bool closed = false;
-  char last = 0;  // read before the get area began, if anything was
+  bool incomplete = false;     // the last write failed, and was not made up for
+  std::vector<char> restored;  // what a read that failed had read
+  char last = 0;               // read before the get area began, if anything was
   bool has_last = false;
   int exceptions = std::uncaught_exceptions();
 };

@@ -35,7 +35,8 @@ pipe_input::~pipe_input() { close(); }
 void pipe_input::open(link& made) {
   const std::size_t size = std::min(piece, options_.window);
   const std::size_t count = (options_.window + size - 1) / size + spare_slots;
-  made.memory.reset(new std::byte[(margin + size) * count]);  // not filled: pages that are not used cost none
+  made.memory.reset(
+      new std::byte[(margin + size) * count]);  // not filled: pages that are not used cost none
   made.slots.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     made.slots[i].bytes = {made.memory.get() + i * (margin + size) + margin, size};
@@ -49,8 +50,8 @@ void pipe_input::open(link& made) {
 }
 
 void pipe_input::post(link& of, slot& next) {
-  next.receive = of.peer->start_receive(pipe_tag(pipe_said::data), next.bytes,
-                                        {.timeout = for_long});
+  next.receive =
+      of.peer->start_receive(pipe_tag(pipe_said::data), next.bytes, {.timeout = for_long});
 }
 
 pipe_input::outcome pipe_input::refill() {
@@ -188,16 +189,18 @@ void pipe_input::lose(const link& at, std::error_code why) {
 }
 
 void pipe_input::break_protocol(const link& at, const char* what) {
-  failure_.set(make_error_code(errc::protocol_error), path_.name + ": after " +
-                                                          bytes_text(at.received) +
-                                                          " the writer broke the rules: " + what);
+  failure_.set(
+      make_error_code(errc::protocol_error),
+      path_.name + ": after " + bytes_text(at.received) + " the writer broke the rules: " + what);
 }
 
-void pipe_input::close() noexcept {
+void pipe_input::close(std::size_t unread) noexcept {
   if (std::exchange(closed_, true)) return;
-  count_taken();
+  area_ = area_.first(area_.size() - std::min(unread, area_.size()));
+  const bool some_left = unread > 0;
+  if (!links_.empty()) count_taken();
   for (link& each : links_) {
-    if (!each.finished) report(each, pipe_said::left);
+    if (!each.finished || some_left) report(each, pipe_said::left);
     each.slots.clear();
     each.end_receive = {};
   }

@@ -39,8 +39,9 @@ class pipe_input {
   outcome refill();
   /// Returns whether `refill` would not wait. Makes no progress.
   bool is_ready() noexcept;
-  /// Stops reading: tells the writers so, unless they are done.
-  void close() noexcept;
+  /// Stops reading, with so many bytes of the area not taken: tells the writers so, unless they are
+  /// done.
+  void close(std::size_t unread = 0) noexcept;
 
   /// Returns how many bytes were given back.
   std::uint64_t taken() const noexcept { return taken_; }

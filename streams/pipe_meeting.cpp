@@ -43,8 +43,9 @@ class meeting {
   meeting(const url& where, pipe_role role, const pipe_options& options)
       : where_(where),
         role_(role),
-        wanted_(role == pipe_role::reader ? options.writers
-                                          : role == pipe_role::writer ? options.readers : 1),
+        wanted_(role == pipe_role::reader   ? options.writers
+                : role == pipe_role::writer ? options.readers
+                                            : 1),
         path_(std::make_unique<pipe_path>()),
         end_(clock::now() + options.meeting) {
     path_->name = to_string(where);
@@ -56,18 +57,17 @@ class meeting {
   std::unique_ptr<pipe_path> run() {
     endpoint broker(*path_->driven, where_.host(), where_.port());
     std::optional<listener> door;
-    introduction_question said{.role = role_,
-                               .wanted = static_cast<std::uint32_t>(wanted_),
-                               .name = where_.name()};
+    introduction_question said{
+        .role = role_, .wanted = static_cast<std::uint32_t>(wanted_), .name = where_.name()};
     if (role_ != pipe_role::writer) {
       listener_options awaited;
       awaited.awaited = true;
       door.emplace(*path_->driven, broker.local().with_port(0), std::move(awaited));
       said.address = to_string(door->address());
     }
-    asking_ = broker.start_send_message(introduction_number, {}, encode(said),
-                                        {.memory = send_memory::copied,
-                                         .until = send_until::matched});
+    asking_ =
+        broker.start_send_message(introduction_number, {}, encode(said),
+                                  {.memory = send_memory::copied, .until = send_until::matched});
     while (path_->peers.size() < wanted_) {
       const introduction_answer found = next(broker);
       path_->peers.push_back(found.address.empty() && door ? accept(*door, found) : connect(found));

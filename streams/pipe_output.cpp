@@ -139,9 +139,9 @@ void pipe_output::count(link& at, std::span<const std::byte> said, bool leaves) 
 
 void pipe_output::miss(const link& gone) {
   if (goes_on()) return;
-  failure_.set(make_error_code(errc::broken_pipe),
-               path_.name + ": the reader left, having taken " + std::to_string(gone.taken) +
-                   " of " + bytes_text(sent_));
+  failure_.set(make_error_code(errc::broken_pipe), path_.name + ": the reader left, having taken " +
+                                                       std::to_string(gone.taken) + " of " +
+                                                       bytes_text(sent_));
 }
 
 void pipe_output::lose(link& at, std::error_code why) {
@@ -165,8 +165,8 @@ bool pipe_output::goes_on() const noexcept {
 }
 
 std::size_t pipe_output::readers() const noexcept {
-  return static_cast<std::size_t>(std::count_if(links_.begin(), links_.end(),
-                                                [](const link& each) { return !each.over; }));
+  return static_cast<std::size_t>(
+      std::count_if(links_.begin(), links_.end(), [](const link& each) { return !each.over; }));
 }
 
 /// Tells a reader that nothing more will come, and why.
@@ -315,13 +315,13 @@ void pipe_output::abandon() noexcept {
 
 std::error_code pipe_output::close() {
   if (closed_) return {};
-  const bool sent = !failure_ && wait_until(
-                                     [&] {
-                                       return std::all_of(
-                                           links_.begin(), links_.end(),
-                                           [](const link& each) { return each.sends.empty(); });
-                                     },
-                                     options_.timeout);
+  const bool sent =
+      !failure_ && wait_until(
+                       [&] {
+                         return std::all_of(links_.begin(), links_.end(),
+                                            [](const link& each) { return each.sends.empty(); });
+                       },
+                       options_.timeout);
   if (sent) say_end();
   const std::error_code ec = error();
   if (ec) {

@@ -46,10 +46,12 @@ class pipe_output {
   std::error_code close();
   void abort(std::error_code why) noexcept;
 
+  bool is_closed() const noexcept { return closed_; }
   /// Returns whether it can not go on.
   bool is_broken() const noexcept { return closed_ || failure_; }
   std::uint64_t sent() const noexcept { return sent_; }
-  /// Returns how many bytes every reader's program has taken, as far as it has told. Drives nothing.
+  /// Returns how many bytes every reader's program has taken, as far as it has told. Drives
+  /// nothing.
   std::uint64_t taken();
   std::size_t readers() const noexcept;
   std::error_code error() const noexcept { return failure_ ? failure_.code() : passing_; }

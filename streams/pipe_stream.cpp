@@ -50,7 +50,8 @@ ipipestream::ipipestream(const url& where, const pipe_options& options) : ipipes
   open(where, std::ios_base::in, options);
 }
 
-ipipestream::ipipestream(worker& driven, endpoint connection, const pipe_options& options) : ipipestream() {
+ipipestream::ipipestream(worker& driven, endpoint connection, const pipe_options& options)
+    : ipipestream() {
   open(driven, std::move(connection), std::ios_base::in, options);
 }
 
@@ -108,7 +109,8 @@ opipestream::opipestream(const url& where, const pipe_options& options) : opipes
   open(where, std::ios_base::out, options);
 }
 
-opipestream::opipestream(worker& driven, endpoint connection, const pipe_options& options) : opipestream() {
+opipestream::opipestream(worker& driven, endpoint connection, const pipe_options& options)
+    : opipestream() {
   open(driven, std::move(connection), std::ios_base::out, options);
 }
 
@@ -166,7 +168,8 @@ pipestream::pipestream(const url& where, const pipe_options& options) : pipestre
   open(where, both_ways, options);
 }
 
-pipestream::pipestream(worker& driven, endpoint connection, const pipe_options& options) : pipestream() {
+pipestream::pipestream(worker& driven, endpoint connection, const pipe_options& options)
+    : pipestream() {
   open(driven, std::move(connection), both_ways, options);
 }
 

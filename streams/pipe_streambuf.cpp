@@ -172,10 +172,21 @@ void pipe_streambuf::close_output() {
 void pipe_streambuf::close_output(std::error_code& ec) {
   ec.clear();
   if (!engine_ || !engine_->out) return;
-  flush_area();
+  const bool whole = !engine_->incomplete && (pptr() == pbase() || flush_area());
   setp(nullptr, nullptr);
-  ec = engine_->out->close();
-  if (ec) engine_->keep(*engine_->out);
+  if (whole) {
+    ec = engine_->out->close();
+    if (ec) engine_->keep(*engine_->out);
+  } else if (!engine_->out->is_closed()) {
+    // What the program has written is not all there: that is no end to tell a reader.
+    ec = engine_->error;
+    engine_->out->abort(ec);
+  }
+}
+
+void pipe_streambuf::close_input() noexcept {
+  if (engine_->in) engine_->in->close(static_cast<std::size_t>(egptr() - gptr()));
+  setg(nullptr, nullptr, nullptr);
 }
 
 void pipe_streambuf::close() {
@@ -188,9 +199,8 @@ void pipe_streambuf::close(std::error_code& ec) {
   ec.clear();
   if (!is_open()) return;
   // Else two ends that both close would wait for each other to read.
-  if (engine_->in) engine_->in->close();
+  close_input();
   close_output(ec);
-  setg(nullptr, nullptr, nullptr);
   engine_->closed = true;
   for (endpoint& each : engine_->path->peers) {
     std::error_code gone;  // everything that matters was confirmed
@@ -201,9 +211,8 @@ void pipe_streambuf::close(std::error_code& ec) {
 
 void pipe_streambuf::abort() noexcept {
   if (!is_open()) return;
-  setg(nullptr, nullptr, nullptr);
+  close_input();
   setp(nullptr, nullptr);
-  if (engine_->in) engine_->in->close();
   if (engine_->out) engine_->out->abort(errc::canceled);
   engine_->closed = true;
   engine_->note(errc::closed, use_of_nothing);
@@ -223,8 +232,8 @@ std::string pipe_streambuf::error_message() const {
 
 std::uint64_t pipe_streambuf::received() const noexcept {
   if (!engine_ || !engine_->in) return 0;
-  return engine_->in->taken() + static_cast<std::uint64_t>(gptr() - eback()) -
-         (eback() != nullptr && engine_->has_last ? 1 : 0);
+  return engine_->in->taken() + engine_->in->area().size() -
+         static_cast<std::uint64_t>(egptr() - gptr());
 }
 
 std::uint64_t pipe_streambuf::sent() const noexcept {
@@ -267,6 +276,7 @@ bool pipe_streambuf::refill() {
     engine_->has_last = true;
   }
   setg(nullptr, nullptr, nullptr);
+  engine_->restored.clear();
   pipe_input& in = *engine_->in;
   const pipe_input::outcome ended = in.refill();
   engine_->keep(in);
@@ -295,13 +305,26 @@ pipe_streambuf::int_type pipe_streambuf::pbackfail(int_type c) {
 std::streamsize pipe_streambuf::xsgetn(char* into, std::streamsize count) {
   std::streamsize done = 0;
   while (done < count) {
-    if (gptr() == egptr() && !refill()) break;
+    try {
+      if (gptr() == egptr() && !refill()) break;
+    } catch (...) {
+      // The call has read nothing, then: what came before is there for the next one.
+      restore({into, static_cast<std::size_t>(done)});
+      throw;
+    }
     const std::streamsize step = std::min<std::streamsize>(egptr() - gptr(), count - done);
     std::memcpy(into + done, gptr(), static_cast<std::size_t>(step));
     setg(eback(), gptr() + step, egptr());
     done += step;
   }
   return done;
+}
+
+void pipe_streambuf::restore(std::span<const char> read) {
+  if (!engine_) return;
+  engine_->restored.assign(read.begin(), read.end());
+  char* const begin = engine_->restored.data();
+  setg(begin, begin, begin + read.size());
 }
 
 std::streamsize pipe_streambuf::showmanyc() {
@@ -320,6 +343,7 @@ bool pipe_streambuf::flush_area() {
   } else if (engine_->out->is_broken()) {
     setp(nullptr, nullptr);
   }
+  engine_->incomplete = !sent;
   return engine_->keep(*engine_->out) && sent;
 }
 
@@ -341,6 +365,7 @@ bool pipe_streambuf::ready_to_write() {
   if (!flush_area()) return false;
   if (pptr() < epptr()) return true;
   const bool made = engine_->out->ensure_area();
+  engine_->incomplete = !made;
   if (made) show_put_area();
   return engine_->keep(*engine_->out) && made;
 }
@@ -363,8 +388,9 @@ std::streamsize pipe_streambuf::xsputn(const char* from, std::streamsize count) 
   if (count >= piece) {
     const std::streamsize whole = count - count % piece;
     if (!flush_area()) return done;
-    done = static_cast<std::streamsize>(engine_->out->send(
-        std::as_bytes(std::span(from, static_cast<std::size_t>(whole)))));
+    done = static_cast<std::streamsize>(
+        engine_->out->send(std::as_bytes(std::span(from, static_cast<std::size_t>(whole)))));
+    engine_->incomplete = done < whole;
     if (!engine_->keep(*engine_->out) || done < whole) return done;
   }
   if (done < count && ready_to_write()) {

@@ -109,8 +109,10 @@ class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
  private:
   void open(std::unique_ptr<detail::pipe_path> path, std::ios_base::openmode mode,
             const pipe_options& options, std::string& what, std::error_code& ec);
+  void close_input() noexcept;
   bool flush_area();
   bool refill();
+  void restore(std::span<const char> read);
   bool ready_to_write();
   void show_put_area();
   [[noreturn]] void throw_error() const;
