@@ -241,7 +241,10 @@ std::uint64_t pipe_streambuf::sent() const noexcept {
 }
 
 std::uint64_t pipe_streambuf::consumed() {
-  return engine_ && engine_->out ? engine_->out->taken() : 0;
+  if (!engine_ || !engine_->out) return 0;
+  const std::uint64_t taken = engine_->out->taken();
+  if (engine_->out->error()) engine_->keep(*engine_->out);
+  return taken;
 }
 
 std::size_t pipe_streambuf::readers() const noexcept {

@@ -18,6 +18,8 @@ void add_cat(CLI::App& program, client_settings& shared);
 void add_stat(CLI::App& program, client_settings& shared);
 /// `ucxio bench`: measures how fast what is published can be read, and written.
 void add_bench(CLI::App& program, client_settings& shared);
+/// `ucxio pipe`: sends the standard input to the standard output of another process.
+void add_pipe(CLI::App& program, client_settings& shared);
 /// `ucxio info`: tells versions, transports, and how bytes move.
 void add_info(CLI::App& program, client_settings& shared);
 

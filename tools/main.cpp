@@ -63,6 +63,7 @@ void describe(CLI::App& program, ucx::tool::client_settings& settings) {
   ucx::tool::add_list(program, settings);
   ucx::tool::add_cat(program, settings);
   ucx::tool::add_stat(program, settings);
+  ucx::tool::add_pipe(program, settings);
   ucx::tool::add_info(program, settings);
   ucx::tool::add_bench(program, settings);
   ucx::tool::add_timeout(program, settings);

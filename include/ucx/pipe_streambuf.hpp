@@ -79,7 +79,8 @@ class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
   std::uint64_t received() const noexcept;
   /// Returns how many bytes were sent: written and flushed.
   std::uint64_t sent() const noexcept;
-  /// Returns how many of them every reader's program has taken, as far as it has told.
+  /// Returns how many of them every reader's program has taken, as far as it has told. `error()`
+  /// then tells whether the pipe is known to be broken. Waits for nothing.
   std::uint64_t consumed();
   /// Returns how many readers are there.
   std::size_t readers() const noexcept;
