@@ -9,8 +9,8 @@
 namespace ucx::detail {
 namespace {
 
-introduction_answer refusal(errc why) {
-  introduction_answer made;
+pipe_answer refusal(errc why) {
+  pipe_answer made;
   made.status = static_cast<std::uint32_t>(why);
   return made;
 }
@@ -20,8 +20,8 @@ introduction_answer refusal(errc why) {
 void broker_core::asked(message question) {
   endpoint peer = question.peer();
   if (peer.status()) return;
-  const bool too_long = question.length() > introduction_question::longest || !question.is_here();
-  auto said = too_long ? std::nullopt : decode_question(question.data());
+  const bool too_long = question.length() > pipe_question::longest || !question.is_here();
+  auto said = too_long ? std::nullopt : decode_pipe_question(question.data());
   if (!said) return answer(peer, refusal(errc::protocol_error));
   party came{std::move(peer), std::move(*said)};
   const std::lock_guard guard(mutex_);
@@ -57,10 +57,10 @@ void broker_core::meet(party& came) {
 void broker_core::introduce(party& here, party& came) {
   party& listens = came.said.role == pipe_role::reader ? came : here;
   party& connects = &listens == &came ? here : came;
-  introduction_answer said;
+  pipe_answer said;
   std::random_device random;
   for (std::size_t i = 0; i < said.token.size(); i += 4) {
-    put_number(std::span(said.token).subspan(i, 4), random());
+    put_pipe_number(std::span(said.token).subspan(i, 4), random());
   }
   answer(listens.peer, said);
   said.address = listens.said.address;
@@ -70,9 +70,9 @@ void broker_core::introduce(party& here, party& came) {
   ++introduced_;
 }
 
-void broker_core::answer(endpoint& to, const introduction_answer& said) {
+void broker_core::answer(endpoint& to, const pipe_answer& said) {
   std::error_code gone;  // who has gone needs no answer; who leaves no room for it gets none
-  to.post_send(introduction_tag, encode(said), 0, gone,
+  to.post_send(pipe_answer_tag, encode(said), 0, gone,
                {.memory = send_memory::copied, .full = when_full::fail});
 }
 

@@ -32,13 +32,13 @@ class broker_core {
  private:
   struct party {
     endpoint peer;
-    introduction_question said;
+    pipe_question said;
   };
 
   void forget_the_gone();
   void meet(party& came);
   void introduce(party& here, party& came);
-  static void answer(endpoint& to, const introduction_answer& said);
+  static void answer(endpoint& to, const pipe_answer& said);
   static bool fit(const party& here, const party& came);
 
   const std::size_t most_;

@@ -14,13 +14,13 @@ std::shared_ptr<detail::broker_core> open(server& by, const pipe_broker_options&
                                           std::error_code& ec) {
   const auto core = std::make_shared<detail::broker_core>(options.most_waiting);
   by.worker().on_message(
-      detail::introduction_number, [core](message question) { core->asked(std::move(question)); },
+      detail::pipe_question_number, [core](message question) { core->asked(std::move(question)); },
       ec);
   if (ec) return nullptr;
   worker& driven = by.worker();
   return {core.get(), [core, &driven](detail::broker_core*) {
             std::error_code closed;
-            driven.on_message(detail::introduction_number, {}, closed);
+            driven.on_message(detail::pipe_question_number, {}, closed);
             core->close();
           }};
 }

@@ -28,7 +28,7 @@ class pipe_failure {
 };
 
 /// Returns "1 byte", "7 bytes".
-inline std::string bytes_text(std::uint64_t count) {
+inline std::string pipe_bytes_text(std::uint64_t count) {
   return std::to_string(count) + (count == 1 ? " byte" : " bytes");
 }
 

@@ -54,13 +54,13 @@ using pipe_count_bytes = std::array<std::byte, 8>;
 
 pipe_hello_bytes encode(const pipe_hello& said) noexcept;
 pipe_end_bytes encode(const pipe_end& said) noexcept;
-pipe_count_bytes encode_count(std::uint64_t bytes) noexcept;
+pipe_count_bytes encode_pipe_count(std::uint64_t bytes) noexcept;
 
 // Each returns nothing for bytes that are no such message. Of another version of pipes
-// `decode_hello` tells the version alone.
-std::optional<pipe_hello> decode_hello(std::span<const std::byte> said) noexcept;
-std::optional<pipe_end> decode_end(std::span<const std::byte> said) noexcept;
-std::optional<std::uint64_t> decode_count(std::span<const std::byte> said) noexcept;
+// `decode_pipe_hello` tells the version alone.
+std::optional<pipe_hello> decode_pipe_hello(std::span<const std::byte> said) noexcept;
+std::optional<pipe_end> decode_pipe_end(std::span<const std::byte> said) noexcept;
+std::optional<std::uint64_t> decode_pipe_count(std::span<const std::byte> said) noexcept;
 
 /// A writer may have this much on the way at most, whatever a reader grants.
 inline constexpr std::uint64_t most_pipe_window = std::uint64_t{1} << 30U;

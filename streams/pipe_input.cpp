@@ -8,7 +8,7 @@
 namespace ucx::detail {
 namespace {
 
-constexpr send_options short_send{.timeout = for_long, .memory = send_memory::copied};
+constexpr send_options short_send{.timeout = pipe_patience, .memory = send_memory::copied};
 
 /// Messages that are shorter than a piece take a receive each; a few more keep them coming.
 constexpr std::size_t spare_slots = 2;
@@ -43,7 +43,7 @@ void pipe_input::open(link& made) {
     post(made, made.slots[i]);
   }
   made.end_receive = made.peer->start_receive(pipe_tag(pipe_said::end), std::span(made.end_memory),
-                                              {.timeout = for_long});
+                                              {.timeout = pipe_patience});
   const pipe_hello_bytes hello = encode(pipe_hello{.piece = size, .window = options_.window});
   std::error_code unusable;  // shows with the receives
   made.peer->post_send(pipe_tag(pipe_said::hello), hello, 0, unusable, short_send);
@@ -51,7 +51,7 @@ void pipe_input::open(link& made) {
 
 void pipe_input::post(link& of, slot& next) {
   next.receive =
-      of.peer->start_receive(pipe_tag(pipe_said::data), next.bytes, {.timeout = for_long});
+      of.peer->start_receive(pipe_tag(pipe_said::data), next.bytes, {.timeout = pipe_patience});
 }
 
 pipe_input::outcome pipe_input::refill() {
@@ -118,7 +118,7 @@ void pipe_input::look_for_end(link& at) {
     return break_protocol(at, "its end is longer than an end");
   }
   const auto length = static_cast<std::size_t>(at.end_receive.received().length);
-  at.end = decode_end(std::span<const std::byte>(at.end_memory).first(length));
+  at.end = decode_pipe_end(std::span<const std::byte>(at.end_memory).first(length));
   if (!at.end) return break_protocol(at, "it ended in a way that is none");
   if (at.end->total < at.received) {
     break_protocol(at, "it says that it has sent less than came");
@@ -131,9 +131,6 @@ void pipe_input::accept(link& at, slot& filled) {
   at.received += length;
   if (at.end && at.received > at.end->total) {
     return break_protocol(at, "more came than it says that it has sent");
-  }
-  if (at.received - at.reported > options_.window) {
-    return break_protocol(at, "more came than there is room for");
   }
   area_ = filled.bytes.first(length);
 }
@@ -173,7 +170,7 @@ std::error_code pipe_input::wait() {
 void pipe_input::report(link& to, pipe_said what) {
   to.reported = to.taken;
   std::error_code unusable;  // shows with the receives
-  to.peer->post_send(pipe_tag(what), encode_count(to.taken), 0, unusable, short_send);
+  to.peer->post_send(pipe_tag(what), encode_pipe_count(to.taken), 0, unusable, short_send);
 }
 
 void pipe_input::lose(const link& at, std::error_code why) {
@@ -185,13 +182,13 @@ void pipe_input::lose(const link& at, std::error_code why) {
     text += "the writer was lost (" + why.message() + ")";
     why = errc::connection_reset;
   }
-  failure_.set(why, text + " after " + bytes_text(at.received) + ", which is not all");
+  failure_.set(why, text + " after " + pipe_bytes_text(at.received) + ", which is not all");
 }
 
 void pipe_input::break_protocol(const link& at, const char* what) {
-  failure_.set(
-      make_error_code(errc::protocol_error),
-      path_.name + ": after " + bytes_text(at.received) + " the writer broke the rules: " + what);
+  failure_.set(make_error_code(errc::protocol_error), path_.name + ": after " +
+                                                          pipe_bytes_text(at.received) +
+                                                          " the writer broke the rules: " + what);
 }
 
 void pipe_input::close(std::size_t unread) noexcept {
@@ -209,7 +206,7 @@ void pipe_input::close(std::size_t unread) noexcept {
 std::string pipe_input::error_text() const {
   if (failure_) return failure_.text();
   if (!passing_) return {};
-  return path_.name + ": reading behind " + bytes_text(taken_) + ": " + passing_.message();
+  return path_.name + ": reading behind " + pipe_bytes_text(taken_) + ": " + passing_.message();
 }
 
 }  // namespace ucx::detail

@@ -15,6 +15,9 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
+/// Room for some messages of any length.
+constexpr std::size_t least_room = std::size_t{1} << 20U;
+
 /// Who was introduced is connected to within this, or was not meant.
 constexpr std::chrono::nanoseconds most_for_connecting = 10s;
 
@@ -27,8 +30,8 @@ client_options options_for(const pipe_options& options) {
   chosen.worker.heartbeat_timeout = options.silence;
   chosen.worker.heartbeat_interval = std::min<std::chrono::nanoseconds>(1s, options.silence / 4);
   chosen.worker.close_timeout = 2s;
-  // Data is bounded by the window; the room that messages take beside it shall not be the bound.
-  chosen.worker.message_window = 4 * options.window;
+  // Of honest writers the window is the bound, and not the room for their messages; of others that.
+  chosen.worker.message_window = std::max<std::size_t>(2 * options.window, least_room);
   return chosen;
 }
 
@@ -57,7 +60,7 @@ class meeting {
   std::unique_ptr<pipe_path> run() {
     endpoint broker(*path_->driven, where_.host(), where_.port());
     std::optional<listener> door;
-    introduction_question said{
+    pipe_question said{
         .role = role_, .wanted = static_cast<std::uint32_t>(wanted_), .name = where_.name()};
     if (role_ != pipe_role::writer) {
       listener_options awaited;
@@ -66,10 +69,10 @@ class meeting {
       said.address = to_string(door->address());
     }
     asking_ =
-        broker.start_send_message(introduction_number, {}, encode(said),
+        broker.start_send_message(pipe_question_number, {}, encode(said),
                                   {.memory = send_memory::copied, .until = send_until::matched});
     while (path_->peers.size() < wanted_) {
-      const introduction_answer found = next(broker);
+      const pipe_answer found = next(broker);
       path_->peers.push_back(found.address.empty() && door ? accept(*door, found) : connect(found));
     }
     return std::move(path_);
@@ -77,9 +80,9 @@ class meeting {
 
  private:
   /// Waits for the broker's next answer.
-  introduction_answer next(endpoint& broker) {
-    std::array<std::byte, introduction_answer::longest> bytes{};
-    request answer = broker.start_receive(introduction_tag, std::span(bytes), {for_long});
+  pipe_answer next(endpoint& broker) {
+    std::array<std::byte, pipe_answer::longest> bytes{};
+    request answer = broker.start_receive(pipe_answer_tag, std::span(bytes), {pipe_patience});
     while (!answer.done()) {
       std::array<request*, 2> wanted{&answer, &asking_};
       const bool asking = !asking_.done();
@@ -90,7 +93,7 @@ class meeting {
     answer.wait(ec);
     if (ec) fail(ec, "the server was lost while this side waited for the " + other());
     const auto length = static_cast<std::size_t>(answer.received().length);
-    const auto heard = decode_introduction(std::span<const std::byte>(bytes).first(length));
+    const auto heard = decode_pipe_answer(std::span<const std::byte>(bytes).first(length));
     if (!heard) fail(errc::protocol_error, "the server gave an answer that is none");
     if (heard->status != 0) {
       const auto why = make_error_code(static_cast<errc>(heard->status));
@@ -100,7 +103,7 @@ class meeting {
   }
 
   /// Takes who knows the token; whoever else knocks is turned away.
-  endpoint accept(listener& door, const introduction_answer& found) {
+  endpoint accept(listener& door, const pipe_answer& found) {
     const clock::time_point until = std::min(end_, clock::now() + most_for_connecting);
     for (;;) {
       const std::chrono::nanoseconds limit = until - clock::now();
@@ -120,7 +123,7 @@ class meeting {
     }
   }
 
-  endpoint connect(const introduction_answer& found) {
+  endpoint connect(const pipe_answer& found) {
     std::error_code ec;
     const socket_address at(found.address, ec);
     if (ec || at.empty()) fail(errc::protocol_error, "the server gave no address");

@@ -15,7 +15,7 @@ constexpr std::size_t worth_a_copy = std::size_t{16} << 10U;
 /// As many are filled while the first is on its way; more only take memory.
 constexpr std::size_t most_slots = 8;
 
-constexpr send_options short_send{.timeout = for_long, .memory = send_memory::copied};
+constexpr send_options short_send{.timeout = pipe_patience, .memory = send_memory::copied};
 
 }  // namespace
 
@@ -47,7 +47,7 @@ pipe_output::~pipe_output() {
 
 void pipe_output::listen(link& to, hearing& next) {
   next.receive =
-      to.peer->start_receive(pipe_of_reader(), std::span(next.memory), {.timeout = for_long});
+      to.peer->start_receive(pipe_of_reader(), std::span(next.memory), {.timeout = pipe_patience});
 }
 
 bool pipe_output::wait_for_hellos() {
@@ -114,7 +114,7 @@ void pipe_output::hear(link& at, std::uint64_t tag, std::span<const std::byte> s
 }
 
 void pipe_output::greet(link& at, std::span<const std::byte> said) {
-  const std::optional<pipe_hello> hello = decode_hello(said);
+  const std::optional<pipe_hello> hello = decode_pipe_hello(said);
   if (!hello || at.hello) return lose(at, errc::protocol_error);
   if (hello->version != pipe_version) {
     failure_.set(make_error_code(errc::version_mismatch),
@@ -126,7 +126,7 @@ void pipe_output::greet(link& at, std::span<const std::byte> said) {
 }
 
 void pipe_output::count(link& at, std::span<const std::byte> said, bool leaves) {
-  const std::optional<std::uint64_t> taken = decode_count(said);
+  const std::optional<std::uint64_t> taken = decode_pipe_count(said);
   if (!taken || !at.hello || *taken < at.taken || *taken > sent_) {
     return lose(at, errc::protocol_error);
   }
@@ -141,7 +141,7 @@ void pipe_output::miss(const link& gone) {
   if (goes_on()) return;
   failure_.set(make_error_code(errc::broken_pipe), path_.name + ": the reader left, having taken " +
                                                        std::to_string(gone.taken) + " of " +
-                                                       bytes_text(sent_));
+                                                       pipe_bytes_text(sent_));
 }
 
 void pipe_output::lose(link& at, std::error_code why) {
@@ -151,7 +151,7 @@ void pipe_output::lose(link& at, std::error_code why) {
   if (ending_ && at.end.done() && !at.end.error()) return;
   if (goes_on()) return;
   const std::string taken =
-      ", having taken " + std::to_string(at.taken) + " of " + bytes_text(sent_);
+      ", having taken " + std::to_string(at.taken) + " of " + pipe_bytes_text(sent_);
   if (why == errc::protocol_error) {
     return failure_.set(why, path_.name + ": the reader broke the rules" + taken);
   }
@@ -262,7 +262,7 @@ bool pipe_output::send_piece(std::span<const std::byte> bytes, std::size_t from)
     if (each.over) continue;
     const auto memory = copied ? send_memory::copied : send_memory::borrowed;
     each.sends.push_back({each.peer->start_send(pipe_tag(pipe_said::data), bytes,
-                                                {.timeout = for_long, .memory = memory}),
+                                                {.timeout = pipe_patience, .memory = memory}),
                           from});
     if (from == callers) {
       ++borrowed_;
@@ -297,7 +297,7 @@ std::size_t pipe_output::send(std::span<const std::byte> bytes) {
   }
   const std::error_code before = passing_;
   // What was sent is on its way within the readers' windows; only their death or a stop ends this.
-  if (!wait_until([&] { return borrowed_ == 0; }, for_long)) {
+  if (!wait_until([&] { return borrowed_ == 0; }, pipe_patience)) {
     failure_.set(passing_, path_.name + ": the memory was taken back before it was sent: " +
                                passing_.message());
     abandon();
@@ -339,7 +339,7 @@ void pipe_output::say_end() {
     if (each.over) continue;
     each.end = each.peer->start_send(
         pipe_tag(pipe_said::end), end,
-        {.timeout = for_long, .memory = send_memory::copied, .until = send_until::matched});
+        {.timeout = pipe_patience, .memory = send_memory::copied, .until = send_until::matched});
   }
   const auto ended = [](const link& each) { return each.over || each.end.done(); };
   if (!wait_until([&] { return std::all_of(links_.begin(), links_.end(), ended); },
@@ -373,7 +373,7 @@ std::uint64_t pipe_output::taken() {
 std::string pipe_output::error_text() const {
   if (failure_) return failure_.text();
   if (!passing_) return {};
-  return path_.name + ": writing behind " + bytes_text(sent_) + ": " + passing_.message();
+  return path_.name + ": writing behind " + pipe_bytes_text(sent_) + ": " + passing_.message();
 }
 
 }  // namespace ucx::detail

@@ -16,7 +16,7 @@ pipe_waiter::pipe_waiter(worker& driven, std::stop_token stop, std::size_t most)
   std::random_device random;
   const std::uint64_t tag = (std::uint64_t{random()} << 32U) | random();
   shared_->awaited.push_back(
-      driven_.start_receive(tag, std::span<std::byte>(), {.timeout = for_long}));
+      driven_.start_receive(tag, std::span<std::byte>(), {.timeout = pipe_patience}));
   on_stop_.emplace(stop_, [this] {
     // On the thread that drives the worker: no other may touch requests of every mode.
     driven_.post([held = std::weak_ptr<shared>(shared_)] {
@@ -38,7 +38,7 @@ std::error_code pipe_waiter::wait(std::span<request* const> wanted,
   for (request* each : wanted) awaited.push_back(std::move(*each));
   std::error_code ec;
   try {
-    if (!wait_any(awaited, limit > limit.zero() ? limit : for_long)) ec = errc::timed_out;
+    if (!wait_any(awaited, limit > limit.zero() ? limit : pipe_patience)) ec = errc::timed_out;
   } catch (const error& failed) {
     ec = failed.code();
   }

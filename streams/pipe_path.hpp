@@ -19,7 +19,7 @@
 namespace ucx::detail {
 
 /// Longer than anybody waits: what bounds a pipe's operations is the life of its peer.
-inline constexpr std::chrono::nanoseconds for_long = std::chrono::hours(24 * 365);
+inline constexpr std::chrono::nanoseconds pipe_patience = std::chrono::hours(24 * 365);
 
 /// Connections to the other ends, which both directions of a pipe have in common. Members die last
 /// to first: connections before what drives them.

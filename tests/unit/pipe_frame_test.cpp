@@ -43,7 +43,7 @@ TEST(PipeFrame, HelloIsTheseBytes) {
   const bytes wire = bytes_of(encode(said));
   EXPECT_EQ(wire, numbers({'U', 'X', 'P', 'I', 1,    0,    0,    0, 0x34, 0x12, 0, 0,
                            0,   0,   0,   0,   0x56, 0x34, 0x12, 0, 0,    0,    0, 0}));
-  const auto heard = decode_hello(wire);
+  const auto heard = decode_pipe_hello(wire);
   ASSERT_TRUE(heard);
   EXPECT_EQ(heard->version, pipe_version);
   EXPECT_EQ(heard->piece, said.piece);
@@ -54,16 +54,16 @@ TEST(PipeFrame, HelloOfAnotherVersionTellsItAlone) {
   bytes wire = bytes_of(encode(pipe_hello{.piece = 4096, .window = 65536}));
   wire[4] = std::byte{2};
   wire.resize(100, std::byte{0xff});
-  const auto heard = decode_hello(wire);
+  const auto heard = decode_pipe_hello(wire);
   ASSERT_TRUE(heard);
   EXPECT_EQ(heard->version, 2);
   wire[4] = std::byte{0};
-  EXPECT_FALSE(decode_hello(wire));
+  EXPECT_FALSE(decode_pipe_hello(wire));
 }
 
 TEST(PipeFrame, HelloHasToMakeSense) {
   const auto is_taken = [](std::uint64_t piece, std::uint64_t window) {
-    return decode_hello(encode(pipe_hello{.piece = piece, .window = window})).has_value();
+    return decode_pipe_hello(encode(pipe_hello{.piece = piece, .window = window})).has_value();
   };
   EXPECT_TRUE(is_taken(least_pipe_piece, least_pipe_piece));
   EXPECT_TRUE(is_taken(most_pipe_window, most_pipe_window));
@@ -77,7 +77,7 @@ TEST(PipeFrame, HelloHasToMakeSense) {
 TEST(PipeFrame, EndIsTheseBytes) {
   const bytes wire = bytes_of(encode(pipe_end{0x0102030405060708, 18}));
   EXPECT_EQ(wire, numbers({8, 7, 6, 5, 4, 3, 2, 1, 18, 0, 0, 0, 0, 0, 0, 0}));
-  const auto heard = decode_end(wire);
+  const auto heard = decode_pipe_end(wire);
   ASSERT_TRUE(heard);
   EXPECT_EQ(heard->total, 0x0102030405060708U);
   EXPECT_EQ(heard->status, 18U);
@@ -86,20 +86,20 @@ TEST(PipeFrame, EndIsTheseBytes) {
 TEST(PipeFrame, TakesNothingCutOff) {
   const bytes hello = bytes_of(encode(pipe_hello{.piece = 4096, .window = 65536}));
   for (std::size_t size = 0; size < hello.size(); ++size) {
-    EXPECT_FALSE(decode_hello(std::span(hello).first(size))) << size;
+    EXPECT_FALSE(decode_pipe_hello(std::span(hello).first(size))) << size;
   }
   const bytes end = bytes_of(encode(pipe_end{1, 0}));
   for (std::size_t size = 0; size < end.size(); ++size) {
-    EXPECT_FALSE(decode_end(std::span(end).first(size))) << size;
+    EXPECT_FALSE(decode_pipe_end(std::span(end).first(size))) << size;
   }
-  const bytes count = bytes_of(encode_count(77));
+  const bytes count = bytes_of(encode_pipe_count(77));
   for (std::size_t size = 0; size < count.size(); ++size) {
-    EXPECT_FALSE(decode_count(std::span(count).first(size))) << size;
+    EXPECT_FALSE(decode_pipe_count(std::span(count).first(size))) << size;
   }
-  EXPECT_EQ(decode_count(count), 77U);
+  EXPECT_EQ(decode_pipe_count(count), 77U);
   bytes longer = count;
   longer.push_back({});
-  EXPECT_FALSE(decode_count(longer));
+  EXPECT_FALSE(decode_pipe_count(longer));
 }
 
 TEST(PipeFrame, SurvivesEveryFlippedBit) {
@@ -108,7 +108,7 @@ TEST(PipeFrame, SurvivesEveryFlippedBit) {
   for (std::size_t bit = 0; bit < 8 * hello.size(); ++bit) {
     bytes flipped = hello;
     flipped[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
-    const auto heard = decode_hello(flipped);
+    const auto heard = decode_pipe_hello(flipped);
     if (bit < 32 || (bit >= 48 && bit < 64)) {
       EXPECT_FALSE(heard) << bit;
     }
@@ -121,24 +121,24 @@ TEST(PipeFrame, SurvivesEveryFlippedBit) {
   for (std::size_t bit = 0; bit < 8 * end.size(); ++bit) {
     bytes flipped = end;
     flipped[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
-    EXPECT_EQ(decode_end(flipped).has_value(), bit < 96) << bit;
+    EXPECT_EQ(decode_pipe_end(flipped).has_value(), bit < 96) << bit;
   }
 }
 
-introduction_question question() {
+pipe_question question() {
   return {.role = pipe_role::reader, .wanted = 3, .name = "a/name", .address = "127.0.0.1:7471"};
 }
 
 TEST(PipeIntroduction, CarriesQuestionAndAnswer) {
-  const auto asked = decode_question(encode(question()));
+  const auto asked = decode_pipe_question(encode(question()));
   ASSERT_TRUE(asked);
   EXPECT_EQ(asked->role, pipe_role::reader);
   EXPECT_EQ(asked->wanted, 3U);
   EXPECT_EQ(asked->name, "a/name");
   EXPECT_EQ(asked->address, "127.0.0.1:7471");
-  introduction_answer said{.status = 7, .address = "[::1]:5"};
+  pipe_answer said{.status = 7, .address = "[::1]:5"};
   std::fill(said.token.begin(), said.token.end(), std::byte{0xab});
-  const auto heard = decode_introduction(encode(said));
+  const auto heard = decode_pipe_answer(encode(said));
   ASSERT_TRUE(heard);
   EXPECT_EQ(heard->status, 7U);
   EXPECT_EQ(heard->token, said.token);
@@ -147,9 +147,9 @@ TEST(PipeIntroduction, CarriesQuestionAndAnswer) {
 
 TEST(PipeIntroduction, RefusesWhatMakesNoSense) {
   const auto is_taken = [](auto change) {
-    introduction_question said = question();
+    pipe_question said = question();
     change(said);
-    return decode_question(encode(said)).has_value();
+    return decode_pipe_question(encode(said)).has_value();
   };
   EXPECT_TRUE(is_taken([](auto&) {}));
   EXPECT_TRUE(is_taken([](auto& said) { said.wanted = pipe_options::most_peers; }));
@@ -167,16 +167,16 @@ TEST(PipeIntroduction, RefusesWhatMakesNoSense) {
 TEST(PipeIntroduction, TakesNothingCutOffOrLonger) {
   bytes asked = encode(question());
   for (std::size_t size = 0; size < asked.size(); ++size) {
-    EXPECT_FALSE(decode_question(std::span(asked).first(size))) << size;
+    EXPECT_FALSE(decode_pipe_question(std::span(asked).first(size))) << size;
   }
-  bytes answered = encode(introduction_answer{.address = "127.0.0.1:1"});
+  bytes answered = encode(pipe_answer{.address = "127.0.0.1:1"});
   for (std::size_t size = 0; size < answered.size(); ++size) {
-    EXPECT_FALSE(decode_introduction(std::span(answered).first(size))) << size;
+    EXPECT_FALSE(decode_pipe_answer(std::span(answered).first(size))) << size;
   }
   asked.push_back({});
   answered.push_back({});
-  EXPECT_FALSE(decode_question(asked));
-  EXPECT_FALSE(decode_introduction(answered));
+  EXPECT_FALSE(decode_pipe_question(asked));
+  EXPECT_FALSE(decode_pipe_answer(answered));
 }
 
 TEST(PipeIntroduction, SurvivesEveryFlippedBit) {
@@ -184,7 +184,7 @@ TEST(PipeIntroduction, SurvivesEveryFlippedBit) {
   for (std::size_t bit = 0; bit < 8 * asked.size(); ++bit) {
     bytes flipped = asked;
     flipped[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
-    const auto heard = decode_question(flipped);
+    const auto heard = decode_pipe_question(flipped);
     if (bit < 64) {
       EXPECT_FALSE(heard) << bit;
     }
@@ -194,11 +194,11 @@ TEST(PipeIntroduction, SurvivesEveryFlippedBit) {
       EXPECT_FALSE(heard->name.empty());
     }
   }
-  const bytes answered = encode(introduction_answer{.address = "127.0.0.1:1"});
+  const bytes answered = encode(pipe_answer{.address = "127.0.0.1:1"});
   for (std::size_t bit = 0; bit < 8 * answered.size(); ++bit) {
     bytes flipped = answered;
     flipped[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
-    const auto heard = decode_introduction(flipped);
+    const auto heard = decode_pipe_answer(flipped);
     if (bit < 64) {
       EXPECT_FALSE(heard) << bit;
     }
