@@ -4,7 +4,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <utility>
+#include <vector>
 
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
@@ -14,6 +16,12 @@ namespace {
 
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
+
+/// So often whoever waits for a peer to connect looks around.
+constexpr std::chrono::milliseconds one_look{20};
+
+/// So many who have not said who they are may be connected at a time.
+constexpr std::size_t most_strangers = pipe_options::most_peers + 16;
 
 /// Room for some messages of any length.
 constexpr std::size_t least_room = std::size_t{1} << 20U;
@@ -71,55 +79,87 @@ class meeting {
     asking_ =
         broker.start_send_message(pipe_question_number, {}, encode(said),
                                   {.memory = send_memory::copied, .until = send_until::matched});
+    hear(broker);
     while (path_->peers.size() < wanted_) {
-      const pipe_answer found = next(broker);
-      path_->peers.push_back(found.address.empty() && door ? accept(*door, found) : connect(found));
+      if (expected_.empty()) {
+        wait_for_answer();
+      } else {
+        welcome(*door);
+      }
+      take_answers(broker);
+      match();
     }
     return std::move(path_);
   }
 
  private:
-  /// Waits for the broker's next answer.
-  pipe_answer next(endpoint& broker) {
-    std::array<std::byte, pipe_answer::longest> bytes{};
-    request answer = broker.start_receive(pipe_answer_tag, std::span(bytes), {pipe_patience});
-    while (!answer.done()) {
-      std::array<request*, 2> wanted{&answer, &asking_};
+  void hear(endpoint& broker) {
+    answer_ =
+        broker.start_receive(pipe_answer_tag, std::span(answer_bytes_), {.timeout = pipe_patience});
+  }
+
+  void wait_for_answer() {
+    while (!answer_.done()) {
+      std::array<request*, 2> wanted{&answer_, &asking_};
       const bool asking = !asking_.done();
       check(waiter_->wait(std::span(wanted).first(asking ? 2 : 1), left()));
       if (asking_.done()) check_asked();
     }
-    std::error_code ec;
-    answer.wait(ec);
-    if (ec) fail(ec, "the server was lost while this side waited for the " + other());
-    const auto length = static_cast<std::size_t>(answer.received().length);
-    const auto heard = decode_pipe_answer(std::span<const std::byte>(bytes).first(length));
-    if (!heard) fail(errc::protocol_error, "the server gave an answer that is none");
-    if (heard->status != 0) {
-      const auto why = make_error_code(static_cast<errc>(heard->status));
-      fail(why, "the server did not introduce the " + other());
-    }
-    return *heard;
   }
 
-  /// Takes who knows the token; whoever else knocks is turned away.
-  endpoint accept(listener& door, const pipe_answer& found) {
-    const clock::time_point until = std::min(end_, clock::now() + most_for_connecting);
-    for (;;) {
-      const std::chrono::nanoseconds limit = until - clock::now();
-      if (limit <= limit.zero()) {
-        fail(errc::timed_out, "the " + other() + " was introduced, and did not connect");
-      }
-      if (waiter_->stopped()) check(errc::canceled);
+  /// Takes what the broker has said by now: whom to connect to, or who will connect.
+  void take_answers(endpoint& broker) {
+    while (answer_.done() && path_->peers.size() + expected_.size() < wanted_) {
       std::error_code ec;
-      connection_request knocks =
-          door.accept().wait(ec, {.timeout = std::min<std::chrono::nanoseconds>(limit, 100ms)});
-      if (ec == errc::timed_out) continue;
-      if (ec) fail(ec, "waiting for the " + other() + " to connect");
-      endpoint came(*path_->driven, std::move(knocks), {}, ec);
-      if (!ec) came.wait_connected(ec);
-      if (!ec && std::ranges::equal(came.peer_info(), found.token)) return came;
-      came.close(close_mode::abort, ec);
+      answer_.wait(ec);
+      if (ec) fail(ec, "the server was lost while this side waited for the " + other());
+      const auto length = static_cast<std::size_t>(answer_.received().length);
+      const auto heard =
+          decode_pipe_answer(std::span<const std::byte>(answer_bytes_).first(length));
+      if (!heard) fail(errc::protocol_error, "the server gave an answer that is none");
+      if (heard->status != 0) {
+        const auto why = make_error_code(static_cast<errc>(heard->status));
+        fail(why, "the server did not introduce the " + other());
+      }
+      hear(broker);
+      if (role_ == pipe_role::writer || !heard->address.empty()) {
+        path_->peers.push_back(connect(*heard));
+      } else {
+        expected_.push_back({heard->token, clock::now() + most_for_connecting});
+      }
+    }
+  }
+
+  /// Lets in who knocks; who that is shows later.
+  void welcome(listener& door) {
+    const clock::time_point now = clock::now();
+    if (now >= std::min(end_, expected_.front().until)) {
+      fail(errc::timed_out, "the " + other() + " was introduced, and did not connect");
+    }
+    if (waiter_->stopped()) check(errc::canceled);
+    std::error_code ec;
+    connection_request knocks = door.accept().wait(ec, {.timeout = one_look});
+    if (ec == errc::timed_out) return;
+    if (ec) fail(ec, "waiting for the " + other() + " to connect");
+    endpoint came(*path_->driven, std::move(knocks), {}, ec);
+    if (!ec) knocked_.push_back({std::move(came), now + most_for_connecting});
+  }
+
+  /// Keeps who knows a token, and turns others away: who knocks early may be introduced yet.
+  void match() {
+    const clock::time_point now = clock::now();
+    for (auto each = knocked_.begin(); each != knocked_.end();) {
+      const std::vector<std::byte> told = each->peer.peer_info();
+      const auto meant = std::ranges::find_if(
+          expected_, [&](const expectation& one) { return std::ranges::equal(told, one.token); });
+      if (meant != expected_.end()) {
+        path_->peers.push_back(std::move(each->peer));
+        expected_.erase(meant);
+      } else if (!each->peer.status() && now < each->until && knocked_.size() <= most_strangers) {
+        ++each;
+        continue;
+      }
+      each = knocked_.erase(each);
     }
   }
 
@@ -164,7 +204,19 @@ class meeting {
   std::unique_ptr<pipe_path> path_;
   const clock::time_point end_;
   std::optional<pipe_waiter> waiter_;
+  struct expectation {
+    pipe_token token;
+    clock::time_point until;
+  };
+  struct caller {
+    endpoint peer;
+    clock::time_point until;
+  };
   request asking_;
+  std::array<std::byte, pipe_answer::longest> answer_bytes_{};
+  request answer_;
+  std::vector<expectation> expected_;  // were introduced, and did not connect yet
+  std::list<caller> knocked_;          // connected, and may be anybody
   bool asked_ = false;
 };
 

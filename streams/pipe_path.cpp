@@ -17,10 +17,11 @@ pipe_waiter::pipe_waiter(worker& driven, std::stop_token stop, std::size_t most)
   const std::uint64_t tag = (std::uint64_t{random()} << 32U) | random();
   shared_->awaited.push_back(
       driven_.start_receive(tag, std::span<std::byte>(), {.timeout = pipe_patience}));
+  shared_->stop = &shared_->awaited.front();
   on_stop_.emplace(stop_, [this] {
     // On the thread that drives the worker: no other may touch requests of every mode.
     driven_.post([held = std::weak_ptr<shared>(shared_)] {
-      if (const auto here = held.lock()) here->awaited.front().cancel();
+      if (const auto here = held.lock()) here->stop->cancel();
     });
   });
 }

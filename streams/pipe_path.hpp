@@ -49,6 +49,7 @@ class pipe_waiter {
   /// thread that drives the worker ends it there.
   struct shared {
     std::vector<request> awaited;
+    request* stop = nullptr;  // that one: looking for it in the list would be a race
   };
   worker& driven_;
   std::stop_token stop_;

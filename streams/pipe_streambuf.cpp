@@ -158,6 +158,12 @@ void pipe_streambuf::swap(pipe_streambuf& other) noexcept {
 
 bool pipe_streambuf::is_open() const noexcept { return engine_ && !engine_->closed; }
 
+/// Returns whether it is open; else operations say so from now on.
+bool pipe_streambuf::is_usable() {
+  if (engine_ && engine_->closed) engine_->note(errc::closed, use_of_nothing);
+  return is_open();
+}
+
 void pipe_streambuf::throw_error() const {
   if (!engine_) throw ucx::error(errc::closed, use_of_nothing);
   throw ucx::error(engine_->error, engine_->error_text);
@@ -206,7 +212,6 @@ void pipe_streambuf::close(std::error_code& ec) {
     std::error_code gone;  // everything that matters was confirmed
     each.close(ec ? close_mode::abort : close_mode::flush, gone);
   }
-  if (!ec) engine_->note(errc::closed, use_of_nothing);
 }
 
 void pipe_streambuf::abort() noexcept {
@@ -215,7 +220,6 @@ void pipe_streambuf::abort() noexcept {
   setp(nullptr, nullptr);
   if (engine_->out) engine_->out->abort(errc::canceled);
   engine_->closed = true;
-  engine_->note(errc::closed, use_of_nothing);
   for (endpoint& each : engine_->path->peers) {
     std::error_code gone;
     each.close(close_mode::flush, gone);  // what was said last arrives
@@ -269,7 +273,7 @@ void pipe_streambuf::commit(std::size_t count) {
 
 /// Waits for the next message; returns false at the end.
 bool pipe_streambuf::refill() {
-  if (!is_open()) throw ucx::error(errc::closed, use_of_nothing);
+  if (!is_usable()) throw_error();
   if (!engine_->in) {
     engine_->note(errc::permission_denied, engine_->path->name + ": reading what is only written");
     throw_error();
@@ -360,7 +364,7 @@ void pipe_streambuf::show_put_area() {
 /// Returns whether there is room for a byte, having made some.
 bool pipe_streambuf::ready_to_write() {
   if (pptr() < epptr()) return true;
-  if (!is_open()) return false;
+  if (!is_usable()) return false;
   if (!engine_->out) {
     engine_->note(errc::permission_denied, engine_->path->name + ": writing what is only read");
     return false;

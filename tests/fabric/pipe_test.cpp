@@ -91,9 +91,17 @@ TEST_F(Pipe, CarriesBytesToTheEnd) {
   }
   out_->close();
   EXPECT_TRUE(*out_) << out_->error_message();
+  EXPECT_FALSE(out_->error());
   EXPECT_EQ(in_->get(), std::char_traits<char>::eof());
   EXPECT_TRUE(in_->eof());
   EXPECT_FALSE(in_->bad());
+  in_->clear();
+  in_->close();
+  EXPECT_FALSE(in_->error());
+  in_->get();
+  out_->put('x');
+  EXPECT_EQ(in_->error(), errc::closed);
+  EXPECT_EQ(out_->error(), errc::closed);
 }
 
 TEST_F(Pipe, LetsEitherSideComeFirst) {
@@ -355,6 +363,72 @@ TEST_F(Pipe, TellsWhoWaitsThatTheBrokerEnds) {
   while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
   broker_.reset();
   EXPECT_EQ(waiting.get().error(), errc::closed_by_peer);
+}
+
+/// A stranger who speaks to the broker, and to whom it introduces him, byte by byte.
+class stranger {
+ public:
+  explicit stranger(const url& where)
+      : through_(where.server(), client()),
+        broker_(through_.worker(), where.host(), where.port()) {}
+
+  /// Returns the broker's answer to `question`.
+  std::string ask(const std::string& question) {
+    broker_.send_message(0x7563'7869'706d'6500, {}, std::as_bytes(std::span(question)));
+    std::string answer(512, '\0');
+    const message_info came =
+        broker_.receive(0x7563'7869'706d'6501, std::as_writable_bytes(std::span(answer)));
+    answer.resize(static_cast<std::size_t>(came.length));
+    return answer;
+  }
+  std::error_code knock(const std::string& address, const std::string& token) {
+    endpoint_options options;
+    options.terms = connection_terms();
+    const auto bytes = std::as_bytes(std::span(token));
+    options.terms->info.assign(bytes.begin(), bytes.end());
+    std::error_code ec;
+    peers_.emplace_back(through_.worker(), socket_address(address), std::move(options), ec);
+    return ec;
+  }
+
+ private:
+  static client_options client() {
+    client_options options;
+    options.worker.progress = progress_mode::sleeping_thread;
+    return options;
+  }
+
+  ucx::client through_;
+  endpoint broker_;
+  std::vector<endpoint> peers_;
+};
+
+TEST_F(Pipe, ConnectsOnlyToWhomItWasIntroduced) {
+  auto opening = open<ipipestream>();
+  while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
+  stranger writer{url(name())};
+  std::string question("UXPQ\1\0\0\0\2\0\0\0\1\0\0\0\4\0pipe\0\0", 24);
+  const std::string answer = writer.ask(question);
+  ASSERT_GT(answer.size(), 34U);
+  ASSERT_EQ(answer.substr(0, 12), std::string("UXPA\1\0\0\0\0\0\0\0", 12));
+  const std::string token = answer.substr(16, 16);
+  const std::string address = answer.substr(34);
+  writer.knock(address, "");
+  writer.knock(address, std::string(16, 'x'));
+  EXPECT_EQ(opening.wait_for(100ms), std::future_status::timeout);
+  EXPECT_FALSE(writer.knock(address, token));
+  EXPECT_TRUE(opening.get());
+}
+
+TEST_F(Pipe, AnswersBadQuestionsWithAnError) {
+  stranger hostile{url(name())};
+  const std::string refused("UXPA\1\0\0\0\x0b\0\0\0", 12);
+  for (const std::string& question :
+       {std::string(), std::string("UXPQ"), std::string(3000, 'x'), std::string(60'000, '\0')}) {
+    EXPECT_EQ(hostile.ask(question).substr(0, 12), refused) << question.size();
+  }
+  EXPECT_EQ(broker_->waiting(), 0U);
+  EXPECT_EQ(static_cast<int>(errc::protocol_error), 0x0b);
 }
 
 TEST_F(Pipe, OutlivesTheServer) {
