@@ -86,6 +86,7 @@ constexpr meaning meanings[]{
      std::errc::invalid_argument},
     {errc::damaged_on_the_way, "what arrived is not what the owner sent: the checksums differ",
      std::errc::bad_message},
+    {errc::broken_pipe, "the reader left before it had read everything", std::errc::broken_pipe},
     // Last: stands for what only a later version of this library knows.
     {errc::unexpected, "unexpected error of UCX"},
 };

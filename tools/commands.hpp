@@ -32,6 +32,8 @@ void add_bench(CLI::App& program, client_settings& shared);
 void add_completion(CLI::App& program);
 /// `ucxio man`: prints the man page.
 void add_manual(CLI::App& program);
+/// `ucxio pipe`: sends the standard input to the standard output of another process.
+void add_pipe(CLI::App& program, client_settings& shared);
 /// `ucxio info`: tells versions, transports, and how bytes move.
 void add_info(CLI::App& program, client_settings& shared);
 

@@ -37,6 +37,7 @@ exit_code exit_code_of(const std::error_code& cause) noexcept {
     case errc::closed_by_peer:
     case errc::closed:
     case errc::revoked:
+    case errc::broken_pipe:
       return exit_code::connection_lost;
     case errc::content_changed:
     case errc::stale_region:
@@ -79,7 +80,8 @@ std::string_view exit_code_table() noexcept {
          "       another version, no room for one more client; serve: cannot listen there\n"
          "  5    permission denied, or refused because the network is not trusted\n"
          "  6    timed out\n"
-         "  7    lost: the server died or ended, or the name was withdrawn, before the end\n"
+         "  7    lost: the server died or ended, the name was withdrawn, or the other end of a\n"
+         "       pipe was lost, before the end\n"
          "  8    the content changed while it was read: it is not one whole\n"
          "  9    the standard output could not be written\n"
          "  10   integrity: bytes arrived damaged, by their checksums, three times\n"

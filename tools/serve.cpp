@@ -17,6 +17,7 @@
 #include "shutdown_signals.hpp"
 #include "size_option.hpp"
 #include "ucx/error.hpp"
+#include "ucx/pipe_broker.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::tool {
@@ -34,6 +35,7 @@ struct serve_options {
   std::vector<std::string> stores;
   std::vector<std::string> memory_stores;
   bool writable = false;
+  bool pipes = false;
   std::optional<std::uint64_t> quota;
 };
 
@@ -147,6 +149,8 @@ void serve(const serve_options& options, const client_settings& settings) {
   for (const std::string& each : options.memory_stores) {
     stores.push_back(allocate_store(serving, each));
   }
+  std::optional<pipe_broker> broker;
+  if (options.pipes) broker.emplace(serving);
   if (!options.address_file.empty()) serving.publish_address(options.address_file);
   ending.expect();
   announce(serving.url());
@@ -156,6 +160,7 @@ void serve(const serve_options& options, const client_settings& settings) {
   }
   ending.wait();
   farewell.emplace(longest_farewell);
+  broker.reset();
   serving.close();
 }
 
@@ -203,6 +208,8 @@ void add_serve(CLI::App& program, const client_settings& shared) {
       ->type_name("BYTES")
       ->transform(CLI::AsSizeValue(false))
       ->needs(writable);
+  command.add_flag("--pipes", options->pipes,
+                   "introduce the ends of pipes to each other: `ucxio pipe --help`");
   command.footer(
       "The first line of the standard output is the server's URL, ucx://HOST:PORT, or\n"
       "ucx+file://PATH; when it is there, every file can be read. If one of them cannot be\n"

@@ -60,6 +60,7 @@ enum class errc {
   bad_pool,            ///< A pool of no buffers, of buffers of no bytes, or of more than can be.
   pooled_buffer,       ///< The buffer's memory is a pool's, and has to go back there.
   damaged_on_the_way,  ///< What arrived is not what the owner sent, by its checksum, three times.
+  broken_pipe,         ///< The reader of a pipe left before it had read everything.
 };
 
 /// Returns the category of `errc`; its name is "ucxio".

@@ -96,6 +96,7 @@ TEST(Errc, EqualsTheStandardsConditionWhereOneFits) {
       {errc::bad_pool, std::errc::invalid_argument},
       {errc::pooled_buffer, std::errc::invalid_argument},
       {errc::damaged_on_the_way, std::errc::bad_message},
+      {errc::broken_pipe, std::errc::broken_pipe},
   };
   std::set<errc> portable;
   for (const auto& [ours, standard] : pairs) {

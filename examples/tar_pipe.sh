@@ -1,0 +1,25 @@
+#!/bin/sh
+# Carries a directory to another machine without storing it on the way: what `tar | nc` does, but
+# that a transfer that was cut off is an error on both sides. Both ends run here.
+#   tar_pipe.sh UCXIO DIRECTORY
+set -eu
+ucxio=$1
+source=$2
+there=$(mktemp -d)
+trap 'rm -rf "$there"' EXIT
+
+# The receiving end listens, and says what to call at the other end: a person would copy that line.
+(
+  "$ucxio" pipe receive 2>"$there/told" >"$there/archive"
+  echo $? >"$there/code"
+) &
+until grep -q ucx:// "$there/told" 2>/dev/null; do sleep 0.05; done
+url=$(sed -n 's/.*\(ucx:.*\)/\1/p' "$there/told")
+
+tar -C "$source" -cf - . | "$ucxio" pipe send "$url"
+wait
+test "$(cat "$there/code")" = 0
+mkdir "$there/copy"
+tar -C "$there/copy" -xf "$there/archive"
+diff -r "$source" "$there/copy"
+echo "the copy is the same"

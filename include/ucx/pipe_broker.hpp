@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <system_error>
+
+#include "ucx/export.hpp"
+#include "ucx/server.hpp"
+
+namespace ucx {
+
+namespace detail {
+class broker_core;
+}
+
+/// What a broker lets others leave with it.
+struct pipe_broker_options {
+  /// Ends of pipes that may wait for their other sides; more are refused (`busy`).
+  std::size_t most_waiting = 1024;
+};
+
+/// Lets the clients of a server open pipes by names of their own choice: introduces two ends that
+/// ask for the same name. The bytes go straight from one end to the other, never through the
+/// server. A server without a broker takes no pipes. One broker a server.
+/// Threads: sharing one object is safe, but for the destructor and moves.
+class UCXIO_EXPORT pipe_broker {
+ public:
+  /// Introduces from now on.    Lifetime: `by`, until this is gone.    Errors: closed.
+  explicit pipe_broker(server& by, const pipe_broker_options& options = {});
+  pipe_broker(server& by, const pipe_broker_options& options, std::error_code& ec);
+  pipe_broker(pipe_broker&& other) noexcept;
+  pipe_broker& operator=(pipe_broker&& other) noexcept;
+  /// Refuses who waits (`closed_by_peer`), and who comes later; pipes that were made go on.
+  ~pipe_broker();
+
+  /// Returns how many ends wait for their other sides.
+  std::size_t waiting() const;
+  /// Returns how many pipes were introduced so far.
+  std::size_t introduced() const;
+
+ private:
+  std::shared_ptr<detail::broker_core> core_;
+};
+
+}  // namespace ucx

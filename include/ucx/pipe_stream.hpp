@@ -1,0 +1,139 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <istream>
+#include <ostream>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "ucx/endpoint.hpp"
+#include "ucx/export.hpp"
+#include "ucx/pipe_options.hpp"
+#include "ucx/pipe_streambuf.hpp"
+#include "ucx/url.hpp"
+#include "ucx/worker.hpp"
+
+namespace ucx {
+
+// Pipes between processes: `docs/pipes.md` is the contract. Constructors return when the other side
+// is there, as opening a FIFO does; one that can not open sets failbit, and `error()` tells why.
+// Those that take a worker and a connection are for ends that found each other in another way.
+
+/// Reads what one process, or several, write.
+class UCXIO_EXPORT ipipestream : public std::istream {
+ public:
+  ipipestream();
+  explicit ipipestream(const char* where, const pipe_options& options = {});
+  explicit ipipestream(const std::string& where, const pipe_options& options = {})
+      : ipipestream(where.c_str(), options) {}
+  explicit ipipestream(const url& where, const pipe_options& options = {});
+  ipipestream(worker& driven, endpoint connection, const pipe_options& options = {});
+  ipipestream(ipipestream&& other) noexcept;
+  ipipestream& operator=(ipipestream&& other) noexcept;
+  ~ipipestream() override;
+
+  void swap(ipipestream& other) noexcept;
+  pipe_streambuf* rdbuf() const noexcept { return const_cast<pipe_streambuf*>(&buffer_); }
+  bool is_open() const noexcept { return buffer_.is_open(); }
+  /// Stops reading: a writer that has more to say fails with `broken_pipe`.
+  void close();
+  /// Returns how many bytes were read.
+  std::uint64_t received() const noexcept { return buffer_.received(); }
+  /// Returns why failbit or badbit is set, and that as a text.
+  std::error_code error() const noexcept { return open_error_ ? open_error_ : buffer_.error(); }
+  std::string error_message() const {
+    return open_error_ ? open_message_ : buffer_.error_message();
+  }
+
+ private:
+  template <class... Arguments>
+  void open(Arguments&&... arguments);
+
+  pipe_streambuf buffer_;
+  std::error_code open_error_;
+  std::string open_message_;
+};
+
+/// Writes what one process, or each of several, reads.
+class UCXIO_EXPORT opipestream : public std::ostream {
+ public:
+  opipestream();
+  explicit opipestream(const char* where, const pipe_options& options = {});
+  explicit opipestream(const std::string& where, const pipe_options& options = {})
+      : opipestream(where.c_str(), options) {}
+  explicit opipestream(const url& where, const pipe_options& options = {});
+  opipestream(worker& driven, endpoint connection, const pipe_options& options = {});
+  opipestream(opipestream&& other) noexcept;
+  opipestream& operator=(opipestream&& other) noexcept;
+  /// Closes; gives up where an exception destroys it. Call `close()` to know how it went.
+  ~opipestream() override;
+
+  void swap(opipestream& other) noexcept;
+  pipe_streambuf* rdbuf() const noexcept { return const_cast<pipe_streambuf*>(&buffer_); }
+  bool is_open() const noexcept { return buffer_.is_open(); }
+  /// Returns when the readers' processes have everything, or sets failbit.
+  void close();
+  /// Returns how many bytes every reader's program has taken, as far as it has told.
+  std::uint64_t consumed() { return buffer_.consumed(); }
+  /// Returns why failbit or badbit is set, and that as a text.
+  std::error_code error() const noexcept { return open_error_ ? open_error_ : buffer_.error(); }
+  std::string error_message() const {
+    return open_error_ ? open_message_ : buffer_.error_message();
+  }
+
+ private:
+  template <class... Arguments>
+  void open(Arguments&&... arguments);
+
+  pipe_streambuf buffer_;
+  std::error_code open_error_;
+  std::string open_message_;
+};
+
+/// Reads what another process writes, and writes what it reads.
+class UCXIO_EXPORT pipestream : public std::iostream {
+ public:
+  pipestream();
+  explicit pipestream(const char* where, const pipe_options& options = {});
+  explicit pipestream(const std::string& where, const pipe_options& options = {})
+      : pipestream(where.c_str(), options) {}
+  explicit pipestream(const url& where, const pipe_options& options = {});
+  pipestream(worker& driven, endpoint connection, const pipe_options& options = {});
+  pipestream(pipestream&& other) noexcept;
+  pipestream& operator=(pipestream&& other) noexcept;
+  /// Closes; gives up where an exception destroys it. Call `close()` to know how it went.
+  ~pipestream() override;
+
+  void swap(pipestream& other) noexcept;
+  pipe_streambuf* rdbuf() const noexcept { return const_cast<pipe_streambuf*>(&buffer_); }
+  bool is_open() const noexcept { return buffer_.is_open(); }
+  /// Ends writing, as `opipestream::close()`; reading goes on.
+  void close_output();
+  /// Returns when the readers' processes have everything, or sets failbit.
+  void close();
+  /// Returns how many bytes were read.
+  std::uint64_t received() const noexcept { return buffer_.received(); }
+  /// Returns how many bytes every reader's program has taken, as far as it has told.
+  std::uint64_t consumed() { return buffer_.consumed(); }
+  /// Returns why failbit or badbit is set, and that as a text.
+  std::error_code error() const noexcept { return open_error_ ? open_error_ : buffer_.error(); }
+  std::string error_message() const {
+    return open_error_ ? open_message_ : buffer_.error_message();
+  }
+
+ private:
+  template <class... Arguments>
+  void open(Arguments&&... arguments);
+
+  pipe_streambuf buffer_;
+  std::error_code open_error_;
+  std::string open_message_;
+};
+
+inline void swap(ipipestream& a, ipipestream& b) noexcept { a.swap(b); }
+inline void swap(opipestream& a, opipestream& b) noexcept { a.swap(b); }
+inline void swap(pipestream& a, pipestream& b) noexcept { a.swap(b); }
+
+}  // namespace ucx

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <ios>
+#include <memory>
+#include <span>
+#include <streambuf>
+#include <string>
+#include <system_error>
+
+#include "ucx/endpoint.hpp"
+#include "ucx/export.hpp"
+#include "ucx/pipe_options.hpp"
+#include "ucx/url.hpp"
+#include "ucx/worker.hpp"
+
+namespace ucx {
+
+namespace detail {
+class pipe_engine;
+struct pipe_path;
+}  // namespace detail
+
+/// A `std::streambuf` over a pipe to another process: what is written at one end is read at the
+/// other. `docs/pipes.md` is its contract; in short: a reader sees the end behind a clean `close()`
+/// of the writer only; anything else that ends the pipe throws from reads (the stream shows badbit,
+/// never eofbit), returns eof, a short count or -1 from writes, and leaves its cause in `error()`.
+/// Threads: one thread at a time, as every streambuf; another one may request a stop
+/// (`pipe_options::stop`).
+class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
+ public:
+  /// Makes a streambuf over nothing; every operation on it fails with `closed`.
+  pipe_streambuf();
+  /// Meets the other end at the server of a URL, which has to have a `pipe_broker`: reads (`in`),
+  /// writes (`out`), or both ways. Either side may come first. Returns when they are connected.
+  /// Errors: timed_out (nobody came within `options.meeting`), not_supported (the server has no
+  /// broker), busy, bad_url (without a name), invalid_argument (options that make no sense),
+  /// canceled; those of `client` and `endpoint`.
+  pipe_streambuf(const url& where, std::ios_base::openmode mode, const pipe_options& options = {});
+  pipe_streambuf(const url& where, std::ios_base::openmode mode, const pipe_options& options,
+                 std::error_code& ec);
+  /// Makes a pipe of a connection, whose other side does the same for the other direction, and
+  /// uses it for nothing else of these tags. Who reads returns at once, who writes when the other
+  /// side begins to read.    Lifetime: `driven`, its worker, until this is closed; both sides'
+  /// workers have to make progress while either waits.    Errors: as above.
+  pipe_streambuf(worker& driven, endpoint connection, std::ios_base::openmode mode,
+                 const pipe_options& options = {});
+  pipe_streambuf(worker& driven, endpoint connection, std::ios_base::openmode mode,
+                 const pipe_options& options, std::error_code& ec);
+
+  pipe_streambuf(pipe_streambuf&& other) noexcept;
+  pipe_streambuf& operator=(pipe_streambuf&& other) noexcept;
+  /// Closes, ignoring what `close()` would report; where an exception that was not on its way at
+  /// opening destroys it, gives up as `abort()` does.
+  ~pipe_streambuf() override;
+  void swap(pipe_streambuf& other) noexcept;
+
+  bool is_open() const noexcept;
+
+  /// Ends writing: sends what is left, and returns when the readers' processes have everything.
+  /// Reading goes on. Errors: broken_pipe (a reader left before it had all), connection_reset,
+  /// timed_out, canceled: then the pipe was given up, and the reader fails.
+  void close_output();
+  void close_output(std::error_code& ec);
+  /// Stops reading, ends writing, and lets go of the connection. Idempotent. Errors: those of
+  /// close_output().
+  void close();
+  void close(std::error_code& ec);
+  /// Gives up: the reader fails with connection_reset, a writer with broken_pipe.
+  void abort() noexcept;
+
+  /// Returns the cause of the last failure; cleared by the next operation that succeeds.
+  std::error_code error() const noexcept;
+  /// Returns that as a text that says how far the pipe came; empty without an error.
+  std::string error_message() const;
+
+  /// Returns how many bytes were read here.
+  std::uint64_t received() const noexcept;
+  /// Returns how many bytes were sent: written and flushed.
+  std::uint64_t sent() const noexcept;
+  /// Returns how many of them every reader's program has taken, as far as it has told. `error()`
+  /// then tells whether the pipe is known to be broken. Waits for nothing.
+  std::uint64_t consumed();
+  /// Returns how many readers are there.
+  std::size_t readers() const noexcept;
+
+  // Without a copy: the stream's own memory. Both fail as reads and writes do, by throwing.
+  /// Waits until there is something to read, and returns what came; empty at the end.
+  /// Lifetime: until the next operation.
+  std::span<const char> available();
+  /// Takes the first `count` bytes of that.
+  void consume(std::size_t count);
+  /// Waits for a place to write to, and returns it: one byte at least.
+  std::span<char> prepare();
+  /// Writes the first `count` bytes of that, as if they had been put.
+  void commit(std::size_t count);
+
+ protected:
+  int_type underflow() override;
+  int_type pbackfail(int_type c) override;
+  std::streamsize xsgetn(char* into, std::streamsize count) override;
+  std::streamsize showmanyc() override;
+  int_type overflow(int_type c) override;
+  std::streamsize xsputn(const char* from, std::streamsize count) override;
+  int sync() override;
+  pos_type seekoff(off_type offset, std::ios_base::seekdir from,
+                   std::ios_base::openmode which) override;
+
+ private:
+  void open(std::unique_ptr<detail::pipe_path> path, std::ios_base::openmode mode,
+            const pipe_options& options, std::string& what, std::error_code& ec);
+  bool is_usable();
+  void close_input() noexcept;
+  bool flush_area();
+  bool refill();
+  void restore(std::span<const char> read);
+  bool ready_to_write();
+  void show_put_area();
+  [[noreturn]] void throw_error() const;
+
+  std::unique_ptr<detail::pipe_engine> engine_;
+};
+
+inline void swap(pipe_streambuf& a, pipe_streambuf& b) noexcept { a.swap(b); }
+
+}  // namespace ucx

@@ -1,0 +1,50 @@
+// Who waits for whom at a broker.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <mutex>
+#include <string>
+#include <system_error>
+
+#include "pipe_introduction.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/message.hpp"
+#include "ucx/pipe_broker.hpp"
+
+namespace ucx::detail {
+
+/// Every peer is untrusted: what it leaves here is one party, as long as its connection lives, and
+/// there are so many of them at most.
+class broker_core {
+ public:
+  explicit broker_core(std::size_t most_waiting) : most_(most_waiting) {}
+
+  /// A question came. Called from progress.
+  void asked(message question);
+  /// Refuses everybody who waits.
+  void close();
+
+  std::size_t waiting() const;
+  std::size_t introduced() const;
+
+ private:
+  struct party {
+    endpoint peer;
+    pipe_question said;
+  };
+
+  void forget_the_gone();
+  void meet(party& came);
+  void introduce(party& here, party& came);
+  static void answer(endpoint& to, const pipe_answer& said);
+  static bool fit(const party& here, const party& came);
+
+  const std::size_t most_;
+  mutable std::mutex mutex_;
+  std::list<party> waiting_;  // in the order in which they came
+  std::size_t introduced_ = 0;
+};
+
+}  // namespace ucx::detail

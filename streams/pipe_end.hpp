@@ -1,0 +1,35 @@
+// What both ends of a pipe have in common: how they fail.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+
+/// The first failure after which a pipe can not go on; later ones are its consequences.
+class pipe_failure {
+ public:
+  void set(std::error_code why, std::string text) {
+    if (code_) return;
+    code_ = why;
+    text_ = std::move(text);
+  }
+  explicit operator bool() const noexcept { return static_cast<bool>(code_); }
+  std::error_code code() const noexcept { return code_; }
+  const std::string& text() const noexcept { return text_; }
+
+ private:
+  std::error_code code_;
+  std::string text_;
+};
+
+/// Returns "1 byte", "7 bytes".
+inline std::string pipe_bytes_text(std::uint64_t count) {
+  return std::to_string(count) + (count == 1 ? " byte" : " bytes");
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,69 @@
+// What the two ends of a pipe say to each other: docs/wire-format.md, "Pipes".
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "ucx/tag_match.hpp"
+
+namespace ucx::detail {
+
+/// The version of pipes that this library speaks.
+inline constexpr std::uint16_t pipe_version = 1;
+
+/// What a message of a pipe is: the last byte of its tag.
+enum class pipe_said : std::uint8_t {
+  data = 1,    ///< Writer: bytes of the stream, nothing else.
+  end = 2,     ///< Writer: a `pipe_end`.
+  hello = 17,  ///< Reader, first: a `pipe_hello`.
+  taken = 18,  ///< Reader: a `pipe_count` of the bytes that its program has taken.
+  left = 19,   ///< Reader: the same, and it will take no more.
+};
+
+/// Returns the tag of a message.
+constexpr std::uint64_t pipe_tag(pipe_said what) noexcept {
+  return 0x7563'7869'7069'7000U | static_cast<std::uint64_t>(what);
+}
+/// Everything that a reader says.
+constexpr tag_match pipe_of_reader() noexcept {
+  return {pipe_tag(static_cast<pipe_said>(16)), ~std::uint64_t{15}};
+}
+
+/// What a reader can take.
+struct pipe_hello {
+  static constexpr std::size_t size = 24;
+  std::uint16_t version = pipe_version;
+  std::uint64_t piece = 0;   ///< Bytes of one message of data at most.
+  std::uint64_t window = 0;  ///< Bytes at most that were sent and not taken; at least a piece.
+};
+
+/// How a writer ends.
+struct pipe_end {
+  static constexpr std::size_t size = 16;
+  std::uint64_t total = 0;   ///< Bytes that it has sent.
+  std::uint32_t status = 0;  ///< 0: that was all. Else the `errc` for which it gave up.
+};
+
+using pipe_hello_bytes = std::array<std::byte, pipe_hello::size>;
+using pipe_end_bytes = std::array<std::byte, pipe_end::size>;
+using pipe_count_bytes = std::array<std::byte, 8>;
+
+pipe_hello_bytes encode(const pipe_hello& said) noexcept;
+pipe_end_bytes encode(const pipe_end& said) noexcept;
+pipe_count_bytes encode_pipe_count(std::uint64_t bytes) noexcept;
+
+// Each returns nothing for bytes that are no such message. Of another version of pipes
+// `decode_pipe_hello` tells the version alone.
+std::optional<pipe_hello> decode_pipe_hello(std::span<const std::byte> said) noexcept;
+std::optional<pipe_end> decode_pipe_end(std::span<const std::byte> said) noexcept;
+std::optional<std::uint64_t> decode_pipe_count(std::span<const std::byte> said) noexcept;
+
+/// A writer may have this much on the way at most, whatever a reader grants.
+inline constexpr std::uint64_t most_pipe_window = std::uint64_t{1} << 30U;
+inline constexpr std::uint64_t least_pipe_piece = std::uint64_t{1} << 10U;
+
+}  // namespace ucx::detail

@@ -1,0 +1,212 @@
+#include "pipe_input.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+namespace {
+
+constexpr send_options short_send{.timeout = pipe_patience, .memory = send_memory::copied};
+
+/// Messages that are shorter than a piece take a receive each; a few more keep them coming.
+constexpr std::size_t spare_slots = 2;
+
+/// Before each slot, for a byte that is put back; a cache line, so that slots begin with one.
+constexpr std::size_t margin = 64;
+
+}  // namespace
+
+pipe_input::pipe_input(pipe_path& path, const pipe_options& options)
+    : path_(path),
+      options_(options),
+      links_(path.peers.size()),
+      waiter_(*path.driven, options.stop, 2 * path.peers.size()) {
+  wanted_.reserve(2 * links_.size());
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    links_[i].peer = &path.peers[i];
+    open(links_[i]);
+  }
+}
+
+pipe_input::~pipe_input() { close(); }
+
+void pipe_input::open(link& made) {
+  const std::size_t size = std::min(piece, options_.window);
+  const std::size_t count = (options_.window + size - 1) / size + spare_slots;
+  made.memory.reset(
+      new std::byte[(margin + size) * count]);  // not filled: pages that are not used cost none
+  made.slots.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    made.slots[i].bytes = {made.memory.get() + i * (margin + size) + margin, size};
+    post(made, made.slots[i]);
+  }
+  made.end_receive = made.peer->start_receive(pipe_tag(pipe_said::end), std::span(made.end_memory),
+                                              {.timeout = pipe_patience});
+  const pipe_hello_bytes hello = encode(pipe_hello{.piece = size, .window = options_.window});
+  std::error_code unusable;  // shows with the receives
+  made.peer->post_send(pipe_tag(pipe_said::hello), hello, 0, unusable, short_send);
+}
+
+void pipe_input::post(link& of, slot& next) {
+  next.receive =
+      of.peer->start_receive(pipe_tag(pipe_said::data), next.bytes, {.timeout = pipe_patience});
+}
+
+pipe_input::outcome pipe_input::refill() {
+  give_back();
+  passing_.clear();
+  if (closed_) {
+    passing_ = errc::closed;
+    return outcome::failed;
+  }
+  for (;;) {
+    if (failure_) return outcome::failed;
+    if (advance()) return outcome::done;
+    if (failure_) return outcome::failed;
+    if (std::all_of(links_.begin(), links_.end(), [](const link& each) { return each.finished; })) {
+      return outcome::end_of_data;
+    }
+    for (link& each : links_) {
+      if (each.reported != each.taken) report(each, pipe_said::taken);
+    }
+    passing_ = wait();
+    if (passing_) return outcome::failed;
+  }
+}
+
+/// Takes the next message of the next writer that has one; returns whether there was one.
+bool pipe_input::advance() {
+  for (std::size_t i = 1; i <= links_.size() && !failure_; ++i) {
+    const std::size_t next = (current_ + i) % links_.size();
+    if (!look(links_[next])) continue;
+    current_ = next;
+    return true;
+  }
+  return false;
+}
+
+/// Returns whether a message of this writer became the area.
+bool pipe_input::look(link& at) {
+  if (at.finished) return false;
+  slot& head = at.slots[at.head];
+  const bool filled = head.receive.done();
+  // Behind the look at the data: what was said before the connection ended counts.
+  look_for_end(at);
+  if (failure_) return false;
+  if (filled && !head.receive.error()) {
+    accept(at, head);
+    return !failure_;
+  }
+  if (at.end && at.end->status != 0) {
+    lose(at, make_error_code(errc::connection_reset));
+  } else if (at.end && at.end->total == at.received) {
+    at.finished = true;
+  } else if (filled && head.receive.error() == errc::message_truncated) {
+    break_protocol(at, "a message is longer than was agreed");
+  } else if (filled) {
+    lose(at, head.receive.error());
+  }
+  return false;
+}
+
+void pipe_input::look_for_end(link& at) {
+  if (at.end || !at.end_receive.done()) return;
+  if (at.end_receive.error()) {
+    if (at.end_receive.error() != errc::message_truncated) return;  // the data's error says it
+    return break_protocol(at, "its end is longer than an end");
+  }
+  const auto length = static_cast<std::size_t>(at.end_receive.received().length);
+  at.end = decode_pipe_end(std::span<const std::byte>(at.end_memory).first(length));
+  if (!at.end) return break_protocol(at, "it ended in a way that is none");
+  if (at.end->total < at.received) {
+    break_protocol(at, "it says that it has sent less than came");
+  }
+}
+
+void pipe_input::accept(link& at, slot& filled) {
+  const auto length = static_cast<std::size_t>(filled.receive.received().length);
+  if (length == 0) return break_protocol(at, "a message of data is empty");
+  at.received += length;
+  if (at.end && at.received > at.end->total) {
+    return break_protocol(at, "more came than it says that it has sent");
+  }
+  area_ = filled.bytes.first(length);
+}
+
+void pipe_input::count_taken() noexcept {
+  links_[current_].taken += area_.size();
+  taken_ += area_.size();
+  area_ = {};
+}
+
+void pipe_input::give_back() {
+  if (area_.empty()) return;
+  count_taken();
+  link& of = links_[current_];
+  post(of, of.slots[of.head]);
+  of.head = (of.head + 1) % of.slots.size();
+  if (of.taken - of.reported >= options_.window / 4) report(of, pipe_said::taken);
+}
+
+bool pipe_input::is_ready() noexcept {
+  return std::any_of(links_.begin(), links_.end(), [](const link& each) {
+    const request& head = each.slots[each.head].receive;
+    return !each.finished && head.done() && !head.error();
+  });
+}
+
+std::error_code pipe_input::wait() {
+  wanted_.clear();
+  for (link& each : links_) {
+    if (each.finished) continue;
+    wanted_.push_back(&each.slots[each.head].receive);
+    if (!each.end && !each.end_receive.done()) wanted_.push_back(&each.end_receive);
+  }
+  return waiter_.wait(wanted_, options_.timeout);
+}
+
+void pipe_input::report(link& to, pipe_said what) {
+  to.reported = to.taken;
+  std::error_code unusable;  // shows with the receives
+  to.peer->post_send(pipe_tag(what), encode_pipe_count(to.taken), 0, unusable, short_send);
+}
+
+void pipe_input::lose(const link& at, std::error_code why) {
+  std::string text = path_.name + ": ";
+  if (at.end) {
+    const auto said = static_cast<errc>(at.end->status);
+    text += "the writer gave up (" + make_error_code(said).message() + ")";
+  } else {
+    text += "the writer was lost (" + why.message() + ")";
+    why = errc::connection_reset;
+  }
+  failure_.set(why, text + " after " + pipe_bytes_text(at.received) + ", which is not all");
+}
+
+void pipe_input::break_protocol(const link& at, const char* what) {
+  failure_.set(make_error_code(errc::protocol_error), path_.name + ": after " +
+                                                          pipe_bytes_text(at.received) +
+                                                          " the writer broke the rules: " + what);
+}
+
+void pipe_input::close(std::size_t unread) noexcept {
+  if (std::exchange(closed_, true)) return;
+  area_ = area_.first(area_.size() - std::min(unread, area_.size()));
+  const bool some_left = unread > 0;
+  if (!links_.empty()) count_taken();
+  for (link& each : links_) {
+    if (!each.finished || some_left) report(each, pipe_said::left);
+    each.slots.clear();
+    each.end_receive = {};
+  }
+}
+
+std::string pipe_input::error_text() const {
+  if (failure_) return failure_.text();
+  if (!passing_) return {};
+  return path_.name + ": reading behind " + pipe_bytes_text(taken_) + ": " + passing_.message();
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,48 @@
+// What a pipe's ends and a broker say to each other: docs/wire-format.md, "Meeting at a broker".
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ucx::detail {
+
+inline constexpr std::uint16_t pipe_meeting_version = 1;
+/// The number of the active messages that ask, and the tag of their answers.
+inline constexpr std::uint64_t pipe_question_number = 0x7563'7869'706d'6500U;
+inline constexpr std::uint64_t pipe_answer_tag = pipe_question_number + 1;
+
+/// What one end of a pipe is to the other.
+enum class pipe_role : std::uint8_t { reader = 1, writer = 2, both = 3 };
+
+/// One end looks for others. Who may be connected to says where it listens.
+struct pipe_question {
+  static constexpr std::size_t longest = 2048;
+  pipe_role role = pipe_role::reader;
+  std::uint32_t wanted = 1;  ///< How many others; 1 to 1024.
+  std::string name = {};
+  std::string address = {};  ///< A numeric socket address; empty of a writer.
+};
+
+using pipe_token = std::array<std::byte, 16>;
+
+/// Somebody was found: who has an address is to connect there, and to say the token.
+struct pipe_answer {
+  static constexpr std::size_t longest = 512;
+  std::uint32_t status = 0;  ///< 0, or the `errc` for which nobody will be.
+  pipe_token token{};
+  std::string address = {};  ///< Where to connect to; empty: the other one will connect.
+};
+
+std::vector<std::byte> encode(const pipe_question& said);
+std::vector<std::byte> encode(const pipe_answer& said);
+
+/// Return nothing for bytes that are no such message, or one of another version.
+std::optional<pipe_question> decode_pipe_question(std::span<const std::byte> said);
+std::optional<pipe_answer> decode_pipe_answer(std::span<const std::byte> said);
+
+}  // namespace ucx::detail

@@ -1,0 +1,237 @@
+#include "pipe_meeting.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <utility>
+#include <vector>
+
+#include "ucx/error.hpp"
+#include "ucx/listener.hpp"
+
+namespace ucx::detail {
+namespace {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+/// So often whoever waits for a peer to connect looks around.
+constexpr std::chrono::milliseconds one_look{20};
+
+/// So many who have not said who they are may be connected at a time.
+constexpr std::size_t most_strangers = pipe_options::most_peers + 16;
+
+/// Room for some messages of any length.
+constexpr std::size_t least_room = std::size_t{1} << 20U;
+
+/// Who was introduced is connected to within this, or was not meant.
+constexpr std::chrono::nanoseconds most_for_connecting = 10s;
+
+client_options options_for(const pipe_options& options) {
+  client_options chosen;
+  chosen.context = options.context;
+  chosen.context.name = "ucxio pipe";
+  // A peer's signs of life do not wait for this program's next call.
+  chosen.worker.progress = progress_mode::sleeping_thread;
+  chosen.worker.heartbeat_timeout = options.silence;
+  chosen.worker.heartbeat_interval = std::min<std::chrono::nanoseconds>(1s, options.silence / 4);
+  chosen.worker.close_timeout = 2s;
+  // Of honest writers the window is the bound, and not the room for their messages; of others that.
+  chosen.worker.message_window = std::max<std::size_t>(2 * options.window, least_room);
+  return chosen;
+}
+
+const char* name_of(pipe_role role) noexcept {
+  if (role == pipe_role::both) return "other end";
+  return role == pipe_role::reader ? "writer" : "reader";
+}
+
+/// One meeting; what it opens is the path's.
+class meeting {
+ public:
+  meeting(const url& where, pipe_role role, const pipe_options& options)
+      : where_(where),
+        role_(role),
+        wanted_(role == pipe_role::reader   ? options.writers
+                : role == pipe_role::writer ? options.readers
+                                            : 1),
+        path_(std::make_unique<pipe_path>()),
+        end_(clock::now() + options.meeting) {
+    path_->name = to_string(where);
+    path_->introduced.emplace(where.server(), options_for(options));
+    path_->driven = &path_->introduced->worker();
+    waiter_.emplace(*path_->driven, options.stop, 2);
+  }
+
+  std::unique_ptr<pipe_path> run() {
+    endpoint broker(*path_->driven, where_.host(), where_.port());
+    std::optional<listener> door;
+    pipe_question said{
+        .role = role_, .wanted = static_cast<std::uint32_t>(wanted_), .name = where_.name()};
+    if (role_ != pipe_role::writer) {
+      listener_options awaited;
+      awaited.awaited = true;
+      door.emplace(*path_->driven, broker.local().with_port(0), std::move(awaited));
+      said.address = to_string(door->address());
+    }
+    asking_ =
+        broker.start_send_message(pipe_question_number, {}, encode(said),
+                                  {.memory = send_memory::copied, .until = send_until::matched});
+    hear(broker);
+    while (path_->peers.size() < wanted_) {
+      if (expected_.empty()) {
+        wait_for_answer();
+      } else {
+        welcome(*door);
+      }
+      take_answers(broker);
+      match();
+    }
+    return std::move(path_);
+  }
+
+ private:
+  void hear(endpoint& broker) {
+    answer_ =
+        broker.start_receive(pipe_answer_tag, std::span(answer_bytes_), {.timeout = pipe_patience});
+  }
+
+  void wait_for_answer() {
+    while (!answer_.done()) {
+      std::array<request*, 2> wanted{&answer_, &asking_};
+      const bool asking = !asking_.done();
+      check(waiter_->wait(std::span(wanted).first(asking ? 2 : 1), left()));
+      if (asking_.done()) check_asked();
+    }
+  }
+
+  /// Takes what the broker has said by now: whom to connect to, or who will connect.
+  void take_answers(endpoint& broker) {
+    while (answer_.done() && path_->peers.size() + expected_.size() < wanted_) {
+      std::error_code ec;
+      answer_.wait(ec);
+      if (ec) fail(ec, "the server was lost while this side waited for the " + other());
+      const auto length = static_cast<std::size_t>(answer_.received().length);
+      const auto heard =
+          decode_pipe_answer(std::span<const std::byte>(answer_bytes_).first(length));
+      if (!heard) fail(errc::protocol_error, "the server gave an answer that is none");
+      if (heard->status != 0) {
+        const auto why = make_error_code(static_cast<errc>(heard->status));
+        fail(why, "the server did not introduce the " + other());
+      }
+      hear(broker);
+      if (role_ == pipe_role::writer || !heard->address.empty()) {
+        path_->peers.push_back(connect(*heard));
+      } else {
+        expected_.push_back({heard->token, clock::now() + most_for_connecting});
+      }
+    }
+  }
+
+  /// Lets in who knocks; who that is shows later.
+  void welcome(listener& door) {
+    const clock::time_point now = clock::now();
+    if (now >= std::min(end_, expected_.front().until)) {
+      fail(errc::timed_out, "the " + other() + " was introduced, and did not connect");
+    }
+    if (waiter_->stopped()) check(errc::canceled);
+    std::error_code ec;
+    connection_request knocks = door.accept().wait(ec, {.timeout = one_look});
+    if (ec == errc::timed_out) return;
+    if (ec) fail(ec, "waiting for the " + other() + " to connect");
+    endpoint came(*path_->driven, std::move(knocks), {}, ec);
+    if (!ec) knocked_.push_back({std::move(came), now + most_for_connecting});
+  }
+
+  /// Keeps who knows a token, and turns others away: who knocks early may be introduced yet.
+  void match() {
+    const clock::time_point now = clock::now();
+    for (auto each = knocked_.begin(); each != knocked_.end();) {
+      const std::vector<std::byte> told = each->peer.peer_info();
+      const auto meant = std::ranges::find_if(
+          expected_, [&](const expectation& one) { return std::ranges::equal(told, one.token); });
+      if (meant != expected_.end()) {
+        path_->peers.push_back(std::move(each->peer));
+        expected_.erase(meant);
+      } else if (!each->peer.status() && now < each->until && knocked_.size() <= most_strangers) {
+        ++each;
+        continue;
+      }
+      each = knocked_.erase(each);
+    }
+  }
+
+  endpoint connect(const pipe_answer& found) {
+    std::error_code ec;
+    const socket_address at(found.address, ec);
+    if (ec || at.empty()) fail(errc::protocol_error, "the server gave no address");
+    endpoint_options options;
+    options.connect_timeout = most_for_connecting;
+    options.terms = connection_terms();
+    options.terms->info.assign(found.token.begin(), found.token.end());
+    endpoint made(*path_->driven, at, std::move(options), ec);
+    if (ec) fail(ec, "connecting to the " + other() + " at " + found.address);
+    return made;
+  }
+
+  void check_asked() {
+    if (std::exchange(asked_, true)) return;
+    std::error_code ec;
+    asking_.wait(ec);
+    if (ec == errc::no_such_handler) fail(errc::not_supported, "the server takes no pipes");
+    if (ec) fail(ec, "asking the server for the " + other());
+  }
+
+  void check(std::error_code ec) {
+    if (!ec) return;
+    if (ec != errc::timed_out) fail(ec, "waiting for the " + other());
+    fail(ec, "no " + other() + " came in time: there are " + std::to_string(path_->peers.size()) +
+                 " of " + std::to_string(wanted_));
+  }
+  [[noreturn]] void fail(std::error_code ec, const std::string& text) const {
+    throw error(ec, path_->name + ": " + text);
+  }
+  std::string other() const { return name_of(role_); }
+  std::chrono::nanoseconds left() const {
+    return std::max<std::chrono::nanoseconds>(end_ - clock::now(), 1ns);
+  }
+
+  const url where_;
+  const pipe_role role_;
+  const std::size_t wanted_;
+  std::unique_ptr<pipe_path> path_;
+  const clock::time_point end_;
+  std::optional<pipe_waiter> waiter_;
+  struct expectation {
+    pipe_token token;
+    clock::time_point until;
+  };
+  struct caller {
+    endpoint peer;
+    clock::time_point until;
+  };
+  request asking_;
+  std::array<std::byte, pipe_answer::longest> answer_bytes_{};
+  request answer_;
+  std::vector<expectation> expected_;  // were introduced, and did not connect yet
+  std::list<caller> knocked_;          // connected, and may be anybody
+  bool asked_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<pipe_path> meet(const url& where, pipe_role role, const pipe_options& options,
+                                std::string& what, std::error_code& ec) {
+  ec.clear();
+  try {
+    return meeting(where, role, options).run();
+  } catch (const error& failed) {
+    ec = failed.code();
+    what = failed.what();
+    return nullptr;
+  }
+}
+
+}  // namespace ucx::detail

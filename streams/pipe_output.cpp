@@ -1,0 +1,379 @@
+#include "pipe_output.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// What is as short as this is copied, so that its slot can be filled on.
+constexpr std::size_t worth_a_copy = std::size_t{16} << 10U;
+
+/// As many are filled while the first is on its way; more only take memory.
+constexpr std::size_t most_slots = 8;
+
+constexpr send_options short_send{.timeout = pipe_patience, .memory = send_memory::copied};
+
+}  // namespace
+
+pipe_output::pipe_output(pipe_path& path, const pipe_options& options)
+    : path_(path),
+      options_(options),
+      links_(path.peers.size()),
+      waiter_(*path.driven, options.stop, 3 * path.peers.size()) {
+  wanted_.reserve(3 * links_.size());
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    links_[i].peer = &path.peers[i];
+    for (hearing& each : links_[i].said) listen(links_[i], each);
+  }
+  if (!wait_for_hellos()) return;
+  window_ = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t piece = window_;
+  for (const link& each : links_) {
+    window_ = std::min(window_, each.hello->window);
+    piece = std::min(piece, each.hello->piece);
+  }
+  piece_ = static_cast<std::size_t>(piece);
+  slots_.resize(std::clamp<std::size_t>(static_cast<std::size_t>(window_ / piece), 2, most_slots));
+  fill(0);
+}
+
+pipe_output::~pipe_output() {
+  if (!closed_) abort(errc::canceled);
+}
+
+void pipe_output::listen(link& to, hearing& next) {
+  next.receive =
+      to.peer->start_receive(pipe_of_reader(), std::span(next.memory), {.timeout = pipe_patience});
+}
+
+bool pipe_output::wait_for_hellos() {
+  for (link& each : links_) {
+    look(each);
+    while (!failure_ && !each.hello) {
+      wanted_.assign(1, &each.said[each.next_said].receive);
+      if (!wait(wanted_, options_.meeting)) {
+        if (passing_ == errc::timed_out) {
+          failure_.set(passing_, path_.name + ": the other side did not begin to read in time");
+        }
+        return false;
+      }
+      look(each);
+    }
+  }
+  return !failure_;
+}
+
+void pipe_output::look() {
+  for (link& each : links_) look(each);
+}
+
+/// Hears what the reader said, and notices which sends have ended.
+void pipe_output::look(link& at) {
+  while (!at.over && at.said[at.next_said].receive.done()) {
+    hearing& heard = at.said[at.next_said];
+    if (const std::error_code ec = heard.receive.error()) {
+      lose(at, ec == errc::message_truncated ? make_error_code(errc::protocol_error) : ec);
+      break;
+    }
+    const message_info info = heard.receive.received();
+    hear(at, info.tag, std::span(heard.memory).first(static_cast<std::size_t>(info.length)));
+    at.next_said = (at.next_said + 1) % at.said.size();
+    if (!at.over) listen(at, heard);
+  }
+  while (!at.sends.empty() && at.sends.front().send.done()) {
+    const std::error_code ec = at.sends.front().send.error();
+    let_go(at.sends.front().from);
+    at.sends.pop_front();
+    if (ec) lose(at, ec);
+  }
+}
+
+void pipe_output::let_go(std::size_t from) noexcept {
+  if (from == callers) {
+    --borrowed_;
+  } else if (from != copied_slot) {
+    --slots_[from].in_flight;
+  }
+}
+
+void pipe_output::hear(link& at, std::uint64_t tag, std::span<const std::byte> said) {
+  switch (static_cast<pipe_said>(tag & 0xffU)) {
+    case pipe_said::hello:
+      return greet(at, said);
+    case pipe_said::taken:
+      return count(at, said, false);
+    case pipe_said::left:
+      return count(at, said, true);
+    default:
+      return lose(at, errc::protocol_error);
+  }
+}
+
+void pipe_output::greet(link& at, std::span<const std::byte> said) {
+  const std::optional<pipe_hello> hello = decode_pipe_hello(said);
+  if (!hello || at.hello) return lose(at, errc::protocol_error);
+  if (hello->version != pipe_version) {
+    failure_.set(make_error_code(errc::version_mismatch),
+                 path_.name + ": the reader speaks version " + std::to_string(hello->version) +
+                     " of pipes, and this side " + std::to_string(pipe_version));
+    return drop(at, errc::version_mismatch);
+  }
+  at.hello = hello;
+}
+
+void pipe_output::count(link& at, std::span<const std::byte> said, bool leaves) {
+  const std::optional<std::uint64_t> taken = decode_pipe_count(said);
+  if (!taken || !at.hello || *taken < at.taken || *taken > sent_) {
+    return lose(at, errc::protocol_error);
+  }
+  at.taken = *taken;
+  if (!leaves) return;
+  at.over = true;
+  // One that has had everything so far is missed only if more comes.
+  if (at.taken != sent_) miss(at);
+}
+
+void pipe_output::miss(const link& gone) {
+  if (goes_on()) return;
+  failure_.set(make_error_code(errc::broken_pipe), path_.name + ": the reader left, having taken " +
+                                                       std::to_string(gone.taken) + " of " +
+                                                       pipe_bytes_text(sent_));
+}
+
+void pipe_output::lose(link& at, std::error_code why) {
+  if (at.over) return;
+  at.over = true;
+  // Who has everything may leave before this side has looked.
+  if (ending_ && at.end.done() && !at.end.error()) return;
+  if (goes_on()) return;
+  const std::string taken =
+      ", having taken " + std::to_string(at.taken) + " of " + pipe_bytes_text(sent_);
+  if (why == errc::protocol_error) {
+    return failure_.set(why, path_.name + ": the reader broke the rules" + taken);
+  }
+  failure_.set(make_error_code(errc::connection_reset),
+               path_.name + ": the reader was lost (" + why.message() + ")" + taken);
+}
+
+/// Returns whether a reader that is over is not missed, because there are others.
+bool pipe_output::goes_on() const noexcept {
+  return options_.slow == slow_reader::drop && readers() > 0;
+}
+
+std::size_t pipe_output::readers() const noexcept {
+  return static_cast<std::size_t>(
+      std::count_if(links_.begin(), links_.end(), [](const link& each) { return !each.over; }));
+}
+
+/// Tells a reader that nothing more will come, and why.
+void pipe_output::drop(link& at, errc why) noexcept {
+  at.over = true;
+  for (sending& each : at.sends) each.send.cancel();
+  std::error_code unusable;
+  const pipe_end_bytes end = encode(pipe_end{sent_, static_cast<std::uint32_t>(why)});
+  at.peer->post_send(pipe_tag(pipe_said::end), end, 0, unusable, short_send);
+}
+
+bool pipe_output::wait(std::span<request* const> wanted, std::chrono::nanoseconds limit) {
+  passing_ = waiter_.wait(wanted, limit);
+  return !passing_;
+}
+
+/// Waits until `condition` holds, which only what readers say and ends of sends bring about.
+template <class Condition>
+bool pipe_output::wait_until(Condition condition, std::chrono::nanoseconds limit) {
+  for (;;) {
+    look();
+    if (failure_) return false;
+    if (condition()) return true;
+    wanted_.clear();
+    for (link& each : links_) {
+      if (!each.over) wanted_.push_back(&each.said[each.next_said].receive);
+      if (!each.sends.empty()) wanted_.push_back(&each.sends.front().send);
+      if (!each.over && !each.end.done()) wanted_.push_back(&each.end);
+    }
+    if (!wait(wanted_, limit)) return false;
+  }
+}
+
+bool pipe_output::has_room(const link& at, std::size_t size) const noexcept {
+  return at.over || sent_ + size - at.taken <= window_;
+}
+
+bool pipe_output::wait_for_room(std::size_t size) {
+  const auto all_have = [&] {
+    return std::all_of(links_.begin(), links_.end(),
+                       [&](const link& each) { return has_room(each, size); });
+  };
+  if (options_.slow == slow_reader::wait || links_.size() == 1) {
+    return wait_until(all_have, options_.timeout);
+  }
+  if (wait_until(all_have, options_.patience)) return true;
+  if (failure_ || passing_ != errc::timed_out) return false;
+  for (link& each : links_) {
+    if (!has_room(each, size)) drop(each, errc::timed_out);
+  }
+  passing_.clear();
+  if (readers() > 0) return true;
+  failure_.set(make_error_code(errc::broken_pipe),
+               path_.name + ": every reader was too slow, and was dropped");
+  return false;
+}
+
+/// Makes `area_` the whole of a slot, when nothing that was sent from there is on its way.
+bool pipe_output::fill(std::size_t wanted) {
+  filling_ = wanted;
+  slot& next = slots_[wanted];
+  area_ = {};
+  if (!next.memory) next.memory.reset(new std::byte[piece_]);
+  if (!wait_until([&] { return next.in_flight == 0; }, options_.timeout)) return false;
+  area_ = {next.memory.get(), piece_};
+  return true;
+}
+
+bool pipe_output::ensure_area() {
+  if (!is_usable()) return false;
+  return !area_.empty() || fill(filling_);
+}
+
+bool pipe_output::is_usable() {
+  passing_.clear();
+  if (failure_) return false;
+  if (closed_) passing_ = errc::closed;
+  return !closed_;
+}
+
+/// To every reader, or to none.
+bool pipe_output::send_piece(std::span<const std::byte> bytes, std::size_t from) {
+  if (!wait_for_room(bytes.size())) return false;
+  const bool goes_without_some = goes_on();
+  for (const link& each : links_) {
+    if (each.over && !goes_without_some) {
+      miss(each);
+      return false;
+    }
+  }
+  const bool copied = from == copied_slot;
+  for (link& each : links_) {
+    if (each.over) continue;
+    const auto memory = copied ? send_memory::copied : send_memory::borrowed;
+    each.sends.push_back({each.peer->start_send(pipe_tag(pipe_said::data), bytes,
+                                                {.timeout = pipe_patience, .memory = memory}),
+                          from});
+    if (from == callers) {
+      ++borrowed_;
+    } else if (!copied) {
+      ++slots_[from].in_flight;
+    }
+  }
+  sent_ += bytes.size();
+  return true;
+}
+
+bool pipe_output::flush(std::size_t used) {
+  if (!is_usable()) return false;
+  if (used == 0) return true;
+  const bool brief = used <= worth_a_copy;
+  if (!send_piece(area_.first(used), brief ? copied_slot : filling_)) return false;
+  look();
+  if (failure_) return false;
+  if (brief) return true;
+  area_ = {};
+  filling_ = (filling_ + 1) % slots_.size();
+  return true;
+}
+
+std::size_t pipe_output::send(std::span<const std::byte> bytes) {
+  std::size_t done = 0;
+  if (!is_usable()) return done;
+  while (done < bytes.size()) {
+    const std::size_t size = std::min(piece_, bytes.size() - done);
+    if (!send_piece(bytes.subspan(done, size), callers)) break;
+    done += size;
+  }
+  const std::error_code before = passing_;
+  // What was sent is on its way within the readers' windows; only their death or a stop ends this.
+  if (!wait_until([&] { return borrowed_ == 0; }, pipe_patience)) {
+    failure_.set(passing_, path_.name + ": the memory was taken back before it was sent: " +
+                               passing_.message());
+    abandon();
+  }
+  if (!passing_) passing_ = before;
+  return done;
+}
+
+/// Gives up what is on its way: then nobody reads our memory, or the caller's.
+void pipe_output::abandon() noexcept {
+  for (link& each : links_) each.sends.clear();
+  for (slot& each : slots_) each.in_flight = 0;
+  borrowed_ = 0;
+}
+
+std::error_code pipe_output::close() {
+  if (closed_) return {};
+  const bool sent =
+      !failure_ && wait_until(
+                       [&] {
+                         return std::all_of(links_.begin(), links_.end(),
+                                            [](const link& each) { return each.sends.empty(); });
+                       },
+                       options_.timeout);
+  if (sent) say_end();
+  const std::error_code ec = error();
+  if (ec) {
+    abort(ec);
+  } else {
+    closed_ = true;
+  }
+  return ec;
+}
+
+void pipe_output::say_end() {
+  const pipe_end_bytes end = encode(pipe_end{sent_, 0});
+  ending_ = true;
+  for (link& each : links_) {
+    if (each.over) continue;
+    each.end = each.peer->start_send(
+        pipe_tag(pipe_said::end), end,
+        {.timeout = pipe_patience, .memory = send_memory::copied, .until = send_until::matched});
+  }
+  const auto ended = [](const link& each) { return each.over || each.end.done(); };
+  if (!wait_until([&] { return std::all_of(links_.begin(), links_.end(), ended); },
+                  options_.timeout)) {
+    return;
+  }
+  for (link& each : links_) {
+    if (each.end.error() && !each.over) lose(each, each.end.error());
+  }
+}
+
+void pipe_output::abort(std::error_code why) noexcept {
+  if (std::exchange(closed_, true)) return;
+  const bool ours = why.category() == error_category();
+  for (link& each : links_) {
+    if (!each.over) drop(each, ours ? static_cast<errc>(why.value()) : errc::canceled);
+  }
+  abandon();
+  area_ = {};
+}
+
+std::uint64_t pipe_output::taken() {
+  look();
+  std::uint64_t least = sent_;
+  for (const link& each : links_) {
+    if (!each.over || readers() == 0) least = std::min(least, each.taken);
+  }
+  return least;
+}
+
+std::string pipe_output::error_text() const {
+  if (failure_) return failure_.text();
+  if (!passing_) return {};
+  return path_.name + ": writing behind " + pipe_bytes_text(sent_) + ": " + passing_.message();
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,128 @@
+// The writing end of a pipe: to one reader, or the same bytes to several.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "pipe_end.hpp"
+#include "pipe_frame.hpp"
+#include "pipe_path.hpp"
+#include "ucx/pipe_options.hpp"
+
+namespace ucx::detail {
+
+/// Bytes gather in a slot, which goes as one message when it is full, or flushed; meanwhile the
+/// next slot is filled. What is as long as a slot goes from the caller's memory. No reader is sent
+/// more than its window without having taken it.
+class pipe_output {
+ public:
+  /// Waits until every reader has said hello, `options.meeting` at most.
+  pipe_output(pipe_path& path, const pipe_options& options);
+  ~pipe_output();
+  pipe_output(const pipe_output&) = delete;
+  pipe_output& operator=(const pipe_output&) = delete;
+
+  /// Returns where bytes may be put: nowhere before `ensure_area`.
+  std::span<std::byte> area() const noexcept { return area_; }
+  /// Waits for a place; returns whether there is one.
+  bool ensure_area();
+  /// Sends the first `used` bytes of `area()`, and makes room for more. Returns whether it could.
+  bool flush(std::size_t used);
+  /// Sends `bytes`, and returns how many of them were sent, when their memory can be used again.
+  std::size_t send(std::span<const std::byte> bytes);
+  /// Returns how long a message may be.
+  std::size_t piece() const noexcept { return piece_; }
+
+  /// Says that this was all, and returns when every reader's process has everything; or gives up.
+  /// REQUIRES: what was put is flushed.    Errors: broken_pipe, those of `flush`.
+  std::error_code close();
+  void abort(std::error_code why) noexcept;
+
+  bool is_closed() const noexcept { return closed_; }
+  /// Returns whether it can not go on.
+  bool is_broken() const noexcept { return closed_ || failure_; }
+  std::uint64_t sent() const noexcept { return sent_; }
+  /// Returns how many bytes every reader's program has taken, as far as it has told. Drives
+  /// nothing.
+  std::uint64_t taken();
+  std::size_t readers() const noexcept;
+  std::error_code error() const noexcept { return failure_ ? failure_.code() : passing_; }
+  std::string error_text() const;
+
+ private:
+  // What a send reads that is of no slot.
+  static constexpr std::size_t callers = ~std::size_t{0};
+  static constexpr std::size_t copied_slot = callers - 1;
+  struct slot {
+    std::unique_ptr<std::byte[]> memory;
+    std::size_t in_flight = 0;  // sends that read it
+  };
+  struct sending {
+    request send;
+    std::size_t from = copied_slot;  // the slot
+  };
+  struct hearing {
+    std::array<std::byte, 64> memory{};
+    request receive;
+  };
+  struct link {
+    endpoint* peer = nullptr;
+    std::array<hearing, 2> said{};
+    std::size_t next_said = 0;
+    std::optional<pipe_hello> hello;
+    std::uint64_t taken = 0;
+    bool over = false;  // nothing more is sent to it
+    std::deque<sending> sends;
+    request end;
+  };
+
+  void listen(link& to, hearing& next);
+  void look();
+  void look(link& at);
+  void let_go(std::size_t from) noexcept;
+  void hear(link& at, std::uint64_t tag, std::span<const std::byte> said);
+  void greet(link& at, std::span<const std::byte> said);
+  void count(link& at, std::span<const std::byte> said, bool leaves);
+  void miss(const link& gone);
+  void lose(link& at, std::error_code why);
+  bool goes_on() const noexcept;
+  void drop(link& at, errc why) noexcept;
+  bool wait_for_hellos();
+  bool has_room(const link& at, std::size_t size) const noexcept;
+  bool wait_for_room(std::size_t size);
+  bool fill(std::size_t wanted);
+  bool is_usable();
+  bool send_piece(std::span<const std::byte> bytes, std::size_t from);
+  void abandon() noexcept;
+  void say_end();
+  bool wait(std::span<request* const> wanted, std::chrono::nanoseconds limit);
+  template <class Condition>
+  bool wait_until(Condition condition, std::chrono::nanoseconds limit);
+
+  pipe_path& path_;
+  const pipe_options options_;
+  std::vector<link> links_;
+  std::size_t piece_ = 0;
+  std::uint64_t window_ = 0;
+  std::vector<slot> slots_;
+  std::size_t filling_ = 0;
+  std::size_t borrowed_ = 0;  // sends that read the caller's memory
+  std::span<std::byte> area_;
+  std::uint64_t sent_ = 0;
+  bool ending_ = false;
+  bool closed_ = false;
+  pipe_failure failure_;
+  std::error_code passing_;
+  std::vector<request*> wanted_;
+  pipe_waiter waiter_;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,60 @@
+// What a pipe runs over, and how its ends wait.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "ucx/client.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/request.hpp"
+#include "ucx/worker.hpp"
+
+namespace ucx::detail {
+
+/// Longer than anybody waits: what bounds a pipe's operations is the life of its peer.
+inline constexpr std::chrono::nanoseconds pipe_patience = std::chrono::hours(24 * 365);
+
+/// Connections to the other ends, which both directions of a pipe have in common. Members die last
+/// to first: connections before what drives them.
+struct pipe_path {
+  std::string name = {};                  ///< For people: the URL, or the peer.
+  std::optional<client> introduced = {};  ///< By whom; it has the worker of what has a URL.
+  ucx::worker* driven = nullptr;
+  std::vector<endpoint> peers = {};
+};
+
+/// Waits that another thread can end. One thread uses it.
+class pipe_waiter {
+ public:
+  /// Waits for `most` requests at a time.    Lifetime: `driven`, until this is gone.
+  pipe_waiter(worker& driven, std::stop_token stop, std::size_t most);
+  ~pipe_waiter();
+  pipe_waiter(const pipe_waiter&) = delete;
+  pipe_waiter& operator=(const pipe_waiter&) = delete;
+
+  /// Waits until one of `wanted` has ended, each of which is in flight; zero waits for long.
+  /// Errors: timed_out, canceled (a stop was requested), would_deadlock.
+  std::error_code wait(std::span<request* const> wanted, std::chrono::nanoseconds limit);
+  bool stopped() const noexcept { return stop_.stop_requested(); }
+
+ private:
+  /// The first request is one that ends when a stop is requested; it keeps its place, because the
+  /// thread that drives the worker ends it there.
+  struct shared {
+    std::vector<request> awaited;
+    request* stop = nullptr;  // that one: looking for it in the list would be a race
+  };
+  worker& driven_;
+  std::stop_token stop_;
+  std::shared_ptr<shared> shared_;
+  std::optional<std::stop_callback<std::function<void()>>> on_stop_;
+};
+
+}  // namespace ucx::detail

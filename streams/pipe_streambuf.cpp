@@ -1,0 +1,425 @@
+#include "ucx/pipe_streambuf.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "pipe_engine.hpp"
+#include "pipe_introduction.hpp"
+#include "pipe_meeting.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx {
+namespace {
+
+using detail::pipe_input;
+using detail::pipe_role;
+
+constexpr const char* use_of_nothing = "using a pipe that is not open";
+
+bool reads(std::ios_base::openmode mode) noexcept { return (mode & std::ios_base::in) != 0; }
+bool writes(std::ios_base::openmode mode) noexcept { return (mode & std::ios_base::out) != 0; }
+
+/// Returns what makes no sense; nothing if all does.
+std::string complaint_about(std::ios_base::openmode mode, const pipe_options& options) {
+  const auto is_count = [](std::size_t count) {
+    return count > 0 && count <= pipe_options::most_peers;
+  };
+  if (!reads(mode) && !writes(mode)) return "neither reads nor writes";
+  if (options.window < pipe_options::least_window || options.window > pipe_options::most_window) {
+    return "has a window of " + std::to_string(options.window) + " bytes";
+  }
+  if (!is_count(options.readers) || !is_count(options.writers)) {
+    return "has no readers, no writers, or more than " + std::to_string(pipe_options::most_peers);
+  }
+  if (reads(mode) && writes(mode) && options.readers + options.writers != 2) {
+    return "goes both ways, and has more than two ends";
+  }
+  const auto zero = std::chrono::nanoseconds::zero();
+  if (options.meeting <= zero || options.silence <= zero || options.patience <= zero ||
+      options.timeout < zero) {
+    return "has a time that is not positive";
+  }
+  return {};
+}
+
+pipe_role role_of(std::ios_base::openmode mode) noexcept {
+  if (reads(mode) && writes(mode)) return pipe_role::both;
+  return reads(mode) ? pipe_role::reader : pipe_role::writer;
+}
+
+std::unique_ptr<detail::pipe_path> meet(const url& where, std::ios_base::openmode mode,
+                                        const pipe_options& options, std::string& what,
+                                        std::error_code& ec) {
+  ec.clear();
+  if (const std::string why = complaint_about(mode, options); !why.empty()) {
+    ec = errc::invalid_argument;
+    what = "a pipe at " + to_string(where) + " that " + why;
+  } else if (where.name().empty()) {
+    ec = errc::bad_url;
+    what = "opening a pipe at \"" + to_string(where) + "\", which has no name";
+  }
+  if (ec) return nullptr;
+  return detail::meet(where, role_of(mode), options, what, ec);
+}
+
+std::unique_ptr<detail::pipe_path> over(worker& driven, endpoint&& connection,
+                                        std::ios_base::openmode mode, const pipe_options& options,
+                                        std::string& what, std::error_code& ec) {
+  ec = connection.status();
+  what = "a pipe over a connection that is not usable";
+  std::string why = complaint_about(mode, options);
+  if (why.empty() && options.readers + options.writers != 2) why = "has more than two ends";
+  if (!why.empty()) {
+    ec = errc::invalid_argument;
+    what = "a pipe over a connection that " + why;
+  }
+  if (ec) return nullptr;
+  auto made = std::make_unique<detail::pipe_path>();
+  made->name = "pipe with " + to_string(connection.peer());
+  made->driven = &driven;
+  made->peers.push_back(std::move(connection));
+  return made;
+}
+
+}  // namespace
+
+pipe_streambuf::pipe_streambuf() = default;
+
+pipe_streambuf::pipe_streambuf(const url& where, std::ios_base::openmode mode,
+                               const pipe_options& options) {
+  std::error_code ec;
+  std::string what;
+  open(meet(where, mode, options, what, ec), mode, options, what, ec);
+  if (ec) throw ucx::error(ec, what);
+}
+
+pipe_streambuf::pipe_streambuf(const url& where, std::ios_base::openmode mode,
+                               const pipe_options& options, std::error_code& ec) {
+  std::string what;
+  open(meet(where, mode, options, what, ec), mode, options, what, ec);
+}
+
+pipe_streambuf::pipe_streambuf(worker& driven, endpoint connection, std::ios_base::openmode mode,
+                               const pipe_options& options) {
+  std::error_code ec;
+  std::string what;
+  open(over(driven, std::move(connection), mode, options, what, ec), mode, options, what, ec);
+  if (ec) throw ucx::error(ec, what);
+}
+
+pipe_streambuf::pipe_streambuf(worker& driven, endpoint connection, std::ios_base::openmode mode,
+                               const pipe_options& options, std::error_code& ec) {
+  std::string what;
+  open(over(driven, std::move(connection), mode, options, what, ec), mode, options, what, ec);
+}
+
+void pipe_streambuf::open(std::unique_ptr<detail::pipe_path> path, std::ios_base::openmode mode,
+                          const pipe_options& options, std::string& what, std::error_code& ec) {
+  if (!path) return;
+  auto made = std::make_unique<detail::pipe_engine>(std::move(path));
+  if (reads(mode)) made->in.emplace(*made->path, options);
+  if (writes(mode)) made->out.emplace(*made->path, options);
+  if (made->out && made->out->error()) {
+    ec = made->out->error();
+    what = made->out->error_text();
+    return;
+  }
+  engine_ = std::move(made);
+  show_put_area();
+}
+
+pipe_streambuf::pipe_streambuf(pipe_streambuf&& other) noexcept
+    : std::streambuf(other), engine_(std::move(other.engine_)) {
+  other.setg(nullptr, nullptr, nullptr);
+  other.setp(nullptr, nullptr);
+}
+
+pipe_streambuf& pipe_streambuf::operator=(pipe_streambuf&& other) noexcept {
+  pipe_streambuf taken(std::move(other));
+  swap(taken);
+  return *this;
+}
+
+pipe_streambuf::~pipe_streambuf() {
+  if (!is_open()) return;
+  if (engine_->is_unwinding()) {
+    abort();
+  } else {
+    std::error_code unreported;
+    close(unreported);
+  }
+}
+
+void pipe_streambuf::swap(pipe_streambuf& other) noexcept {
+  std::streambuf::swap(other);
+  engine_.swap(other.engine_);
+}
+
+bool pipe_streambuf::is_open() const noexcept { return engine_ && !engine_->closed; }
+
+/// Returns whether it is open; else operations say so from now on.
+bool pipe_streambuf::is_usable() {
+  if (engine_ && engine_->closed) engine_->note(errc::closed, use_of_nothing);
+  return is_open();
+}
+
+void pipe_streambuf::throw_error() const {
+  if (!engine_) throw ucx::error(errc::closed, use_of_nothing);
+  throw ucx::error(engine_->error, engine_->error_text);
+}
+
+void pipe_streambuf::close_output() {
+  std::error_code ec;
+  close_output(ec);
+  if (ec) throw_error();
+}
+
+void pipe_streambuf::close_output(std::error_code& ec) {
+  ec.clear();
+  if (!engine_ || !engine_->out) return;
+  const bool whole = !engine_->incomplete && (pptr() == pbase() || flush_area());
+  setp(nullptr, nullptr);
+  if (whole) {
+    ec = engine_->out->close();
+    if (ec) engine_->keep(*engine_->out);
+  } else if (!engine_->out->is_closed()) {
+    // What the program has written is not all there: that is no end to tell a reader.
+    ec = engine_->error;
+    engine_->out->abort(ec);
+  }
+}
+
+void pipe_streambuf::close_input() noexcept {
+  if (engine_->in) engine_->in->close(static_cast<std::size_t>(egptr() - gptr()));
+  setg(nullptr, nullptr, nullptr);
+}
+
+void pipe_streambuf::close() {
+  std::error_code ec;
+  close(ec);
+  if (ec) throw_error();
+}
+
+void pipe_streambuf::close(std::error_code& ec) {
+  ec.clear();
+  if (!is_open()) return;
+  // Else two ends that both close would wait for each other to read.
+  close_input();
+  close_output(ec);
+  engine_->closed = true;
+  for (endpoint& each : engine_->path->peers) {
+    std::error_code gone;  // everything that matters was confirmed
+    each.close(ec ? close_mode::abort : close_mode::flush, gone);
+  }
+}
+
+void pipe_streambuf::abort() noexcept {
+  if (!is_open()) return;
+  close_input();
+  setp(nullptr, nullptr);
+  if (engine_->out) engine_->out->abort(errc::canceled);
+  engine_->closed = true;
+  for (endpoint& each : engine_->path->peers) {
+    std::error_code gone;
+    each.close(close_mode::flush, gone);  // what was said last arrives
+  }
+}
+
+std::error_code pipe_streambuf::error() const noexcept {
+  return engine_ ? engine_->error : make_error_code(errc::closed);
+}
+
+std::string pipe_streambuf::error_message() const {
+  return engine_ ? engine_->error_text : use_of_nothing;
+}
+
+std::uint64_t pipe_streambuf::received() const noexcept {
+  if (!engine_ || !engine_->in) return 0;
+  return engine_->in->taken() + engine_->in->area().size() -
+         static_cast<std::uint64_t>(egptr() - gptr());
+}
+
+std::uint64_t pipe_streambuf::sent() const noexcept {
+  return engine_ && engine_->out ? engine_->out->sent() : 0;
+}
+
+std::uint64_t pipe_streambuf::consumed() {
+  if (!engine_ || !engine_->out) return 0;
+  const std::uint64_t taken = engine_->out->taken();
+  if (engine_->out->error()) engine_->keep(*engine_->out);
+  return taken;
+}
+
+std::size_t pipe_streambuf::readers() const noexcept {
+  return engine_ && engine_->out ? engine_->out->readers() : 0;
+}
+
+std::span<const char> pipe_streambuf::available() {
+  if (gptr() == egptr()) refill();
+  return {gptr(), egptr()};
+}
+
+void pipe_streambuf::consume(std::size_t count) { setg(eback(), gptr() + count, egptr()); }
+
+std::span<char> pipe_streambuf::prepare() {
+  if (!ready_to_write()) throw_error();
+  return {pptr(), epptr()};
+}
+
+void pipe_streambuf::commit(std::size_t count) {
+  pbump(static_cast<int>(count));  // an area is a message at most
+}
+
+/// Waits for the next message; returns false at the end.
+bool pipe_streambuf::refill() {
+  if (!is_usable()) throw_error();
+  if (!engine_->in) {
+    engine_->note(errc::permission_denied, engine_->path->name + ": reading what is only written");
+    throw_error();
+  }
+  if (gptr() != nullptr && gptr() > eback()) {
+    engine_->last = gptr()[-1];
+    engine_->has_last = true;
+  }
+  setg(nullptr, nullptr, nullptr);
+  engine_->restored.clear();
+  pipe_input& in = *engine_->in;
+  const pipe_input::outcome ended = in.refill();
+  engine_->keep(in);
+  if (ended == pipe_input::outcome::failed) throw_error();
+  if (ended == pipe_input::outcome::end_of_data) return false;
+  // Before it is room for one byte, so that it can be put back.
+  char* const next = reinterpret_cast<char*>(in.area().data());
+  char* const begin = engine_->has_last ? next - 1 : next;
+  if (engine_->has_last) *begin = engine_->last;
+  setg(begin, next, next + in.area().size());
+  return true;
+}
+
+pipe_streambuf::int_type pipe_streambuf::underflow() {
+  if (gptr() < egptr() || refill()) return traits_type::to_int_type(*gptr());
+  return traits_type::eof();
+}
+
+pipe_streambuf::int_type pipe_streambuf::pbackfail(int_type c) {
+  if (gptr() == eback()) return traits_type::eof();
+  gbump(-1);
+  if (!traits_type::eq_int_type(c, traits_type::eof())) *gptr() = traits_type::to_char_type(c);
+  return traits_type::not_eof(c);
+}
+
+std::streamsize pipe_streambuf::xsgetn(char* into, std::streamsize count) {
+  std::streamsize done = 0;
+  while (done < count) {
+    try {
+      if (gptr() == egptr() && !refill()) break;
+    } catch (...) {
+      // The call has read nothing, then: what came before is there for the next one.
+      restore({into, static_cast<std::size_t>(done)});
+      throw;
+    }
+    const std::streamsize step = std::min<std::streamsize>(egptr() - gptr(), count - done);
+    std::memcpy(into + done, gptr(), static_cast<std::size_t>(step));
+    setg(eback(), gptr() + step, egptr());
+    done += step;
+  }
+  return done;
+}
+
+void pipe_streambuf::restore(std::span<const char> read) {
+  if (!engine_) return;
+  engine_->restored.assign(read.begin(), read.end());
+  char* const begin = engine_->restored.data();
+  setg(begin, begin, begin + read.size());
+}
+
+std::streamsize pipe_streambuf::showmanyc() {
+  if (!is_open() || !engine_->in) return -1;
+  engine_->path->driven->progress();
+  if (!engine_->in->is_ready()) return 0;
+  return refill() ? egptr() - gptr() : -1;
+}
+
+/// Sends what was put. What fails for now is kept, and can be tried again.
+bool pipe_streambuf::flush_area() {
+  if (!is_open() || !engine_->out) return false;
+  const bool sent = engine_->out->flush(static_cast<std::size_t>(pptr() - pbase()));
+  if (sent) {
+    show_put_area();
+  } else if (engine_->out->is_broken()) {
+    setp(nullptr, nullptr);
+  }
+  engine_->incomplete = !sent;
+  return engine_->keep(*engine_->out) && sent;
+}
+
+void pipe_streambuf::show_put_area() {
+  if (!engine_->out) return;
+  const std::span<std::byte> area = engine_->out->area();
+  char* const begin = reinterpret_cast<char*>(area.data());
+  setp(begin, begin + area.size());
+}
+
+/// Returns whether there is room for a byte, having made some.
+bool pipe_streambuf::ready_to_write() {
+  if (pptr() < epptr()) return true;
+  if (!is_usable()) return false;
+  if (!engine_->out) {
+    engine_->note(errc::permission_denied, engine_->path->name + ": writing what is only read");
+    return false;
+  }
+  if (!flush_area()) return false;
+  if (pptr() < epptr()) return true;
+  const bool made = engine_->out->ensure_area();
+  engine_->incomplete = !made;
+  if (made) show_put_area();
+  return engine_->keep(*engine_->out) && made;
+}
+
+pipe_streambuf::int_type pipe_streambuf::overflow(int_type c) {
+  if (!ready_to_write()) return traits_type::eof();
+  if (!traits_type::eq_int_type(c, traits_type::eof())) {
+    *pptr() = traits_type::to_char_type(c);
+    pbump(1);
+  }
+  return traits_type::not_eof(c);
+}
+
+std::streamsize pipe_streambuf::xsputn(const char* from, std::streamsize count) {
+  std::streamsize done = 0;
+  if (count <= 0 || !ready_to_write()) return done;
+  const auto piece = static_cast<std::streamsize>(engine_->out->piece());
+  // What fits one message goes as one, so that bytes of other writers do not come between.
+  if (count > epptr() - pptr() && (!flush_area() || !ready_to_write())) return done;
+  if (count >= piece) {
+    const std::streamsize whole = count - count % piece;
+    if (!flush_area()) return done;
+    done = static_cast<std::streamsize>(
+        engine_->out->send(std::as_bytes(std::span(from, static_cast<std::size_t>(whole)))));
+    engine_->incomplete = done < whole;
+    if (!engine_->keep(*engine_->out) || done < whole) return done;
+  }
+  if (done < count && ready_to_write()) {
+    const std::streamsize rest = count - done;
+    std::memcpy(pptr(), from + done, static_cast<std::size_t>(rest));
+    commit(static_cast<std::size_t>(rest));
+    done = count;
+  }
+  return done;
+}
+
+int pipe_streambuf::sync() {
+  if (!engine_ || !engine_->out) return 0;
+  return pptr() == pbase() || flush_area() ? 0 : -1;
+}
+
+pipe_streambuf::pos_type pipe_streambuf::seekoff(off_type offset, std::ios_base::seekdir from,
+                                                 std::ios_base::openmode which) {
+  const bool tells = offset == 0 && from == std::ios_base::cur && is_open();
+  if (tells && reads(which) && engine_->in) return static_cast<off_type>(received());
+  if (!tells || !writes(which) || !engine_->out) return pos_type(off_type(-1));
+  return static_cast<off_type>(sent() + static_cast<std::uint64_t>(pptr() - pbase()));
+}
+
+}  // namespace ucx

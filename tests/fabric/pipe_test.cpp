@@ -1,0 +1,629 @@
+// Pipes over real transports: what is written at one end is read at the other, and how they end.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <future>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "support/pattern.hpp"
+#include "ucx/client.hpp"
+#include "ucx/error.hpp"
+#include "ucx/listener.hpp"
+#include "ucx/pipe_broker.hpp"
+#include "ucx/pipe_stream.hpp"
+#include "ucx/server.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+constexpr std::size_t one_window = pipe_options::least_window;
+
+std::string text_of(std::size_t size, std::uint64_t seed = 1) {
+  const std::vector<std::byte> bytes = pattern(size, seed);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Unlike `ignore`, which looks for what is behind.
+void skip(std::istream& in, std::size_t count) {
+  std::string skipped(count, '\0');
+  in.read(skipped.data(), static_cast<std::streamsize>(count));
+}
+
+/// Returns what comes before the end, or before a failure.
+std::string all_of(std::istream& in) {
+  std::string came;
+  for (char each = 0; in.get(each);) came += each;
+  return came;
+}
+
+/// A server that introduces, and both ends of a pipe, each opened on a thread of its own.
+class Pipe : public testing::Test {
+ protected:
+  std::string name(const std::string& of = "pipe") const { return server_.url(of); }
+
+  template <class Stream>
+  std::future<Stream> open(const pipe_options& options = {}, const std::string& of = "pipe") {
+    return std::async(std::launch::async, [=, this] { return Stream(name(of), options); });
+  }
+  void connect(const pipe_options& reading = {}, const pipe_options& writing = {}) {
+    auto opened = open<ipipestream>(reading);
+    out_.emplace(name(), writing);
+    in_.emplace(opened.get());
+    ASSERT_TRUE(in_->good()) << in_->error_message();
+    ASSERT_TRUE(out_->good()) << out_->error_message();
+  }
+
+  server server_;
+  std::optional<pipe_broker> broker_{server_};
+  std::optional<ipipestream> in_;
+  std::optional<opipestream> out_;
+};
+
+TEST_F(Pipe, CarriesBytesToTheEnd) {
+  connect();
+  for (const std::size_t size : {std::size_t{1}, std::size_t{1000}, std::size_t{300'000},
+                                 std::size_t{5'000'000}, std::size_t{20'000'000}}) {
+    const std::string sent = text_of(size, size);
+    std::string came(size, '\0');
+    const auto writing = std::async(std::launch::async, [&] {
+      out_->write(sent.data(), static_cast<std::streamsize>(size));
+      out_->flush();
+    });
+    in_->read(came.data(), static_cast<std::streamsize>(size));
+    writing.wait();
+    ASSERT_TRUE(*in_) << in_->error_message();
+    ASSERT_TRUE(*out_) << out_->error_message();
+    ASSERT_TRUE(came == sent) << size;
+  }
+  out_->close();
+  EXPECT_TRUE(*out_) << out_->error_message();
+  EXPECT_FALSE(out_->error());
+  EXPECT_EQ(in_->get(), std::char_traits<char>::eof());
+  EXPECT_TRUE(in_->eof());
+  EXPECT_FALSE(in_->bad());
+  in_->clear();
+  in_->close();
+  EXPECT_FALSE(in_->error());
+  in_->get();
+  out_->put('x');
+  EXPECT_EQ(in_->error(), errc::closed);
+  EXPECT_EQ(out_->error(), errc::closed);
+}
+
+TEST_F(Pipe, LetsEitherSideComeFirst) {
+  for (const bool reader_first : {true, false}) {
+    auto reading = reader_first ? open<ipipestream>() : std::future<ipipestream>();
+    auto writing = reader_first ? std::future<opipestream>() : open<opipestream>();
+    while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
+    if (reader_first) {
+      writing = open<opipestream>();
+    } else {
+      reading = open<ipipestream>();
+    }
+    ipipestream in = reading.get();
+    opipestream out = writing.get();
+    out << "either way\n" << std::flush;
+    std::string line;
+    EXPECT_TRUE(std::getline(in, line)) << in.error_message();
+    EXPECT_EQ(line, "either way");
+    EXPECT_EQ(broker_->waiting(), 0U);
+  }
+  EXPECT_EQ(broker_->introduced(), 2U);
+}
+
+TEST_F(Pipe, KeepsNamesApart) {
+  auto first = open<ipipestream>({}, "a");
+  auto second = open<ipipestream>({}, "b");
+  opipestream to_second(name("b"));
+  opipestream to_first(name("a"));
+  to_first << "for a";
+  to_second << "for b";
+  to_first.close();
+  to_second.close();
+  ipipestream a = first.get();
+  ipipestream b = second.get();
+  EXPECT_EQ(all_of(a), "for a");
+  EXPECT_EQ(all_of(b), "for b");
+}
+
+TEST_F(Pipe, SendsTheFirstByteAtOnce) {
+  connect();
+  out_->put('!').flush();
+  EXPECT_EQ(in_->get(), '!');
+  EXPECT_EQ(in_->rdbuf()->received(), 1U);
+}
+
+TEST_F(Pipe, EndsWithoutBytesToo) {
+  connect();
+  out_->close();
+  EXPECT_EQ(in_->get(), std::char_traits<char>::eof());
+  EXPECT_FALSE(in_->bad());
+  EXPECT_FALSE(in_->error());
+}
+
+TEST_F(Pipe, ClosesWhenTheReadersProcessHasEverything) {
+  connect();
+  const std::string sent = text_of(100'000);
+  *out_ << sent;
+  out_->close();  // nobody has read yet
+  EXPECT_TRUE(*out_) << out_->error_message();
+  out_.reset();
+  EXPECT_TRUE(all_of(*in_) == sent);
+  EXPECT_FALSE(in_->error());
+}
+
+TEST_F(Pipe, HoldsTheWriterBackAtTheWindow) {
+  connect({.window = one_window}, {.timeout = 100ms});
+  const std::string much = text_of(one_window * 3);
+  out_->write(much.data(), static_cast<std::streamsize>(much.size()));
+  EXPECT_TRUE(out_->bad());
+  EXPECT_EQ(out_->error(), errc::timed_out);
+  EXPECT_LE(out_->rdbuf()->sent(), one_window);
+  EXPECT_EQ(out_->consumed(), 0U);
+  // It goes on where it was held back.
+  const auto done = static_cast<std::size_t>(out_->rdbuf()->sent());
+  out_->clear();
+  auto rest = std::async(std::launch::async, [&] {
+    std::size_t at = done;
+    while (at < much.size()) {
+      out_->clear();
+      const std::size_t step = std::min(one_window, much.size() - at);
+      at += static_cast<std::size_t>(
+          out_->rdbuf()->sputn(much.data() + at, static_cast<std::streamsize>(step)));
+    }
+    while (!out_->flush()) out_->clear();
+  });
+  std::string came(much.size(), '\0');
+  in_->read(came.data(), static_cast<std::streamsize>(came.size()));
+  rest.wait();
+  EXPECT_TRUE(came == much);
+}
+
+TEST_F(Pipe, TellsWhatTheReaderHasTaken) {
+  connect();
+  *out_ << text_of(1000) << std::flush;
+  EXPECT_EQ(out_->rdbuf()->sent(), 1000U);
+  EXPECT_EQ(out_->consumed(), 0U);
+  skip(*in_, 1000);
+  const auto waiting = std::async(std::launch::async, [&] { return in_->get(); });
+  const auto limit = clock::now() + 20s;
+  while (out_->consumed() < 1000 && clock::now() < limit) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(out_->consumed(), 1000U);
+  out_->close();
+}
+
+TEST_F(Pipe, ShowsBadbitWhenTheWriterGivesUp) {
+  connect();
+  *out_ << "only the begin" << std::flush;
+  try {
+    const opipestream dying = std::move(*out_);
+    throw std::runtime_error("the program fails");
+  } catch (const std::runtime_error&) {
+  }
+  EXPECT_EQ(all_of(*in_), "only the begin");
+  EXPECT_TRUE(in_->bad());
+  EXPECT_FALSE(in_->eof());
+  EXPECT_EQ(in_->error(), errc::connection_reset);
+  in_->clear();
+  EXPECT_EQ(in_->get(), std::char_traits<char>::eof());
+  EXPECT_TRUE(in_->bad());
+  EXPECT_FALSE(in_->eof());
+  EXPECT_NE(in_->error_message().find("gave up"), std::string::npos) << in_->error_message();
+  EXPECT_NE(in_->error_message().find("14 bytes"), std::string::npos) << in_->error_message();
+}
+
+TEST_F(Pipe, KeepsWhatCameBeforeAFailedRead) {
+  connect();
+  (*out_ << "some" << std::flush << " bytes").flush();
+  out_->rdbuf()->abort();
+  std::string into(100, '-');
+  in_->read(into.data(), 100);
+  EXPECT_TRUE(in_->bad());
+  EXPECT_FALSE(in_->eof());
+  EXPECT_EQ(in_->gcount(), 0);
+  EXPECT_EQ(in_->rdbuf()->received(), 0U);
+  in_->clear();
+  EXPECT_EQ(all_of(*in_), "some bytes");
+  EXPECT_TRUE(in_->bad());
+  EXPECT_EQ(in_->rdbuf()->received(), 10U);
+}
+
+TEST_F(Pipe, DoesNotEndCleanlyWhereAWriteIsMissing) {
+  connect({.window = one_window}, {.timeout = 50ms});
+  const std::string much = text_of(one_window * 3);
+  out_->write(much.data(), static_cast<std::streamsize>(much.size()));
+  EXPECT_EQ(out_->error(), errc::timed_out);
+  out_->close();
+  EXPECT_TRUE(out_->fail());
+  EXPECT_EQ(out_->error(), errc::timed_out);
+  all_of(*in_);
+  EXPECT_TRUE(in_->bad());
+  EXPECT_FALSE(in_->eof());
+}
+
+TEST_F(Pipe, FailsTheWriterWhenTheReaderLeaves) {
+  connect({.window = one_window});
+  *out_ << text_of(1000) << std::flush;
+  skip(*in_, 500);
+  in_->close();
+  const std::string much = text_of(one_window);
+  while (*out_) out_->write(much.data(), static_cast<std::streamsize>(much.size())).flush();
+  EXPECT_EQ(out_->error(), errc::broken_pipe);
+  EXPECT_EQ(out_->error(), std::errc::broken_pipe);
+  EXPECT_NE(out_->error_message().find("having taken 500 of"), std::string::npos)
+      << out_->error_message();
+  out_->close();
+  EXPECT_TRUE(out_->fail());
+}
+
+TEST_F(Pipe, ForgivesAReaderThatLeavesWithEverything) {
+  connect();
+  *out_ << text_of(1000) << std::flush;
+  skip(*in_, 1000);
+  in_->close();
+  out_->close();
+  EXPECT_TRUE(*out_) << out_->error_message();
+}
+
+TEST_F(Pipe, StopsAReadFromAnotherThread) {
+  std::stop_source stop;
+  connect({.stop = stop.get_token()});
+  std::jthread later([&] {
+    std::this_thread::sleep_for(50ms);
+    stop.request_stop();
+  });
+  const auto begin = clock::now();
+  in_->get();
+  EXPECT_LT(clock::now() - begin, 10s);
+  EXPECT_TRUE(in_->bad());
+  EXPECT_FALSE(in_->eof());
+  EXPECT_EQ(in_->error(), errc::canceled);
+}
+
+TEST_F(Pipe, StopsAWriteFromAnotherThread) {
+  std::stop_source stop;
+  connect({.window = one_window}, {.stop = stop.get_token()});
+  std::jthread later([&] {
+    std::this_thread::sleep_for(50ms);
+    stop.request_stop();
+  });
+  const std::string much = text_of(one_window * 3);
+  out_->write(much.data(), static_cast<std::streamsize>(much.size()));
+  EXPECT_TRUE(out_->bad());
+  EXPECT_EQ(out_->error(), errc::canceled);
+  out_->close();
+  EXPECT_TRUE(out_->fail());
+  all_of(*in_);
+  EXPECT_EQ(in_->error(), errc::connection_reset);  // not the end: bytes are missing
+}
+
+TEST_F(Pipe, StopsOpening) {
+  std::stop_source stop;
+  auto opening = open<ipipestream>({.stop = stop.get_token()});
+  while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
+  stop.request_stop();
+  EXPECT_EQ(opening.get().error(), errc::canceled);
+}
+
+TEST_F(Pipe, SaysWhoDidNotCome) {
+  ipipestream in(name(), {.meeting = 50ms});
+  EXPECT_TRUE(in.fail());
+  EXPECT_EQ(in.error(), errc::timed_out);
+  EXPECT_NE(in.error_message().find("no writer came"), std::string::npos) << in.error_message();
+  EXPECT_NE(in.error_message().find(name()), std::string::npos) << in.error_message();
+  opipestream out(name(), {.meeting = 50ms});
+  EXPECT_EQ(out.error(), errc::timed_out);
+  EXPECT_NE(out.error_message().find("no reader came"), std::string::npos) << out.error_message();
+}
+
+TEST_F(Pipe, RefusesWhatMakesNoSense) {
+  EXPECT_EQ(ipipestream(name(), {.window = 1}).error(), errc::invalid_argument);
+  EXPECT_EQ(ipipestream(name(), {.window = pipe_options::most_window + 1}).error(),
+            errc::invalid_argument);
+  EXPECT_EQ(ipipestream(name(), {.writers = 0}).error(), errc::invalid_argument);
+  EXPECT_EQ(opipestream(name(), {.readers = 0}).error(), errc::invalid_argument);
+  EXPECT_EQ(pipestream(name(), {.readers = 2}).error(), errc::invalid_argument);
+  EXPECT_EQ(ipipestream(name(), {.silence = 0s}).error(), errc::invalid_argument);
+  EXPECT_EQ(ipipestream(server_.url()).error(), errc::bad_url);
+  EXPECT_EQ(ipipestream("no url").error(), errc::bad_url);
+  EXPECT_EQ(ipipestream().error(), errc::closed);
+}
+
+TEST_F(Pipe, NeedsABroker) {
+  broker_.reset();
+  EXPECT_EQ(ipipestream(name()).error(), errc::not_supported);
+  EXPECT_EQ(opipestream(name()).error(), errc::not_supported);
+}
+
+TEST_F(Pipe, RefusesMoreThanMayWait) {
+  broker_.emplace(server_, pipe_broker_options{.most_waiting = 1});
+  auto first = open<ipipestream>({.meeting = 2s}, "a");
+  while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(ipipestream(name("b")).error(), errc::busy);
+  opipestream(name("a")).close();
+  EXPECT_TRUE(first.get());
+}
+
+TEST_F(Pipe, TellsWhoWaitsThatTheBrokerEnds) {
+  auto waiting = open<ipipestream>();
+  while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
+  broker_.reset();
+  EXPECT_EQ(waiting.get().error(), errc::closed_by_peer);
+}
+
+/// A stranger who speaks to the broker, and to whom it introduces him, byte by byte.
+class stranger {
+ public:
+  explicit stranger(const url& where)
+      : through_(where.server(), client()),
+        broker_(through_.worker(), where.host(), where.port()) {}
+
+  /// Returns the broker's answer to `question`.
+  std::string ask(const std::string& question) {
+    broker_.send_message(0x7563'7869'706d'6500, {}, std::as_bytes(std::span(question)));
+    std::string answer(512, '\0');
+    const message_info came =
+        broker_.receive(0x7563'7869'706d'6501, std::as_writable_bytes(std::span(answer)));
+    answer.resize(static_cast<std::size_t>(came.length));
+    return answer;
+  }
+  std::error_code knock(const std::string& address, const std::string& token) {
+    endpoint_options options;
+    options.terms = connection_terms();
+    const auto bytes = std::as_bytes(std::span(token));
+    options.terms->info.assign(bytes.begin(), bytes.end());
+    std::error_code ec;
+    peers_.emplace_back(through_.worker(), socket_address(address), std::move(options), ec);
+    return ec;
+  }
+
+ private:
+  static client_options client() {
+    client_options options;
+    options.worker.progress = progress_mode::sleeping_thread;
+    return options;
+  }
+
+  ucx::client through_;
+  endpoint broker_;
+  std::vector<endpoint> peers_;
+};
+
+TEST_F(Pipe, ConnectsOnlyToWhomItWasIntroduced) {
+  auto opening = open<ipipestream>();
+  while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
+  stranger writer{url(name())};
+  std::string question("UXPQ\1\0\0\0\2\0\0\0\1\0\0\0\4\0pipe\0\0", 24);
+  const std::string answer = writer.ask(question);
+  ASSERT_GT(answer.size(), 34U);
+  ASSERT_EQ(answer.substr(0, 12), std::string("UXPA\1\0\0\0\0\0\0\0", 12));
+  const std::string token = answer.substr(16, 16);
+  const std::string address = answer.substr(34);
+  writer.knock(address, "");
+  writer.knock(address, std::string(16, 'x'));
+  EXPECT_EQ(opening.wait_for(100ms), std::future_status::timeout);
+  EXPECT_FALSE(writer.knock(address, token));
+  EXPECT_TRUE(opening.get());
+}
+
+TEST_F(Pipe, AnswersBadQuestionsWithAnError) {
+  stranger hostile{url(name())};
+  const std::string refused("UXPA\1\0\0\0\x0b\0\0\0", 12);
+  for (const std::string& question :
+       {std::string(), std::string("UXPQ"), std::string(3000, 'x'), std::string(60'000, '\0')}) {
+    EXPECT_EQ(hostile.ask(question).substr(0, 12), refused) << question.size();
+  }
+  EXPECT_EQ(broker_->waiting(), 0U);
+  EXPECT_EQ(static_cast<int>(errc::protocol_error), 0x0b);
+}
+
+TEST_F(Pipe, OutlivesTheServer) {
+  connect();
+  server_.close();
+  *out_ << "straight";
+  out_->close();
+  EXPECT_EQ(all_of(*in_), "straight");
+}
+
+TEST_F(Pipe, GoesBothWays) {
+  auto opened = open<pipestream>();
+  pipestream here(name());
+  pipestream there = opened.get();
+  ASSERT_TRUE(here) << here.error_message();
+  ASSERT_TRUE(there) << there.error_message();
+  here << "question\n" << std::flush;
+  std::string line;
+  std::getline(there, line);
+  EXPECT_EQ(line, "question");
+  here.close_output();
+  EXPECT_FALSE(std::getline(there, line));
+  EXPECT_TRUE(there.eof());
+  there.clear();
+  there << "answer";
+  there.close();
+  EXPECT_TRUE(there) << there.error_message();
+  EXPECT_EQ(all_of(here), "answer");
+  EXPECT_TRUE(here.eof());
+  here.clear();
+  here.close();
+  EXPECT_TRUE(here) << here.error_message();
+}
+
+TEST_F(Pipe, ReadsSeveralWritersMessageByMessage) {
+  constexpr std::size_t writers = 3;
+  constexpr int lines = 500;
+  auto opened = open<ipipestream>({.writers = writers});
+  const auto write = [&](char which) {
+    opipestream out(name());
+    for (int i = 0; i < lines; ++i) {
+      (out << std::string(std::size_t(1 + i % 70), which) << '\n').flush();
+    }
+    out.close();
+    EXPECT_TRUE(out) << out.error_message();
+  };
+  std::vector<std::jthread> running;
+  for (std::size_t i = 0; i < writers; ++i) running.emplace_back(write, static_cast<char>('a' + i));
+  ipipestream in = opened.get();
+  std::vector<int> came(writers);
+  for (std::string line; std::getline(in, line);) {
+    ASSERT_FALSE(line.empty());
+    const auto which = static_cast<std::size_t>(line[0] - 'a');
+    ASSERT_LT(which, writers);
+    ASSERT_EQ(line, std::string(std::size_t(1 + came[which] % 70), line[0]));
+    ++came[which];
+  }
+  EXPECT_TRUE(in.eof()) << in.error_message();
+  EXPECT_EQ(came, std::vector<int>(writers, lines));
+}
+
+TEST_F(Pipe, WritesToSeveralReaders) {
+  std::vector<std::future<std::string>> readers;
+  for (int i = 0; i < 3; ++i) {
+    readers.push_back(std::async(std::launch::async, [&] {
+      ipipestream in(name());
+      std::string came = all_of(in);
+      EXPECT_FALSE(in.error()) << in.error_message();
+      return came;
+    }));
+  }
+  const std::string sent = text_of(3'000'000);
+  opipestream out(name(), {.readers = 3});
+  out << sent;
+  out.close();
+  EXPECT_TRUE(out) << out.error_message();
+  for (auto& each : readers) EXPECT_TRUE(each.get() == sent);
+}
+
+TEST_F(Pipe, DropsASlowReaderWhereItMay) {
+  auto quick = open<ipipestream>();
+  while (broker_->waiting() < 1) std::this_thread::sleep_for(1ms);
+  auto slow = open<ipipestream>({.window = one_window});
+  while (broker_->waiting() < 2) std::this_thread::sleep_for(1ms);
+  opipestream out(name(), {.readers = 2, .slow = slow_reader::drop, .patience = 100ms});
+  ASSERT_TRUE(out) << out.error_message();
+  ipipestream stuck = slow.get();
+  auto reading = std::async(std::launch::async, [&] {
+    ipipestream in = quick.get();
+    return all_of(in);
+  });
+  const std::string sent = text_of(one_window * 4);
+  out << sent;
+  out.close();
+  EXPECT_TRUE(out) << out.error_message();
+  EXPECT_TRUE(reading.get() == sent);
+  std::string part = all_of(stuck);
+  EXPECT_LE(part.size(), one_window);
+  EXPECT_EQ(stuck.error(), errc::connection_reset);
+  EXPECT_NE(stuck.error_message().find("gave up"), std::string::npos) << stuck.error_message();
+}
+
+TEST_F(Pipe, WaitsForASlowReaderWhereItShall) {
+  auto quick = open<ipipestream>();
+  auto slow = open<ipipestream>({.window = one_window});
+  opipestream out(name(), {.timeout = 100ms, .readers = 2});
+  ipipestream first = quick.get();
+  ipipestream second = slow.get();
+  const std::string sent = text_of(one_window * 2);
+  out.write(sent.data(), static_cast<std::streamsize>(sent.size()));
+  EXPECT_EQ(out.error(), errc::timed_out);
+  EXPECT_EQ(out.rdbuf()->readers(), 2U);
+}
+
+TEST_F(Pipe, MovesWithWhatIsBuffered) {
+  connect();
+  *out_ << "half";
+  opipestream moved = std::move(*out_);
+  moved << " and half\n" << std::flush;
+  ipipestream in = std::move(*in_);
+  EXPECT_EQ(in.get(), 'h');
+  ipipestream again;
+  again.swap(in);
+  std::string line;
+  std::getline(again, line);
+  EXPECT_EQ(line, "alf and half");
+  EXPECT_EQ(in_->error(), errc::closed);
+}
+
+TEST_F(Pipe, PutsBackOneByteAcrossMessages) {
+  connect();
+  out_->put('a').flush();
+  out_->put('b').flush();
+  EXPECT_EQ(in_->get(), 'a');
+  EXPECT_EQ(in_->get(), 'b');
+  EXPECT_TRUE(in_->unget());
+  EXPECT_EQ(in_->get(), 'b');
+  EXPECT_TRUE(in_->putback('B'));
+  EXPECT_TRUE(in_->putback('A'));
+  EXPECT_FALSE(in_->putback('?'));
+  in_->clear();
+  EXPECT_EQ(in_->get(), 'A');
+  EXPECT_EQ(in_->get(), 'B');
+  EXPECT_EQ(in_->tellg(), 2);
+}
+
+TEST_F(Pipe, LendsItsOwnMemory) {
+  connect();
+  const std::span<char> place = out_->rdbuf()->prepare();
+  ASSERT_GE(place.size(), 5U);
+  std::copy_n("bytes", 5, place.begin());
+  out_->rdbuf()->commit(5);
+  out_->flush();
+  const std::span<const char> came = in_->rdbuf()->available();
+  EXPECT_EQ(std::string(came.begin(), came.end()), "bytes");
+  in_->rdbuf()->consume(2);
+  EXPECT_EQ(in_->get(), 't');
+  out_->close();
+  skip(*in_, 2);
+  EXPECT_TRUE(in_->rdbuf()->available().empty());
+  in_->close();
+  EXPECT_THROW(in_->rdbuf()->available(), error);
+  EXPECT_THROW(out_->rdbuf()->prepare(), error);
+}
+
+TEST_F(Pipe, GoesOneWayOnly) {
+  connect();
+  EXPECT_EQ(out_->rdbuf()->sputc('x'), 'x');
+  EXPECT_EQ(in_->rdbuf()->sputc('x'), std::char_traits<char>::eof());
+  EXPECT_EQ(in_->error(), errc::permission_denied);
+  EXPECT_THROW(out_->rdbuf()->sgetc(), error);
+  EXPECT_EQ(out_->error(), errc::permission_denied);
+}
+
+/// Two ends that found each other in another way.
+TEST_F(Pipe, RunsOverAConnectionOfTheProgram) {
+  const context shared;
+  const worker_options driven{.progress = progress_mode::sleeping_thread};
+  worker reads(shared, driven);
+  worker writes(shared, driven);
+  listener_options awaited;
+  awaited.awaited = true;
+  listener door(reads, socket_address("127.0.0.1:0"), std::move(awaited));
+  endpoint to_reader(writes, door.address(), {.wait = connect_wait::none});
+  endpoint to_writer(reads, door.accept().wait());
+  ipipestream in(reads, std::move(to_writer));
+  opipestream out(writes, std::move(to_reader));
+  ASSERT_TRUE(out) << out.error_message();
+  const std::string sent = text_of(1'000'000);
+  auto reading = std::async(std::launch::async, [&] { return all_of(in); });
+  out << sent;
+  out.close();
+  EXPECT_TRUE(out) << out.error_message();
+  EXPECT_TRUE(reading.get() == sent);
+}
+
+}  // namespace
+}  // namespace ucx::test

@@ -1,0 +1,248 @@
+// `ucxio pipe`: one end's input is the other end's output, or both say why not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/temporary_directory.hpp"
+#include "support/tool.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr int lost = 7;
+
+/// A server that introduces, and ends of pipes that meet there.
+class PipeTool : public testing::Test {
+ protected:
+  std::string name() const { return server_.url("checkpoint"); }
+  std::vector<std::string> receive() const { return {"pipe", "receive", name()}; }
+  std::vector<std::string> send() const { return {"pipe", "send", name()}; }
+
+  /// Runs a line of the shell, in which $UCXIO is the tool and $URL the pipe.
+  std::unique_ptr<command> shell(const std::string& line,
+                                 command::output where = command::output::kept) const {
+    const std::string all = "UCXIO=" + tool_program() + " URL=" + name() + "; " + line;
+    return std::make_unique<command>("/bin/sh", std::vector<std::string>{"-c", all}, where);
+  }
+  std::unique_ptr<command> receiver(command::output where = command::output::kept) const {
+    return std::make_unique<command>(tool_program(), receive(), where);
+  }
+  static int code_of(child_process& ended) {
+    const std::optional<int> status = ended.wait(40s);
+    return status && WIFEXITED(*status) ? WEXITSTATUS(*status) : -1;
+  }
+
+  tool_server server_{{"--pipes"}};
+};
+
+TEST_F(PipeTool, CarriesTheInputToTheOutput) {
+  const auto reads = receiver();
+  const command_result sent = shell("printf 'one\\ntwo' | $UCXIO pipe send $URL")->finish();
+  const command_result came = reads->finish();
+  EXPECT_EQ(sent.code, 0) << sent.err;
+  EXPECT_EQ(came.code, 0) << came.err;
+  EXPECT_EQ(came.out, "one\ntwo");
+  EXPECT_EQ(sent.err, "");
+  EXPECT_EQ(came.err, "");
+}
+
+TEST_F(PipeTool, CarriesMoreThanMemoryMayHold) {
+  const auto reads = shell("$UCXIO pipe receive $URL --window 64K | md5sum");
+  const command_result sent =
+      shell("head -c 100000000 /dev/zero | $UCXIO pipe send $URL")->finish();
+  EXPECT_EQ(sent.code, 0) << sent.err;
+  EXPECT_THAT(reads->finish().out, StartsWith("0f86d7c5a6180cf9584c1d21144d85b0"));
+}
+
+TEST_F(PipeTool, CarriesNothingToo) {
+  const auto reads = receiver();
+  EXPECT_EQ(shell("$UCXIO pipe send $URL </dev/null")->finish().code, 0);
+  const command_result came = reads->finish();
+  EXPECT_EQ(came.code, 0) << came.err;
+  EXPECT_EQ(came.out, "");
+}
+
+TEST_F(PipeTool, SendsTheFirstByteAtOnce) {
+  const auto reads = receiver(command::output::pipe);
+  child_process sends(tool_program(), send());
+  for (const std::string line : {"first", "second"}) {
+    sends.write_line(line);
+    EXPECT_EQ(reads->read(line.size() + 1), line + '\n');
+  }
+}
+
+TEST_F(PipeTool, GivesEveryReaderEverything) {
+  std::vector<std::unique_ptr<command>> readers;
+  for (int i = 0; i < 3; ++i) readers.push_back(receiver());
+  const command_result sent = shell("seq 100000 | $UCXIO pipe send --readers 3 $URL")->finish();
+  EXPECT_EQ(sent.code, 0) << sent.err;
+  for (const auto& each : readers) {
+    const command_result came = each->finish();
+    EXPECT_EQ(came.code, 0) << came.err;
+    EXPECT_EQ(came.out.size(), 588'895U);
+  }
+}
+
+TEST_F(PipeTool, ReadsEveryWriter) {
+  const auto reads = shell("$UCXIO pipe receive --writers 2 $URL | sort | tr -d '\\n'");
+  const auto first = shell("echo a | $UCXIO pipe send $URL");
+  const auto second = shell("echo b | $UCXIO pipe send $URL");
+  EXPECT_EQ(first->finish().code, 0);
+  EXPECT_EQ(second->finish().code, 0);
+  EXPECT_EQ(reads->finish().out, "ab");
+}
+
+/// Without a server either end may listen, and says what to call at the other.
+TEST(PipeToolAlone, ListensAndSaysWhatToCall) {
+  for (const std::string listens : {"receive", "send"}) {
+    const temporary_directory folder;
+    const std::string told = folder / "told";
+    const std::string calls = listens == "send" ? "receive" : "send";
+    const std::string tool = tool_program();
+    const std::string input = "echo over | ";
+    const std::string line = (listens == "send" ? input : "") + tool + " pipe " + listens + " 2>" +
+                             told + " & until grep -q ucx:// " + told + "; do sleep 0.05; done; " +
+                             (calls == "send" ? input : "") + "$(sed 's|.*: ucxio|" + tool + "|' " +
+                             told + "); wait";
+    const command_result both = command("/bin/sh", {"-c", line}).finish();
+    EXPECT_EQ(both.code, 0) << both.err;
+    EXPECT_EQ(both.out, "over\n") << line;
+    std::ifstream words(told);
+    std::string said;
+    std::getline(words, said);
+    EXPECT_THAT(said, StartsWith("ucxio: waiting; at the other end: ucxio pipe " + calls +
+                                 " ucx://127.0.0.1:"));
+  }
+}
+
+TEST_F(PipeTool, FailsTheReaderWhenTheWriterIsKilled) {
+  for (const auto after : {0ms, 20ms, 200ms}) {
+    const auto reads = receiver(command::output::pipe);
+    child_process sends(tool_program(), send());
+    sends.write_line("begin");
+    ASSERT_EQ(reads->read(6), "begin\n");
+    sends.write_line(std::string(100'000, 'x'));
+    std::this_thread::sleep_for(after);
+    sends.kill();
+    const command_result came = reads->finish();
+    EXPECT_EQ(came.code, lost) << came.err;
+    EXPECT_THAT(came.err, HasSubstr("the writer was lost"));
+  }
+}
+
+TEST_F(PipeTool, FailsTheReaderWhenTheWriterFallsSilent) {
+  const auto reads = receiver(command::output::pipe);
+  child_process sends(tool_program(), send());
+  sends.write_line("begin");
+  ASSERT_EQ(reads->read(6), "begin\n");
+  sends.stop();
+  const command_result came = reads->finish();
+  EXPECT_EQ(came.code, lost) << came.err;
+  EXPECT_THAT(came.err, HasSubstr("6 bytes"));
+}
+
+TEST_F(PipeTool, FailsTheWriterWhenTheReaderIsKilled) {
+  for (const bool busy : {true, false}) {
+    child_process reads(tool_program(), receive());
+    const auto busy_writer = busy ? shell("yes | $UCXIO pipe send $URL") : nullptr;
+    std::optional<child_process> idle_writer;
+    if (!busy) {
+      idle_writer.emplace(tool_program(), send());
+      idle_writer->write_line("y");
+    }
+    ASSERT_EQ(reads.read_line(30s), "y");
+    reads.kill();
+    if (busy) {
+      const command_result sent = busy_writer->finish();
+      EXPECT_EQ(sent.code, lost) << sent.err;
+      EXPECT_THAT(sent.err, HasSubstr("the reader was lost"));
+    } else {
+      EXPECT_EQ(code_of(*idle_writer), lost);  // although its input says nothing
+    }
+  }
+}
+
+TEST_F(PipeTool, FailsTheWriterWhenTheReaderFallsSilent) {
+  child_process reads(tool_program(), receive());
+  const auto sends = shell("yes | $UCXIO pipe send $URL");
+  ASSERT_EQ(reads.read_line(30s), "y");
+  reads.stop();
+  const command_result sent = sends->finish(60s);
+  EXPECT_EQ(sent.code, lost) << sent.err;
+  EXPECT_THAT(sent.err, HasSubstr("having taken"));
+}
+
+TEST_F(PipeTool, EndsQuietlyWhenNobodyReadsItsOutput) {
+  const auto reads = receiver(command::output::broken);
+  const command_result sent = shell("yes | $UCXIO pipe send $URL")->finish();
+  const command_result came = reads->finish();
+  EXPECT_EQ(came.code, 0) << came.err;
+  EXPECT_EQ(came.err, "");
+  EXPECT_EQ(sent.code, lost) << sent.err;
+  EXPECT_THAT(sent.err, HasSubstr("the reader left"));
+}
+
+TEST_F(PipeTool, FailsBothWhenTheDiskIsFull) {
+  const auto reads = receiver(command::output::full_disk);
+  const command_result sent = shell("yes | $UCXIO pipe send $URL")->finish();
+  EXPECT_EQ(reads->finish().code, 9);
+  EXPECT_EQ(sent.code, lost) << sent.err;
+}
+
+TEST_F(PipeTool, SurvivesTheServer) {
+  const auto reads = receiver(command::output::pipe);
+  child_process sends(tool_program(), send());
+  sends.write_line("begin");
+  ASSERT_EQ(reads->read(6), "begin\n");
+  server_.process().kill();
+  sends.write_line("goes on");
+  EXPECT_EQ(reads->read(8), "goes on\n");
+}
+
+TEST_F(PipeTool, SaysWhoDidNotCome) {
+  expect_failure(run_tool({"pipe", "receive", name(), "--timeout", "0.1"}), 6, "no writer came");
+  expect_failure(run_tool({"pipe", "send", name(), "--timeout", "0.1"}), 6, "no reader came");
+}
+
+TEST(PipeToolAlone, SaysThatAServerTakesNoPipes) {
+  const tool_server plain({});
+  expect_failure(run_tool({"pipe", "receive", plain.url("x")}), 1, "takes no pipes");
+}
+
+TEST(PipeToolAlone, IsToldOfWrongArguments) {
+  const std::vector<std::vector<std::string>> wrong{
+      {"pipe"},
+      {"pipe", "shove"},
+      {"pipe", "send", "/tmp/x"},
+      {"pipe", "send", "ucx://127.0.0.1:1"},
+      {"pipe", "send", "ucx://127.0.0.1:1/x", "--bind", "127.0.0.1:0"},
+      {"pipe", "send", "ucx://127.0.0.1:1/x", "--readers", "0"},
+      {"pipe", "send", "ucx://127.0.0.1:1/x", "--writers", "2"},
+      {"pipe", "receive", "ucx://127.0.0.1:1/x", "--writers", "many"},
+      {"pipe", "receive", "ucx://127.0.0.1:1/x", "--window", "1"},
+      {"pipe", "receive", "ucx://127.0.0.1:1/x", "--window", "nonsense"},
+  };
+  for (const std::vector<std::string>& arguments : wrong) {
+    const command_result result = run_tool(arguments);
+    expect_failure(result, 2, "");
+    EXPECT_EQ(result.out, "");
+  }
+  expect_failure(run_tool({"pipe", "receive", "--bind", "0.0.0.0:0"}), 5, "insecure");
+}
+
+}  // namespace
+}  // namespace ucx::test

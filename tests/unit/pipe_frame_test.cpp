@@ -1,0 +1,209 @@
+// What the ends of a pipe say to each other, and to a broker: whole, cut off, and mangled.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pipe_frame.hpp"
+#include "pipe_introduction.hpp"
+#include "ucx/pipe_options.hpp"
+
+namespace ucx::detail {
+namespace {
+
+using bytes = std::vector<std::byte>;
+
+template <class Array>
+bytes bytes_of(const Array& made) {
+  return {made.begin(), made.end()};
+}
+
+bytes numbers(std::initializer_list<unsigned> values) {
+  bytes made;
+  for (const unsigned each : values) made.push_back(static_cast<std::byte>(each));
+  return made;
+}
+
+TEST(PipeFrame, TagsSayWhatIsInIt) {
+  EXPECT_EQ(pipe_tag(pipe_said::data), 0x7563786970697001U);
+  for (const pipe_said of_reader : {pipe_said::hello, pipe_said::taken, pipe_said::left}) {
+    EXPECT_TRUE(pipe_of_reader().accepts(pipe_tag(of_reader)));
+  }
+  for (const pipe_said of_writer : {pipe_said::data, pipe_said::end}) {
+    EXPECT_FALSE(pipe_of_reader().accepts(pipe_tag(of_writer)));
+  }
+}
+
+TEST(PipeFrame, HelloIsTheseBytes) {
+  const pipe_hello said{.piece = 0x1234, .window = 0x123456};
+  const bytes wire = bytes_of(encode(said));
+  EXPECT_EQ(wire, numbers({'U', 'X', 'P', 'I', 1,    0,    0,    0, 0x34, 0x12, 0, 0,
+                           0,   0,   0,   0,   0x56, 0x34, 0x12, 0, 0,    0,    0, 0}));
+  const auto heard = decode_pipe_hello(wire);
+  ASSERT_TRUE(heard);
+  EXPECT_EQ(heard->version, pipe_version);
+  EXPECT_EQ(heard->piece, said.piece);
+  EXPECT_EQ(heard->window, said.window);
+}
+
+TEST(PipeFrame, HelloOfAnotherVersionTellsItAlone) {
+  bytes wire = bytes_of(encode(pipe_hello{.piece = 4096, .window = 65536}));
+  wire[4] = std::byte{2};
+  wire.resize(100, std::byte{0xff});
+  const auto heard = decode_pipe_hello(wire);
+  ASSERT_TRUE(heard);
+  EXPECT_EQ(heard->version, 2);
+  wire[4] = std::byte{0};
+  EXPECT_FALSE(decode_pipe_hello(wire));
+}
+
+TEST(PipeFrame, HelloHasToMakeSense) {
+  const auto is_taken = [](std::uint64_t piece, std::uint64_t window) {
+    return decode_pipe_hello(encode(pipe_hello{.piece = piece, .window = window})).has_value();
+  };
+  EXPECT_TRUE(is_taken(least_pipe_piece, least_pipe_piece));
+  EXPECT_TRUE(is_taken(most_pipe_window, most_pipe_window));
+  EXPECT_FALSE(is_taken(least_pipe_piece - 1, 65536));
+  EXPECT_FALSE(is_taken(0, 0));
+  EXPECT_FALSE(is_taken(65536, 65535));
+  EXPECT_FALSE(is_taken(65536, most_pipe_window + 1));
+  EXPECT_FALSE(is_taken(~std::uint64_t{0}, ~std::uint64_t{0}));
+}
+
+TEST(PipeFrame, EndIsTheseBytes) {
+  const bytes wire = bytes_of(encode(pipe_end{0x0102030405060708, 18}));
+  EXPECT_EQ(wire, numbers({8, 7, 6, 5, 4, 3, 2, 1, 18, 0, 0, 0, 0, 0, 0, 0}));
+  const auto heard = decode_pipe_end(wire);
+  ASSERT_TRUE(heard);
+  EXPECT_EQ(heard->total, 0x0102030405060708U);
+  EXPECT_EQ(heard->status, 18U);
+}
+
+TEST(PipeFrame, TakesNothingCutOff) {
+  const bytes hello = bytes_of(encode(pipe_hello{.piece = 4096, .window = 65536}));
+  for (std::size_t size = 0; size < hello.size(); ++size) {
+    EXPECT_FALSE(decode_pipe_hello(std::span(hello).first(size))) << size;
+  }
+  const bytes end = bytes_of(encode(pipe_end{1, 0}));
+  for (std::size_t size = 0; size < end.size(); ++size) {
+    EXPECT_FALSE(decode_pipe_end(std::span(end).first(size))) << size;
+  }
+  const bytes count = bytes_of(encode_pipe_count(77));
+  for (std::size_t size = 0; size < count.size(); ++size) {
+    EXPECT_FALSE(decode_pipe_count(std::span(count).first(size))) << size;
+  }
+  EXPECT_EQ(decode_pipe_count(count), 77U);
+  bytes longer = count;
+  longer.push_back({});
+  EXPECT_FALSE(decode_pipe_count(longer));
+}
+
+TEST(PipeFrame, SurvivesEveryFlippedBit) {
+  const bytes hello = bytes_of(encode(pipe_hello{.piece = 4096, .window = 65536}));
+  const bytes end = bytes_of(encode(pipe_end{1000, 0}));
+  for (std::size_t bit = 0; bit < 8 * hello.size(); ++bit) {
+    bytes flipped = hello;
+    flipped[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+    const auto heard = decode_pipe_hello(flipped);
+    if (bit < 32 || (bit >= 48 && bit < 64)) {
+      EXPECT_FALSE(heard) << bit;
+    }
+    if (heard && heard->version == pipe_version) {
+      EXPECT_GE(heard->piece, least_pipe_piece);
+      EXPECT_GE(heard->window, heard->piece);
+      EXPECT_LE(heard->window, most_pipe_window);
+    }
+  }
+  for (std::size_t bit = 0; bit < 8 * end.size(); ++bit) {
+    bytes flipped = end;
+    flipped[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+    EXPECT_EQ(decode_pipe_end(flipped).has_value(), bit < 96) << bit;
+  }
+}
+
+pipe_question question() {
+  return {.role = pipe_role::reader, .wanted = 3, .name = "a/name", .address = "127.0.0.1:7471"};
+}
+
+TEST(PipeIntroduction, CarriesQuestionAndAnswer) {
+  const auto asked = decode_pipe_question(encode(question()));
+  ASSERT_TRUE(asked);
+  EXPECT_EQ(asked->role, pipe_role::reader);
+  EXPECT_EQ(asked->wanted, 3U);
+  EXPECT_EQ(asked->name, "a/name");
+  EXPECT_EQ(asked->address, "127.0.0.1:7471");
+  pipe_answer said{.status = 7, .address = "[::1]:5"};
+  std::fill(said.token.begin(), said.token.end(), std::byte{0xab});
+  const auto heard = decode_pipe_answer(encode(said));
+  ASSERT_TRUE(heard);
+  EXPECT_EQ(heard->status, 7U);
+  EXPECT_EQ(heard->token, said.token);
+  EXPECT_EQ(heard->address, "[::1]:5");
+}
+
+TEST(PipeIntroduction, RefusesWhatMakesNoSense) {
+  const auto is_taken = [](auto change) {
+    pipe_question said = question();
+    change(said);
+    return decode_pipe_question(encode(said)).has_value();
+  };
+  EXPECT_TRUE(is_taken([](auto&) {}));
+  EXPECT_TRUE(is_taken([](auto& said) { said.wanted = pipe_options::most_peers; }));
+  EXPECT_FALSE(is_taken([](auto& said) { said.wanted = pipe_options::most_peers + 1; }));
+  EXPECT_FALSE(is_taken([](auto& said) { said.wanted = 0; }));
+  EXPECT_FALSE(is_taken([](auto& said) { said.name.clear(); }));
+  EXPECT_FALSE(is_taken([](auto& said) { said.name.assign(1025, 'n'); }));
+  EXPECT_FALSE(is_taken([](auto& said) { said.address.assign(65, '1'); }));
+  EXPECT_FALSE(is_taken([](auto& said) { said.address.clear(); }));
+  EXPECT_FALSE(is_taken([](auto& said) { said.role = pipe_role::writer; }));
+  EXPECT_FALSE(is_taken([](auto& said) { said.role = static_cast<pipe_role>(4); }));
+  EXPECT_FALSE(is_taken([](auto& said) { said.role = static_cast<pipe_role>(0); }));
+}
+
+TEST(PipeIntroduction, TakesNothingCutOffOrLonger) {
+  bytes asked = encode(question());
+  for (std::size_t size = 0; size < asked.size(); ++size) {
+    EXPECT_FALSE(decode_pipe_question(std::span(asked).first(size))) << size;
+  }
+  bytes answered = encode(pipe_answer{.address = "127.0.0.1:1"});
+  for (std::size_t size = 0; size < answered.size(); ++size) {
+    EXPECT_FALSE(decode_pipe_answer(std::span(answered).first(size))) << size;
+  }
+  asked.push_back({});
+  answered.push_back({});
+  EXPECT_FALSE(decode_pipe_question(asked));
+  EXPECT_FALSE(decode_pipe_answer(answered));
+}
+
+TEST(PipeIntroduction, SurvivesEveryFlippedBit) {
+  const bytes asked = encode(question());
+  for (std::size_t bit = 0; bit < 8 * asked.size(); ++bit) {
+    bytes flipped = asked;
+    flipped[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+    const auto heard = decode_pipe_question(flipped);
+    if (bit < 64) {
+      EXPECT_FALSE(heard) << bit;
+    }
+    if (heard) {
+      EXPECT_GE(heard->wanted, 1U);
+      EXPECT_LE(heard->wanted, pipe_options::most_peers);
+      EXPECT_FALSE(heard->name.empty());
+    }
+  }
+  const bytes answered = encode(pipe_answer{.address = "127.0.0.1:1"});
+  for (std::size_t bit = 0; bit < 8 * answered.size(); ++bit) {
+    bytes flipped = answered;
+    flipped[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+    const auto heard = decode_pipe_answer(flipped);
+    if (bit < 64) {
+      EXPECT_FALSE(heard) << bit;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ucx::detail
