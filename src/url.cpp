@@ -147,7 +147,7 @@ url url::of_address_file(std::string_view file, std::string_view name) {
   if (file.empty() || file.find('\0') != std::string_view::npos) {
     throw error(errc::bad_url, "making a URL of an address file: its path can not be one");
   }
-  made.address_file_ = file;
+  made.address_file_ = std::filesystem::absolute(file, ec).string();
   made.assign_name(name, what, ec);
   if (ec) throw error(ec, "making a URL of an address file: " + what);
   return made;
@@ -189,16 +189,17 @@ void url::parse_address_file(std::string_view rest, std::string& what, std::erro
     const std::string begin = path.substr(0, end);
     const auto found = std::filesystem::status(begin, missing).type();
     if (found == std::filesystem::file_type::regular) {
-      address_file_ = begin;
+      address_file_ = std::filesystem::absolute(begin, missing).string();
       const std::size_t name = std::min(begin.size() + 1, path.size());
       return assign_name(std::string_view(path).substr(name), what, ec);
     }
     if (end == std::string::npos) break;
   }
+  const bool is_closed = missing == std::errc::permission_denied;
   what = "no address file is there, or on the way there" +
          (missing ? " (" + missing.message() + ")" : std::string()) +
          "; a server writes it when it begins, and removes it when it ends";
-  ec = errc::connection_refused;
+  ec = is_closed ? errc::permission_denied : errc::connection_refused;
 }
 
 void url::parse_authority(std::string_view rest, std::string& what, std::error_code& ec) {
@@ -277,8 +278,7 @@ url url::server() const {
 url url::with_name(std::string_view name) const {
   std::error_code ec;
   url made = with_name(name, ec);
-  if (ec)
-    throw error(ec, "giving the URL \"" + to_string(server()) + "\" a name that can not be one");
+  if (ec) throw error(ec, "giving the URL \"" + to_string(server()) + "\" a name");
   return made;
 }
 
@@ -286,7 +286,11 @@ url url::with_name(std::string_view name, std::error_code& ec) const {
   url made = server();
   std::string what;
   ec.clear();
-  made.assign_name(name, what, ec);
+  if (made.empty()) {
+    ec = errc::bad_url;
+  } else {
+    made.assign_name(name, what, ec);
+  }
   return made;
 }
 

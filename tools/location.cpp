@@ -42,7 +42,7 @@ location location::below(std::string_view name) const {
   const std::string whole =
       remote_->name().empty() ? std::string(name) : remote_->name() + '/' + std::string(name);
   std::error_code ec;
-  made.remote_ = url(remote_->host(), remote_->port(), whole, ec);
+  made.remote_ = remote_->with_name(whole, ec);
   if (!ec) return made;
   throw failure(exit_code::usage,
                 fmt::format("\"{}\" can not be a name on a server: names are UTF-8 of at most {} "

@@ -148,8 +148,8 @@ class UCXIO_EXPORT server {
   /// need no IP address then: `ucx+file://path/name`. Readable by this user alone; removed when the
   /// server closes, if it is still that one. One that a server left is replaced, any other file is
   /// kept. Who can write the file decides whom its readers reach. Errors: already_exists (a file
-  /// that no server wrote), no_such_name (its directory), permission_denied, not_supported (no
-  /// regular file), no_space, io_error, closed.
+  /// that no server wrote), bad_name, no_such_name (its directory), permission_denied,
+  /// not_supported (no regular file), no_space, io_error, closed.
   void publish_address(const std::filesystem::path& file);
   void publish_address(const std::filesystem::path& file, std::error_code& ec);
   /// Returns the URL of the server, or of a name; the name is percent-encoded. On a wildcard

@@ -18,8 +18,8 @@ namespace ucx {
 /// decoded here: UTF-8 of up to 1024 bytes, which may contain slashes.
 ///
 /// A server that has no IP address is `ucx+file://path/name`: the path is that of the file which
-/// the server wrote (`server::publish_address`), from "/" or from the working directory, and ends
-/// at the first of its components that is a file, percent-encoded as the name.
+/// the server wrote (`server::publish_address`), from "/" or from what is the working directory
+/// then, and ends at the first of its components that is a file, percent-encoded as the name.
 class UCXIO_EXPORT url {
  public:
   /// Bytes of a name at most, decoded.
@@ -28,8 +28,8 @@ class UCXIO_EXPORT url {
   /// Makes an empty URL, which leads nowhere.
   url() noexcept = default;
   /// Reads the text form. Nothing is looked up but the address file of "ucx+file:", which has to be
-  /// there. Errors: bad_url; connection_refused (no address file); the text says what is wrong, and
-  /// where.
+  /// there. Errors: bad_url; connection_refused (no address file), permission_denied; the text says
+  /// what is wrong, and where.
   explicit url(std::string_view text);
   url(std::string_view text, std::error_code& ec);
   /// Makes a URL of its parts; `name` is not encoded. Errors: bad_url.
@@ -37,7 +37,7 @@ class UCXIO_EXPORT url {
   url(std::string_view host, std::uint16_t port, std::string_view name, std::error_code& ec);
 
   /// Makes the URL of a server that wrote its address into `file`, or of a name that it publishes;
-  /// neither is encoded, and nothing is looked up. Errors: bad_url.
+  /// neither is encoded, and it does not have to be there. Errors: bad_url.
   static url of_address_file(std::string_view file, std::string_view name = {});
 
   /// Returns whether `text` is meant as a URL of ours, well-formed or not: it begins with "ucx:" or
@@ -55,7 +55,8 @@ class UCXIO_EXPORT url {
 
   /// Returns the server's URL, without a name.
   url server() const;
-  /// Returns the same server with another name, which is not encoded. Errors: bad_url.
+  /// Returns the same server with another name, which is not encoded. Errors: bad_url, also of an
+  /// empty URL.
   url with_name(std::string_view name) const;
   url with_name(std::string_view name, std::error_code& ec) const;
 

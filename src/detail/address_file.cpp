@@ -100,20 +100,19 @@ std::unique_ptr<address_file> address_file::write(const std::filesystem::path& p
   ec.clear();
   std::unique_ptr<address_file> made(new address_file(whole));
   std::string made_as = whole.string() + ".XXXXXX";
-  const owned_descriptor file(::mkostemp(made_as.data(), O_CLOEXEC));  // mode 0600
-  if (!file) {
+  made->file_ = owned_descriptor(::mkostemp(made_as.data(), O_CLOEXEC));  // mode 0600
+  const int file = made->file_.get();
+  if (file < 0) {
     ec = store_error(errno);
     return nullptr;
   }
-  struct ::stat about = {};
-  if (!write_all(file.get(), text_of(where)) || ::fstat(file.get(), &about) != 0 ||
+  if (!write_all(file, text_of(where)) || ::fsync(file) != 0 ||
       ::rename(made_as.c_str(), whole.c_str()) != 0) {
     ec = store_error(errno);
     ::unlink(made_as.c_str());
+    made->file_ = owned_descriptor();  // it never had the name
     return nullptr;
   }
-  made->device_ = about.st_dev;
-  made->number_ = about.st_ino;
   return made;
 }
 
@@ -132,10 +131,10 @@ server_location address_file::read(const std::filesystem::path& path, std::strin
 }
 
 address_file::~address_file() {
-  struct ::stat about = {};
-  if (::stat(path_.c_str(), &about) == 0 && about.st_dev == device_ && about.st_ino == number_) {
-    ::unlink(path_.c_str());
-  }
+  struct ::stat ours = {};
+  struct ::stat there = {};
+  if (!file_ || ::fstat(file_.get(), &ours) != 0 || ::stat(path_.c_str(), &there) != 0) return;
+  if (ours.st_dev == there.st_dev && ours.st_ino == there.st_ino) ::unlink(path_.c_str());
 }
 
 }  // namespace ucx::detail

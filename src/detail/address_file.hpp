@@ -1,13 +1,12 @@
 // A file that tells where a server is: peers that see it need no IP address.
 #pragma once
 
-#include <sys/types.h>
-
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <system_error>
 
+#include "detail/owned_descriptor.hpp"
 #include "ucx/worker_address.hpp"
 
 namespace ucx::detail {
@@ -26,7 +25,8 @@ class address_file {
  public:
   /// Writes the file at once, whole: who reads it meanwhile sees the one before, or none. One that
   /// another server left is replaced. Errors: already_exists (a file that is none of ours),
-  /// no_such_name, permission_denied, no_space, not_supported (no regular file), io_error.
+  /// bad_name, no_such_name, permission_denied, no_space, not_supported (no regular file),
+  /// io_error.
   static std::unique_ptr<address_file> write(const std::filesystem::path& path,
                                              const server_location& where, std::string& what,
                                              std::error_code& ec);
@@ -45,8 +45,7 @@ class address_file {
   explicit address_file(std::filesystem::path path) : path_(std::move(path)) {}
 
   const std::filesystem::path path_;  // absolute
-  ::dev_t device_ = 0;
-  ::ino_t number_ = 0;
+  owned_descriptor file_;             // as long as it is open, no other file can be taken for it
 };
 
 }  // namespace ucx::detail

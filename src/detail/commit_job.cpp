@@ -36,14 +36,17 @@ commit_job::outcome commit_job::operator()(std::error_code& ec) const {
   return made;
 }
 
-/// In line with the writes: those that come later find the room.
-void commit_job::free_later(owned_descriptor replaced) const {
+/// Whatever is written next finds the room; where it can not be later it is now.
+void commit_job::free_later(owned_descriptor replaced) const noexcept {
   if (!replaced || !freeing) return;
-  const auto held = std::make_shared<owned_descriptor>(std::move(replaced));
-  freeing->start_some_time([held] {
-    *held = owned_descriptor();
-    return disk_queue::answer();
-  });
+  try {
+    const auto held = std::make_shared<owned_descriptor>(std::move(replaced));
+    freeing->start_next([held] {
+      *held = owned_descriptor();
+      return disk_queue::answer();
+    });
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 }  // namespace ucx::detail

@@ -35,7 +35,7 @@ struct commit_job {
   outcome operator()(std::error_code& ec) const;
 
  private:
-  void free_later(owned_descriptor replaced) const;
+  void free_later(owned_descriptor replaced) const noexcept;
 };
 
 }  // namespace ucx::detail

@@ -23,6 +23,17 @@ bool disk_queue::start_some_time(work job) {
   return add(std::move(job), std::numeric_limits<std::size_t>::max(), false);
 }
 
+bool disk_queue::start_next(work job) noexcept {
+  const std::lock_guard guard(mutex_);
+  if (ended_ || stopped_) return false;
+  try {
+    waiting_.push_front(std::move(job));
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
+}
+
 bool disk_queue::add(work job, std::size_t most, bool wakes) {
   const std::lock_guard guard(mutex_);
   if (ended_ || (finishing_ && wakes) || waiting_.size() >= most) return false;

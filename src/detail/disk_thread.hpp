@@ -35,6 +35,9 @@ class disk_queue {
   /// The same for what nobody waits for: it is done with the next thing, or soon. It is taken as
   /// long as there is a thread: one that was left behind destroys it.
   bool start_some_time(work job);
+  /// Of a job: what is to be done behind its answer, and before everything that waits. Returns
+  /// false where nothing is done any more, or there is no memory for it.
+  bool start_next(work job) noexcept;
 
  private:
   friend class disk_thread;

@@ -21,11 +21,9 @@ constexpr std::uint64_t longest_step = 8 * mib;
 
 }  // namespace
 
-room_ahead::room_ahead(int descriptor) noexcept {
+bool room_ahead::helps_in(int directory) noexcept {
   struct ::statfs about = {};
-  if (::fstatfs(descriptor, &about) == 0 && about.f_type == EXT4_SUPER_MAGIC) {
-    descriptor_ = descriptor;
-  }
+  return ::fstatfs(directory, &about) == 0 && about.f_type == EXT4_SUPER_MAGIC;
 }
 
 void room_ahead::reserve_for(std::uint64_t offset, std::size_t length) noexcept {

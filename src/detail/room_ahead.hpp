@@ -10,14 +10,17 @@ namespace ucx::detail {
 /// writing takes two thirds of the time, naming the file no time, and freeing it half of it. Other
 /// file systems reserve by themselves, or gain nothing: there, nothing is done.
 ///
-/// For a new file that is written from its beginning on, by one thread at a time, and that nobody
-/// else changes. Never an error: without room ahead, the write tells what is wrong.
+/// For a new file there that is written from its beginning on, by one thread at a time, and that
+/// nobody else changes. Never an error: without room ahead, the write tells what is wrong.
 class room_ahead {
  public:
   /// Reserves nothing.
   room_ahead() noexcept = default;
   /// `descriptor` is an empty file that stays open as long as this is used.
-  explicit room_ahead(int descriptor) noexcept;
+  explicit room_ahead(int descriptor) noexcept : descriptor_(descriptor) {}
+
+  /// Returns whether files of this directory gain by it. May take as long as a disk does.
+  static bool helps_in(int directory) noexcept;
 
   /// Before `length` bytes are written at `offset`.
   void reserve_for(std::uint64_t offset, std::size_t length) noexcept;

@@ -214,7 +214,7 @@ void store_core::let_in(const store_place& place, access wanted, owned_descripto
     return answer(errc::no_such_name, nullptr, {});
   }
   // What is not in the spool others may change as well.
-  const bool is_new = !place.spooled.empty();
+  const bool is_new = !place.spooled.empty() && directory_->room_ahead_helps();
   room_ahead ahead = is_new ? room_ahead(file.get()) : room_ahead();
   std::shared_ptr<store_region> region;
   try {

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "detail/directory_walk.hpp"
+#include "detail/room_ahead.hpp"
 #include "detail/store_path.hpp"
 #include "ucx/error.hpp"
 
@@ -191,6 +192,7 @@ std::shared_ptr<store_directory> store_directory::open(const std::filesystem::pa
   std::shared_ptr<store_directory> made(
       new store_directory(std::move(root), static_cast<bool>(probe)));
   made->answers_now_ = probe && is_local(made->root_.get());
+  made->room_ahead_helps_ = room_ahead::helps_in(made->root_.get());
   if (writable) made->open_spool(ec);
   if (ec == errc::busy) what += ": another server writes it";
   return ec ? nullptr : made;
@@ -374,7 +376,9 @@ bool store_directory::give_name(const std::string& spooled, const std::string& p
     }
     if (!refused) {
       replaced.facts = facts_from(about);
-      replaced.kept = owned_descriptor(::openat(parent.get(), name.c_str(), to_look_at));
+      if (room_ahead_helps_) {
+        replaced.kept = owned_descriptor(::openat(parent.get(), name.c_str(), to_look_at));
+      }
     }
   }
   if (!parent || !move(spool_.get(), spooled, parent.get(), name, exclusive)) {

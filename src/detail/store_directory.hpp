@@ -17,9 +17,10 @@
 
 namespace ucx::detail {
 
-/// What had a name that is another file's now; its bytes are freed when nobody holds it.
+/// What had a name that is another file's now.
 struct replaced_file {
   file_facts facts = {};
+  /// Where freeing its bytes takes long: they are freed when this is closed.
   owned_descriptor kept = {};
 };
 
@@ -83,6 +84,8 @@ class store_directory {
   /// Returns when the name is on the device, with those of its directories. Errors: io_error.
   void sync_name(std::string_view path, std::error_code& ec) const;
   void discard(const std::string& spooled) const noexcept;
+  /// Returns whether room reserved ahead of new files makes writing them faster.
+  bool room_ahead_helps() const noexcept { return room_ahead_helps_; }
   /// Opens a file for writing that is made, empty, where there is none.
   owned_descriptor open_or_create(const std::string& path, file_facts& facts,
                                   std::error_code& ec) const;
@@ -105,7 +108,8 @@ class store_directory {
 
   owned_descriptor root_;
   owned_descriptor spool_;
-  bool answers_now_ = false;  // what is known is told without waiting
+  bool answers_now_ = false;       // what is known is told without waiting
+  bool room_ahead_helps_ = false;  // and what is replaced takes long to free
   const bool kernel_looks_up_;
 };
 

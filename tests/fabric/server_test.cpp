@@ -13,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <stdexcept>
@@ -91,6 +92,28 @@ TEST(ServerByUrl, ThatDoesNotListenHasNoUrl) {
   EXPECT_THROW(hidden.url(), error);
   client by_address(hidden.address().worker);
   EXPECT_TRUE(by_address.list().empty());
+  ifstream in(by_address, "none");
+  EXPECT_NE(in.error_message().find("none"), std::string::npos) << in.error_message();
+}
+
+TEST(ServerByUrl, IsReachedThroughItsAddressFile) {
+  const temporary_directory directory;
+  server hidden({.bind = ""});
+  std::vector<std::byte> memory = pattern(100);
+  const publication p = hidden.publish("a b", std::span<std::byte>(memory), access::read);
+  hidden.publish_address(directory / "address");
+  EXPECT_EQ(hidden.url("a b"), "ucx+file://" + (directory / "address").string() + "/a%20b");
+  ifstream in(hidden.url("a b"));
+  std::vector<std::byte> into(memory.size());
+  in.read(reinterpret_cast<char*>(into.data()), 100);
+  EXPECT_TRUE(holds_pattern(into)) << in.error_message();
+  std::error_code ec;
+  hidden.publish_address(directory / "none/address", ec);
+  EXPECT_EQ(ec, errc::no_such_name);
+  hidden.close();
+  EXPECT_FALSE(std::filesystem::exists(directory / "address"));
+  hidden.publish_address(directory / "address", ec);
+  EXPECT_EQ(ec, errc::closed);
 }
 
 TEST(ServerByUrl, ServesFilesAndTellsWhichItCanNot) {

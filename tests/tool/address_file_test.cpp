@@ -43,6 +43,19 @@ TEST_F(ServeByAddressFile, LeadsClientsToItAsLongAsItRuns) {
   expect_failure(run_tool({"cat", url() + "/a%20text"}), 4, "no address file");
 }
 
+TEST_F(ServeByAddressFile, LeadsCopiesThereAndBack) {
+  const tool_server server(
+      {"--address-file", file(), "--store", "s=" + (directory_ / "").string(), "--writable"});
+  EXPECT_EQ(run_tool({"cp", text_, url() + "/s/copies/"}).code, 0);
+  EXPECT_EQ(content_of(directory_ / "copies/text"), content_of(text_));
+  EXPECT_EQ(run_tool({"cp", "--resume", text_, url() + "/s/resumed"}).code, 0);
+  EXPECT_EQ(content_of(directory_ / "resumed"), content_of(text_));
+  EXPECT_EQ(run_tool({"mv", url() + "/s/resumed", url() + "/s/copies/"}).code, 0);
+  const std::string back = (directory_ / "back").string();
+  EXPECT_EQ(run_tool({"cp", "-r", url() + "/s/copies", back}).code, 0);
+  EXPECT_EQ(content_of(back + "/resumed"), content_of(text_));
+}
+
 TEST_F(ServeByAddressFile, LeadsToNobodyWhenTheServerWasKilled) {
   {
     tool_server server({"--address-file", file(), "text=" + text_});

@@ -75,6 +75,15 @@ TEST_F(AddressFile, OfAServerThatIsGoneIsReplaced) {
   EXPECT_EQ(read("address"), some_address('b'));
 }
 
+TEST_F(AddressFile, OfAnotherServerIsNotRemoved) {
+  auto first = write("address");
+  auto second = write("address", 'b');
+  second.reset();
+  const auto third = write("address", 'c');
+  first.reset();
+  EXPECT_EQ(read("address"), some_address('c'));
+}
+
 TEST_F(AddressFile, ReplacesNoOtherFile) {
   directory_.make("weights", "12345");
   EXPECT_FALSE(write("weights"));
@@ -85,6 +94,8 @@ TEST_F(AddressFile, ReplacesNoOtherFile) {
   std::filesystem::create_directory(directory_ / "directory");
   EXPECT_FALSE(write("directory"));
   EXPECT_EQ(ec_, errc::not_supported);
+  EXPECT_FALSE(write(std::string(300, 'n')));
+  EXPECT_EQ(ec_, errc::bad_name);
 }
 
 TEST_F(AddressFile, RefusesWhatIsNoAddress) {
@@ -139,7 +150,9 @@ TEST_F(AddressFile, IsFoundFromTheWorkingDirectoryToo) {
   const auto file = write("address");
   const std::filesystem::path relative =
       std::filesystem::relative(directory_ / "address", std::filesystem::current_path());
-  EXPECT_EQ(url("ucx+file://" + relative.string() + "/name").name(), "name");
+  const url found("ucx+file://" + relative.string() + "/name");
+  EXPECT_EQ(found.name(), "name");
+  EXPECT_TRUE(std::filesystem::path(found.address_file()).is_absolute());
 }
 
 TEST_F(AddressFile, UrlsThatLeadNowhereSaySo) {

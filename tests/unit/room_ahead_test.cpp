@@ -3,9 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/magic.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -26,9 +24,7 @@ constexpr std::size_t mib = std::size_t{1} << 20U;
 class RoomAhead : public ::testing::Test {
  protected:
   void SetUp() override {
-    struct ::statfs about = {};
-    ASSERT_EQ(::fstatfs(file_.get(), &about), 0);
-    if (about.f_type != EXT4_SUPER_MAGIC) {
+    if (!room_ahead::helps_in(file_.get())) {
       GTEST_SKIP() << "the directory of temporary files is of a file system other than ext4";
     }
   }

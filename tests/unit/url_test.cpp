@@ -27,6 +27,13 @@ TEST(Url, TellsItsParts) {
   EXPECT_EQ(to_string(url()), "");
 }
 
+TEST(Url, OfNobodyTakesNoName) {
+  std::error_code ec;
+  EXPECT_TRUE(url().with_name("a", ec).empty());
+  EXPECT_EQ(ec, errc::bad_url);
+  EXPECT_THROW(url().with_name("a"), error);
+}
+
 TEST(Url, KeepsAnIpv6HostInBrackets) {
   const url v6("ucx://[fe80::1%eth0]:80/a/b");
   EXPECT_EQ(v6.host(), "fe80::1%eth0");
