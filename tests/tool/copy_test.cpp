@@ -300,6 +300,30 @@ TEST_F(CopyInTheMiddle, RefusesASourceThatChangesMeanwhile) {
   EXPECT_THAT(names_in(folder_ / "here"), UnorderedElementsAre());
 }
 
+TEST_F(CopyInTheMiddle, TellsWhereTheCopyIsNotWhatItsSourceIs) {
+  const auto running = begin(url("x"), here("y"), here(".y.ucxio-part"), {"--verify"});
+  std::fstream spoiled(here(".y.ucxio-part"), std::ios::in | std::ios::out);
+  spoiled.seekp(mebibyte + 5);
+  spoiled.put(static_cast<char>(content_[mebibyte + 5] ^ 1));
+  spoiled.close();
+  expect_failure(running->finish(), 10, "from 1048576 on");
+  EXPECT_THAT(names_in(folder_ / "here"), UnorderedElementsAre());
+}
+
+TEST_F(CopyInTheMiddle, EndsBetweenTheFilesOfATree) {
+  for (int i = 0; i < 200; ++i) folder_.make("here/f" + std::to_string(i), std::string(9999, 'x'));
+  command running(tool_program(),
+                  {"cp", "-r", "--bwlimit", "200K", (folder_ / "here").string(), url("tree")});
+  EXPECT_TRUE(soon([&] { return std::filesystem::exists(there("tree/f1")); }));
+  running.send_signal(SIGINT);
+  const command_result result = running.finish();
+  EXPECT_EQ(result.signal, SIGINT);
+  EXPECT_EQ(result.err, "ucxio: interrupted; nothing is left of what was not finished\n");
+  for (const std::string& name : names_in(store_ / "tree")) {
+    EXPECT_EQ(std::filesystem::file_size(there("tree/" + name)), 9999U) << name;
+  }
+}
+
 TEST_F(CopyInTheMiddle, DoesNotWriteWhatAnotherCopyWrites) {
   const auto running = begin(url("x"), here("y"), here(".y.ucxio-part"));
   expect_failure(run_tool({"cp", url("x"), here("y")}), 1, "another copy");
