@@ -34,13 +34,32 @@ file_copy::file_copy(const copy_task& task, const copy_context& context)
     : task_(task),
       context_(context),
       source_(open_source(task.from, context.terms, context.clients)),
-      target_(open_target(task.to, source_->size(), context.terms, context.clients)),
-      piece_size_(context.limit.piece(piece_size)),
-      has_holes_(context.terms.sparse && target_->may_have_holes()) {
+      piece_size_(context.limit.piece(piece_size)) {
+  if (context.terms.resume && is_there()) {
+    next_ = written_ = source_->size();
+    context.counters.present += next_;
+    return;
+  }
+  target_ = open_target(task.to, source_->size(), context.terms, context.clients);
+  has_holes_ = context.terms.sparse && target_->may_have_holes();
   if (context.terms.resume) {
     resume();
   } else {
     target_->begin(0);
+  }
+}
+
+/// Returns whether an earlier copy has finished this file.
+bool file_copy::is_there() {
+  try {
+    const std::unique_ptr<copy_source> there =
+        open_source(task_.to, context_.terms, context_.clients);
+    return there->size() == source_->size() &&
+           !first_difference(source_->size(),
+                             [&](const digest_range& part) { return there->digests(part); });
+  } catch (const failure&) {
+    check_stop();
+    return false;
   }
 }
 
@@ -65,23 +84,31 @@ void file_copy::resume() {
   context_.counters.present += present;
 }
 
-/// Has both ends hash the first `length` bytes, at the same time.
-void file_copy::compare(std::uint64_t length, exit_code code, const char* otherwise) {
+/// Has both ends hash the first `length` bytes, at the same time; returns the beginning of the
+/// first chunk that they have not in common.
+std::optional<std::uint64_t> file_copy::first_difference(std::uint64_t length,
+                                                         const hashing& other) {
   constexpr std::uint64_t window = std::uint64_t{64} << 20U;
   for (std::uint64_t offset = 0; offset < length; offset += window) {
     check_stop();
-    const std::uint64_t size = std::min(window, length - offset);
-    const digest_range part{.offset = offset, .length = size, .chunk = digest_chunk};
+    const digest_range part{
+        .offset = offset, .length = std::min(window, length - offset), .chunk = digest_chunk};
     auto theirs = std::async(std::launch::async, [&] { return source_->digests(part); });
-    const std::vector<content_digest> ours = target_->digests(part);
+    const std::vector<content_digest> ours = other(part);
     const std::vector<content_digest> expected = theirs.get();
-    const auto [mine, other] =
-        std::mismatch(ours.begin(), ours.end(), expected.begin(), expected.end());
-    if (mine == ours.end() && other == expected.end()) continue;
-    const auto chunk = static_cast<std::uint64_t>(mine - ours.begin());
-    throw failure(code, fmt::format("{}: {} (bytes from {} on)", to_string(task_.from), otherwise,
-                                    offset + chunk * digest_chunk));
+    const auto at = std::mismatch(ours.begin(), ours.end(), expected.begin(), expected.end()).first;
+    if (at == ours.end() && ours.size() == expected.size()) continue;
+    return offset + static_cast<std::uint64_t>(at - ours.begin()) * digest_chunk;
   }
+  return std::nullopt;
+}
+
+void file_copy::compare(std::uint64_t length, exit_code code, const char* otherwise) {
+  const std::optional<std::uint64_t> at =
+      first_difference(length, [this](const digest_range& part) { return target_->digests(part); });
+  if (!at) return;
+  throw failure(code,
+                fmt::format("{}: {} (bytes from {} on)", to_string(task_.from), otherwise, *at));
 }
 
 bool file_copy::join() {
@@ -164,6 +191,10 @@ void file_copy::finish() {
   try {
     if (failed_) throw failure(*failed_);
     check_stop();
+    if (!target_) {  // it was there
+      ++context_.counters.files;
+      return;
+    }
     target_->complete(source_->size());
     if (context_.terms.verify) {
       compare(source_->size(), exit_code::integrity, "what was copied of it is not what it is");
@@ -176,6 +207,7 @@ void file_copy::finish() {
     const failure why = context_.stop.stop_requested() ? interrupted() : failure_of(what);
     const bool is_good =
         why.code() != exit_code::content_changed && why.code() != exit_code::integrity;
+    if (!target_) throw failure(why);
     left_something_ = target_->keep(is_good && written_ >= digest_chunk);
     target_.reset();
     throw failure(why);

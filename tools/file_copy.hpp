@@ -4,11 +4,13 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <stop_token>
+#include <vector>
 
 #include "copy_ends.hpp"
 #include "exit_code.hpp"
@@ -69,6 +71,9 @@ class file_copy {
 
  private:
   void resume();
+  using hashing = std::function<std::vector<content_digest>(const digest_range&)>;
+  bool is_there();
+  std::optional<std::uint64_t> first_difference(std::uint64_t length, const hashing& other);
   void compare(std::uint64_t length, exit_code code, const char* otherwise);
   void put(const piece& taken, std::span<const std::byte> bytes);
   void fail(const failure& why);
@@ -77,7 +82,7 @@ class file_copy {
   const copy_task task_;
   const copy_context& context_;
   std::unique_ptr<copy_source> source_;
-  std::unique_ptr<copy_target> target_;
+  std::unique_ptr<copy_target> target_;  // nothing where an earlier copy was finished
   std::size_t piece_size_;
   bool has_holes_ = false;
   bool left_something_ = false;

@@ -13,17 +13,19 @@ namespace ucx::tool {
 location::location(const std::string& text) {
   if (text.empty()) throw failure(exit_code::usage, "an empty path");
   ends_in_slash_ = text.ends_with('/');
+  is_content_ = text == "." || text.ends_with("/.") || text.ends_with("/./");
   if (!url::is_meant_by(text)) {
     local_ = text;
     return;
   }
   url parsed(text);
   std::string name = parsed.name();
-  while (name.ends_with('/')) name.pop_back();
+  while (name.ends_with('/') || name.ends_with("/.") || name == ".") name.pop_back();
   remote_ = name.empty() ? parsed.server() : parsed.with_name(name);
 }
 
 std::string location::leaf() const {
+  if (is_content_) return {};
   if (remote_) return remote_->name().substr(remote_->name().rfind('/') + 1);  // npos + 1 is 0
   std::filesystem::path whole = local_.lexically_normal();
   if (!whole.has_filename()) whole = whole.parent_path();
@@ -33,7 +35,7 @@ std::string location::leaf() const {
 
 location location::below(std::string_view name) const {
   location made = *this;
-  made.ends_in_slash_ = false;
+  made.ends_in_slash_ = made.is_content_ = false;
   if (name.empty()) return made;
   if (!remote_) {
     made.local_ /= name;

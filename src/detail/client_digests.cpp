@@ -49,12 +49,22 @@ std::vector<content_digest> client_core::digest(remote_region& file, const diges
   }
   std::vector<content_digest> all;
   for (std::uint64_t offset = wanted.offset, left = wanted.length; left > 0;) {
+    {
+      const std::lock_guard guard(core_access::core(worker_)->lock());
+      if ((ec = core->status())) return {};
+    }
     const std::uint64_t length = next_question(left, wanted.chunk);
     const std::chrono::seconds reading(static_cast<std::int64_t>(length / slowest));
     const auto answer = ask(control_type::digest, control_type::digested,
                             digest_body{core->descriptor().region, offset, length, wanted.chunk},
                             after(deadline_after(options), reading), what, ec);
-    if (!answer) return {};
+    if (!answer) {
+      // What was withdrawn is not known to the server any more; that it was is told before.
+      const std::lock_guard guard(core_access::core(worker_)->lock());
+      const std::error_code gone = core->status();
+      if (gone && ec == errc::no_such_region) ec = gone;
+      return {};
+    }
     std::optional<digested_body> said = decode_digested(*answer);
     if (!said || said->digests.size() != (length - 1) / wanted.chunk + 1) {
       ec = errc::protocol_error;

@@ -41,7 +41,8 @@ void session_digests::digest(const control_header& asked, const digest_body& bod
     return refuse(ec);
   }
   std::shared_ptr<file_source> file = region->file();
-  if (!file) return refuse(errc::not_supported);
+  // A file that is none any more was closed just now.
+  if (!file) return refuse(region->bytes().empty() ? errc::revoked : errc::not_supported);
   if (waiting_.size() >= most_unanswered) return refuse(errc::busy);
   const std::uint64_t number = ++last_;
   std::error_code why = errc::busy;

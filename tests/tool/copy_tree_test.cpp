@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -151,6 +152,27 @@ TEST_F(CopyTree, TellsWhichOfManySmallFilesItCouldNotWrite) {
   expect_partial(run_tool({"cp", "-r", server_.url("data/new"), path("into")}), "a/f8");
   EXPECT_EQ(content_of(folder_ / "into/new/a/f9"), "9");
   EXPECT_EQ(content_of(folder_ / "into/new/a/f299"), "299");
+}
+
+TEST_F(CopyTree, GoesOnWhereItWas) {
+  EXPECT_EQ(run_tool({"cp", "-r", path("tree"), server_.url("data/new")}).err, "");
+  std::filesystem::remove(store_ / "new/a/f7");
+  store_.make("new/a/f8", "another");
+  store_.make("new/a/f9", "0");
+  const auto moved = [this](const std::string& from, const std::string& to) {
+    const command_result result =
+        run_tool({"cp", "-r", "--resume", "--progress", "json", from, to});
+    EXPECT_EQ(result.code, 0) << result.err;
+    const auto last = nlohmann::json::parse(result.err.substr(result.err.rfind("{\"bytes\"")));
+    EXPECT_EQ(last["files"], last["total_files"]);
+    return last["average_bytes_per_second"] != 0.0;
+  };
+  EXPECT_TRUE(moved(path("tree/."), server_.url("data/new")));
+  expect_tree(store_ / "new");
+  EXPECT_FALSE(moved(path("tree/."), server_.url("data/new")));
+  EXPECT_TRUE(moved(server_.url(), path("whole")));
+  EXPECT_FALSE(moved(server_.url(), path("whole")));
+  expect_tree(folder_ / "whole/data/new");
 }
 
 TEST_F(CopyTree, EndsAtOnceWhenTheServerIsGone) {

@@ -323,7 +323,7 @@ TEST_F(ClientSession, TakesAGeneralRefusalOfWhatTheServerDoesNotKnow) {
 TEST_F(ServerSession, AnswersWhatOnlyALaterVersionKnows) {
   const auto session = make();
   session->received(encode_control(asking(control_type::hello, 1),
-                                   hello_body{.features = control_feature::stores | 4U}));
+                                   hello_body{.features = control_feature::stores | 1024U}));
   EXPECT_EQ(decode_welcome(kept_.sent.back())->features, control_feature::stores);
   message later = encode_control(asking(control_type::remove, 2), remove_body{"a"});
   session->received(later);
