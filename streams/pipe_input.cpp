@@ -10,8 +10,9 @@ namespace {
 
 constexpr send_options short_send{.timeout = pipe_patience, .memory = send_memory::copied};
 
-/// Messages that are shorter than a piece take a receive each; a few more keep them coming.
-constexpr std::size_t spare_slots = 2;
+/// So many messages land where they are read; more, of a reader that is slow, wait in the room for
+/// messages. Few, so that a reader that keeps up finds their memory in the processor's cache.
+constexpr std::size_t most_slots = 8;
 
 /// Before each slot, for a byte that is put back; a cache line, so that slots begin with one.
 constexpr std::size_t margin = 64;
@@ -34,7 +35,7 @@ pipe_input::~pipe_input() { close(); }
 
 void pipe_input::open(link& made) {
   const std::size_t size = std::min(piece, options_.window);
-  const std::size_t count = (options_.window + size - 1) / size + spare_slots;
+  const std::size_t count = std::min(options_.window / size + 1, most_slots);
   made.memory.reset(
       new std::byte[(margin + size) * count]);  // not filled: pages that are not used cost none
   made.slots.resize(count);

@@ -17,9 +17,9 @@
 
 namespace ucx::detail {
 
-/// Each writer has a window's worth of receives posted, so that its messages land where they are
-/// read. What the program has taken is told to the writer when a quarter of the window is, and
-/// before this side waits.
+/// Receives are posted for each writer, so that its messages land where they are read. What the
+/// program has taken is told to the writer when a quarter of the window is, and before this side
+/// waits.
 class pipe_input {
  public:
   enum class outcome { done, end_of_data, failed };
