@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/message_pair.hpp"
 #include "support/pattern.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
@@ -624,6 +625,35 @@ TEST_F(Pipe, RunsOverAConnectionOfTheProgram) {
   EXPECT_TRUE(out) << out.error_message();
   EXPECT_TRUE(reading.get() == sent);
 }
+
+class PipeOverMessages : public testing::TestWithParam<message_pair_options> {};
+
+TEST_P(PipeOverMessages, CarriesBytesToTheEnd) {
+  message_pair both(GetParam());
+  pipe_streambuf in(both.receiver(), both.back(), std::ios_base::in);
+  const std::string sent = text_of(5'000'000);
+  auto reading = std::async(std::launch::async, [&] {
+    std::string came(sent.size() + 1, '\0');
+    came.resize(
+        static_cast<std::size_t>(in.sgetn(came.data(), static_cast<std::streamsize>(came.size()))));
+    return came;
+  });
+  pipe_streambuf out(both.sender_side(), std::move(*both.sender), std::ios_base::out);
+  const auto all = static_cast<std::streamsize>(sent.size());
+  EXPECT_EQ(out.sputn(sent.data(), all), all);
+  out.close();
+  EXPECT_TRUE(reading.get() == sent);
+  EXPECT_FALSE(in.error()) << in.error_message();
+}
+
+INSTANTIATE_TEST_SUITE_P(, PipeOverMessages, testing::ValuesIn([] {
+                           std::vector<message_pair_options> pairs = every_message_pair();
+                           std::erase_if(pairs, [](const message_pair_options& each) {
+                             return each.over == route::tcp_to_itself;
+                           });
+                           return pairs;
+                         }()),
+                         name_of_messages);
 
 }  // namespace
 }  // namespace ucx::test
