@@ -65,7 +65,8 @@ class pipe_input {
     pipe_end_bytes end_memory{};
     request end_receive;
     std::optional<pipe_end> end;
-    bool finished = false;
+    bool finished = false;  // there will be nothing more of it
+    bool lost = false;      // and that was not its end
   };
 
   void open(link& made);
@@ -76,8 +77,8 @@ class pipe_input {
   bool look(link& at);
   void look_for_end(link& at);
   void accept(link& at, slot& filled);
-  void lose(const link& at, std::error_code why);
-  void break_protocol(const link& at, const char* what);
+  void lose(link& at, std::error_code why);
+  void break_protocol(link& at, const char* what);
   void report(link& to, pipe_said what);
   std::error_code wait();
 

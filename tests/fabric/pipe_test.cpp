@@ -491,6 +491,50 @@ TEST_F(Pipe, ReadsSeveralWritersMessageByMessage) {
   EXPECT_EQ(came, std::vector<int>(writers, lines));
 }
 
+TEST_F(Pipe, FailsWhenOneOfSeveralWritersIsLost) {
+  auto opened = open<ipipestream>({.writers = 2});
+  auto lost = open<opipestream>();
+  opipestream whole(name());
+  opipestream dying = lost.get();
+  ipipestream in = opened.get();
+  whole << "all of it";
+  whole.close();
+  dying.rdbuf()->abort();
+  EXPECT_EQ(all_of(in), "all of it");
+  EXPECT_TRUE(in.bad());
+  EXPECT_EQ(in.error(), errc::connection_reset);
+}
+
+TEST_F(Pipe, MissesAReaderOfSeveralWhereItShall) {
+  for (const slow_reader slow : {slow_reader::wait, slow_reader::drop}) {
+    auto stays = open<ipipestream>();
+    auto leaves = open<ipipestream>();
+    opipestream out(name(), {.readers = 2, .slow = slow});
+    ipipestream first = stays.get();
+    leaves.get().close();
+    auto reading = std::async(std::launch::async, [&] { return all_of(first); });
+    const std::string sent = text_of(one_window);
+    const auto limit = clock::now() + 20s;
+    while (out && out.rdbuf()->readers() == 2 && clock::now() < limit) out << sent << std::flush;
+    if (slow == slow_reader::drop) {
+      EXPECT_TRUE(out) << out.error_message();
+      EXPECT_EQ(out.rdbuf()->readers(), 1U);
+      out.close();
+      EXPECT_TRUE(out) << out.error_message();
+      EXPECT_EQ(reading.get().size(), out.rdbuf()->sent());
+      EXPECT_TRUE(first.eof());
+      EXPECT_FALSE(first.bad());
+    } else {
+      out << sent << std::flush;
+      EXPECT_EQ(out.error(), errc::broken_pipe) << out.error_message();
+      out.close();
+      EXPECT_TRUE(out.fail());
+      reading.wait();
+      EXPECT_TRUE(first.bad());
+    }
+  }
+}
+
 TEST_F(Pipe, WritesToSeveralReaders) {
   std::vector<std::future<std::string>> readers;
   for (int i = 0; i < 3; ++i) {
