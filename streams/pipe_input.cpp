@@ -10,8 +10,9 @@ namespace {
 
 constexpr send_options short_send{.timeout = pipe_patience, .memory = send_memory::copied};
 
-/// Messages that are shorter than a piece take a receive each; a few more keep them coming.
-constexpr std::size_t spare_slots = 2;
+/// So many messages land where they are read; more, of a reader that is slow, wait in the room for
+/// messages. Few, so that a reader that keeps up finds their memory in the processor's cache.
+constexpr std::size_t most_slots = 8;
 
 /// Before each slot, for a byte that is put back; a cache line, so that slots begin with one.
 constexpr std::size_t margin = 64;
@@ -34,7 +35,7 @@ pipe_input::~pipe_input() { close(); }
 
 void pipe_input::open(link& made) {
   const std::size_t size = std::min(piece, options_.window);
-  const std::size_t count = (options_.window + size - 1) / size + spare_slots;
+  const std::size_t count = std::min(options_.window / size + 1, most_slots);
   made.memory.reset(
       new std::byte[(margin + size) * count]);  // not filled: pages that are not used cost none
   made.slots.resize(count);
@@ -62,7 +63,6 @@ pipe_input::outcome pipe_input::refill() {
     return outcome::failed;
   }
   for (;;) {
-    if (failure_) return outcome::failed;
     if (advance()) return outcome::done;
     if (failure_) return outcome::failed;
     if (std::all_of(links_.begin(), links_.end(), [](const link& each) { return each.finished; })) {
@@ -76,9 +76,10 @@ pipe_input::outcome pipe_input::refill() {
   }
 }
 
-/// Takes the next message of the next writer that has one; returns whether there was one.
+/// Takes the next message of the next writer that has one; returns whether there was one. The loss
+/// of one writer does not hide what has come of others.
 bool pipe_input::advance() {
-  for (std::size_t i = 1; i <= links_.size() && !failure_; ++i) {
+  for (std::size_t i = 1; i <= links_.size(); ++i) {
     const std::size_t next = (current_ + i) % links_.size();
     if (!look(links_[next])) continue;
     current_ = next;
@@ -94,10 +95,10 @@ bool pipe_input::look(link& at) {
   const bool filled = head.receive.done();
   // Behind the look at the data: what was said before the connection ended counts.
   look_for_end(at);
-  if (failure_) return false;
+  if (at.finished) return false;
   if (filled && !head.receive.error()) {
     accept(at, head);
-    return !failure_;
+    return !at.finished;
   }
   if (at.end && at.end->status != 0) {
     lose(at, make_error_code(errc::connection_reset));
@@ -173,7 +174,9 @@ void pipe_input::report(link& to, pipe_said what) {
   to.peer->post_send(pipe_tag(what), encode_pipe_count(to.taken), 0, unusable, short_send);
 }
 
-void pipe_input::lose(const link& at, std::error_code why) {
+void pipe_input::lose(link& at, std::error_code why) {
+  at.finished = true;
+  at.lost = true;
   std::string text = path_.name + ": ";
   if (at.end) {
     const auto said = static_cast<errc>(at.end->status);
@@ -185,7 +188,9 @@ void pipe_input::lose(const link& at, std::error_code why) {
   failure_.set(why, text + " after " + pipe_bytes_text(at.received) + ", which is not all");
 }
 
-void pipe_input::break_protocol(const link& at, const char* what) {
+void pipe_input::break_protocol(link& at, const char* what) {
+  at.finished = true;
+  at.lost = true;
   failure_.set(make_error_code(errc::protocol_error), path_.name + ": after " +
                                                           pipe_bytes_text(at.received) +
                                                           " the writer broke the rules: " + what);
@@ -197,7 +202,7 @@ void pipe_input::close(std::size_t unread) noexcept {
   const bool some_left = unread > 0;
   if (!links_.empty()) count_taken();
   for (link& each : links_) {
-    if (!each.finished || some_left) report(each, pipe_said::left);
+    if (!each.finished || each.lost || some_left) report(each, pipe_said::left);
     each.slots.clear();
     each.end_receive = {};
   }

@@ -17,9 +17,9 @@
 
 namespace ucx::detail {
 
-/// Each writer has a window's worth of receives posted, so that its messages land where they are
-/// read. What the program has taken is told to the writer when a quarter of the window is, and
-/// before this side waits.
+/// Receives are posted for each writer, so that its messages land where they are read. What the
+/// program has taken is told to the writer when a quarter of the window is, and before this side
+/// waits.
 class pipe_input {
  public:
   enum class outcome { done, end_of_data, failed };
@@ -65,7 +65,8 @@ class pipe_input {
     pipe_end_bytes end_memory{};
     request end_receive;
     std::optional<pipe_end> end;
-    bool finished = false;
+    bool finished = false;  // there will be nothing more of it
+    bool lost = false;      // and that was not its end
   };
 
   void open(link& made);
@@ -76,8 +77,8 @@ class pipe_input {
   bool look(link& at);
   void look_for_end(link& at);
   void accept(link& at, slot& filled);
-  void lose(const link& at, std::error_code why);
-  void break_protocol(const link& at, const char* what);
+  void lose(link& at, std::error_code why);
+  void break_protocol(link& at, const char* what);
   void report(link& to, pipe_said what);
   std::error_code wait();
 

@@ -281,7 +281,8 @@ bool pipe_output::flush(std::size_t used) {
   if (!send_piece(area_.first(used), brief ? copied_slot : filling_)) return false;
   look();
   if (failure_) return false;
-  if (brief) return true;
+  // One that has gone already is in the processor's cache.
+  if (brief || slots_[filling_].in_flight == 0) return true;
   area_ = {};
   filling_ = (filling_ + 1) % slots_.size();
   return true;

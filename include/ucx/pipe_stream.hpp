@@ -1,12 +1,10 @@
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 #include <istream>
 #include <ostream>
 #include <string>
 #include <system_error>
-#include <utility>
 
 #include "ucx/endpoint.hpp"
 #include "ucx/export.hpp"

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/message_pair.hpp"
 #include "support/pattern.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
@@ -490,6 +491,50 @@ TEST_F(Pipe, ReadsSeveralWritersMessageByMessage) {
   EXPECT_EQ(came, std::vector<int>(writers, lines));
 }
 
+TEST_F(Pipe, FailsWhenOneOfSeveralWritersIsLost) {
+  auto opened = open<ipipestream>({.writers = 2});
+  auto lost = open<opipestream>();
+  opipestream whole(name());
+  opipestream dying = lost.get();
+  ipipestream in = opened.get();
+  whole << "all of it";
+  whole.close();
+  dying.rdbuf()->abort();
+  EXPECT_EQ(all_of(in), "all of it");
+  EXPECT_TRUE(in.bad());
+  EXPECT_EQ(in.error(), errc::connection_reset);
+}
+
+TEST_F(Pipe, MissesAReaderOfSeveralWhereItShall) {
+  for (const slow_reader slow : {slow_reader::wait, slow_reader::drop}) {
+    auto stays = open<ipipestream>();
+    auto leaves = open<ipipestream>();
+    opipestream out(name(), {.readers = 2, .slow = slow});
+    ipipestream first = stays.get();
+    leaves.get().close();
+    auto reading = std::async(std::launch::async, [&] { return all_of(first); });
+    const std::string sent = text_of(one_window);
+    const auto limit = clock::now() + 20s;
+    while (out && out.rdbuf()->readers() == 2 && clock::now() < limit) out << sent << std::flush;
+    if (slow == slow_reader::drop) {
+      EXPECT_TRUE(out) << out.error_message();
+      EXPECT_EQ(out.rdbuf()->readers(), 1U);
+      out.close();
+      EXPECT_TRUE(out) << out.error_message();
+      EXPECT_EQ(reading.get().size(), out.rdbuf()->sent());
+      EXPECT_TRUE(first.eof());
+      EXPECT_FALSE(first.bad());
+    } else {
+      out << sent << std::flush;
+      EXPECT_EQ(out.error(), errc::broken_pipe) << out.error_message();
+      out.close();
+      EXPECT_TRUE(out.fail());
+      reading.wait();
+      EXPECT_TRUE(first.bad());
+    }
+  }
+}
+
 TEST_F(Pipe, WritesToSeveralReaders) {
   std::vector<std::future<std::string>> readers;
   for (int i = 0; i < 3; ++i) {
@@ -624,6 +669,35 @@ TEST_F(Pipe, RunsOverAConnectionOfTheProgram) {
   EXPECT_TRUE(out) << out.error_message();
   EXPECT_TRUE(reading.get() == sent);
 }
+
+class PipeOverMessages : public testing::TestWithParam<message_pair_options> {};
+
+TEST_P(PipeOverMessages, CarriesBytesToTheEnd) {
+  message_pair both(GetParam());
+  pipe_streambuf in(both.receiver(), both.back(), std::ios_base::in);
+  const std::string sent = text_of(5'000'000);
+  auto reading = std::async(std::launch::async, [&] {
+    std::string came(sent.size() + 1, '\0');
+    came.resize(
+        static_cast<std::size_t>(in.sgetn(came.data(), static_cast<std::streamsize>(came.size()))));
+    return came;
+  });
+  pipe_streambuf out(both.sender_side(), std::move(*both.sender), std::ios_base::out);
+  const auto all = static_cast<std::streamsize>(sent.size());
+  EXPECT_EQ(out.sputn(sent.data(), all), all);
+  out.close();
+  EXPECT_TRUE(reading.get() == sent);
+  EXPECT_FALSE(in.error()) << in.error_message();
+}
+
+INSTANTIATE_TEST_SUITE_P(, PipeOverMessages, testing::ValuesIn([] {
+                           std::vector<message_pair_options> pairs = every_message_pair();
+                           std::erase_if(pairs, [](const message_pair_options& each) {
+                             return each.over == route::tcp_to_itself;
+                           });
+                           return pairs;
+                         }()),
+                         name_of_messages);
 
 }  // namespace
 }  // namespace ucx::test

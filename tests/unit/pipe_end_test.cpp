@@ -127,6 +127,21 @@ TEST(PipeEnd, EndsWellWhereThePeerDiedBehindItsEnd) {
   EXPECT_EQ(count, 1000U);
 }
 
+TEST(PipeEnd, ReadsEverythingThatCameBeforeALoss) {
+  for (const bool with_end : {true, false}) {
+    scene other;
+    pipe_streambuf in = other.reader();
+    for (int i = 0; i < 40; ++i) other.say_data(1000);  // more than there are receives
+    if (with_end) other.say_end(40'000);
+    other.both.pair.owner_process.kill();
+    other.both.settle(1s);
+    std::size_t count = 0;
+    EXPECT_EQ(read_all(in, count),
+              with_end ? std::error_code() : make_error_code(errc::connection_reset));
+    EXPECT_EQ(count, 40'000U);
+  }
+}
+
 TEST(PipeEnd, FailsWhenThePeerFallsSilent) {
   scene other;
   pipe_streambuf in = other.reader();
