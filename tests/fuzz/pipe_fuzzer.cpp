@@ -1,0 +1,33 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+
+#include "pipe_frame.hpp"
+#include "pipe_introduction.hpp"
+
+namespace {
+
+/// What was read is read again where it is written.
+template <class Said, class Decode>
+void read_twice(const Said& read, Decode decode) {
+  const auto bytes = encode(*read);
+  if (!decode(bytes)) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace ucx::detail;
+  const std::span<const std::byte> wire(reinterpret_cast<const std::byte*>(data), size);
+  const auto hello = decode_pipe_hello(wire);
+  if (hello && hello->version == pipe_version) {
+    if (hello->window < hello->piece || hello->window > most_pipe_window) std::abort();
+    read_twice(hello, decode_pipe_hello);
+  }
+  if (const auto end = decode_pipe_end(wire)) read_twice(end, decode_pipe_end);
+  if (decode_pipe_count(wire) && size != 8) std::abort();
+  if (const auto asked = decode_pipe_question(wire)) read_twice(asked, decode_pipe_question);
+  if (const auto found = decode_pipe_answer(wire)) read_twice(found, decode_pipe_answer);
+  return 0;
+}
