@@ -196,11 +196,13 @@ void file_copy::finish() {
       return;
     }
     target_->complete(source_->size());
+    // A changed source is no damage; and smaller ones of servers came in one piece.
+    const bool may_have_changed = is_large() || has_holes_ || !task_.from.is_remote();
+    if (may_have_changed || context_.terms.verify) source_->check_unchanged();
     if (context_.terms.verify) {
       compare(source_->size(), exit_code::integrity, "what was copied of it is not what it is");
+      source_->check_unchanged();
     }
-    // Smaller ones came in one piece.
-    if (is_large()) source_->check_unchanged();
     target_->commit(context_.terms.preserve ? source_->facts() : source_facts());
     ++context_.counters.files;
   } catch (const std::exception& what) {

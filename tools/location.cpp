@@ -26,11 +26,14 @@ location::location(const std::string& text) {
 
 std::string location::leaf() const {
   if (is_content_) return {};
-  if (remote_) return remote_->name().substr(remote_->name().rfind('/') + 1);  // npos + 1 is 0
+  if (remote_) {
+    const std::string last = remote_->name().substr(remote_->name().rfind('/') + 1);  // npos + 1: 0
+    return last == ".." ? std::string() : last;
+  }
   std::filesystem::path whole = local_.lexically_normal();
   if (!whole.has_filename()) whole = whole.parent_path();
   const std::string name = whole.filename().string();
-  return name == "." || name == "/" ? std::string() : name;
+  return name == "." || name == ".." || name == "/" ? std::string() : name;
 }
 
 location location::below(std::string_view name) const {
@@ -43,13 +46,15 @@ location location::below(std::string_view name) const {
   }
   const std::string whole =
       remote_->name().empty() ? std::string(name) : remote_->name() + '/' + std::string(name);
-  std::error_code ec;
-  made.remote_ = url(remote_->host(), remote_->port(), whole, ec);
-  if (!ec) return made;
-  throw failure(exit_code::usage,
-                fmt::format("\"{}\" can not be a name on a server: names are UTF-8 of at most {} "
-                            "bytes",
-                            printable(name), url::longest_name));
+  try {
+    made.remote_ = remote_->with_name(whole);
+    return made;
+  } catch (const error&) {
+    throw failure(exit_code::usage,
+                  fmt::format("\"{}\" can not be a name on a server: names are UTF-8 of at most {} "
+                              "bytes",
+                              printable(name), url::longest_name));
+  }
 }
 
 location location::beside(std::string_view name) const {
