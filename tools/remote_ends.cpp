@@ -121,8 +121,7 @@ class remote_target final : public copy_target {
         written_(to) {
     if (terms.resume) {
       written_ = partial_of(to);
-      region_.emplace(
-          client_.create(written_.name(), {.mode = creation::append, .readable = true}));
+      region_.emplace(open_partial());
       present_ = region_->size();
       is_kept_ = present_ > 0;
       return;
@@ -198,6 +197,20 @@ class remote_target final : public copy_target {
       client_.remove(partial_of(to_).name(), ignored);
     } catch (const std::exception&) {  // so long a name none can have
     }
+  }
+  remote_region open_partial() {
+    const create_options wanted{.mode = creation::append, .readable = true};
+    std::error_code ec;
+    remote_region made = client_.create(written_.name(), wanted, ec);
+    if (!ec) return made;
+    // Memory has no name beside it.
+    std::error_code missing;
+    client_.stat(to_.name(), missing);
+    if (!missing && (ec == errc::no_such_name || ec == errc::not_supported)) {
+      throw failure(exit_code::usage,
+                    ucx::to_string(to_) + ": it is no file of a store, which could be resumed");
+    }
+    return client_.create(written_.name(), wanted);
   }
   remote_region open(bool readable) {
     std::error_code ec;

@@ -260,7 +260,7 @@ TEST_F(CopyTrouble, KeepsNoRightsThatAreAnotherOwners) {
   EXPECT_EQ(about.st_mode & 07777U, 0755U);
 }
 
-TEST_F(CopyTrouble, PutTellsThatMemoryIsTooSmall) {
+TEST_F(CopyTrouble, TellsWhatMemoryDoesNotTake) {
   std::string memory(10, 'x');
   server owner;
   const publication shown =
@@ -268,6 +268,8 @@ TEST_F(CopyTrouble, PutTellsThatMemoryIsTooSmall) {
   command running("/bin/bash", {"-c", "echo more than ten | exec \"$0\" put \"$1\"", tool_program(),
                                 shown.url()});
   expect_failure(running.finish(), 12, "do not fit");
+  folder_.make("here/x", "short");
+  expect_failure(run_tool({"cp", "--resume", here("x"), shown.url()}), 2, "no file of a store");
 }
 
 }  // namespace
