@@ -104,7 +104,7 @@ findings measure(const bench_options& options, const client_settings& settings) 
   const url from = url_with_name(options.url);
   findings found;
   clock::time_point start = clock::now();
-  client server(from, settings.options());
+  client server = settings.connect(from);
   found.connecting = milliseconds_since(start);
   found.described = server.stat(from.name());
   start = clock::now();

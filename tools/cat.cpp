@@ -48,7 +48,8 @@ std::vector<source> open_all(const cat_options& options, const client_settings& 
   std::map<url, client> clients;
   std::vector<source> opened;
   for (const url& from : parsed) {
-    const auto [at, made] = clients.try_emplace(from.server(), from, settings.options());
+    auto at = clients.find(from.server());
+    if (at == clients.end()) at = clients.emplace(from.server(), settings.connect(from)).first;
     opened.push_back({from, at->second.share(), at->second.open(from.name())});
     const std::uint64_t size = opened.back().region.size();
     if (options.offset <= size) continue;

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "exit_code.hpp"
+#include "ucx/error.hpp"
 
 namespace ucx::tool {
 namespace {
@@ -33,6 +34,15 @@ client_options client_settings::options() const {
   made.worker.operation_timeout = limit;
   made.worker.close_timeout = std::min<std::chrono::nanoseconds>(limit, farewell);
   return made;
+}
+
+client client_settings::connect(const url& any) const {
+  try {
+    return client(any, options());
+  } catch (const error& why) {
+    if (why.code() != errc::busy) throw;
+    throw failure(exit_code::no_connection, why.what());
+  }
 }
 
 void add_timeout(CLI::App& command, client_settings& settings) {

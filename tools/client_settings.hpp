@@ -16,6 +16,9 @@ struct client_settings {
 
   /// Returns the options of a client. Errors: failure with exit_code::usage.
   client_options options() const;
+  /// Returns a client of the server of `any`. Errors: those of its constructor; failure with
+  /// exit_code::usage, and with exit_code::no_connection where the server has no room for it.
+  client connect(const url& any) const;
 };
 
 /// Adds `--timeout` to a command.

@@ -76,8 +76,9 @@ void copying::tell(const failure& why) { line_->say("ucxio: " + printable(why.wh
 
 void copying::end_interrupted(bool left_something) {
   line_.reset();
-  say(left_something ? "ucxio: interrupted; --resume goes on with what is there\n"
-                     : "ucxio: interrupted; nothing is left of what was not finished\n");
+  say(left_something || options_.terms.resume
+          ? "ucxio: interrupted; --resume goes on with what is there\n"
+          : "ucxio: interrupted; nothing is left of what was not finished\n");
   stop_.end();
 }
 
@@ -176,10 +177,25 @@ void copying::add_tree(const location& from, const location& to) {
   tree.walk(from);
   failures_ += tree.failures();
   make_directory(to);
+  std::set<std::string> missing;  // directories, with the slash behind their names
+  const auto is_missing = [&missing](const std::string& path) {
+    for (std::size_t end = path.find('/'); end != path.npos; end = path.find('/', end + 1)) {
+      if (missing.contains(path.substr(0, end + 1))) return true;
+    }
+    return false;
+  };
   for (const std::string& each : tree.directories()) {
-    if (!to.is_remote()) make_directory(to.below(each));
+    if (is_missing(each + '/')) continue;
+    try {
+      make_directory(to.below(each));
+    } catch (const failure& why) {
+      if (why.ends_all()) throw;
+      missing.insert(each + '/');
+      leave_out(why);
+    }
   }
   for (const found_file& each : tree.files()) {
+    if (is_missing(each.path)) continue;
     try {
       tasks_.push_back({each.at, to.below(each.path), each.size});
       counters_.total_bytes += each.size;

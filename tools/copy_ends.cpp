@@ -1,9 +1,15 @@
 #include "copy_ends.hpp"
 
+#include "exit_code.hpp"
 #include "local_ends.hpp"
 #include "remote_ends.hpp"
 
 namespace ucx::tool {
+namespace {
+
+constexpr std::string_view partial_ending = ".ucxio-part";
+
+}  // namespace
 
 std::unique_ptr<copy_source> open_source(const location& from, const copy_terms& terms,
                                          server_clients& clients) {
@@ -13,6 +19,10 @@ std::unique_ptr<copy_source> open_source(const location& from, const copy_terms&
 
 std::unique_ptr<copy_target> open_target(const location& to, std::uint64_t size,
                                          const copy_terms& terms, server_clients& clients) {
+  if (is_partial_name(to.leaf())) {
+    throw failure(exit_code::usage,
+                  to_string(to) + ": this is the name of an unfinished copy; it is left out");
+  }
   if (to.is_remote()) return open_remote_target(to.remote(), size, terms, clients);
   return open_local_target(to.local(), terms);
 }
@@ -24,7 +34,11 @@ std::string partial_name(const std::string& leaf) {
     const content_digest whole = digest_of(std::as_bytes(std::span(leaf)));
     stem = to_string(whole);
   }
-  return '.' + stem + ".ucxio-part";
+  return '.' + stem + std::string(partial_ending);
+}
+
+bool is_partial_name(std::string_view leaf) noexcept {
+  return leaf.starts_with('.') && leaf.ends_with(partial_ending);
 }
 
 }  // namespace ucx::tool

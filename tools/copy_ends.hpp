@@ -9,6 +9,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "location.hpp"
@@ -77,11 +79,14 @@ class copy_target {
 /// Errors: not_found, permission, usage (a directory), those of the connection.
 std::unique_ptr<copy_source> open_source(const location& from, const copy_terms& terms,
                                          server_clients& clients);
-/// `size` is what is going to be written. Errors: the same; no_space (it has a fixed size).
+/// `size` is what is going to be written. Errors: the same; no_space (it has a fixed size); usage,
+/// where its name is that of an unfinished copy, which may be another one's.
 std::unique_ptr<copy_target> open_target(const location& to, std::uint64_t size,
                                          const copy_terms& terms, server_clients& clients);
 
 /// Returns the name under which an unfinished copy to `leaf` lies beside it.
 std::string partial_name(const std::string& leaf);
+/// Returns whether a file of that name may be an unfinished copy.
+bool is_partial_name(std::string_view leaf) noexcept;
 
 }  // namespace ucx::tool

@@ -13,21 +13,13 @@ namespace {
 /// Files that are open at a time: a store lets a client have 128.
 constexpr std::size_t most_open = 96;
 
-/// Returns whether what ended one file would end every other one.
-bool ends_all(exit_code code) noexcept {
-  switch (code) {
-    case exit_code::no_connection:
-    case exit_code::connection_lost:
-    case exit_code::timed_out:
-    case exit_code::no_space:
-    case exit_code::interrupted:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
+
+copy_job::copy_job(const copy_context& context, report on_failure)
+    : asked_(context.stop),
+      context_{context.clients, context.terms, context.limit, context.counters, end_.get_token()},
+      on_failure_(std::move(on_failure)),
+      forwarding_(asked_, [this] { end_.request_stop(); }) {}
 
 std::size_t copy_job::run(std::vector<copy_task> tasks, unsigned threads) {
   tasks_ = std::move(tasks);
@@ -130,9 +122,10 @@ void copy_job::finish(const file& whole) {
 void copy_job::failed(const failure& why) {
   const std::lock_guard guard(mutex_);
   ++failures_;
-  const bool is_interrupted = context_.stop.stop_requested();
-  if (is_interrupted || tasks_.size() == 1 || ends_all(why.code())) {
+  const bool is_interrupted = asked_.stop_requested();
+  if (is_interrupted || tasks_.size() == 1 || why.ends_all()) {
     if (!ended_by_) ended_by_ = is_interrupted ? interrupted() : why;
+    end_.request_stop();
   } else if (!ended_by_) {
     on_failure_(why);
   }

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "file_copy.hpp"
@@ -23,12 +24,11 @@ class copy_job {
   /// Is told of each file that was not copied, by any thread, one at a time.
   using report = std::function<void(const failure&)>;
 
-  copy_job(copy_context context, report on_failure)
-      : context_(std::move(context)), on_failure_(std::move(on_failure)) {}
+  copy_job(const copy_context& context, report on_failure);
 
   /// Copies them, by `threads`; returns how many were not. Where nothing else could go well either
-  /// (the connection is lost, the disk is full), the rest is not tried. Errors: that failure;
-  /// that of a single file.
+  /// (the connection is lost, the disk is full), the rest is not tried, and what is being copied
+  /// ends. Errors: that failure; that of a single file.
   std::size_t run(std::vector<copy_task> tasks, unsigned threads);
   /// Returns whether something is left that may be resumed.
   bool left_something() const noexcept { return left_something_; }
@@ -44,6 +44,8 @@ class copy_job {
   void finish(const file& whole);
   void failed(const failure& why);
 
+  const std::stop_token asked_;  // by whoever runs this
+  std::stop_source end_;         // what everything that runs looks at
   const copy_context context_;
   report on_failure_;
   std::mutex mutex_;
@@ -56,6 +58,7 @@ class copy_job {
   std::size_t failures_ = 0;
   bool left_something_ = false;
   std::optional<failure> ended_by_;
+  std::stop_callback<std::function<void()>> forwarding_;
 };
 
 }  // namespace ucx::tool

@@ -25,7 +25,6 @@ exit_code exit_code_of(const std::error_code& cause) noexcept {
     case errc::connection_refused:
     case errc::version_mismatch:
     case errc::protocol_error:
-    case errc::busy:
     case errc::address_in_use:
       return exit_code::no_connection;
     case errc::permission_denied:
@@ -67,6 +66,20 @@ exit_code exit_code_of_errno(int error) noexcept {
       return exit_code::no_space;
     default:
       return exit_code::failure;
+  }
+}
+
+bool failure::ends_all() const noexcept {
+  if (reach_ == reach::one_file) return false;
+  switch (code_) {
+    case exit_code::no_connection:
+    case exit_code::connection_lost:
+    case exit_code::timed_out:
+    case exit_code::no_space:
+    case exit_code::interrupted:
+      return true;
+    default:
+      return false;
   }
 }
 

@@ -26,7 +26,8 @@ enum class exit_code : int {
   interrupted = 130,  ///< The process ends by the signal, which shells tell like this.
 };
 
-/// Returns the number for an operation that failed with `cause`.
+/// Returns the number for an operation that failed with `cause`. What is busy has none of its own:
+/// a file is, or a server that has no room for one more client, which `client_settings` tells.
 exit_code exit_code_of(const std::error_code& cause) noexcept;
 
 /// Returns the number for a system call that failed with `error`, a value of errno.
@@ -38,11 +39,18 @@ std::string_view exit_code_table() noexcept;
 /// Ends the program with `code`; `what()` is what people are told.
 class failure : public std::runtime_error {
  public:
-  failure(exit_code code, const std::string& text) : std::runtime_error(text), code_(code) {}
+  /// What is between one file and its target, whatever `code` says, ends nothing but that copy.
+  enum class reach { by_code, one_file };
+
+  failure(exit_code code, const std::string& text, reach wide = reach::by_code)
+      : std::runtime_error(text), code_(code), reach_(wide) {}
   exit_code code() const noexcept { return code_; }
+  /// Returns whether what ended one file would end every other one, too.
+  bool ends_all() const noexcept;
 
  private:
   exit_code code_;
+  reach reach_;
 };
 
 }  // namespace ucx::tool

@@ -77,8 +77,11 @@ void file_copy::resume() {
                               to_string(task_.from), source_->size(), there));
   }
   const std::uint64_t present = there - there % digest_chunk;
-  compare(present, exit_code::content_changed,
-          "it is not what was copied before; without --resume it is copied again");
+  const auto at = first_spoiled(present);
+  if (at) {
+    throw difference(exit_code::content_changed,
+                     "it is not what was copied before; without --resume it is copied again", *at);
+  }
   target_->begin(present);
   next_ = written_ = present;
   context_.counters.present += present;
@@ -103,12 +106,13 @@ std::optional<std::uint64_t> file_copy::first_difference(std::uint64_t length,
   return std::nullopt;
 }
 
-void file_copy::compare(std::uint64_t length, exit_code code, const char* otherwise) {
-  const std::optional<std::uint64_t> at =
-      first_difference(length, [this](const digest_range& part) { return target_->digests(part); });
-  if (!at) return;
-  throw failure(code,
-                fmt::format("{}: {} (bytes from {} on)", to_string(task_.from), otherwise, *at));
+std::optional<std::uint64_t> file_copy::first_spoiled(std::uint64_t length) {
+  return first_difference(length,
+                          [this](const digest_range& part) { return target_->digests(part); });
+}
+
+failure file_copy::difference(exit_code code, const char* what, std::uint64_t at) const {
+  return failure(code, fmt::format("{}: {} (bytes from {} on)", to_string(task_.from), what, at));
 }
 
 bool file_copy::join() {
@@ -196,11 +200,15 @@ void file_copy::finish() {
       return;
     }
     target_->complete(source_->size());
+    // A changed source is no damage; and smaller ones of servers came in one piece.
+    const bool may_have_changed = is_large() || has_holes_ || !task_.from.is_remote();
+    if (may_have_changed || context_.terms.verify) source_->check_unchanged();
     if (context_.terms.verify) {
-      compare(source_->size(), exit_code::integrity, "what was copied of it is not what it is");
+      const auto at = first_spoiled(source_->size());
+      source_->check_unchanged();
+      if (at)
+        throw difference(exit_code::integrity, "what was copied of it is not what it is", *at);
     }
-    // Smaller ones came in one piece.
-    if (is_large()) source_->check_unchanged();
     target_->commit(context_.terms.preserve ? source_->facts() : source_facts());
     ++context_.counters.files;
   } catch (const std::exception& what) {

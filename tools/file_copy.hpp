@@ -74,7 +74,8 @@ class file_copy {
   using hashing = std::function<std::vector<content_digest>(const digest_range&)>;
   bool is_there();
   std::optional<std::uint64_t> first_difference(std::uint64_t length, const hashing& other);
-  void compare(std::uint64_t length, exit_code code, const char* otherwise);
+  std::optional<std::uint64_t> first_spoiled(std::uint64_t length);
+  failure difference(exit_code code, const char* what, std::uint64_t at) const;
   void put(const piece& taken, std::span<const std::byte> bytes);
   void fail(const failure& why);
   void check_stop() const;

@@ -72,8 +72,11 @@ void hash(const hash_options& options, const client_settings& settings) {
       } else {
         write_out(lines(file));
       }
-    } catch (const failure& why) {
-      if (options.places.size() == 1) throw;
+    } catch (const std::exception& why) {
+      const auto* known = dynamic_cast<const failure*>(&why);
+      if (options.places.size() == 1 || (known != nullptr && known->code() == exit_code::output)) {
+        throw;
+      }
       ++failures;
       say("ucxio: " + printable(why.what()) + '\n');
     }

@@ -45,7 +45,7 @@ chosen_way look_at(client& server, const entry& described,
 }
 
 server_info ask(const url& from, const client_settings& settings) {
-  client server(from, settings.options());
+  client server = settings.connect(from);
   server_info found{from.server(), server.server_version(), server.transports(), {}};
   if (!from.name().empty()) {
     found.names.push_back(look_at(server, server.stat(from.name()), found.transports));

@@ -17,8 +17,9 @@ namespace ucx::tool {
 /// signal would have. REQUIRES: made before any other thread, which inherits that.
 class interruption {
  public:
-  /// `hurry`, called on another thread when a signal has come, makes the work look at `token()`.
-  /// A second signal, and work that goes on for `limit`, end the process at once.
+  /// `hurry`, called on another thread when a signal has come, makes the work look at `token()`;
+  /// it may wait for what holds a lock, as connecting does. A second signal, and work that goes on
+  /// for `limit`, end the process at once.
   explicit interruption(std::function<void()> hurry,
                         std::chrono::nanoseconds limit = std::chrono::seconds(5));
   interruption(const interruption&) = delete;

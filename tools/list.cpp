@@ -51,7 +51,7 @@ std::string table(const std::vector<entry>& found, const list_options& options, 
 
 void list(const list_options& options, const client_settings& settings) {
   const url from(options.url);
-  client server(from, settings.options());
+  client server = settings.connect(from);
   std::vector<entry> found;
   if (from.name().empty()) {
     found = server.list();

@@ -30,7 +30,7 @@ bool same(const ::timespec& a, const ::timespec& b) noexcept {
 class local_source final : public copy_source {
  public:
   explicit local_source(const std::filesystem::path& path)
-      : file_(path, O_RDONLY), before_(file_.status()) {
+      : file_(path, O_RDONLY | O_NONBLOCK), before_(file_.status()) {
     if (S_ISDIR(before_.st_mode)) {
       throw failure(exit_code::usage, path.string() + " is a directory: -r copies it");
     }
@@ -60,11 +60,12 @@ class local_source final : public copy_source {
     return file_.digests(wanted);
   }
   source_facts facts() override {
-    return {.modified = time_of(before_.st_mtim), .mode = before_.st_mode & 07777U};
+    return {.modified = time_of(before_.st_mtim), .mode = before_.st_mode & 0777U};
   }
   void check_unchanged() override {
     const struct ::stat now = file_.status();
-    if (now.st_size != before_.st_size || !same(now.st_mtim, before_.st_mtim)) {
+    if (now.st_size != before_.st_size || !same(now.st_mtim, before_.st_mtim) ||
+        !same(now.st_ctim, before_.st_ctim)) {
       fail_changed("it was changed while it was copied");
     }
   }
@@ -78,22 +79,51 @@ class local_source final : public copy_source {
   const struct ::stat before_;
 };
 
-/// Opens the partial file of one copy, and of no other that runs; `size` is what it has.
-local_file open_locked(const std::filesystem::path& partial, std::uint64_t& size) {
+/// Returns whether the file still has the name under which it was opened.
+bool has_name(const local_file& file) {
+  struct ::stat named = {};
+  const struct ::stat mine = file.status();
+  return ::lstat(file.path().c_str(), &named) == 0 && named.st_ino == mine.st_ino &&
+         named.st_dev == mine.st_dev;
+}
+
+/// Keeps other copies away from it. Returns whether it still is the partial file: it may have got
+/// its name between the two, and then it is a whole file of somebody's.
+bool lock(const local_file& partial) {
+  if (::flock(partial.descriptor(), LOCK_EX | LOCK_NB) != 0) {
+    throw failure(exit_code::failure,
+                  partial.path().string() + ": another copy writes it just now");
+  }
+  if (!S_ISREG(partial.status().st_mode)) fail_at(partial.path(), "no regular file", EEXIST);
+  return has_name(partial);
+}
+
+constexpr int partial_flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK;
+
+/// Opens a partial file that did not exist; one that an earlier copy has left goes.
+local_file open_new(const std::filesystem::path& partial) {
   for (;;) {
-    local_file opened(partial, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK);
-    if (::flock(opened.descriptor(), LOCK_EX | LOCK_NB) != 0) {
-      throw failure(exit_code::failure, partial.string() + ": another copy writes it just now");
+    if (const auto left = local_file::open_unless(ENOENT, partial, partial_flags)) {
+      if (lock(*left) && ::unlink(partial.c_str()) != 0) {
+        fail_at(partial, "cannot remove it", errno);
+      }
     }
-    // It may have got its name between the two, and then it is a whole file of somebody's.
-    struct ::stat named = {};
-    const struct ::stat mine = opened.status();
-    if (!S_ISREG(mine.st_mode)) fail_at(partial, "no regular file", EEXIST);
-    if (::lstat(partial.c_str(), &named) == 0 && named.st_ino == mine.st_ino &&
-        named.st_dev == mine.st_dev) {
-      size = static_cast<std::uint64_t>(mine.st_size);
-      return opened;
-    }
+    auto made = local_file::open_unless(EEXIST, partial, partial_flags | O_CREAT | O_EXCL);
+    if (made && lock(*made)) return std::move(*made);
+  }
+}
+
+/// Opens what an earlier copy has left, if there is any.
+local_file open_left(const std::filesystem::path& partial) {
+  for (;;) {
+    local_file opened(partial, partial_flags | O_CREAT);
+    if (!lock(opened)) continue;
+    const struct ::stat about = opened.status();
+    if (about.st_uid == ::geteuid() && about.st_nlink == 1) return opened;
+    throw failure(exit_code::permission,
+                  partial.string() +
+                      ": it is somebody else's, or has another name, too: without "
+                      "--resume it is replaced");
   }
 }
 
@@ -104,9 +134,8 @@ class local_target final : public copy_target {
       : path_(path),
         terms_(terms),
         partial_(path.parent_path() / partial_name(path.filename().string())),
-        file_(open_locked(partial_, end_)) {
-    if (!terms.resume) return;
-    present_ = end_;
+        file_(terms.resume ? open_left(partial_) : open_new(partial_)) {
+    end_ = present_ = static_cast<std::uint64_t>(file_.status().st_size);
     is_kept_ = present_ > 0;
   }
   ~local_target() override { clean_up(); }
@@ -130,6 +159,11 @@ class local_target final : public copy_target {
   }
   void commit(const source_facts& like) override {
     if (terms_.preserve) preserve(like);
+    file_.settle();
+    if (!has_name(file_)) {
+      throw failure(exit_code::failure,
+                    partial_.string() + ": something else has taken its place meanwhile");
+    }
     if (::rename(partial_.c_str(), path_.c_str()) != 0) {
       fail_at(path_, "cannot give it its name", errno);
     }
@@ -144,7 +178,9 @@ class local_target final : public copy_target {
     end_ = size;
   }
   void preserve(const source_facts& like) {
-    if (like.mode) ::fchmod(file_.descriptor(), *like.mode);
+    if (like.mode && ::fchmod(file_.descriptor(), *like.mode) != 0) {
+      fail_at(path_, "cannot set its mode", errno);
+    }
     if (!like.modified) return;
     const auto since = like.modified->time_since_epoch();
     const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
@@ -154,7 +190,10 @@ class local_target final : public copy_target {
     if (::futimens(file_.descriptor(), times) != 0) fail_at(path_, "cannot set its time", errno);
   }
   void clean_up() noexcept {
-    if (is_ours_ && !is_kept_) ::unlink(partial_.c_str());
+    try {
+      if (is_ours_ && !is_kept_ && has_name(file_)) ::unlink(partial_.c_str());
+    } catch (const failure&) {  // then it stays
+    }
     is_ours_ = false;
   }
 

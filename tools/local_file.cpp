@@ -12,19 +12,39 @@
 #include "exit_code.hpp"
 
 namespace ucx::tool {
+namespace {
+
+/// Returns the descriptor; -1, and errno, where there is none to be had.
+int opened(const std::filesystem::path& path, int flags, ::mode_t mode) noexcept {
+  int descriptor = -1;
+  do {
+    descriptor = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+  } while (descriptor < 0 && errno == EINTR);
+  return descriptor;
+}
+
+}  // namespace
 
 void fail_at(const std::filesystem::path& path, const char* doing, int error) {
   throw failure(exit_code_of_errno(error),
                 fmt::format("{}: {}: {}", path.string(), doing,
-                            std::error_code(error, std::generic_category()).message()));
+                            std::error_code(error, std::generic_category()).message()),
+                error == EFBIG ? failure::reach::one_file : failure::reach::by_code);
 }
 
 local_file::local_file(std::filesystem::path path, int flags, ::mode_t mode)
-    : path_(std::move(path)) {
-  do {
-    descriptor_ = ::open(path_.c_str(), flags | O_CLOEXEC, mode);
-  } while (descriptor_ < 0 && errno == EINTR);
+    : path_(std::move(path)), descriptor_(opened(path_, flags, mode)) {
   if (descriptor_ < 0) fail_at(path_, "cannot open it", errno);
+}
+
+std::optional<local_file> local_file::open_unless(int refusal, const std::filesystem::path& path,
+                                                  int flags) {
+  local_file made;
+  made.path_ = path;
+  made.descriptor_ = opened(path, flags, 0666);
+  if (made.descriptor_ >= 0) return made;
+  if (errno == refusal) return std::nullopt;
+  fail_at(path, "cannot open it", errno);
 }
 
 local_file::local_file(local_file&& other) noexcept
@@ -42,6 +62,13 @@ local_file::~local_file() {
 
 void local_file::close() {
   if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) {
+    fail_at(path_, "cannot write", errno);
+  }
+}
+
+void local_file::settle() const {
+  const int another = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
+  if (another < 0 || (::close(another) != 0 && errno != EINTR)) {
     fail_at(path_, "cannot write", errno);
   }
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,10 @@ class local_file {
   local_file& operator=(local_file&& other) noexcept;
   ~local_file();
 
+  /// Opens it; returns nothing where the system refuses that with `refusal`, a value of errno.
+  static std::optional<local_file> open_unless(int refusal, const std::filesystem::path& path,
+                                               int flags);
+
   const std::filesystem::path& path() const noexcept { return path_; }
   int descriptor() const noexcept { return descriptor_; }
   struct ::stat status() const;
@@ -38,7 +43,10 @@ class local_file {
   void resize(std::uint64_t size) const;
   /// Returns the hash of each `chunk` of what is there. Errors: content_changed (it is shorter).
   std::vector<content_digest> digests(const digest_range& wanted) const;
-  /// Closes: some file systems tell only then that they are full.
+  /// Has told what some file systems, such as NFS, tell only when a file is closed: that they are
+  /// full. It stays open, and locked.
+  void settle() const;
+  /// Closes it; errors as `settle()`.
   void close();
 
  private:

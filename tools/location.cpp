@@ -26,11 +26,14 @@ location::location(const std::string& text) {
 
 std::string location::leaf() const {
   if (is_content_) return {};
-  if (remote_) return remote_->name().substr(remote_->name().rfind('/') + 1);  // npos + 1 is 0
+  if (remote_) {
+    const std::string last = remote_->name().substr(remote_->name().rfind('/') + 1);  // npos + 1: 0
+    return last == ".." ? std::string() : last;
+  }
   std::filesystem::path whole = local_.lexically_normal();
   if (!whole.has_filename()) whole = whole.parent_path();
   const std::string name = whole.filename().string();
-  return name == "." || name == "/" ? std::string() : name;
+  return name == "." || name == ".." || name == "/" ? std::string() : name;
 }
 
 location location::below(std::string_view name) const {

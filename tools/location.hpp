@@ -26,8 +26,8 @@ class location {
 
   /// Returns whether it was written with a slash at its end: then it is meant as a directory.
   bool ends_in_slash() const noexcept { return ends_in_slash_; }
-  /// Returns the last part of its path; nothing of a server, of "/", and of what ends with "/.",
-  /// which stands for what is in it.
+  /// Returns the last part of its path; nothing of a server, of "/", and of what ends with "/."
+  /// or "/..", which stands for what is in it: no leaf leads out of where it is put.
   std::string leaf() const;
   /// Returns what `name`, which may have several parts, is within this directory.
   /// Errors: failure with exit_code::usage (it can not be told to a server).

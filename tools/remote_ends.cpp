@@ -29,10 +29,10 @@ auto told_of(const url& of, Call&& what) {
 
 /// Has the owner hash a range; where it is of a version that does not, or has memory, the bytes
 /// are fetched and hashed here.
-std::vector<content_digest> digests_of(client& through, remote_region& region,
-                                       const digest_range& wanted) {
+std::vector<content_digest> digests_of(const url& of, server_clients& clients,
+                                       remote_region& region, const digest_range& wanted) {
   std::error_code ec;
-  std::vector<content_digest> all = through.digest(region, wanted, ec);
+  std::vector<content_digest> all = clients.digest(of, region, wanted, ec);
   if (!ec) return all;
   if (ec != errc::not_supported) throw error(ec, "hashing " + region.description());
   std::vector<std::byte> piece(std::min<std::uint64_t>(digest_chunk, wanted.length));
@@ -58,6 +58,7 @@ class remote_source final : public copy_source {
   remote_source(const url& from, const copy_terms& terms, server_clients& clients)
       : from_(from),
         terms_(terms),
+        clients_(clients),
         client_(clients.of(from)),
         region_(client_.open(from.name())),
         size_(region_.size()),
@@ -71,7 +72,7 @@ class remote_source final : public copy_source {
   std::vector<content_digest> digests(const digest_range& wanted) override {
     return told_of(from_, [&] {
       remote_region mine = handle();
-      return digests_of(client_, mine, wanted);
+      return digests_of(from_, clients_, mine, wanted);
     });
   }
   source_facts facts() override {
@@ -101,6 +102,7 @@ class remote_source final : public copy_source {
 
   const url from_;
   const copy_terms terms_;
+  server_clients& clients_;
   client& client_;
   std::mutex mutex_;
   remote_region region_;
@@ -112,36 +114,30 @@ class remote_target final : public copy_target {
  public:
   remote_target(const url& to, std::uint64_t size, const copy_terms& terms, server_clients& clients)
       : to_(to),
+        clients_(clients),
         client_(clients.of(to)),
         may_resume_(terms.resume),
         is_compared_(terms.verify),
         written_(to) {
     if (terms.resume) {
-      const location partial = location(to).beside(partial_name(location(to).leaf()));
-      written_ = partial.remote();
-      region_.emplace(
-          client_.create(written_.name(), {.mode = creation::append, .readable = true}));
+      written_ = partial_of(to);
+      region_.emplace(open_partial());
       present_ = region_->size();
       is_kept_ = present_ > 0;
       return;
     }
     region_.emplace(open(terms.verify));
     grows_ = region_->limit() > region_->size();
-    if (region_->limit() >= size) return;
-    throw failure(exit_code::no_space, fmt::format("{}: {} bytes do not fit into {}",
-                                                   ucx::to_string(to), size, region_->limit()));
+    check_room(size);
   }
   ~remote_target() override {
     // What has no name goes with the region.
-    if (!region_ || written_ == to_ || is_kept_) return;
-    region_.reset();
-    std::error_code ignored;
-    client_.remove(written_.name(), ignored);
+    if (written_ != to_ && !is_kept_ && !is_gone_) remove_partial();
   }
 
   std::uint64_t present() const noexcept override { return present_; }
   std::vector<content_digest> digests(const digest_range& wanted) override {
-    return told_of(written_, [&] { return digests_of(client_, *region_, wanted); });
+    return told_of(written_, [&] { return digests_of(written_, clients_, *region_, wanted); });
   }
   void begin(std::uint64_t present) override {
     if (present == present_) return;
@@ -149,6 +145,7 @@ class remote_target final : public copy_target {
   }
   bool may_have_holes() const noexcept override { return grows_; }
   void write(std::uint64_t offset, std::span<const std::byte> from) override {
+    if (!grows_) check_room(offset + from.size());
     told_of(written_, [&] { region_->write_at(offset, from); });
   }
   void complete(std::uint64_t size) override {
@@ -162,15 +159,59 @@ class remote_target final : public copy_target {
       if (!grows_) return region_->flush();
       client_.commit(std::move(*region_));
       region_.reset();
-      if (written_ != to_) client_.rename(written_.name(), to_.name());
+      if (written_ == to_) return remove_stale();
+      client_.rename(written_.name(), to_.name());
+      is_gone_ = true;
     });
   }
   bool keep(bool is_good) noexcept override {
-    is_kept_ = is_good && may_resume_;
+    is_kept_ = may_resume_ && (is_good || !remove_partial());
     return is_kept_;
   }
 
  private:
+  static url partial_of(const url& to) {
+    return location(to).beside(partial_name(location(to).leaf())).remote();
+  }
+  void check_room(std::uint64_t size) const {
+    if (region_->limit() >= size) return;
+    throw failure(
+        exit_code::no_space,
+        fmt::format("{}: {} bytes do not fit into {}", ucx::to_string(to_), size, region_->limit()),
+        failure::reach::one_file);
+  }
+  /// Returns whether there is none any more.
+  bool remove_partial() noexcept {
+    std::error_code ec;
+    // Released, it would still be busy for a moment.
+    if (region_) client_.commit(std::move(*region_), false, ec);
+    region_.reset();
+    client_.remove(written_.name(), ec);
+    is_gone_ = !ec || ec == errc::no_such_name;
+    return is_gone_;
+  }
+  /// What an interrupted copy has left is of no use any more, unless somebody writes it.
+  void remove_stale() noexcept {
+    try {
+      std::error_code ignored;
+      client_.remove(partial_of(to_).name(), ignored);
+    } catch (const std::exception&) {  // so long a name none can have
+    }
+  }
+  remote_region open_partial() {
+    const create_options wanted{.mode = creation::append, .readable = true};
+    std::error_code ec;
+    remote_region made = client_.create(written_.name(), wanted, ec);
+    if (!ec) return made;
+    // Memory has no name beside it.
+    std::error_code missing;
+    client_.stat(to_.name(), missing);
+    if (!missing && (ec == errc::no_such_name || ec == errc::not_supported)) {
+      throw failure(exit_code::usage,
+                    ucx::to_string(to_) + ": it is no file of a store, which could be resumed");
+    }
+    return client_.create(written_.name(), wanted);
+  }
   remote_region open(bool readable) {
     std::error_code ec;
     remote_region made =
@@ -186,6 +227,7 @@ class remote_target final : public copy_target {
   }
 
   const url to_;
+  server_clients& clients_;
   client& client_;
   const bool may_resume_;
   const bool is_compared_;
@@ -193,6 +235,7 @@ class remote_target final : public copy_target {
   std::optional<remote_region> region_;
   bool grows_ = true;
   bool is_kept_ = false;
+  bool is_gone_ = false;  // the partial file
   std::uint64_t present_ = 0;
 };
 

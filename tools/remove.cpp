@@ -42,10 +42,16 @@ class removal {
     } catch (const error& why) {
       if (options_.force && why.code() == errc::no_such_name) return;
       tell(failure(exit_code_of(why.code()), why.what()));
+    } catch (const failure& why) {
+      tell(why);
     }
   }
   void tell(const failure& why) {
-    if (options_.urls.size() == 1 && !options_.recursive) throw failure(why);
+    const bool is_alone = options_.urls.size() == 1 && !options_.recursive;
+    if (is_alone || has_ended_ || why.ends_all()) {
+      has_ended_ = true;  // also for the attempt that this one is part of
+      throw failure(why);
+    }
     ++failures_;
     say("ucxio: " + printable(why.what()) + '\n');
   }
@@ -72,6 +78,7 @@ class removal {
   const remove_options& options_;
   server_clients clients_;
   std::size_t failures_ = 0;
+  bool has_ended_ = false;
 };
 
 void remove(const remove_options& options, const client_settings& settings) {

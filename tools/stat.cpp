@@ -27,7 +27,7 @@ std::string lines(const entry& described, const url& from) {
 
 void stat(const stat_options& options, const client_settings& settings) {
   const url from = url_with_name(options.url);
-  client server(from, settings.options());
+  client server = settings.connect(from);
   const entry described = server.stat(from.name());
   write_out(options.json ? to_document(to_json(described, from.server())) : lines(described, from));
 }

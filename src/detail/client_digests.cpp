@@ -20,11 +20,14 @@ constexpr std::uint64_t question_size = std::uint64_t{64} << 20U;
 /// A disk that is slower than this makes a long question time out.
 constexpr std::uint64_t slowest = std::uint64_t{16} << 20U;  // bytes in a second
 
+/// How long that may be; what a server says of a size is no reason to wait for ever.
+constexpr std::uint64_t longest_reading = std::uint64_t{24} * 60 * 60;  // seconds
+
 /// Returns how many of `left` bytes go into one question.
 std::uint64_t next_question(std::uint64_t left, std::uint64_t chunk) noexcept {
   const std::uint64_t chunks =
       std::clamp<std::uint64_t>(question_size / chunk, 1, digest_body::most_chunks);
-  return std::min(left, chunks * chunk);
+  return left / chunk < chunks ? left : chunks * chunk;
 }
 
 }  // namespace
@@ -54,7 +57,8 @@ std::vector<content_digest> client_core::digest(remote_region& file, const diges
       if ((ec = core->status())) return {};
     }
     const std::uint64_t length = next_question(left, wanted.chunk);
-    const std::chrono::seconds reading(static_cast<std::int64_t>(length / slowest));
+    const std::chrono::seconds reading(
+        static_cast<std::int64_t>(std::min(length / slowest, longest_reading)));
     const auto answer = ask(control_type::digest, control_type::digested,
                             digest_body{core->descriptor().region, offset, length, wanted.chunk},
                             after(deadline_after(options), reading), what, ec);

@@ -7,11 +7,10 @@
 #include <string_view>
 #include <utility>
 
+#include "detail/control_fields.hpp"
 #include "detail/frame.hpp"
-#include "detail/name.hpp"
 #include "detail/wire.hpp"
 #include "ucx/error.hpp"
-#include "ucx/memory_kind.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -83,96 +82,6 @@ class writer {
   msgpack::packer<writer> packer_;
 };
 
-/// Reads the elements of an array in order. What does not fit makes it fail for good, so that a
-/// decoder looks once, at the end.
-class reader {
- public:
-  explicit reader(const msgpack::object& array) noexcept {
-    if (array.type != msgpack::type::ARRAY) return;
-    next_ = array.via.array.ptr;
-    end_ = next_ + array.via.array.size;
-    ok_ = true;
-  }
-
-  bool ok() const noexcept { return ok_; }
-  /// Returns whether there are more: those that only later versions send.
-  bool more() const noexcept { return ok_ && next_ != end_; }
-
-  std::uint64_t number(std::uint64_t most = ~std::uint64_t{0}) noexcept {
-    const msgpack::object* element = take(msgpack::type::POSITIVE_INTEGER);
-    if (element == nullptr) return 0;
-    if (element->via.u64 > most) ok_ = false;
-    return element->via.u64;
-  }
-  bool boolean() noexcept {
-    const msgpack::object* element = take(msgpack::type::BOOLEAN);
-    return element != nullptr && element->via.boolean;
-  }
-  std::string text() {
-    const msgpack::object* element = take(msgpack::type::STR);
-    return element == nullptr ? std::string()
-                              : std::string(element->via.str.ptr, element->via.str.size);
-  }
-  std::vector<std::byte> binary() {
-    const msgpack::object* element = take(msgpack::type::BIN);
-    if (element == nullptr) return {};
-    const auto* first = reinterpret_cast<const std::byte*>(element->via.bin.ptr);
-    return {first, first + element->via.bin.size};
-  }
-  const msgpack::object* array() noexcept { return take(msgpack::type::ARRAY); }
-
-  access rights() noexcept {
-    const std::uint64_t value = number(3);
-    if (value == 0) ok_ = false;
-    return ok_ ? static_cast<access>(value) : access::read;
-  }
-  create_mode creation() noexcept {
-    const std::uint64_t value = number(static_cast<std::uint64_t>(create_mode::overwrite));
-    if (value == 0) ok_ = false;
-    return ok_ ? static_cast<create_mode>(value) : create_mode::replace;
-  }
-  entry described() {
-    entry made;
-    const msgpack::object* element = array();
-    if (element == nullptr) return made;
-    reader fields(*element);
-    made.name = fields.text();
-    const bool named = complaint_about_name(made.name).empty();
-    const std::uint64_t type = fields.number(3);
-    made.size = fields.number();
-    made.granted = fields.rights();
-    made.kind = kind_of(fields.number());
-    made.generation = fields.number();
-    if (fields.more()) {
-      constexpr std::uint64_t latest = ~std::uint64_t{0} >> 1U;
-      made.modified = std::chrono::system_clock::time_point(
-          std::chrono::duration_cast<std::chrono::system_clock::duration>(
-              std::chrono::nanoseconds(static_cast<std::int64_t>(fields.number(latest)))));
-    }
-    ok_ = fields.ok() && named && type != 0;
-    if (ok_) made.type = static_cast<entry_type>(type);
-    return made;
-  }
-
- private:
-  /// A kind that only a later version knows is another one here.
-  static memory_kind kind_of(std::uint64_t value) noexcept {
-    return value <= static_cast<std::uint64_t>(memory_kind::rocm) ? static_cast<memory_kind>(value)
-                                                                  : memory_kind::other;
-  }
-  const msgpack::object* take(msgpack::type::object_type type) noexcept {
-    if (!ok_ || next_ == end_ || next_->type != type) {
-      ok_ = false;
-      return nullptr;
-    }
-    return next_++;
-  }
-
-  const msgpack::object* next_ = nullptr;
-  const msgpack::object* end_ = nullptr;
-  bool ok_ = false;
-};
-
 /// Checks type and body of a message, and lets `read` fill the body's fields.
 template <class Body, class Read>
 std::optional<Body> decode(std::span<const std::byte> wire, control_type type, Read&& read) {
@@ -189,7 +98,7 @@ std::optional<Body> decode(std::span<const std::byte> wire, control_type type, R
     const msgpack::object_handle unpacked =
         msgpack::unpack(reinterpret_cast<const char*>(packed.data()), packed.size(), used,
                         by_reference, nullptr, limits);
-    reader fields(unpacked.get());
+    control_fields fields(unpacked.get());
     Body body;
     read(fields, body);
     if (!fields.ok() || used != packed.size()) return std::nullopt;
@@ -356,54 +265,58 @@ std::optional<control_header> decode_control(std::span<const std::byte> wire) no
 }
 
 std::optional<hello_body> decode_hello(std::span<const std::byte> wire) {
-  return decode<hello_body>(wire, control_type::hello, [](reader& fields, hello_body& body) {
-    body.oldest = static_cast<std::uint32_t>(fields.number(0xffffffff));
-    body.newest = static_cast<std::uint32_t>(fields.number(0xffffffff));
-    body.library = fields.text();
-    body.features = fields.number();
-  });
+  return decode<hello_body>(wire, control_type::hello,
+                            [](control_fields& fields, hello_body& body) {
+                              body.oldest = static_cast<std::uint32_t>(fields.number(0xffffffff));
+                              body.newest = static_cast<std::uint32_t>(fields.number(0xffffffff));
+                              body.library = fields.text();
+                              body.features = fields.number();
+                            });
 }
 
 std::optional<welcome_body> decode_welcome(std::span<const std::byte> wire) {
-  return decode<welcome_body>(wire, control_type::welcome, [](reader& fields, welcome_body& body) {
-    body.version = static_cast<std::uint32_t>(fields.number(0xffffffff));
-    body.library = fields.text();
-    body.features = fields.number();
-  });
+  return decode<welcome_body>(
+      wire, control_type::welcome, [](control_fields& fields, welcome_body& body) {
+        body.version = static_cast<std::uint32_t>(fields.number(0xffffffff));
+        body.library = fields.text();
+        body.features = fields.number();
+      });
 }
 
 std::optional<open_body> decode_open(std::span<const std::byte> wire) {
-  return decode<open_body>(wire, control_type::open, [](reader& fields, open_body& body) {
+  return decode<open_body>(wire, control_type::open, [](control_fields& fields, open_body& body) {
     body.name = fields.text();
     body.wanted = fields.rights();
   });
 }
 
 std::optional<opened_body> decode_opened(std::span<const std::byte> wire) {
-  return decode<opened_body>(wire, control_type::opened, [](reader& fields, opened_body& body) {
-    body.described = fields.described();
-    body.descriptor = fields.binary();
-    if (!fields.more()) return;  // from before there were stores
-    body.limit = fields.number();
-    body.window = fields.number();
-    body.held = fields.boolean();
-    if (fields.more()) body.identity = fields.number();
-  });
+  return decode<opened_body>(wire, control_type::opened,
+                             [](control_fields& fields, opened_body& body) {
+                               body.described = fields.described();
+                               body.descriptor = fields.binary();
+                               if (!fields.more()) return;  // from before there were stores
+                               body.limit = fields.number();
+                               body.window = fields.number();
+                               body.held = fields.boolean();
+                               if (fields.more()) body.identity = fields.number();
+                             });
 }
 
 std::optional<stat_body> decode_stat(std::span<const std::byte> wire) {
-  return decode<stat_body>(wire, control_type::stat,
-                           [](reader& fields, stat_body& body) { body.name = fields.text(); });
-}
-
-std::optional<described_body> decode_described(std::span<const std::byte> wire) {
-  return decode<described_body>(wire, control_type::described, [](reader& fields, auto& body) {
-    body.described = fields.described();
+  return decode<stat_body>(wire, control_type::stat, [](control_fields& fields, stat_body& body) {
+    body.name = fields.text();
   });
 }
 
+std::optional<described_body> decode_described(std::span<const std::byte> wire) {
+  return decode<described_body>(
+      wire, control_type::described,
+      [](control_fields& fields, auto& body) { body.described = fields.described(); });
+}
+
 std::optional<list_body> decode_list(std::span<const std::byte> wire) {
-  return decode<list_body>(wire, control_type::list, [](reader& fields, list_body& body) {
+  return decode<list_body>(wire, control_type::list, [](control_fields& fields, list_body& body) {
     body.after = fields.text();
     if (fields.more()) body.directory = fields.text();
   });
@@ -411,10 +324,10 @@ std::optional<list_body> decode_list(std::span<const std::byte> wire) {
 
 std::optional<listed_body> decode_listed(std::span<const std::byte> wire) {
   bool entries_ok = true;
-  auto decoded =
-      decode<listed_body>(wire, control_type::listed, [&](reader& fields, listed_body& body) {
+  auto decoded = decode<listed_body>(
+      wire, control_type::listed, [&](control_fields& fields, listed_body& body) {
         if (const msgpack::object* page = fields.array()) {
-          reader entries(*page);
+          control_fields entries(*page);
           for (std::uint32_t i = 0; i < page->via.array.size && entries.ok(); ++i) {
             body.entries.push_back(entries.described());
           }
@@ -426,77 +339,85 @@ std::optional<listed_body> decode_listed(std::span<const std::byte> wire) {
 }
 
 std::optional<revoke_body> decode_revoke(std::span<const std::byte> wire) {
-  return decode<revoke_body>(wire, control_type::revoke, [](reader& fields, revoke_body& body) {
-    body.region = fields.number();
-    body.name = fields.text();
-  });
+  return decode<revoke_body>(wire, control_type::revoke,
+                             [](control_fields& fields, revoke_body& body) {
+                               body.region = fields.number();
+                               body.name = fields.text();
+                             });
 }
 
 std::optional<create_body> decode_create(std::span<const std::byte> wire) {
-  return decode<create_body>(wire, control_type::create, [](reader& fields, create_body& body) {
-    body.name = fields.text();
-    body.wanted = fields.rights();
-    body.mode = fields.creation();
-  });
+  return decode<create_body>(wire, control_type::create,
+                             [](control_fields& fields, create_body& body) {
+                               body.name = fields.text();
+                               body.wanted = fields.rights();
+                               body.mode = fields.creation();
+                             });
 }
 
 std::optional<commit_body> decode_commit(std::span<const std::byte> wire) {
-  return decode<commit_body>(wire, control_type::commit, [](reader& fields, commit_body& body) {
-    body.region = fields.number();
-    body.durable = fields.boolean();
-    if (fields.more()) body.released = fields.boolean();
-  });
+  return decode<commit_body>(wire, control_type::commit,
+                             [](control_fields& fields, commit_body& body) {
+                               body.region = fields.number();
+                               body.durable = fields.boolean();
+                               if (fields.more()) body.released = fields.boolean();
+                             });
 }
 
 std::optional<release_body> decode_release(std::span<const std::byte> wire) {
-  return decode<release_body>(wire, control_type::release, [](reader& fields, release_body& body) {
-    body.region = fields.number();
-  });
+  return decode<release_body>(
+      wire, control_type::release,
+      [](control_fields& fields, release_body& body) { body.region = fields.number(); });
 }
 
 std::optional<remove_body> decode_remove(std::span<const std::byte> wire) {
-  return decode<remove_body>(wire, control_type::remove,
-                             [](reader& fields, remove_body& body) { body.name = fields.text(); });
+  return decode<remove_body>(
+      wire, control_type::remove,
+      [](control_fields& fields, remove_body& body) { body.name = fields.text(); });
 }
 
 std::optional<rename_body> decode_rename(std::span<const std::byte> wire) {
-  return decode<rename_body>(wire, control_type::rename, [](reader& fields, rename_body& body) {
-    body.from = fields.text();
-    body.to = fields.text();
-    body.exclusive = fields.boolean();
-  });
+  return decode<rename_body>(wire, control_type::rename,
+                             [](control_fields& fields, rename_body& body) {
+                               body.from = fields.text();
+                               body.to = fields.text();
+                               body.exclusive = fields.boolean();
+                             });
 }
 
 std::optional<resize_body> decode_resize(std::span<const std::byte> wire) {
-  return decode<resize_body>(wire, control_type::resize, [](reader& fields, resize_body& body) {
-    body.name = fields.text();
-    body.size = fields.number();
-    if (fields.more()) body.region = fields.number();
-  });
+  return decode<resize_body>(wire, control_type::resize,
+                             [](control_fields& fields, resize_body& body) {
+                               body.name = fields.text();
+                               body.size = fields.number();
+                               if (fields.more()) body.region = fields.number();
+                             });
 }
 
 std::optional<measure_body> decode_measure(std::span<const std::byte> wire) {
-  return decode<measure_body>(wire, control_type::measure, [](reader& fields, measure_body& body) {
-    body.region = fields.number();
-    body.known = fields.number();
-    body.wait = fields.number();
-  });
+  return decode<measure_body>(wire, control_type::measure,
+                              [](control_fields& fields, measure_body& body) {
+                                body.region = fields.number();
+                                body.known = fields.number();
+                                body.wait = fields.number();
+                              });
 }
 
 std::optional<digest_body> decode_digest(std::span<const std::byte> wire) {
-  return decode<digest_body>(wire, control_type::digest, [](reader& fields, digest_body& body) {
-    body.region = fields.number();
-    body.offset = fields.number();
-    body.length = fields.number();
-    body.chunk = fields.number();
-  });
+  return decode<digest_body>(wire, control_type::digest,
+                             [](control_fields& fields, digest_body& body) {
+                               body.region = fields.number();
+                               body.offset = fields.number();
+                               body.length = fields.number();
+                               body.chunk = fields.number();
+                             });
 }
 
 std::optional<digested_body> decode_digested(std::span<const std::byte> wire) {
   std::vector<std::byte> bytes;
-  auto decoded =
-      decode<digested_body>(wire, control_type::digested,
-                            [&](reader& fields, digested_body&) { bytes = fields.binary(); });
+  auto decoded = decode<digested_body>(
+      wire, control_type::digested,
+      [&](control_fields& fields, digested_body&) { bytes = fields.binary(); });
   constexpr std::size_t size = 2 * sizeof(std::uint64_t);
   if (!decoded || bytes.size() % size != 0) return std::nullopt;
   wire_reader halves(bytes);

@@ -12,75 +12,115 @@ namespace {
 
 constexpr std::size_t read_size = std::size_t{256} << 10U;
 
-struct job {
-  std::shared_ptr<file_source> file;
-  std::uint64_t offset = 0;
-  std::uint64_t left = 0;
-  std::uint64_t chunk = 0;
-  file_hasher::hashed then;
-  file_hasher::unwanted unwanted;
+}  // namespace
 
-  content_hasher hasher = {};
-  std::uint64_t of_chunk = 0;  // bytes of the one that is being hashed
-  std::vector<content_digest> digests = {};
+class file_hasher::question {
+ public:
+  question(std::shared_ptr<file_source> file, std::uint64_t offset, std::uint64_t length,
+           std::uint64_t chunk, hashed then)
+      : offset_(offset),
+        left_(length),
+        chunk_(chunk),
+        file_(std::move(file)),
+        then_(std::move(then)) {}
+
+  std::uint64_t left() const noexcept { return left_; }
+  /// Hashes what one turn allows; returns false where nobody wants that any more.
+  bool hash_some(std::error_code& ec);
+  void withdraw() noexcept {
+    const std::lock_guard guard(mutex_);
+    file_ = nullptr;
+    then_ = nullptr;
+  }
+  void answer(std::error_code ec) {
+    hashed then;
+    {
+      const std::lock_guard guard(mutex_);
+      then = std::exchange(then_, nullptr);
+      file_ = nullptr;
+    }
+    if (then) then(ec, std::move(digests_));
+  }
+
+ private:
+  std::error_code hash_some(file_source& file, std::span<std::byte> buffer);
+
+  // Of the thread.
+  std::uint64_t offset_;
+  std::uint64_t left_;
+  const std::uint64_t chunk_;
+  content_hasher hasher_ = {};
+  std::uint64_t of_chunk_ = 0;  // bytes of the one that is being hashed
+  std::vector<content_digest> digests_ = {};
+
+  std::mutex mutex_;
+  std::shared_ptr<file_source> file_;  // nothing where it is unwanted
+  hashed then_;
 };
 
-/// Hashes what one turn allows.
-std::error_code hash_some(job& doing, std::span<std::byte> buffer) {
-  for (std::size_t turn = file_hasher::turn; turn > 0 && doing.left > 0;) {
+bool file_hasher::question::hash_some(std::error_code& ec) {
+  std::shared_ptr<file_source> file;
+  {
+    const std::lock_guard guard(mutex_);
+    file = file_;
+  }
+  if (!file) return false;
+  try {
+    std::vector<std::byte> buffer(read_size);
+    ec = hash_some(*file, buffer);
+  } catch (const std::bad_alloc&) {
+    ec = errc::no_memory;
+  }
+  return true;
+}
+
+std::error_code file_hasher::question::hash_some(file_source& file, std::span<std::byte> buffer) {
+  for (std::size_t turn = file_hasher::turn; turn > 0 && left_ > 0;) {
     const std::uint64_t size =
-        std::min<std::uint64_t>({buffer.size(), turn, doing.left, doing.chunk - doing.of_chunk});
+        std::min<std::uint64_t>({buffer.size(), turn, left_, chunk_ - of_chunk_});
     const auto piece = buffer.first(static_cast<std::size_t>(size));
-    const std::size_t at_once = doing.file->read_now(doing.offset, piece);
+    const std::size_t at_once = file.read_now(offset_, piece);
     if (at_once < piece.size()) {
-      const std::error_code ec = doing.file->read(doing.offset + at_once, piece.subspan(at_once));
+      const std::error_code ec = file.read(offset_ + at_once, piece.subspan(at_once));
       if (ec) return ec;
     }
-    doing.hasher.update(piece);
-    doing.offset += size;
-    doing.left -= size;
-    doing.of_chunk += size;
+    hasher_.update(piece);
+    offset_ += size;
+    left_ -= size;
+    of_chunk_ += size;
     turn -= piece.size();
-    if (doing.of_chunk < doing.chunk && doing.left > 0) continue;
-    doing.digests.push_back(doing.hasher.digest());
-    doing.hasher = content_hasher();
-    doing.of_chunk = 0;
+    if (of_chunk_ < chunk_ && left_ > 0) continue;
+    digests_.push_back(hasher_.digest());
+    hasher_ = content_hasher();
+    of_chunk_ = 0;
   }
   return {};
 }
 
-disk_queue::work turn_of(std::shared_ptr<job> doing, std::weak_ptr<disk_queue> by) {
+namespace {
+
+disk_queue::work turn_of(file_hasher::asked doing, std::weak_ptr<disk_queue> by) {
   return [doing = std::move(doing), by = std::move(by)]() -> disk_queue::answer {
-    if (*doing->unwanted) return {};
     std::error_code ec;
-    try {
-      std::vector<std::byte> buffer(read_size);
-      ec = hash_some(*doing, buffer);
-    } catch (const std::bad_alloc&) {
-      ec = errc::no_memory;
+    if (!doing->hash_some(ec)) return {};
+    if (!ec && doing->left() > 0) {
+      try {
+        const std::shared_ptr<disk_queue> queue = by.lock();
+        if (queue) queue->start_always(turn_of(doing, by));
+        return {};  // or the thread is ending
+      } catch (const std::bad_alloc&) {
+        ec = errc::no_memory;
+      }
     }
-    if (!ec && doing->left > 0) {
-      const std::shared_ptr<disk_queue> queue = by.lock();
-      if (queue && queue->start_always(turn_of(doing, by))) return {};
-      return {};  // the thread is ending
-    }
-    return [doing, ec] {
-      if (!*doing->unwanted) doing->then(ec, std::move(doing->digests));
-    };
+    return [doing, ec] { doing->answer(ec); };
   };
 }
 
 }  // namespace
 
-file_hasher::unwanted file_hasher::start(std::shared_ptr<file_source> file, std::uint64_t offset,
-                                         std::uint64_t length, std::uint64_t chunk, hashed then) {
-  auto asked = std::make_shared<job>();
-  asked->file = std::move(file);
-  asked->offset = offset;
-  asked->left = length;
-  asked->chunk = chunk;
-  asked->then = std::move(then);
-  asked->unwanted = std::make_shared<std::atomic<bool>>(false);
+file_hasher::asked file_hasher::start(std::shared_ptr<file_source> file, std::uint64_t offset,
+                                      std::uint64_t length, std::uint64_t chunk, hashed then) {
+  auto made = std::make_shared<question>(std::move(file), offset, length, chunk, std::move(then));
   const std::lock_guard guard(mutex_);
   if (stopped_) return nullptr;
   try {
@@ -89,8 +129,10 @@ file_hasher::unwanted file_hasher::start(std::shared_ptr<file_source> file, std:
     return nullptr;
   }
   const std::shared_ptr<disk_queue>& queue = thread_->queue();
-  return queue->start(turn_of(asked, queue)) ? asked->unwanted : nullptr;
+  return queue->start(turn_of(made, queue)) ? made : nullptr;
 }
+
+void file_hasher::withdraw(question& unwanted) noexcept { unwanted.withdraw(); }
 
 void file_hasher::stop(std::chrono::steady_clock::time_point until) noexcept {
   const std::lock_guard guard(mutex_);

@@ -1,7 +1,6 @@
 // Hashes of files, for peers who want to know what is in them and not have it.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -28,8 +27,9 @@ class file_hasher {
 
   /// Errors: those of file_source::read; no_memory.
   using hashed = std::function<void(std::error_code, std::vector<content_digest>)>;
-  /// Set, it ends the question, which is then not answered.
-  using unwanted = std::shared_ptr<std::atomic<bool>>;
+  /// One that was asked; it is destroyed when it has left the queue, and nobody else holds it.
+  class question;
+  using asked = std::shared_ptr<question>;
 
   /// `deliver` is called on the thread, never once `stop()` has returned; again where it has no
   /// memory.
@@ -40,8 +40,11 @@ class file_hasher {
   /// Hashes `length` bytes from `offset` on, each `chunk` of them by itself, and has `then`
   /// delivered. Returns nothing where there is no thread to be had, or too much waits.
   /// REQUIRES: `length` and `chunk` are not 0.
-  unwanted start(std::shared_ptr<file_source> file, std::uint64_t offset, std::uint64_t length,
-                 std::uint64_t chunk, hashed then);
+  asked start(std::shared_ptr<file_source> file, std::uint64_t offset, std::uint64_t length,
+              std::uint64_t chunk, hashed then);
+  /// Ends a question, which is not answered then, and lets go of its file: at once, unless that is
+  /// being read. Safe from where answers are delivered only.
+  static void withdraw(question& unwanted) noexcept;
 
   /// Ends the thread; one that a disk keeps is left behind at `until`.
   void stop(std::chrono::steady_clock::time_point until) noexcept;

@@ -29,8 +29,14 @@ session_digests::~session_digests() {
 }
 
 void session_digests::close() noexcept {
-  for (const auto& [number, each] : waiting_) *each.unwanted = true;
+  for (const auto& [number, each] : waiting_) file_hasher::withdraw(*each.asking);
   waiting_.clear();
+}
+
+/// It goes with its file; its place is taken until the thread has seen that.
+void session_digests::withdraw(const question& unwanted) noexcept {
+  file_hasher::withdraw(*unwanted.asking);
+  leaving_.push_back(unwanted.asking);
 }
 
 void session_digests::digest(const control_header& asked, const digest_body& body,
@@ -43,19 +49,21 @@ void session_digests::digest(const control_header& asked, const digest_body& bod
   std::shared_ptr<file_source> file = region->file();
   // A file that is none any more was closed just now.
   if (!file) return refuse(region->bytes().empty() ? errc::revoked : errc::not_supported);
-  if (waiting_.size() >= most_unanswered) return refuse(errc::busy);
+  std::erase_if(leaving_, [](const auto& each) { return each.expired(); });
+  if (waiting_.size() + leaving_.size() >= most_unanswered) return refuse(errc::busy);
   const std::uint64_t number = ++last_;
   std::error_code why = errc::busy;
   try {
-    question& asking = waiting_[number];
-    asking.asked = asked;
-    asking.region = body.region;
-    asking.unwanted = hasher_.start(
+    leaving_.reserve(most_unanswered);  // so that it can be withdrawn without memory
+    question& made = waiting_[number];
+    made.asked = asked;
+    made.region = body.region;
+    made.asking = hasher_.start(
         std::move(file), body.offset, body.length, body.chunk,
         [self = self_, number](std::error_code ec, std::vector<content_digest> digests) {
           if (*self != nullptr) (*self)->answer(number, ec, std::move(digests));
         });
-    if (asking.unwanted) return;
+    if (made.asking) return;
   } catch (const std::bad_alloc&) {
     why = errc::no_memory;
   }
@@ -81,7 +89,7 @@ void session_digests::withdrawn(std::uint64_t region) {
       ++at;
       continue;
     }
-    *at->second.unwanted = true;
+    withdraw(at->second);
     const control_header asked = at->second.asked;
     at = waiting_.erase(at);
     refuse_(asked, control_type::digested, errc::revoked);

@@ -22,7 +22,8 @@ class session_digests {
   using refusal = std::function<void(const control_header&, control_type, std::error_code)>;
   using sender = std::function<void(const std::vector<std::byte>&)>;
 
-  /// A client may have so many questions unanswered; further ones are refused with `busy`.
+  /// A client may have so many questions unanswered, or withdrawn and still with the thread;
+  /// further ones are refused with `busy`.
   static constexpr std::size_t most_unanswered = 16;
 
   session_digests(file_hasher& by, refusal refuse, sender send);
@@ -41,14 +42,16 @@ class session_digests {
   struct question {
     control_header asked;
     std::uint64_t region = 0;
-    file_hasher::unwanted unwanted;
+    file_hasher::asked asking;
   };
+  void withdraw(const question& unwanted) noexcept;
   void answer(std::uint64_t number, std::error_code ec, std::vector<content_digest> digests);
 
   file_hasher& hasher_;
   refusal refuse_;
   sender send_;
   std::map<std::uint64_t, question> waiting_;
+  std::vector<std::weak_ptr<file_hasher::question>> leaving_;  // withdrawn
   std::uint64_t last_ = 0;
   std::shared_ptr<session_digests*> self_;  // nobody, once this is gone
 };

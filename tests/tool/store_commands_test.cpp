@@ -87,6 +87,22 @@ TEST_F(StoreCommands, PutTellsOfAFullDisk) {
   expect_failure(run_tool({"cat", small.url("x")}), 3, "x");
 }
 
+TEST_F(StoreCommands, RemovingAndHashingGoOnWhereTheyCanAndEndWhereNot) {
+  std::filesystem::create_directories(store_ / "d");
+  store_.make("x", "1");
+  store_.make("d/in", "1");
+  const command_result left = run_tool({"rm", url("d"), url("x")});
+  EXPECT_EQ(left.code, 11) << left.err;
+  EXPECT_FALSE(std::filesystem::exists(there("x")));
+  store_.make("x", "1");
+  const std::string nobody = "ucx://127.0.0.1:1/x";
+  expect_failure(run_tool({"rm", nobody, url("x")}), 4, "127.0.0.1:1");
+  EXPECT_TRUE(std::filesystem::exists(there("x")));
+  const command_result hashed = run_tool({"hash", url("gone"), url("x")});
+  EXPECT_EQ(hashed.code, 11) << hashed.err;
+  EXPECT_THAT(hashed.out, HasSubstr(url("x")));
+}
+
 TEST_F(StoreCommands, MoveWithinAStore) {
   store_.make("x", "1");
   std::filesystem::create_directories(store_ / "sub");

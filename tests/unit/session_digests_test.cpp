@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "detail/core_access.hpp"
+#include "detail/file_hasher.hpp"
 #include "detail/file_region.hpp"
 #include "support/fake_file.hpp"
 #include "support/pattern.hpp"
@@ -149,6 +150,55 @@ TEST_F(SessionDigests, RefusesWhatIsAskedOfARegionThatIsWithdrawn) {
   EXPECT_EQ(refused_[0].second, errc::revoked);
   while (run_one(30ms)) continue;
   EXPECT_TRUE(sent_.empty());
+}
+
+/// A disk that says when it is asked, and answers when it may.
+class held_file final : public file_source {
+ public:
+  std::size_t read_now(std::uint64_t, std::span<std::byte>) noexcept override { return 0; }
+  std::error_code read(std::uint64_t, std::span<std::byte>) noexcept override {
+    std::unique_lock guard(mutex_);
+    is_read_ = true;
+    changed_.notify_all();
+    changed_.wait_for(guard, 20s, [this] { return may_end_; });
+    return {};
+  }
+  bool is_read() {
+    std::unique_lock guard(mutex_);
+    return changed_.wait_for(guard, 20s, [this] { return is_read_; });
+  }
+  void end() {
+    const std::lock_guard guard(mutex_);
+    may_end_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_read_ = false;
+  bool may_end_ = false;
+};
+
+TEST_F(SessionDigests, KeepsNoFileForWhomNobodyWaits) {
+  const auto held = std::make_shared<held_file>();
+  ASSERT_TRUE(hasher_.start(held, 0, 1, 1, [](auto, auto) {}));
+  ASSERT_TRUE(held->is_read());
+  const long before = file_.use_count();
+  for (std::uint64_t i = 0; i < session_digests::most_unanswered; ++i) ask(i);
+  EXPECT_GT(file_.use_count(), before);
+  digests_.withdrawn(region_->id());
+  EXPECT_EQ(file_.use_count(), before);
+  refused_.clear();
+  // The thread still has them.
+  ask(100);
+  EXPECT_EQ(refusal(), errc::busy);
+  held->end();
+  ASSERT_TRUE(run_one());
+  ASSERT_TRUE(hasher_.start(file_, 0, 1, 1, [](auto, auto) {}));
+  ASSERT_TRUE(run_one());  // behind them
+  ask(101);
+  EXPECT_TRUE(refused_.empty());
 }
 
 TEST_F(SessionDigests, AnswersNobodyWhoHasLeft) {

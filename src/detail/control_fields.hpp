@@ -1,0 +1,107 @@
+// What the bodies of control messages consist of, as it is read.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <msgpack.hpp>
+#include <string>
+#include <vector>
+
+#include "detail/control_message.hpp"
+#include "detail/name.hpp"
+#include "ucx/memory_kind.hpp"
+
+namespace ucx::detail {
+
+/// Reads the elements of an array in order. What does not fit makes it fail for good, so that a
+/// decoder looks once, at the end.
+class control_fields {
+ public:
+  explicit control_fields(const msgpack::object& array) noexcept {
+    if (array.type != msgpack::type::ARRAY) return;
+    next_ = array.via.array.ptr;
+    end_ = next_ + array.via.array.size;
+    ok_ = true;
+  }
+
+  bool ok() const noexcept { return ok_; }
+  /// Returns whether there are more: those that only later versions send.
+  bool more() const noexcept { return ok_ && next_ != end_; }
+
+  std::uint64_t number(std::uint64_t most = ~std::uint64_t{0}) noexcept {
+    const msgpack::object* element = take(msgpack::type::POSITIVE_INTEGER);
+    if (element == nullptr) return 0;
+    if (element->via.u64 > most) ok_ = false;
+    return element->via.u64;
+  }
+  bool boolean() noexcept {
+    const msgpack::object* element = take(msgpack::type::BOOLEAN);
+    return element != nullptr && element->via.boolean;
+  }
+  std::string text() {
+    const msgpack::object* element = take(msgpack::type::STR);
+    return element == nullptr ? std::string()
+                              : std::string(element->via.str.ptr, element->via.str.size);
+  }
+  std::vector<std::byte> binary() {
+    const msgpack::object* element = take(msgpack::type::BIN);
+    if (element == nullptr) return {};
+    const auto* first = reinterpret_cast<const std::byte*>(element->via.bin.ptr);
+    return {first, first + element->via.bin.size};
+  }
+  const msgpack::object* array() noexcept { return take(msgpack::type::ARRAY); }
+
+  access rights() noexcept {
+    const std::uint64_t value = number(3);
+    if (value == 0) ok_ = false;
+    return ok_ ? static_cast<access>(value) : access::read;
+  }
+  create_mode creation() noexcept {
+    const std::uint64_t value = number(static_cast<std::uint64_t>(create_mode::overwrite));
+    if (value == 0) ok_ = false;
+    return ok_ ? static_cast<create_mode>(value) : create_mode::replace;
+  }
+  entry described() {
+    entry made;
+    const msgpack::object* element = array();
+    if (element == nullptr) return made;
+    control_fields fields(*element);
+    made.name = fields.text();
+    const bool named = complaint_about_name(made.name).empty();
+    const std::uint64_t type = fields.number(3);
+    made.size = fields.number();
+    made.granted = fields.rights();
+    made.kind = kind_of(fields.number());
+    made.generation = fields.number();
+    if (fields.more()) {
+      constexpr std::uint64_t latest = ~std::uint64_t{0} >> 1U;
+      made.modified = std::chrono::system_clock::time_point(
+          std::chrono::duration_cast<std::chrono::system_clock::duration>(
+              std::chrono::nanoseconds(static_cast<std::int64_t>(fields.number(latest)))));
+    }
+    ok_ = fields.ok() && named && type != 0;
+    if (ok_) made.type = static_cast<entry_type>(type);
+    return made;
+  }
+
+ private:
+  /// A kind that only a later version knows is another one here.
+  static memory_kind kind_of(std::uint64_t value) noexcept {
+    return value <= static_cast<std::uint64_t>(memory_kind::rocm) ? static_cast<memory_kind>(value)
+                                                                  : memory_kind::other;
+  }
+  const msgpack::object* take(msgpack::type::object_type type) noexcept {
+    if (!ok_ || next_ == end_ || next_->type != type) {
+      ok_ = false;
+      return nullptr;
+    }
+    return next_++;
+  }
+
+  const msgpack::object* next_ = nullptr;
+  const msgpack::object* end_ = nullptr;
+  bool ok_ = false;
+};
+
+}  // namespace ucx::detail
