@@ -30,8 +30,10 @@ constexpr std::size_t least_room = std::size_t{1} << 20U;
 /// Who was introduced is connected to within this, or was not meant.
 constexpr std::chrono::nanoseconds most_for_connecting = 10s;
 
-/// The server answers within this.
+/// The server answers within this; it is given the least, so that a short meeting says who is
+/// missing.
 constexpr std::chrono::nanoseconds most_for_the_server = 5s;
+constexpr std::chrono::nanoseconds least_for_the_server = 1s;
 
 /// So often somebody else is asked for, where who was introduced is not there.
 constexpr std::size_t most_attempts = 3;
@@ -45,6 +47,8 @@ client_options options_for(const pipe_options& options) {
   chosen.worker.heartbeat_timeout = options.silence;
   chosen.worker.heartbeat_interval = std::min<std::chrono::nanoseconds>(1s, options.silence / 4);
   chosen.worker.close_timeout = 2s;
+  chosen.worker.connect_timeout =
+      std::clamp(options.meeting, least_for_the_server, most_for_the_server);
   // Of honest writers the window is the bound, and not the room for their messages; of others that.
   chosen.worker.message_window = std::max<std::size_t>(2 * options.window, least_room);
   return chosen;
@@ -74,12 +78,7 @@ class meeting {
   }
 
   std::unique_ptr<pipe_path> run() {
-    std::error_code ec;
-    endpoint broker(
-        *path_->driven, where_.host(), where_.port(),
-        {.connect_timeout = std::min(most_for_the_server, left()), .wait = connect_wait::none}, ec);
-    if (!ec) ec = settle(broker);
-    if (ec) fail(ec, "connecting to the server");
+    endpoint broker = reach_server();
     std::optional<listener> door;
     question_ = {.role = role_, .name = where_.name()};
     if (role_ != pipe_role::writer) {
@@ -105,6 +104,17 @@ class meeting {
   }
 
  private:
+  endpoint reach_server() {
+    std::error_code ec;
+    const socket_address at(where_.host(), where_.port(), ec);
+    // A name has to be looked up: that can not be stopped.
+    if (ec) return {*path_->driven, where_.host(), where_.port()};
+    endpoint made(*path_->driven, at, {.wait = connect_wait::none}, ec);
+    if (!ec) ec = settle(made);
+    if (ec) fail(ec, "connecting to the server");
+    return made;
+  }
+
   void hear(endpoint& broker) {
     answer_ =
         broker.start_receive(pipe_answer_tag, std::span(answer_bytes_), {.timeout = pipe_patience});
@@ -128,14 +138,13 @@ class meeting {
     ++unasked_;
   }
 
-  /// Waits until it is known whether `made` is connected; returns why not.
+  /// Waits until it is known whether `made` is connected, within its own time; returns why not.
   std::error_code settle(endpoint& made) {
     std::chrono::nanoseconds next = 1ms;
     while (made.state() == connection_state::connecting) {
-      waiter_->begin(std::min(next, left()));
+      waiter_->begin(next);
       const std::error_code ec = waiter_->wait({});
       if (ec && ec != errc::timed_out) return ec;
-      if (clock::now() >= end_) return errc::timed_out;
       next = std::min<std::chrono::nanoseconds>(2 * next, one_look);
     }
     std::error_code ec;

@@ -325,26 +325,6 @@ TEST_F(Pipe, StopsOpening) {
   EXPECT_EQ(opening.get().error(), errc::canceled);
 }
 
-/// Connecting to somebody who listens, and never answers.
-TEST_F(Pipe, StopsConnecting) {
-  const file_descriptor mute(::socket(AF_INET, SOCK_STREAM, 0));
-  ::sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ::socklen_t size = sizeof at;
-  auto* const bare = reinterpret_cast<::sockaddr*>(&at);
-  ASSERT_EQ(::bind(mute.get(), bare, size), 0);
-  ASSERT_EQ(::listen(mute.get(), 8), 0);
-  ASSERT_EQ(::getsockname(mute.get(), bare, &size), 0);
-  std::stop_source stop;
-  auto opening = std::async(std::launch::async, [&] {
-    return ipipestream(url("127.0.0.1", ntohs(at.sin_port), "x"), {.stop = stop.get_token()});
-  });
-  std::this_thread::sleep_for(100ms);
-  stop.request_stop();
-  EXPECT_EQ(opening.get().error(), errc::canceled);
-}
-
 TEST_F(Pipe, SaysWhoDidNotCome) {
   ipipestream in(name(), {.meeting = 50ms});
   EXPECT_TRUE(in.fail());
@@ -471,6 +451,26 @@ TEST_F(Pipe, LooksForAnotherWhereWhoWasIntroducedIsNotThere) {
   out << "found";
   out.close();
   EXPECT_EQ(all_of(in), "found");
+}
+
+TEST_F(Pipe, StopsConnectingToWhoDoesNotAnswer) {
+  const file_descriptor mute(::socket(AF_INET, SOCK_STREAM, 0));
+  ::sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ::socklen_t size = sizeof at;
+  auto* const bare = reinterpret_cast<::sockaddr*>(&at);
+  ASSERT_EQ(::bind(mute.get(), bare, size), 0);
+  ASSERT_EQ(::listen(mute.get(), 8), 0);
+  ASSERT_EQ(::getsockname(mute.get(), bare, &size), 0);
+  stranger silent{url(name())};
+  silent.tell(question_of(1, "pipe", "127.0.0.1:" + std::to_string(ntohs(at.sin_port))));
+  while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
+  std::stop_source stop;
+  auto opening = open<opipestream>({.stop = stop.get_token()});
+  while (broker_->introduced() == 0) std::this_thread::sleep_for(1ms);
+  stop.request_stop();
+  EXPECT_EQ(opening.get().error(), errc::canceled);
 }
 
 TEST_F(Pipe, LetsOneConnectionLeaveAFewQuestionsOnly) {
