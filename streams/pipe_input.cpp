@@ -15,7 +15,7 @@ constexpr send_options short_send{.timeout = pipe_patience, .memory = send_memor
 constexpr std::size_t most_slots = 8;
 
 /// So many bytes at most are taken and not told to a writer, while the program is busy.
-constexpr std::uint64_t most_untold = 4 * pipe_input::piece;
+constexpr std::uint64_t most_untold = 2 * pipe_input::piece;
 
 /// Before each slot, for a byte that is put back; a cache line, so that slots begin with one.
 constexpr std::size_t margin = 64;

@@ -18,7 +18,7 @@
 namespace ucx::detail {
 
 /// Receives are posted for each writer, so that its messages land where they are read. What the
-/// program has taken is told to the writer when a quarter of the window is, or four messages of
+/// program has taken is told to the writer when a quarter of the window is, or two messages of
 /// full length, when the writer could not send one of those else, and before this side waits.
 class pipe_input {
  public:
