@@ -1,5 +1,6 @@
 #include "broker_core.hpp"
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -28,12 +29,18 @@ void broker_core::asked(message question) {
   forget_the_gone();
   meet(came);
   if (came.said.wanted == 0) return;
-  if (waiting_.size() >= most_) return answer(came.peer, refusal(errc::busy));
+  if (is_full_for(came.peer)) return answer(came.peer, refusal(errc::busy));
   waiting_.push_back(std::move(came));
 }
 
 void broker_core::forget_the_gone() {
   waiting_.remove_if([](const party& each) { return static_cast<bool>(each.peer.status()); });
+}
+
+bool broker_core::is_full_for(const endpoint& peer) const noexcept {
+  const auto of_it = std::count_if(waiting_.begin(), waiting_.end(),
+                                   [&](const party& each) { return each.peer.id() == peer.id(); });
+  return waiting_.size() >= most_ || static_cast<std::size_t>(of_it) >= most_of_one;
 }
 
 bool broker_core::fit(const party& here, const party& came) {

@@ -15,10 +15,13 @@
 
 namespace ucx::detail {
 
-/// Every peer is untrusted: what it leaves here is one party, as long as its connection lives, and
-/// there are so many of them at most.
+/// Every peer is untrusted: what it leaves here is a few parties, as long as its connection lives,
+/// and there are so many of all at most.
 class broker_core {
  public:
+  /// So many ends may wait over one connection: one, and those asked for again.
+  static constexpr std::size_t most_of_one = 4;
+
   explicit broker_core(std::size_t most_waiting) : most_(most_waiting) {}
 
   /// A question came. Called from progress.
@@ -36,6 +39,7 @@ class broker_core {
   };
 
   void forget_the_gone();
+  bool is_full_for(const endpoint& peer) const noexcept;
   void meet(party& came);
   void introduce(party& here, party& came);
   static void answer(endpoint& to, const pipe_answer& said);

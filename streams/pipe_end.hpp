@@ -27,6 +27,19 @@ class pipe_failure {
   std::string text_;
 };
 
+/// Returns what a status that came stands for; what this version does not know is `unexpected`.
+inline std::error_code pipe_status_error(std::uint32_t status) noexcept {
+  if (status == 0) return {};
+  return status <= static_cast<std::uint32_t>(errc::broken_pipe) ? static_cast<errc>(status)
+                                                                 : errc::unexpected;
+}
+
+/// Returns the status that stands for `ec`, which is not 0: what ends well is said otherwise.
+inline std::uint32_t pipe_error_status(std::error_code ec) noexcept {
+  const bool ours = ec && ec.category() == error_category();
+  return ours ? static_cast<std::uint32_t>(ec.value()) : static_cast<std::uint32_t>(errc::canceled);
+}
+
 /// Returns "1 byte", "7 bytes".
 inline std::string pipe_bytes_text(std::uint64_t count) {
   return std::to_string(count) + (count == 1 ? " byte" : " bytes");

@@ -1,6 +1,8 @@
 // What a pipe's streambuf holds: either end, or both, over one path.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -29,6 +31,18 @@ class pipe_engine {
     note(used.error(), used.error_text());
     return !error;
   }
+  /// The same for a write; its failure is not forgotten while reads succeed.
+  bool keep_write() {
+    if (!keep(*out)) {
+      write_error = error;
+      write_text = error_text;
+    }
+    return !error;
+  }
+  /// A write was cut short behind `position`, with so many bytes missing.
+  void miss(std::uint64_t position, std::uint64_t missing) noexcept {
+    due = std::max(due, position + missing);
+  }
   bool is_unwinding() const noexcept { return std::uncaught_exceptions() > exceptions; }
 
   // Ends die before their path.
@@ -38,7 +52,10 @@ class pipe_engine {
   std::error_code error;
   std::string error_text;
   bool closed = false;
-  bool incomplete = false;     // the last write failed, and was not made up for
+  std::error_code write_error;  // of the last write that failed
+  std::string write_text;
+  std::error_code output_result;  // how closing it has ended
+  std::uint64_t due = 0;  // bytes that the program has offered, as far as writes were cut short
   std::vector<char> restored;  // what a read that failed had read
   char last = 0;               // read before the get area began, if anything was
   bool has_last = false;

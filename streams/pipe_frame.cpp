@@ -16,6 +16,7 @@ pipe_hello_bytes encode(const pipe_hello& said) noexcept {
   const std::span all(made);
   std::copy(magic.begin(), magic.end(), made.begin());
   put_pipe_number(all.subspan(4, 2), said.version);
+  put_pipe_number(all.subspan(6, 2), said.receives);
   put_pipe_number(all.subspan(8, 8), said.piece);
   put_pipe_number(all.subspan(16, 8), said.window);
   return made;
@@ -41,7 +42,9 @@ std::optional<pipe_hello> decode_pipe_hello(std::span<const std::byte> said) noe
   heard.version = static_cast<std::uint16_t>(pipe_number_in(said.subspan(4, 2)));
   if (heard.version == 0) return {};
   if (heard.version != pipe_version) return heard;
-  if (said.size() != pipe_hello::size || pipe_number_in(said.subspan(6, 2)) != 0) return {};
+  if (said.size() != pipe_hello::size) return {};
+  heard.receives = static_cast<std::uint16_t>(pipe_number_in(said.subspan(6, 2)));
+  if (heard.receives == 0) return {};
   heard.piece = pipe_number_in(said.subspan(8, 8));
   heard.window = pipe_number_in(said.subspan(16, 8));
   if (heard.piece < least_pipe_piece || heard.window < heard.piece) return {};

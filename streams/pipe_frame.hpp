@@ -37,8 +37,9 @@ constexpr tag_match pipe_of_reader() noexcept {
 struct pipe_hello {
   static constexpr std::size_t size = 24;
   std::uint16_t version = pipe_version;
-  std::uint64_t piece = 0;   ///< Bytes of one message of data at most.
-  std::uint64_t window = 0;  ///< Bytes at most that were sent and not taken; at least a piece.
+  std::uint16_t receives = 1;  ///< Messages that are received although nobody reads; 1 at least.
+  std::uint64_t piece = 0;     ///< Bytes of one message of data at most.
+  std::uint64_t window = 0;    ///< What may be sent and not taken, by `pipe_message_cost`.
 };
 
 /// How a writer ends.
@@ -61,6 +62,10 @@ pipe_count_bytes encode_pipe_count(std::uint64_t bytes) noexcept;
 std::optional<pipe_hello> decode_pipe_hello(std::span<const std::byte> said) noexcept;
 std::optional<pipe_end> decode_pipe_end(std::span<const std::byte> said) noexcept;
 std::optional<std::uint64_t> decode_pipe_count(std::span<const std::byte> said) noexcept;
+
+/// What a message takes of the window beside its bytes, which is what it takes of its receiver's
+/// memory (docs/messages.md, "Room"). A message alone always fits.
+inline constexpr std::uint64_t pipe_message_cost = 256;
 
 /// A writer may have this much on the way at most, whatever a reader grants.
 inline constexpr std::uint64_t most_pipe_window = std::uint64_t{1} << 30U;

@@ -14,6 +14,9 @@ constexpr send_options short_send{.timeout = pipe_patience, .memory = send_memor
 /// messages. Few, so that a reader that keeps up finds their memory in the processor's cache.
 constexpr std::size_t most_slots = 8;
 
+/// So many bytes at most are taken and not told to a writer, while the program is busy.
+constexpr std::uint64_t most_untold = 2 * pipe_input::piece;
+
 /// Before each slot, for a byte that is put back; a cache line, so that slots begin with one.
 constexpr std::size_t margin = 64;
 
@@ -23,8 +26,8 @@ pipe_input::pipe_input(pipe_path& path, const pipe_options& options)
     : path_(path),
       options_(options),
       links_(path.peers.size()),
-      waiter_(*path.driven, options.stop, 2 * path.peers.size()) {
-  wanted_.reserve(2 * links_.size());
+      waiter_(*path.driven, options.stop, 3 * path.peers.size()) {
+  wanted_.reserve(3 * links_.size());
   for (std::size_t i = 0; i < links_.size(); ++i) {
     links_[i].peer = &path.peers[i];
     open(links_[i]);
@@ -45,7 +48,8 @@ void pipe_input::open(link& made) {
   }
   made.end_receive = made.peer->start_receive(pipe_tag(pipe_said::end), std::span(made.end_memory),
                                               {.timeout = pipe_patience});
-  const pipe_hello_bytes hello = encode(pipe_hello{.piece = size, .window = options_.window});
+  const pipe_hello_bytes hello = encode(pipe_hello{
+      .receives = static_cast<std::uint16_t>(count), .piece = size, .window = options_.window});
   std::error_code unusable;  // shows with the receives
   made.peer->post_send(pipe_tag(pipe_said::hello), hello, 0, unusable, short_send);
 }
@@ -62,15 +66,16 @@ pipe_input::outcome pipe_input::refill() {
     passing_ = errc::closed;
     return outcome::failed;
   }
+  waiter_.begin(options_.timeout);
   for (;;) {
+    const bool had_failed = static_cast<bool>(failure_);
     if (advance()) return outcome::done;
-    if (failure_) return outcome::failed;
+    if (had_failed) return outcome::failed;
+    if (failure_) continue;  // of others something may have come meanwhile
     if (std::all_of(links_.begin(), links_.end(), [](const link& each) { return each.finished; })) {
       return outcome::end_of_data;
     }
-    for (link& each : links_) {
-      if (each.reported != each.taken) report(each, pipe_said::taken);
-    }
+    for (link& each : links_) report_when_idle(each);
     passing_ = wait();
     if (passing_) return outcome::failed;
   }
@@ -92,10 +97,12 @@ bool pipe_input::advance() {
 bool pipe_input::look(link& at) {
   if (at.finished) return false;
   slot& head = at.slots[at.head];
-  const bool filled = head.receive.done();
+  bool filled = head.receive.done();
   // Behind the look at the data: what was said before the connection ended counts.
   look_for_end(at);
   if (at.finished) return false;
+  // What came before an end is here by now.
+  filled = filled || head.receive.done();
   if (filled && !head.receive.error()) {
     accept(at, head);
     return !at.finished;
@@ -139,6 +146,7 @@ void pipe_input::accept(link& at, slot& filled) {
 void pipe_input::count_taken() noexcept {
   links_[current_].taken += area_.size();
   taken_ += area_.size();
+  if (!area_.empty()) ++links_[current_].untold;
   area_ = {};
 }
 
@@ -148,14 +156,28 @@ void pipe_input::give_back() {
   link& of = links_[current_];
   post(of, of.slots[of.head]);
   of.head = (of.head + 1) % of.slots.size();
-  if (of.taken - of.reported >= options_.window / 4) report(of, pipe_said::taken);
+  if (is_due(of)) report(of, pipe_said::taken);
 }
 
-bool pipe_input::is_ready() noexcept {
-  return std::any_of(links_.begin(), links_.end(), [](const link& each) {
+bool pipe_input::is_due(const link& of) const noexcept {
+  const std::uint64_t untold = of.taken - of.reported + pipe_message_cost * of.untold;
+  const std::uint64_t longest = of.slots.front().bytes.size() + pipe_message_cost;
+  return untold >= std::min<std::uint64_t>(options_.window / 4, most_untold) ||
+         untold + longest > options_.window;
+}
+
+bool pipe_input::is_ready() {
+  if (closed_) return false;
+  bool all_ended = true;
+  for (link& each : links_) {
+    if (each.finished) continue;
     const request& head = each.slots[each.head].receive;
-    return !each.finished && head.done() && !head.error();
-  });
+    if (head.done() && !head.error()) return true;
+    look_for_end(each);
+    const bool has_all = each.end && (each.end->status != 0 || each.end->total == each.received);
+    all_ended = all_ended && (head.done() || has_all || each.finished);
+  }
+  return all_ended || failure_;
 }
 
 std::error_code pipe_input::wait() {
@@ -164,12 +186,23 @@ std::error_code pipe_input::wait() {
     if (each.finished) continue;
     wanted_.push_back(&each.slots[each.head].receive);
     if (!each.end && !each.end_receive.done()) wanted_.push_back(&each.end_receive);
+    if (!each.report.done()) wanted_.push_back(&each.report);
   }
-  return waiter_.wait(wanted_, options_.timeout);
+  return waiter_.wait(wanted_);
+}
+
+/// One at a time: a writer that does not listen is not told of each message.
+void pipe_input::report_when_idle(link& to) {
+  if (to.reported == to.taken || !to.report.done()) return;
+  to.reported = to.taken;
+  to.untold = 0;
+  to.report =
+      to.peer->start_send(pipe_tag(pipe_said::taken), encode_pipe_count(to.taken), short_send);
 }
 
 void pipe_input::report(link& to, pipe_said what) {
   to.reported = to.taken;
+  to.untold = 0;
   std::error_code unusable;  // shows with the receives
   to.peer->post_send(pipe_tag(what), encode_pipe_count(to.taken), 0, unusable, short_send);
 }
@@ -178,9 +211,8 @@ void pipe_input::lose(link& at, std::error_code why) {
   at.finished = true;
   at.lost = true;
   std::string text = path_.name + ": ";
-  if (at.end) {
-    const auto said = static_cast<errc>(at.end->status);
-    text += "the writer gave up (" + make_error_code(said).message() + ")";
+  if (at.end && at.end->status != 0) {
+    text += "the writer gave up (" + pipe_status_error(at.end->status).message() + ")";
   } else {
     text += "the writer was lost (" + why.message() + ")";
     why = errc::connection_reset;
@@ -202,10 +234,15 @@ void pipe_input::close(std::size_t unread) noexcept {
   const bool some_left = unread > 0;
   if (!links_.empty()) count_taken();
   for (link& each : links_) {
-    if (!each.finished || each.lost || some_left) report(each, pipe_said::left);
+    try {
+      if (!each.finished || each.lost || some_left) report(each, pipe_said::left);
+    } catch (...) {  // without memory the end of the connection says it
+    }
     each.slots.clear();
     each.end_receive = {};
+    each.report = {};
   }
+  waiter_.end();
 }
 
 std::string pipe_input::error_text() const {

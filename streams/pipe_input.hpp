@@ -18,8 +18,8 @@
 namespace ucx::detail {
 
 /// Receives are posted for each writer, so that its messages land where they are read. What the
-/// program has taken is told to the writer when a quarter of the window is, and before this side
-/// waits.
+/// program has taken is told to the writer when a quarter of the window is, or two messages of
+/// full length, when the writer could not send one of those else, and before this side waits.
 class pipe_input {
  public:
   enum class outcome { done, end_of_data, failed };
@@ -38,7 +38,7 @@ class pipe_input {
   /// Gives `area()` back, and waits for the next one, which is not empty.
   outcome refill();
   /// Returns whether `refill` would not wait. Makes no progress.
-  bool is_ready() noexcept;
+  bool is_ready();
   /// Stops reading, with so many bytes of the area not taken: tells the writers so, unless they are
   /// done.
   void close(std::size_t unread = 0) noexcept;
@@ -62,6 +62,8 @@ class pipe_input {
     std::uint64_t received = 0;
     std::uint64_t taken = 0;
     std::uint64_t reported = 0;
+    std::uint64_t untold = 0;  // messages that were taken since
+    request report;            // the last one that nobody waits for
     pipe_end_bytes end_memory{};
     request end_receive;
     std::optional<pipe_end> end;
@@ -79,7 +81,9 @@ class pipe_input {
   void accept(link& at, slot& filled);
   void lose(link& at, std::error_code why);
   void break_protocol(link& at, const char* what);
+  bool is_due(const link& of) const noexcept;
   void report(link& to, pipe_said what);
+  void report_when_idle(link& to);
   std::error_code wait();
 
   pipe_path& path_;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "pipe_end.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
 
@@ -29,6 +30,14 @@ constexpr std::size_t least_room = std::size_t{1} << 20U;
 /// Who was introduced is connected to within this, or was not meant.
 constexpr std::chrono::nanoseconds most_for_connecting = 10s;
 
+/// The server answers within this; it is given the least, so that a short meeting says who is
+/// missing.
+constexpr std::chrono::nanoseconds most_for_the_server = 5s;
+constexpr std::chrono::nanoseconds least_for_the_server = 1s;
+
+/// So often somebody else is asked for, where who was introduced is not there.
+constexpr std::size_t most_attempts = 3;
+
 client_options options_for(const pipe_options& options) {
   client_options chosen;
   chosen.context = options.context;
@@ -38,6 +47,8 @@ client_options options_for(const pipe_options& options) {
   chosen.worker.heartbeat_timeout = options.silence;
   chosen.worker.heartbeat_interval = std::min<std::chrono::nanoseconds>(1s, options.silence / 4);
   chosen.worker.close_timeout = 2s;
+  chosen.worker.connect_timeout =
+      std::clamp(options.meeting, least_for_the_server, most_for_the_server);
   // Of honest writers the window is the bound, and not the room for their messages; of others that.
   chosen.worker.message_window = std::max<std::size_t>(2 * options.window, least_room);
   return chosen;
@@ -57,6 +68,7 @@ class meeting {
         wanted_(role == pipe_role::reader   ? options.writers
                 : role == pipe_role::writer ? options.readers
                                             : 1),
+        unasked_(wanted_),
         path_(std::make_unique<pipe_path>()),
         end_(clock::now() + options.meeting) {
     path_->name = to_string(where);
@@ -66,21 +78,18 @@ class meeting {
   }
 
   std::unique_ptr<pipe_path> run() {
-    endpoint broker(*path_->driven, where_.host(), where_.port());
+    endpoint broker = reach_server();
     std::optional<listener> door;
-    pipe_question said{
-        .role = role_, .wanted = static_cast<std::uint32_t>(wanted_), .name = where_.name()};
+    question_ = {.role = role_, .name = where_.name()};
     if (role_ != pipe_role::writer) {
       listener_options awaited;
       awaited.awaited = true;
       door.emplace(*path_->driven, broker.local().with_port(0), std::move(awaited));
-      said.address = to_string(door->address());
+      question_.address = to_string(door->address());
     }
-    asking_ =
-        broker.start_send_message(pipe_question_number, {}, encode(said),
-                                  {.memory = send_memory::copied, .until = send_until::matched});
     hear(broker);
     while (path_->peers.size() < wanted_) {
+      ask(broker);
       if (expected_.empty()) {
         wait_for_answer();
       } else {
@@ -89,21 +98,68 @@ class meeting {
       take_answers(broker);
       match();
     }
+    path_->until = end_;
+    waiter_->end();
     return std::move(path_);
   }
 
  private:
+  endpoint reach_server() {
+    std::error_code ec;
+    const socket_address at(where_.host(), where_.port(), ec);
+    // A name has to be looked up: that can not be stopped.
+    if (ec) return {*path_->driven, where_.host(), where_.port()};
+    endpoint made(*path_->driven, at, {.wait = connect_wait::none}, ec);
+    if (!ec) ec = settle(made);
+    if (ec) fail(ec, "connecting to the server");
+    return made;
+  }
+
   void hear(endpoint& broker) {
     answer_ =
         broker.start_receive(pipe_answer_tag, std::span(answer_bytes_), {.timeout = pipe_patience});
   }
 
+  /// Asks for as many as are missing, and were not asked for.
+  void ask(endpoint& broker) {
+    if (!asking_.done() || unasked_ == 0) return;
+    question_.wanted = static_cast<std::uint32_t>(std::exchange(unasked_, 0));
+    asked_ = false;
+    asking_ =
+        broker.start_send_message(pipe_question_number, {}, encode(question_),
+                                  {.memory = send_memory::copied, .until = send_until::matched});
+  }
+
+  /// Who was introduced is not there: the next one may be.
+  void miss(std::error_code ec, const std::string& text) {
+    if (ec == errc::canceled || ++missed_ > most_attempts) fail(ec, text);
+    last_ = ec;
+    last_text_ = text;
+    ++unasked_;
+  }
+
+  /// Waits until it is known whether `made` is connected, within its own time; returns why not.
+  std::error_code settle(endpoint& made) {
+    std::chrono::nanoseconds next = 1ms;
+    while (made.state() == connection_state::connecting) {
+      waiter_->begin(next);
+      const std::error_code ec = waiter_->wait({});
+      if (ec && ec != errc::timed_out) return ec;
+      next = std::min<std::chrono::nanoseconds>(2 * next, one_look);
+    }
+    std::error_code ec;
+    made.wait_connected(ec);
+    return ec;
+  }
+
   void wait_for_answer() {
+    waiter_->begin(left());
     while (!answer_.done()) {
       std::array<request*, 2> wanted{&answer_, &asking_};
       const bool asking = !asking_.done();
-      check(waiter_->wait(std::span(wanted).first(asking ? 2 : 1), left()));
+      check(waiter_->wait(std::span(wanted).first(asking ? 2 : 1)));
       if (asking_.done()) check_asked();
+      if (asking_.done() && unasked_ > 0) return;
     }
   }
 
@@ -118,12 +174,11 @@ class meeting {
           decode_pipe_answer(std::span<const std::byte>(answer_bytes_).first(length));
       if (!heard) fail(errc::protocol_error, "the server gave an answer that is none");
       if (heard->status != 0) {
-        const auto why = make_error_code(static_cast<errc>(heard->status));
-        fail(why, "the server did not introduce the " + other());
+        fail(pipe_status_error(heard->status), "the server did not introduce the " + other());
       }
       hear(broker);
       if (role_ == pipe_role::writer || !heard->address.empty()) {
-        path_->peers.push_back(connect(*heard));
+        connect(*heard);
       } else {
         expected_.push_back({heard->token, clock::now() + most_for_connecting});
       }
@@ -133,8 +188,11 @@ class meeting {
   /// Lets in who knocks; who that is shows later.
   void welcome(listener& door) {
     const clock::time_point now = clock::now();
-    if (now >= std::min(end_, expected_.front().until)) {
-      fail(errc::timed_out, "the " + other() + " was introduced, and did not connect");
+    const std::string why = "the " + other() + " was introduced, and did not connect";
+    if (now >= end_) fail(errc::timed_out, why);
+    if (now >= expected_.front().until) {
+      expected_.erase(expected_.begin());
+      return miss(errc::timed_out, why);
     }
     if (waiter_->stopped()) check(errc::canceled);
     std::error_code ec;
@@ -163,17 +221,19 @@ class meeting {
     }
   }
 
-  endpoint connect(const pipe_answer& found) {
+  void connect(const pipe_answer& found) {
     std::error_code ec;
     const socket_address at(found.address, ec);
     if (ec || at.empty()) fail(errc::protocol_error, "the server gave no address");
     endpoint_options options;
-    options.connect_timeout = most_for_connecting;
+    options.connect_timeout = std::min(most_for_connecting, left());
+    options.wait = connect_wait::none;
     options.terms = connection_terms();
     options.terms->info.assign(found.token.begin(), found.token.end());
     endpoint made(*path_->driven, at, std::move(options), ec);
-    if (ec) fail(ec, "connecting to the " + other() + " at " + found.address);
-    return made;
+    if (!ec) ec = settle(made);
+    if (ec) return miss(ec, "connecting to the " + other() + " at " + found.address);
+    path_->peers.push_back(std::move(made));
   }
 
   void check_asked() {
@@ -187,6 +247,7 @@ class meeting {
   void check(std::error_code ec) {
     if (!ec) return;
     if (ec != errc::timed_out) fail(ec, "waiting for the " + other());
+    if (last_) fail(last_, last_text_ + ", and no other one came in time");
     fail(ec, "no " + other() + " came in time: there are " + std::to_string(path_->peers.size()) +
                  " of " + std::to_string(wanted_));
   }
@@ -201,6 +262,7 @@ class meeting {
   const url where_;
   const pipe_role role_;
   const std::size_t wanted_;
+  std::size_t unasked_;
   std::unique_ptr<pipe_path> path_;
   const clock::time_point end_;
   std::optional<pipe_waiter> waiter_;
@@ -212,6 +274,10 @@ class meeting {
     endpoint peer;
     clock::time_point until;
   };
+  pipe_question question_;
+  std::size_t missed_ = 0;
+  std::error_code last_;
+  std::string last_text_;
   request asking_;
   std::array<std::byte, pipe_answer::longest> answer_bytes_{};
   request answer_;
@@ -225,6 +291,13 @@ class meeting {
 std::unique_ptr<pipe_path> meet(const url& where, pipe_role role, const pipe_options& options,
                                 std::string& what, std::error_code& ec) {
   ec.clear();
+  if (where.host().empty()) {
+    ec = errc::not_supported;
+    what = to_string(where) +
+           ": the ends of a pipe meet at a server that listens, and connect to each other: a URL "
+           "of a host and a port is needed";
+    return nullptr;
+  }
   try {
     return meeting(where, role, options).run();
   } catch (const error& failed) {

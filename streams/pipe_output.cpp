@@ -1,9 +1,12 @@
 #include "pipe_output.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#include <new>
 #include <utility>
 
+#include "pipe_input.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
@@ -12,8 +15,13 @@ namespace {
 /// What is as short as this is copied, so that its slot can be filled on.
 constexpr std::size_t worth_a_copy = std::size_t{16} << 10U;
 
-/// As many are filled while the first is on its way; more only take memory.
-constexpr std::size_t most_slots = 8;
+/// So many are used while readers receive at once, so that a writer finds them in its cache.
+constexpr std::size_t few_slots = 8;
+
+/// There are slots for a window of messages of this length: what is shorter goes whole, and leaves
+/// its slot at once.
+constexpr std::size_t usual_length = std::size_t{64} << 10U;
+constexpr std::size_t no_slot = ~std::size_t{0};
 
 constexpr send_options short_send{.timeout = pipe_patience, .memory = send_memory::copied};
 
@@ -30,15 +38,17 @@ pipe_output::pipe_output(pipe_path& path, const pipe_options& options)
     for (hearing& each : links_[i].said) listen(links_[i], each);
   }
   if (!wait_for_hellos()) return;
-  window_ = std::numeric_limits<std::uint64_t>::max();
-  std::uint64_t piece = window_;
+  // What a reader grants is not what this process has memory for.
+  window_ = std::max(options_.window, pipe_options().window);
+  std::uint64_t piece = pipe_input::piece;
   for (const link& each : links_) {
     window_ = std::min(window_, each.hello->window);
     piece = std::min(piece, each.hello->piece);
   }
   piece_ = static_cast<std::size_t>(piece);
-  slots_.resize(std::clamp<std::size_t>(static_cast<std::size_t>(window_ / piece), 2, most_slots));
-  fill(0);
+  slots_.resize(static_cast<std::size_t>(window_ / usual_length) + 2);
+  begin();
+  fill();
 }
 
 pipe_output::~pipe_output() {
@@ -51,11 +61,12 @@ void pipe_output::listen(link& to, hearing& next) {
 }
 
 bool pipe_output::wait_for_hellos() {
+  waiter_.begin(options_.meeting);
   for (link& each : links_) {
     look(each);
     while (!failure_ && !each.hello) {
       wanted_.assign(1, &each.said[each.next_said].receive);
-      if (!wait(wanted_, options_.meeting)) {
+      if (!wait(wanted_)) {
         if (passing_ == errc::timed_out) {
           failure_.set(passing_, path_.name + ": the other side did not begin to read in time");
         }
@@ -130,7 +141,10 @@ void pipe_output::count(link& at, std::span<const std::byte> said, bool leaves) 
   if (!taken || !at.hello || *taken < at.taken || *taken > sent_) {
     return lose(at, errc::protocol_error);
   }
+  // Else a reader could keep a writer awake with nothing.
+  if (*taken == at.taken && !leaves) return lose(at, errc::protocol_error);
   at.taken = *taken;
+  while (!at.waiting.empty() && at.waiting.front() <= at.taken) at.waiting.pop_front();
   if (!leaves) return;
   at.over = true;
   // One that has had everything so far is missed only if more comes.
@@ -170,22 +184,25 @@ std::size_t pipe_output::readers() const noexcept {
 }
 
 /// Tells a reader that nothing more will come, and why.
-void pipe_output::drop(link& at, errc why) noexcept {
+void pipe_output::drop(link& at, std::error_code why) noexcept {
   at.over = true;
   for (sending& each : at.sends) each.send.cancel();
   std::error_code unusable;
-  const pipe_end_bytes end = encode(pipe_end{sent_, static_cast<std::uint32_t>(why)});
-  at.peer->post_send(pipe_tag(pipe_said::end), end, 0, unusable, short_send);
+  const pipe_end_bytes end = encode(pipe_end{sent_, pipe_error_status(why)});
+  try {
+    at.peer->post_send(pipe_tag(pipe_said::end), end, 0, unusable, short_send);
+  } catch (...) {  // without memory the end of the connection says it
+  }
 }
 
-bool pipe_output::wait(std::span<request* const> wanted, std::chrono::nanoseconds limit) {
-  passing_ = waiter_.wait(wanted, limit);
+bool pipe_output::wait(std::span<request* const> wanted) {
+  passing_ = waiter_.wait(wanted);
   return !passing_;
 }
 
 /// Waits until `condition` holds, which only what readers say and ends of sends bring about.
 template <class Condition>
-bool pipe_output::wait_until(Condition condition, std::chrono::nanoseconds limit) {
+bool pipe_output::wait_until(Condition condition) {
   for (;;) {
     look();
     if (failure_) return false;
@@ -196,12 +213,47 @@ bool pipe_output::wait_until(Condition condition, std::chrono::nanoseconds limit
       if (!each.sends.empty()) wanted_.push_back(&each.sends.front().send);
       if (!each.over && !each.end.done()) wanted_.push_back(&each.end);
     }
-    if (!wait(wanted_, limit)) return false;
+    if (!wait(wanted_)) return false;
+  }
+}
+
+/// As `wait_until`; where slow readers may be dropped, drops those that `holds_up` after
+/// `options.patience`, until the others can go on.
+template <class Condition, class Holds>
+bool pipe_output::wait_for_readers(Condition condition, Holds holds_up) {
+  if (options_.slow == slow_reader::wait || links_.size() == 1) return wait_until(condition);
+  for (;;) {
+    for (link& each : links_) each.sends_before = each.sends.size();
+    waiter_.begin(options_.patience);
+    if (wait_until(condition)) return true;
+    if (failure_ || passing_ != errc::timed_out) return false;
+    bool changed = false;
+    for (link& each : links_) {
+      changed = changed || each.sends.size() != each.sends_before;
+      if (each.over || !holds_up(each)) continue;
+      drop(each, errc::timed_out);
+      changed = true;
+    }
+    if (!changed) return false;
+    passing_.clear();
+    if (readers() > 0) continue;
+    failure_.set(make_error_code(errc::broken_pipe),
+                 path_.name + ": every reader was too slow, and was dropped");
+    return false;
   }
 }
 
 bool pipe_output::has_room(const link& at, std::size_t size) const noexcept {
-  return at.over || sent_ + size - at.taken <= window_;
+  if (at.over || at.waiting.empty()) return true;
+  return sent_ + size - at.taken + pipe_message_cost * (at.waiting.size() + 1) <= window_;
+}
+
+/// Returns whether every reader has a receive for so many messages more, whether or not its program
+/// reads.
+bool pipe_output::is_received_at_once(std::size_t more) const noexcept {
+  return std::all_of(links_.begin(), links_.end(), [&](const link& each) {
+    return each.over || each.waiting.size() + more <= each.hello->receives;
+  });
 }
 
 bool pipe_output::wait_for_room(std::size_t size) {
@@ -209,35 +261,44 @@ bool pipe_output::wait_for_room(std::size_t size) {
     return std::all_of(links_.begin(), links_.end(),
                        [&](const link& each) { return has_room(each, size); });
   };
-  if (options_.slow == slow_reader::wait || links_.size() == 1) {
-    return wait_until(all_have, options_.timeout);
-  }
-  if (wait_until(all_have, options_.patience)) return true;
-  if (failure_ || passing_ != errc::timed_out) return false;
-  for (link& each : links_) {
-    if (!has_room(each, size)) drop(each, errc::timed_out);
-  }
-  passing_.clear();
-  if (readers() > 0) return true;
-  failure_.set(make_error_code(errc::broken_pipe),
-               path_.name + ": every reader was too slow, and was dropped");
-  return false;
+  return wait_for_readers(all_have, [&](const link& each) { return !has_room(each, size); });
 }
 
-/// Makes `area_` the whole of a slot, when nothing that was sent from there is on its way.
-bool pipe_output::fill(std::size_t wanted) {
-  filling_ = wanted;
-  slot& next = slots_[wanted];
+/// Returns the first slot from which nothing is on its way. Beyond the first few there is one only
+/// where those would have to wait for a program to read.
+std::size_t pipe_output::free_slot() const noexcept {
+  const std::size_t most = is_received_at_once(0) ? few_slots : slots_.size();
+  for (std::size_t i = 0; i < std::min(most, slots_.size()); ++i) {
+    if (slots_[i].in_flight == 0) return i;
+  }
+  return no_slot;
+}
+
+/// Makes `area_` the whole of a slot from which nothing is on its way.
+bool pipe_output::fill() {
   area_ = {};
-  if (!next.memory) next.memory.reset(new std::byte[piece_]);
-  if (!wait_until([&] { return next.in_flight == 0; }, options_.timeout)) return false;
+  std::size_t found = no_slot;
+  const auto is_found = [&] {
+    found = free_slot();
+    return found != no_slot;
+  };
+  if (!wait_for_readers(is_found, [](const link& each) { return !each.sends.empty(); })) {
+    return false;
+  }
+  slot& next = slots_[found];
+  if (!next.memory) next.memory.reset(new (std::nothrow) std::byte[piece_]);
+  if (!next.memory) {
+    passing_ = errc::no_memory;
+    return false;
+  }
+  filling_ = found;
   area_ = {next.memory.get(), piece_};
   return true;
 }
 
 bool pipe_output::ensure_area() {
   if (!is_usable()) return false;
-  return !area_.empty() || fill(filling_);
+  return !area_.empty() || fill();
 }
 
 bool pipe_output::is_usable() {
@@ -264,6 +325,7 @@ bool pipe_output::send_piece(std::span<const std::byte> bytes, std::size_t from)
     each.sends.push_back({each.peer->start_send(pipe_tag(pipe_said::data), bytes,
                                                 {.timeout = pipe_patience, .memory = memory}),
                           from});
+    each.waiting.push_back(sent_ + bytes.size());
     if (from == callers) {
       ++borrowed_;
     } else if (!copied) {
@@ -281,10 +343,22 @@ bool pipe_output::flush(std::size_t used) {
   if (!send_piece(area_.first(used), brief ? copied_slot : filling_)) return false;
   look();
   if (failure_) return false;
-  // One that has gone already is in the processor's cache.
-  if (brief || slots_[filling_].in_flight == 0) return true;
-  area_ = {};
-  filling_ = (filling_ + 1) % slots_.size();
+  if (!brief) move_on();
+  return true;
+}
+
+/// Leaves the slot, unless what was sent from there has gone already: then it is in the processor's
+/// cache.
+void pipe_output::move_on() noexcept {
+  if (slots_[filling_].in_flight > 0) area_ = {};
+}
+
+bool pipe_output::send_copy(std::span<const std::byte> bytes) {
+  if (!ensure_area()) return false;
+  std::memcpy(area_.data(), bytes.data(), bytes.size());
+  if (!send_piece(area_.first(bytes.size()), filling_)) return false;
+  look();
+  move_on();
   return true;
 }
 
@@ -293,18 +367,32 @@ std::size_t pipe_output::send(std::span<const std::byte> bytes) {
   if (!is_usable()) return done;
   while (done < bytes.size()) {
     const std::size_t size = std::min(piece_, bytes.size() - done);
-    if (!send_piece(bytes.subspan(done, size), callers)) break;
+    const std::span<const std::byte> next = bytes.subspan(done, size);
+    if (!wait_for_room(size)) break;
+    if (!(is_received_at_once(1) ? send_piece(next, callers) : send_copy(next))) break;
     done += size;
   }
   const std::error_code before = passing_;
-  // What was sent is on its way within the readers' windows; only their death or a stop ends this.
-  if (!wait_until([&] { return borrowed_ == 0; }, pipe_patience)) {
+  if (!wait_for_callers_memory()) {
     failure_.set(passing_, path_.name + ": the memory was taken back before it was sent: " +
                                passing_.message());
     abandon();
   }
   if (!passing_) passing_ = before;
   return done;
+}
+
+/// Short: readers have a receive for each message that reads it. The time of the operation may have
+/// passed before, and a readers' process that does not go on is given as much again.
+bool pipe_output::wait_for_callers_memory() {
+  if (borrowed_ == 0) return true;
+  begin();
+  return wait_for_readers([&] { return borrowed_ == 0; },
+                          [](const link& each) {
+                            return std::any_of(
+                                each.sends.begin(), each.sends.end(),
+                                [](const sending& one) { return one.from == callers; });
+                          });
 }
 
 /// Gives up what is on its way: then nobody reads our memory, or the caller's.
@@ -316,24 +404,26 @@ void pipe_output::abandon() noexcept {
 
 std::error_code pipe_output::close() {
   if (closed_) return {};
-  const bool sent =
-      !failure_ && wait_until(
-                       [&] {
-                         return std::all_of(links_.begin(), links_.end(),
-                                            [](const link& each) { return each.sends.empty(); });
-                       },
-                       options_.timeout);
-  if (sent) say_end();
-  const std::error_code ec = error();
+  passing_.clear();
+  const auto all_gone = [&] {
+    return std::all_of(links_.begin(), links_.end(),
+                       [](const link& each) { return each.sends.empty(); });
+  };
+  const bool ended = !failure_ && wait_for_readers(all_gone, [](const link& each) {
+    return !each.sends.empty() && each.sends.size() == each.sends_before;
+  }) && say_end();
+  std::error_code ec = error();
+  if (!ec && !ended) ec = errc::canceled;
   if (ec) {
     abort(ec);
   } else {
     closed_ = true;
+    waiter_.end();
   }
   return ec;
 }
 
-void pipe_output::say_end() {
+bool pipe_output::say_end() {
   const pipe_end_bytes end = encode(pipe_end{sent_, 0});
   ending_ = true;
   for (link& each : links_) {
@@ -343,23 +433,24 @@ void pipe_output::say_end() {
         {.timeout = pipe_patience, .memory = send_memory::copied, .until = send_until::matched});
   }
   const auto ended = [](const link& each) { return each.over || each.end.done(); };
-  if (!wait_until([&] { return std::all_of(links_.begin(), links_.end(), ended); },
-                  options_.timeout)) {
-    return;
+  if (!wait_for_readers([&] { return std::all_of(links_.begin(), links_.end(), ended); },
+                        [](const link& each) { return !each.end.done(); })) {
+    return false;
   }
   for (link& each : links_) {
     if (each.end.error() && !each.over) lose(each, each.end.error());
   }
+  return !failure_;
 }
 
 void pipe_output::abort(std::error_code why) noexcept {
   if (std::exchange(closed_, true)) return;
-  const bool ours = why.category() == error_category();
   for (link& each : links_) {
-    if (!each.over) drop(each, ours ? static_cast<errc>(why.value()) : errc::canceled);
+    if (!each.over) drop(each, why);
   }
   abandon();
   area_ = {};
+  waiter_.end();
 }
 
 std::uint64_t pipe_output::taken() {

@@ -19,9 +19,9 @@
 
 namespace ucx::detail {
 
-/// Bytes gather in a slot, which goes as one message when it is full, or flushed; meanwhile the
-/// next slot is filled. What is as long as a slot goes from the caller's memory. No reader is sent
-/// more than its window without having taken it.
+/// Bytes gather in a slot, which goes as one message when it is full, or flushed; meanwhile another
+/// slot is filled. What is as long as a slot goes from the caller's memory, unless it would wait
+/// there until a reader reads. No reader is sent more than its window without having taken it.
 class pipe_output {
  public:
   /// Waits until every reader has said hello, `options.meeting` at most.
@@ -29,6 +29,9 @@ class pipe_output {
   ~pipe_output();
   pipe_output(const pipe_output&) = delete;
   pipe_output& operator=(const pipe_output&) = delete;
+
+  /// An operation of the program begins: all that waits in it has `options.timeout` together.
+  void begin() noexcept { waiter_.begin(options_.timeout); }
 
   /// Returns where bytes may be put: nowhere before `ensure_area`.
   std::span<std::byte> area() const noexcept { return area_; }
@@ -79,7 +82,9 @@ class pipe_output {
     std::size_t next_said = 0;
     std::optional<pipe_hello> hello;
     std::uint64_t taken = 0;
-    bool over = false;  // nothing more is sent to it
+    std::deque<std::uint64_t> waiting;  // where messages end that were sent and not taken
+    std::size_t sends_before = 0;       // when somebody began to wait for it
+    bool over = false;                  // nothing more is sent to it
     std::deque<sending> sends;
     request end;
   };
@@ -94,18 +99,25 @@ class pipe_output {
   void miss(const link& gone);
   void lose(link& at, std::error_code why);
   bool goes_on() const noexcept;
-  void drop(link& at, errc why) noexcept;
+  void drop(link& at, std::error_code why) noexcept;
   bool wait_for_hellos();
   bool has_room(const link& at, std::size_t size) const noexcept;
   bool wait_for_room(std::size_t size);
-  bool fill(std::size_t wanted);
+  bool is_received_at_once(std::size_t more) const noexcept;
+  std::size_t free_slot() const noexcept;
+  bool fill();
   bool is_usable();
   bool send_piece(std::span<const std::byte> bytes, std::size_t from);
+  bool send_copy(std::span<const std::byte> bytes);
+  void move_on() noexcept;
+  bool wait_for_callers_memory();
   void abandon() noexcept;
-  void say_end();
-  bool wait(std::span<request* const> wanted, std::chrono::nanoseconds limit);
+  bool say_end();
+  bool wait(std::span<request* const> wanted);
   template <class Condition>
-  bool wait_until(Condition condition, std::chrono::nanoseconds limit);
+  bool wait_until(Condition condition);
+  template <class Condition, class Holds>
+  bool wait_for_readers(Condition condition, Holds holds_up);
 
   pipe_path& path_;
   const pipe_options options_;

@@ -28,6 +28,8 @@ struct pipe_path {
   std::optional<client> introduced = {};  ///< By whom; it has the worker of what has a URL.
   ucx::worker* driven = nullptr;
   std::vector<endpoint> peers = {};
+  /// Until when its ends may take to begin, where that began before.
+  std::optional<std::chrono::steady_clock::time_point> until = {};
 };
 
 /// Waits that another thread can end. One thread uses it.
@@ -39,9 +41,13 @@ class pipe_waiter {
   pipe_waiter(const pipe_waiter&) = delete;
   pipe_waiter& operator=(const pipe_waiter&) = delete;
 
-  /// Waits until one of `wanted` has ended, each of which is in flight; zero waits for long.
+  /// What waits from now on may wait for `limit` in all, however often it wakes; zero: for long.
+  void begin(std::chrono::nanoseconds limit) noexcept;
+  /// Waits until one of `wanted` has ended, each of which is in flight.
   /// Errors: timed_out, canceled (a stop was requested), would_deadlock.
-  std::error_code wait(std::span<request* const> wanted, std::chrono::nanoseconds limit);
+  std::error_code wait(std::span<request* const> wanted);
+  /// Nothing waits any more: the worker may go before this does.
+  void end() noexcept;
   bool stopped() const noexcept { return stop_.stop_requested(); }
 
  private:
@@ -54,6 +60,9 @@ class pipe_waiter {
   worker& driven_;
   std::stop_token stop_;
   std::shared_ptr<shared> shared_;
+  std::chrono::nanoseconds limit_ = std::chrono::nanoseconds::zero();
+  request timer_;  // ends with the time, by the worker's clock; made by the first wait
+  bool has_timer_ = false;
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
 };
 

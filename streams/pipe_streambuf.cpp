@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "pipe_engine.hpp"
@@ -13,6 +14,7 @@ namespace ucx {
 namespace {
 
 using detail::pipe_input;
+using detail::pipe_output;
 using detail::pipe_role;
 
 constexpr const char* use_of_nothing = "using a pipe that is not open";
@@ -117,15 +119,26 @@ pipe_streambuf::pipe_streambuf(worker& driven, endpoint connection, std::ios_bas
 void pipe_streambuf::open(std::unique_ptr<detail::pipe_path> path, std::ios_base::openmode mode,
                           const pipe_options& options, std::string& what, std::error_code& ec) {
   if (!path) return;
-  auto made = std::make_unique<detail::pipe_engine>(std::move(path));
-  if (reads(mode)) made->in.emplace(*made->path, options);
-  if (writes(mode)) made->out.emplace(*made->path, options);
-  if (made->out && made->out->error()) {
-    ec = made->out->error();
-    what = made->out->error_text();
+  pipe_options rest = options;
+  if (path->until) {
+    const auto left = *path->until - std::chrono::steady_clock::now();
+    rest.meeting = std::max<std::chrono::nanoseconds>(left, std::chrono::milliseconds(1));
+  }
+  try {
+    auto made = std::make_unique<detail::pipe_engine>(std::move(path));
+    if (reads(mode)) made->in.emplace(*made->path, rest);
+    if (writes(mode)) made->out.emplace(*made->path, rest);
+    if (made->out && made->out->error()) {
+      ec = made->out->error();
+      what = made->out->error_text();
+      return;
+    }
+    engine_ = std::move(made);
+  } catch (const std::bad_alloc&) {
+    ec = errc::no_memory;
+    what = "opening a pipe with a window of " + std::to_string(options.window) + " bytes";
     return;
   }
-  engine_ = std::move(made);
   show_put_area();
 }
 
@@ -177,17 +190,27 @@ void pipe_streambuf::close_output() {
 
 void pipe_streambuf::close_output(std::error_code& ec) {
   ec.clear();
+  if (!engine_) ec = errc::closed;
   if (!engine_ || !engine_->out) return;
-  const bool whole = !engine_->incomplete && (pptr() == pbase() || flush_area());
+  pipe_output& out = *engine_->out;
+  if (out.is_closed()) {
+    ec = engine_->output_result;
+    return;
+  }
+  out.begin();
+  const bool whole = written() >= engine_->due && (pptr() == pbase() || flush_area());
   setp(nullptr, nullptr);
   if (whole) {
-    ec = engine_->out->close();
-    if (ec) engine_->keep(*engine_->out);
-  } else if (!engine_->out->is_closed()) {
+    ec = out.close();
+    if (ec) engine_->keep_write();
+    if (ec && !engine_->error) engine_->note(ec, engine_->path->name + ": " + ec.message());
+  } else {
     // What the program has written is not all there: that is no end to tell a reader.
-    ec = engine_->error;
-    engine_->out->abort(ec);
+    ec = engine_->write_error ? engine_->write_error : make_error_code(errc::canceled);
+    engine_->note(ec, engine_->write_text);
+    out.abort(ec);
   }
+  engine_->output_result = ec;
 }
 
 void pipe_streambuf::close_input() noexcept {
@@ -247,7 +270,7 @@ std::uint64_t pipe_streambuf::sent() const noexcept {
 std::uint64_t pipe_streambuf::consumed() {
   if (!engine_ || !engine_->out) return 0;
   const std::uint64_t taken = engine_->out->taken();
-  if (engine_->out->error()) engine_->keep(*engine_->out);
+  if (engine_->out->error()) engine_->keep_write();
   return taken;
 }
 
@@ -263,6 +286,7 @@ std::span<const char> pipe_streambuf::available() {
 void pipe_streambuf::consume(std::size_t count) { setg(eback(), gptr() + count, egptr()); }
 
 std::span<char> pipe_streambuf::prepare() {
+  if (engine_ && engine_->out) engine_->out->begin();
   if (!ready_to_write()) throw_error();
   return {pptr(), epptr()};
 }
@@ -336,22 +360,25 @@ void pipe_streambuf::restore(std::span<const char> read) {
 
 std::streamsize pipe_streambuf::showmanyc() {
   if (!is_open() || !engine_->in) return -1;
-  engine_->path->driven->progress();
-  if (!engine_->in->is_ready()) return 0;
-  return refill() ? egptr() - gptr() : -1;
+  try {
+    engine_->path->driven->progress();
+    if (!engine_->in->is_ready()) return 0;
+    return refill() ? egptr() - gptr() : -1;
+  } catch (...) {
+    return 0;  // a read says why
+  }
 }
 
 /// Sends what was put. What fails for now is kept, and can be tried again.
 bool pipe_streambuf::flush_area() {
-  if (!is_open() || !engine_->out) return false;
+  if (!is_usable() || !engine_->out) return false;
   const bool sent = engine_->out->flush(static_cast<std::size_t>(pptr() - pbase()));
   if (sent) {
     show_put_area();
   } else if (engine_->out->is_broken()) {
     setp(nullptr, nullptr);
   }
-  engine_->incomplete = !sent;
-  return engine_->keep(*engine_->out) && sent;
+  return engine_->keep_write() && sent;
 }
 
 void pipe_streambuf::show_put_area() {
@@ -372,14 +399,23 @@ bool pipe_streambuf::ready_to_write() {
   if (!flush_area()) return false;
   if (pptr() < epptr()) return true;
   const bool made = engine_->out->ensure_area();
-  engine_->incomplete = !made;
   if (made) show_put_area();
-  return engine_->keep(*engine_->out) && made;
+  return engine_->keep_write() && made;
+}
+
+/// Returns how many bytes were put, flushed or not.
+std::uint64_t pipe_streambuf::written() const noexcept {
+  return sent() + static_cast<std::uint64_t>(pptr() - pbase());
 }
 
 pipe_streambuf::int_type pipe_streambuf::overflow(int_type c) {
-  if (!ready_to_write()) return traits_type::eof();
-  if (!traits_type::eq_int_type(c, traits_type::eof())) {
+  const bool puts = !traits_type::eq_int_type(c, traits_type::eof());
+  if (engine_ && engine_->out) engine_->out->begin();
+  if (!ready_to_write()) {
+    if (puts && engine_) engine_->miss(written(), 1);
+    return traits_type::eof();
+  }
+  if (puts) {
     *pptr() = traits_type::to_char_type(c);
     pbump(1);
   }
@@ -387,8 +423,16 @@ pipe_streambuf::int_type pipe_streambuf::overflow(int_type c) {
 }
 
 std::streamsize pipe_streambuf::xsputn(const char* from, std::streamsize count) {
+  if (count <= 0) return 0;
+  if (engine_ && engine_->out) engine_->out->begin();
+  const std::streamsize done = write(from, count);
+  if (done < count && engine_) engine_->miss(written(), static_cast<std::uint64_t>(count - done));
+  return done;
+}
+
+std::streamsize pipe_streambuf::write(const char* from, std::streamsize count) {
   std::streamsize done = 0;
-  if (count <= 0 || !ready_to_write()) return done;
+  if (!ready_to_write()) return done;
   const auto piece = static_cast<std::streamsize>(engine_->out->piece());
   // What fits one message goes as one, so that bytes of other writers do not come between.
   if (count > epptr() - pptr() && (!flush_area() || !ready_to_write())) return done;
@@ -397,8 +441,8 @@ std::streamsize pipe_streambuf::xsputn(const char* from, std::streamsize count) 
     if (!flush_area()) return done;
     done = static_cast<std::streamsize>(
         engine_->out->send(std::as_bytes(std::span(from, static_cast<std::size_t>(whole)))));
-    engine_->incomplete = done < whole;
-    if (!engine_->keep(*engine_->out) || done < whole) return done;
+    show_put_area();
+    if (!engine_->keep_write() || done < whole) return done;
   }
   if (done < count && ready_to_write()) {
     const std::streamsize rest = count - done;
@@ -410,7 +454,9 @@ std::streamsize pipe_streambuf::xsputn(const char* from, std::streamsize count) 
 }
 
 int pipe_streambuf::sync() {
-  if (!engine_ || !engine_->out) return 0;
+  if (!is_usable()) return -1;
+  if (!engine_->out) return 0;
+  engine_->out->begin();
   return pptr() == pbase() || flush_area() ? 0 : -1;
 }
 
@@ -419,7 +465,7 @@ pipe_streambuf::pos_type pipe_streambuf::seekoff(off_type offset, std::ios_base:
   const bool tells = offset == 0 && from == std::ios_base::cur && is_open();
   if (tells && reads(which) && engine_->in) return static_cast<off_type>(received());
   if (!tells || !writes(which) || !engine_->out) return pos_type(off_type(-1));
-  return static_cast<off_type>(sent() + static_cast<std::uint64_t>(pptr() - pbase()));
+  return static_cast<off_type>(written());
 }
 
 }  // namespace ucx

@@ -11,16 +11,17 @@ namespace ucx {
 /// What a writer to many readers does when one of them does not take its bytes.
 enum class slow_reader {
   wait,  ///< Waits for it: all readers go as fast as the slowest.
-  drop,  ///< Drops it when it has held the others up for `pipe_options::patience`.
+  drop,  ///< Drops it when one message has waited for it for `pipe_options::patience`.
 };
 
 /// How a pipe is opened. `docs/pipes.md` is its contract.
 struct pipe_options {
   /// Of the reader: so many bytes of each writer at most may be on their way, or wait in the
-  /// reader's memory; then the writer waits. From `least_window` to `most_window`.
+  /// reader's memory, counting 256 for each message; then the writer waits. Of a writer: it has no
+  /// more on its way than this, or 8 MiB if that is more. From `least_window` to `most_window`.
   std::size_t window = std::size_t{8} << 20U;
-  /// How long one read, write or close may wait for the other side's program; the pipe goes on
-  /// behind it. Zero: as long as the other process lives.
+  /// How long one wait for more to read, or one write, flush or close in all, may take; the pipe
+  /// goes on behind it. Zero: as long as the other process lives.
   std::chrono::nanoseconds timeout = std::chrono::nanoseconds::zero();
   /// How long the other process may be silent while something waits for it, until it counts as
   /// dead. Of what is opened by URL; else the worker's `heartbeat_timeout` counts.

@@ -35,8 +35,8 @@ class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
   /// Meets the other end at the server of a URL, which has to have a `pipe_broker`: reads (`in`),
   /// writes (`out`), or both ways. Either side may come first. Returns when they are connected.
   /// Errors: timed_out (nobody came within `options.meeting`), not_supported (the server has no
-  /// broker), busy, bad_url (without a name), invalid_argument (options that make no sense),
-  /// canceled; those of `client` and `endpoint`.
+  /// broker, or no IP address), no_memory, busy, bad_url (without a name), invalid_argument
+  /// (options that make no sense), canceled; those of `client` and `endpoint`.
   pipe_streambuf(const url& where, std::ios_base::openmode mode, const pipe_options& options = {});
   pipe_streambuf(const url& where, std::ios_base::openmode mode, const pipe_options& options,
                  std::error_code& ec);
@@ -116,6 +116,8 @@ class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
   bool refill();
   void restore(std::span<const char> read);
   bool ready_to_write();
+  std::streamsize write(const char* from, std::streamsize count);
+  std::uint64_t written() const noexcept;
   void show_put_area();
   [[noreturn]] void throw_error() const;
 

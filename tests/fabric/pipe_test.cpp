@@ -1,6 +1,11 @@
 // Pipes over real transports: what is written at one end is read at the other, and how they end.
 #include <gtest/gtest.h>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -20,6 +25,7 @@
 #include "support/pattern.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
+#include "ucx/file_descriptor.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/pipe_broker.hpp"
 #include "ucx/pipe_stream.hpp"
@@ -352,7 +358,7 @@ TEST_F(Pipe, NeedsABroker) {
 
 TEST_F(Pipe, RefusesMoreThanMayWait) {
   broker_.emplace(server_, pipe_broker_options{.most_waiting = 1});
-  auto first = open<ipipestream>({.meeting = 2s}, "a");
+  auto first = open<ipipestream>({}, "a");
   while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(ipipestream(name("b")).error(), errc::busy);
   opipestream(name("a")).close();
@@ -373,9 +379,12 @@ class stranger {
       : through_(where.server(), client()),
         broker_(through_.worker(), where.host(), where.port()) {}
 
+  void tell(const std::string& question) {
+    broker_.send_message(0x7563'7869'706d'6500, {}, std::as_bytes(std::span(question)));
+  }
   /// Returns the broker's answer to `question`.
   std::string ask(const std::string& question) {
-    broker_.send_message(0x7563'7869'706d'6500, {}, std::as_bytes(std::span(question)));
+    tell(question);
     std::string answer(512, '\0');
     const message_info came =
         broker_.receive(0x7563'7869'706d'6501, std::as_writable_bytes(std::span(answer)));
@@ -421,6 +430,62 @@ TEST_F(Pipe, ConnectsOnlyToWhomItWasIntroduced) {
   EXPECT_TRUE(opening.get());
 }
 
+/// A question of version 1, of a reader (1) or writer (2).
+std::string question_of(char role, const std::string& of, const std::string& address) {
+  std::string made("UXPQ\1\0\0\0", 8);
+  made += role;
+  made += std::string("\0\0\0\1\0\0\0", 7);
+  made += static_cast<char>(of.size());
+  made += '\0' + of + static_cast<char>(address.size());
+  return made + '\0' + address;
+}
+
+TEST_F(Pipe, LooksForAnotherWhereWhoWasIntroducedIsNotThere) {
+  stranger gone{url(name())};
+  gone.tell(question_of(1, "pipe", "127.0.0.1:1"));
+  while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
+  auto writing = open<opipestream>();
+  while (broker_->introduced() == 0) std::this_thread::sleep_for(1ms);
+  ipipestream in(name());
+  opipestream out = writing.get();
+  ASSERT_TRUE(out) << out.error_message();
+  out << "found";
+  out.close();
+  EXPECT_EQ(all_of(in), "found");
+}
+
+TEST_F(Pipe, StopsConnectingToWhoDoesNotAnswer) {
+  const file_descriptor mute(::socket(AF_INET, SOCK_STREAM, 0));
+  ::sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ::socklen_t size = sizeof at;
+  auto* const bare = reinterpret_cast<::sockaddr*>(&at);
+  ASSERT_EQ(::bind(mute.get(), bare, size), 0);
+  ASSERT_EQ(::listen(mute.get(), 8), 0);
+  ASSERT_EQ(::getsockname(mute.get(), bare, &size), 0);
+  stranger silent{url(name())};
+  silent.tell(question_of(1, "pipe", "127.0.0.1:" + std::to_string(ntohs(at.sin_port))));
+  while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
+  std::stop_source stop;
+  auto opening = open<opipestream>({.stop = stop.get_token()});
+  ::pollfd connects{mute.get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&connects, 1, 20'000), 1);
+  stop.request_stop();
+  EXPECT_EQ(opening.get().error(), errc::canceled);
+}
+
+TEST_F(Pipe, LetsOneConnectionLeaveAFewQuestionsOnly) {
+  broker_.emplace(server_, pipe_broker_options{.most_waiting = 10});
+  stranger greedy{url(name())};
+  for (const std::string of : {"a", "b", "c", "d"}) greedy.tell(question_of(2, of, ""));
+  const std::string refused = greedy.ask(question_of(2, "e", ""));
+  EXPECT_EQ(refused.substr(0, 12),
+            std::string("UXPA\1\0\0\0", 8) + static_cast<char>(errc::busy) + std::string(3, '\0'));
+  EXPECT_EQ(broker_->waiting(), 4U);
+  connect();
+}
+
 TEST_F(Pipe, AnswersBadQuestionsWithAnError) {
   stranger hostile{url(name())};
   const std::string refused("UXPA\1\0\0\0\x0b\0\0\0", 12);
@@ -462,6 +527,26 @@ TEST_F(Pipe, GoesBothWays) {
   here.clear();
   here.close();
   EXPECT_TRUE(here) << here.error_message();
+}
+
+TEST_F(Pipe, LetsBothEndsWriteBeforeEitherReads) {
+  const pipe_options options{.timeout = 20s};
+  auto opened = open<pipestream>(options);
+  pipestream here(name(), options);
+  pipestream there = opened.get();
+  std::string sent = text_of(3'000'000);
+  for (pipestream* each : {&here, &there}) {
+    for (int i = 0; i < 5000; ++i) *each << '.' << std::flush;
+    *each << sent << std::flush;
+    ASSERT_TRUE(*each) << each->error_message();
+  }
+  sent.insert(0, 5000, '.');
+  for (pipestream* each : {&here, &there}) {
+    std::string came(sent.size(), '-');
+    each->read(came.data(), static_cast<std::streamsize>(came.size()));
+    ASSERT_TRUE(*each) << each->error_message();
+    EXPECT_TRUE(came == sent);
+  }
 }
 
 TEST_F(Pipe, ReadsSeveralWritersMessageByMessage) {
@@ -576,6 +661,29 @@ TEST_F(Pipe, DropsASlowReaderWhereItMay) {
   EXPECT_NE(stuck.error_message().find("gave up"), std::string::npos) << stuck.error_message();
 }
 
+/// Within its window: what it does not fetch holds nobody up either.
+TEST_F(Pipe, DropsAReaderThatFetchesNothing) {
+  auto stuck = open<ipipestream>();
+  auto quick = open<ipipestream>();
+  opipestream out(name(), {.readers = 2, .slow = slow_reader::drop, .patience = 1s});
+  ASSERT_TRUE(out) << out.error_message();
+  ipipestream here = stuck.get();
+  auto reading = std::async(std::launch::async, [&] {
+    ipipestream in = quick.get();
+    return all_of(in);
+  });
+  std::string sent;
+  for (int i = 0; i < 36; ++i) {
+    out << "a line\n" << std::flush;
+    sent += "a line\n";
+  }
+  const std::string more = text_of(5'000'000);
+  out << more;
+  out.close();
+  EXPECT_TRUE(out) << out.error_message();
+  EXPECT_TRUE(reading.get() == sent + more);
+}
+
 TEST_F(Pipe, WaitsForASlowReaderWhereItShall) {
   auto quick = open<ipipestream>();
   auto slow = open<ipipestream>({.window = one_window});
@@ -670,6 +778,30 @@ TEST_F(Pipe, RunsOverAConnectionOfTheProgram) {
   EXPECT_TRUE(reading.get() == sent);
 }
 
+TEST_F(Pipe, IsStoppedWithoutHarmWhenItIsClosedAndItsWorkerGone) {
+  std::stop_source stop;
+  const context shared;
+  const worker_options driven{.progress = progress_mode::sleeping_thread};
+  auto reads = std::make_unique<worker>(shared, driven);
+  auto writes = std::make_unique<worker>(shared, driven);
+  listener_options awaited;
+  awaited.awaited = true;
+  std::optional<listener> door;
+  door.emplace(*reads, socket_address("127.0.0.1:0"), std::move(awaited));
+  endpoint to_reader(*writes, door->address(), {.wait = connect_wait::none});
+  endpoint to_writer(*reads, door->accept().wait());
+  ipipestream in(*reads, std::move(to_writer), {.stop = stop.get_token()});
+  opipestream out(*writes, std::move(to_reader), {.stop = stop.get_token()});
+  ASSERT_TRUE(out) << out.error_message();
+  out.close();
+  in.close();
+  door.reset();
+  reads.reset();
+  writes.reset();
+  stop.request_stop();
+  EXPECT_FALSE(in.is_open());
+}
+
 class PipeOverMessages : public testing::TestWithParam<message_pair_options> {};
 
 TEST_P(PipeOverMessages, CarriesBytesToTheEnd) {
@@ -685,6 +817,33 @@ TEST_P(PipeOverMessages, CarriesBytesToTheEnd) {
   pipe_streambuf out(both.sender_side(), std::move(*both.sender), std::ios_base::out);
   const auto all = static_cast<std::streamsize>(sent.size());
   EXPECT_EQ(out.sputn(sent.data(), all), all);
+  out.close();
+  EXPECT_TRUE(reading.get() == sent);
+  EXPECT_FALSE(in.error()) << in.error_message();
+}
+
+/// Long messages that no receive waits for stay with their sender, who does not wait for that.
+TEST_P(PipeOverMessages, WritesLongMessagesBehindShortOnesThatNobodyReads) {
+  message_pair both(GetParam());
+  pipe_streambuf in(both.receiver(), both.back(), std::ios_base::in);
+  pipe_streambuf out(both.sender_side(), std::move(*both.sender), std::ios_base::out,
+                     {.timeout = 20s});
+  std::string sent;
+  for (int i = 0; i < 36; ++i) {
+    EXPECT_EQ(out.sputn("a line\n", 7), 7);
+    ASSERT_EQ(out.pubsync(), 0) << out.error_message();
+    sent += "a line\n";
+  }
+  const std::string more = text_of(5'000'000);
+  const auto size = static_cast<std::streamsize>(more.size());
+  ASSERT_EQ(out.sputn(more.data(), size), size) << out.error_message();
+  sent += more;
+  auto reading = std::async(std::launch::async, [&] {
+    std::string came(sent.size() + 1, '\0');
+    came.resize(
+        static_cast<std::size_t>(in.sgetn(came.data(), static_cast<std::streamsize>(came.size()))));
+    return came;
+  });
   out.close();
   EXPECT_TRUE(reading.get() == sent);
   EXPECT_FALSE(in.error()) << in.error_message();

@@ -39,6 +39,14 @@ struct scene {
   void say_hello(std::uint64_t most = piece, std::uint64_t room = window) {
     say(pipe_said::hello, encode(detail::pipe_hello{.piece = most, .window = room}));
   }
+  /// Makes the end that a writer says have a place, and returns it when it was said.
+  void await_end() {
+    end = both.receiver().start_receive(detail::pipe_tag(pipe_said::end), std::span(end_bytes));
+  }
+  detail::pipe_end end_said() {
+    EXPECT_FALSE(both.outcome(end));
+    return detail::decode_pipe_end(end_bytes).value_or(detail::pipe_end{});
+  }
   void say_count(pipe_said what, std::uint64_t bytes) {
     say(what, detail::encode_pipe_count(bytes));
   }
@@ -53,6 +61,8 @@ struct scene {
   simulated_messages both;
   endpoint peer = both.back();
   std::error_code unused;
+  detail::pipe_end_bytes end_bytes{};
+  request end;
 };
 
 /// Reads all there is, and returns how it ended.
@@ -113,6 +123,45 @@ TEST(PipeEnd, DoesNotTakeTheLossOfAPeerForAnEnd) {
   EXPECT_EQ(read_all(in, count), errc::connection_reset);
   EXPECT_EQ(count, 1000U);
   EXPECT_NE(in.error_message().find("1000 bytes"), std::string::npos) << in.error_message();
+  EXPECT_NE(in.error_message().find("was lost"), std::string::npos) << in.error_message();
+}
+
+TEST(PipeEnd, TellsThatTheWriterGaveUpForWhatNobodyKnows) {
+  scene other;
+  pipe_streambuf in = other.reader();
+  other.say_end(0, static_cast<errc>(0x7fff'ffff));
+  EXPECT_EQ(end_of(in), errc::connection_reset);
+  EXPECT_NE(in.error_message().find("gave up"), std::string::npos) << in.error_message();
+}
+
+TEST(PipeEnd, KnowsWithoutWaitingWhatThereIsToRead) {
+  scene other;
+  pipe_streambuf in = other.reader();
+  EXPECT_EQ(in.in_avail(), 0);
+  other.say_data(10);
+  EXPECT_EQ(in.in_avail(), 10);
+  other.say_end(10);
+  EXPECT_EQ(in.in_avail(), 10);
+  for (int i = 0; i < 10; ++i) in.sbumpc();
+  EXPECT_EQ(in.in_avail(), -1);
+}
+
+TEST(PipeEnd, DoesNotThrowWhereItLooksForWhatThereIs) {
+  scene other;
+  pipe_streambuf in = other.reader();
+  other.say_data(0);
+  EXPECT_NO_THROW(EXPECT_EQ(in.in_avail(), 0));
+  EXPECT_EQ(end_of(in), errc::protocol_error);
+}
+
+TEST(PipeEnd, TellsWhatItsProgramHasTakenBeforeAWriterWouldHaveToWait) {
+  scene other;
+  pipe_streambuf in = other.reader();
+  other.say_data(1000);
+  other.say_data(1000);
+  for (int i = 0; i < 1001; ++i) in.sbumpc();
+  // There is more to read, and it did not wait.
+  EXPECT_EQ(other.both.take(detail::pipe_tag(pipe_said::taken)).length(), 8U);
 }
 
 TEST(PipeEnd, EndsWellWhereThePeerDiedBehindItsEnd) {
@@ -206,12 +255,125 @@ TEST(PipeEnd, WritesAsMuchAsWasGranted) {
   scene other;
   pipe_streambuf out = other.writer({.timeout = 1s});
   EXPECT_EQ(write_all(out), errc::timed_out);
-  EXPECT_EQ(out.sent(), window);
+  // Each message takes some room beside its bytes.
+  EXPECT_EQ(out.sent(), window - piece);
   other.say_count(pipe_said::taken, piece);
   EXPECT_EQ(write_all(out), errc::timed_out);
-  EXPECT_EQ(out.sent(), window + piece);
+  EXPECT_EQ(out.sent(), window);
   EXPECT_EQ(out.consumed(), piece);
   EXPECT_EQ(other.both.take(detail::pipe_tag(pipe_said::data)).length(), piece);
+}
+
+TEST(PipeEnd, HasNoMoreMessagesOnTheirWayThanFitTheWindow) {
+  scene other;
+  pipe_streambuf out = other.writer({.timeout = 1s});
+  while (out.sputc('x') == 'x' && out.pubsync() == 0 && out.sent() < window) continue;
+  EXPECT_EQ(out.error(), errc::timed_out);
+  EXPECT_EQ(out.sent(), window / (detail::pipe_message_cost + 1));
+}
+
+TEST(PipeEnd, WritesWhatFitsTheWindowAlthoughNobodyReceives) {
+  scene other;
+  other.say_hello((std::size_t{256} << 10U) - 512, std::size_t{8} << 20U);
+  pipe_streambuf out(other.both.pair.reader, std::move(other.both.sender), std::ios_base::out,
+                     {.timeout = 1s});
+  const std::string text(std::size_t{6} << 20U, 'x');
+  const auto size = static_cast<std::streamsize>(text.size());
+  EXPECT_EQ(out.sputn(text.data(), size), size);
+  EXPECT_FALSE(out.error()) << out.error_message();
+  const std::streamsize more = out.sputn(text.data(), size);
+  EXPECT_EQ(more + size, static_cast<std::streamsize>(out.sent()));
+  EXPECT_EQ(out.error(), errc::timed_out);
+}
+
+TEST(PipeEnd, KeepsToItsOwnMemoryWhateverAReaderGrants) {
+  scene other;
+  other.say_hello(detail::most_pipe_window, detail::most_pipe_window);
+  pipe_streambuf out(other.both.pair.reader, std::move(other.both.sender), std::ios_base::out,
+                     {.timeout = 1s});
+  EXPECT_LE(out.prepare().size(), std::size_t{256} << 10U);
+  const std::string text(std::size_t{9} << 20U, 'x');
+  out.sputn(text.data(), static_cast<std::streamsize>(text.size()));
+  EXPECT_EQ(out.error(), errc::timed_out);
+  EXPECT_LE(out.sent(), pipe_options().window);
+}
+
+TEST(PipeEnd, WaitsNoLongerForAReaderThatTakesABitAtATime) {
+  scene other;
+  pipe_streambuf out = other.writer({.timeout = 1s});
+  EXPECT_EQ(write_all(out), errc::timed_out);
+  std::vector<scheduled_call> bits;
+  for (std::uint64_t bit = 1; bit <= 20; ++bit) {
+    bits.push_back(other.both.receiver().call_after(bit * 300ms, [&, bit] {
+      other.peer.post_send(detail::pipe_tag(pipe_said::taken), detail::encode_pipe_count(bit), 0,
+                           other.unused, {.memory = send_memory::copied});
+    }));
+  }
+  EXPECT_EQ(write_all(out), errc::timed_out);
+  EXPECT_GT(out.consumed(), 0U);
+  EXPECT_LE(out.consumed(), 4U);
+}
+
+TEST(PipeEnd, EndsWellWhereACutWriteWasMadeUpFor) {
+  scene other;
+  pipe_streambuf out = other.writer({.timeout = 1s});
+  const std::string text(window + 10, 'x');
+  const auto size = static_cast<std::streamsize>(text.size());
+  const std::streamsize done = out.sputn(text.data(), size);
+  EXPECT_LT(done, size);
+  EXPECT_EQ(out.error(), errc::timed_out);
+  other.say_count(pipe_said::taken, out.sent());
+  EXPECT_EQ(out.sputn(text.data() + done, size - done), size - done);
+  other.await_end();
+  std::error_code ec;
+  out.close(ec);
+  EXPECT_FALSE(ec) << out.error_message();
+  const detail::pipe_end said = other.end_said();
+  EXPECT_EQ(said.total, text.size());
+  EXPECT_EQ(said.status, 0U);
+}
+
+TEST(PipeEnd, DoesNotEndWellWhereOnlyOtherBytesWereFlushed) {
+  scene other;
+  pipe_streambuf out = other.writer({.timeout = 1s});
+  const std::string text(window + 10, 'x');
+  const auto size = static_cast<std::streamsize>(text.size());
+  EXPECT_LT(out.sputn(text.data(), size), size);
+  other.say_count(pipe_said::taken, out.sent());
+  EXPECT_EQ(out.pubsync(), 0);
+  EXPECT_EQ(out.sputc('y'), 'y');
+  EXPECT_EQ(out.pubsync(), 0);
+  other.await_end();
+  std::error_code ec;
+  out.close_output(ec);
+  EXPECT_EQ(ec, errc::timed_out);
+  EXPECT_EQ(other.end_said().status, static_cast<std::uint32_t>(errc::timed_out));
+  out.close(ec);
+  EXPECT_EQ(ec, errc::timed_out);
+}
+
+TEST(PipeEnd, ForgetsNoFailedWriteForReadsThatSucceed) {
+  scene other;
+  other.say_hello();
+  pipe_streambuf both(other.both.pair.reader, std::move(other.both.sender),
+                      std::ios_base::in | std::ios_base::out, {.window = window, .timeout = 1s});
+  EXPECT_EQ(write_all(both), errc::timed_out);
+  other.say_data(1);
+  both.sbumpc();
+  EXPECT_FALSE(both.error());
+  other.await_end();
+  std::error_code ec;
+  both.close_output(ec);
+  EXPECT_EQ(ec, errc::timed_out);
+  EXPECT_EQ(other.end_said().status, static_cast<std::uint32_t>(errc::timed_out));
+}
+
+TEST(PipeEnd, HasNothingToFlushOrEndWhereItIsNotOpen) {
+  pipe_streambuf nothing;
+  std::error_code ec;
+  nothing.close_output(ec);
+  EXPECT_EQ(ec, errc::closed);
+  EXPECT_EQ(nothing.pubsync(), -1);
 }
 
 TEST(PipeEnd, RefusesWhatNoReaderMaySay) {
@@ -221,6 +383,11 @@ TEST(PipeEnd, RefusesWhatNoReaderMaySay) {
        [](scene& self) {
          self.say_count(pipe_said::taken, piece);
          self.say_count(pipe_said::taken, piece - 1);
+       }},
+      {"the same twice",
+       [](scene& self) {
+         self.say_count(pipe_said::taken, piece);
+         self.say_count(pipe_said::taken, piece);
        }},
       {"a second hello", [](scene& self) { self.say_hello(); }},
       {"a count too short", [](scene& self) { self.say(pipe_said::taken, pattern(7)); }},
