@@ -168,6 +168,7 @@ bool pipe_input::is_due(const link& of) const noexcept {
 
 bool pipe_input::is_ready() {
   if (closed_) return false;
+  give_back();
   bool all_ended = true;
   for (link& each : links_) {
     if (each.finished) continue;
@@ -177,7 +178,12 @@ bool pipe_input::is_ready() {
     const bool has_all = each.end && (each.end->status != 0 || each.end->total == each.received);
     all_ended = all_ended && (head.done() || has_all || each.finished);
   }
-  return all_ended || failure_;
+  if (all_ended || failure_) return true;
+  // A program that only looks has taken what it has taken, too.
+  for (link& each : links_) {
+    if (!each.finished) report_when_idle(each);
+  }
+  return false;
 }
 
 std::error_code pipe_input::wait() {

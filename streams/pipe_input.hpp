@@ -37,7 +37,7 @@ class pipe_input {
   std::span<std::byte> area() const noexcept { return area_; }
   /// Gives `area()` back, and waits for the next one, which is not empty.
   outcome refill();
-  /// Returns whether `refill` would not wait. Makes no progress.
+  /// Gives `area()` back, and returns whether `refill` would not wait. Makes no progress.
   bool is_ready();
   /// Stops reading, with so many bytes of the area not taken: tells the writers so, unless they are
   /// done.

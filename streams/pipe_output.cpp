@@ -40,13 +40,15 @@ pipe_output::pipe_output(pipe_path& path, const pipe_options& options)
   if (!wait_for_hellos()) return;
   // What a reader grants is not what this process has memory for.
   window_ = std::max(options_.window, pipe_options().window);
+  std::uint64_t least = window_;
   std::uint64_t piece = pipe_input::piece;
   for (const link& each : links_) {
-    window_ = std::min(window_, each.hello->window);
+    if (!each.hello) continue;  // lost, and not missed
+    least = std::min(least, each.hello->window);
     piece = std::min(piece, each.hello->piece);
   }
   piece_ = static_cast<std::size_t>(piece);
-  slots_.resize(static_cast<std::size_t>(window_ / usual_length) + 2);
+  slots_.resize(static_cast<std::size_t>(least / usual_length) + 2);
   begin();
   fill();
 }
@@ -64,7 +66,7 @@ bool pipe_output::wait_for_hellos() {
   waiter_.begin(options_.meeting);
   for (link& each : links_) {
     look(each);
-    while (!failure_ && !each.hello) {
+    while (!failure_ && !each.over && !each.hello) {
       wanted_.assign(1, &each.said[each.next_said].receive);
       if (!wait(wanted_)) {
         if (passing_ == errc::timed_out) {
@@ -84,6 +86,18 @@ void pipe_output::look() {
 
 /// Hears what the reader said, and notices which sends have ended.
 void pipe_output::look(link& at) {
+  hear_all(at);
+  while (!at.sends.empty() && at.sends.front().send.done()) {
+    const std::error_code ec = at.sends.front().send.error();
+    let_go(at.sends.front().from);
+    at.sends.pop_front();
+    if (!ec) continue;
+    hear_all(at);  // one that left said so before its connection ended
+    lose(at, ec);
+  }
+}
+
+void pipe_output::hear_all(link& at) {
   while (!at.over && at.said[at.next_said].receive.done()) {
     hearing& heard = at.said[at.next_said];
     if (const std::error_code ec = heard.receive.error()) {
@@ -94,12 +108,6 @@ void pipe_output::look(link& at) {
     hear(at, info.tag, std::span(heard.memory).first(static_cast<std::size_t>(info.length)));
     at.next_said = (at.next_said + 1) % at.said.size();
     if (!at.over) listen(at, heard);
-  }
-  while (!at.sends.empty() && at.sends.front().send.done()) {
-    const std::error_code ec = at.sends.front().send.error();
-    let_go(at.sends.front().from);
-    at.sends.pop_front();
-    if (ec) lose(at, ec);
   }
 }
 
@@ -230,9 +238,16 @@ bool pipe_output::wait_for_readers(Condition condition, Holds holds_up) {
     bool changed = false;
     for (link& each : links_) {
       changed = changed || each.sends.size() != each.sends_before;
-      if (each.over || !holds_up(each)) continue;
-      drop(each, errc::timed_out);
-      changed = true;
+      if (each.over) {
+        // UCX may hold on to what was cancelled, until the connection counts as lost.
+        for (sending& left : each.sends) {
+          left.send.cancel();
+          changed = true;
+        }
+      } else if (holds_up(each)) {
+        drop(each, errc::timed_out);
+        changed = true;
+      }
     }
     if (!changed) return false;
     passing_.clear();
@@ -245,7 +260,9 @@ bool pipe_output::wait_for_readers(Condition condition, Holds holds_up) {
 
 bool pipe_output::has_room(const link& at, std::size_t size) const noexcept {
   if (at.over || at.waiting.empty()) return true;
-  return sent_ + size - at.taken + pipe_message_cost * (at.waiting.size() + 1) <= window_;
+  // Its own window, by which it decides when to tell what it has taken.
+  return sent_ + size - at.taken + pipe_message_cost * (at.waiting.size() + 1) <=
+         std::min(window_, at.hello->window);
 }
 
 /// Returns whether every reader has a receive for so many messages more, whether or not its program
@@ -339,7 +356,8 @@ bool pipe_output::send_piece(std::span<const std::byte> bytes, std::size_t from)
 bool pipe_output::flush(std::size_t used) {
   if (!is_usable()) return false;
   if (used == 0) return true;
-  const bool brief = used <= worth_a_copy;
+  // Behind one that waits for a receive a send of a slot is not noticed to have gone.
+  const bool brief = used <= worth_a_copy || (used <= usual_length && !is_received_at_once(1));
   if (!send_piece(area_.first(used), brief ? copied_slot : filling_)) return false;
   look();
   if (failure_) return false;
@@ -437,6 +455,7 @@ bool pipe_output::say_end() {
                         [](const link& each) { return !each.end.done(); })) {
     return false;
   }
+  look();
   for (link& each : links_) {
     if (each.end.error() && !each.over) lose(each, each.end.error());
   }

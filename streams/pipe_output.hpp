@@ -92,6 +92,7 @@ class pipe_output {
   void listen(link& to, hearing& next);
   void look();
   void look(link& at);
+  void hear_all(link& at);
   void let_go(std::size_t from) noexcept;
   void hear(link& at, std::uint64_t tag, std::span<const std::byte> said);
   void greet(link& at, std::span<const std::byte> said);

@@ -159,8 +159,12 @@ pipe_streambuf::~pipe_streambuf() {
   if (engine_->is_unwinding()) {
     abort();
   } else {
-    std::error_code unreported;
-    close(unreported);
+    try {
+      std::error_code unreported;
+      close(unreported);
+    } catch (...) {  // without memory
+      abort();
+    }
   }
 }
 
@@ -295,6 +299,16 @@ void pipe_streambuf::commit(std::size_t count) {
   pbump(static_cast<int>(count));  // an area is a message at most
 }
 
+/// Keeps the byte before the next one, so that it can be put back.
+void pipe_streambuf::leave_area() noexcept {
+  if (gptr() != nullptr && gptr() > eback()) {
+    engine_->last = gptr()[-1];
+    engine_->has_last = true;
+  }
+  setg(nullptr, nullptr, nullptr);
+  engine_->restored.clear();
+}
+
 /// Waits for the next message; returns false at the end.
 bool pipe_streambuf::refill() {
   if (!is_usable()) throw_error();
@@ -302,12 +316,7 @@ bool pipe_streambuf::refill() {
     engine_->note(errc::permission_denied, engine_->path->name + ": reading what is only written");
     throw_error();
   }
-  if (gptr() != nullptr && gptr() > eback()) {
-    engine_->last = gptr()[-1];
-    engine_->has_last = true;
-  }
-  setg(nullptr, nullptr, nullptr);
-  engine_->restored.clear();
+  leave_area();
   pipe_input& in = *engine_->in;
   const pipe_input::outcome ended = in.refill();
   engine_->keep(in);
@@ -362,7 +371,12 @@ std::streamsize pipe_streambuf::showmanyc() {
   if (!is_open() || !engine_->in) return -1;
   try {
     engine_->path->driven->progress();
-    if (!engine_->in->is_ready()) return 0;
+    leave_area();
+    if (!engine_->in->is_ready()) {
+      if (engine_->has_last) restore({&engine_->last, 1});
+      setg(eback(), egptr(), egptr());
+      return 0;
+    }
     return refill() ? egptr() - gptr() : -1;
   } catch (...) {
     return 0;  // a read says why

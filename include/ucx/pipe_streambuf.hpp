@@ -113,6 +113,7 @@ class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
   bool is_usable();
   void close_input() noexcept;
   bool flush_area();
+  void leave_area() noexcept;
   bool refill();
   void restore(std::span<const char> read);
   bool ready_to_write();

@@ -696,6 +696,29 @@ TEST_F(Pipe, WaitsForASlowReaderWhereItShall) {
   EXPECT_EQ(out.rdbuf()->readers(), 2U);
 }
 
+TEST_F(Pipe, IsNotHeldUpByAReaderThatHasTakenEverything) {
+  auto narrow = open<ipipestream>({.window = one_window});
+  auto wide = open<ipipestream>({.window = one_window * 64});
+  opipestream out(name(), {.timeout = 20s, .readers = 2});
+  auto reading = std::async(std::launch::async, [&] {
+    ipipestream in = narrow.get();
+    return all_of(in).size();
+  });
+  ipipestream second = wide.get();
+  const std::string some = text_of(one_window * 3 / 4);
+  std::string into(some.size(), '\0');
+  const auto size = static_cast<std::streamsize>(some.size());
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(out.write(some.data(), size).flush()) << i << ": " << out.error_message();
+    // It does not look for more: with its window it has told nothing yet.
+    ASSERT_TRUE(second.read(into.data(), size)) << second.error_message();
+    EXPECT_TRUE(into == some);
+  }
+  out.close();
+  EXPECT_TRUE(out) << out.error_message();
+  EXPECT_EQ(reading.get(), 4 * some.size());
+}
+
 TEST_F(Pipe, MovesWithWhatIsBuffered) {
   connect();
   *out_ << "half";
@@ -847,6 +870,23 @@ TEST_P(PipeOverMessages, WritesLongMessagesBehindShortOnesThatNobodyReads) {
   out.close();
   EXPECT_TRUE(reading.get() == sent);
   EXPECT_FALSE(in.error()) << in.error_message();
+}
+
+TEST_P(PipeOverMessages, FillTheWindowWhateverTheirLength) {
+  message_pair both(GetParam());
+  pipe_streambuf in(both.receiver(), both.back(), std::ios_base::in);
+  pipe_streambuf out(both.sender_side(), std::move(*both.sender), std::ios_base::out,
+                     {.timeout = 500ms});
+  const std::string large = text_of(9 * out.prepare().size());
+  const auto all = static_cast<std::streamsize>(large.size());
+  ASSERT_EQ(out.sputn(large.data(), all), all) << out.error_message();
+  const std::string small = text_of(17'000);
+  for (int i = 0; i < 1000 && !out.error(); ++i) {
+    out.sputn(small.data(), static_cast<std::streamsize>(small.size()));
+    out.pubsync();
+  }
+  EXPECT_EQ(out.error(), errc::timed_out) << out.error_message();
+  EXPECT_GT(out.sent(), pipe_options().window * 7 / 8);
 }
 
 INSTANTIATE_TEST_SUITE_P(, PipeOverMessages, testing::ValuesIn([] {

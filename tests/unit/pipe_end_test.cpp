@@ -140,9 +140,21 @@ TEST(PipeEnd, KnowsWithoutWaitingWhatThereIsToRead) {
   EXPECT_EQ(in.in_avail(), 0);
   other.say_data(10);
   EXPECT_EQ(in.in_avail(), 10);
-  other.say_end(10);
-  EXPECT_EQ(in.in_avail(), 10);
   for (int i = 0; i < 10; ++i) in.sbumpc();
+  EXPECT_EQ(in.in_avail(), 0);
+  EXPECT_EQ(in.in_avail(), 0);
+  // The writer is told, although nothing more was read.
+  EXPECT_EQ(other.both.take(detail::pipe_tag(pipe_said::taken)).length(), 8U);
+  EXPECT_NE(in.sungetc(), std::char_traits<char>::eof());
+  EXPECT_EQ(in.in_avail(), 1);
+  in.sbumpc();
+  other.say_data(5);
+  EXPECT_EQ(in.in_avail(), 5);
+  EXPECT_NE(in.sungetc(), std::char_traits<char>::eof());
+  in.sbumpc();
+  other.say_end(15);
+  EXPECT_EQ(in.in_avail(), 5);
+  for (int i = 0; i < 5; ++i) in.sbumpc();
   EXPECT_EQ(in.in_avail(), -1);
 }
 
