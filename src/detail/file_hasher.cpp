@@ -75,9 +75,9 @@ bool file_hasher::question::hash_some(std::error_code& ec) {
 }
 
 std::error_code file_hasher::question::hash_some(file_source& file, std::span<std::byte> buffer) {
-  for (std::size_t turn = file_hasher::turn; turn > 0 && left_ > 0;) {
+  for (std::size_t of_turn = turn; of_turn > 0 && left_ > 0;) {
     const std::uint64_t size =
-        std::min<std::uint64_t>({buffer.size(), turn, left_, chunk_ - of_chunk_});
+        std::min<std::uint64_t>({buffer.size(), of_turn, left_, chunk_ - of_chunk_});
     const auto piece = buffer.first(static_cast<std::size_t>(size));
     const std::size_t at_once = file.read_now(offset_, piece);
     if (at_once < piece.size()) {
@@ -88,7 +88,7 @@ std::error_code file_hasher::question::hash_some(file_source& file, std::span<st
     offset_ += size;
     left_ -= size;
     of_chunk_ += size;
-    turn -= piece.size();
+    of_turn -= piece.size();
     if (of_chunk_ < chunk_ && left_ > 0) continue;
     digests_.push_back(hasher_.digest());
     hasher_ = content_hasher();
