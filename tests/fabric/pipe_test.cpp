@@ -1,11 +1,6 @@
 // Pipes over real transports: what is written at one end is read at the other, and how they end.
 #include <gtest/gtest.h>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -13,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <system_error>
@@ -21,11 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "support/message_pair.hpp"
-#include "support/pattern.hpp"
-#include "ucx/client.hpp"
+#include "support/pipe_place.hpp"
 #include "ucx/error.hpp"
-#include "ucx/file_descriptor.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/pipe_broker.hpp"
 #include "ucx/pipe_stream.hpp"
@@ -37,48 +28,7 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-constexpr std::size_t one_window = pipe_options::least_window;
-
-std::string text_of(std::size_t size, std::uint64_t seed = 1) {
-  const std::vector<std::byte> bytes = pattern(size, seed);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-/// Unlike `ignore`, which looks for what is behind.
-void skip(std::istream& in, std::size_t count) {
-  std::string skipped(count, '\0');
-  in.read(skipped.data(), static_cast<std::streamsize>(count));
-}
-
-/// Returns what comes before the end, or before a failure.
-std::string all_of(std::istream& in) {
-  std::string came;
-  for (char each = 0; in.get(each);) came += each;
-  return came;
-}
-
-/// A server that introduces, and both ends of a pipe, each opened on a thread of its own.
-class Pipe : public testing::Test {
- protected:
-  std::string name(const std::string& of = "pipe") const { return server_.url(of); }
-
-  template <class Stream>
-  std::future<Stream> open(const pipe_options& options = {}, const std::string& of = "pipe") {
-    return std::async(std::launch::async, [=, this] { return Stream(name(of), options); });
-  }
-  void connect(const pipe_options& reading = {}, const pipe_options& writing = {}) {
-    auto opened = open<ipipestream>(reading);
-    out_.emplace(name(), writing);
-    in_.emplace(opened.get());
-    ASSERT_TRUE(in_->good()) << in_->error_message();
-    ASSERT_TRUE(out_->good()) << out_->error_message();
-  }
-
-  server server_;
-  std::optional<pipe_broker> broker_{server_};
-  std::optional<ipipestream> in_;
-  std::optional<opipestream> out_;
-};
+class Pipe : public pipe_place {};
 
 TEST_F(Pipe, CarriesBytesToTheEnd) {
   connect();
@@ -316,193 +266,6 @@ TEST_F(Pipe, StopsAWriteFromAnotherThread) {
   EXPECT_TRUE(out_->fail());
   all_of(*in_);
   EXPECT_EQ(in_->error(), errc::connection_reset);  // not the end: bytes are missing
-}
-
-TEST_F(Pipe, StopsOpening) {
-  std::stop_source stop;
-  auto opening = open<ipipestream>({.stop = stop.get_token()});
-  while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
-  stop.request_stop();
-  EXPECT_EQ(opening.get().error(), errc::canceled);
-}
-
-TEST_F(Pipe, SaysWhoDidNotCome) {
-  ipipestream in(name(), {.meeting = 50ms});
-  EXPECT_TRUE(in.fail());
-  EXPECT_EQ(in.error(), errc::timed_out);
-  EXPECT_NE(in.error_message().find("no writer came"), std::string::npos) << in.error_message();
-  EXPECT_NE(in.error_message().find(name()), std::string::npos) << in.error_message();
-  opipestream out(name(), {.meeting = 50ms});
-  EXPECT_EQ(out.error(), errc::timed_out);
-  EXPECT_NE(out.error_message().find("no reader came"), std::string::npos) << out.error_message();
-}
-
-TEST_F(Pipe, RefusesWhatMakesNoSense) {
-  EXPECT_EQ(ipipestream(name(), {.window = 1}).error(), errc::invalid_argument);
-  EXPECT_EQ(ipipestream(name(), {.window = pipe_options::most_window + 1}).error(),
-            errc::invalid_argument);
-  EXPECT_EQ(ipipestream(name(), {.writers = 0}).error(), errc::invalid_argument);
-  EXPECT_EQ(opipestream(name(), {.readers = 0}).error(), errc::invalid_argument);
-  EXPECT_EQ(pipestream(name(), {.readers = 2}).error(), errc::invalid_argument);
-  EXPECT_EQ(ipipestream(name(), {.silence = 0s}).error(), errc::invalid_argument);
-  EXPECT_EQ(ipipestream(server_.url()).error(), errc::bad_url);
-  EXPECT_EQ(ipipestream("no url").error(), errc::bad_url);
-  EXPECT_EQ(ipipestream().error(), errc::closed);
-}
-
-TEST_F(Pipe, NeedsABroker) {
-  broker_.reset();
-  EXPECT_EQ(ipipestream(name()).error(), errc::not_supported);
-  EXPECT_EQ(opipestream(name()).error(), errc::not_supported);
-}
-
-TEST_F(Pipe, RefusesMoreThanMayWait) {
-  broker_.emplace(server_, pipe_broker_options{.most_waiting = 1});
-  auto first = open<ipipestream>({}, "a");
-  while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
-  EXPECT_EQ(ipipestream(name("b")).error(), errc::busy);
-  opipestream(name("a")).close();
-  EXPECT_TRUE(first.get());
-}
-
-TEST_F(Pipe, TellsWhoWaitsThatTheBrokerEnds) {
-  auto waiting = open<ipipestream>();
-  while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
-  broker_.reset();
-  EXPECT_EQ(waiting.get().error(), errc::closed_by_peer);
-}
-
-/// A stranger who speaks to the broker, and to whom it introduces him, byte by byte.
-class stranger {
- public:
-  explicit stranger(const url& where)
-      : through_(where.server(), client()),
-        broker_(through_.worker(), where.host(), where.port()) {}
-
-  void tell(const std::string& question) {
-    broker_.send_message(0x7563'7869'706d'6500, {}, std::as_bytes(std::span(question)));
-  }
-  /// Returns the broker's answer to `question`.
-  std::string ask(const std::string& question) {
-    tell(question);
-    std::string answer(512, '\0');
-    const message_info came =
-        broker_.receive(0x7563'7869'706d'6501, std::as_writable_bytes(std::span(answer)));
-    answer.resize(static_cast<std::size_t>(came.length));
-    return answer;
-  }
-  std::error_code knock(const std::string& address, const std::string& token) {
-    endpoint_options options;
-    options.terms = connection_terms();
-    const auto bytes = std::as_bytes(std::span(token));
-    options.terms->info.assign(bytes.begin(), bytes.end());
-    std::error_code ec;
-    peers_.emplace_back(through_.worker(), socket_address(address), std::move(options), ec);
-    return ec;
-  }
-
- private:
-  static client_options client() {
-    client_options options;
-    options.worker.progress = progress_mode::sleeping_thread;
-    return options;
-  }
-
-  ucx::client through_;
-  endpoint broker_;
-  std::vector<endpoint> peers_;
-};
-
-TEST_F(Pipe, ConnectsOnlyToWhomItWasIntroduced) {
-  auto opening = open<ipipestream>();
-  while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
-  stranger writer{url(name())};
-  std::string question("UXPQ\1\0\0\0\2\0\0\0\1\0\0\0\4\0pipe\0\0", 24);
-  const std::string answer = writer.ask(question);
-  ASSERT_GT(answer.size(), 34U);
-  ASSERT_EQ(answer.substr(0, 12), std::string("UXPA\1\0\0\0\0\0\0\0", 12));
-  const std::string token = answer.substr(16, 16);
-  const std::string address = answer.substr(34);
-  writer.knock(address, "");
-  writer.knock(address, std::string(16, 'x'));
-  EXPECT_EQ(opening.wait_for(100ms), std::future_status::timeout);
-  EXPECT_FALSE(writer.knock(address, token));
-  EXPECT_TRUE(opening.get());
-}
-
-/// A question of version 1, of a reader (1) or writer (2).
-std::string question_of(char role, const std::string& of, const std::string& address) {
-  std::string made("UXPQ\1\0\0\0", 8);
-  made += role;
-  made += std::string("\0\0\0\1\0\0\0", 7);
-  made += static_cast<char>(of.size());
-  made += '\0' + of + static_cast<char>(address.size());
-  return made + '\0' + address;
-}
-
-TEST_F(Pipe, LooksForAnotherWhereWhoWasIntroducedIsNotThere) {
-  stranger gone{url(name())};
-  gone.tell(question_of(1, "pipe", "127.0.0.1:1"));
-  while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
-  auto writing = open<opipestream>();
-  while (broker_->introduced() == 0) std::this_thread::sleep_for(1ms);
-  ipipestream in(name());
-  opipestream out = writing.get();
-  ASSERT_TRUE(out) << out.error_message();
-  out << "found";
-  out.close();
-  EXPECT_EQ(all_of(in), "found");
-}
-
-TEST_F(Pipe, StopsConnectingToWhoDoesNotAnswer) {
-  const file_descriptor mute(::socket(AF_INET, SOCK_STREAM, 0));
-  ::sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ::socklen_t size = sizeof at;
-  auto* const bare = reinterpret_cast<::sockaddr*>(&at);
-  ASSERT_EQ(::bind(mute.get(), bare, size), 0);
-  ASSERT_EQ(::listen(mute.get(), 8), 0);
-  ASSERT_EQ(::getsockname(mute.get(), bare, &size), 0);
-  stranger silent{url(name())};
-  silent.tell(question_of(1, "pipe", "127.0.0.1:" + std::to_string(ntohs(at.sin_port))));
-  while (broker_->waiting() == 0) std::this_thread::sleep_for(1ms);
-  std::stop_source stop;
-  auto opening = open<opipestream>({.stop = stop.get_token()});
-  ::pollfd connects{mute.get(), POLLIN, 0};
-  ASSERT_EQ(::poll(&connects, 1, 20'000), 1);
-  stop.request_stop();
-  EXPECT_EQ(opening.get().error(), errc::canceled);
-}
-
-TEST_F(Pipe, LetsOneConnectionLeaveAFewQuestionsOnly) {
-  broker_.emplace(server_, pipe_broker_options{.most_waiting = 10});
-  stranger greedy{url(name())};
-  for (const std::string of : {"a", "b", "c", "d"}) greedy.tell(question_of(2, of, ""));
-  const std::string refused = greedy.ask(question_of(2, "e", ""));
-  EXPECT_EQ(refused.substr(0, 12),
-            std::string("UXPA\1\0\0\0", 8) + static_cast<char>(errc::busy) + std::string(3, '\0'));
-  EXPECT_EQ(broker_->waiting(), 4U);
-  connect();
-}
-
-TEST_F(Pipe, AnswersBadQuestionsWithAnError) {
-  stranger hostile{url(name())};
-  const std::string refused("UXPA\1\0\0\0\x0b\0\0\0", 12);
-  for (const std::string& question :
-       {std::string(), std::string("UXPQ"), std::string(3000, 'x'), std::string(60'000, '\0')}) {
-    EXPECT_EQ(hostile.ask(question).substr(0, 12), refused) << question.size();
-  }
-  EXPECT_EQ(broker_->waiting(), 0U);
-  EXPECT_EQ(static_cast<int>(errc::protocol_error), 0x0b);
-}
-
-TEST_F(Pipe, OutlivesTheServer) {
-  connect();
-  server_.close();
-  *out_ << "straight";
-  out_->close();
-  EXPECT_EQ(all_of(*in_), "straight");
 }
 
 TEST_F(Pipe, GoesBothWays) {
@@ -824,79 +587,6 @@ TEST_F(Pipe, IsStoppedWithoutHarmWhenItIsClosedAndItsWorkerGone) {
   stop.request_stop();
   EXPECT_FALSE(in.is_open());
 }
-
-class PipeOverMessages : public testing::TestWithParam<message_pair_options> {};
-
-TEST_P(PipeOverMessages, CarriesBytesToTheEnd) {
-  message_pair both(GetParam());
-  pipe_streambuf in(both.receiver(), both.back(), std::ios_base::in);
-  const std::string sent = text_of(5'000'000);
-  auto reading = std::async(std::launch::async, [&] {
-    std::string came(sent.size() + 1, '\0');
-    came.resize(
-        static_cast<std::size_t>(in.sgetn(came.data(), static_cast<std::streamsize>(came.size()))));
-    return came;
-  });
-  pipe_streambuf out(both.sender_side(), std::move(*both.sender), std::ios_base::out);
-  const auto all = static_cast<std::streamsize>(sent.size());
-  EXPECT_EQ(out.sputn(sent.data(), all), all);
-  out.close();
-  EXPECT_TRUE(reading.get() == sent);
-  EXPECT_FALSE(in.error()) << in.error_message();
-}
-
-/// Long messages that no receive waits for stay with their sender, who does not wait for that.
-TEST_P(PipeOverMessages, WritesLongMessagesBehindShortOnesThatNobodyReads) {
-  message_pair both(GetParam());
-  pipe_streambuf in(both.receiver(), both.back(), std::ios_base::in);
-  pipe_streambuf out(both.sender_side(), std::move(*both.sender), std::ios_base::out,
-                     {.timeout = 20s});
-  std::string sent;
-  for (int i = 0; i < 36; ++i) {
-    EXPECT_EQ(out.sputn("a line\n", 7), 7);
-    ASSERT_EQ(out.pubsync(), 0) << out.error_message();
-    sent += "a line\n";
-  }
-  const std::string more = text_of(5'000'000);
-  const auto size = static_cast<std::streamsize>(more.size());
-  ASSERT_EQ(out.sputn(more.data(), size), size) << out.error_message();
-  sent += more;
-  auto reading = std::async(std::launch::async, [&] {
-    std::string came(sent.size() + 1, '\0');
-    came.resize(
-        static_cast<std::size_t>(in.sgetn(came.data(), static_cast<std::streamsize>(came.size()))));
-    return came;
-  });
-  out.close();
-  EXPECT_TRUE(reading.get() == sent);
-  EXPECT_FALSE(in.error()) << in.error_message();
-}
-
-TEST_P(PipeOverMessages, FillTheWindowWhateverTheirLength) {
-  message_pair both(GetParam());
-  pipe_streambuf in(both.receiver(), both.back(), std::ios_base::in);
-  pipe_streambuf out(both.sender_side(), std::move(*both.sender), std::ios_base::out,
-                     {.timeout = 500ms});
-  const std::string large = text_of(9 * out.prepare().size());
-  const auto all = static_cast<std::streamsize>(large.size());
-  ASSERT_EQ(out.sputn(large.data(), all), all) << out.error_message();
-  const std::string small = text_of(17'000);
-  for (int i = 0; i < 1000 && !out.error(); ++i) {
-    out.sputn(small.data(), static_cast<std::streamsize>(small.size()));
-    out.pubsync();
-  }
-  EXPECT_EQ(out.error(), errc::timed_out) << out.error_message();
-  EXPECT_GT(out.sent(), pipe_options().window * 7 / 8);
-}
-
-INSTANTIATE_TEST_SUITE_P(, PipeOverMessages, testing::ValuesIn([] {
-                           std::vector<message_pair_options> pairs = every_message_pair();
-                           std::erase_if(pairs, [](const message_pair_options& each) {
-                             return each.over == route::tcp_to_itself;
-                           });
-                           return pairs;
-                         }()),
-                         name_of_messages);
 
 }  // namespace
 }  // namespace ucx::test

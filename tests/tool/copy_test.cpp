@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/command.hpp"
+#include "support/copy_place.hpp"
 #include "support/pattern.hpp"
 #include "support/process_memory.hpp"
 #include "support/soon.hpp"
@@ -24,8 +25,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
-constexpr std::size_t mebibyte = std::size_t{1} << 20U;
-
 /// Returns a content in which no two places look alike.
 std::string pattern(std::size_t size) {
   std::string filled(size, '\0');
@@ -33,37 +32,7 @@ std::string pattern(std::size_t size) {
   return filled;
 }
 
-/// Returns the names of what is in a directory.
-std::vector<std::string> names_in(const std::filesystem::path& directory) {
-  std::vector<std::string> names;
-  for (const auto& each : std::filesystem::directory_iterator(directory)) {
-    names.push_back(each.path().filename().string());
-  }
-  return names;
-}
-
-/// A store that may be written, and a directory here.
-class Copy : public ::testing::Test {
- protected:
-  Copy() { std::filesystem::create_directories(folder_ / "here"); }
-
-  std::string here(const std::string& name) const { return (folder_ / ("here/" + name)).string(); }
-  std::string there(const std::string& name) const { return (store_ / name).string(); }
-  std::string url(const std::string& name) const { return server_.url(name); }
-
-  /// Expects that it went well, quietly.
-  void copy(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), "cp");
-    const command_result result = run_tool(arguments);
-    EXPECT_EQ(result.code, 0) << result.err;
-    EXPECT_EQ(result.err, "");
-    EXPECT_EQ(result.out, "");
-  }
-
-  const temporary_directory folder_;
-  const temporary_directory store_;
-  tool_server server_{{"--store", (store_ / "").string(), "--writable"}};
-};
+class Copy : public copy_place {};
 
 TEST_F(Copy, BringsEverySizeThereAndBack) {
   for (const std::size_t size :

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "support/command.hpp"
+#include "support/copy_place.hpp"
 #include "support/soon.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/tool.hpp"
@@ -24,31 +25,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
-constexpr std::size_t mebibyte = std::size_t{1} << 20U;
-
-std::vector<std::string> names_in(const std::filesystem::path& directory) {
-  std::vector<std::string> names;
-  for (const auto& each : std::filesystem::directory_iterator(directory)) {
-    names.push_back(each.path().filename().string());
-  }
-  return names;
-}
-
-/// A store that may be written, and a directory here.
-class CopyTrouble : public ::testing::Test {
+class CopyTrouble : public copy_place {
  protected:
-  CopyTrouble() { std::filesystem::create_directories(folder_ / "here"); }
-
-  std::string here(const std::string& name) const { return (folder_ / ("here/" + name)).string(); }
-  std::string there(const std::string& name) const { return (store_ / name).string(); }
-  std::string url(const std::string& name) const { return server_.url(name); }
-
-  /// Expects that it went well.
-  void copy(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), "cp");
-    const command_result result = run_tool(arguments);
-    EXPECT_EQ(result.code, 0) << result.err;
-  }
   /// Begins to copy slowly, and returns when `partial` has `least` bytes.
   std::unique_ptr<command> begin(std::vector<std::string> arguments, const std::string& partial,
                                  std::size_t least = 2 * mebibyte) {
@@ -72,10 +50,6 @@ class CopyTrouble : public ::testing::Test {
       return false;
     }));
   }
-
-  const temporary_directory folder_;
-  const temporary_directory store_;
-  tool_server server_{{"--store", (store_ / "").string(), "--writable"}};
 };
 
 TEST_F(CopyTrouble, GivesItsNameToNothingElse) {

@@ -1,0 +1,64 @@
+// Where the ends of a pipe meet, for tests of them in one process.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <future>
+#include <istream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/pattern.hpp"
+#include "ucx/pipe_broker.hpp"
+#include "ucx/pipe_stream.hpp"
+#include "ucx/server.hpp"
+
+namespace ucx::test {
+
+inline constexpr std::size_t one_window = pipe_options::least_window;
+
+inline std::string text_of(std::size_t size, std::uint64_t seed = 1) {
+  const std::vector<std::byte> bytes = pattern(size, seed);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Unlike `ignore`, which looks for what is behind.
+inline void skip(std::istream& in, std::size_t count) {
+  std::string skipped(count, '\0');
+  in.read(skipped.data(), static_cast<std::streamsize>(count));
+}
+
+/// Returns what comes before the end, or before a failure.
+inline std::string all_of(std::istream& in) {
+  std::string came;
+  for (char each = 0; in.get(each);) came += each;
+  return came;
+}
+
+/// A server that introduces, and both ends of a pipe, each opened on a thread of its own.
+class pipe_place : public testing::Test {
+ protected:
+  std::string name(const std::string& of = "pipe") const { return server_.url(of); }
+
+  template <class Stream>
+  std::future<Stream> open(const pipe_options& options = {}, const std::string& of = "pipe") {
+    return std::async(std::launch::async, [=, this] { return Stream(name(of), options); });
+  }
+  void connect(const pipe_options& reading = {}, const pipe_options& writing = {}) {
+    auto opened = open<ipipestream>(reading);
+    out_.emplace(name(), writing);
+    in_.emplace(opened.get());
+    ASSERT_TRUE(in_->good()) << in_->error_message();
+    ASSERT_TRUE(out_->good()) << out_->error_message();
+  }
+
+  server server_;
+  std::optional<pipe_broker> broker_{server_};
+  std::optional<ipipestream> in_;
+  std::optional<opipestream> out_;
+};
+
+}  // namespace ucx::test
