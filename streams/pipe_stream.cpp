@@ -17,42 +17,47 @@ void close_buffer(std::ios& stream, pipe_streambuf& buffer) {
   if (ec) stream.setstate(std::ios_base::failbit);
 }
 
+/// Opens `buffer`, or tells in failbit, `ec` and `message` why it can not be.
+template <class... Arguments>
+void open_buffer(std::ios& stream, pipe_streambuf& buffer, std::error_code& ec,
+                 std::string& message, Arguments&&... arguments) {
+  try {
+    buffer = pipe_streambuf(std::forward<Arguments>(arguments)...);
+  } catch (const ucx::error& failed) {
+    ec = failed.code();
+    message = failed.what();
+    stream.setstate(std::ios_base::failbit);
+  }
+}
+
+/// The same by the text of a URL.
+void open_buffer(std::ios& stream, pipe_streambuf& buffer, std::error_code& ec,
+                 std::string& message, const char* where, std::ios_base::openmode mode,
+                 const pipe_options& options) {
+  const url parsed(std::string_view(where), ec);
+  if (!ec) return open_buffer(stream, buffer, ec, message, parsed, mode, options);
+  message = "opening a pipe at \"" + std::string(where) + "\": " + ec.message();
+  stream.setstate(std::ios_base::failbit);
+}
+
 }  // namespace
 
 // The standard part is made over no buffer: ours does not exist yet at that point.
 
-template <class... Arguments>
-void ipipestream::open(Arguments&&... arguments) {
-  try {
-    buffer_ = pipe_streambuf(std::forward<Arguments>(arguments)...);
-  } catch (const ucx::error& failed) {
-    open_error_ = failed.code();
-    open_message_ = failed.what();
-    setstate(std::ios_base::failbit);
-  }
-}
-
 ipipestream::ipipestream() : std::istream(nullptr) { std::ios::rdbuf(&buffer_); }
 
 ipipestream::ipipestream(const char* where, const pipe_options& options) : ipipestream() {
-  std::error_code ec;
-  const url parsed(std::string_view(where), ec);
-  if (!ec) {
-    open(parsed, std::ios_base::in, options);
-    return;
-  }
-  open_error_ = ec;
-  open_message_ = "opening a pipe at \"" + std::string(where) + "\": " + ec.message();
-  setstate(std::ios_base::failbit);
+  open_buffer(*this, buffer_, open_error_, open_message_, where, std::ios_base::in, options);
 }
 
 ipipestream::ipipestream(const url& where, const pipe_options& options) : ipipestream() {
-  open(where, std::ios_base::in, options);
+  open_buffer(*this, buffer_, open_error_, open_message_, where, std::ios_base::in, options);
 }
 
 ipipestream::ipipestream(worker& driven, endpoint connection, const pipe_options& options)
     : ipipestream() {
-  open(driven, std::move(connection), std::ios_base::in, options);
+  open_buffer(*this, buffer_, open_error_, open_message_, driven, std::move(connection),
+              std::ios_base::in, options);
 }
 
 ipipestream::ipipestream(ipipestream&& other) noexcept
@@ -80,38 +85,20 @@ void ipipestream::swap(ipipestream& other) noexcept {
 
 void ipipestream::close() { close_buffer(*this, buffer_); }
 
-template <class... Arguments>
-void opipestream::open(Arguments&&... arguments) {
-  try {
-    buffer_ = pipe_streambuf(std::forward<Arguments>(arguments)...);
-  } catch (const ucx::error& failed) {
-    open_error_ = failed.code();
-    open_message_ = failed.what();
-    setstate(std::ios_base::failbit);
-  }
-}
-
 opipestream::opipestream() : std::ostream(nullptr) { std::ios::rdbuf(&buffer_); }
 
 opipestream::opipestream(const char* where, const pipe_options& options) : opipestream() {
-  std::error_code ec;
-  const url parsed(std::string_view(where), ec);
-  if (!ec) {
-    open(parsed, std::ios_base::out, options);
-    return;
-  }
-  open_error_ = ec;
-  open_message_ = "opening a pipe at \"" + std::string(where) + "\": " + ec.message();
-  setstate(std::ios_base::failbit);
+  open_buffer(*this, buffer_, open_error_, open_message_, where, std::ios_base::out, options);
 }
 
 opipestream::opipestream(const url& where, const pipe_options& options) : opipestream() {
-  open(where, std::ios_base::out, options);
+  open_buffer(*this, buffer_, open_error_, open_message_, where, std::ios_base::out, options);
 }
 
 opipestream::opipestream(worker& driven, endpoint connection, const pipe_options& options)
     : opipestream() {
-  open(driven, std::move(connection), std::ios_base::out, options);
+  open_buffer(*this, buffer_, open_error_, open_message_, driven, std::move(connection),
+              std::ios_base::out, options);
 }
 
 opipestream::opipestream(opipestream&& other) noexcept
@@ -139,38 +126,20 @@ void opipestream::swap(opipestream& other) noexcept {
 
 void opipestream::close() { close_buffer(*this, buffer_); }
 
-template <class... Arguments>
-void pipestream::open(Arguments&&... arguments) {
-  try {
-    buffer_ = pipe_streambuf(std::forward<Arguments>(arguments)...);
-  } catch (const ucx::error& failed) {
-    open_error_ = failed.code();
-    open_message_ = failed.what();
-    setstate(std::ios_base::failbit);
-  }
-}
-
 pipestream::pipestream() : std::iostream(nullptr) { std::ios::rdbuf(&buffer_); }
 
 pipestream::pipestream(const char* where, const pipe_options& options) : pipestream() {
-  std::error_code ec;
-  const url parsed(std::string_view(where), ec);
-  if (!ec) {
-    open(parsed, both_ways, options);
-    return;
-  }
-  open_error_ = ec;
-  open_message_ = "opening a pipe at \"" + std::string(where) + "\": " + ec.message();
-  setstate(std::ios_base::failbit);
+  open_buffer(*this, buffer_, open_error_, open_message_, where, both_ways, options);
 }
 
 pipestream::pipestream(const url& where, const pipe_options& options) : pipestream() {
-  open(where, both_ways, options);
+  open_buffer(*this, buffer_, open_error_, open_message_, where, both_ways, options);
 }
 
 pipestream::pipestream(worker& driven, endpoint connection, const pipe_options& options)
     : pipestream() {
-  open(driven, std::move(connection), both_ways, options);
+  open_buffer(*this, buffer_, open_error_, open_message_, driven, std::move(connection), both_ways,
+              options);
 }
 
 pipestream::pipestream(pipestream&& other) noexcept

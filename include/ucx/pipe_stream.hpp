@@ -46,9 +46,6 @@ class UCXIO_EXPORT ipipestream : public std::istream {
   }
 
  private:
-  template <class... Arguments>
-  void open(Arguments&&... arguments);
-
   pipe_streambuf buffer_;
   std::error_code open_error_;
   std::string open_message_;
@@ -82,9 +79,6 @@ class UCXIO_EXPORT opipestream : public std::ostream {
   }
 
  private:
-  template <class... Arguments>
-  void open(Arguments&&... arguments);
-
   pipe_streambuf buffer_;
   std::error_code open_error_;
   std::string open_message_;
@@ -122,9 +116,6 @@ class UCXIO_EXPORT pipestream : public std::iostream {
   }
 
  private:
-  template <class... Arguments>
-  void open(Arguments&&... arguments);
-
   pipe_streambuf buffer_;
   std::error_code open_error_;
   std::string open_message_;
