@@ -1,10 +1,10 @@
 // What every command that connects to a server has in common.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
+#include "cli_forward.hpp"
 #include "ucx/client.hpp"
 #include "ucx/url.hpp"
 

@@ -1,8 +1,7 @@
 // The commands of the program. Each adds itself to the command line, and runs when it is asked for.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
+#include "cli_forward.hpp"
 #include "client_settings.hpp"
 
 namespace ucx::tool {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <cerrno>
 #include <chrono>

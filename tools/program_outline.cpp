@@ -1,3 +1,5 @@
+#include <CLI/CLI.hpp>
+
 #include "program_outline.hpp"
 
 namespace ucx::tool {

@@ -1,9 +1,10 @@
 // What the command line has, for shells and for readers.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+#include "cli_forward.hpp"
 
 namespace ucx::tool {
 

@@ -9,8 +9,7 @@
 #include <string_view>
 #include <thread>
 
-#include <CLI/CLI.hpp>
-
+#include "cli_forward.hpp"
 #include "transfer_counters.hpp"
 
 namespace ucx::tool {

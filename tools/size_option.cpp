@@ -1,5 +1,6 @@
 #include "size_option.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 

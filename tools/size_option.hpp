@@ -1,11 +1,12 @@
 // Options whose value is a number of bytes.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "cli_forward.hpp"
 
 namespace ucx::tool {
 

@@ -15,6 +15,7 @@
 
 #include "support/connected_pair.hpp"
 #include "support/pattern.hpp"
+#include "support/sanitizer.hpp"
 #include "support/sparse_memory.hpp"
 #include "ucx/error.hpp"
 #include "ucx/remote_atomic.hpp"
@@ -303,7 +304,7 @@ class ConformanceDLarge : public testing::Test {
   static constexpr std::size_t places[] = {0, (std::size_t{1} << 31U) - 2000, size - 4000};
 
   void SetUp() override {
-#if defined(__SANITIZE_THREAD__)
+#if defined(UCXIO_WITH_TSAN)
     GTEST_SKIP() << "ThreadSanitizer would need 12 GiB for it";
 #endif
     if (free_memory() < 2 * size) GTEST_SKIP() << "less than 6 GiB of memory are free";

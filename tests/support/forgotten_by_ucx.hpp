@@ -1,7 +1,9 @@
 // For tests in which UCX's worker goes without calling back what it was asked for.
 #pragma once
 
-#if defined(__SANITIZE_ADDRESS__)
+#include "support/sanitizer.hpp"
+
+#if defined(UCXIO_WITH_ASAN)
 #include <sanitizer/lsan_interface.h>
 #endif
 
@@ -12,12 +14,12 @@ namespace ucx::test {
 class forgotten_by_ucx {
  public:
   forgotten_by_ucx() noexcept {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(UCXIO_WITH_ASAN)
     __lsan_disable();
 #endif
   }
   ~forgotten_by_ucx() {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(UCXIO_WITH_ASAN)
     __lsan_enable();
 #endif
   }

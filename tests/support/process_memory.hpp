@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <fstream>
 
+#include "support/sanitizer.hpp"
+
 namespace ucx::test {
 
 /// Whether what is freed is given back, or used again: a sanitizer keeps it.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(UCXIO_WITH_ASAN) || defined(UCXIO_WITH_TSAN)
 inline constexpr bool memory_is_measurable = false;
 #else
 inline constexpr bool memory_is_measurable = true;

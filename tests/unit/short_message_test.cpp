@@ -198,6 +198,7 @@ TEST(MessagePeer, AndItsRequestsMayOutliveTheirWorker) {
   local.reset();
   EXPECT_FALSE(back.status());
   EXPECT_EQ(into, pattern(10));
+  both.pair.owner_process.on_pump([&] { both.pair.owner.progress(); });
 }
 
 TEST(Clock, OfTheLastTickCountsFromTheSameBeginning) {
