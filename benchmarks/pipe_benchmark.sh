@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Compares `ucxio pipe` with UCX by hand (raw_pipe), nc and mbuffer over TCP of the loopback interface: one
-# file in memory to a reader that throws it away, from and to files, and from and to pipes. Readers run on
-# core 0, senders on core 1. The contenders take turns; told are medians, and ratios of medians of the same passes.
+# Compares `ucxio pipe`, as it is within one host and by messages, with UCX by hand (raw_pipe), nc and mbuffer
+# over TCP of the loopback interface: one file in memory to a reader that throws it away, from and to files, and
+# from and to pipes. Readers run on core 0, senders on core 1. The contenders take turns; told are medians, and
+# ratios of medians of the same passes.
 #   benchmarks/pipe_benchmark.sh [FOLDER-OF-PROGRAMS [MIB [PASSES]]]
 # Goes on, and says so, without a contender that is not there.
 set -euo pipefail
@@ -19,6 +20,8 @@ port=$((20000 + RANDOM % 10000))
 # Each has a reader, from $1 on, that listens, and a sender.
 read_ucxio() { "$ucxio" pipe receive --quiet --bind "127.0.0.1:$1"; }
 send_ucxio() { "$ucxio" pipe send "ucx://127.0.0.1:$1/pipe"; }
+read_message() { UCXIO_WAY=message read_ucxio "$1"; }
+send_message() { UCXIO_WAY=message send_ucxio "$1"; }
 # By worker address, through a file; with the segments that ucxio chooses, over the same interface.
 by_hand() {
   env UCX_TLS=tcp UCX_NET_DEVICES=lo UCX_LOG_LEVEL=fatal UCX_ZCOPY_THRESH=inf UCX_TX_SEG_SIZE=1m \
@@ -65,7 +68,7 @@ measure() { # CONTENDER files|pipes
 median() { sort -n | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'; }
 rate() { awk -v bytes=$((mib << 20)) -v time="$1" 'BEGIN { printf "%.2f", bytes / time }'; }
 
-contenders=(ucxio)
+contenders=(ucxio message)
 if [ -x "$raw_pipe" ]; then contenders+=(raw); else echo "Without $raw_pipe: it is not built." >&2; fi
 for other in nc mbuffer; do
   if command -v $other >/dev/null; then
@@ -80,9 +83,11 @@ for way in files pipes; do
     for each in "${contenders[@]}"; do measure "$each" $way >>"$folder/$each.$way"; done
   done
   ours=$(median <"$folder/ucxio.$way")
+  messages=$(median <"$folder/message.$way")
   for each in "${contenders[@]}"; do
     theirs=$(median <"$folder/$each.$way")
-    ratio=$(awk -v ours="$ours" -v theirs="$theirs" 'BEGIN { printf "%.2f", theirs / ours }')
-    printf '%-6s %-8s %6s GB/s   ucxio is %s times as fast\n' $way "$each" "$(rate "$theirs")" "$ratio"
+    ratios=$(awk -v ours="$ours" -v messages="$messages" -v theirs="$theirs" \
+      'BEGIN { printf "%.2f times as fast, by messages %.2f", theirs / ours, theirs / messages }')
+    printf '%-6s %-8s %6s GB/s   ucxio is %s\n' $way "$each" "$(rate "$theirs")" "$ratios"
   done
 done

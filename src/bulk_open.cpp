@@ -13,4 +13,11 @@ std::vector<opened_name> open_each(client& from, std::span<const std::string> na
   return core->open_each(names, wanted, options);
 }
 
+std::vector<fetched_name> fetch_each(client& from, std::span<const std::string> names,
+                                     std::size_t most, const io_options& options) {
+  const auto& core = detail::core_access::core(from);
+  if (!core) throw error(errc::closed, "fetching many names with a client that was moved from");
+  return core->fetch_each(names, most, options);
+}
+
 }  // namespace ucx

@@ -68,6 +68,10 @@ worker::~worker() {
   if (core_ && core_.use_count() > 1) core_->await_round();
 }
 
+context worker::parent() const {
+  return detail::core_access::make_context(core_->shared_context());
+}
+
 worker_address worker::address() const {
   std::error_code ec;
   worker_address made = address(ec);

@@ -19,9 +19,11 @@ inline constexpr std::uint16_t pipe_version = 1;
 enum class pipe_said : std::uint8_t {
   data = 1,    ///< Writer: bytes of the stream, nothing else.
   end = 2,     ///< Writer: a `pipe_end`.
+  placed = 9,  ///< Writer: a `pipe_place`, where the next bytes of the stream lie.
   hello = 17,  ///< Reader, first: a `pipe_hello`.
   taken = 18,  ///< Reader: a `pipe_count` of the bytes that its program has taken.
   left = 19,   ///< Reader: the same, and it will take no more.
+  ring = 20,   ///< Reader: a `pipe_ring`, which a writer of the same host may use.
 };
 
 /// Returns the tag of a message.
@@ -31,6 +33,12 @@ constexpr std::uint64_t pipe_tag(pipe_said what) noexcept {
 /// Everything that a reader says.
 constexpr tag_match pipe_of_reader() noexcept {
   return {pipe_tag(static_cast<pipe_said>(16)), ~std::uint64_t{15}};
+}
+
+/// The next bytes of the stream, wherever they are.
+constexpr tag_match pipe_of_data() noexcept {
+  constexpr std::uint64_t either = pipe_tag(pipe_said::data) ^ pipe_tag(pipe_said::placed);
+  return {pipe_tag(pipe_said::data), ~either};
 }
 
 /// What a reader can take.
@@ -49,19 +57,44 @@ struct pipe_end {
   std::uint32_t status = 0;  ///< 0: that was all. Else the `errc` for which it gave up.
 };
 
+/// Memory of the reader's that a writer may map: places of `stride` bytes each, one behind the
+/// other, of which the last `pipe_hello::piece` take what would else be a message.
+struct pipe_ring {
+  static constexpr std::uint32_t most_places = 4096;
+  static constexpr std::uint32_t most_stride = std::uint32_t{1} << 30U;
+  std::uint32_t places = 0;
+  std::uint32_t stride = 0;
+  std::vector<std::byte> descriptor = {};  ///< As `remote_descriptor::encode()` gives it.
+};
+
+/// So many bytes lie in that place, until they are counted as taken.
+struct pipe_place {
+  static constexpr std::size_t size = 8;
+  std::uint32_t place = 0;
+  std::uint32_t length = 0;
+};
+
 using pipe_hello_bytes = std::array<std::byte, pipe_hello::size>;
 using pipe_end_bytes = std::array<std::byte, pipe_end::size>;
 using pipe_count_bytes = std::array<std::byte, 8>;
+using pipe_place_bytes = std::array<std::byte, pipe_place::size>;
+
+/// Nothing that a reader says is longer.
+inline constexpr std::size_t longest_of_reader = 2048;
 
 pipe_hello_bytes encode(const pipe_hello& said) noexcept;
 pipe_end_bytes encode(const pipe_end& said) noexcept;
 pipe_count_bytes encode_pipe_count(std::uint64_t bytes) noexcept;
+pipe_place_bytes encode(const pipe_place& said) noexcept;
+std::vector<std::byte> encode(const pipe_ring& said);
 
 // Each returns nothing for bytes that are no such message. Of another version of pipes
 // `decode_pipe_hello` tells the version alone.
 std::optional<pipe_hello> decode_pipe_hello(std::span<const std::byte> said) noexcept;
 std::optional<pipe_end> decode_pipe_end(std::span<const std::byte> said) noexcept;
 std::optional<std::uint64_t> decode_pipe_count(std::span<const std::byte> said) noexcept;
+std::optional<pipe_place> decode_pipe_place(std::span<const std::byte> said) noexcept;
+std::optional<pipe_ring> decode_pipe_ring(std::span<const std::byte> said);
 
 /// What a message takes of the window beside its bytes, which is what it takes of its receiver's
 /// memory (docs/messages.md, "Room"). A message alone always fits.

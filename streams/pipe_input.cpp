@@ -1,6 +1,7 @@
 #include "pipe_input.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "ucx/error.hpp"
@@ -16,6 +17,9 @@ constexpr std::size_t most_slots = 8;
 
 /// So many bytes at most are taken and not told to a writer, while the program is busy.
 constexpr std::uint64_t most_untold = 2 * pipe_input::piece;
+
+/// So many bytes of places all writers of this host have together, and no one less than two places.
+constexpr std::size_t most_in_places = std::size_t{8} << 20U;
 
 /// Before each slot, for a byte that is put back; a cache line, so that slots begin with one.
 constexpr std::size_t margin = 64;
@@ -52,11 +56,23 @@ void pipe_input::open(link& made) {
       .receives = static_cast<std::uint16_t>(count), .piece = size, .window = options_.window});
   std::error_code unusable;  // shows with the receives
   made.peer->post_send(pipe_tag(pipe_said::hello), hello, 0, unusable, short_send);
+  offer_places(made);
+}
+
+/// Without them everything goes as messages.
+void pipe_input::offer_places(link& to) {
+  const std::size_t size = to.slots.front().bytes.size();
+  const std::size_t share = most_in_places / links_.size() / size;
+  const std::size_t count = std::min(options_.window / size + 1, share);
+  if (count < 2) return;
+  to.places = offered_places::make(*path_.driven, *to.peer, size, count);
+  if (!to.places) return;
+  std::error_code unusable;  // shows with the receives
+  to.peer->post_send(pipe_tag(pipe_said::ring), to.places->offer(), 0, unusable, short_send);
 }
 
 void pipe_input::post(link& of, slot& next) {
-  next.receive =
-      of.peer->start_receive(pipe_tag(pipe_said::data), next.bytes, {.timeout = pipe_patience});
+  next.receive = of.peer->start_receive(pipe_of_data(), next.bytes, {.timeout = pipe_patience});
 }
 
 pipe_input::outcome pipe_input::refill() {
@@ -134,19 +150,34 @@ void pipe_input::look_for_end(link& at) {
 }
 
 void pipe_input::accept(link& at, slot& filled) {
-  const auto length = static_cast<std::size_t>(filled.receive.received().length);
-  if (length == 0) return break_protocol(at, "a message of data is empty");
-  at.received += length;
+  const message_info about = filled.receive.received();
+  std::span<std::byte> came = filled.bytes.first(static_cast<std::size_t>(about.length));
+  const bool is_placed = about.tag == pipe_tag(pipe_said::placed);
+  if (is_placed) {
+    const std::optional<pipe_place> said = decode_pipe_place(came);
+    came = said && at.places ? at.places->bytes(*said) : std::span<std::byte>();
+    std::atomic_thread_fence(std::memory_order_acquire);
+  }
+  if (came.empty()) {
+    return break_protocol(
+        at, is_placed ? "it names a place that is none" : "a message of data is empty");
+  }
+  at.received += came.size();
   if (at.end && at.received > at.end->total) {
     return break_protocol(at, "more came than it says that it has sent");
   }
-  area_ = filled.bytes.first(length);
+  area_ = came;
+  is_in_place_ = is_placed;
+  was_in_place_ = was_in_place_ || is_placed;
 }
 
 void pipe_input::count_taken() noexcept {
   links_[current_].taken += area_.size();
   taken_ += area_.size();
-  if (!area_.empty()) ++links_[current_].untold;
+  if (!area_.empty()) {
+    ++links_[current_].untold;
+    if (is_in_place_) ++links_[current_].untold_places;
+  }
   area_ = {};
 }
 
@@ -162,6 +193,8 @@ void pipe_input::give_back() {
 bool pipe_input::is_due(const link& of) const noexcept {
   const std::uint64_t untold = of.taken - of.reported + pipe_message_cost * of.untold;
   const std::uint64_t longest = of.slots.front().bytes.size() + pipe_message_cost;
+  // A writer has few places.
+  if (of.places && 4 * of.untold_places >= of.places->count()) return true;
   return untold >= std::min<std::uint64_t>(options_.window / 4, most_untold) ||
          untold + longest > options_.window;
 }
@@ -197,18 +230,22 @@ std::error_code pipe_input::wait() {
   return waiter_.wait(wanted_);
 }
 
+void pipe_input::tell(link& to) noexcept {
+  to.reported = to.taken;
+  to.untold = 0;
+  to.untold_places = 0;
+}
+
 /// One at a time: a writer that does not listen is not told of each message.
 void pipe_input::report_when_idle(link& to) {
   if (to.reported == to.taken || !to.report.done()) return;
-  to.reported = to.taken;
-  to.untold = 0;
+  tell(to);
   to.report =
       to.peer->start_send(pipe_tag(pipe_said::taken), encode_pipe_count(to.taken), short_send);
 }
 
 void pipe_input::report(link& to, pipe_said what) {
-  to.reported = to.taken;
-  to.untold = 0;
+  tell(to);
   std::error_code unusable;  // shows with the receives
   to.peer->post_send(pipe_tag(what), encode_pipe_count(to.taken), 0, unusable, short_send);
 }
@@ -245,6 +282,7 @@ void pipe_input::close(std::size_t unread) noexcept {
     } catch (...) {  // without memory the end of the connection says it
     }
     each.slots.clear();
+    each.places.reset();
     each.end_receive = {};
     each.report = {};
   }

@@ -13,11 +13,13 @@
 #include "pipe_end.hpp"
 #include "pipe_frame.hpp"
 #include "pipe_path.hpp"
+#include "pipe_places.hpp"
 #include "ucx/pipe_options.hpp"
 
 namespace ucx::detail {
 
-/// Receives are posted for each writer, so that its messages land where they are read. What the
+/// Receives are posted for each writer, so that its messages land where they are read; one of the
+/// same host is offered memory that it may put its bytes into instead. What the
 /// program has taken is told to the writer when a quarter of the window is, or two messages of
 /// full length, when the writer could not send one of those else, and before this side waits.
 class pipe_input {
@@ -45,6 +47,8 @@ class pipe_input {
 
   /// Returns how many bytes were given back.
   std::uint64_t taken() const noexcept { return taken_; }
+  /// Returns whether anything came in places.
+  bool was_in_place() const noexcept { return was_in_place_; }
   /// Why `refill` failed.
   std::error_code error() const noexcept { return failure_ ? failure_.code() : passing_; }
   std::string error_text() const;
@@ -63,7 +67,9 @@ class pipe_input {
     std::uint64_t taken = 0;
     std::uint64_t reported = 0;
     std::uint64_t untold = 0;  // messages that were taken since
-    request report;            // the last one that nobody waits for
+    std::optional<offered_places> places;
+    std::uint64_t untold_places = 0;
+    request report;  // the last one that nobody waits for
     pipe_end_bytes end_memory{};
     request end_receive;
     std::optional<pipe_end> end;
@@ -79,9 +85,11 @@ class pipe_input {
   bool look(link& at);
   void look_for_end(link& at);
   void accept(link& at, slot& filled);
+  void offer_places(link& to);
   void lose(link& at, std::error_code why);
   void break_protocol(link& at, const char* what);
   bool is_due(const link& of) const noexcept;
+  static void tell(link& to) noexcept;
   void report(link& to, pipe_said what);
   void report_when_idle(link& to);
   std::error_code wait();
@@ -91,6 +99,8 @@ class pipe_input {
   std::vector<link> links_;
   std::size_t current_ = 0;  // whose the area is, and who was read last
   std::span<std::byte> area_;
+  bool is_in_place_ = false;  // and no message's own
+  bool was_in_place_ = false;
   std::uint64_t taken_ = 0;
   bool closed_ = false;
   pipe_failure failure_;

@@ -1,6 +1,7 @@
 #include "pipe_output.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <limits>
 #include <new>
@@ -49,6 +50,7 @@ pipe_output::pipe_output(pipe_path& path, const pipe_options& options)
   }
   piece_ = static_cast<std::size_t>(piece);
   slots_.resize(static_cast<std::size_t>(least / usual_length) + 2);
+  add_places();
   begin();
   fill();
 }
@@ -127,6 +129,8 @@ void pipe_output::hear(link& at, std::uint64_t tag, std::span<const std::byte> s
       return count(at, said, false);
     case pipe_said::left:
       return count(at, said, true);
+    case pipe_said::ring:
+      return use_places(at, said);
     default:
       return lose(at, errc::protocol_error);
   }
@@ -144,6 +148,30 @@ void pipe_output::greet(link& at, std::span<const std::byte> said) {
   at.hello = hello;
 }
 
+/// What is written for several readers has to be copied for each of them anyway.
+void pipe_output::use_places(link& at, std::span<const std::byte> said) {
+  const std::optional<pipe_ring> offered = decode_pipe_ring(said);
+  if (!offered || !at.hello || places_) return lose(at, errc::protocol_error);
+  if (links_.size() > 1) return;
+  places_ = mapped_places::open(*at.peer, *offered, static_cast<std::size_t>(at.hello->piece));
+  if (!slots_.empty()) add_places();
+}
+
+void pipe_output::add_places() {
+  if (!places_) return;
+  first_place_ = slots_.size();
+  slots_.resize(first_place_ + places_->count());
+}
+
+bool pipe_output::is_place(std::size_t index) const noexcept {
+  return index >= first_place_ && index < slots_.size();
+}
+
+std::span<std::byte> pipe_output::memory_of(std::size_t index) const noexcept {
+  if (is_place(index)) return places_->place(index - first_place_);
+  return {slots_[index].memory.get(), piece_};
+}
+
 void pipe_output::count(link& at, std::span<const std::byte> said, bool leaves) {
   const std::optional<std::uint64_t> taken = decode_pipe_count(said);
   if (!taken || !at.hello || *taken < at.taken || *taken > sent_) {
@@ -153,6 +181,10 @@ void pipe_output::count(link& at, std::span<const std::byte> said, bool leaves) 
   if (*taken == at.taken && !leaves) return lose(at, errc::protocol_error);
   at.taken = *taken;
   while (!at.waiting.empty() && at.waiting.front() <= at.taken) at.waiting.pop_front();
+  while (!at.placed.empty() && at.placed.front().first <= at.taken) {
+    slots_[at.placed.front().second].in_flight = 0;
+    at.placed.pop_front();
+  }
   if (!leaves) return;
   at.over = true;
   // One that has had everything so far is missed only if more comes.
@@ -281,11 +313,15 @@ bool pipe_output::wait_for_room(std::size_t size) {
   return wait_for_readers(all_have, [&](const link& each) { return !has_room(each, size); });
 }
 
-/// Returns the first slot from which nothing is on its way. Beyond the first few there is one only
-/// where those would have to wait for a program to read.
+/// Returns the first slot from which nothing is on its way, of the reader's if there is one. Beyond
+/// the first few of our own there is one only where those would have to wait for a program to read.
 std::size_t pipe_output::free_slot() const noexcept {
-  const std::size_t most = is_received_at_once(0) ? few_slots : slots_.size();
-  for (std::size_t i = 0; i < std::min(most, slots_.size()); ++i) {
+  for (std::size_t i = first_place_; i < slots_.size(); ++i) {
+    if (slots_[i].in_flight == 0) return i;
+  }
+  const std::size_t own = std::min(first_place_, slots_.size());
+  const std::size_t most = is_received_at_once(0) ? few_slots : own;
+  for (std::size_t i = 0; i < std::min(most, own); ++i) {
     if (slots_[i].in_flight == 0) return i;
   }
   return no_slot;
@@ -303,13 +339,15 @@ bool pipe_output::fill() {
     return false;
   }
   slot& next = slots_[found];
-  if (!next.memory) next.memory.reset(new (std::nothrow) std::byte[piece_]);
-  if (!next.memory) {
-    passing_ = errc::no_memory;
-    return false;
+  if (!is_place(found)) {
+    if (!next.memory) next.memory.reset(new (std::nothrow) std::byte[piece_]);
+    if (!next.memory) {
+      passing_ = errc::no_memory;
+      return false;
+    }
   }
   filling_ = found;
-  area_ = {next.memory.get(), piece_};
+  area_ = memory_of(found);
   return true;
 }
 
@@ -335,40 +373,61 @@ bool pipe_output::send_piece(std::span<const std::byte> bytes, std::size_t from)
       return false;
     }
   }
-  const bool copied = from == copied_slot;
   for (link& each : links_) {
     if (each.over) continue;
-    const auto memory = copied ? send_memory::copied : send_memory::borrowed;
-    each.sends.push_back({each.peer->start_send(pipe_tag(pipe_said::data), bytes,
-                                                {.timeout = pipe_patience, .memory = memory}),
-                          from});
-    each.waiting.push_back(sent_ + bytes.size());
-    if (from == callers) {
-      ++borrowed_;
-    } else if (!copied) {
-      ++slots_[from].in_flight;
+    if (is_place(from)) {
+      start_place(each, bytes.size(), from);
+    } else {
+      start(each, bytes, from);
     }
+    each.waiting.push_back(sent_ + bytes.size());
   }
   sent_ += bytes.size();
   return true;
+}
+
+void pipe_output::start(link& to, std::span<const std::byte> bytes, std::size_t from) {
+  const bool copied = from == copied_slot;
+  const auto memory = copied ? send_memory::copied : send_memory::borrowed;
+  to.sends.push_back({to.peer->start_send(pipe_tag(pipe_said::data), bytes,
+                                          {.timeout = pipe_patience, .memory = memory}),
+                      from});
+  if (from == callers) {
+    ++borrowed_;
+  } else if (!copied) {
+    ++slots_[from].in_flight;
+  }
+}
+
+/// Says that a place has so many bytes.
+void pipe_output::start_place(link& to, std::size_t size, std::size_t from) {
+  const pipe_place_bytes said =
+      encode(pipe_place{.place = static_cast<std::uint32_t>(from - first_place_),
+                        .length = static_cast<std::uint32_t>(size)});
+  std::atomic_thread_fence(std::memory_order_release);
+  to.sends.push_back(
+      {to.peer->start_send(pipe_tag(pipe_said::placed), said, short_send), copied_slot});
+  to.placed.emplace_back(sent_ + size, from);
+  slots_[from].in_flight = 1;
 }
 
 bool pipe_output::flush(std::size_t used) {
   if (!is_usable()) return false;
   if (used == 0) return true;
   // Behind one that waits for a receive a send of a slot is not noticed to have gone.
-  const bool brief = used <= worth_a_copy || (used <= usual_length && !is_received_at_once(1));
+  const bool waits = !is_place(filling_) && !is_received_at_once(1);
+  const bool brief = used <= worth_a_copy || (used <= usual_length && waits);
   if (!send_piece(area_.first(used), brief ? copied_slot : filling_)) return false;
   look();
   if (failure_) return false;
-  if (!brief) move_on();
+  move_on();
   return true;
 }
 
 /// Leaves the slot, unless what was sent from there has gone already: then it is in the processor's
-/// cache.
+/// cache. One of our own is left for a place.
 void pipe_output::move_on() noexcept {
-  if (slots_[filling_].in_flight > 0) area_ = {};
+  if (slots_[filling_].in_flight > 0 || (places_ && !is_place(filling_))) area_ = {};
 }
 
 bool pipe_output::send_copy(std::span<const std::byte> bytes) {
@@ -387,7 +446,8 @@ std::size_t pipe_output::send(std::span<const std::byte> bytes) {
     const std::size_t size = std::min(piece_, bytes.size() - done);
     const std::span<const std::byte> next = bytes.subspan(done, size);
     if (!wait_for_room(size)) break;
-    if (!(is_received_at_once(1) ? send_piece(next, callers) : send_copy(next))) break;
+    if (!area_.empty()) move_on();
+    if (!(goes_from_callers() ? send_piece(next, callers) : send_copy(next))) break;
     done += size;
   }
   const std::error_code before = passing_;
@@ -398,6 +458,13 @@ std::size_t pipe_output::send(std::span<const std::byte> bytes) {
   }
   if (!passing_) passing_ = before;
   return done;
+}
+
+/// Returns whether the next long message is best sent from the caller's memory: readers receive it
+/// at once, and have no place for it.
+bool pipe_output::goes_from_callers() const noexcept {
+  const std::size_t next = area_.empty() ? free_slot() : filling_;
+  return !is_place(next) && is_received_at_once(1);
 }
 
 /// Short: readers have a receive for each message that reads it. The time of the operation may have
@@ -417,6 +484,7 @@ bool pipe_output::wait_for_callers_memory() {
 void pipe_output::abandon() noexcept {
   for (link& each : links_) each.sends.clear();
   for (slot& each : slots_) each.in_flight = 0;
+  for (link& each : links_) each.placed.clear();
   borrowed_ = 0;
 }
 

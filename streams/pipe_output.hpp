@@ -10,18 +10,22 @@
 #include <span>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "pipe_end.hpp"
 #include "pipe_frame.hpp"
 #include "pipe_path.hpp"
+#include "pipe_places.hpp"
 #include "ucx/pipe_options.hpp"
 
 namespace ucx::detail {
 
 /// Bytes gather in a slot, which goes as one message when it is full, or flushed; meanwhile another
 /// slot is filled. What is as long as a slot goes from the caller's memory, unless it would wait
-/// there until a reader reads. No reader is sent more than its window without having taken it.
+/// there until a reader reads. Slots of a reader's own memory, where it offers some, are said to be
+/// filled instead, and are free again when it has taken what was there. No reader is sent more than
+/// its window without having taken it.
 class pipe_output {
  public:
   /// Waits until every reader has said hello, `options.meeting` at most.
@@ -57,6 +61,8 @@ class pipe_output {
   /// nothing.
   std::uint64_t taken();
   std::size_t readers() const noexcept;
+  /// Returns whether long messages go into memory of the reader's.
+  bool has_places() const noexcept { return places_.has_value(); }
   std::error_code error() const noexcept { return failure_ ? failure_.code() : passing_; }
   std::string error_text() const;
 
@@ -66,14 +72,14 @@ class pipe_output {
   static constexpr std::size_t copied_slot = callers - 1;
   struct slot {
     std::unique_ptr<std::byte[]> memory;
-    std::size_t in_flight = 0;  // sends that read it
+    std::size_t in_flight = 0;  // sends that read it, or 1: the reader reads it
   };
   struct sending {
     request send;
     std::size_t from = copied_slot;  // the slot
   };
   struct hearing {
-    std::array<std::byte, 64> memory{};
+    std::array<std::byte, longest_of_reader> memory{};
     request receive;
   };
   struct link {
@@ -86,6 +92,7 @@ class pipe_output {
     std::size_t sends_before = 0;       // when somebody began to wait for it
     bool over = false;                  // nothing more is sent to it
     std::deque<sending> sends;
+    std::deque<std::pair<std::uint64_t, std::size_t>> placed;  // where they end, and their slots
     request end;
   };
 
@@ -97,6 +104,8 @@ class pipe_output {
   void hear(link& at, std::uint64_t tag, std::span<const std::byte> said);
   void greet(link& at, std::span<const std::byte> said);
   void count(link& at, std::span<const std::byte> said, bool leaves);
+  void use_places(link& at, std::span<const std::byte> said);
+  void add_places();
   void miss(const link& gone);
   void lose(link& at, std::error_code why);
   bool goes_on() const noexcept;
@@ -109,6 +118,11 @@ class pipe_output {
   bool fill();
   bool is_usable();
   bool send_piece(std::span<const std::byte> bytes, std::size_t from);
+  void start(link& to, std::span<const std::byte> bytes, std::size_t from);
+  void start_place(link& to, std::size_t size, std::size_t from);
+  bool is_place(std::size_t index) const noexcept;
+  std::span<std::byte> memory_of(std::size_t index) const noexcept;
+  bool goes_from_callers() const noexcept;
   bool send_copy(std::span<const std::byte> bytes);
   void move_on() noexcept;
   bool wait_for_callers_memory();
@@ -125,6 +139,8 @@ class pipe_output {
   std::vector<link> links_;
   std::size_t piece_ = 0;
   std::uint64_t window_ = 0;
+  std::optional<mapped_places> places_;
+  std::size_t first_place_ = ~std::size_t{0};  // from this slot on they are places
   std::vector<slot> slots_;
   std::size_t filling_ = 0;
   std::size_t borrowed_ = 0;  // sends that read the caller's memory

@@ -278,6 +278,12 @@ std::uint64_t pipe_streambuf::consumed() {
   return taken;
 }
 
+ucx::way pipe_streambuf::way() const noexcept {
+  const bool writes_in_place = engine_ && engine_->out && engine_->out->has_places();
+  const bool reads_in_place = engine_ && engine_->in && engine_->in->was_in_place();
+  return writes_in_place || reads_in_place ? way::mapped : way::message;
+}
+
 std::size_t pipe_streambuf::readers() const noexcept {
   return engine_ && engine_->out ? engine_->out->readers() : 0;
 }

@@ -36,7 +36,7 @@ void copy_job::work() {
   std::vector<std::byte> buffer(file_copy::piece_size);
   for (;;) {
     const std::vector<copy_task> small = take_small();
-    for (const copy_task& left : copy_small(small, context_, buffer)) {
+    for (const copy_task& left : copy_small(small, context_)) {
       if (const file alone = open(left)) copy_alone(alone, buffer);
     }
     if (!small.empty()) continue;

@@ -18,10 +18,9 @@ constexpr std::uint64_t small_size = std::uint64_t{32} << 10U;
 /// was asked for that needs a question of its own.
 bool is_small(const copy_task& task, const copy_context& context) noexcept;
 
-/// Copies files of one server, through `buffer`; returns those that could not be copied like this,
+/// Copies files of one server; returns those that could not be copied like this,
 /// for whatever reason: one by one they are copied, or it is told why they are not.
-/// REQUIRES: each is_small(), there are no more than `most_small`, for which `buffer` has room.
-std::vector<copy_task> copy_small(const std::vector<copy_task>& tasks, const copy_context& context,
-                                  std::span<std::byte> buffer);
+/// REQUIRES: each is_small(), there are no more than `most_small`.
+std::vector<copy_task> copy_small(const std::vector<copy_task>& tasks, const copy_context& context);
 
 }  // namespace ucx::tool

@@ -13,6 +13,7 @@
 #include "ucx/export.hpp"
 #include "ucx/pipe_options.hpp"
 #include "ucx/url.hpp"
+#include "ucx/way.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx {
@@ -82,6 +83,9 @@ class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
   /// Returns how many of them every reader's program has taken, as far as it has told. `error()`
   /// then tells whether the pipe is known to be broken. Waits for nothing.
   std::uint64_t consumed();
+  /// Returns how the bytes move: `mapped`, where a writer puts them into memory of a reader of its
+  /// host, else `message`. A reader knows when the first such bytes were read.
+  ucx::way way() const noexcept;
   /// Returns how many readers are there.
   std::size_t readers() const noexcept;
 

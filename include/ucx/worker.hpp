@@ -137,6 +137,9 @@ class UCXIO_EXPORT worker {
   /// for that handler, `close_timeout` at most. On that thread itself it waits for nothing.
   ~worker();
 
+  /// Returns another handle to the context that this was made of: for regions that it serves.
+  context parent() const;
+
   /// Returns the address by which peers can connect without an IP address.
   worker_address address() const;
   worker_address address(std::error_code& ec) const;

@@ -59,6 +59,8 @@ class client_core {
 
   std::vector<opened_name> open_each(std::span<const std::string> names, access wanted,
                                      const io_options& options);
+  std::vector<fetched_name> fetch_each(std::span<const std::string> names, std::size_t most,
+                                       const io_options& options);
 
   // Of stores; see ucx::client.
   std::vector<entry> list_directory(std::string_view directory, const io_options& options,
@@ -109,10 +111,12 @@ class client_core {
     return await(answer_type, deadline, what, ec,
                  [&](client_session::question& asked) { session_.ask(asked, type, body); });
   }
-  void open_some(std::span<const std::string> names, access wanted, const io_options& options,
-                 std::vector<opened_name>& all);
+  std::vector<client_session::question> ask_names(std::span<const std::string> names, access wanted,
+                                                  std::size_t most, const io_options& options);
   void ask_all(std::vector<client_session::question>& asked, std::span<const std::string> names,
-               access wanted, clock::time_point deadline);
+               access wanted, std::size_t most, clock::time_point deadline);
+  void fetch_some(std::span<const std::string> names, std::size_t most, const io_options& options,
+                  std::vector<fetched_name>& all);
   std::optional<std::vector<std::byte>> await(
       control_type answer_type, clock::time_point deadline, std::string& what, std::error_code& ec,
       const std::function<void(client_session::question&)>& send);

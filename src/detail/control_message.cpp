@@ -16,9 +16,9 @@ namespace ucx::detail {
 namespace {
 
 // Limits of what is read; a message is no longer than what its channel carries anyway.
-constexpr std::size_t most_elements = 4096;   // of one array
-constexpr std::size_t longest_text = 2048;    // names have 1024 bytes at most
-constexpr std::size_t longest_binary = 8192;  // a descriptor with the largest key
+constexpr std::size_t most_elements = 4096;    // of one array
+constexpr std::size_t longest_text = 2048;     // names have 1024 bytes at most
+constexpr std::size_t longest_binary = 65536;  // no message is longer
 constexpr std::size_t deepest = 4;
 
 constexpr std::byte magic[]{std::byte{'U'}, std::byte{'C'}};
@@ -127,15 +127,17 @@ std::vector<std::byte> encode_control(const control_header& header, const welcom
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const open_body& body) {
-  writer made(header, 2);
+  writer made(header, body.most > 0 ? 3 : 2);
   made.put(std::string_view(body.name)).put(static_cast<std::uint64_t>(body.wanted));
+  if (body.most > 0) made.put(body.most);
   return made.take();
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const opened_body& body) {
-  writer made(header, 6);
+  writer made(header, body.content ? 7 : 6);
   made.put(body.described).put(std::span(body.descriptor)).put(body.limit).put(body.window);
   made.put_bool(body.held).put(body.identity);
+  if (body.content) made.put(std::span<const std::byte>(*body.content));
   return made.take();
 }
 
@@ -287,6 +289,7 @@ std::optional<open_body> decode_open(std::span<const std::byte> wire) {
   return decode<open_body>(wire, control_type::open, [](control_fields& fields, open_body& body) {
     body.name = fields.text();
     body.wanted = fields.rights();
+    if (fields.more()) body.most = fields.number();
   });
 }
 
@@ -300,6 +303,7 @@ std::optional<opened_body> decode_opened(std::span<const std::byte> wire) {
                                body.window = fields.number();
                                body.held = fields.boolean();
                                if (fields.more()) body.identity = fields.number();
+                               if (fields.more()) body.content = fields.binary();
                              });
 }
 

@@ -53,7 +53,8 @@ struct control_feature {
   static constexpr std::uint64_t stores = 1;
   static constexpr std::uint64_t measuring = 2;  ///< Files are asked again how long they are.
   static constexpr std::uint64_t digests = 4;    ///< The owner hashes what is in files.
-  static constexpr std::uint64_t all = stores | measuring | digests;
+  static constexpr std::uint64_t contents = 8;   ///< Short files come with the answer.
+  static constexpr std::uint64_t all = stores | measuring | digests | contents;
 };
 
 /// Begins every message; the body, if any, is one MessagePack array behind it.
@@ -82,6 +83,9 @@ struct welcome_body {
 struct open_body {
   std::string name = {};
   access wanted = access::read;
+  /// Of a file that is not longer its bytes may be the answer, instead of a region; 0: they are not
+  /// wanted.
+  std::uint64_t most = 0;
 };
 
 struct opened_body {
@@ -93,6 +97,8 @@ struct opened_body {
   bool held = false;         ///< It has to be released.
   /// Stays with a file whatever is written to it; 0: not a file, or nobody can tell.
   std::uint64_t identity = 0;
+  /// Everything that is in the file; then there is no region, and no descriptor.
+  std::optional<std::vector<std::byte>> content = {};
 };
 
 struct stat_body {

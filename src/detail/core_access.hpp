@@ -44,6 +44,10 @@ struct core_access {
     return handle.pending_;
   }
   static remote_region empty_region() noexcept { return remote_region(); }
+  /// Makes another handle of a context.
+  static context make_context(std::shared_ptr<context_core> core) noexcept {
+    return context(std::move(core));
+  }
   /// Makes a server on `parent`; of the options `bind`, `worker` and `most_clients` count.
   static server make_server(context parent, const server_options& options, std::error_code& ec);
   /// Makes clients on `parent`; of the options `worker` counts.

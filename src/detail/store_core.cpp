@@ -11,6 +11,7 @@
 #include "detail/commit_job.hpp"
 #include "detail/context_core.hpp"
 #include "detail/core_access.hpp"
+#include "detail/file_source.hpp"
 #include "detail/room_ahead.hpp"
 #include "detail/server_core.hpp"
 #include "detail/store_path.hpp"
@@ -245,6 +246,18 @@ void store_core::open(const std::string& path, access wanted, opened answer) {
         return in.open_file(place.path, writes, facts, ec);
       },
       std::move(answer));
+}
+
+std::optional<store_core::content> store_core::content_now(const std::string& path,
+                                                           std::size_t most) const {
+  if (!is_open() || !is_path(path)) return std::nullopt;
+  content made;
+  const std::optional<owned_descriptor> file = directory_->open_now(path, made.facts);
+  if (!file || made.facts.size > most) return std::nullopt;
+  made.bytes.resize(static_cast<std::size_t>(made.facts.size));
+  const auto source = open_file::adopt(file->get());
+  if (source->read_now(0, made.bytes) < made.bytes.size()) return std::nullopt;
+  return made;
 }
 
 void store_core::create(const std::string& path, access wanted, bool exclusive, opened answer) {

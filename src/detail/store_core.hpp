@@ -15,6 +15,7 @@
 #include <string_view>
 #include <system_error>
 #include <unordered_map>
+#include <vector>
 
 #include "detail/disk_thread.hpp"
 #include "detail/file_account.hpp"
@@ -77,6 +78,13 @@ class store_core final : public published, public std::enable_shared_from_this<s
   /// Opens a file as it is. Errors: as store_directory's; too_many_files; permission_denied (to
   /// write a store that is not writable); busy (it is being written already, or too much is asked).
   void open(const std::string& path, access wanted, opened answer);
+  struct content {
+    file_facts facts;
+    std::vector<std::byte> bytes;
+  };
+  /// Returns all that is in a file of `most` bytes at most, where that can be had without waiting
+  /// for a disk; nothing says nothing. Opens nothing that lasts.
+  std::optional<content> content_now(const std::string& path, std::size_t most) const;
   /// Begins a file that gets its name when it is committed.
   void create(const std::string& path, access wanted, bool exclusive, opened answer);
   /// Opens a file to be written where it is, and makes it where there is none.

@@ -67,6 +67,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   worker_core& operator=(const worker_core&) = delete;
 
   context_core& context() const noexcept { return *context_; }
+  const std::shared_ptr<context_core>& shared_context() const noexcept { return context_; }
   ucp_api& api() const noexcept { return context_->api(); }
   ucp_worker_h handle() const noexcept { return handle_; }
   const worker_options& options() const noexcept { return options_; }

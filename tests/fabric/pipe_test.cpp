@@ -28,9 +28,13 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-class Pipe : public pipe_place {};
+/// Within one host, in the reader's memory or by messages.
+class Pipe : public pipe_place, public testing::WithParamInterface<way> {
+ protected:
+  Pipe() { shares_memory_ = GetParam() == way::mapped; }
+};
 
-TEST_F(Pipe, CarriesBytesToTheEnd) {
+TEST_P(Pipe, CarriesBytesToTheEnd) {
   connect();
   for (const std::size_t size : {std::size_t{1}, std::size_t{1000}, std::size_t{300'000},
                                  std::size_t{5'000'000}, std::size_t{20'000'000}}) {
@@ -61,7 +65,41 @@ TEST_F(Pipe, CarriesBytesToTheEnd) {
   EXPECT_EQ(out_->error(), errc::closed);
 }
 
-TEST_F(Pipe, LetsEitherSideComeFirst) {
+TEST_P(Pipe, TellsHowItsBytesMove) {
+  connect();
+  // What is written before the reader's offer has come goes by messages.
+  const clock::time_point end = clock::now() + 20s;
+  while (out_->rdbuf()->way() != GetParam() && clock::now() < end) out_->consumed();
+  const std::string sent = text_of(1'000'000);
+  const auto writing = std::async(std::launch::async, [&] { *out_ << sent << std::flush; });
+  std::string came(sent.size(), '\0');
+  in_->read(came.data(), static_cast<std::streamsize>(came.size()));
+  writing.wait();
+  EXPECT_TRUE(came == sent);
+  EXPECT_EQ(out_->rdbuf()->way(), GetParam());
+  EXPECT_EQ(in_->rdbuf()->way(), GetParam());
+  EXPECT_EQ(pipe_streambuf().way(), way::message);
+}
+
+/// Messages of every length, more of them than there are places, and a reader that is slow to
+/// begin: what has no place goes as a message, and comes in order.
+TEST_P(Pipe, KeepsTheOrderOfWhatGoesBothWays) {
+  connect();
+  std::string sent;
+  for (std::size_t i = 0; i < 100; ++i) {
+    const std::string next = text_of(i % 3 == 0 ? 100 : 20'000 + 997 * i, i);
+    *out_ << next << std::flush;
+    ASSERT_TRUE(*out_) << i << out_->error_message();
+    sent += next;
+  }
+  auto reading = std::async(std::launch::async, [&] { return all_of(*in_); });
+  out_->close();
+  EXPECT_TRUE(*out_) << out_->error_message();
+  EXPECT_TRUE(reading.get() == sent);
+  EXPECT_FALSE(in_->bad());
+}
+
+TEST_P(Pipe, LetsEitherSideComeFirst) {
   for (const bool reader_first : {true, false}) {
     auto reading = reader_first ? open<ipipestream>() : std::future<ipipestream>();
     auto writing = reader_first ? std::future<opipestream>() : open<opipestream>();
@@ -82,7 +120,7 @@ TEST_F(Pipe, LetsEitherSideComeFirst) {
   EXPECT_EQ(broker_->introduced(), 2U);
 }
 
-TEST_F(Pipe, KeepsNamesApart) {
+TEST_P(Pipe, KeepsNamesApart) {
   auto first = open<ipipestream>({}, "a");
   auto second = open<ipipestream>({}, "b");
   opipestream to_second(name("b"));
@@ -97,14 +135,14 @@ TEST_F(Pipe, KeepsNamesApart) {
   EXPECT_EQ(all_of(b), "for b");
 }
 
-TEST_F(Pipe, SendsTheFirstByteAtOnce) {
+TEST_P(Pipe, SendsTheFirstByteAtOnce) {
   connect();
   out_->put('!').flush();
   EXPECT_EQ(in_->get(), '!');
   EXPECT_EQ(in_->rdbuf()->received(), 1U);
 }
 
-TEST_F(Pipe, EndsWithoutBytesToo) {
+TEST_P(Pipe, EndsWithoutBytesToo) {
   connect();
   out_->close();
   EXPECT_EQ(in_->get(), std::char_traits<char>::eof());
@@ -112,7 +150,7 @@ TEST_F(Pipe, EndsWithoutBytesToo) {
   EXPECT_FALSE(in_->error());
 }
 
-TEST_F(Pipe, ClosesWhenTheReadersProcessHasEverything) {
+TEST_P(Pipe, ClosesWhenTheReadersProcessHasEverything) {
   connect();
   const std::string sent = text_of(100'000);
   *out_ << sent;
@@ -123,7 +161,7 @@ TEST_F(Pipe, ClosesWhenTheReadersProcessHasEverything) {
   EXPECT_FALSE(in_->error());
 }
 
-TEST_F(Pipe, HoldsTheWriterBackAtTheWindow) {
+TEST_P(Pipe, HoldsTheWriterBackAtTheWindow) {
   connect({.window = one_window}, {.timeout = 100ms});
   const std::string much = text_of(one_window * 3);
   out_->write(much.data(), static_cast<std::streamsize>(much.size()));
@@ -150,7 +188,7 @@ TEST_F(Pipe, HoldsTheWriterBackAtTheWindow) {
   EXPECT_TRUE(came == much);
 }
 
-TEST_F(Pipe, TellsWhatTheReaderHasTaken) {
+TEST_P(Pipe, TellsWhatTheReaderHasTaken) {
   connect();
   *out_ << text_of(1000) << std::flush;
   EXPECT_EQ(out_->rdbuf()->sent(), 1000U);
@@ -163,7 +201,7 @@ TEST_F(Pipe, TellsWhatTheReaderHasTaken) {
   out_->close();
 }
 
-TEST_F(Pipe, ShowsBadbitWhenTheWriterGivesUp) {
+TEST_P(Pipe, ShowsBadbitWhenTheWriterGivesUp) {
   connect();
   *out_ << "only the begin" << std::flush;
   try {
@@ -183,7 +221,7 @@ TEST_F(Pipe, ShowsBadbitWhenTheWriterGivesUp) {
   EXPECT_NE(in_->error_message().find("14 bytes"), std::string::npos) << in_->error_message();
 }
 
-TEST_F(Pipe, KeepsWhatCameBeforeAFailedRead) {
+TEST_P(Pipe, KeepsWhatCameBeforeAFailedRead) {
   connect();
   (*out_ << "some" << std::flush << " bytes").flush();
   out_->rdbuf()->abort();
@@ -199,7 +237,7 @@ TEST_F(Pipe, KeepsWhatCameBeforeAFailedRead) {
   EXPECT_EQ(in_->rdbuf()->received(), 10U);
 }
 
-TEST_F(Pipe, DoesNotEndCleanlyWhereAWriteIsMissing) {
+TEST_P(Pipe, DoesNotEndCleanlyWhereAWriteIsMissing) {
   connect({.window = one_window}, {.timeout = 50ms});
   const std::string much = text_of(one_window * 3);
   out_->write(much.data(), static_cast<std::streamsize>(much.size()));
@@ -212,7 +250,7 @@ TEST_F(Pipe, DoesNotEndCleanlyWhereAWriteIsMissing) {
   EXPECT_FALSE(in_->eof());
 }
 
-TEST_F(Pipe, FailsTheWriterWhenTheReaderLeaves) {
+TEST_P(Pipe, FailsTheWriterWhenTheReaderLeaves) {
   connect({.window = one_window});
   *out_ << text_of(1000) << std::flush;
   skip(*in_, 500);
@@ -227,7 +265,7 @@ TEST_F(Pipe, FailsTheWriterWhenTheReaderLeaves) {
   EXPECT_TRUE(out_->fail());
 }
 
-TEST_F(Pipe, ForgivesAReaderThatLeavesWithEverything) {
+TEST_P(Pipe, ForgivesAReaderThatLeavesWithEverything) {
   connect();
   *out_ << text_of(1000) << std::flush;
   skip(*in_, 1000);
@@ -236,7 +274,7 @@ TEST_F(Pipe, ForgivesAReaderThatLeavesWithEverything) {
   EXPECT_TRUE(*out_) << out_->error_message();
 }
 
-TEST_F(Pipe, StopsAReadFromAnotherThread) {
+TEST_P(Pipe, StopsAReadFromAnotherThread) {
   std::stop_source stop;
   connect({.stop = stop.get_token()});
   std::jthread later([&] {
@@ -251,7 +289,7 @@ TEST_F(Pipe, StopsAReadFromAnotherThread) {
   EXPECT_EQ(in_->error(), errc::canceled);
 }
 
-TEST_F(Pipe, StopsAWriteFromAnotherThread) {
+TEST_P(Pipe, StopsAWriteFromAnotherThread) {
   std::stop_source stop;
   connect({.window = one_window}, {.stop = stop.get_token()});
   std::jthread later([&] {
@@ -268,7 +306,7 @@ TEST_F(Pipe, StopsAWriteFromAnotherThread) {
   EXPECT_EQ(in_->error(), errc::connection_reset);  // not the end: bytes are missing
 }
 
-TEST_F(Pipe, GoesBothWays) {
+TEST_P(Pipe, GoesBothWays) {
   auto opened = open<pipestream>();
   pipestream here(name());
   pipestream there = opened.get();
@@ -292,7 +330,7 @@ TEST_F(Pipe, GoesBothWays) {
   EXPECT_TRUE(here) << here.error_message();
 }
 
-TEST_F(Pipe, LetsBothEndsWriteBeforeEitherReads) {
+TEST_P(Pipe, LetsBothEndsWriteBeforeEitherReads) {
   const pipe_options options{.timeout = 20s};
   auto opened = open<pipestream>(options);
   pipestream here(name(), options);
@@ -312,7 +350,7 @@ TEST_F(Pipe, LetsBothEndsWriteBeforeEitherReads) {
   }
 }
 
-TEST_F(Pipe, ReadsSeveralWritersMessageByMessage) {
+TEST_P(Pipe, ReadsSeveralWritersMessageByMessage) {
   constexpr std::size_t writers = 3;
   constexpr int lines = 500;
   auto opened = open<ipipestream>({.writers = writers});
@@ -339,7 +377,7 @@ TEST_F(Pipe, ReadsSeveralWritersMessageByMessage) {
   EXPECT_EQ(came, std::vector<int>(writers, lines));
 }
 
-TEST_F(Pipe, FailsWhenOneOfSeveralWritersIsLost) {
+TEST_P(Pipe, FailsWhenOneOfSeveralWritersIsLost) {
   auto opened = open<ipipestream>({.writers = 2});
   auto lost = open<opipestream>();
   opipestream whole(name());
@@ -353,7 +391,7 @@ TEST_F(Pipe, FailsWhenOneOfSeveralWritersIsLost) {
   EXPECT_EQ(in.error(), errc::connection_reset);
 }
 
-TEST_F(Pipe, MissesAReaderOfSeveralWhereItShall) {
+TEST_P(Pipe, MissesAReaderOfSeveralWhereItShall) {
   for (const slow_reader slow : {slow_reader::wait, slow_reader::drop}) {
     auto stays = open<ipipestream>();
     auto leaves = open<ipipestream>();
@@ -383,7 +421,7 @@ TEST_F(Pipe, MissesAReaderOfSeveralWhereItShall) {
   }
 }
 
-TEST_F(Pipe, WritesToSeveralReaders) {
+TEST_P(Pipe, WritesToSeveralReaders) {
   std::vector<std::future<std::string>> readers;
   for (int i = 0; i < 3; ++i) {
     readers.push_back(std::async(std::launch::async, [&] {
@@ -401,7 +439,7 @@ TEST_F(Pipe, WritesToSeveralReaders) {
   for (auto& each : readers) EXPECT_TRUE(each.get() == sent);
 }
 
-TEST_F(Pipe, DropsASlowReaderWhereItMay) {
+TEST_P(Pipe, DropsASlowReaderWhereItMay) {
   auto quick = open<ipipestream>();
   while (broker_->waiting() < 1) std::this_thread::sleep_for(1ms);
   auto slow = open<ipipestream>({.window = one_window});
@@ -425,7 +463,7 @@ TEST_F(Pipe, DropsASlowReaderWhereItMay) {
 }
 
 /// Within its window: what it does not fetch holds nobody up either.
-TEST_F(Pipe, DropsAReaderThatFetchesNothing) {
+TEST_P(Pipe, DropsAReaderThatFetchesNothing) {
   auto stuck = open<ipipestream>();
   auto quick = open<ipipestream>();
   opipestream out(name(), {.readers = 2, .slow = slow_reader::drop, .patience = 1s});
@@ -447,7 +485,7 @@ TEST_F(Pipe, DropsAReaderThatFetchesNothing) {
   EXPECT_TRUE(reading.get() == sent + more);
 }
 
-TEST_F(Pipe, WaitsForASlowReaderWhereItShall) {
+TEST_P(Pipe, WaitsForASlowReaderWhereItShall) {
   auto quick = open<ipipestream>();
   auto slow = open<ipipestream>({.window = one_window});
   opipestream out(name(), {.timeout = 100ms, .readers = 2});
@@ -459,7 +497,7 @@ TEST_F(Pipe, WaitsForASlowReaderWhereItShall) {
   EXPECT_EQ(out.rdbuf()->readers(), 2U);
 }
 
-TEST_F(Pipe, IsNotHeldUpByAReaderThatHasTakenEverything) {
+TEST_P(Pipe, IsNotHeldUpByAReaderThatHasTakenEverything) {
   auto narrow = open<ipipestream>({.window = one_window});
   auto wide = open<ipipestream>({.window = one_window * 64});
   opipestream out(name(), {.timeout = 20s, .readers = 2});
@@ -482,7 +520,7 @@ TEST_F(Pipe, IsNotHeldUpByAReaderThatHasTakenEverything) {
   EXPECT_EQ(reading.get(), 4 * some.size());
 }
 
-TEST_F(Pipe, MovesWithWhatIsBuffered) {
+TEST_P(Pipe, MovesWithWhatIsBuffered) {
   connect();
   *out_ << "half";
   opipestream moved = std::move(*out_);
@@ -497,7 +535,7 @@ TEST_F(Pipe, MovesWithWhatIsBuffered) {
   EXPECT_EQ(in_->error(), errc::closed);
 }
 
-TEST_F(Pipe, PutsBackOneByteAcrossMessages) {
+TEST_P(Pipe, PutsBackOneByteAcrossMessages) {
   connect();
   out_->put('a').flush();
   out_->put('b').flush();
@@ -514,7 +552,7 @@ TEST_F(Pipe, PutsBackOneByteAcrossMessages) {
   EXPECT_EQ(in_->tellg(), 2);
 }
 
-TEST_F(Pipe, LendsItsOwnMemory) {
+TEST_P(Pipe, LendsItsOwnMemory) {
   connect();
   const std::span<char> place = out_->rdbuf()->prepare();
   ASSERT_GE(place.size(), 5U);
@@ -533,7 +571,7 @@ TEST_F(Pipe, LendsItsOwnMemory) {
   EXPECT_THROW(out_->rdbuf()->prepare(), error);
 }
 
-TEST_F(Pipe, GoesOneWayOnly) {
+TEST_P(Pipe, GoesOneWayOnly) {
   connect();
   EXPECT_EQ(out_->rdbuf()->sputc('x'), 'x');
   EXPECT_EQ(in_->rdbuf()->sputc('x'), std::char_traits<char>::eof());
@@ -543,7 +581,7 @@ TEST_F(Pipe, GoesOneWayOnly) {
 }
 
 /// Two ends that found each other in another way.
-TEST_F(Pipe, RunsOverAConnectionOfTheProgram) {
+TEST_P(Pipe, RunsOverAConnectionOfTheProgram) {
   const context shared;
   const worker_options driven{.progress = progress_mode::sleeping_thread};
   worker reads(shared, driven);
@@ -564,7 +602,7 @@ TEST_F(Pipe, RunsOverAConnectionOfTheProgram) {
   EXPECT_TRUE(reading.get() == sent);
 }
 
-TEST_F(Pipe, IsStoppedWithoutHarmWhenItIsClosedAndItsWorkerGone) {
+TEST_P(Pipe, IsStoppedWithoutHarmWhenItIsClosedAndItsWorkerGone) {
   std::stop_source stop;
   const context shared;
   const worker_options driven{.progress = progress_mode::sleeping_thread};
@@ -587,6 +625,34 @@ TEST_F(Pipe, IsStoppedWithoutHarmWhenItIsClosedAndItsWorkerGone) {
   stop.request_stop();
   EXPECT_FALSE(in.is_open());
 }
+
+/// Bytes of a writer's that are none: docs/wire-format.md, "Pipes".
+TEST(PipeInPlace, FailsWhereAWriterNamesAPlaceThatIsNone) {
+  for (const std::uint32_t place : {2U, 3U, 0xffff'ffffU}) {
+    for (const std::uint32_t length : {0U, 10U, 0xffff'ffffU}) {
+      if (place == 2 && length == 10) continue;
+      const context shared;
+      const worker_options driven{.progress = progress_mode::sleeping_thread};
+      worker reads(shared, driven);
+      worker writes(shared, driven);
+      listener_options awaited;
+      awaited.awaited = true;
+      listener door(reads, socket_address("127.0.0.1:0"), std::move(awaited));
+      endpoint to_reader(writes, door.address(), {.wait = connect_wait::none});
+      // A window of two messages: three places.
+      ipipestream in(reads, endpoint(reads, door.accept().wait()),
+                     {.window = std::size_t{512} << 10U});
+      const std::array<std::uint32_t, 2> said{place, length};
+      to_reader.send(0x7563786970697009, std::as_bytes(std::span(said)));
+      EXPECT_EQ(in.get(), std::char_traits<char>::eof());
+      EXPECT_TRUE(in.bad());
+      EXPECT_EQ(in.error(), errc::protocol_error) << in.error_message();
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, Pipe, testing::Values(way::mapped, way::message),
+                         [](const auto& chosen) { return std::string(to_string(chosen.param)); });
 
 }  // namespace
 }  // namespace ucx::test

@@ -26,6 +26,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     read_twice(hello, decode_pipe_hello);
   }
   if (const auto end = decode_pipe_end(wire)) read_twice(end, decode_pipe_end);
+  if (const auto place = decode_pipe_place(wire)) read_twice(place, decode_pipe_place);
+  if (const auto ring = decode_pipe_ring(wire)) {
+    if (ring->places == 0 || ring->places > pipe_ring::most_places) std::abort();
+    read_twice(ring, decode_pipe_ring);
+  }
   if (decode_pipe_count(wire) && size != 8) std::abort();
   if (const auto asked = decode_pipe_question(wire)) read_twice(asked, decode_pipe_question);
   if (const auto found = decode_pipe_answer(wire)) read_twice(found, decode_pipe_answer);

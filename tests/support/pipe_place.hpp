@@ -44,10 +44,12 @@ class pipe_place : public testing::Test {
   std::string name(const std::string& of = "pipe") const { return server_.url(of); }
 
   template <class Stream>
-  std::future<Stream> open(const pipe_options& options = {}, const std::string& of = "pipe") {
+  std::future<Stream> open(pipe_options options = {}, const std::string& of = "pipe") {
+    options.context.share_memory = shares_memory_;
     return std::async(std::launch::async, [=, this] { return Stream(name(of), options); });
   }
-  void connect(const pipe_options& reading = {}, const pipe_options& writing = {}) {
+  void connect(const pipe_options& reading = {}, pipe_options writing = {}) {
+    writing.context.share_memory = shares_memory_;
     auto opened = open<ipipestream>(reading);
     out_.emplace(name(), writing);
     in_.emplace(opened.get());
@@ -55,6 +57,7 @@ class pipe_place : public testing::Test {
     ASSERT_TRUE(out_->good()) << out_->error_message();
   }
 
+  bool shares_memory_ = true;
   server server_;
   std::optional<pipe_broker> broker_{server_};
   std::optional<ipipestream> in_;

@@ -128,6 +128,18 @@ TEST(ControlMessage, OfAStoreIsReadBack) {
   EXPECT_EQ(opened->window, 200U);
   EXPECT_TRUE(opened->held);
   EXPECT_EQ(opened->identity, 77U);
+  EXPECT_FALSE(opened->content);
+  growing.descriptor.clear();
+  growing.content = std::vector<std::byte>(60'000, std::byte{7});
+  const auto whole = decode_opened(encode_control(header(control_type::opened), growing));
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->content, growing.content);
+  growing.content->resize(65'537);
+  EXPECT_FALSE(decode_opened(encode_control(header(control_type::opened), growing)));
+  const auto asked = decode_open(
+      encode_control(header(control_type::open), open_body{"name", access::read, 5000}));
+  ASSERT_TRUE(asked);
+  EXPECT_EQ(asked->most, 5000U);
 }
 
 TEST(ControlMessage, ThatMeasuresIsReadBack) {

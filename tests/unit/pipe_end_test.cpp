@@ -250,6 +250,11 @@ TEST(PipeEnd, RefusesWhatNoWriterMaySay) {
          self.say_data(10);
          self.say_end(15);
        }},
+      {"a place where it was offered none",
+       [](scene& self) {
+         self.say(pipe_said::placed, encode(detail::pipe_place{0, 10}));
+       }},
+      {"a place that is none", [](scene& self) { self.say(pipe_said::placed, pattern(9)); }},
       {"an end that is none", [](scene& self) { self.say(pipe_said::end, pattern(16, 3)); }},
       {"an end too short", [](scene& self) { self.say(pipe_said::end, pattern(15)); }},
       {"an end too long", [](scene& self) { self.say(pipe_said::end, pattern(17)); }},
@@ -404,7 +409,9 @@ TEST(PipeEnd, RefusesWhatNoReaderMaySay) {
       {"a second hello", [](scene& self) { self.say_hello(); }},
       {"a count too short", [](scene& self) { self.say(pipe_said::taken, pattern(7)); }},
       {"a count too long", [](scene& self) { self.say(pipe_said::taken, pattern(100)); }},
-      {"what nobody says", [](scene& self) { self.say(pipe_said{20}, pattern(8)); }},
+      {"longer than anything", [](scene& self) { self.say(pipe_said::taken, pattern(5000)); }},
+      {"places that are none", [](scene& self) { self.say(pipe_said::ring, pattern(8)); }},
+      {"what nobody says", [](scene& self) { self.say(pipe_said{21}, pattern(8)); }},
   };
   for (const auto& [name, break_it] : breaches) {
     scene other;
@@ -416,6 +423,23 @@ TEST(PipeEnd, RefusesWhatNoReaderMaySay) {
     out.close(ec);
     EXPECT_EQ(ec, errc::protocol_error) << name;
   }
+}
+
+/// Of another host or user, for example.
+TEST(PipeEnd, SendsMessagesWhereItCanNotMapWhatIsOffered) {
+  scene other;
+  pipe_streambuf out = other.writer();
+  for (const std::size_t length : {std::size_t{1}, std::size_t{100}}) {
+    other.say(pipe_said::ring, encode(detail::pipe_ring{4, 1U << 20U, pattern(length)}));
+  }
+  std::vector<std::byte> came(piece);
+  request receive = other.peer.start_receive(detail::pipe_tag(pipe_said::data), std::span(came));
+  const std::vector<std::byte> sent = pattern(piece);
+  EXPECT_EQ(out.sputn(reinterpret_cast<const char*>(sent.data()), piece), piece);
+  EXPECT_EQ(out.pubsync(), 0) << out.error_message();
+  EXPECT_FALSE(other.both.outcome(receive));
+  EXPECT_EQ(came, sent);
+  EXPECT_EQ(out.way(), way::message);
 }
 
 TEST(PipeEnd, WritesNothingToAReaderThatMakesNoSense) {

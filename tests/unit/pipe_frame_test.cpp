@@ -30,11 +30,14 @@ bytes numbers(std::initializer_list<unsigned> values) {
 
 TEST(PipeFrame, TagsSayWhatIsInIt) {
   EXPECT_EQ(pipe_tag(pipe_said::data), 0x7563786970697001U);
-  for (const pipe_said of_reader : {pipe_said::hello, pipe_said::taken, pipe_said::left}) {
+  for (const pipe_said of_reader :
+       {pipe_said::hello, pipe_said::taken, pipe_said::left, pipe_said::ring}) {
     EXPECT_TRUE(pipe_of_reader().accepts(pipe_tag(of_reader)));
+    EXPECT_FALSE(pipe_of_data().accepts(pipe_tag(of_reader)));
   }
-  for (const pipe_said of_writer : {pipe_said::data, pipe_said::end}) {
+  for (const pipe_said of_writer : {pipe_said::data, pipe_said::placed, pipe_said::end}) {
     EXPECT_FALSE(pipe_of_reader().accepts(pipe_tag(of_writer)));
+    EXPECT_EQ(pipe_of_data().accepts(pipe_tag(of_writer)), of_writer != pipe_said::end);
   }
 }
 
@@ -83,6 +86,43 @@ TEST(PipeFrame, EndIsTheseBytes) {
   ASSERT_TRUE(heard);
   EXPECT_EQ(heard->total, 0x0102030405060708U);
   EXPECT_EQ(heard->status, 18U);
+}
+
+TEST(PipeFrame, PlaceIsTheseBytes) {
+  const bytes wire = bytes_of(encode(pipe_place{0x0102, 0x03040506}));
+  EXPECT_EQ(wire, numbers({2, 1, 0, 0, 6, 5, 4, 3}));
+  const auto heard = decode_pipe_place(wire);
+  ASSERT_TRUE(heard);
+  EXPECT_EQ(heard->place, 0x0102U);
+  EXPECT_EQ(heard->length, 0x03040506U);
+  EXPECT_FALSE(decode_pipe_place(std::span(wire).first(7)));
+  EXPECT_FALSE(decode_pipe_place(numbers({0, 0, 0, 0, 0, 0, 0, 0, 0})));
+}
+
+TEST(PipeFrame, RingIsTheseBytes) {
+  const pipe_ring said{.places = 33, .stride = 4096, .descriptor = numbers({7, 8, 9})};
+  const bytes wire = encode(said);
+  EXPECT_EQ(wire, numbers({33, 0, 0, 0, 0, 16, 0, 0, 7, 8, 9}));
+  const auto heard = decode_pipe_ring(wire);
+  ASSERT_TRUE(heard);
+  EXPECT_EQ(heard->places, said.places);
+  EXPECT_EQ(heard->stride, said.stride);
+  EXPECT_EQ(heard->descriptor, said.descriptor);
+}
+
+TEST(PipeFrame, RingHasToMakeSense) {
+  const auto is_taken = [](std::uint32_t places, std::uint32_t stride, std::size_t length) {
+    return decode_pipe_ring(encode(pipe_ring{places, stride, bytes(length)})).has_value();
+  };
+  EXPECT_TRUE(is_taken(1, 1024, 1));
+  EXPECT_TRUE(is_taken(pipe_ring::most_places, pipe_ring::most_stride, longest_of_reader - 8));
+  EXPECT_FALSE(is_taken(0, 1024, 1));
+  EXPECT_FALSE(is_taken(pipe_ring::most_places + 1, 1024, 1));
+  EXPECT_FALSE(is_taken(1, 1023, 1));
+  EXPECT_FALSE(is_taken(1, pipe_ring::most_stride + 1, 1));
+  EXPECT_FALSE(is_taken(1, 1024, 0));
+  EXPECT_FALSE(is_taken(1, 1024, longest_of_reader - 7));
+  EXPECT_FALSE(decode_pipe_ring({}));
 }
 
 TEST(PipeFrame, TakesNothingCutOff) {
