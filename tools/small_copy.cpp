@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "new_file.hpp"
 #include "ucx/bulk_open.hpp"
 #include "ucx/error.hpp"
 
@@ -10,12 +11,14 @@ namespace {
 
 void write_whole(const copy_task& task, std::span<const std::byte> bytes,
                  const copy_context& context) {
-  const std::unique_ptr<copy_target> target =
-      open_target(task.to, bytes.size(), context.terms, context.clients);
-  target->begin(0);
-  target->write(0, bytes);
-  target->complete(bytes.size());
-  target->commit({});
+  if (!write_new_file(task.to.local(), bytes)) {
+    const std::unique_ptr<copy_target> target =
+        open_target(task.to, bytes.size(), context.terms, context.clients);
+    target->begin(0);
+    target->write(0, bytes);
+    target->complete(bytes.size());
+    target->commit({});
+  }
   context.counters.bytes += bytes.size();
   ++context.counters.files;
 }

@@ -154,6 +154,23 @@ TEST_F(CopyTree, TellsWhichOfManySmallFilesItCouldNotWrite) {
   EXPECT_EQ(content_of(folder_ / "into/new/a/f299"), "299");
 }
 
+/// What is new is written in another way than what is replaced.
+TEST_F(CopyTree, WritesSmallFilesWhateverIsThere) {
+  EXPECT_EQ(run_tool({"cp", "-r", path("tree"), server_.url("data/new")}).err, "");
+  std::filesystem::create_directories(folder_ / "back/new/a");
+  folder_.make("back/new/a/f1", "longer than what comes");
+  folder_.make("back/elsewhere", "old");
+  std::filesystem::create_symlink("../../elsewhere", folder_ / "back/new/a/f2");
+  const std::string left = "back/new/a/.f3.ucxio-part";
+  folder_.make(left, "left by an earlier copy");
+  EXPECT_EQ(run_tool({"cp", "-r", server_.url("data/new"), path("back")}).err, "");
+  EXPECT_EQ(content_of(folder_ / "back/new/a/f1"), "1");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "back/new/a/f2"));
+  EXPECT_EQ(content_of(folder_ / "back/elsewhere"), "2");
+  EXPECT_EQ(content_of(folder_ / "back/new/a/f3"), "3");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / left));
+}
+
 TEST_F(CopyTree, GoesOnWhereItWas) {
   EXPECT_EQ(run_tool({"cp", "-r", path("tree"), server_.url("data/new")}).err, "");
   std::filesystem::remove(store_ / "new/a/f7");

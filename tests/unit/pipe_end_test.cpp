@@ -428,7 +428,7 @@ TEST(PipeEnd, RefusesWhatNoReaderMaySay) {
 /// Of another host or user, for example.
 TEST(PipeEnd, SendsMessagesWhereItCanNotMapWhatIsOffered) {
   scene other;
-  pipe_streambuf out = other.writer();
+  pipe_streambuf out = other.writer({.timeout = 1s});
   for (const std::size_t length : {std::size_t{1}, std::size_t{100}}) {
     other.say(pipe_said::ring, encode(detail::pipe_ring{4, 1U << 20U, pattern(length)}));
   }
