@@ -18,7 +18,8 @@ constexpr std::size_t most_slots = 8;
 /// So many bytes at most are taken and not told to a writer, while the program is busy.
 constexpr std::uint64_t most_untold = 2 * pipe_input::piece;
 
-/// So many bytes of places all writers of this host have together, and no one less than two places.
+/// So many bytes of places all writers of this host have together; where none has two, there are
+/// none.
 constexpr std::size_t most_in_places = std::size_t{8} << 20U;
 
 /// Before each slot, for a byte that is put back; a cache line, so that slots begin with one.
@@ -224,13 +225,16 @@ std::error_code pipe_input::wait() {
   for (link& each : links_) {
     if (each.finished) continue;
     wanted_.push_back(&each.slots[each.head].receive);
-    if (!each.end && !each.end_receive.done()) wanted_.push_back(&each.end_receive);
+    // Also one that came since it was looked for: then there is nothing to wait for.
+    const bool is_lost = each.end_receive.done() && each.end_receive.error();
+    if (!each.end && !is_lost) wanted_.push_back(&each.end_receive);
     if (!each.report.done()) wanted_.push_back(&each.report);
   }
   return waiter_.wait(wanted_);
 }
 
 void pipe_input::tell(link& to) noexcept {
+  std::atomic_thread_fence(std::memory_order_release);  // before a place is filled again
   to.reported = to.taken;
   to.untold = 0;
   to.untold_places = 0;

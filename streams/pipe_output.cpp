@@ -151,7 +151,9 @@ void pipe_output::greet(link& at, std::span<const std::byte> said) {
 /// What is written for several readers has to be copied for each of them anyway.
 void pipe_output::use_places(link& at, std::span<const std::byte> said) {
   const std::optional<pipe_ring> offered = decode_pipe_ring(said);
-  if (!offered || !at.hello || places_) return lose(at, errc::protocol_error);
+  if (!offered || !at.hello || std::exchange(at.offered, true)) {
+    return lose(at, errc::protocol_error);
+  }
   if (links_.size() > 1) return;
   places_ = mapped_places::open(*at.peer, *offered, static_cast<std::size_t>(at.hello->piece));
   if (!slots_.empty()) add_places();
@@ -168,8 +170,15 @@ bool pipe_output::is_place(std::size_t index) const noexcept {
 }
 
 std::span<std::byte> pipe_output::memory_of(std::size_t index) const noexcept {
-  if (is_place(index)) return places_->place(index - first_place_);
+  if (is_place(index)) return places_->place(index - first_place_).first(piece_);
   return {slots_[index].memory.get(), piece_};
+}
+
+/// Nothing is put there any more, and a reader that has gone need not keep its memory for us.
+void pipe_output::leave_places() noexcept {
+  area_ = {};
+  slots_.resize(std::min(slots_.size(), first_place_));
+  places_.reset();
 }
 
 void pipe_output::count(link& at, std::span<const std::byte> said, bool leaves) {
@@ -181,6 +190,7 @@ void pipe_output::count(link& at, std::span<const std::byte> said, bool leaves) 
   if (*taken == at.taken && !leaves) return lose(at, errc::protocol_error);
   at.taken = *taken;
   while (!at.waiting.empty() && at.waiting.front() <= at.taken) at.waiting.pop_front();
+  std::atomic_thread_fence(std::memory_order_acquire);  // behind the reader's last look there
   while (!at.placed.empty() && at.placed.front().first <= at.taken) {
     slots_[at.placed.front().second].in_flight = 0;
     at.placed.pop_front();
@@ -404,11 +414,12 @@ void pipe_output::start_place(link& to, std::size_t size, std::size_t from) {
   const pipe_place_bytes said =
       encode(pipe_place{.place = static_cast<std::uint32_t>(from - first_place_),
                         .length = static_cast<std::uint32_t>(size)});
+  // Taken before it is said: whatever fails then, nothing else is put there.
+  to.placed.emplace_back(sent_ + size, from);
+  slots_[from].in_flight = 1;
   std::atomic_thread_fence(std::memory_order_release);
   to.sends.push_back(
       {to.peer->start_send(pipe_tag(pipe_said::placed), said, short_send), copied_slot});
-  to.placed.emplace_back(sent_ + size, from);
-  slots_[from].in_flight = 1;
 }
 
 bool pipe_output::flush(std::size_t used) {
@@ -504,6 +515,7 @@ std::error_code pipe_output::close() {
     abort(ec);
   } else {
     closed_ = true;
+    leave_places();
     waiter_.end();
   }
   return ec;
@@ -536,7 +548,7 @@ void pipe_output::abort(std::error_code why) noexcept {
     if (!each.over) drop(each, why);
   }
   abandon();
-  area_ = {};
+  leave_places();
   waiter_.end();
 }
 

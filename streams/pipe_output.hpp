@@ -62,7 +62,7 @@ class pipe_output {
   std::uint64_t taken();
   std::size_t readers() const noexcept;
   /// Returns whether long messages go into memory of the reader's.
-  bool has_places() const noexcept { return places_.has_value(); }
+  bool uses_places() const noexcept { return first_place_ != ~std::size_t{0}; }
   std::error_code error() const noexcept { return failure_ ? failure_.code() : passing_; }
   std::string error_text() const;
 
@@ -87,6 +87,7 @@ class pipe_output {
     std::array<hearing, 2> said{};
     std::size_t next_said = 0;
     std::optional<pipe_hello> hello;
+    bool offered = false;  // places
     std::uint64_t taken = 0;
     std::deque<std::uint64_t> waiting;  // where messages end that were sent and not taken
     std::size_t sends_before = 0;       // when somebody began to wait for it
@@ -121,6 +122,7 @@ class pipe_output {
   void start(link& to, std::span<const std::byte> bytes, std::size_t from);
   void start_place(link& to, std::size_t size, std::size_t from);
   bool is_place(std::size_t index) const noexcept;
+  void leave_places() noexcept;
   std::span<std::byte> memory_of(std::size_t index) const noexcept;
   bool goes_from_callers() const noexcept;
   bool send_copy(std::span<const std::byte> bytes);

@@ -1,7 +1,9 @@
 #include "pipe_places.hpp"
 
 #include <cstdint>
+#include <new>
 #include <system_error>
+#include <utility>
 
 #include "ucx/access.hpp"
 #include "ucx/remote_descriptor.hpp"
@@ -24,20 +26,29 @@ bool seems_local(const endpoint& peer) {
   return !there.empty() && there.with_port(0) == peer.local().with_port(0);
 }
 
+/// Returns memory that a process of this host may map; nothing where there is none.
+std::optional<memory_region> allocate(worker& driven, std::size_t size) {
+  std::error_code ec;
+  memory_region made = memory_region::allocate(driven.parent(), size, access::read_write, ec);
+  if (ec || made.descriptor().file.process == 0) return std::nullopt;
+  return made;
+}
+
 }  // namespace
 
 std::optional<offered_places> offered_places::make(worker& driven, const endpoint& writer,
                                                    std::size_t piece, std::size_t count) {
-  if (count == 0 || !seems_local(writer)) return std::nullopt;
-  std::error_code ec;
-  memory_region memory =
-      memory_region::allocate(driven.parent(), stride_of(piece) * count, access::read_write, ec);
-  if (ec) return std::nullopt;
-  const remote_descriptor described = memory.descriptor();
-  if (described.file.process == 0) return std::nullopt;  // in memory of this process alone
-  offered_places made(std::move(memory), piece, count);
-  if (made.offer().size() > longest_of_reader) return std::nullopt;
-  return made;
+  try {
+    // A few bytes first: where they can not be mapped, more can not either, and would cost more.
+    if (count == 0 || !seems_local(writer) || !allocate(driven, 1)) return std::nullopt;
+    std::optional<memory_region> memory = allocate(driven, stride_of(piece) * count);
+    if (!memory) return std::nullopt;
+    offered_places made(std::move(*memory), piece, count);
+    if (made.offer().size() > longest_of_reader) return std::nullopt;
+    return made;
+  } catch (const std::bad_alloc&) {  // messages take less
+    return std::nullopt;
+  }
 }
 
 std::vector<std::byte> offered_places::offer() const {
@@ -54,10 +65,13 @@ std::span<std::byte> offered_places::bytes(const pipe_place& said) const noexcep
 
 std::optional<mapped_places> mapped_places::open(const endpoint& reader, const pipe_ring& offered,
                                                  std::size_t piece) {
-  if (offered.stride < piece) return std::nullopt;
+  if (offered.stride < piece || !seems_local(reader)) return std::nullopt;
   std::error_code ec;
-  const remote_descriptor described = remote_descriptor::decode(offered.descriptor, ec);
+  remote_descriptor described = remote_descriptor::decode(offered.descriptor, ec);
   if (ec) return std::nullopt;
+  // A reader is not believed more than that: it is mapped, or left.
+  described.remote_key.clear();
+  described.loan = {};
   remote_region region(reader, described, {}, ec);
   if (ec || region.way() != way::mapped) return std::nullopt;
   const std::span<std::byte> all =

@@ -279,7 +279,7 @@ std::uint64_t pipe_streambuf::consumed() {
 }
 
 ucx::way pipe_streambuf::way() const noexcept {
-  const bool writes_in_place = engine_ && engine_->out && engine_->out->has_places();
+  const bool writes_in_place = engine_ && engine_->out && engine_->out->uses_places();
   const bool reads_in_place = engine_ && engine_->in && engine_->in->was_in_place();
   return writes_in_place || reads_in_place ? way::mapped : way::message;
 }
@@ -444,9 +444,18 @@ pipe_streambuf::int_type pipe_streambuf::overflow(int_type c) {
 
 std::streamsize pipe_streambuf::xsputn(const char* from, std::streamsize count) {
   if (count <= 0) return 0;
-  if (engine_ && engine_->out) engine_->out->begin();
-  const std::streamsize done = write(from, count);
-  if (done < count && engine_) engine_->miss(written(), static_cast<std::uint64_t>(count - done));
+  if (!engine_ || !engine_->out) return write(from, count);
+  engine_->out->begin();
+  const std::uint64_t before = written();
+  std::streamsize done = 0;
+  try {
+    done = write(from, count);
+  } catch (...) {  // without memory: what of it was put, only `written` knows
+    show_put_area();
+    engine_->miss(before, static_cast<std::uint64_t>(count));
+    throw;
+  }
+  if (done < count) engine_->miss(written(), static_cast<std::uint64_t>(count - done));
   return done;
 }
 

@@ -5,20 +5,36 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <string>
-
-#include "copy_ends.hpp"
 
 namespace ucx::tool {
 namespace {
 
-constexpr ::mode_t usual_mode = 0666;
+/// Returns what new files may not have. Asked for without changing it, because other threads make
+/// files, too; 0, where the system does not tell, leaves it to the system.
+::mode_t creation_mask() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("Umask:")) {
+      return static_cast<::mode_t>(std::stoul(line.substr(6), nullptr, 8));
+    }
+  }
+  return 0;
+}
 
-bool is_there(const std::filesystem::path& path) noexcept {
-  struct ::stat found = {};
-  return ::lstat(path.c_str(), &found) == 0;
+bool write_all(int file, std::span<const std::byte> bytes) noexcept {
+  if (bytes.empty()) return true;
+  return ::write(file, bytes.data(), bytes.size()) == static_cast<::ssize_t>(bytes.size());
+}
+
+/// Returns whether closing it would tell of no error: some file systems keep that until then.
+bool settle(int file) noexcept {
+  const int again = ::fcntl(file, F_DUPFD_CLOEXEC, 0);
+  return again >= 0 && (::close(again) == 0 || errno == EINTR);
 }
 
 bool give_name(int file, const char* path) noexcept {
@@ -31,20 +47,16 @@ bool give_name(int file, const char* path) noexcept {
 
 bool write_new_file(const std::filesystem::path& path, std::span<const std::byte> bytes) noexcept {
   try {
-    const std::string leaf = path.filename().string();
-    std::filesystem::path directory = path.parent_path();
-    if (is_partial_name(leaf) || is_there(directory / partial_name(leaf))) return false;
-    if (directory.empty()) directory = ".";
-    const int file = ::open(directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, usual_mode);
+    // Kernels before 6.0 forget it for unnamed files of some file systems.
+    static const ::mode_t mode = 0666U & ~creation_mask();
+    const std::filesystem::path parent = path.parent_path();
+    const char* const directory = parent.empty() ? "." : parent.c_str();
+    const int file = ::open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
     if (file < 0) return false;
-    const bool is_written = bytes.empty() || ::write(file, bytes.data(), bytes.size()) ==
-                                                 static_cast<ssize_t>(bytes.size());
-    const bool has_name = is_written && give_name(file, path.c_str());
-    // An error of closing is one of writing, on some file systems.
-    if (::close(file) == 0 || !has_name) return has_name;
-    ::unlink(path.c_str());
-    return false;
-  } catch (const std::exception&) {  // so long a name none can have
+    const bool has_name = write_all(file, bytes) && settle(file) && give_name(file, path.c_str());
+    ::close(file);
+    return has_name;
+  } catch (const std::exception&) {
     return false;
   }
 }

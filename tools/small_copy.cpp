@@ -1,6 +1,10 @@
 #include "small_copy.hpp"
 
+#include <cstddef>
+#include <filesystem>
+#include <new>
 #include <string>
+#include <system_error>
 
 #include "new_file.hpp"
 #include "ucx/bulk_open.hpp"
@@ -9,9 +13,17 @@
 namespace ucx::tool {
 namespace {
 
+/// Returns whether no earlier copy to that name has left anything, and it is a name for copies.
+bool is_free(const std::filesystem::path& path) {
+  const std::string leaf = path.filename().string();
+  std::error_code ec;
+  const auto left = std::filesystem::symlink_status(path.parent_path() / partial_name(leaf), ec);
+  return !is_partial_name(leaf) && left.type() == std::filesystem::file_type::not_found;
+}
+
 void write_whole(const copy_task& task, std::span<const std::byte> bytes,
                  const copy_context& context) {
-  if (!write_new_file(task.to.local(), bytes)) {
+  if (!is_free(task.to.local()) || !write_new_file(task.to.local(), bytes)) {
     const std::unique_ptr<copy_target> target =
         open_target(task.to, bytes.size(), context.terms, context.clients);
     target->begin(0);
@@ -41,23 +53,26 @@ std::vector<copy_task> copy_small(const std::vector<copy_task>& tasks,
     names.push_back(each.from.remote().name());
     bytes += each.size;
   }
+  std::size_t done = 0;
   try {
     context.limit.take(static_cast<std::size_t>(bytes), context.stop);
     client& server = context.clients.of(tasks.front().from.remote());
     const std::vector<fetched_name> fetched = fetch_each(server, names, small_size);
-    for (std::size_t i = 0; i < tasks.size(); ++i) {
+    for (; done < tasks.size(); ++done) {
+      if (fetched[done].error || context.stop.stop_requested()) {
+        left.push_back(tasks[done]);
+        continue;
+      }
       try {
-        if (fetched[i].error || context.stop.stop_requested()) {
-          left.push_back(tasks[i]);
-        } else {
-          write_whole(tasks[i], fetched[i].bytes, context);
-        }
+        write_whole(tasks[done], fetched[done].bytes, context);
       } catch (const failure&) {
-        left.push_back(tasks[i]);
+        left.push_back(tasks[done]);
       }
     }
   } catch (const error&) {
-    return tasks;
+    left.insert(left.end(), tasks.begin() + static_cast<std::ptrdiff_t>(done), tasks.end());
+  } catch (const std::bad_alloc&) {
+    left.insert(left.end(), tasks.begin() + static_cast<std::ptrdiff_t>(done), tasks.end());
   }
   return left;
 }

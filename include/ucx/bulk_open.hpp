@@ -32,16 +32,16 @@ UCXIO_EXPORT std::vector<opened_name> open_each(client& from, std::span<const st
 
 /// What came of one of many short files.
 struct fetched_name {
-  std::vector<std::byte> bytes =
-      {};  ///< All of it, as it was at one time; nothing where there is an error.
+  std::vector<std::byte> bytes = {};  ///< All of it; nothing where there is an error.
   std::error_code error = {};
 };
 
 /// Returns what is in many short files, of `most` bytes at most each, and waits for their answers
 /// together. A server sends what its system has in memory with the answer, so that nothing is
-/// opened; the rest is opened and read. Returns as many as there are names, in order.
-/// Errors: in each of them, as of `open_each` and `remote_region::read_at`; message_truncated (it
-/// is longer). `closed` is thrown where `from` is empty. Cost: a round trip for each 64, or three.
+/// opened; the rest is opened and read, and a file that is changed meanwhile is read as any other.
+/// Returns as many as there are names, in order. Errors: in each of them, as of `open_each` and
+/// `remote_region::read_at`; message_truncated (it is longer). `closed` is thrown where `from` is
+/// empty. Cost: a round trip for each 64, or three.
 UCXIO_EXPORT std::vector<fetched_name> fetch_each(client& from, std::span<const std::string> names,
                                                   std::size_t most, const io_options& options = {});
 

@@ -64,9 +64,11 @@ void client_core::fetch_some(std::span<const std::string> names, std::size_t mos
     if (made.error) continue;
     std::optional<opened_body> said = decode_opened(asked[i].answer);
     if (said && said->content) {
-      const bool fits = said->content->size() <= most && said->described.name == names[i];
-      if (!fits) made.error = errc::protocol_error;
-      if (fits) made.bytes = std::move(*said->content);
+      const bool is_meant = knows && most > 0 && said->content->size() <= most &&
+                            said->described.name == names[i] && said->descriptor.empty() &&
+                            !said->held;
+      if (!is_meant) made.error = errc::protocol_error;
+      if (is_meant) made.bytes = std::move(*said->content);
       continue;
     }
     remote_region opened = region_of(asked[i].answer, names[i], access::read, made.error);

@@ -257,6 +257,9 @@ std::optional<store_core::content> store_core::content_now(const std::string& pa
   made.bytes.resize(static_cast<std::size_t>(made.facts.size));
   const auto source = open_file::adopt(file->get());
   if (source->read_now(0, made.bytes) < made.bytes.size()) return std::nullopt;
+  // Changed meanwhile, it is a matter for who opens it.
+  const std::optional<file_facts> now = known_facts(file->get());
+  if (!now || now->generation != made.facts.generation) return std::nullopt;
   return made;
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <future>
@@ -55,6 +56,13 @@ class pipe_place : public testing::Test {
     in_.emplace(opened.get());
     ASSERT_TRUE(in_->good()) << in_->error_message();
     ASSERT_TRUE(out_->good()) << out_->error_message();
+    // What is written before the reader's offer has come goes by messages.
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const way wanted = shares_memory_ ? way::mapped : way::message;
+    while (out_->rdbuf()->way() != wanted && std::chrono::steady_clock::now() < end) {
+      out_->consumed();
+    }
+    ASSERT_EQ(out_->rdbuf()->way(), wanted);
   }
 
   bool shares_memory_ = true;
