@@ -9,13 +9,12 @@ namespace ucx::tool {
 
 agent_link::agent_link(const url& server, const client_settings& settings,
                        const std::stop_token& stop)
-    : server_(server) {
-  const std::stop_callback forwarding(stop, [this] { opening_.request_stop(); });
-  pipe_ = call_agent(server, settings, opening_.get_token());
+    : server_(server), pipe_(call_agent(server, settings, stop)) {
   ask({{"ask", "hello"}, {"version", agent_version}});
 }
 
 agent_message agent_link::ask(const nlohmann::json& question, std::span<const std::byte> payload) {
+  const std::lock_guard guard(mutex_);
   send_message(pipe_, question, payload);
   std::optional<agent_message> answer = receive_message(pipe_);
   if (!answer) {

@@ -1,6 +1,7 @@
 // A client's conversation with a server's agent.
 #pragma once
 
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <stop_token>
@@ -12,10 +13,11 @@
 
 namespace ucx::tool {
 
-/// One question at a time, each of which is answered. The agent's part is `agent_session`.
+/// One question at a time, each of which is answered. The agent's part is `agent_session`. Safe
+/// from any thread.
 class agent_link {
  public:
-  /// `stop` ends opening, and nothing later. Errors: as call_agent; failure with
+  /// `stop` ends whatever waits. Errors: as call_agent; failure with
   /// exit_code::no_connection, where the agent is of another version.
   agent_link(const url& server, const client_settings& settings, const std::stop_token& stop);
 
@@ -25,7 +27,7 @@ class agent_link {
 
  private:
   const url server_;
-  std::stop_source opening_;
+  std::mutex mutex_;
   pipe_streambuf pipe_;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 #include "copy_request.hpp"
 #include "ucx/error.hpp"
@@ -12,36 +13,38 @@ namespace ucx::tool {
 void agent_session::run() {
   try {
     while (const std::optional<agent_message> question = receive_message(client_)) {
-      nlohmann::json said;
+      agent_message said;
       try {
         said = answer(*question);
       } catch (const bad_message&) {
         throw;
       } catch (const failure& why) {
-        said = failed_header(why);
+        said.header = failed_header(why);
       } catch (const error& why) {
-        said = failed_header(failure(exit_code_of(why.code()), why.what()));
+        said.header = failed_header(failure(exit_code_of(why.code()), why.what()));
       }
-      send_message(client_, said);
+      send_message(client_, said.header, said.payload);
     }
   } catch (const bad_message& why) {
     send_message(client_, failed_header(why));
   }
 }
 
-nlohmann::json agent_session::answer(const agent_message& question) {
+agent_message agent_session::answer(const agent_message& question) {
   const std::string asked = text_in(question.header, "ask");
   if (!is_greeted_ && asked != "hello") throw bad_message("who are you?");
-  nlohmann::json said = nlohmann::json::object();
+  agent_message said;
   if (asked == "hello") {
     greet(question.header);
   } else if (asked == "copy") {
     begin_copy(question.header);
   } else if (asked == "look") {
-    said = copy().look();
+    said.header = copy().look();
   } else if (asked == "stop") {
     copy().stop();
   } else {
+    if (!ends_) ends_.emplace(own_server_);
+    if (std::optional<agent_message> known = ends_->answer(question)) return std::move(*known);
     throw bad_message(fmt::format("\"{}\" is no question", asked));
   }
   return said;

@@ -7,6 +7,7 @@
 #include "agent_copy.hpp"
 #include "agent_message.hpp"
 #include "fetch_rules.hpp"
+#include "hosted_ends.hpp"
 #include "ucx/pipe_streambuf.hpp"
 #include "ucx/url.hpp"
 
@@ -24,7 +25,7 @@ class agent_session {
   void run();
 
  private:
-  nlohmann::json answer(const agent_message& question);
+  agent_message answer(const agent_message& question);
   void greet(const nlohmann::json& question);
   void begin_copy(const nlohmann::json& question);
   agent_copy& copy();
@@ -34,6 +35,7 @@ class agent_session {
   const fetch_rules& rules_;
   bool is_greeted_ = false;
   std::optional<agent_copy> copy_;
+  std::optional<hosted_ends> ends_;
 };
 
 }  // namespace ucx::tool

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -27,19 +28,39 @@ struct copy_options {
   walk_terms walk;
   bool recursive = false;
   bool direct = false;
+  codec compress = codec::none;
   unsigned parallel = 8;
   std::uint64_t rate = 0;
   progress_mode progress = progress_mode::automatic;
 };
 
+/// An agent is called by its server's address, and no other place has one.
+void check_compressible(const copy_order& order) {
+  bool is_remote = false;
+  const auto look_at = [&](const location& place) {
+    is_remote = is_remote || place.is_remote();
+    if (!place.is_remote() || place.remote().address_file().empty()) return;
+    throw failure(exit_code::usage,
+                  "--compress: the server has to have an address, ucx://HOST:PORT");
+  };
+  for (const location& each : order.from) look_at(each);
+  look_at(order.to);
+  if (!is_remote) throw failure(exit_code::usage, "--compress: from path to path nothing travels");
+}
+
 copy_order order_of(const copy_options& options) {
-  return {.from = {options.places.begin(), options.places.end() - 1},
-          .to = location(options.places.back()),
-          .terms = options.terms,
-          .walk = options.walk,
-          .recursive = options.recursive,
-          .parallel = options.parallel,
-          .rate = options.rate};
+  copy_order made{.from = {options.places.begin(), options.places.end() - 1},
+                  .to = location(options.places.back()),
+                  .terms = options.terms,
+                  .walk = options.walk,
+                  .recursive = options.recursive,
+                  .parallel = options.parallel,
+                  .rate = options.rate};
+  made.terms.source_codec = options.compress;
+  // Where the target's server fetches it has the bytes there.
+  if (!options.direct) made.terms.target_codec = options.compress;
+  if (options.compress != codec::none) check_compressible(made);
+  return made;
 }
 
 /// One run of the command.
@@ -122,6 +143,7 @@ void copy(const copy_options& options, const client_settings& settings, bool is_
 
 void add_copy(CLI::App& program, client_settings& shared) {
   const auto options = std::make_shared<copy_options>();
+  const std::map<std::string, codec> codecs{{"zstd", codec::zstd}, {"lz4", codec::lz4}};
   CLI::App& command =
       *program.add_subcommand("cp", "Copy files and trees, from and to servers and paths");
   command
@@ -143,6 +165,11 @@ void add_copy(CLI::App& program, client_settings& shared) {
   command.add_flag("--direct", options->direct,
                    "from server to server: the target's fetches, if it was started with "
                    "--fetch-from");
+  command
+      .add_option("--compress", options->compress,
+                  "on the way, by servers that were started with --agent: zstd or lz4")
+      ->type_name("zstd|lz4")
+      ->transform(CLI::CheckedTransformer(codecs).description(""));
   CLI::Option* rate = add_size(command, "--bwlimit", options->rate, "bytes in a second at most");
   command.add_option("--parallel", options->parallel, "files, and pieces of 1 MiB, at a time (8)")
       ->type_name("N");

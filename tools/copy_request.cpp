@@ -6,6 +6,7 @@
 
 #include "agent_message.hpp"
 #include "exit_code.hpp"
+#include "piece_header.hpp"
 
 namespace ucx::tool {
 namespace {
@@ -50,6 +51,7 @@ nlohmann::json copy_question(const std::vector<std::string>& places, const copy_
           {"resume", order.terms.resume},
           {"sparse", order.terms.sparse},
           {"preserve", order.terms.preserve},
+          {"codec", name_of(order.terms.source_codec)},
           {"parallel", order.parallel},
           {"rate", order.rate},
           {"timeout_ms", static_cast<std::uint64_t>(seconds * 1000)}};
@@ -68,6 +70,7 @@ copy_request read_copy_question(const nlohmann::json& question, const url& own_s
   read.order.terms.resume = flag_in(question, "resume");
   read.order.terms.sparse = flag_in(question, "sparse");
   read.order.terms.preserve = flag_in(question, "preserve");
+  read.order.terms.source_codec = codec_in(question);
   read.order.parallel =
       static_cast<unsigned>(number_in(question, "parallel", copy_order::most_parallel));
   read.order.rate = number_in(question, "rate");

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "agent_links.hpp"
 #include "exit_code.hpp"
 #include "printable.hpp"
 #include "ucx/error.hpp"
@@ -22,6 +23,7 @@ copy_run::copy_run(const copy_order& order, server_clients& clients, transfer_co
       limit_(order.rate) {}
 
 void copy_run::run() {
+  call_agents();
   find();
   copy_found();
   if (failures_ == 0) return;
@@ -33,6 +35,15 @@ void copy_run::leave_out(const failure& why) {
   if (stop_.stop_requested() || why.code() == exit_code::interrupted) throw failure(why);
   ++failures_;
   tell_(why);
+}
+
+/// One that is missing is told once, and not for every file.
+void copy_run::call_agents() {
+  const auto call = [this](const location& place, codec by) {
+    if (place.is_remote() && by != codec::none) clients_.agents().of(place.remote());
+  };
+  for (const location& each : order_.from) call(each, order_.terms.source_codec);
+  call(order_.to, order_.terms.target_codec);
 }
 
 void copy_run::find() {

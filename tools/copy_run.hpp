@@ -32,6 +32,7 @@ class copy_run {
   bool left_something() const noexcept { return left_something_; }
 
  private:
+  void call_agents();
   void find();
   void add(const location& from, const location& to);
   void add_tree(const location& from, const location& to);

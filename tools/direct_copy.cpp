@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+#include <optional>
 #include <utility>
 
 #include "agent_copy.hpp"
@@ -38,7 +40,11 @@ direct_copy::direct_copy(const std::vector<std::string>& places, const copy_orde
 }
 
 void direct_copy::run() {
-  agent_link agent(order_.to.remote().server(), settings_, stop_);
+  std::stop_source opening;  // what was begun is asked to stop, and says how far it came
+  std::optional<std::stop_callback<std::function<void()>>> forwarding(
+      std::in_place, stop_, [&opening] { opening.request_stop(); });
+  agent_link agent(order_.to.remote().server(), settings_, opening.get_token());
+  forwarding.reset();
   agent.ask(copy_question(places_, order_, settings_));
   bool is_told_to_stop = false;
   nlohmann::json news;
