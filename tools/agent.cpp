@@ -52,12 +52,17 @@ void agent::wait_for_calls() {
 void agent::begin(pipe_streambuf call) {
   const std::lock_guard guard(mutex_);
   session& made = sessions_.emplace_back();
-  made.thread = std::jthread([this, &made, call = std::move(call)]() mutable {
-    serve(std::move(call));
-    const std::lock_guard over(mutex_);
-    made.is_over = true;
-    changed_.notify_all();
-  });
+  try {
+    made.thread = std::jthread([this, &made, call = std::move(call)]() mutable {
+      serve(std::move(call));
+      const std::lock_guard over(mutex_);
+      made.is_over = true;
+      changed_.notify_all();
+    });
+  } catch (const std::exception&) {  // the system has no more threads
+    sessions_.pop_back();
+    throw;
+  }
 }
 
 void agent::clear_away() {

@@ -163,11 +163,11 @@ void add_copy(CLI::App& program, client_settings& shared) {
   command.add_flag("-p,--preserve", options->terms.preserve,
                    "keep the time of the last change, and between paths the mode");
   command.add_flag("--direct", options->direct,
-                   "from server to server: the target's fetches, if it was started with "
+                   "from server to server, straight; the target's has to be started with "
                    "--fetch-from");
   command
       .add_option("--compress", options->compress,
-                  "on the way, by servers that were started with --agent: zstd or lz4")
+                  "compress on the way; servers have to be started with --agent")
       ->type_name("zstd|lz4")
       ->transform(CLI::CheckedTransformer(codecs).description(""));
   CLI::Option* rate = add_size(command, "--bwlimit", options->rate, "bytes in a second at most");

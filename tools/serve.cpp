@@ -230,13 +230,14 @@ void add_serve(CLI::App& program, const client_settings& shared) {
       ->needs(writable);
   command.add_flag("--pipes", options->pipes,
                    "introduce the ends of pipes to each other: `ucxio pipe --help`");
-  command.add_flag("--agent", options->agent,
-                   "compress for clients that ask for it; introduces the ends of pipes, too");
+  command.add_flag(
+      "--agent", options->agent,
+      "compress what clients ask for: `ucxio cp --compress`; introduces ends of pipes, too");
   command
       .add_option("--fetch-from", options->fetch_from,
                   "fetch files from such servers for clients that ask for it: `ucxio cp --direct`; "
                   "any: from all")
-      ->type_name("HOST[:PORT]|any")
+      ->type_name("HOST[:PORT]")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.footer(
