@@ -182,6 +182,7 @@ void add_copy(CLI::App& program, client_settings& shared) {
       "  ucxio cp ucx://127.0.0.1:7471/weights /data/model.bin --resume\n"
       "  ucxio cp -r checkpoints ucx://127.0.0.1:7471/store --verify\n"
       "  ucxio cp -r ucx://127.0.0.1:7471/store/checkpoints . --bwlimit 500M\n"
+      "  ucxio cp --compress zstd ucx://127.0.0.1:7471/store/log.txt .\n"
       "  ucxio cp --direct ucx://127.0.0.1:7471/weights ucx://127.0.0.1:7472/store/weights");
   command.callback([options, &shared, rate] { copy(*options, shared, rate->count() > 0); });
 }
