@@ -11,6 +11,19 @@ foreach(package IN ITEMS CLI11:libcli11-dev fmt:libfmt-dev nlohmann_json:nlohman
   endif()
 endforeach()
 
+find_package(PkgConfig QUIET)
+foreach(package IN ITEMS ZSTD:libzstd LZ4:liblz4)
+  string(REPLACE ":" ";" package "${package}")
+  list(GET package 0 name)
+  list(GET package 1 module)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(${name} QUIET IMPORTED_TARGET GLOBAL ${module})
+  endif()
+  if(NOT ${name}_FOUND)
+    string(APPEND missing " ${module} (on Debian and Ubuntu: apt install pkg-config ${module}-dev).")
+  endif()
+endforeach()
+
 if(missing)
   message(FATAL_ERROR "The command line tool `ucxio` needs what is not here:${missing}"
                       " -DUCXIO_BUILD_TOOLS=OFF builds the libraries without it.")

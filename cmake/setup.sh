@@ -6,7 +6,8 @@ set -euo pipefail
 
 # PACKAGE:COMMAND where a command of any origin will do, PACKAGE alone where the package must be there.
 packages=(g++:c++ cmake:cmake ninja-build:ninja pkg-config:pkg-config libmsgpack-cxx-dev libxxhash-dev
-  libucx-dev libcli11-dev libfmt-dev nlohmann-json3-dev)
+  libucx-dev libcli11-dev libfmt-dev nlohmann-json3-dev
+  libzstd-dev liblz4-dev)
 case ${1:-} in
   build) ;;
   tests) packages+=(libgtest-dev libgmock-dev libboost-iostreams-dev libsqlite3-dev) ;;

@@ -1,5 +1,6 @@
 #include "copy_ends.hpp"
 
+#include "agent_ends.hpp"
 #include "exit_code.hpp"
 #include "local_ends.hpp"
 #include "remote_ends.hpp"
@@ -13,8 +14,9 @@ constexpr std::string_view partial_ending = ".ucxio-part";
 
 std::unique_ptr<copy_source> open_source(const location& from, const copy_terms& terms,
                                          server_clients& clients) {
-  if (from.is_remote()) return open_remote_source(from.remote(), terms, clients);
-  return open_local_source(from.local());
+  if (!from.is_remote()) return open_local_source(from.local());
+  if (terms.source_codec != codec::none) return open_agent_source(from.remote(), terms, clients);
+  return open_remote_source(from.remote(), terms, clients);
 }
 
 std::unique_ptr<copy_target> open_target(const location& to, std::uint64_t size,
@@ -23,8 +25,11 @@ std::unique_ptr<copy_target> open_target(const location& to, std::uint64_t size,
     throw failure(exit_code::usage,
                   to_string(to) + ": this is the name of an unfinished copy; it is left out");
   }
-  if (to.is_remote()) return open_remote_target(to.remote(), size, terms, clients);
-  return open_local_target(to.local(), terms);
+  if (!to.is_remote()) return open_local_target(to.local(), terms);
+  if (terms.target_codec != codec::none) {
+    return open_agent_target(to.remote(), size, terms, clients);
+  }
+  return open_remote_target(to.remote(), size, terms, clients);
 }
 
 std::string partial_name(const std::string& leaf) {

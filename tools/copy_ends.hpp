@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "location.hpp"
+#include "piece_codec.hpp"
 #include "server_clients.hpp"
 #include "ucx/content_digest.hpp"
 
@@ -23,10 +24,12 @@ namespace ucx::tool {
 constexpr std::size_t digest_chunk = std::size_t{1} << 20U;
 
 struct copy_terms {
-  bool verify = false;    ///< Reads are checked, and the whole is compared at the end.
-  bool resume = false;    ///< Goes on with what an interrupted copy has left.
-  bool sparse = false;    ///< Zeros become holes.
-  bool preserve = false;  ///< The time of the last change, and here the mode, too.
+  bool verify = false;               ///< Reads are checked, and the whole is compared at the end.
+  bool resume = false;               ///< Goes on with what an interrupted copy has left.
+  bool sparse = false;               ///< Zeros become holes.
+  bool preserve = false;             ///< The time of the last change, and here the mode, too.
+  codec source_codec = codec::none;  ///< What a server has comes like that.
+  codec target_codec = codec::none;  ///< It goes there like that.
 };
 
 /// What the source says of itself beside its bytes.

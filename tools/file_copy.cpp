@@ -51,9 +51,10 @@ file_copy::file_copy(const copy_task& task, const copy_context& context)
 
 /// Returns whether an earlier copy has finished this file.
 bool file_copy::is_there() {
+  copy_terms only_hashed = context_.terms;
+  only_hashed.source_codec = codec::none;
   try {
-    const std::unique_ptr<copy_source> there =
-        open_source(task_.to, context_.terms, context_.clients);
+    const std::unique_ptr<copy_source> there = open_source(task_.to, only_hashed, context_.clients);
     return there->size() == source_->size() &&
            !first_difference(source_->size(),
                              [&](const digest_range& part) { return there->digests(part); });

@@ -11,8 +11,10 @@
 #include <thread>
 #include <vector>
 
+#include "agent.hpp"
 #include "commands.hpp"
 #include "exit_code.hpp"
+#include "fetch_rules.hpp"
 #include "output.hpp"
 #include "printable.hpp"
 #include "shutdown_signals.hpp"
@@ -37,6 +39,8 @@ struct serve_options {
   std::vector<std::string> memory_stores;
   bool writable = false;
   bool pipes = false;
+  bool agent = false;
+  std::vector<std::string> fetch_from;
   std::optional<std::uint64_t> quota;
 };
 
@@ -132,10 +136,22 @@ std::string description(const std::vector<publication>& published,
   return text + paste_line(published, stores);
 }
 
+/// Where others may fetch from; something may be copied also without.
+fetch_rules rules_of(const serve_options& options) {
+  fetch_rules rules;
+  for (const std::string& each : options.fetch_from) rules.allow(each);
+  if ((options.agent || !rules.empty()) && !options.address_file.empty() && !options.bind) {
+    throw failure(exit_code::usage, "--agent: it needs an address too, by --bind");
+  }
+  return rules;
+}
+
 void serve(const serve_options& options, const client_settings& settings) {
   if (settings.timeout_seconds) {
     throw failure(exit_code::usage, "--timeout: serve takes none, it waits until it is ended");
   }
+  const fetch_rules rules = rules_of(options);
+  const bool has_agent = options.agent || !rules.empty();
   shutdown_signals ending(longest_farewell);
   std::optional<patience> farewell;  // goes last, so that it watches the server's end too
   std::jthread telling;
@@ -151,7 +167,9 @@ void serve(const serve_options& options, const client_settings& settings) {
     stores.push_back(allocate_store(serving, each));
   }
   std::optional<pipe_broker> broker;
-  if (options.pipes) broker.emplace(serving);
+  if (options.pipes || has_agent) broker.emplace(serving);
+  std::optional<agent> copies;
+  if (has_agent) copies.emplace(url(serving.url()), rules);
   if (!options.address_file.empty()) serving.publish_address(options.address_file);
   ending.expect();
   announce(serving.url());
@@ -161,6 +179,7 @@ void serve(const serve_options& options, const client_settings& settings) {
   }
   ending.wait();
   farewell.emplace(longest_farewell);
+  copies.reset();
   broker.reset();
   serving.close();
 }
@@ -211,6 +230,16 @@ void add_serve(CLI::App& program, const client_settings& shared) {
       ->needs(writable);
   command.add_flag("--pipes", options->pipes,
                    "introduce the ends of pipes to each other: `ucxio pipe --help`");
+  command.add_flag(
+      "--agent", options->agent,
+      "compress what clients ask for: `ucxio cp --compress`; introduces ends of pipes, too");
+  command
+      .add_option("--fetch-from", options->fetch_from,
+                  "fetch files from such servers for clients that ask for it: `ucxio cp --direct`; "
+                  "any: from all")
+      ->type_name("HOST[:PORT]")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.footer(
       "The first line of the standard output is the server's URL, ucx://HOST:PORT, or\n"
       "ucx+file://PATH; when it is there, every file can be read. If one of them cannot be\n"
@@ -219,6 +248,7 @@ void add_serve(CLI::App& program, const client_settings& shared) {
       "  ucxio serve --bind 127.0.0.1:7471 weights=/data/model.bin notes.txt\n"
       "  ucxio serve --store results=/data/results --writable --quota 10g\n"
       "  ucxio serve --memory-store scratch=2g\n"
+      "  ucxio serve --store /data/copies --writable --fetch-from node7\n"
       "  ucxio serve --address-file /shared/job7 weights=/data/model.bin");
   command.callback([options, &shared] { serve(*options, shared); });
 }

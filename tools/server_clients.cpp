@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "agent_links.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::tool {
@@ -16,7 +17,11 @@ constexpr unsigned most_digests = 12;
 }  // namespace
 
 server_clients::server_clients(const client_settings& settings)
-    : settings_(settings), patience_(settings.options().worker.operation_timeout) {}
+    : settings_(settings),
+      patience_(settings.options().worker.operation_timeout),
+      agents_(std::make_unique<agent_links>(settings)) {}
+
+server_clients::~server_clients() = default;
 
 client& server_clients::of(const url& any) {
   const url server = any.server();
@@ -49,6 +54,7 @@ std::vector<content_digest> server_clients::digest(const url& any, remote_region
 }
 
 void server_clients::close_all() noexcept {
+  agents_->end();
   const std::lock_guard guard(mutex_);
   for (auto& [server, each] : clients_) {
     client handle = each.share();  // the others' is not to be closed under their hands

@@ -40,7 +40,8 @@ void write_whole(const copy_task& task, std::span<const std::byte> bytes,
 bool is_small(const copy_task& task, const copy_context& context) noexcept {
   const copy_terms& terms = context.terms;
   return task.from.is_remote() && !task.to.is_remote() && task.size <= small_size &&
-         !terms.resume && !terms.verify && !terms.sparse && !terms.preserve;
+         !terms.resume && !terms.verify && !terms.sparse && !terms.preserve &&
+         terms.source_codec == codec::none;
 }
 
 std::vector<copy_task> copy_small(const std::vector<copy_task>& tasks,

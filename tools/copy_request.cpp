@@ -1,0 +1,82 @@
+#include "copy_request.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "agent_message.hpp"
+#include "exit_code.hpp"
+#include "piece_header.hpp"
+
+namespace ucx::tool {
+namespace {
+
+constexpr std::string_view scheme = "ucx://";
+constexpr std::size_t most_sources = 4096;
+constexpr std::uint64_t most_milliseconds = 1'000'000'000;
+
+/// Of a URL of a host nothing is looked up, not even on this machine's disk.
+url read_url(const std::string& text) {
+  if (text.starts_with(scheme)) return url(text);
+  throw failure(exit_code::usage,
+                fmt::format("\"{}\" is no URL that begins with {}", text, scheme));
+}
+
+location read_source(const std::string& text, const url& own_server, const fetch_rules& rules) {
+  const url from = read_url(text);
+  if (rules.allows(from)) return location(text);
+  throw failure(exit_code::permission,
+                fmt::format("{} may not fetch from {}: `ucxio serve --fetch-from {}` there would "
+                            "allow it",
+                            to_string(own_server), to_string(from.server()), from.host()));
+}
+
+/// Keeps what is behind the host, with the slash at its end.
+location read_target(const std::string& text, const url& own_server) {
+  read_url(text);
+  const std::size_t slash = text.find('/', scheme.size());
+  return location(to_string(own_server) + (slash == text.npos ? "" : text.substr(slash)));
+}
+
+}  // namespace
+
+nlohmann::json copy_question(const std::vector<std::string>& places, const copy_order& order,
+                             const client_settings& settings) {
+  const double seconds = settings.timeout_seconds.value_or(0);
+  return {{"ask", "copy"},
+          {"from", std::vector<std::string>(places.begin(), places.end() - 1)},
+          {"to", places.back()},
+          {"recursive", order.recursive},
+          {"verify", order.terms.verify},
+          {"resume", order.terms.resume},
+          {"sparse", order.terms.sparse},
+          {"preserve", order.terms.preserve},
+          {"codec", name_of(order.terms.source_codec)},
+          {"parallel", order.parallel},
+          {"rate", order.rate},
+          {"timeout_ms", static_cast<std::uint64_t>(seconds * 1000)}};
+}
+
+copy_request read_copy_question(const nlohmann::json& question, const url& own_server,
+                                const fetch_rules& rules) {
+  copy_request read{.order = {.from = {}, .to = read_target(text_in(question, "to"), own_server)},
+                    .settings = {}};
+  for (const std::string& each : texts_in(question, "from", most_sources)) {
+    read.order.from.push_back(read_source(each, own_server, rules));
+  }
+  if (read.order.from.empty()) throw bad_message("nothing is to be copied");
+  read.order.recursive = flag_in(question, "recursive");
+  read.order.terms.verify = flag_in(question, "verify");
+  read.order.terms.resume = flag_in(question, "resume");
+  read.order.terms.sparse = flag_in(question, "sparse");
+  read.order.terms.preserve = flag_in(question, "preserve");
+  read.order.terms.source_codec = codec_in(question);
+  read.order.parallel =
+      static_cast<unsigned>(number_in(question, "parallel", copy_order::most_parallel));
+  read.order.rate = number_in(question, "rate");
+  const std::uint64_t limit = number_in(question, "timeout_ms", most_milliseconds);
+  if (limit > 0) read.settings.timeout_seconds = static_cast<double>(limit) / 1000;
+  return read;
+}
+
+}  // namespace ucx::tool
