@@ -228,7 +228,8 @@ std::error_code pipe_input::wait() {
     // Also one that came since it was looked for: then there is nothing to wait for.
     const bool is_lost = each.end_receive.done() && each.end_receive.error();
     if (!each.end && !is_lost) wanted_.push_back(&each.end_receive);
-    if (!each.report.done()) wanted_.push_back(&each.report);
+    // One that has gone by now, too: it kept back what is to be told.
+    if (each.reported != each.taken) wanted_.push_back(&each.report);
   }
   return waiter_.wait(wanted_);
 }

@@ -256,12 +256,14 @@ bool pipe_output::wait_until(Condition condition) {
   for (;;) {
     look();
     if (failure_) return false;
+    // As it was before the condition was looked at: what ends behind that ends the wait.
+    for (link& each : links_) each.is_ending = !each.over && !each.end.done();
     if (condition()) return true;
     wanted_.clear();
     for (link& each : links_) {
       if (!each.over) wanted_.push_back(&each.said[each.next_said].receive);
       if (!each.sends.empty()) wanted_.push_back(&each.sends.front().send);
-      if (!each.over && !each.end.done()) wanted_.push_back(&each.end);
+      if (each.is_ending) wanted_.push_back(&each.end);
     }
     if (!wait(wanted_)) return false;
   }

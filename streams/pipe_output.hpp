@@ -95,6 +95,7 @@ class pipe_output {
     std::deque<sending> sends;
     std::deque<std::pair<std::uint64_t, std::size_t>> placed;  // where they end, and their slots
     request end;
+    bool is_ending = false;
   };
 
   void listen(link& to, hearing& next);
