@@ -65,7 +65,7 @@ void pipe_input::offer_places(link& to) {
   const std::size_t size = to.slots.front().bytes.size();
   const std::size_t share = most_in_places / links_.size() / size;
   const std::size_t count = std::min(options_.window / size + 1, share);
-  if (count < 2) return;
+  if (count < 2 || !options_.context.share_memory) return;
   to.places = offered_places::make(*path_.driven, *to.peer, size, count);
   if (!to.places) return;
   std::error_code unusable;  // shows with the receives

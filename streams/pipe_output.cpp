@@ -154,7 +154,7 @@ void pipe_output::use_places(link& at, std::span<const std::byte> said) {
   if (!offered || !at.hello || std::exchange(at.offered, true)) {
     return lose(at, errc::protocol_error);
   }
-  if (links_.size() > 1) return;
+  if (links_.size() > 1 || !options_.context.share_memory) return;
   places_ = mapped_places::open(*at.peer, *offered, static_cast<std::size_t>(at.hello->piece));
   if (!slots_.empty()) add_places();
 }
