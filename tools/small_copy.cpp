@@ -1,14 +1,13 @@
 #include "small_copy.hpp"
 
 #include <cstddef>
+#include <exception>
 #include <filesystem>
-#include <new>
 #include <string>
 #include <system_error>
 
 #include "new_file.hpp"
 #include "ucx/bulk_open.hpp"
-#include "ucx/error.hpp"
 
 namespace ucx::tool {
 namespace {
@@ -70,9 +69,7 @@ std::vector<copy_task> copy_small(const std::vector<copy_task>& tasks,
         left.push_back(tasks[done]);
       }
     }
-  } catch (const error&) {
-    left.insert(left.end(), tasks.begin() + static_cast<std::ptrdiff_t>(done), tasks.end());
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception&) {  // one by one they tell it
     left.insert(left.end(), tasks.begin() + static_cast<std::ptrdiff_t>(done), tasks.end());
   }
   return left;
