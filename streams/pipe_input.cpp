@@ -9,8 +9,6 @@
 namespace ucx::detail {
 namespace {
 
-constexpr send_options short_send{.timeout = pipe_patience, .memory = send_memory::copied};
-
 /// So many messages land where they are read; more, of a reader that is slow, wait in the room for
 /// messages. Few, so that a reader that keeps up finds their memory in the processor's cache.
 constexpr std::size_t most_slots = 8;
@@ -56,7 +54,7 @@ void pipe_input::open(link& made) {
   const pipe_hello_bytes hello = encode(pipe_hello{
       .receives = static_cast<std::uint16_t>(count), .piece = size, .window = options_.window});
   std::error_code unusable;  // shows with the receives
-  made.peer->post_send(pipe_tag(pipe_said::hello), hello, 0, unusable, short_send);
+  made.peer->post_send(pipe_tag(pipe_said::hello), hello, 0, unusable, short_pipe_send);
   offer_places(made);
 }
 
@@ -69,7 +67,7 @@ void pipe_input::offer_places(link& to) {
   to.places = offered_places::make(*path_.driven, *to.peer, size, count);
   if (!to.places) return;
   std::error_code unusable;  // shows with the receives
-  to.peer->post_send(pipe_tag(pipe_said::ring), to.places->offer(), 0, unusable, short_send);
+  to.peer->post_send(pipe_tag(pipe_said::ring), to.places->offer(), 0, unusable, short_pipe_send);
 }
 
 void pipe_input::post(link& of, slot& next) {
@@ -246,13 +244,13 @@ void pipe_input::report_when_idle(link& to) {
   if (to.reported == to.taken || !to.report.done()) return;
   tell(to);
   to.report =
-      to.peer->start_send(pipe_tag(pipe_said::taken), encode_pipe_count(to.taken), short_send);
+      to.peer->start_send(pipe_tag(pipe_said::taken), encode_pipe_count(to.taken), short_pipe_send);
 }
 
 void pipe_input::report(link& to, pipe_said what) {
   tell(to);
   std::error_code unusable;  // shows with the receives
-  to.peer->post_send(pipe_tag(what), encode_pipe_count(to.taken), 0, unusable, short_send);
+  to.peer->post_send(pipe_tag(what), encode_pipe_count(to.taken), 0, unusable, short_pipe_send);
 }
 
 void pipe_input::lose(link& at, std::error_code why) {

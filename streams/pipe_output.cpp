@@ -24,8 +24,6 @@ constexpr std::size_t few_slots = 8;
 constexpr std::size_t usual_length = std::size_t{64} << 10U;
 constexpr std::size_t no_slot = ~std::size_t{0};
 
-constexpr send_options short_send{.timeout = pipe_patience, .memory = send_memory::copied};
-
 }  // namespace
 
 pipe_output::pipe_output(pipe_path& path, const pipe_options& options)
@@ -59,11 +57,6 @@ pipe_output::~pipe_output() {
   if (!closed_) abort(errc::canceled);
 }
 
-void pipe_output::listen(link& to, hearing& next) {
-  next.receive =
-      to.peer->start_receive(pipe_of_reader(), std::span(next.memory), {.timeout = pipe_patience});
-}
-
 bool pipe_output::wait_for_hellos() {
   waiter_.begin(options_.meeting);
   for (link& each : links_) {
@@ -80,169 +73,6 @@ bool pipe_output::wait_for_hellos() {
     }
   }
   return !failure_;
-}
-
-void pipe_output::look() {
-  for (link& each : links_) look(each);
-}
-
-/// Hears what the reader said, and notices which sends have ended.
-void pipe_output::look(link& at) {
-  hear_all(at);
-  while (!at.sends.empty() && at.sends.front().send.done()) {
-    const std::error_code ec = at.sends.front().send.error();
-    let_go(at.sends.front().from);
-    at.sends.pop_front();
-    if (!ec) continue;
-    hear_all(at);  // one that left said so before its connection ended
-    lose(at, ec);
-  }
-}
-
-void pipe_output::hear_all(link& at) {
-  while (!at.over && at.said[at.next_said].receive.done()) {
-    hearing& heard = at.said[at.next_said];
-    if (const std::error_code ec = heard.receive.error()) {
-      lose(at, ec == errc::message_truncated ? make_error_code(errc::protocol_error) : ec);
-      break;
-    }
-    const message_info info = heard.receive.received();
-    hear(at, info.tag, std::span(heard.memory).first(static_cast<std::size_t>(info.length)));
-    at.next_said = (at.next_said + 1) % at.said.size();
-    if (!at.over) listen(at, heard);
-  }
-}
-
-void pipe_output::let_go(std::size_t from) noexcept {
-  if (from == callers) {
-    --borrowed_;
-  } else if (from != copied_slot) {
-    --slots_[from].in_flight;
-  }
-}
-
-void pipe_output::hear(link& at, std::uint64_t tag, std::span<const std::byte> said) {
-  switch (static_cast<pipe_said>(tag & 0xffU)) {
-    case pipe_said::hello:
-      return greet(at, said);
-    case pipe_said::taken:
-      return count(at, said, false);
-    case pipe_said::left:
-      return count(at, said, true);
-    case pipe_said::ring:
-      return use_places(at, said);
-    default:
-      return lose(at, errc::protocol_error);
-  }
-}
-
-void pipe_output::greet(link& at, std::span<const std::byte> said) {
-  const std::optional<pipe_hello> hello = decode_pipe_hello(said);
-  if (!hello || at.hello) return lose(at, errc::protocol_error);
-  if (hello->version != pipe_version) {
-    failure_.set(make_error_code(errc::version_mismatch),
-                 path_.name + ": the reader speaks version " + std::to_string(hello->version) +
-                     " of pipes, and this side " + std::to_string(pipe_version));
-    return drop(at, errc::version_mismatch);
-  }
-  at.hello = hello;
-}
-
-/// What is written for several readers has to be copied for each of them anyway.
-void pipe_output::use_places(link& at, std::span<const std::byte> said) {
-  const std::optional<pipe_ring> offered = decode_pipe_ring(said);
-  if (!offered || !at.hello || std::exchange(at.offered, true)) {
-    return lose(at, errc::protocol_error);
-  }
-  if (links_.size() > 1 || !options_.context.share_memory) return;
-  places_ = mapped_places::open(*at.peer, *offered, static_cast<std::size_t>(at.hello->piece));
-  if (!slots_.empty()) add_places();
-}
-
-void pipe_output::add_places() {
-  if (!places_) return;
-  first_place_ = slots_.size();
-  slots_.resize(first_place_ + places_->count());
-}
-
-bool pipe_output::is_place(std::size_t index) const noexcept {
-  return index >= first_place_ && index < slots_.size();
-}
-
-std::span<std::byte> pipe_output::memory_of(std::size_t index) const noexcept {
-  if (is_place(index)) return places_->place(index - first_place_).first(piece_);
-  return {slots_[index].memory.get(), piece_};
-}
-
-/// Nothing is put there any more, and a reader that has gone need not keep its memory for us.
-void pipe_output::leave_places() noexcept {
-  area_ = {};
-  slots_.resize(std::min(slots_.size(), first_place_));
-  places_.reset();
-}
-
-void pipe_output::count(link& at, std::span<const std::byte> said, bool leaves) {
-  const std::optional<std::uint64_t> taken = decode_pipe_count(said);
-  if (!taken || !at.hello || *taken < at.taken || *taken > sent_) {
-    return lose(at, errc::protocol_error);
-  }
-  // Else a reader could keep a writer awake with nothing.
-  if (*taken == at.taken && !leaves) return lose(at, errc::protocol_error);
-  at.taken = *taken;
-  while (!at.waiting.empty() && at.waiting.front() <= at.taken) at.waiting.pop_front();
-  std::atomic_thread_fence(std::memory_order_acquire);  // behind the reader's last look there
-  while (!at.placed.empty() && at.placed.front().first <= at.taken) {
-    slots_[at.placed.front().second].in_flight = 0;
-    at.placed.pop_front();
-  }
-  if (!leaves) return;
-  at.over = true;
-  // One that has had everything so far is missed only if more comes.
-  if (at.taken != sent_) miss(at);
-}
-
-void pipe_output::miss(const link& gone) {
-  if (goes_on()) return;
-  failure_.set(make_error_code(errc::broken_pipe), path_.name + ": the reader left, having taken " +
-                                                       std::to_string(gone.taken) + " of " +
-                                                       pipe_bytes_text(sent_));
-}
-
-void pipe_output::lose(link& at, std::error_code why) {
-  if (at.over) return;
-  at.over = true;
-  // Who has everything may leave before this side has looked.
-  if (ending_ && at.end.done() && !at.end.error()) return;
-  if (goes_on()) return;
-  const std::string taken =
-      ", having taken " + std::to_string(at.taken) + " of " + pipe_bytes_text(sent_);
-  if (why == errc::protocol_error) {
-    return failure_.set(why, path_.name + ": the reader broke the rules" + taken);
-  }
-  failure_.set(make_error_code(errc::connection_reset),
-               path_.name + ": the reader was lost (" + why.message() + ")" + taken);
-}
-
-/// Returns whether a reader that is over is not missed, because there are others.
-bool pipe_output::goes_on() const noexcept {
-  return options_.slow == slow_reader::drop && readers() > 0;
-}
-
-std::size_t pipe_output::readers() const noexcept {
-  return static_cast<std::size_t>(
-      std::count_if(links_.begin(), links_.end(), [](const link& each) { return !each.over; }));
-}
-
-/// Tells a reader that nothing more will come, and why.
-void pipe_output::drop(link& at, std::error_code why) noexcept {
-  at.over = true;
-  for (sending& each : at.sends) each.send.cancel();
-  std::error_code unusable;
-  const pipe_end_bytes end = encode(pipe_end{sent_, pipe_error_status(why)});
-  try {
-    at.peer->post_send(pipe_tag(pipe_said::end), end, 0, unusable, short_send);
-  } catch (...) {  // without memory the end of the connection says it
-  }
 }
 
 bool pipe_output::wait(std::span<request* const> wanted) {
@@ -323,6 +153,28 @@ bool pipe_output::wait_for_room(std::size_t size) {
                        [&](const link& each) { return has_room(each, size); });
   };
   return wait_for_readers(all_have, [&](const link& each) { return !has_room(each, size); });
+}
+
+void pipe_output::add_places() {
+  if (!places_) return;
+  first_place_ = slots_.size();
+  slots_.resize(first_place_ + places_->count());
+}
+
+bool pipe_output::is_place(std::size_t index) const noexcept {
+  return index >= first_place_ && index < slots_.size();
+}
+
+std::span<std::byte> pipe_output::memory_of(std::size_t index) const noexcept {
+  if (is_place(index)) return places_->place(index - first_place_).first(piece_);
+  return {slots_[index].memory.get(), piece_};
+}
+
+/// Nothing is put there any more, and a reader that has gone need not keep its memory for us.
+void pipe_output::leave_places() noexcept {
+  area_ = {};
+  slots_.resize(std::min(slots_.size(), first_place_));
+  places_.reset();
 }
 
 /// Returns the first slot from which nothing is on its way, of the reader's if there is one. Beyond
@@ -421,7 +273,7 @@ void pipe_output::start_place(link& to, std::size_t size, std::size_t from) {
   slots_[from].in_flight = 1;
   std::atomic_thread_fence(std::memory_order_release);
   to.sends.push_back(
-      {to.peer->start_send(pipe_tag(pipe_said::placed), said, short_send), copied_slot});
+      {to.peer->start_send(pipe_tag(pipe_said::placed), said, short_pipe_send), copied_slot});
 }
 
 bool pipe_output::flush(std::size_t used) {

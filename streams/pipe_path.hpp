@@ -14,12 +14,16 @@
 #include "ucx/client.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/request.hpp"
+#include "ucx/send_options.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::detail {
 
 /// Longer than anybody waits: what bounds a pipe's operations is the life of its peer.
 inline constexpr std::chrono::nanoseconds pipe_patience = std::chrono::hours(24 * 365);
+/// How an end says what is not the stream's bytes.
+inline constexpr send_options short_pipe_send{.timeout = pipe_patience,
+                                              .memory = send_memory::copied};
 
 /// Connections to the other ends, which both directions of a pipe have in common. Members die last
 /// to first: connections before what drives them.
