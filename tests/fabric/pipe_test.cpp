@@ -598,19 +598,27 @@ TEST_P(Pipe, GoesOneWayOnly) {
   EXPECT_EQ(out_->error(), errc::permission_denied);
 }
 
+/// Two workers of this process, connected by a listener.
+struct own_connection {
+  static listener_options awaited() {
+    listener_options chosen;
+    chosen.awaited = true;
+    return chosen;
+  }
+
+  context shared;
+  worker reads{shared, {.progress = progress_mode::sleeping_thread}};
+  worker writes{shared, {.progress = progress_mode::sleeping_thread}};
+  listener door{reads, socket_address("127.0.0.1:0"), awaited()};
+  endpoint to_reader{writes, door.address(), {.wait = connect_wait::none}};
+  endpoint to_writer{reads, door.accept().wait()};
+};
+
 /// Two ends that found each other in another way.
 TEST_P(Pipe, RunsOverAConnectionOfTheProgram) {
-  const context shared;
-  const worker_options driven{.progress = progress_mode::sleeping_thread};
-  worker reads(shared, driven);
-  worker writes(shared, driven);
-  listener_options awaited;
-  awaited.awaited = true;
-  listener door(reads, socket_address("127.0.0.1:0"), std::move(awaited));
-  endpoint to_reader(writes, door.address(), {.wait = connect_wait::none});
-  endpoint to_writer(reads, door.accept().wait());
-  ipipestream in(reads, std::move(to_writer));
-  opipestream out(writes, std::move(to_reader));
+  own_connection both;
+  ipipestream in(both.reads, std::move(both.to_writer));
+  opipestream out(both.writes, std::move(both.to_reader));
   ASSERT_TRUE(out) << out.error_message();
   const std::string sent = text_of(1'000'000);
   auto reading = std::async(std::launch::async, [&] { return all_of(in); });
@@ -649,19 +657,11 @@ TEST(PipeInPlace, FailsWhereAWriterNamesAPlaceThatIsNone) {
   for (const std::uint32_t place : {2U, 3U, 0xffff'ffffU}) {
     for (const std::uint32_t length : {0U, 10U, 0xffff'ffffU}) {
       const bool is_one = place == 2 && length == 10;
-      const context shared;
-      const worker_options driven{.progress = progress_mode::sleeping_thread};
-      worker reads(shared, driven);
-      worker writes(shared, driven);
-      listener_options awaited;
-      awaited.awaited = true;
-      listener door(reads, socket_address("127.0.0.1:0"), std::move(awaited));
-      endpoint to_reader(writes, door.address(), {.wait = connect_wait::none});
+      own_connection both;
       // A window of two messages: three places.
-      ipipestream in(reads, endpoint(reads, door.accept().wait()),
-                     {.window = std::size_t{512} << 10U});
+      ipipestream in(both.reads, std::move(both.to_writer), {.window = std::size_t{512} << 10U});
       const std::array<std::uint32_t, 2> said{place, length};
-      to_reader.send(0x7563786970697009, std::as_bytes(std::span(said)));
+      both.to_reader.send(0x7563786970697009, std::as_bytes(std::span(said)));
       EXPECT_EQ(in.get(), is_one ? 0 : std::char_traits<char>::eof());
       EXPECT_EQ(in.bad(), !is_one);
       if (is_one) continue;
