@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Compares `ucxio cp` with what else copies files on one machine: one large file with `cp` and with
-# what a stream reads, many small ones with an rsync daemon and with `tar | nc | tar`.
+# what a stream reads, many small ones, from a server and to one, with an rsync daemon and with
+# `tar | nc | tar`.
 #   benchmarks/copy_benchmark.sh [--passes=N] [--size=MIB] [--files=N]
 # REQUIRES: build/release/bin/ucxio, and room in /tmp and /dev/shm. The contenders take turns; the
 # medians count, and the ratios. Goes without rsync or nc, and says so, where they are not there.
@@ -13,7 +14,7 @@ for argument; do
     --passes=*) passes=${argument#*=} ;;
     --size=*) size=${argument#*=} ;;
     --files=*) files=${argument#*=} ;;
-    *) sed -n '2,6s/^# *//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,7s/^# *//p' "$0" >&2; exit 2 ;;
   esac
 done
 ucxio=$PWD/build/release/bin/ucxio
@@ -37,13 +38,17 @@ for ((i = 0; i < files; ++i)); do
   printf '%4096d' "$i" >"$work/many/$((i / 1000))/$i"
 done
 
-coproc serving { exec "$ucxio" serve --quiet --store one="$work/one" --store many="$work/many"; }
+coproc serving {
+  exec "$ucxio" serve --quiet --writable --store one="$work/one" --store many="$work/many" \
+    --store into="$memory"
+}
 # shellcheck disable=SC2154 # bash sets it
 server=$serving_PID
 read -r url <&"${serving[0]}"
 if command -v rsync >/dev/null; then
   port=$((20000 + RANDOM % 10000))
-  printf 'use chroot = no\n[many]\npath = %s\nread only = yes\n' "$work/many" >"$work/rsyncd.conf"
+  printf 'use chroot = no\nuid = %s\n[many]\npath = %s\n[into]\npath = %s\nread only = no\n' \
+    "$(id -u)" "$work/many" "$memory" >"$work/rsyncd.conf"
   rsync --daemon --no-detach --address=127.0.0.1 --port=$port --config="$work/rsyncd.conf" &
   daemon=$!
   sleep 1
@@ -57,6 +62,8 @@ large_cat() { "$ucxio" cat "$url/one/large" >/dev/null; }
 large_ucxio() { "$ucxio" cp "$url/one/large" "$memory/x"; }
 many_ucxio() { "$ucxio" cp -r "$url/many" "$memory/x"; }
 many_rsync() { rsync -r "rsync://127.0.0.1:$port/many/" "$memory/x/"; }
+stored_ucxio() { "$ucxio" cp -r "$work/many" "$url/into/x"; }
+stored_rsync() { rsync -r "$work/many/" "rsync://127.0.0.1:$port/into/x/"; }
 many_tar() {
   mkdir "$memory/x"
   tar -C "$work/many" -c . | nc -N -l 127.0.0.1 $((port + 1)) &
@@ -76,8 +83,8 @@ measure() { # NAME
 median() { # NAME: of its milliseconds
   tr ' ' '\n' <<<"${taken[$1]}" | sed '/^$/d' | sort -n | sed -n "$(((passes + 1) / 2))p"
 }
-contenders=(large_cp large_cat large_ucxio many_ucxio)
-[ -z "$daemon" ] || contenders+=(many_rsync)
+contenders=(large_cp large_cat large_ucxio many_ucxio stored_ucxio)
+[ -z "$daemon" ] || contenders+=(many_rsync stored_rsync)
 if command -v nc >/dev/null; then
   port=${port:-$((20000 + RANDOM % 10000))}
   contenders+=(many_tar)
@@ -92,8 +99,12 @@ echo "one file of $size MiB from the page cache to /dev/shm, and $files files of
 for each in "${contenders[@]}"; do printf '  %-12s %8d ms\n' "$each" "$(median "$each")"; done
 slower=$(($(median large_cp) > $(median large_cat) ? $(median large_cp) : $(median large_cat)))
 awk "BEGIN { printf \"ucxio cp: %.2f of the slower of cp and ucxio cat\", $slower / $(median large_ucxio) }"
-for each in many_rsync many_tar; do
-  [ -n "${taken[$each]:-}" ] || continue
-  awk "BEGIN { printf \"; %.2f times as fast as ${each#many_}\", $(median "$each") / $(median many_ucxio) }"
-done
+compare() { # OURS THEIRS WORDS
+  [ -n "${taken[$2]:-}" ] || return 0
+  awk "BEGIN { printf \"; %.2f times as fast as $3\", $(median "$2") / $(median "$1") }"
+}
+compare many_ucxio many_rsync rsync
+compare many_ucxio many_tar tar
+compare stored_ucxio stored_rsync 'rsync to the daemon'
+compare stored_ucxio many_tar 'tar, to the server'
 echo

@@ -137,11 +137,13 @@ double read_at_once(std::span<reader> readers) {
 struct bench {
   explicit bench(server_process& server)
       : named(server.url() + "/matrix"),
+        laned(server.url() + "/matrix", std::ios::in, stream_options{.lanes = 2}),
         parent(options_of(plane::tcp)),
         driver(parent),
         connection(driver, server.by_hand()),
         handed(remote_region(connection, server.descriptor())) {
     by_url.emplace_back(named, 0);
+    by_lanes.emplace_back(laned, 0);
     by_hand.emplace_back(handed, 0);
     for (std::size_t i = 0; i < most_streams; ++i) {
       // One connection, that of `named`, for all of them.
@@ -156,6 +158,7 @@ struct bench {
   }
 
   ifstream named;
+  ifstream laned;
   context parent;
   worker driver;
   endpoint connection;
@@ -165,6 +168,7 @@ struct bench {
   std::vector<std::unique_ptr<ifstream>> streams_by_url;
   std::vector<reader> streams_of_one;
   std::vector<reader> by_url;
+  std::vector<reader> by_lanes;
   std::vector<reader> by_hand;
   std::vector<reader> crowd;
 };
@@ -212,6 +216,13 @@ void register_rates(servers& all) {
   named.scale = static_cast<double>(mib) / 1e9;
   named.unit = "GB/s";
   register_comparison(named);
+  // Without a target: where there are two cores, reader and server have both of them already.
+  comparison laned = named;
+  laned.name = "tcp/read/1MiB, 2 lanes";
+  laned.ours = {"2 lanes", [on] { return read_at_once((*on)->by_lanes); }};
+  laned.others = {{"one lane", [on] { return read_at_once((*on)->by_url); }}};
+  laned.target = 0;
+  register_comparison(laned);
   comparison crowd = named;
   for (const auto& [count, target] : {std::pair<std::size_t, double>(4, 0), {16, 0.95}}) {
     crowd.name = "server/" + std::to_string(count) + " streams at once";

@@ -7,7 +7,7 @@ ucxio=$1 size=${2:-20000000} work=$(mktemp -d) pids=()
 trap 'kill "${pids[@]}" 2>/dev/null || true; wait || true; rm -rf "$work"' EXIT
 cd "$work"
 soon() { # waits until the command succeeds
-  for _ in {1..400}; do if "$@" >&/dev/null; then return; fi; sleep 0.05; done
+  for _ in {1..1200}; do if "$@" >&/dev/null; then return; fi; sleep 0.05; done
   echo "checkpoints: this did not happen: $*" >&2; exit 1
 }
 url_in() { soon grep -q 'ucx://' "$1"; grep -o 'ucx://[^ ]*' "$1"; }

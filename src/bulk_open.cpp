@@ -20,4 +20,16 @@ std::vector<fetched_name> fetch_each(client& from, std::span<const std::string> 
   return core->fetch_each(names, most, options);
 }
 
+std::vector<std::error_code> store_each(client& to, std::span<const short_file> files, creation how,
+                                        const io_options& options) {
+  const auto& core = detail::core_access::core(to);
+  if (!core) throw error(errc::closed, "writing many files with a client that was moved from");
+  if (how != creation::replace && how != creation::fresh) {
+    throw error(errc::invalid_argument,
+                "writing many files: they replace what is there, or are "
+                "new, and are not written in place");
+  }
+  return core->store_each(files, how, options);
+}
+
 }  // namespace ucx

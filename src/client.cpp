@@ -117,6 +117,22 @@ client client::reconnected(std::error_code& ec) const {
   return made;
 }
 
+client client::lane(std::size_t number) const {
+  if (!core_) throw error(errc::closed, no_client);
+  if (number == 0) return share();
+  client made;
+  made.core_ = or_throw([&](auto& what, auto& ec) { return core_->lane(number, what, ec); });
+  return made;
+}
+
+client client::lane(std::size_t number, std::error_code& ec) const {
+  client made;
+  std::string what;
+  ec = core_ ? std::error_code() : make_error_code(errc::closed);
+  if (core_) made.core_ = number == 0 ? core_ : core_->lane(number, what, ec);
+  return made;
+}
+
 std::vector<entry> client::list(const io_options& options) {
   if (!core_) throw error(errc::closed, no_client);
   return or_throw([&](auto& what, auto& ec) { return core_->list(options, what, ec); });

@@ -12,6 +12,8 @@ std::string_view to_string(memory_kind kind) noexcept {
       return "cuda_managed";
     case memory_kind::rocm:
       return "rocm";
+    case memory_kind::cuda_pinned:
+      return "cuda_pinned";
     case memory_kind::other:
       break;
   }

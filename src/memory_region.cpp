@@ -3,40 +3,47 @@
 #include <utility>
 
 #include "detail/core_access.hpp"
+#include "detail/exposed_memory.hpp"
 #include "detail/failed_operation.hpp"
 #include "detail/notification_queue.hpp"
 #include "detail/notification_wait.hpp"
 #include "detail/operation_pools.hpp"
-#include "detail/region_core.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx {
 namespace {
 
-std::shared_ptr<detail::region_core> make(const context& parent, std::byte* bytes, std::size_t size,
-                                          access granted, std::string& what, std::error_code& ec) {
+using made_region = std::shared_ptr<detail::exposed_region>;
+
+/// Returns the core of `parent`, or says that it has none.
+std::shared_ptr<detail::context_core> open_core(const context& parent, std::string& what,
+                                                std::error_code& ec) {
   ec.clear();
-  const std::shared_ptr<detail::context_core>& context = detail::core_access::core(parent);
-  if (!context) {
+  const std::shared_ptr<detail::context_core>& core = detail::core_access::core(parent);
+  if (!core) {
     what = "exposing memory of a context that was moved from, or not made";
     ec = errc::closed;
-    return nullptr;
   }
-  return detail::region_core::make(context, bytes, size, granted, what, ec);
+  return core;
 }
 
-std::shared_ptr<detail::region_core> expose(const context& parent, std::span<std::byte> bytes,
-                                            access granted, std::string& what,
-                                            std::error_code& ec) {
+made_region expose(const context& parent, std::span<std::byte> bytes, access granted,
+                   std::string& what, std::error_code& ec) {
   // An empty span has no address to borrow; a null one that is not empty is a mistake.
-  static std::byte nothing{};
   if (bytes.data() == nullptr && !bytes.empty()) {
     what = "exposing memory at address zero";
     ec = errc::invalid_argument;
     return nullptr;
   }
-  return make(parent, bytes.empty() ? &nothing : bytes.data(), bytes.size(), granted, what, ec);
+  const std::shared_ptr<detail::context_core> core = open_core(parent, what, ec);
+  return core ? detail::expose_memory(core, bytes, granted, what, ec) : nullptr;
+}
+
+made_region make(const context& parent, std::size_t size, access granted, const memory_place& place,
+                 std::string& what, std::error_code& ec) {
+  const std::shared_ptr<detail::context_core> core = open_core(parent, what, ec);
+  return core ? detail::allocate_memory(core, size, granted, place, what, ec) : nullptr;
 }
 
 std::span<std::byte> writable(std::span<const std::byte> bytes) noexcept {
@@ -67,19 +74,29 @@ memory_region::memory_region(const context& parent, std::span<const std::byte> b
     : memory_region(parent, writable(bytes), access::read, ec) {}
 
 memory_region memory_region::allocate(const context& parent, std::size_t size, access granted) {
+  return allocate(parent, size, granted, memory_place());
+}
+
+memory_region memory_region::allocate(const context& parent, std::size_t size, access granted,
+                                      std::error_code& ec) {
+  return allocate(parent, size, granted, memory_place(), ec);
+}
+
+memory_region memory_region::allocate(const context& parent, std::size_t size, access granted,
+                                      const memory_place& place) {
   memory_region made;
   std::string what;
   std::error_code ec;
-  made.core_ = make(parent, nullptr, size, granted, what, ec);
+  made.core_ = make(parent, size, granted, place, what, ec);
   if (ec) throw error(ec, what);
   return made;
 }
 
 memory_region memory_region::allocate(const context& parent, std::size_t size, access granted,
-                                      std::error_code& ec) {
+                                      const memory_place& place, std::error_code& ec) {
   memory_region made;
   std::string what;
-  made.core_ = make(parent, nullptr, size, granted, what, ec);
+  made.core_ = make(parent, size, granted, place, what, ec);
   return made;
 }
 
@@ -96,7 +113,7 @@ memory_region& memory_region::operator=(memory_region&& other) noexcept {
 memory_region::~memory_region() { close(); }
 
 std::span<std::byte> memory_region::bytes() const noexcept {
-  return core_ ? core_->bytes() : std::span<std::byte>();
+  return core_ ? core_->where() : std::span<std::byte>();
 }
 
 std::size_t memory_region::size() const noexcept { return bytes().size(); }
@@ -105,6 +122,10 @@ access memory_region::granted() const noexcept { return core_ ? core_->granted()
 
 memory_kind memory_region::kind() const noexcept {
   return core_ ? core_->kind() : memory_kind::host;
+}
+
+memory_place memory_region::place() const noexcept {
+  return core_ ? core_->memory() : memory_place();
 }
 
 remote_descriptor memory_region::descriptor() const {

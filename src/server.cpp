@@ -96,16 +96,26 @@ publication server::publish(std::string_view name, std::span<const std::byte> by
 }
 
 publication server::allocate(std::string_view name, std::size_t size, access granted) {
-  return make_or_throw(core_, [&](auto& core, std::string& what, std::error_code& ec) {
-    return core.allocate(name, size, granted, what, ec);
-  });
+  return allocate(name, size, granted, memory_place());
 }
 
 publication server::allocate(std::string_view name, std::size_t size, access granted,
                              std::error_code& ec) {
+  return allocate(name, size, granted, memory_place(), ec);
+}
+
+publication server::allocate(std::string_view name, std::size_t size, access granted,
+                             const memory_place& place) {
+  return make_or_throw(core_, [&](auto& core, std::string& what, std::error_code& ec) {
+    return core.allocate(name, size, granted, place, what, ec);
+  });
+}
+
+publication server::allocate(std::string_view name, std::size_t size, access granted,
+                             const memory_place& place, std::error_code& ec) {
   std::string what;
   return make(core_, what, ec,
-              [&](auto& core) { return core.allocate(name, size, granted, what, ec); });
+              [&](auto& core) { return core.allocate(name, size, granted, place, what, ec); });
 }
 
 publication server::publish_file(std::string_view name, const std::filesystem::path& file,
@@ -207,7 +217,9 @@ server_statistics server::statistics() const {
   return core_ ? core_->statistics() : server_statistics();
 }
 
-worker& server::worker() noexcept { return core_->worker(); }
+worker& server::worker(std::size_t number) noexcept { return core_->worker(number); }
+
+std::size_t server::workers() const noexcept { return core_ ? core_->workers() : 0; }
 
 void server::close() noexcept {
   if (core_) core_->close();

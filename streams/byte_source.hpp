@@ -67,6 +67,9 @@ class byte_source {
   /// From here on `recover()` tries for a moment only: nobody asked for what is done now.
   virtual void hurry() noexcept {}
 
+  /// Returns how many connections its reads take.
+  virtual std::size_t lanes() const noexcept { return 1; }
+
   /// Returns whether an unfinished read can be destroyed without waiting, and without harm to
   /// others.
   virtual bool abandons_reads_at_once() const noexcept = 0;

@@ -12,6 +12,7 @@
 #include "stream_engine.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
+#include "ucx/memory_copy.hpp"
 #include "ucx/url.hpp"
 
 namespace ucx {
@@ -333,7 +334,8 @@ filebuf::int_type filebuf::pbackfail(int_type c) {
 std::streamsize filebuf::xsgetn(char* into, std::streamsize count) {
   // What is buffered is copied here, but from an area of one character: it may be std::filebuf's
   // for what was put back, which notices in its turn that it is taken.
-  if (count > 0 && count <= egptr() - gptr() && egptr() - eback() > 1) {
+  const bool has_all = count > 0 && count <= egptr() - gptr() && egptr() - eback() > 1;
+  if (has_all && !is_copied_by_driver(into)) {
     std::memcpy(into, gptr(), static_cast<std::size_t>(count));
     setg(eback(), gptr() + count, egptr());
     return count;
@@ -352,7 +354,7 @@ std::streamsize filebuf::xsputn(const char* from, std::streamsize count) {
   // std::filebuf writes what is long past its buffer, and fills that up only by itself.
   constexpr std::streamsize longest = 1024;
   const std::streamsize limit = by_url_ ? room + 1 : std::min(room, longest);
-  if (count > 0 && count < limit) {
+  if (count > 0 && count < limit && !is_copied_by_driver(from)) {
     std::memcpy(pptr(), from, static_cast<std::size_t>(count));
     if (by_url_) {
       setp(pptr() + count, epptr());

@@ -1,6 +1,8 @@
 #include "ucx/pipe_broker.hpp"
 
+#include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "broker_core.hpp"
 #include "ucx/error.hpp"
@@ -13,14 +15,23 @@ namespace {
 std::shared_ptr<detail::broker_core> open(server& by, const pipe_broker_options& options,
                                           std::error_code& ec) {
   const auto core = std::make_shared<detail::broker_core>(options.most_waiting);
-  by.worker().on_message(
-      detail::pipe_question_number, [core](message question) { core->asked(std::move(question)); },
-      ec);
-  if (ec) return nullptr;
-  worker& driven = by.worker();
-  return {core.get(), [core, &driven](detail::broker_core*) {
-            std::error_code closed;
-            driven.on_message(detail::pipe_question_number, {}, closed);
+  std::vector<worker*> heard;
+  const auto hear_no_more = [](const std::vector<worker*>& all) {
+    std::error_code closed;
+    for (worker* each : all) each->on_message(detail::pipe_question_number, {}, closed);
+  };
+  for (std::size_t i = 0; i < by.workers(); ++i) {
+    by.worker(i).on_message(
+        detail::pipe_question_number,
+        [core](message question) { core->asked(std::move(question)); }, ec);
+    if (ec) {
+      hear_no_more(heard);
+      return nullptr;
+    }
+    heard.push_back(&by.worker(i));
+  }
+  return {core.get(), [core, heard, hear_no_more](detail::broker_core*) {
+            hear_no_more(heard);
             core->close();
           }};
 }

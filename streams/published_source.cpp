@@ -3,7 +3,9 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "laned_source.hpp"
 #include "region_source.hpp"
 #include "reopening_source.hpp"
 #include "ucx/access.hpp"
@@ -58,6 +60,28 @@ std::unique_ptr<byte_source> open_once(client&& through, std::string_view name,
   return open_existing(std::move(through), name, access_of(mode), each);
 }
 
+/// Returns `opened` over as many lanes as are wanted and can be had, where they are of use. The
+/// first that can not be had, or leads to something else by now, ends the attempt: the next would
+/// cost as much.
+std::unique_ptr<byte_source> over_lanes(std::unique_ptr<byte_source> opened, const client& through,
+                                        std::string_view name, access wanted,
+                                        const stream_options& options, const io_options& each) {
+  const bool follows = options.follow > options.follow.zero();
+  const bool writes = includes(wanted, access::write);
+  if (options.lanes < 2 || follows || writes || opened->in_place()) return opened;
+  std::vector<std::unique_ptr<byte_source>> lanes;
+  try {
+    while (lanes.size() < options.lanes) {
+      auto lane = open_existing(through.lane(lanes.size() + 1), name, wanted, each);
+      if (lane->content() != opened->content() || lane->size() != opened->size()) break;
+      lanes.push_back(std::move(lane));
+    }
+  } catch (const error&) {  // as of a server that has as many clients as it takes
+  }
+  if (lanes.size() < 2) return opened;
+  return std::make_unique<laned_source>(std::move(opened), std::move(lanes));
+}
+
 /// Returns what has to be the same for a stream to go on.
 reopening_source::use use_of(const byte_source& opened, ios_base::openmode mode,
                              const stream_options& options) noexcept {
@@ -74,12 +98,16 @@ std::unique_ptr<byte_source> open_published(const std::function<client()>& conne
                                             std::string_view name, ios_base::openmode mode,
                                             const stream_options& options) {
   const io_options each{options.timeout, options.verify};
-  std::unique_ptr<byte_source> opened = open_once(connect(), name, mode, each);
+  const client through = connect();
+  std::unique_ptr<byte_source> opened = over_lanes(open_once(through.share(), name, mode, each),
+                                                   through, name, access_of(mode), options, each);
   if (options.reconnect <= options.reconnect.zero()) return opened;
   const reopening_source::use how = use_of(*opened, mode, options);
   // What `app` made, or found, is there by now: if it is not any more, it is not to be made anew.
-  auto again = [connect, kept = std::string(name), wanted = access_of(mode), each] {
-    return open_existing(connect(), kept, wanted, each);
+  auto again = [connect, kept = std::string(name), wanted = access_of(mode), options, each] {
+    const client found = connect();
+    return over_lanes(open_existing(found.share(), kept, wanted, each), found, kept, wanted,
+                      options, each);
   };
   return std::make_unique<reopening_source>(std::move(opened), std::string(name), how,
                                             std::move(again), options.reconnect);

@@ -11,6 +11,7 @@
 #include "stream_engine.hpp"
 #include "ucx/access.hpp"
 #include "ucx/error.hpp"
+#include "ucx/memory_copy.hpp"
 
 namespace ucx {
 namespace {
@@ -150,12 +151,15 @@ remote_streambuf::int_type remote_streambuf::pbackfail(int_type c) {
 }
 
 std::streamsize remote_streambuf::xsgetn(char* into, std::streamsize count) {
-  if (count <= 0) return 0;
-  if (count <= egptr() - gptr()) {
+  // One comparison for both: that there is something to read, and that the get area has it.
+  const bool has_all =
+      static_cast<std::size_t>(count) - 1 < static_cast<std::size_t>(egptr() - gptr());
+  if (has_all && !is_copied_by_driver(into)) [[likely]] {
     std::memcpy(into, gptr(), static_cast<std::size_t>(count));
     setg(eback(), gptr() + count, egptr());
     return count;
   }
+  if (count <= 0) return 0;
   if (!engine_) throw_empty();
   engine_->enter(gptr(), pptr());
   std::size_t moved = 0;
@@ -192,7 +196,7 @@ remote_streambuf::int_type remote_streambuf::overflow(int_type c) {
 
 std::streamsize remote_streambuf::xsputn(const char* from, std::streamsize count) {
   if (count <= 0) return 0;
-  if (count <= epptr() - pptr()) {
+  if (count <= epptr() - pptr() && !is_copied_by_driver(from)) {
     std::memcpy(pptr(), from, static_cast<std::size_t>(count));
     setp(pptr() + count, epptr());
     return count;

@@ -42,6 +42,7 @@ class reopening_source final : public byte_source {
   }
   request start_write_at(std::uint64_t offset, std::span<const std::byte> from) override;
   request start_flush() override { return now_->start_flush(); }
+  std::size_t lanes() const noexcept override { return now_->lanes(); }
   bool in_place() const noexcept override { return now_->in_place(); }
   std::span<const std::byte> view(std::uint64_t offset, std::size_t length) const override {
     return now_->view(offset, length);

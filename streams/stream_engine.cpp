@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ucx/error.hpp"
+#include "ucx/memory_copy.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -31,6 +32,10 @@ std::size_t usable(std::size_t depth) { return std::clamp<std::size_t>(depth, 1,
 }  // namespace
 
 std::string stream_engine::why_not(const stream_options& options) {
+  if (options.lanes == 0 || options.lanes > stream_options::most_lanes) {
+    return std::to_string(options.lanes) + " lanes, which may be 1 to " +
+           std::to_string(stream_options::most_lanes);
+  }
   if (options.window >= stream_options::least_window &&
       options.window <= stream_options::most_window) {
     return {};
@@ -69,6 +74,7 @@ stream_statistics stream_engine::statistics() const noexcept {
   const flow_window& measured = reads_.flow().measured() ? reads_.flow() : writes_.flow();
   told.round_trip = measured.round_trip();
   told.bytes_per_second = static_cast<std::uint64_t>(measured.bytes_per_second());
+  if (source_) told.lanes = source_->lanes();
   return told;
 }
 
@@ -335,7 +341,7 @@ void stream_engine::look_in_place(std::span<std::byte> into) {
   while (!into.empty()) {
     const std::uint64_t end = writes_.readable_end(position_, position_ + into.size());
     const auto there = source_->view(position_, static_cast<std::size_t>(end - position_));
-    std::memcpy(into.data(), there.data(), there.size());
+    copy_memory(into.data(), there.data(), there.size());
     position_ += there.size();
     into = into.subspan(there.size());
   }
@@ -376,11 +382,11 @@ void stream_engine::keep_in_get_area(read_ahead::piece&& arrived) noexcept {
   get_altered_ = false;
 }
 
-std::span<std::byte> stream_engine::copy_from_get_area(std::span<std::byte> into) noexcept {
+std::span<std::byte> stream_engine::copy_from_get_area(std::span<std::byte> into) {
   if (into.empty() || !get_.holds(position_)) return into;
   const auto at = static_cast<std::size_t>(position_ - get_.offset);
   const std::size_t copied = std::min(into.size(), get_.length - at);
-  std::memcpy(into.data(), get_.bytes + at, copied);
+  copy_memory(into.data(), get_.bytes + at, copied);
   position_ += copied;
   return into.subspan(copied);
 }

@@ -163,7 +163,7 @@ class stream_engine {
   void read_beyond_get_area(std::span<std::byte> into);
   void look_in_place(std::span<std::byte> into);
   void keep_in_get_area(read_ahead::piece&& arrived) noexcept;
-  std::span<std::byte> copy_from_get_area(std::span<std::byte> into) noexcept;
+  std::span<std::byte> copy_from_get_area(std::span<std::byte> into);
   void drop_get_area() noexcept;
 
   /// Returns how many bytes the source has from `position` on.

@@ -1,10 +1,10 @@
 // What a stream does with bytes that are written to it. Apart from stream_engine.cpp, which reads,
 // seeks and closes.
 #include <algorithm>
-#include <cstring>
 
 #include "stream_engine.hpp"
 #include "ucx/error.hpp"
+#include "ucx/memory_copy.hpp"
 
 namespace ucx::detail {
 
@@ -93,7 +93,7 @@ void stream_engine::fill_put_area(std::span<const std::byte> from) {
   while (!from.empty()) {
     open_put_area();
     const std::size_t copied = std::min(from.size(), put_capacity() - put_.length);
-    std::memcpy(put_.memory.get() + put_.length, from.data(), copied);
+    copy_memory(put_.memory.get() + put_.length, from.data(), copied);
     put_.length += copied;
     position_ += copied;
     note_taken(position_ - copied);

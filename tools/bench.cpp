@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <ios>
 #include <iterator>
 #include <memory>
 #include <span>
@@ -19,6 +20,8 @@
 #include "size_option.hpp"
 #include "speed.hpp"
 #include "ucx/error.hpp"
+#include "ucx/fstream.hpp"
+#include "ucx/stream_options.hpp"
 #include "way_reason.hpp"
 
 namespace ucx::tool {
@@ -36,6 +39,7 @@ struct bench_options {
   std::string url;
   double seconds = 1;
   std::vector<std::uint64_t> sizes;
+  std::vector<std::size_t> lanes;
   bool write = false;
   bool json = false;
 };
@@ -67,6 +71,11 @@ void check(const bench_options& options) {
     throw failure(exit_code::usage,
                   fmt::format("--size: {} is not between 1 and {} bytes", size, most_of_a_call));
   }
+  for (const std::size_t lanes : options.lanes) {
+    if (lanes >= 1 && lanes <= stream_options::most_lanes) continue;
+    throw failure(exit_code::usage, fmt::format("--lanes: {} is not between 1 and {}", lanes,
+                                                stream_options::most_lanes));
+  }
 }
 
 /// Returns the sizes to try in a region: of the usual ones those that it has room for.
@@ -88,15 +97,46 @@ std::vector<std::size_t> sizes_for(const bench_options& options, std::uint64_t r
   return chosen;
 }
 
+using std::ios_base;
+
+/// What is measured by streams: a name, which each of them opens for itself.
+struct subject {
+  client& server;
+  std::string name;
+  std::uint64_t size = 0;
+  std::vector<std::size_t> sizes;
+  std::chrono::nanoseconds duration;
+
+  fstream open(ios_base::openmode mode, std::size_t lanes) const {
+    fstream opened(server, name, mode | ios_base::binary, stream_options{.lanes = lanes});
+    if (!opened.is_open()) throw error(opened.error(), opened.error_message());
+    opened.exceptions(ios_base::badbit | ios_base::failbit);
+    return opened;
+  }
+};
+
+throughput over(const fstream& measured_stream, std::size_t lanes, throughput measured) {
+  measured.lanes = lanes;
+  measured.used = measured_stream.rdbuf()->statistics().lanes;
+  return measured;
+}
+
+void measure_reads(findings& found, const subject& of, std::size_t lanes) {
+  for (const std::size_t size : of.sizes) {
+    fstream in = of.open(ios_base::in, lanes);
+    found.reads.push_back(over(in, lanes, measure_reading(in, of.size, size, of.duration)));
+  }
+}
+
 /// Writes what is there already, so that nothing changes.
-void measure_writes(findings& found, remote_region& region, const std::vector<std::size_t>& sizes,
-                    std::chrono::nanoseconds duration) {
-  const std::uint64_t largest = *std::max_element(sizes.begin(), sizes.end());
-  std::vector<char> content(static_cast<std::size_t>(
-      std::min(region.size(), std::max<std::uint64_t>(most_written, largest))));
-  region.read_at(0, std::as_writable_bytes(std::span(content)));
-  for (const std::size_t size : sizes) {
-    found.writes.push_back(measure_writing(region, content, size, duration));
+void measure_writes(findings& found, const subject& of) {
+  const std::uint64_t largest = *std::max_element(of.sizes.begin(), of.sizes.end());
+  std::vector<char> content(
+      static_cast<std::size_t>(std::min(of.size, std::max<std::uint64_t>(most_written, largest))));
+  for (const std::size_t size : of.sizes) {
+    fstream out = of.open(ios_base::in | ios_base::out, 1);
+    out.read(content.data(), static_cast<std::streamsize>(content.size()));
+    found.writes.push_back(over(out, 1, measure_writing(out, content, size, of.duration)));
   }
 }
 
@@ -108,25 +148,37 @@ findings measure(const bench_options& options, const client_settings& settings) 
   client server = settings.connect(from);
   found.connecting = milliseconds_since(start);
   found.described = server.stat(from.name());
-  start = clock::now();
-  remote_region region =
-      server.open(from.name(), options.write ? access::read_write : access::read);
-  found.opening = milliseconds_since(start);
-  if (region.size() == 0) {
-    throw failure(exit_code::usage, to_string(from) + " is empty: there is nothing to read");
-  }
-  found.transports = server.transports();
-  found.way = ucx::to_string(region.way());
-  found.why = reason_of_way(found.described, region, found.transports);
-  const std::vector<std::size_t> sizes = sizes_for(options, region.size(), from);
   const auto duration = std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(options.seconds));
-  found.small = measure_latency(region, duration);
-  for (const std::size_t size : sizes) {
-    found.reads.push_back(measure_reading(region, size, duration));
+  subject of{server, std::string(from.name()), 0, {}, duration};
+  {
+    start = clock::now();
+    remote_region region =
+        server.open(from.name(), options.write ? access::read_write : access::read);
+    found.opening = milliseconds_since(start);
+    of.size = region.size();
+    if (of.size == 0) {
+      throw failure(exit_code::usage, to_string(from) + " is empty: there is nothing to read");
+    }
+    found.transports = server.transports();
+    found.way = ucx::to_string(region.way());
+    found.why = reason_of_way(found.described, region, found.transports);
+    of.sizes = sizes_for(options, of.size, from);
+    found.small = measure_latency(region, duration);
   }
-  if (options.write) measure_writes(found, region, sizes, duration);
+  const std::vector<std::size_t> lanes =
+      options.lanes.empty() ? std::vector<std::size_t>{1} : options.lanes;
+  for (const std::size_t each : lanes) measure_reads(found, of, each);
+  if (options.write) measure_writes(found, of);
   return found;
+}
+
+/// Returns what a line says of its lanes: nothing of the one that every stream has.
+std::string lanes_of(const throughput& measured) {
+  if (measured.lanes == 1) return {};
+  const std::string wanted =
+      measured.used == measured.lanes ? "" : fmt::format(" of {}", measured.lanes);
+  return fmt::format(", {}{} lanes", measured.used, wanted);
 }
 
 std::string lines(const findings& found) {
@@ -139,12 +191,12 @@ std::string lines(const findings& found) {
       found.way, found.why, found.connecting, found.opening, found.small.least, found.small.median,
       found.small.p99, found.small.reads, found.small.bytes);
   for (const throughput& each : found.reads) {
-    fmt::format_to(std::back_inserter(text), "read        {:.3f} GB/s by {} bytes a call\n",
-                   each.gigabytes_per_second(), each.call);
+    fmt::format_to(std::back_inserter(text), "read        {:.3f} GB/s by {} bytes a call{}\n",
+                   each.gigabytes_per_second(), each.call, lanes_of(each));
   }
   for (const throughput& each : found.writes) {
-    fmt::format_to(std::back_inserter(text), "write       {:.3f} GB/s by {} bytes a call\n",
-                   each.gigabytes_per_second(), each.call);
+    fmt::format_to(std::back_inserter(text), "write       {:.3f} GB/s by {} bytes a call{}\n",
+                   each.gigabytes_per_second(), each.call, lanes_of(each));
   }
   return text;
 }
@@ -153,6 +205,8 @@ nlohmann::ordered_json json_of(const std::vector<throughput>& all) {
   nlohmann::ordered_json made = nlohmann::ordered_json::array();
   for (const throughput& each : all) {
     made.push_back({{"call", each.call},
+                    {"lanes", each.lanes},
+                    {"lanes_used", each.used},
                     {"calls", each.calls},
                     {"seconds", each.seconds},
                     {"gigabytes_per_second", each.gigabytes_per_second()}});
@@ -198,6 +252,12 @@ void add_bench(CLI::App& program, client_settings& shared) {
       ->type_name("SECONDS");
   add_sizes(command, "--size", options->sizes,
             "of one call; may be given several times (default: 4K, 64K and 1M)");
+  command
+      .add_option("--lanes", options->lanes,
+                  "connections that a stream reads over; several numbers are tried in turn "
+                  "(default: 1)")
+      ->type_name("N[,N...]")
+      ->delimiter(',');
   command.add_flag("--write", options->write,
                    "also write, what is there already: others must not change it meanwhile");
   command.add_flag("--json", options->json, "an object");
@@ -206,7 +266,8 @@ void add_bench(CLI::App& program, client_settings& shared) {
       "Latency is that of 8 bytes here and there; the rates are those of a stream, from the\n"
       "beginning to the end, round and round. Flushing counts.\n\n"
       "Example:\n"
-      "  ucxio bench ucx://127.0.0.1:7471/weights --size 64K --size 4M");
+      "  ucxio bench ucx://127.0.0.1:7471/weights --size 64K --size 4M\n"
+      "  ucxio bench ucx://127.0.0.1:7471/weights --size 1M --lanes 1,2,4");
   command.callback([options, &shared] { bench(*options, shared); });
 }
 

@@ -10,7 +10,8 @@
 namespace ucx::tool {
 namespace {
 
-/// Files that are open at a time: a store lets a client have 128.
+/// Files that are open at a time, where they do not come or go whole: a store lets a client have
+/// 128.
 constexpr std::size_t most_open = 96;
 
 }  // namespace
@@ -36,7 +37,8 @@ void copy_job::work() {
   std::vector<std::byte> buffer(file_copy::piece_size);
   for (;;) {
     const std::vector<copy_task> small = take_small();
-    for (const copy_task& left : copy_small(small, context_)) {
+    const auto tell = [this](const failure& why) { failed(why); };
+    for (const copy_task& left : copy_small(small, context_, tell)) {
       if (const file alone = open(left)) copy_alone(alone, buffer);
     }
     if (!small.empty()) continue;
@@ -51,15 +53,14 @@ void copy_job::copy_alone(const file& alone, std::span<std::byte> buffer) {
   if (alone->leave()) finish(alone);
 }
 
-/// Returns files that are fetched together; nothing where the next one is to be copied by itself.
+/// Returns files that go together; nothing where the next one is to be copied by itself.
 std::vector<copy_task> copy_job::take_small() {
   std::vector<copy_task> taken;
   const std::lock_guard guard(mutex_);
   if (ended_by_ || context_.stop.stop_requested()) return taken;
   while (taken.size() < batch_ && next_ < tasks_.size() && is_small(tasks_[next_], context_)) {
     const copy_task& task = tasks_[next_];
-    if (!taken.empty() && task.from.remote().server() != taken.front().from.remote().server())
-      break;
+    if (!taken.empty() && !is_alike(taken.front(), task)) break;
     taken.push_back(task);
     ++next_;
   }

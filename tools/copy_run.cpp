@@ -100,15 +100,16 @@ void copy_run::add(const location& from, const location& to) {
     }
   }
   std::error_code ec;
+  std::uint64_t size = 0;
   if (from.is_remote()) {
-    const entry described = clients_.of(from.remote()).stat(from.remote().name());
-    counters_.total_bytes += described.size;
+    size = clients_.of(from.remote()).stat(from.remote().name()).size;
   } else {
-    const auto size = std::filesystem::file_size(from.local(), ec);
-    if (!ec) counters_.total_bytes += size;
+    size = std::filesystem::file_size(from.local(), ec);
+    if (ec) size = 0;
   }
+  counters_.total_bytes += size;
   ++counters_.total_files;
-  tasks_.push_back({from, to});
+  tasks_.push_back({from, to, size});
 }
 
 void copy_run::add_tree(const location& from, const location& to) {
@@ -124,12 +125,13 @@ void copy_run::add_tree(const location& from, const location& to) {
   tree_walk tree(clients_, order_.walk, stop_, tell_);
   tree.walk(from);
   failures_ += tree.failures();
+  const bool is_new = !exists(to);
   make_directory(to);
   add_directories(tree, to);
   for (const found_file& each : tree.files()) {
     if (is_missing(each.path)) continue;
     try {
-      tasks_.push_back({each.at, to.below(each.path), each.size});
+      tasks_.push_back({each.at, to.below(each.path), each.size, is_new});
       counters_.total_bytes += each.size;
       ++counters_.total_files;
     } catch (const failure& why) {
@@ -158,6 +160,17 @@ bool copy_run::is_missing(const std::string& path) const {
     if (missing_.contains(path.substr(0, end + 1))) return true;
   }
   return false;
+}
+
+bool copy_run::exists(const location& place) const {
+  std::error_code ec;
+  if (!place.is_remote()) {
+    return std::filesystem::symlink_status(place.local(), ec).type() !=
+           std::filesystem::file_type::not_found;
+  }
+  if (place.remote().name().empty()) return true;
+  clients_.of(place.remote()).stat(place.remote().name(), ec);
+  return ec != errc::no_such_name;
 }
 
 /// A server makes them when there is something in them.

@@ -38,6 +38,7 @@ class copy_run {
   void add_tree(const location& from, const location& to);
   void add_directories(const tree_walk& tree, const location& to);
   bool is_missing(const std::string& path) const;
+  bool exists(const location& place) const;
   void make_directory(const location& at) const;
   void leave_out(const failure& why);
   void copy_found();

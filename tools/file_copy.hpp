@@ -33,7 +33,8 @@ struct copy_context {
 struct copy_task {
   location from;
   location to;
-  std::uint64_t size = 0;  ///< As it was when it was found.
+  std::uint64_t size = 0;      ///< As it was when it was found.
+  bool goes_into_new = false;  ///< There was no such directory: no earlier copy has left anything.
 };
 
 /// Goes piece by piece, by any number of threads: they read at the same time, and write in order,

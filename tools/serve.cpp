@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <iterator>
@@ -42,6 +43,7 @@ struct serve_options {
   bool agent = false;
   std::vector<std::string> fetch_from;
   std::optional<std::uint64_t> quota;
+  std::size_t workers = 1;
 };
 
 struct shared_file {
@@ -156,7 +158,13 @@ void serve(const serve_options& options, const client_settings& settings) {
   std::optional<patience> farewell;  // goes last, so that it watches the server's end too
   std::jthread telling;
   const std::string nowhere = options.address_file.empty() ? "127.0.0.1:0" : "";
-  server serving({.bind = options.bind.value_or(nowhere), .insecure = options.insecure});
+  if (options.workers == 0 || options.workers > server_options::most_workers) {
+    throw failure(exit_code::usage, fmt::format("--workers: {} is not between 1 and {}",
+                                                options.workers, server_options::most_workers));
+  }
+  server serving({.bind = options.bind.value_or(nowhere),
+                  .insecure = options.insecure,
+                  .workers = options.workers});
   std::vector<publication> published;
   for (const std::string& each : options.files) published.push_back(publish(serving, each));
   std::vector<publication> stores;
@@ -228,6 +236,12 @@ void add_serve(CLI::App& program, const client_settings& shared) {
       ->type_name("BYTES")
       ->transform(CLI::AsSizeValue(false))
       ->needs(writable);
+  command
+      .add_option(
+          "--workers", options->workers,
+          "threads that serve, each on a core of its own; clients are given to them in turn "
+          "(default: 1)")
+      ->type_name("N");
   command.add_flag("--pipes", options->pipes,
                    "introduce the ends of pipes to each other: `ucxio pipe --help`");
   command.add_flag(

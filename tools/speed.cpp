@@ -1,8 +1,8 @@
 #include "speed.hpp"
 
 #include <algorithm>
-
-#include "ucx/stream.hpp"
+#include <istream>
+#include <ostream>
 
 namespace ucx::tool {
 namespace {
@@ -66,10 +66,9 @@ latency measure_latency(const remote_region& region, std::chrono::nanoseconds du
   return measured;
 }
 
-throughput measure_reading(const remote_region& region, std::size_t call,
+throughput measure_reading(std::istream& in, std::uint64_t size, std::size_t call,
                            std::chrono::nanoseconds duration) {
   std::vector<char> into(call);
-  istream in(region);
   in.exceptions(std::ios_base::badbit | std::ios_base::failbit);
   const auto begin = [&] {
     in.seekg(0);
@@ -79,14 +78,13 @@ throughput measure_reading(const remote_region& region, std::size_t call,
     in.read(into.data(), static_cast<std::streamsize>(call));
   };
   const clock::time_point start = clock::now();
-  throughput measured = go_round(region.size(), call, duration, begin, read);
+  throughput measured = go_round(size, call, duration, begin, read);
   measured.seconds = since(start);
   return measured;
 }
 
-throughput measure_writing(const remote_region& region, std::span<const char> content,
-                           std::size_t call, std::chrono::nanoseconds duration) {
-  ostream out(region);
+throughput measure_writing(std::ostream& out, std::span<const char> content, std::size_t call,
+                           std::chrono::nanoseconds duration) {
   out.exceptions(std::ios_base::badbit);
   const auto write = [&](std::uint64_t offset) {
     out.write(content.data() + offset, static_cast<std::streamsize>(call));

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct latency {
 /// What calls of one size came to, one behind the other.
 struct throughput {
   std::size_t call = 0;
+  std::size_t lanes = 1;  ///< That were asked for.
+  std::size_t used = 1;   ///< That the stream had.
   std::uint64_t calls = 0;
   double seconds = 0;
 
@@ -36,16 +39,16 @@ struct throughput {
 /// most. REQUIRES: the region is not empty.    Errors: as remote_region::read_at.
 latency measure_latency(const remote_region& region, std::chrono::nanoseconds duration);
 
-/// Reads the region through a stream, from its beginning to its end, round and round, for about
+/// Reads the `size` bytes of a stream, from its beginning to its end, round and round, for about
 /// `duration`; nothing that was read in one round serves the next.
-/// REQUIRES: the region has `call` bytes.    Errors: ucx::error.
-throughput measure_reading(const remote_region& region, std::size_t call,
+/// REQUIRES: `call` is no more than `size`.    Errors: std::ios_base::failure.
+throughput measure_reading(std::istream& in, std::uint64_t size, std::size_t call,
                            std::chrono::nanoseconds duration);
 
-/// Writes `content` to the beginning of the region through a stream, round and round, for about
-/// `duration`, and flushes, which counts.
-/// REQUIRES: `content` has `call` bytes.    Errors: ucx::error.
-throughput measure_writing(const remote_region& region, std::span<const char> content,
-                           std::size_t call, std::chrono::nanoseconds duration);
+/// Writes `content` to the beginning of a stream, round and round, for about `duration`, and
+/// flushes, which counts.
+/// REQUIRES: `content` has `call` bytes.    Errors: std::ios_base::failure.
+throughput measure_writing(std::ostream& out, std::span<const char> content, std::size_t call,
+                           std::chrono::nanoseconds duration);
 
 }  // namespace ucx::tool

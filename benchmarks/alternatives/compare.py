@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Compares our streams with other libraries, each with an owner and a reader of its own, in turns.
 
-  benchmarks/alternatives/compare.py RESULTS STREAM_CONTENDER PYTHON [--passes=N] [--pass_seconds=S]
+  benchmarks/alternatives/compare.py RESULTS STREAM_CONTENDER PYTHON UCXX_CONTENDER [--passes=N]
+      [--pass_seconds=S]
 
 PYTHON has the other libraries; those that it lacks, or that do not start, are left out, and it is said
-why. Prints a table, and writes RESULTS/loopback/alternatives_benchmark.json.
+why, and so is UCXX where its program is not there. Prints a table, and writes RESULTS/loopback/alternatives_benchmark.json.
 """
 import argparse
 import ctypes
@@ -77,11 +78,12 @@ class Contender:
         self.process.communicate()
 
 
-def start_all(contender, python):
+def start_all(contender, python, ucxx):
     running = [Contender("ucxio", [contender])]
-    for name, script in OTHERS.items():
+    commands = {name: [python, str(HERE / script)] for name, script in OTHERS.items()}
+    for name, command in (commands | {"UCXX": [ucxx]}).items():
         try:
-            running.append(Contender(name, [python, str(HERE / script)]))
+            running.append(Contender(name, command))
         except (RuntimeError, OSError) as failure:
             print(f"without {name}: {failure}", file=sys.stderr)
     return running
@@ -121,11 +123,12 @@ def main():
     arguments.add_argument("results", type=pathlib.Path)
     arguments.add_argument("contender")
     arguments.add_argument("python")
+    arguments.add_argument("ucxx")
     arguments.add_argument("--passes", type=int, default=15)
     arguments.add_argument("--pass_seconds", type=float, default=0.1)
     chosen, _ = arguments.parse_known_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    running = start_all(chosen.contender, chosen.python)
+    running = start_all(chosen.contender, chosen.python, chosen.ucxx)
     try:
         lines = []
         for verb in ("read", "write"):

@@ -83,6 +83,13 @@ class UCXIO_EXPORT client {
   client reconnected() const;
   client reconnected(std::error_code& ec) const;
 
+  /// Returns a further connection to the same server, the `number`th: on a worker of its own with a
+  /// thread that sleeps. It is made as this one was when nobody has it, and shared by all that ask
+  /// this client for it, until the last of them lets go; 0 is this one. Errors: as the
+  /// constructor's; not_supported (a client that was made on a context of the caller's), closed.
+  client lane(std::size_t number) const;
+  client lane(std::size_t number, std::error_code& ec) const;
+
   /// Returns everything that is published, by name. Cost: a round trip for each some hundred names.
   std::vector<entry> list(const io_options& options = {});
   std::vector<entry> list(std::error_code& ec, const io_options& options = {});

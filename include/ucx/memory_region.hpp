@@ -12,6 +12,7 @@
 #include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/memory_kind.hpp"
+#include "ucx/memory_place.hpp"
 #include "ucx/notification.hpp"
 #include "ucx/remote_descriptor.hpp"
 #include "ucx/request.hpp"
@@ -19,7 +20,7 @@
 namespace ucx {
 
 namespace detail {
-class region_core;
+class exposed_region;
 }
 class worker;
 
@@ -28,9 +29,11 @@ class worker;
 /// Threads: sharing one object is safe, but for `close()`, the destructor and moves.
 class [[nodiscard]] UCXIO_EXPORT memory_region {
  public:
-  /// Exposes the caller's memory for reading and, as `granted` says, writing.
-  /// Lifetime: `bytes`, until `close()` or the destructor returns.
-  /// Errors: no_lockable_memory, no_memory, invalid_argument.
+  /// Exposes the caller's memory for reading and, as `granted` says, writing. It may be a CUDA
+  /// device's, or managed (`place_of`): that is copied by the CUDA driver, and peers' accesses go
+  /// by message. Lifetime: `bytes`, until `close()` or the destructor returns. Errors:
+  /// no_lockable_memory, no_memory, invalid_argument; of a device's memory feature_disabled (the
+  /// context was made without `feature::am`), not_supported, io_error.
   memory_region(const context& parent, std::span<std::byte> bytes, access granted);
   memory_region(const context& parent, std::span<std::byte> bytes, access granted,
                 std::error_code& ec);
@@ -54,16 +57,25 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   static memory_region allocate(const context& parent, std::size_t size, access granted,
                                 std::error_code& ec);
 
+  /// Allocates `size` zeroed bytes at `place`, and exposes them. Errors: as above; not_supported
+  /// (no CUDA driver, no such device, or a kind that nothing can be allocated of).
+  static memory_region allocate(const context& parent, std::size_t size, access granted,
+                                const memory_place& place);
+  static memory_region allocate(const context& parent, std::size_t size, access granted,
+                                const memory_place& place, std::error_code& ec);
+
   memory_region(memory_region&& other) noexcept;
   memory_region& operator=(memory_region&& other) noexcept;
   /// Closes; bounded by the `heartbeat_timeout` of the workers that serve it.
   ~memory_region();
 
-  /// Returns the exposed bytes.
+  /// Returns the exposed bytes: of a device's memory no more than where they are.
   std::span<std::byte> bytes() const noexcept;
   std::size_t size() const noexcept;
   access granted() const noexcept;
   memory_kind kind() const noexcept;
+  /// Returns kind and device.
+  memory_place place() const noexcept;
 
   /// Returns what a peer needs to reach the region.
   remote_descriptor descriptor() const;
@@ -105,7 +117,7 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
  private:
   friend struct detail::core_access;
   memory_region() noexcept = default;
-  std::shared_ptr<detail::region_core> core_;
+  std::shared_ptr<detail::exposed_region> core_;
 };
 
 }  // namespace ucx

@@ -16,6 +16,7 @@
 #include "ucx/context.hpp"
 #include "ucx/entry.hpp"
 #include "ucx/export.hpp"
+#include "ucx/memory_place.hpp"
 #include "ucx/publication.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/store_options.hpp"
@@ -44,6 +45,13 @@ struct server_options {
   worker_options worker = {};
   /// Clients at a time; the next one is refused with `busy`.
   std::size_t most_clients = 10'000;
+  /// How many workers serve, each with a core of its own where there are as many: those who come to
+  /// the listener are given to them in turn, those who come by worker address stay with the first.
+  /// `worker` is about the first one; the others have its deadlines, and a thread each that sleeps.
+  /// From 1 to `most_workers`.
+  std::size_t workers = 1;
+
+  static constexpr std::size_t most_workers = 64;
 };
 
 /// Where a server can be reached.
@@ -67,7 +75,8 @@ class UCXIO_EXPORT server {
  public:
   /// Makes a server that serves from now on, at `address()`.
   /// Errors: not_secure (an address that is not loopback, without `insecure`), address_in_use,
-  /// permission_denied, bad_address, host_not_found, too_many_files, bad_configuration.
+  /// permission_denied, bad_address, host_not_found, too_many_files, bad_configuration,
+  /// invalid_argument (a number of `workers` that can not be).
   explicit server(const server_options& options = {});
   server(const server_options& options, std::error_code& ec);
 
@@ -76,7 +85,7 @@ class UCXIO_EXPORT server {
   /// Closes.
   ~server();
 
-  /// Publishes the caller's memory under `name`.
+  /// Publishes the caller's memory under `name`; also that of a CUDA device (`memory_region`).
   /// Lifetime: `bytes`, until the publication is gone.
   /// Errors: already_exists, bad_name (empty, not UTF-8, longer than 1024 bytes), closed,
   /// no_memory, no_lockable_memory.
@@ -98,6 +107,13 @@ class UCXIO_EXPORT server {
   publication allocate(std::string_view name, std::size_t size, access granted);
   publication allocate(std::string_view name, std::size_t size, access granted,
                        std::error_code& ec);
+
+  /// The same at `place`. Errors: as publish(); not_supported (no CUDA driver, no such device, or a
+  /// kind that nothing can be allocated of), io_error.
+  publication allocate(std::string_view name, std::size_t size, access granted,
+                       const memory_place& place);
+  publication allocate(std::string_view name, std::size_t size, access granted,
+                       const memory_place& place, std::error_code& ec);
 
   /// Publishes a regular file: the one that has this path now, also when another one gets it. It is
   /// read when peers ask; who opens it has the size that it has then, and sees what is appended by
@@ -160,9 +176,12 @@ class UCXIO_EXPORT server {
 
   server_statistics statistics() const;
 
-  /// Returns the worker that drives the server: for modes `caller` and `external`, whose caller has
-  /// to `progress()` or `run()` it. Lifetime: the server's.
-  ucx::worker& worker() noexcept;
+  /// Returns the worker that drives the server, or one of its others, which have threads of their
+  /// own: for modes `caller` and `external`, whose caller has to `progress()` or `run()` the first.
+  /// Lifetime: the server's. REQUIRES: `number` is less than `workers()`.
+  ucx::worker& worker(std::size_t number = 0) noexcept;
+  /// Returns `server_options::workers`.
+  std::size_t workers() const noexcept;
 
   /// Withdraws every name and leaves the clients; bounded by the worker's `heartbeat_timeout`.
   /// Idempotent; later calls fail with `errc::closed`.

@@ -32,8 +32,17 @@ struct stream_options {
   /// region that is mapped is then read by message, too. A local path ignores it.
   bool verify = false;
 
+  /// Over how many connections at most the stream reads: each further one has a worker
+  /// and a thread of its own here (`client::lane`), so that receiving and copying use a core each.
+  /// Of streams that were opened by URL, or by client and name, to be read only; what
+  /// is mapped, and files that are followed, use one. Those that
+  /// can not be had are done without. From 1 to `most_lanes`; opening a stream with another number
+  /// is `invalid_argument`. A local path ignores it.
+  std::size_t lanes = 1;
+
   static constexpr std::size_t least_window = std::size_t{4} << 10U;
   static constexpr std::size_t most_window = std::size_t{1} << 40U;
+  static constexpr std::size_t most_lanes = 64;
 };
 
 }  // namespace ucx

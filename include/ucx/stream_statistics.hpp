@@ -23,6 +23,8 @@ struct stream_statistics {
   /// and where transfers are over as soon as they are asked for.
   std::chrono::nanoseconds round_trip = std::chrono::nanoseconds::zero();
   std::uint64_t bytes_per_second = 0;
+  /// The connections that the stream reads over: `stream_options::lanes`, or fewer.
+  std::size_t lanes = 1;
 };
 
 }  // namespace ucx

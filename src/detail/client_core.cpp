@@ -73,6 +73,34 @@ client_core::~client_core() {
   endpoint_.reset();
 }
 
+template <class Place>
+void client_core::remember_way(const Place& server, const client_options& options) {
+  const auto way = [&server](const client_options& chosen) {
+    return [server, chosen](std::string& what, std::error_code& ec) {
+      return connect(server, chosen, what, ec);
+    };
+  };
+  client_options driven = options;
+  driven.worker.progress = progress_mode::sleeping_thread;
+  again_ = way(options);
+  beside_ = way(driven);
+}
+
+std::shared_ptr<client_core> client_core::lane(std::size_t number, std::string& what,
+                                               std::error_code& ec) {
+  if (closed_ || !beside_) {
+    what = "connecting once more to " + place();
+    ec = closed_ ? errc::closed : errc::not_supported;
+    return nullptr;
+  }
+  client_slot* slot = nullptr;
+  {
+    const std::lock_guard guard(lanes_mutex_);
+    slot = &lanes_[number];
+  }
+  return slot->get(beside_, what, ec);
+}
+
 std::shared_ptr<client_core> client_core::connect(const url& server, const client_options& options,
                                                   std::string& what, std::error_code& ec) {
   if (server.empty()) {
@@ -120,9 +148,7 @@ std::shared_ptr<client_core> client_core::connect(const url& server, const clien
     return nullptr;
   }
   made->server_ = server.server();
-  made->again_ = [server, options](std::string& again_what, std::error_code& again_ec) {
-    return connect(server, options, again_what, again_ec);
-  };
+  made->remember_way(server, options);
   return made;
 }
 
@@ -147,9 +173,7 @@ std::shared_ptr<client_core> client_core::connect_by_file(const url& server,
     return nullptr;
   }
   made->server_ = server.server();
-  made->again_ = [server, options](std::string& again_what, std::error_code& again_ec) {
-    return connect(server, options, again_what, again_ec);
-  };
+  made->remember_way(server, options);
   return made;
 }
 
@@ -172,11 +196,7 @@ std::shared_ptr<client_core> client_core::connect(const worker_address& server,
   try {
     std::shared_ptr<client_core> made =
         connect(make_context(options, {}), server, options, what, ec);
-    if (made) {
-      made->again_ = [server, options](std::string& again_what, std::error_code& again_ec) {
-        return connect(server, options, again_what, again_ec);
-      };
-    }
+    if (made) made->remember_way(server, options);
     return made;
   } catch (const error& failed) {
     ec = failed.code();

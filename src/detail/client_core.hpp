@@ -4,7 +4,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,6 +49,8 @@ class client_core {
   /// Returns `lost`, or what takes its place where its connection is lost.
   static std::shared_ptr<client_core> successor(const std::shared_ptr<client_core>& lost,
                                                 std::string& what, std::error_code& ec);
+  /// Returns the `number`th further connection to the server: see ucx::client.
+  std::shared_ptr<client_core> lane(std::size_t number, std::string& what, std::error_code& ec);
   ~client_core();
   client_core(const client_core&) = delete;
   client_core& operator=(const client_core&) = delete;
@@ -61,6 +65,8 @@ class client_core {
                                      const io_options& options);
   std::vector<fetched_name> fetch_each(std::span<const std::string> names, std::size_t most,
                                        const io_options& options);
+  std::vector<std::error_code> store_each(std::span<const short_file> files, creation how,
+                                          const io_options& options);
 
   // Of stores; see ucx::client.
   std::vector<entry> list_directory(std::string_view directory, const io_options& options,
@@ -112,17 +118,31 @@ class client_core {
                  [&](client_session::question& asked) { session_.ask(asked, type, body); });
   }
   std::vector<client_session::question> ask_names(std::span<const std::string> names, access wanted,
-                                                  std::size_t most, const io_options& options);
-  void ask_all(std::vector<client_session::question>& asked, std::span<const std::string> names,
-               access wanted, std::size_t most, clock::time_point deadline);
+                                                  const io_options& options);
+  /// A server answers more questions than these at a time.
+  static constexpr std::size_t most_at_once = 64;
+  void ask_all(std::vector<client_session::question>& asked,
+               const std::function<void(std::size_t)>& send, clock::time_point deadline);
+  bool can_be_put(const short_file& file) const;
+  void put_some(std::span<const short_file> files, creation how, const io_options& options,
+                std::vector<std::error_code>& all);
+  std::error_code store_alone(const short_file& file, creation how, const io_options& options);
   void fetch_some(std::span<const std::string> names, std::size_t most, const io_options& options,
-                  std::vector<fetched_name>& all);
+                  std::span<fetched_name> all);
+  std::vector<std::size_t> fetch_now(const std::vector<std::size_t>& wanted,
+                                     std::span<const std::string> names, std::size_t most,
+                                     clock::time_point deadline, std::span<fetched_name> all,
+                                     std::vector<std::size_t>& missing);
+  void read_each(std::span<const std::size_t> numbers, std::span<const std::string> names,
+                 std::size_t most, const io_options& options, std::span<fetched_name> all);
   std::optional<std::vector<std::byte>> await(
       control_type answer_type, clock::time_point deadline, std::string& what, std::error_code& ec,
       const std::function<void(client_session::question&)>& send);
   clock::time_point deadline_after(const io_options& options);
   clock::time_point now() const noexcept;
   bool is_ours(const std::shared_ptr<remote_region_core>& region) const noexcept;
+  template <class Place>
+  void remember_way(const Place& server, const client_options& options);
   /// What an error text of a call begins with.
   std::string attempt(std::string_view doing, std::string_view name) const;
   std::string place() const;
@@ -155,7 +175,11 @@ class client_core {
   std::size_t sweep_at_ = 64;
 
   /// Connects as this was connected.
-  std::function<std::shared_ptr<client_core>(std::string&, std::error_code&)> again_;
+  client_slot::connector again_;
+  /// The same, on a worker with a thread of its own.
+  client_slot::connector beside_;
+  std::mutex lanes_mutex_;
+  std::map<std::size_t, client_slot> lanes_;
   client_slot successor_;
   std::atomic<bool> closed_{false};  // by its user, whatever became of the connection
 

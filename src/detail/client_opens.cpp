@@ -10,12 +10,6 @@
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
-namespace {
-
-/// A server answers more questions than these at a time.
-constexpr std::size_t most_at_once = 64;
-
-}  // namespace
 
 std::vector<opened_name> client_core::open_each(std::span<const std::string> names, access wanted,
                                                 const io_options& options) {
@@ -23,7 +17,7 @@ std::vector<opened_name> client_core::open_each(std::span<const std::string> nam
   all.reserve(names.size());
   for (; !names.empty(); names = names.subspan(std::min(names.size(), most_at_once))) {
     const auto some = names.first(std::min(names.size(), most_at_once));
-    const std::vector<client_session::question> asked = ask_names(some, wanted, 0, options);
+    const std::vector<client_session::question> asked = ask_names(some, wanted, options);
     for (std::size_t i = 0; i < some.size(); ++i) {
       opened_name& made = all.emplace_back();
       made.error = asked[i].outcome;
@@ -36,63 +30,8 @@ std::vector<opened_name> client_core::open_each(std::span<const std::string> nam
   return all;
 }
 
-std::vector<fetched_name> client_core::fetch_each(std::span<const std::string> names,
-                                                  std::size_t most, const io_options& options) {
-  std::vector<fetched_name> all;
-  all.reserve(names.size());
-  for (; !names.empty(); names = names.subspan(std::min(names.size(), most_at_once))) {
-    fetch_some(names.first(std::min(names.size(), most_at_once)), most, options, all);
-  }
-  return all;
-}
-
-/// What does not come with the answers is read from the regions that come instead.
-void client_core::fetch_some(std::span<const std::string> names, std::size_t most,
-                             const io_options& options, std::vector<fetched_name>& all) {
-  struct reading {
-    fetched_name* into;
-    remote_region from;
-    request started;
-  };
-  std::vector<reading> started;
-  const bool knows = (features_ & control_feature::contents) != 0;
-  const std::vector<client_session::question> asked =
-      ask_names(names, access::read, knows ? most : 0, options);
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    fetched_name& made = all.emplace_back();
-    made.error = asked[i].outcome;
-    if (made.error) continue;
-    std::optional<opened_body> said = decode_opened(asked[i].answer);
-    if (said && said->content) {
-      const bool is_meant = knows && most > 0 && said->content->size() <= most &&
-                            said->described.name == names[i] && said->descriptor.empty() &&
-                            !said->held;
-      if (!is_meant) made.error = errc::protocol_error;
-      if (is_meant) made.bytes = std::move(*said->content);
-      continue;
-    }
-    remote_region opened = region_of(asked[i].answer, names[i], access::read, made.error);
-    if (!made.error && opened.size() > most) made.error = errc::message_truncated;
-    if (made.error) continue;
-    made.bytes.resize(static_cast<std::size_t>(opened.size()));
-    started.push_back({&made, std::move(opened), {}});
-  }
-  // The memory that is read into stays where it is, whatever becomes of the list.
-  for (reading& each : started) {
-    each.started = each.from.start_read_at(0, each.into->bytes, options);
-  }
-  for (reading& each : started) {
-    each.started.wait(each.into->error);
-    if (each.into->error) each.into->bytes.clear();
-  }
-  failures_.fetch_add(static_cast<std::uint64_t>(std::count_if(
-                          all.end() - static_cast<std::ptrdiff_t>(names.size()), all.end(),
-                          [](const fetched_name& each) { return static_cast<bool>(each.error); })),
-                      std::memory_order_relaxed);
-}
-
 std::vector<client_session::question> client_core::ask_names(std::span<const std::string> names,
-                                                             access wanted, std::size_t most,
+                                                             access wanted,
                                                              const io_options& options) {
   std::vector<client_session::question> asked;
   for (const std::string& name : names) {
@@ -102,13 +41,16 @@ std::vector<client_session::question> client_core::ask_names(std::span<const std
     asked.push_back({.answer_type = control_type::opened, .done = static_cast<bool>(ec)});
     asked.back().outcome = ec;
   }
-  ask_all(asked, names, wanted, most, deadline_after(options));
+  const auto send = [&](std::size_t i) {
+    session_.ask(asked[i], control_type::open, open_body{names[i], wanted});
+  };
+  ask_all(asked, send, deadline_after(options));
   return asked;
 }
 
-/// Asks for those that are not done, and returns when all are.
+/// Has `send` ask those that are not done, under the worker's lock, and returns when all are.
 void client_core::ask_all(std::vector<client_session::question>& asked,
-                          std::span<const std::string> names, access wanted, std::size_t most,
+                          const std::function<void(std::size_t)>& send,
                           clock::time_point deadline) {
   worker_core& core = *core_access::core(worker_);
   endpoint_core& connection = *core_access::core(*endpoint_);
@@ -126,9 +68,7 @@ void client_core::ask_all(std::vector<client_session::question>& asked,
     connection.expect_control();
     try {
       for (std::size_t i = 0; i < asked.size(); ++i) {
-        if (!asked[i].done) {
-          session_.ask(asked[i], control_type::open, open_body{names[i], wanted, most});
-        }
+        if (!asked[i].done) send(i);
       }
     } catch (...) {
       forget_all();

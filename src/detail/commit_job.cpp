@@ -6,6 +6,17 @@
 namespace ucx::detail {
 
 commit_job::outcome commit_job::operator()(std::error_code& ec) const {
+  outcome made = give_name(ec);
+  std::error_code none;  // what was done does not depend on what is told of it
+  try {
+    if (!ec) made.facts = directory->stat(path, none);
+  } catch (const std::bad_alloc&) {
+    made.facts = file->facts(none);
+  }
+  return made;
+}
+
+commit_job::outcome commit_job::give_name(std::error_code& ec) const {
   outcome made;
   try {
     if (!spooled.empty()) file->give_back_room();
@@ -26,12 +37,6 @@ commit_job::outcome commit_job::operator()(std::error_code& ec) const {
   if (made.ended && !made.named) {
     directory->discard(spooled);
     account->abandon();
-  }
-  std::error_code none;  // what was done does not depend on what is told of it
-  try {
-    if (!ec) made.facts = directory->stat(path, none);
-  } catch (const std::bad_alloc&) {
-    made.facts = file->facts(none);
   }
   return made;
 }

@@ -33,6 +33,8 @@ struct commit_job {
   };
 
   outcome operator()(std::error_code& ec) const;
+  /// The same, without the facts.
+  outcome give_name(std::error_code& ec) const;
 
  private:
   void free_later(owned_descriptor replaced) const noexcept;

@@ -50,7 +50,22 @@ class control_fields {
     const auto* first = reinterpret_cast<const std::byte*>(element->via.bin.ptr);
     return {first, first + element->via.bin.size};
   }
-  const msgpack::object* array() noexcept { return take(msgpack::type::ARRAY); }
+  /// Reads an array by `read`, which gets its elements; those that it leaves are passed over.
+  template <class Read>
+  void within(Read&& read) {
+    const msgpack::object* element = take(msgpack::type::ARRAY);
+    if (element == nullptr) return;
+    control_fields elements(*element);
+    read(elements);
+    ok_ = elements.ok();
+  }
+  /// The same; calls `read_one` as long as there is another one.
+  template <class Read>
+  void each(Read&& read_one) {
+    within([&](control_fields& elements) {
+      while (elements.more()) read_one(elements);
+    });
+  }
 
   access rights() noexcept {
     const std::uint64_t value = number(3);
@@ -64,24 +79,23 @@ class control_fields {
   }
   entry described() {
     entry made;
-    const msgpack::object* element = array();
-    if (element == nullptr) return made;
-    control_fields fields(*element);
-    made.name = fields.text();
-    const bool named = complaint_about_name(made.name).empty();
-    const std::uint64_t type = fields.number(3);
-    made.size = fields.number();
-    made.granted = fields.rights();
-    made.kind = kind_of(fields.number());
-    made.generation = fields.number();
-    if (fields.more()) {
-      constexpr std::uint64_t latest = ~std::uint64_t{0} >> 1U;
-      made.modified = std::chrono::system_clock::time_point(
-          std::chrono::duration_cast<std::chrono::system_clock::duration>(
-              std::chrono::nanoseconds(static_cast<std::int64_t>(fields.number(latest)))));
-    }
-    ok_ = fields.ok() && named && type != 0;
-    if (ok_) made.type = static_cast<entry_type>(type);
+    within([&](control_fields& fields) {
+      made.name = fields.text();
+      const bool named = complaint_about_name(made.name).empty();
+      const std::uint64_t type = fields.number(3);
+      made.size = fields.number();
+      made.granted = fields.rights();
+      made.kind = kind_of(fields.number());
+      made.generation = fields.number();
+      if (fields.more()) {
+        constexpr std::uint64_t latest = ~std::uint64_t{0} >> 1U;
+        made.modified = std::chrono::system_clock::time_point(
+            std::chrono::duration_cast<std::chrono::system_clock::duration>(
+                std::chrono::nanoseconds(static_cast<std::int64_t>(fields.number(latest)))));
+      }
+      if (!named || type == 0) fields.ok_ = false;
+      if (fields.ok_) made.type = static_cast<entry_type>(type);
+    });
     return made;
   }
 

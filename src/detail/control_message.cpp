@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "detail/control_fields.hpp"
+#include "detail/control_writer.hpp"
 #include "detail/frame.hpp"
 #include "detail/wire.hpp"
 #include "ucx/error.hpp"
@@ -21,66 +22,7 @@ constexpr std::size_t longest_text = 2048;     // names have 1024 bytes at most
 constexpr std::size_t longest_binary = 65536;  // no message is longer
 constexpr std::size_t deepest = 4;
 
-constexpr std::byte magic[]{std::byte{'U'}, std::byte{'C'}};
-constexpr auto last_type = static_cast<std::uint8_t>(control_type::digested);
-constexpr std::uint8_t header_version =
-    1;  // of the sixteen bytes; bodies go by what hello agreed on
-
-/// Writes a message: the header, then one array.
-class writer {
- public:
-  writer(const control_header& header, std::uint32_t elements) : packer_(*this) {
-    bytes_.put(std::span(magic));
-    bytes_.put(header_version);
-    bytes_.put(static_cast<std::uint8_t>(header.type));
-    bytes_.put(header.status);
-    bytes_.put(header.request);
-    if (elements > 0) packer_.pack_array(elements);
-  }
-  /// What the packer calls.
-  void write(const char* data, std::size_t size) {
-    bytes_.put(std::as_bytes(std::span(data, size)));
-  }
-
-  writer& put(std::uint64_t value) {
-    packer_.pack(value);  // as short as it can be
-    return *this;
-  }
-  writer& put_bool(bool value) {
-    value ? packer_.pack_true() : packer_.pack_false();
-    return *this;
-  }
-  writer& put(std::string_view text) {
-    packer_.pack_str(static_cast<std::uint32_t>(text.size()));
-    packer_.pack_str_body(text.data(), static_cast<std::uint32_t>(text.size()));
-    return *this;
-  }
-  writer& put(std::span<const std::byte> binary) {
-    packer_.pack_bin(static_cast<std::uint32_t>(binary.size()));
-    packer_.pack_bin_body(reinterpret_cast<const char*>(binary.data()),
-                          static_cast<std::uint32_t>(binary.size()));
-    return *this;
-  }
-  writer& put(const entry& described) {
-    packer_.pack_array(7);
-    put(std::string_view(described.name));
-    put(static_cast<std::uint64_t>(described.type));
-    put(described.size);
-    put(static_cast<std::uint64_t>(described.granted));
-    put(static_cast<std::uint64_t>(described.kind));
-    put(described.generation);
-    const auto since_1970 =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(described.modified.time_since_epoch());
-    return put(static_cast<std::uint64_t>(std::max<std::int64_t>(since_1970.count(), 0)));
-  }
-  void begin_array(std::size_t size) { packer_.pack_array(static_cast<std::uint32_t>(size)); }
-
-  std::vector<std::byte> take() { return std::move(bytes_.bytes()); }
-
- private:
-  wire_writer bytes_;
-  msgpack::packer<writer> packer_;
-};
+constexpr auto last_type = static_cast<std::uint8_t>(control_type::fetched);
 
 /// Checks type and body of a message, and lets `read` fill the body's fields.
 template <class Body, class Read>
@@ -111,53 +53,51 @@ std::optional<Body> decode(std::span<const std::byte> wire, control_type type, R
 }  // namespace
 
 std::vector<std::byte> encode_control(const control_header& header) {
-  return writer(header, 0).take();
+  return control_writer(header, 0).take();
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const hello_body& body) {
-  writer made(header, 4);
+  control_writer made(header, 4);
   made.put(body.oldest).put(body.newest).put(std::string_view(body.library)).put(body.features);
   return made.take();
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const welcome_body& body) {
-  writer made(header, 3);
+  control_writer made(header, 3);
   made.put(body.version).put(std::string_view(body.library)).put(body.features);
   return made.take();
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const open_body& body) {
-  writer made(header, body.most > 0 ? 3 : 2);
+  control_writer made(header, 2);
   made.put(std::string_view(body.name)).put(static_cast<std::uint64_t>(body.wanted));
-  if (body.most > 0) made.put(body.most);
   return made.take();
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const opened_body& body) {
-  writer made(header, body.content ? 7 : 6);
+  control_writer made(header, 6);
   made.put(body.described).put(std::span(body.descriptor)).put(body.limit).put(body.window);
   made.put_bool(body.held).put(body.identity);
-  if (body.content) made.put(std::span<const std::byte>(*body.content));
   return made.take();
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const stat_body& body) {
-  return writer(header, 1).put(std::string_view(body.name)).take();
+  return control_writer(header, 1).put(std::string_view(body.name)).take();
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const described_body& body) {
-  return writer(header, 1).put(body.described).take();
+  return control_writer(header, 1).put(body.described).take();
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const list_body& body) {
-  writer made(header, body.directory ? 2 : 1);
+  control_writer made(header, body.directory ? 2 : 1);
   made.put(std::string_view(body.after));
   if (body.directory) made.put(std::string_view(*body.directory));
   return made.take();
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const listed_body& body) {
-  writer made(header, 2);
+  control_writer made(header, 2);
   made.begin_array(body.entries.size());
   for (const entry& each : body.entries) made.put(each);
   made.put_bool(body.more);
@@ -165,44 +105,52 @@ std::vector<std::byte> encode_control(const control_header& header, const listed
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const revoke_body& body) {
-  return writer(header, 2).put(body.region).put(std::string_view(body.name)).take();
+  return control_writer(header, 2).put(body.region).put(std::string_view(body.name)).take();
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const create_body& body) {
-  writer made(header, 3);
+  control_writer made(header, 3);
   made.put(std::string_view(body.name)).put(static_cast<std::uint64_t>(body.wanted));
   made.put(static_cast<std::uint64_t>(body.mode));
   return made.take();
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const commit_body& body) {
-  return writer(header, 3).put(body.region).put_bool(body.durable).put_bool(body.released).take();
+  return control_writer(header, 3)
+      .put(body.region)
+      .put_bool(body.durable)
+      .put_bool(body.released)
+      .take();
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const release_body& body) {
-  return writer(header, 1).put(body.region).take();
+  return control_writer(header, 1).put(body.region).take();
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const remove_body& body) {
-  return writer(header, 1).put(std::string_view(body.name)).take();
+  return control_writer(header, 1).put(std::string_view(body.name)).take();
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const rename_body& body) {
-  writer made(header, 3);
+  control_writer made(header, 3);
   made.put(std::string_view(body.from)).put(std::string_view(body.to)).put_bool(body.exclusive);
   return made.take();
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const resize_body& body) {
-  return writer(header, 3).put(std::string_view(body.name)).put(body.size).put(body.region).take();
+  return control_writer(header, 3)
+      .put(std::string_view(body.name))
+      .put(body.size)
+      .put(body.region)
+      .take();
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const measure_body& body) {
-  return writer(header, 3).put(body.region).put(body.known).put(body.wait).take();
+  return control_writer(header, 3).put(body.region).put(body.known).put(body.wait).take();
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const digest_body& body) {
-  writer made(header, 4);
+  control_writer made(header, 4);
   return made.put(body.region).put(body.offset).put(body.length).put(body.chunk).take();
 }
 
@@ -213,7 +161,43 @@ std::vector<std::byte> encode_control(const control_header& header, const digest
     halves.put(each.low);
   }
   const std::vector<std::byte> bytes = std::move(halves.bytes());
-  return writer(header, 1).put(std::span<const std::byte>(bytes)).take();
+  return control_writer(header, 1).put(std::span<const std::byte>(bytes)).take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header, const put_body& body) {
+  control_writer made(header, 3);
+  made.put_bool(body.exclusive).put_bool(body.durable).begin_array(body.files.size());
+  for (const put_body::file& each : body.files) {
+    made.begin_array(2);
+    made.put(std::string_view(each.name)).put(std::span<const std::byte>(each.content));
+  }
+  return made.take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header, const stored_body& body) {
+  control_writer made(header, 1);
+  made.begin_array(body.outcomes.size());
+  for (const std::error_code& each : body.outcomes) {
+    made.put(static_cast<std::uint64_t>(error_status(each)));
+  }
+  return made.take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header, const fetch_body& body) {
+  control_writer made(header, 2);
+  made.put(body.most).begin_array(body.names.size());
+  for (const std::string& each : body.names) made.put(std::string_view(each));
+  return made.take();
+}
+
+std::vector<std::byte> encode_control(const control_header& header, const fetched_body& body) {
+  control_writer made(header, 1);
+  made.begin_array(body.contents.size());
+  for (const std::optional<std::vector<std::byte>>& each : body.contents) {
+    made.begin_array(each ? 1 : 0);
+    if (each) made.put(std::span<const std::byte>(*each));
+  }
+  return made.take();
 }
 
 std::optional<std::vector<std::byte>> refuse_unknown(std::span<const std::byte> wire) {
@@ -224,8 +208,8 @@ std::optional<std::vector<std::byte>> refuse_unknown(std::span<const std::byte> 
   control_header answer;
   bytes.take<std::uint32_t>();
   answer.request = bytes.take<std::uint64_t>();
-  if (!bytes.ok() || letters[0] != magic[0] || letters[1] != magic[1] ||
-      version != header_version || type <= last_type) {
+  if (!bytes.ok() || letters[0] != control_magic[0] || letters[1] != control_magic[1] ||
+      version != control_header_version || type <= last_type) {
     return std::nullopt;
   }
   answer.type = control_type::done;
@@ -257,8 +241,8 @@ std::optional<control_header> decode_control(std::span<const std::byte> wire) no
   control_header header;
   header.status = bytes.take<std::uint32_t>();
   header.request = bytes.take<std::uint64_t>();
-  if (!bytes.ok() || letters[0] != magic[0] || letters[1] != magic[1] ||
-      version != header_version || type < static_cast<std::uint8_t>(control_type::hello) ||
+  if (!bytes.ok() || letters[0] != control_magic[0] || letters[1] != control_magic[1] ||
+      version != control_header_version || type < static_cast<std::uint8_t>(control_type::hello) ||
       type > last_type) {
     return std::nullopt;
   }
@@ -289,7 +273,6 @@ std::optional<open_body> decode_open(std::span<const std::byte> wire) {
   return decode<open_body>(wire, control_type::open, [](control_fields& fields, open_body& body) {
     body.name = fields.text();
     body.wanted = fields.rights();
-    if (fields.more()) body.most = fields.number();
   });
 }
 
@@ -303,7 +286,6 @@ std::optional<opened_body> decode_opened(std::span<const std::byte> wire) {
                                body.window = fields.number();
                                body.held = fields.boolean();
                                if (fields.more()) body.identity = fields.number();
-                               if (fields.more()) body.content = fields.binary();
                              });
 }
 
@@ -327,19 +309,11 @@ std::optional<list_body> decode_list(std::span<const std::byte> wire) {
 }
 
 std::optional<listed_body> decode_listed(std::span<const std::byte> wire) {
-  bool entries_ok = true;
-  auto decoded = decode<listed_body>(
-      wire, control_type::listed, [&](control_fields& fields, listed_body& body) {
-        if (const msgpack::object* page = fields.array()) {
-          control_fields entries(*page);
-          for (std::uint32_t i = 0; i < page->via.array.size && entries.ok(); ++i) {
-            body.entries.push_back(entries.described());
-          }
-          entries_ok = entries.ok();
-        }
+  return decode<listed_body>(
+      wire, control_type::listed, [](control_fields& fields, listed_body& body) {
+        fields.each([&](control_fields& entries) { body.entries.push_back(entries.described()); });
         body.more = fields.boolean();
       });
-  return entries_ok ? std::move(decoded) : std::nullopt;
 }
 
 std::optional<revoke_body> decode_revoke(std::span<const std::byte> wire) {
@@ -431,6 +405,49 @@ std::optional<digested_body> decode_digested(std::span<const std::byte> wire) {
     next.low = halves.take<std::uint64_t>();
   }
   return decoded;
+}
+
+std::optional<put_body> decode_put(std::span<const std::byte> wire) {
+  return decode<put_body>(wire, control_type::put, [](control_fields& fields, put_body& body) {
+    body.exclusive = fields.boolean();
+    body.durable = fields.boolean();
+    fields.each([&](control_fields& files) {
+      files.within([&](control_fields& file) {
+        std::string name = file.text();
+        body.files.push_back({std::move(name), file.binary()});
+      });
+    });
+  });
+}
+
+std::optional<stored_body> decode_stored(std::span<const std::byte> wire) {
+  return decode<stored_body>(
+      wire, control_type::stored, [](control_fields& fields, stored_body& body) {
+        fields.each([&](control_fields& outcomes) {
+          const auto status = static_cast<std::uint32_t>(outcomes.number(0xffffffff));
+          body.outcomes.push_back(status == 0 ? std::error_code() : status_error(status));
+        });
+      });
+}
+
+std::optional<fetch_body> decode_fetch(std::span<const std::byte> wire) {
+  return decode<fetch_body>(
+      wire, control_type::fetch, [](control_fields& fields, fetch_body& body) {
+        body.most = fields.number();
+        fields.each([&](control_fields& names) { body.names.push_back(names.text()); });
+      });
+}
+
+std::optional<fetched_body> decode_fetched(std::span<const std::byte> wire) {
+  return decode<fetched_body>(wire, control_type::fetched,
+                              [](control_fields& fields, fetched_body& body) {
+                                fields.each([&](control_fields& contents) {
+                                  auto& next = body.contents.emplace_back();
+                                  contents.within([&](control_fields& content) {
+                                    if (content.more()) next = content.binary();
+                                  });
+                                });
+                              });
 }
 
 }  // namespace ucx::detail

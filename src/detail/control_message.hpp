@@ -46,6 +46,12 @@ enum class control_type : std::uint8_t {
   // Of hashes of files: only where both sides have that feature.
   digest = 19,    ///< Client: asks for hashes of what is in a file.
   digested = 20,  ///< Server: these, or why not.
+
+  // Of short files that travel whole: only where both sides have that feature.
+  put = 21,      ///< Client: files, with all that is to be in them.
+  stored = 22,   ///< Server: how that went with each.
+  fetch = 23,    ///< Client: asks for all that is in some files.
+  fetched = 24,  ///< Server: that.
 };
 
 /// The features that hello and welcome tell, as bits.
@@ -53,7 +59,7 @@ struct control_feature {
   static constexpr std::uint64_t stores = 1;
   static constexpr std::uint64_t measuring = 2;  ///< Files are asked again how long they are.
   static constexpr std::uint64_t digests = 4;    ///< The owner hashes what is in files.
-  static constexpr std::uint64_t contents = 8;   ///< Short files come with the answer.
+  static constexpr std::uint64_t contents = 8;   ///< Short files travel whole.
   static constexpr std::uint64_t all = stores | measuring | digests | contents;
 };
 
@@ -66,6 +72,14 @@ struct control_header {
                               ///< has a body.
   std::uint64_t request = 0;  ///< Chosen by the client, echoed by the answer.
 };
+
+/// Returns the header of what answers a question.
+inline control_header answer_to(const control_header& asked, control_type type) noexcept {
+  control_header answer;
+  answer.type = type;
+  answer.request = asked.request;
+  return answer;
+}
 
 struct hello_body {
   std::uint32_t oldest = control_version;
@@ -83,9 +97,6 @@ struct welcome_body {
 struct open_body {
   std::string name = {};
   access wanted = access::read;
-  /// Of a file that is not longer its bytes may be the answer, instead of a region; 0: they are not
-  /// wanted.
-  std::uint64_t most = 0;
 };
 
 struct opened_body {
@@ -97,8 +108,6 @@ struct opened_body {
   bool held = false;         ///< It has to be released.
   /// Stays with a file whatever is written to it; 0: not a file, or nobody can tell.
   std::uint64_t identity = 0;
-  /// Everything that is in the file; then there is no region, and no descriptor.
-  std::optional<std::vector<std::byte>> content = {};
 };
 
 struct stat_body {
@@ -185,6 +194,34 @@ struct digested_body {
   std::vector<content_digest> digests = {};
 };
 
+struct put_body {
+  struct file {
+    std::string name = {};
+    std::vector<std::byte> content = {};
+  };
+  /// A question of this kind, or a `fetch`, is about so many files at most.
+  static constexpr std::size_t most_files = 64;
+
+  bool exclusive = false;  ///< Nothing of these names may be there; else it is replaced.
+  bool durable = false;    ///< On the device, before it is answered.
+  std::vector<file> files = {};
+};
+
+struct stored_body {
+  std::vector<std::error_code> outcomes = {};  ///< Of each.
+};
+
+struct fetch_body {
+  std::uint64_t most = 0;  ///< So long each may be.
+  std::vector<std::string> names = {};
+};
+
+struct fetched_body {
+  /// Of the first of them, as many as fit; nothing of what the server has not at hand, or what is
+  /// longer, or is not there: who opens it is told.
+  std::vector<std::optional<std::vector<std::byte>>> contents = {};
+};
+
 /// Returns the wire form of a message.
 std::vector<std::byte> encode_control(const control_header& header);
 std::vector<std::byte> encode_control(const control_header& header, const hello_body& body);
@@ -205,6 +242,10 @@ std::vector<std::byte> encode_control(const control_header& header, const resize
 std::vector<std::byte> encode_control(const control_header& header, const measure_body& body);
 std::vector<std::byte> encode_control(const control_header& header, const digest_body& body);
 std::vector<std::byte> encode_control(const control_header& header, const digested_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const put_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const stored_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const fetch_body& body);
+std::vector<std::byte> encode_control(const control_header& header, const fetched_body& body);
 
 /// Returns what somebody of the version `library`, who serves no names, answers to a client's
 /// hello; nothing to other messages.
@@ -240,5 +281,9 @@ std::optional<resize_body> decode_resize(std::span<const std::byte> wire);
 std::optional<measure_body> decode_measure(std::span<const std::byte> wire);
 std::optional<digest_body> decode_digest(std::span<const std::byte> wire);
 std::optional<digested_body> decode_digested(std::span<const std::byte> wire);
+std::optional<put_body> decode_put(std::span<const std::byte> wire);
+std::optional<stored_body> decode_stored(std::span<const std::byte> wire);
+std::optional<fetch_body> decode_fetch(std::span<const std::byte> wire);
+std::optional<fetched_body> decode_fetched(std::span<const std::byte> wire);
 
 }  // namespace ucx::detail

@@ -13,6 +13,7 @@
 #include "detail/ucp_api.hpp"
 #include "ucx/access.hpp"
 #include "ucx/memory_kind.hpp"
+#include "ucx/memory_place.hpp"
 #include "ucx/remote_descriptor.hpp"
 
 namespace ucx::detail {
@@ -49,11 +50,14 @@ class exposed_region {
   /// Lets peers read up to `size`, where it is a file that was seen to be so long.
   virtual void reach(std::uint64_t size) noexcept { static_cast<void>(size); }
   virtual memory_kind kind() const noexcept = 0;
+  virtual memory_place memory() const noexcept { return {kind()}; }
   virtual remote_descriptor descriptor() const = 0;
 
-  /// Returns the memory; nothing for a file.
+  /// Returns the memory that the processor reaches; nothing for a file, or a device's memory.
   virtual std::span<std::byte> bytes() const noexcept = 0;
-  /// Returns the file; nothing for memory.
+  /// Returns where its owner has the memory, whoever can reach it.
+  virtual std::span<std::byte> where() const noexcept { return bytes(); }
+  /// Returns the file, or what is read like one; nothing for memory that the processor reaches.
   virtual std::shared_ptr<file_source> file() const noexcept = 0;
 
   /// Returns who takes writes; nobody where they go into memory.

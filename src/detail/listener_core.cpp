@@ -82,15 +82,18 @@ std::shared_ptr<listener_core> listener_core::make(std::shared_ptr<worker_core> 
 }
 
 listener_core::~listener_core() {
-  if (handle_ == nullptr) return;
+  if (handle_ != nullptr) stop();
+}
+
+void listener_core::stop() noexcept {
   const std::lock_guard guard(worker_->lock());
-  for (const ucp_conn_request_h request : arrived_) reject(request);
-  worker_->api().listener_destroy(handle_);
+  for (const ucp_conn_request_h request : std::exchange(arrived_, {})) reject(request);
+  if (handle_ != nullptr) worker_->api().listener_destroy(std::exchange(handle_, nullptr));
 }
 
 void listener_core::reject(ucp_conn_request_h request) noexcept {
   const std::lock_guard guard(worker_->lock());
-  worker_->api().listener_reject(handle_, request);
+  if (handle_ != nullptr) worker_->api().listener_reject(handle_, request);
 }
 
 void listener_core::close() noexcept {
@@ -163,11 +166,34 @@ void listener_core::on_connection(ucp_conn_request_h request, void* self) {
 void listener_core::decide() {
   if (options_.on_request) return call();
   if (options_.awaited) return match();
-  const std::unique_ptr<pending_connection> pending = take();
+  std::unique_ptr<pending_connection> pending = take();
   if (!pending) return;
+  if (const auto other = next_worker()) return hand_over(*other, std::move(pending));
   std::error_code ignored;  // a peer that is gone already
   auto peer = pending->accept(*worker_, nullptr, endpoint_options(), ignored);
   if (peer) worker_->connections().serve(std::move(peer));
+}
+
+void listener_core::spread_over(std::vector<std::weak_ptr<worker_core>> others) {
+  const std::lock_guard guard(worker_->lock());
+  others_ = std::move(others);
+}
+
+/// Returns whose turn it is; nobody, when it is that of the listener's own worker.
+std::shared_ptr<worker_core> listener_core::next_worker() noexcept {
+  const std::size_t turn = turn_;
+  turn_ = (turn_ + 1) % (others_.size() + 1);
+  return turn == 0 ? nullptr : others_[turn - 1].lock();
+}
+
+/// UCX makes endpoints of another worker than its listener's out of a request. That one is locked
+/// when this one is not.
+void listener_core::hand_over(worker_core& other, std::unique_ptr<pending_connection> pending) {
+  other.post_work([&other, pending = std::move(pending)] {
+    std::error_code ignored;  // a peer that is gone already
+    auto peer = pending->accept_elsewhere(other, ignored);
+    if (peer) other.connections().serve(std::move(peer));
+  });
 }
 
 void listener_core::call() {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "detail/connection_observer.hpp"
 #include "detail/ucp_api.hpp"
@@ -52,11 +53,18 @@ class listener_core final : public connection_observer,
   /// Takes no further request; returns when no handler runs, unless it is called inside of one.
   /// Those that are pending keep UCX's listener, which rejecting needs.
   void close() noexcept;
+  /// Gives the address back, and refuses who has not been decided about. REQUIRES: closed; what was
+  /// handed over has been taken.
+  void stop() noexcept;
   /// Closes what was accepted here.
   void close_connections(close_mode mode) noexcept;
   /// Refuses what UCX handed over.
   void reject(ucp_conn_request_h request) noexcept;
   const connection_terms& terms() const noexcept;
+  /// Gives those who come from here on to its own worker and these, in turn; all are of one
+  /// context. Nobody hears of the connections of the others. REQUIRES: no handlers, and none
+  /// awaited.
+  void spread_over(std::vector<std::weak_ptr<worker_core>> others);
   /// Returns how many connections that were accepted here are active.
   std::size_t connections() const noexcept;
 
@@ -82,6 +90,8 @@ class listener_core final : public connection_observer,
   void call();
   void match();
   void end(const std::shared_ptr<accept_wait>& wait);
+  std::shared_ptr<worker_core> next_worker() noexcept;
+  static void hand_over(worker_core& other, std::unique_ptr<pending_connection> pending);
   template <class Handler, class Told>
   void tell(Handler& handler, Told&& told);
   std::unique_ptr<pending_connection> take();
@@ -90,6 +100,8 @@ class listener_core final : public connection_observer,
   listener_options options_;
   unsigned refusals_ = 0;
   std::deque<std::shared_ptr<accept_wait>> waits_;
+  std::vector<std::weak_ptr<worker_core>> others_;
+  std::size_t turn_ = 0;  // of the next one: 0 is its own worker's
   bool closed_ = false;
   int calling_ = 0;                         // one of the user's handlers
   std::deque<ucp_conn_request_h> arrived_;  // nobody has decided about them yet

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "detail/device_pointer.hpp"
 #include "detail/digest.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/operation_pools.hpp"
@@ -43,7 +44,12 @@ void message_read::answered(const frame& answer, std::span<const std::byte> payl
       payload.size() > into_.size() - answer.offset || payload.size() > into_.size() - received_) {
     return blame_peer("a read was answered with other bytes than it asked for");
   }
-  std::memcpy(into_.data() + answer.offset, payload.data(), payload.size());
+  if (!copier_) {
+    std::memcpy(into_.data() + answer.offset, payload.data(), payload.size());
+  } else if (const std::error_code ec =
+                 copier_->copy_in(into_.data() + answer.offset, payload.data(), payload.size())) {
+    return give_up_for(ec);
+  }
   received_ += payload.size();
   if (verify_) check(answer);
   if (received_ == into_.size()) arrived();
@@ -91,11 +97,13 @@ void message_read::give_up_for(std::error_code why) noexcept {
 
 bool message_read::rebind(std::span<std::byte> into) noexcept {
   if (done() || received_ != 0 || into.size() != into_.size()) return false;
+  if (copier_ || is_on_device(into.data())) return false;
   into_ = into;
   return true;
 }
 
 void message_read::recycle() noexcept {
+  copier_.reset();
   region_.reset();
   worker().pools().reads.give_back(this);
 }

@@ -6,7 +6,9 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
+#include "detail/device_copier.hpp"
 #include "detail/message_operation.hpp"
 
 namespace ucx::detail {
@@ -17,6 +19,9 @@ class message_read final : public message_operation {
  public:
   void begin(std::shared_ptr<remote_region_core> region, std::uint64_t offset,
              std::span<std::byte> into, clock::time_point deadline, bool verify = false);
+
+  /// Before begin(): `into` is a device's memory, which `copier` copies to.
+  void copy_by(std::shared_ptr<device_copier> copier) noexcept { copier_ = std::move(copier); }
 
   void ask() override;
   void answered(const frame& answer, std::span<const std::byte> payload) override;
@@ -37,6 +42,7 @@ class message_read final : public message_operation {
   void arrived();
 
   std::span<std::byte> into_;
+  std::shared_ptr<device_copier> copier_;
   bool verify_ = false;
   bool unsealed_ = false;
   unsigned attempts_ = 0;

@@ -1,6 +1,7 @@
 #include "detail/message_write.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "detail/deadline.hpp"
@@ -52,7 +53,30 @@ bool message_write::may_post() noexcept {
   const std::uint64_t room = region_->room_for(next);
   if (!region_->may_send(*this, room)) return false;
   room_ += room;
-  return true;
+  return !copier_ || stage(next);
+}
+
+/// Copies the next piece out of the device's memory; where that fails, so does the write.
+bool message_write::stage(std::size_t size) noexcept {
+  std::error_code ec;
+  try {
+    staged_.resize(size);
+    ec = copier_->copy_out(staged_.data(), from_.data() + posted(), size);
+  } catch (const std::bad_alloc&) {
+    ec = errc::no_memory;
+  }
+  if (ec) give_up_for(ec);
+  return !ec;
+}
+
+piece_sender::wrapped_piece message_write::wrap(sent_piece& piece, bool copies) {
+  if (!copier_) return piece_sender::wrap(piece, copies);
+  frame said = question(opcode::write);
+  said.offset = offset_ + posted();
+  said.length = staged_.size();
+  said.encode(piece.header);
+  piece.copy.swap(staged_);
+  return {message_router::message_id, frame::size, piece.copy};
 }
 
 /// What the owner has not answered takes no room any more: this write is over.
@@ -121,6 +145,7 @@ void message_write::pieces_moved() {
 
 void message_write::recycle() noexcept {
   tracker_.reset();
+  copier_.reset();
   region_.reset();
   worker().pools().writes.give_back(this);
 }

@@ -6,7 +6,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "detail/device_copier.hpp"
 #include "detail/message_operation.hpp"
 #include "detail/piece_sender.hpp"
 
@@ -20,6 +23,9 @@ class message_write final : public message_operation, private piece_sender {
  public:
   void begin(std::shared_ptr<remote_region_core> region, std::shared_ptr<write_tracker> tracker,
              std::uint64_t offset, std::span<const std::byte> from, clock::time_point deadline);
+
+  /// Before begin(): `from` is a device's memory, which `copier` copies a piece of at a time.
+  void copy_by(std::shared_ptr<device_copier> copier) noexcept { copier_ = std::move(copier); }
 
   void ask() override;
   /// There may be room in the region's window again. May end the object.
@@ -35,6 +41,8 @@ class message_write final : public message_operation, private piece_sender {
  private:
   void pieces_moved() override;
   bool may_post() noexcept override;
+  wrapped_piece wrap(sent_piece& piece, bool copies) override;
+  bool stage(std::size_t size) noexcept;
   void leave_window() noexcept;
   void linger() noexcept;
 
@@ -42,6 +50,8 @@ class message_write final : public message_operation, private piece_sender {
   std::uint64_t number_ = 0;  // the tracker's
   std::uint64_t epoch_ = 0;   // the connection's
   std::span<const std::byte> from_;
+  std::shared_ptr<device_copier> copier_;
+  std::vector<std::byte> staged_;  // the next piece, out of the device's memory
   std::uint64_t confirmed_ = 0;
   std::uint64_t room_ = 0;  // of the region's window, taken by what is not confirmed
   bool on_the_books_ = false;

@@ -1,9 +1,11 @@
-// The idle operations of a worker, by kind, and the pieces that they send.
+// The idle operations of a worker, by kind, the pieces that they send, and what copies their bytes
+// where the processor can not.
 #pragma once
 
 #include "detail/batch_read.hpp"
 #include "detail/batch_write.hpp"
 #include "detail/close_operation.hpp"
+#include "detail/device_copier.hpp"
 #include "detail/flush_operation.hpp"
 #include "detail/joint_operation.hpp"
 #include "detail/message_atomic.hpp"
@@ -38,6 +40,7 @@ class operation_pools {
   pool<receive_operation> receives;
   pool<send_operation> sends;
   piece_shelf pieces;
+  device_copiers copiers;
 };
 
 }  // namespace ucx::detail

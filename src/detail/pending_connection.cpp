@@ -60,19 +60,34 @@ std::shared_ptr<endpoint_core> pending_connection::accept(worker_core& worker,
     ec = errc::invalid_argument;
     return nullptr;
   }
+  const std::lock_guard guard(worker.lock());
+  auto made = make(worker, std::move(keep_alive), std::move(options), ec);
+  if (!made) return nullptr;
+  made->set_observer(listener_);
+  made->await_hello();
+  return made;
+}
+
+std::shared_ptr<endpoint_core> pending_connection::accept_elsewhere(worker_core& worker,
+                                                                    std::error_code& ec) {
+  auto made = make(worker, nullptr, endpoint_options(), ec);
+  if (made) made->await_hello();
+  return made;
+}
+
+std::shared_ptr<endpoint_core> pending_connection::make(worker_core& worker,
+                                                        std::shared_ptr<worker_core> keep_alive,
+                                                        endpoint_options options,
+                                                        std::error_code& ec) {
   if (!options.terms) options.terms = listener_->terms();
   if ((ec = complaint_about(*options.terms))) return nullptr;
-  const std::lock_guard guard(worker.lock());
   ucp_ep_params_t params = {};
   params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
   params.conn_request = std::exchange(request_, nullptr);
   options.failure = peer_failure::detected;
   auto made = endpoint_core::make(worker, std::move(keep_alive), params,
                                   endpoint_core::role::acceptor, std::move(options), ec);
-  if (!made) return nullptr;
-  made->set_peer(peer_);
-  made->set_observer(listener_);
-  made->await_hello();
+  if (made) made->set_peer(peer_);
   return made;
 }
 

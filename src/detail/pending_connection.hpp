@@ -32,8 +32,14 @@ class pending_connection {
   std::shared_ptr<endpoint_core> accept(worker_core& worker,
                                         std::shared_ptr<worker_core> keep_alive,
                                         endpoint_options options, std::error_code& ec);
+  /// The same by another worker of its context, which the listener does not hear of. Under the lock
+  /// of that one alone.
+  std::shared_ptr<endpoint_core> accept_elsewhere(worker_core& worker, std::error_code& ec);
 
  private:
+  std::shared_ptr<endpoint_core> make(worker_core& worker, std::shared_ptr<worker_core> keep_alive,
+                                      endpoint_options options, std::error_code& ec);
+
   std::shared_ptr<listener_core> listener_;
   ucp_conn_request_h request_;
   socket_address peer_;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "detail/device_pointer.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/range_list.hpp"
@@ -22,6 +23,8 @@ constexpr std::size_t largest_shared = std::size_t{16} << 10U;
 
 std::size_t size_of(const read_piece& piece) noexcept { return piece.into.size(); }
 std::size_t size_of(const write_piece& piece) noexcept { return piece.from.size(); }
+bool is_here(const read_piece& piece) noexcept { return !is_on_device(piece.into.data()); }
+bool is_here(const write_piece& piece) noexcept { return !is_on_device(piece.from.data()); }
 
 /// How one kind of batch starts its parts.
 struct reading {
@@ -118,7 +121,7 @@ operation* start_batch(const Kind& kind, std::span<const typename Kind::piece> p
   const bool shares = kind.shares();
   sharing<Kind> shared(kind, *all, deadline);
   for (const auto& each : pieces) {
-    if (shares && size_of(each) > 0 && shared.takes(size_of(each))) {
+    if (shares && size_of(each) > 0 && shared.takes(size_of(each)) && is_here(each)) {
       shared.add(each);
     } else if (operation* const alone = kind.start_alone(each, ec)) {
       all->adopt(*alone);

@@ -87,6 +87,12 @@ void region_core::map(std::byte* bytes, std::size_t size, std::string& what, std
   if (queried == UCS_OK) {
     kind_ = kind_of(attributes.mem_type);
     if (allocating) data_ = static_cast<std::byte*>(attributes.address);
+    if (kind_ != memory_kind::host) {  // the processor would be sent to it
+      what = "exposing memory of kind " + std::string(to_string(kind_)) +
+             ", which UCX knows of, and no driver here";
+      ec = errc::not_supported;
+      return;
+    }
   } else if (allocating) {
     what = "asking where " + std::to_string(size) + " allocated bytes are (UCX: " + words(queried) +
            ")";

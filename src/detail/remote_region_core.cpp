@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "detail/atomic_execution.hpp"
+#include "detail/device_pointer.hpp"
 #include "detail/message_write.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/posted_operations.hpp"
@@ -252,6 +253,7 @@ bool remote_region_core::shares_messages(access wanted) const noexcept {
 operation* remote_region_core::start_read(std::uint64_t offset, std::span<std::byte> into,
                                           const io_options& options, std::error_code& ec) {
   if ((ec = check(offset, into.size(), access::read)) || into.empty()) return nullptr;
+  if (is_on_device(into.data())) return read_into_device(offset, into, options, ec);
   if (options.verify) return read_by_message(offset, into, options, ec);
   if (copied_here()) {
     std::memcpy(into.data(), mapped_ + offset, into.size());
@@ -281,6 +283,7 @@ operation* remote_region_core::start_write(const std::shared_ptr<write_tracker>&
                                            std::uint64_t offset, std::span<const std::byte> from,
                                            const io_options& options, std::error_code& ec) {
   if ((ec = check(offset, from.size(), access::write)) || from.empty()) return nullptr;
+  if (is_on_device(from.data())) return write_from_device(tracker, offset, from, options, ec);
   if (copied_here()) {
     std::memcpy(mapped_ + offset, from.data(), from.size());
     std::atomic_thread_fence(std::memory_order_release);  // before what tells the owner of it

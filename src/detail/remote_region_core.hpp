@@ -121,6 +121,11 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
  private:
   operation* read_by_message(std::uint64_t offset, std::span<std::byte> into,
                              const io_options& options, std::error_code& ec);
+  operation* read_into_device(std::uint64_t offset, std::span<std::byte> into,
+                              const io_options& options, std::error_code& ec);
+  operation* write_from_device(const std::shared_ptr<write_tracker>& tracker, std::uint64_t offset,
+                               std::span<const std::byte> from, const io_options& options,
+                               std::error_code& ec);
   remote_region_core(endpoint_core& endpoint, const remote_descriptor& descriptor);
   void choose_way(ucx::way wanted, std::string& why_not, std::error_code& ec);
   std::error_code take_key(std::string& why_not);

@@ -8,18 +8,19 @@
 #include <vector>
 
 #include "detail/context_core.hpp"
+#include "detail/control_relay.hpp"
 #include "detail/core_access.hpp"
 #include "detail/deadline.hpp"
-#include "detail/endpoint_channel.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/error_text.hpp"
+#include "detail/exposed_memory.hpp"
 #include "detail/file_facts.hpp"
 #include "detail/file_region.hpp"
+#include "detail/listener_core.hpp"
 #include "detail/memory_directory.hpp"
 #include "detail/name.hpp"
 #include "detail/network_device.hpp"
 #include "detail/published_name.hpp"
-#include "detail/region_core.hpp"
 #include "detail/store_core.hpp"
 #include "detail/store_path.hpp"
 #include "detail/worker_core.hpp"
@@ -28,9 +29,6 @@
 
 namespace ucx::detail {
 namespace {
-
-/// What an empty span, which has no address to borrow, stands for; nobody reads or writes it.
-std::byte no_bytes{};
 
 /// Returns the address to listen on, IPv4 before IPv6, which UCX speaks only where it was told to.
 socket_address bind_address(const std::string& text, std::string& what, std::error_code& ec) {
@@ -103,8 +101,13 @@ std::optional<context> make_context(const server_options& options, const socket_
 server_core::server_core(context parent, const server_options& options)
     : context_(std::move(parent)), options_(options), table_(std::make_shared<session_table>()) {
   table_->counters.most = options.most_clients;
+  table_->owner = this;
   if (options_.worker.progress == progress_mode::automatic) {
     options_.worker.progress = progress_mode::sleeping_thread;
+  }
+  // What one worker hears may concern connections of another.
+  if (options_.workers > 1 && options_.worker.threads == thread_safety::automatic) {
+    options_.worker.threads = thread_safety::safe;
   }
 }
 
@@ -131,6 +134,12 @@ std::shared_ptr<server_core> server_core::make(context parent, const server_opti
 std::shared_ptr<server_core> server_core::make(context parent, const socket_address& local,
                                                const server_options& options, std::string& what,
                                                std::error_code& ec) {
+  if (options.workers == 0 || options.workers > server_options::most_workers) {
+    what = "serving with " + std::to_string(options.workers) + " workers, which may be 1 to " +
+           std::to_string(server_options::most_workers);
+    ec = errc::invalid_argument;
+    return nullptr;
+  }
   std::shared_ptr<server_core> made(new server_core(std::move(parent), options));
   made->open(local, what, ec);
   return ec ? nullptr : made;
@@ -152,32 +161,48 @@ void server_core::open(const socket_address& local, std::string& what, std::erro
       });
       core.set_control_server(this);
     }
+    open_further();
     if (local.empty()) return;
     listener_.emplace(*worker_, local);
     local_ = listener_->address();
+    std::vector<std::weak_ptr<worker_core>> others;
+    for (ucx::worker& each : further_) others.push_back(core_access::core(each));
+    listening_ = core_access::core(*listener_);
+    listening_->spread_over(std::move(others));
   } catch (const error& failed) {
     ec = failed.code();
     what = text_of(failed);
   }
 }
 
+/// Makes the other workers, which nobody but their own threads drives.
+void server_core::open_further() {
+  worker_options each = options_.worker;
+  each.progress = progress_mode::sleeping_thread;
+  further_.reserve(options_.workers - 1);
+  while (further_.size() + 1 < options_.workers) {
+    worker_core& core = *core_access::core(further_.emplace_back(context_, each));
+    const std::lock_guard guard(core.lock());
+    core.set_control_server(this);
+  }
+}
+
 server_core::~server_core() {
   close();
+  for (ucx::worker& each : further_) {
+    worker_core& core = *core_access::core(each);
+    const std::lock_guard guard(core.lock());
+    core.set_control_server(nullptr);
+  }
   if (!worker_ || !core_access::core(*worker_)) return;
   worker_core& core = *core_access::core(*worker_);
   const std::lock_guard guard(core.lock());
   core.set_control_server(nullptr);
+  table_->owner = nullptr;
   for (const auto& [peer, session] : table_->sessions) peer->set_receiver(nullptr);
   table_->sessions.clear();
-}
-
-void server_core::accept(endpoint_core& peer) {
-  if (is_closed()) return;
-  auto session = std::make_unique<server_session>(
-      std::make_unique<endpoint_channel>(peer), catalogue_, *watcher_, *hasher_, table_->counters,
-      [this, key = &peer] { table_->sessions.erase(key); });
-  peer.set_receiver(session.get());
-  table_->sessions[&peer] = std::move(session);
+  for (const auto& [relay, each] : table_->relayed) each.relay->attach(nullptr);
+  table_->relayed.clear();
 }
 
 template <class Make>
@@ -231,10 +256,13 @@ std::shared_ptr<published_name> server_core::publish(std::string_view name,
       ec = errc::invalid_argument;
       return nullptr;
     }
-    const std::shared_ptr<region_core> region =
-        region_core::make(core_access::core(context_), bytes.empty() ? &no_bytes : bytes.data(),
-                          bytes.size(), granted, what, ec);
-    if (!region) return nullptr;
+    std::string why;
+    const std::shared_ptr<exposed_region> region =
+        expose_memory(core_access::core(context_), bytes, granted, why, ec);
+    if (!region) {
+      what += ", " + why;
+      return nullptr;
+    }
     full.kind = region->kind();
     full.generation = region->generation();
     return std::make_shared<published_name>(shared_from_this(), std::move(full), region, bytes);
@@ -242,15 +270,15 @@ std::shared_ptr<published_name> server_core::publish(std::string_view name,
 }
 
 std::shared_ptr<published_name> server_core::allocate(std::string_view name, std::size_t size,
-                                                      access granted, std::string& what,
-                                                      std::error_code& ec) {
+                                                      access granted, const memory_place& place,
+                                                      std::string& what, std::error_code& ec) {
   entry described;
   described.size = size;
   described.granted = granted;
   return add(name, described, what, ec, [&](entry full) -> std::shared_ptr<published_name> {
     std::string why;
-    const std::shared_ptr<region_core> region = region_core::make(
-        core_access::core(context_), size > 0 ? nullptr : &no_bytes, size, granted, why, ec);
+    const std::shared_ptr<exposed_region> region =
+        allocate_memory(core_access::core(context_), size, granted, place, why, ec);
     if (!region) {
       what += ", " + why;
       return nullptr;
@@ -258,7 +286,7 @@ std::shared_ptr<published_name> server_core::allocate(std::string_view name, std
     full.kind = region->kind();
     full.generation = region->generation();
     return std::make_shared<published_name>(shared_from_this(), std::move(full), region,
-                                            region->bytes());
+                                            region->where());
   });
 }
 
@@ -350,22 +378,6 @@ std::shared_ptr<store_core> server_core::allocate_store(const store_options& opt
   return add_store(directory, chosen, std::move(memory), what, ec);
 }
 
-void server_core::withdraw(const published_name& gone) noexcept {
-  catalogue_.remove(gone);
-  tell_withdrawn(gone.region(), gone.described().name);
-}
-
-void server_core::tell_withdrawn(std::uint64_t gone, std::string told) noexcept {
-  if (is_closed()) return;  // the clients were told that the server leaves
-  // Behind every open that found the name: those run under the worker's lock.
-  core_access::core(*worker_)->post_work(
-      [weak = std::weak_ptr(table_), region = gone, name = std::move(told)] {
-        const std::shared_ptr<session_table> table = weak.lock();
-        if (!table) return;
-        for (const auto& [peer, session] : table->sessions) session->revoke(region, name);
-      });
-}
-
 server_address server_core::address() const {
   server_address made;
   made.socket = local_;
@@ -425,8 +437,17 @@ void server_core::close() noexcept {
   worker_core& core = *core_access::core(*worker_);
   if (first) {
     if (listener_) listener_->close();
-    const std::lock_guard guard(core.lock());
-    for (const auto& [peer, session] : table_->sessions) session->leave();
+    {
+      const std::lock_guard guard(core.lock());
+      table_->tell_all([](server_session& each) { each.leave(); });
+    }
+    // What was said is on its way when the connections end.
+    bool all_have_passed = true;
+    for (ucx::worker& each : further_) {
+      all_have_passed = core_access::core(each)->await_round() && all_have_passed;
+    }
+    // Else it goes when those are gone.
+    if (listening_ && all_have_passed) listening_->stop();
   }
   // Names share one deadline: however many clients have stopped, each is waited for only once.
   const clock::time_point until = after(core.api().now(), core.options().heartbeat_timeout);

@@ -21,17 +21,21 @@
 #include "detail/server_session.hpp"
 #include "ucx/context.hpp"
 #include "ucx/listener.hpp"
+#include "ucx/memory_place.hpp"
 #include "ucx/server.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::detail {
 
+class control_relay;
 class exposed_region;
 class published_name;
 class store_core;
 
-/// Safe from any thread. Order of locks: the worker's, then the catalogue's; `address_mutex_`
-/// alone.
+/// Every session lives on the first worker, whichever drives its connection; the others serve
+/// regions, and pass control messages on (`control_relay`).
+/// Safe from any thread. Order of locks: the first worker's, another worker's, the catalogue's;
+/// `address_mutex_` alone.
 class server_core final : public control_server, public std::enable_shared_from_this<server_core> {
  public:
   /// Makes a server on a context of its own, as the options say.
@@ -51,7 +55,8 @@ class server_core final : public control_server, public std::enable_shared_from_
   std::shared_ptr<published_name> publish(std::string_view name, std::span<std::byte> bytes,
                                           access granted, std::string& what, std::error_code& ec);
   std::shared_ptr<published_name> allocate(std::string_view name, std::size_t size, access granted,
-                                           std::string& what, std::error_code& ec);
+                                           const memory_place& place, std::string& what,
+                                           std::error_code& ec);
   std::shared_ptr<published_name> publish_file(std::string_view name,
                                                const std::filesystem::path& file, access granted,
                                                std::string& what, std::error_code& ec);
@@ -68,7 +73,10 @@ class server_core final : public control_server, public std::enable_shared_from_
   void tell_withdrawn(std::uint64_t region, std::string name) noexcept;
 
   const catalogue& names() const noexcept { return catalogue_; }
-  ucx::worker& worker() noexcept { return *worker_; }
+  ucx::worker& worker(std::size_t number = 0) noexcept {
+    return number == 0 ? *worker_ : further_[number - 1];
+  }
+  std::size_t workers() const noexcept { return further_.size() + 1; }
   server_address address() const;
   bool is_closed() const noexcept { return closed_.load(std::memory_order_acquire); }
   /// See ucx::server.
@@ -88,6 +96,8 @@ class server_core final : public control_server, public std::enable_shared_from_
   void check_store(const store_options& options, std::string& what, std::error_code& ec) const;
   server_core(context parent, const server_options& options);
   void open(const socket_address& local, std::string& what, std::error_code& ec);
+  void open_further();
+  void admit(const std::shared_ptr<control_relay>& from);
   template <class Make>
   std::shared_ptr<published_name> add(std::string_view name, entry described, std::string& what,
                                       std::error_code& ec, Make&& make_region);
@@ -96,6 +106,10 @@ class server_core final : public control_server, public std::enable_shared_from_
   server_options options_;
   std::optional<ucx::worker> worker_;
   std::optional<listener> listener_;
+  /// Held by what was handed to the further workers, too, which must not be the last to let it go:
+  /// it would end under the lock of one of them, and take the first's.
+  std::shared_ptr<listener_core> listening_;
+  std::vector<ucx::worker> further_;
   socket_address local_;   // empty where it does not listen
   bool is_local_ = false;  // uses no interface but the one for loopback
   catalogue catalogue_;
@@ -106,11 +120,23 @@ class server_core final : public control_server, public std::enable_shared_from_
   mutable std::mutex address_mutex_;
   std::vector<std::unique_ptr<address_file>> address_files_;
 
-  /// Under the worker's lock. Work that the server left behind must not keep the server itself: it
-  /// would end on its own thread.
+  struct relayed_session {
+    std::shared_ptr<control_relay> relay;
+    std::unique_ptr<server_session> session;
+  };
+  /// Under the first worker's lock. Work that the server left behind must not keep the server
+  /// itself: it would end on its own thread.
   struct session_table {
     session_counters counters;
     std::unordered_map<endpoint_core*, std::unique_ptr<server_session>> sessions;
+    std::unordered_map<const control_relay*, relayed_session> relayed;
+    server_core* owner = nullptr;  // as long as it is there
+
+    template <class Told>
+    void tell_all(Told&& told) {
+      for (const auto& [peer, session] : sessions) told(*session);
+      for (const auto& [relay, each] : relayed) told(*each.session);
+    }
   };
   std::shared_ptr<session_table> table_;
 };

@@ -18,13 +18,6 @@ constexpr std::size_t most_unsent = std::size_t{16} << 20U;
 /// Room in a page for what is not its entries.
 constexpr std::size_t page_overhead = control_header::size + 32;
 
-control_header answer_to(const control_header& asked, control_type type) {
-  control_header answer;
-  answer.type = type;
-  answer.request = asked.request;
-  return answer;
-}
-
 }  // namespace
 
 server_session::server_session(std::unique_ptr<channel> by, const catalogue& names,
@@ -49,6 +42,14 @@ server_session::server_session(std::unique_ptr<channel> by, const catalogue& nam
           [this](std::uint64_t region) {
             watches_.withdrawn(region);
             digests_.withdrawn(region);
+          }),
+      contents_(
+          names, channel_->longest(),
+          [this](const control_header& asked, control_type type, std::error_code why) {
+            if (state_ == state::greeted) refuse(asked, type, why);
+          },
+          [this](const std::vector<std::byte>& answer) {
+            if (state_ == state::greeted) channel_->send(answer);
           }),
       watches_(
           watcher,
@@ -103,6 +104,11 @@ void server_session::received(std::span<const std::byte> message) {
       return create(*asked, message);
     case control_type::commit:
       return pass_on(decode_commit(message), [&](auto& body) { files_.commit(*asked, body); });
+    case control_type::put:
+      return pass_on(decode_put(message),
+                     [&](auto& body) { contents_.put(*asked, std::move(body)); });
+    case control_type::fetch:
+      return pass_on(decode_fetch(message), [&](auto& body) { contents_.fetch(*asked, body); });
     case control_type::release:
       return pass_on(decode_release(message), [&](auto& body) { files_.release(body); });
     case control_type::measure:
@@ -129,6 +135,8 @@ void server_session::received(std::span<const std::byte> message) {
     case control_type::described:
     case control_type::listed:
     case control_type::digested:
+    case control_type::stored:
+    case control_type::fetched:
     case control_type::revoke:
       return blame("the peer sent an answer to a server");
   }
@@ -201,7 +209,7 @@ void server_session::create(const control_header& asked, std::span<const std::by
 }
 
 template <class Body, class Handle>
-void server_session::pass_on(const std::optional<Body>& body, Handle&& handle) {
+void server_session::pass_on(std::optional<Body> body, Handle&& handle) {
   if (!body) return blame("the peer sent a question that is none");
   handle(*body);
 }

@@ -12,6 +12,7 @@
 
 #include "detail/channel.hpp"
 #include "detail/control_message.hpp"
+#include "detail/session_contents.hpp"
 #include "detail/session_digests.hpp"
 #include "detail/session_files.hpp"
 #include "detail/session_watches.hpp"
@@ -60,7 +61,7 @@ class server_session final : public channel_receiver {
   void list(const control_header& asked, std::span<const std::byte> message);
   void create(const control_header& asked, std::span<const std::byte> message);
   template <class Body, class Handle>
-  void pass_on(const std::optional<Body>& body, Handle&& handle);
+  void pass_on(std::optional<Body> body, Handle&& handle);
   bool is_published(const control_header& asked, const std::string& name);
   void open_published(const control_header& asked, const std::shared_ptr<published_name>& found,
                       access wanted);
@@ -76,6 +77,7 @@ class server_session final : public channel_receiver {
   state state_ = state::fresh;
   std::unordered_map<std::uint64_t, std::weak_ptr<published_name>> opened_;  // by region
   session_files files_;
+  session_contents contents_;
   session_watches watches_;
   session_digests digests_;
 };

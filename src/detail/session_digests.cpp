@@ -46,6 +46,8 @@ void session_digests::digest(const control_header& asked, const digest_body& bod
   if (const std::error_code ec = region->check(body.offset, body.length, access::read)) {
     return refuse(ec);
   }
+  // Memory is not hashed, wherever it is.
+  if (region->kind() != memory_kind::host) return refuse(errc::not_supported);
   std::shared_ptr<file_source> file = region->file();
   // A file that is none any more was closed just now.
   if (!file) return refuse(region->bytes().empty() ? errc::revoked : errc::not_supported);

@@ -14,18 +14,8 @@ namespace {
 /// Room in a page for what is not its entries.
 constexpr std::size_t page_overhead = control_header::size + 32;
 
-/// Room in an answer for what is not the content of a file: its name, above all.
-constexpr std::size_t content_overhead = 2048;
-
 /// Entries of files have names that are as long as these at least.
 constexpr std::size_t shortest_entry = 65;
-
-control_header answer_to(const control_header& asked, control_type type) {
-  control_header answer;
-  answer.type = type;
-  answer.request = asked.request;
-  return answer;
-}
 
 /// Takes as many entries as fit; returns whether all did.
 bool fill(std::vector<entry>& page, std::vector<entry>&& from, std::size_t budget) {
@@ -139,7 +129,6 @@ store_core::done session_files::on_done(const control_header& asked) {
 void session_files::open(const control_header& asked, const open_body& body) {
   const catalogue::stored_name found = catalogue_.find_stored(body.name);
   if (!found.store) return refuse_(asked, control_type::opened, errc::no_such_name);
-  if (body.most > 0 && send_content(asked, body, found)) return;
   // Who does not know how to release what it opened has it until it leaves.
   if (open_.size() + opening_ >= found.store->options().most_open_files_of_one_client) {
     return refuse_(asked, control_type::opened, errc::too_many_files);
@@ -147,22 +136,6 @@ void session_files::open(const control_header& asked, const open_body& body) {
   if (!begin(asked, control_type::opened)) return;
   ++opening_;
   found.store->open(found.path, body.wanted, on_opened(asked, found.store, body.name));
-}
-
-/// Answers with what is in a file; returns whether it could.
-bool session_files::send_content(const control_header& asked, const open_body& body,
-                                 const catalogue::stored_name& found) {
-  if (body.wanted != access::read) return false;
-  const std::uint64_t most = std::min<std::uint64_t>(body.most, longest_ - content_overhead);
-  std::optional<store_core::content> now =
-      found.store->content_now(found.path, static_cast<std::size_t>(most));
-  if (!now) return false;
-  opened_body answer;
-  answer.described = found.store->describe(body.name, now->facts);
-  answer.described.granted = access::read;
-  answer.content = std::move(now->bytes);
-  send_(encode_control(answer_to(asked, control_type::opened), answer));
-  return true;
 }
 
 void session_files::create(const control_header& asked, const create_body& body) {

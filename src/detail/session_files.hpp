@@ -71,8 +71,6 @@ class session_files {
   bool has_lost(std::uint64_t region) const;
   bool knows_stores() const noexcept { return (features_ & control_feature::stores) != 0; }
   bool begin(const control_header& asked, control_type answer);
-  bool send_content(const control_header& asked, const open_body& body,
-                    const catalogue::stored_name& found);
   template <class Then>
   auto later(Then then);
   store_core::opened on_opened(const control_header& asked, std::shared_ptr<store_core> store,

@@ -42,6 +42,7 @@ store_core::store_core(const std::shared_ptr<server_core>& server,
                        std::shared_ptr<store_directory> directory, const store_options& options,
                        std::uint64_t used)
     : server_(server),
+      home_(core_access::core(server->worker())),
       context_(std::move(context)),
       directory_(std::move(directory)),
       options_(options),
@@ -109,47 +110,6 @@ std::shared_ptr<disk_queue> store_core::queue(lane which) {
     return nullptr;
   }
   return thread->queue();
-}
-
-template <class Result, class Work, class Answer>
-bool store_core::ask(lane which, Work work, Answer answer, bool always) {
-  struct asked {
-    std::error_code ec;
-    Result result = {};
-  };
-  const std::shared_ptr<disk_queue> disk = queue(which);
-  if (!disk || !questions_) {
-    answer(is_open() ? errc::busy : errc::revoked, Result());
-    return false;
-  }
-  const auto said = std::make_shared<asked>();
-  const std::uint64_t number = ++last_question_;
-  disk_queue::answer ending = [number, weak = std::weak_ptr(questions_)] {
-    const std::shared_ptr<questions> open = weak.lock();
-    if (!open) return;
-    auto ended = open->extract(number);
-    if (!ended.empty()) ended.mapped()({});
-  };
-  disk_queue::work job = [said, work = std::move(work), ending = std::move(ending)]() mutable {
-    try {
-      said->result = work(said->ec);
-    } catch (const std::bad_alloc&) {
-      said->ec = errc::no_memory;
-    }
-    return std::move(ending);
-  };
-  questions_->emplace(number, [said, answer](std::error_code refused) {
-    answer(refused ? refused : said->ec, refused ? Result() : std::move(said->result));
-  });
-  try {
-    if (always ? disk->start_always(std::move(job)) : disk->start(std::move(job))) return true;
-  } catch (const std::bad_alloc&) {
-    questions_->erase(number);
-    throw;
-  }
-  questions_->erase(number);
-  answer(errc::busy, Result());
-  return false;
 }
 
 bool store_core::write_later(disk_queue::work job) {

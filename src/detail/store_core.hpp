@@ -9,27 +9,32 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "detail/disk_thread.hpp"
 #include "detail/file_account.hpp"
 #include "detail/memory_directory.hpp"
 #include "detail/published.hpp"
+#include "detail/put_job.hpp"
 #include "detail/store_directory.hpp"
 #include "detail/store_region.hpp"
 #include "ucx/access.hpp"
+#include "ucx/error.hpp"
 #include "ucx/store_options.hpp"
 
 namespace ucx::detail {
 
 class context_core;
 class server_core;
+class worker_core;
 
 /// What is asked of a store is answered when the disk has done it, by a handler that is called
 /// under the worker's lock, within the call or later; with `revoked` where the store is closed
@@ -60,6 +65,8 @@ class store_core final : public published, public std::enable_shared_from_this<s
   void end_close(std::chrono::steady_clock::time_point farewell) noexcept;
 
   const store_options& options() const noexcept { return options_; }
+  /// Returns the worker whose lock it is under: the server's first.
+  const std::weak_ptr<worker_core>& home() const noexcept { return home_; }
   /// Returns the name of a file of this store.
   std::string name_of(std::string_view path) const;
   /// A longer path makes no name together with the prefix.
@@ -69,6 +76,9 @@ class store_core final : public published, public std::enable_shared_from_this<s
   }
   /// Describes a file or directory as `name`.
   entry describe(std::string name, const file_facts& facts) const;
+
+  /// So many bytes of files that come whole, with their names, may wait for the disk.
+  static constexpr std::size_t most_put = std::size_t{64} << 20U;
 
   using done = std::function<void(std::error_code)>;
   using opened = std::function<void(std::error_code, std::shared_ptr<store_region>, file_facts)>;
@@ -91,6 +101,10 @@ class store_core final : public published, public std::enable_shared_from_this<s
   void append(const std::string& path, access wanted, opened answer);
   /// Gives a file its name, if it has none, and has it on the device where that is wanted.
   void commit(const std::shared_ptr<store_region>& region, bool durable, found answer);
+  using stored = std::function<void(std::vector<std::error_code>)>;
+  /// Writes files that come whole, and tells how that went with each. Errors: as create and commit;
+  /// busy (it is being written already, or `most_put` bytes of others wait for the disk).
+  void put(std::vector<whole_file> files, bool exclusive, bool durable, stored answer);
   /// Takes a region out of its client's hands; what has no name yet is thrown away.
   void let_go(store_region& region) noexcept;
 
@@ -128,6 +142,8 @@ class store_core final : public published, public std::enable_shared_from_this<s
   void open_by(store_place place, access wanted, Work work, opened answer);
   void let_in(const store_place& place, access wanted, owned_descriptor file,
               const file_facts& facts, const opened& answer);
+  class put_claim;
+  std::error_code claim(const whole_file& file, put_claim& claimed);
   bool is_path(std::string_view path) const noexcept;
   std::error_code admit(const store_place& place);
   std::error_code check_change(const std::string& path) const;
@@ -137,6 +153,7 @@ class store_core final : public published, public std::enable_shared_from_this<s
   void discard(const std::string& spooled) noexcept;
 
   const std::weak_ptr<server_core> server_;
+  const std::weak_ptr<worker_core> home_;
   const std::shared_ptr<context_core> context_;
   std::shared_ptr<store_directory> directory_;  // until it is closed
   std::unique_ptr<memory_directory> memory_;    // likewise, of one in memory
@@ -155,6 +172,48 @@ class store_core final : public published, public std::enable_shared_from_this<s
   std::size_t open_ = 0;  // files that are open, or being opened
   std::size_t writers_ = 0;
   std::set<std::string> written_;  // paths that somebody writes
+  std::size_t put_bytes_ = 0;      // of files that come whole
 };
+
+template <class Result, class Work, class Answer>
+bool store_core::ask(lane which, Work work, Answer answer, bool always) {
+  struct asked {
+    std::error_code ec;
+    Result result = {};
+  };
+  const std::shared_ptr<disk_queue> disk = queue(which);
+  if (!disk || !questions_) {
+    answer(is_open() ? errc::busy : errc::revoked, Result());
+    return false;
+  }
+  const auto said = std::make_shared<asked>();
+  const std::uint64_t number = ++last_question_;
+  disk_queue::answer ending = [number, weak = std::weak_ptr(questions_)] {
+    const std::shared_ptr<questions> open = weak.lock();
+    if (!open) return;
+    auto ended = open->extract(number);
+    if (!ended.empty()) ended.mapped()({});
+  };
+  disk_queue::work job = [said, work = std::move(work), ending = std::move(ending)]() mutable {
+    try {
+      said->result = work(said->ec);
+    } catch (const std::bad_alloc&) {
+      said->ec = errc::no_memory;
+    }
+    return std::move(ending);
+  };
+  questions_->emplace(number, [said, answer](std::error_code refused) {
+    answer(refused ? refused : said->ec, refused ? Result() : std::move(said->result));
+  });
+  try {
+    if (always ? disk->start_always(std::move(job)) : disk->start(std::move(job))) return true;
+  } catch (const std::bad_alloc&) {
+    questions_->erase(number);
+    throw;
+  }
+  questions_->erase(number);
+  answer(errc::busy, Result());
+  return false;
+}
 
 }  // namespace ucx::detail

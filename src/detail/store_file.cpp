@@ -13,6 +13,7 @@
 namespace ucx::detail {
 
 store_file::~store_file() {
+  if (!closing_) return;
   try {
     const auto closed = std::make_shared<owned_descriptor>(std::move(descriptor_));
     const bool taken = closing_->start_some_time([closed] {

@@ -16,9 +16,9 @@
 
 namespace ucx::detail {
 
-/// Read and written by system calls, never mapped. Its descriptor is closed by the disk's thread:
-/// that may take as long as a write. Threads: as file_source;
-/// one at a time writes, resizes and gives room back.
+/// Read and written by system calls, never mapped. Its descriptor is closed by `closing`, the
+/// disk's thread: that may take as long as a write. Without one whoever lets it go waits. Threads:
+/// as file_source; one at a time writes, resizes and gives room back.
 class store_file final : public file_source {
  public:
   store_file(owned_descriptor opened, std::shared_ptr<disk_queue> closing, room_ahead ahead = {})

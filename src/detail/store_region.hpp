@@ -18,6 +18,7 @@
 namespace ucx::detail {
 
 class store_core;
+class worker_core;
 
 /// Where a region's file stands.
 struct store_place {
@@ -56,7 +57,8 @@ class store_region final : public exposed_region,
   store_place& place() noexcept { return place_; }
   const std::shared_ptr<file_account>& account() const noexcept { return account_; }
 
-  /// Hands the bytes to the disk's thread, and confirms them when they are in the file.
+  /// Hands the bytes to the disk's thread, and confirms them when they are in the file. Under the
+  /// lock of the connection's worker; where that is not the store's, the store's does it.
   void write(endpoint_core& from, const frame& asked, std::span<const std::byte> payload) override;
 
  private:
@@ -64,18 +66,31 @@ class store_region final : public exposed_region,
                std::shared_ptr<store_file> file, store_place place, access granted,
                std::uint64_t size);
   using staging = std::shared_ptr<std::vector<std::byte>>;
+  /// Who is told how a write ended.
+  struct writer {
+    std::weak_ptr<endpoint_core> peer;
+    std::weak_ptr<worker_core> worker = {};  // of the peer, where it is not the store's own
+    bool is_elsewhere = false;
+
+    void answer(const frame& asked, std::error_code ec) const;
+  };
   void release() noexcept override;
+  void hand_over(worker_core& home, endpoint_core& from, const frame& asked,
+                 std::span<const std::byte> payload);
+  void take(writer from, const frame& asked, std::span<const std::byte> payload);
   staging copy_of(std::span<const std::byte> payload);
   void put_back(staging used);
 
   const std::weak_ptr<store_core> store_;
+  const std::weak_ptr<worker_core> home_;
   const std::uint64_t limit_;
   const std::size_t window_;
   held_file<store_file> file_;
   store_place place_;
   const std::shared_ptr<file_account> account_;
   std::atomic<std::uint64_t> seen_size_{0};
-  std::size_t unwritten_ = 0;  // of the window, by what the disk has not taken yet
+  std::atomic<std::uint64_t> handed_over_{0};  // bytes on their way between workers
+  std::size_t unwritten_ = 0;                  // of the window, by what the disk has not taken yet
   std::size_t idle_bytes_ = 0;
   std::vector<staging> idle_;  // to be used again: new memory costs more than a copy
 };

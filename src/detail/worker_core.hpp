@@ -110,7 +110,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
 
   /// Waits until the worker's own thread, if there is one, has ended what it does now, handlers
   /// too; `close_timeout` at most.
-  void await_round() noexcept;
+  bool await_round() noexcept;
 
   /// Returns whether the calling thread is inside a round of this worker: in a handler, in the
   /// library's own work, or in UCX. Nothing can be waited for there.

@@ -112,8 +112,8 @@ void worker_core::sleep_on_events(clock::time_point until, std::uint32_t seen) {
   slept();
 }
 
-void worker_core::await_round() noexcept {
-  if (!driven_elsewhere() || in_handler()) return;
+bool worker_core::await_round() noexcept {
+  if (!driven_elsewhere() || in_handler()) return false;
   struct mark {
     std::mutex mutex;
     std::condition_variable reached;
@@ -128,9 +128,10 @@ void worker_core::await_round() noexcept {
       placed->reached.notify_all();
     });
     std::unique_lock guard(placed->mutex);
-    placed->reached.wait_for(guard, options_.close_timeout, [&] { return placed->passed; });
+    return placed->reached.wait_for(guard, options_.close_timeout, [&] { return placed->passed; });
   } catch (const std::bad_alloc&) {
     // Then whatever that round keeps goes when the thread lets go of it.
+    return false;
   }
 }
 

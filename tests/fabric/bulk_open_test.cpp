@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <iterator>
 #include <span>
 #include <string>
 #include <utility>
@@ -177,6 +179,154 @@ TEST(FetchEach, TellsOfEveryNameThatTheConnectionIsGone) {
   for (const fetched_name& each : fetch_each(reader, names, 10)) EXPECT_TRUE(each.error);
   const client taken = std::move(reader);
   EXPECT_THROW(fetch_each(reader, names, 10), error);  // NOLINT(bugprone-use-after-move)
+}
+
+/// A directory that is a writable store of a server, and a client of it.
+class StoreEach : public testing::Test {
+ protected:
+  explicit StoreEach(store_options options = {}) {
+    options.writable = true;
+    store_ = served_.publish_store(directory_ / "", options);
+  }
+  void publish(store_options options) {
+    options.writable = true;
+    store_ = publication();
+    store_ = served_.publish_store(directory_ / "", options);
+  }
+  std::string read(const std::string& name) const { return content_of(directory_ / name); }
+  std::error_code store(const std::string& name, const std::string& text,
+                        creation how = creation::replace) {
+    const short_file file{name, std::as_bytes(std::span(text))};
+    return store_each(writer_, std::span(&file, 1), how).at(0);
+  }
+
+  const temporary_directory directory_;
+  server served_;
+  publication store_;
+  client writer_{served_.url()};
+};
+
+TEST_F(StoreEach, WritesEveryFileOrTellsWhyNot) {
+  std::vector<std::string> texts;
+  std::vector<short_file> files;
+  for (int i = 0; i < 150; ++i) {
+    // Some go with their questions, some are too long for one, and one is empty.
+    texts.emplace_back(i == 7 ? 0 : static_cast<std::size_t>(i) * 1000,
+                       static_cast<char>('a' + i % 26));
+  }
+  for (int i = 0; i < 150; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    files.push_back({"d" + std::to_string(i % 3) + "/f" + std::to_string(i),
+                     std::as_bytes(std::span(texts[at]))});
+  }
+  files[50].name = "";
+  files[60].name = "a/../b";
+  EXPECT_TRUE(store_each(writer_, {}).empty());
+  const std::vector<std::error_code> outcomes = store_each(writer_, files);
+  ASSERT_EQ(outcomes.size(), files.size());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (i == 50 || i == 60) {
+      EXPECT_EQ(outcomes[i], errc::bad_name) << i;
+    } else {
+      ASSERT_FALSE(outcomes[i]) << i << outcomes[i].message();
+      EXPECT_EQ(read(files[i].name), texts[i]) << i;
+    }
+  }
+}
+
+TEST_F(StoreEach, ReplacesOrMakesAsItIsTold) {
+  EXPECT_FALSE(store("f", "first"));
+  EXPECT_FALSE(store("f", "second"));
+  EXPECT_EQ(read("f"), "second");
+  EXPECT_EQ(store("f", "third", creation::fresh), errc::already_exists);
+  EXPECT_EQ(read("f"), "second");
+  EXPECT_FALSE(store("g", "fourth", creation::fresh));
+  EXPECT_EQ(read("g"), "fourth");
+  const std::vector<short_file> none;
+  EXPECT_THROW(store_each(writer_, none, creation::append), error);
+  EXPECT_THROW(store_each(writer_, none, creation::overwrite), error);
+}
+
+TEST_F(StoreEach, LeavesAloneWhatIsBeingWritten) {
+  remote_region file = writer_.create("f");
+  EXPECT_EQ(store("f", "mine"), errc::busy);
+  const std::string yours = "yours";
+  file.write_at(0, std::as_bytes(std::span(yours)));
+  writer_.commit(file);
+  EXPECT_EQ(read("f"), "yours");
+}
+
+TEST_F(StoreEach, WritesNothingWhereItMayNot) {
+  publish({.quota = 100, .largest_file = 60});
+  EXPECT_EQ(store("long", std::string(61, 'x')), errc::no_space);
+  EXPECT_FALSE(store("f", std::string(60, 'x')));
+  EXPECT_EQ(store("g", std::string(60, 'y')), errc::no_space);
+  EXPECT_FALSE(store("g", std::string(40, 'y')));
+  // Until the new one is whole, both are there.
+  EXPECT_EQ(store("f", "z"), errc::no_space);
+  EXPECT_EQ(read("f"), std::string(60, 'x'));
+}
+
+TEST_F(StoreEach, GivesBackWhatTheQuotaCountedForReplacedFiles) {
+  publish({.quota = 100});
+  for (int i = 0; i < 5; ++i) ASSERT_FALSE(store("f", std::string(50, 'x'))) << i;
+  std::filesystem::create_directory(directory_ / "d");
+  EXPECT_EQ(store("d", std::string(50, 'x')), errc::not_supported);
+  EXPECT_EQ(store("f", std::string(50, 'x'), creation::fresh), errc::already_exists);
+  EXPECT_EQ(store("g", std::string(51, 'x')), errc::no_space);
+  EXPECT_FALSE(store("g", std::string(50, 'x'))) << "what failed is still counted";
+}
+
+TEST_F(StoreEach, IsRefusedByWhatIsNoWritableStore) {
+  std::string memory = "memory";
+  const publication shown = served_.publish("m", std::as_bytes(std::span(memory)));
+  EXPECT_EQ(store("m", "mine"), errc::not_supported);
+  EXPECT_EQ(store("m", "mine", creation::fresh), errc::already_exists);
+  store_ = publication();
+  EXPECT_EQ(store("f", "mine"), errc::no_such_name);
+  store_ = served_.publish_store(directory_ / "");
+  EXPECT_EQ(store("f", "mine"), errc::permission_denied);
+}
+
+TEST_F(StoreEach, KeepsNothingOfWhatItReplaced) {
+  const auto descriptors = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  ASSERT_FALSE(store("f", "0"));
+  const auto before = descriptors();
+  for (int i = 1; i <= 100; ++i) ASSERT_FALSE(store("f", std::to_string(i)));
+  EXPECT_LT(descriptors(), before + 50);
+}
+
+TEST_F(StoreEach, GoesOnBehindANameThatIsNone) {
+  const remote_region open = writer_.create("open");
+  const std::string text = "text";
+  const std::vector<short_file> files{{std::string(3000, 'n'), {}},
+                                      {"f", std::as_bytes(std::span(text))}};
+  const std::vector<std::error_code> outcomes = store_each(writer_, files);
+  EXPECT_EQ(outcomes.at(0), errc::bad_name);
+  EXPECT_FALSE(outcomes.at(1));
+  EXPECT_FALSE(open.status());
+}
+
+TEST_F(StoreEach, WritesToSeveralStores) {
+  const temporary_directory other;
+  const publication beside =
+      served_.publish_store(other / "", {.prefix = "other", .writable = true});
+  const std::string text = "text";
+  const auto bytes = std::as_bytes(std::span(text));
+  const std::vector<short_file> files{{"a", bytes}, {"other/b", bytes}, {"c", bytes}};
+  for (const std::error_code& each : store_each(writer_, files)) EXPECT_FALSE(each);
+  EXPECT_EQ(read("a") + content_of(other / "b") + read("c"), "texttexttext");
+}
+
+TEST_F(StoreEach, TellsOfEveryFileThatTheConnectionIsGone) {
+  served_.close();
+  const std::vector<short_file> files(5, short_file{.name = "f"});
+  for (const std::error_code& each : store_each(writer_, files)) EXPECT_TRUE(each);
+  const client taken = std::move(writer_);
+  EXPECT_THROW(store_each(writer_, files), error);  // NOLINT(bugprone-use-after-move)
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/soon.hpp"
 #include "support/stream_script.hpp"
 #include "support/temporary_directory.hpp"
 #include "ucx/client.hpp"
@@ -48,16 +49,6 @@ struct served_text {
   ucx::server server;
   publication published;
 };
-
-/// Returns whether `done()` holds before long.
-template <class Condition>
-bool eventually(Condition&& done) {
-  for (const auto end = std::chrono::steady_clock::now() + 10s;
-       std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(5ms)) {
-    if (done()) return true;
-  }
-  return false;
-}
 
 TEST(UrlFstream, ReadsLines) {
   const served_text served("one\ntwo\nthree\n");
@@ -310,7 +301,7 @@ TEST(UrlFstream, SharesOneConnectionAndReleasesItWithTheLast) {
     const std::uint64_t opens = client::shared(ucx::url(served.server.url())).statistics().opens;
     EXPECT_EQ(opens, 64U) << "the one stream that is left keeps the client";
     streams.front().close();
-    EXPECT_TRUE(eventually([&] { return served.server.statistics().clients == 0; }));
+    EXPECT_TRUE(soon([&] { return served.server.statistics().clients == 0; }));
   }
   ucx::ifstream again(served.url());
   EXPECT_EQ(again.get(), 's');

@@ -17,7 +17,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                        decode_commit(wire).has_value() + decode_release(wire).has_value() +
                        decode_remove(wire).has_value() + decode_rename(wire).has_value() +
                        decode_resize(wire).has_value() + decode_measure(wire).has_value() +
-                       decode_digest(wire).has_value() + decode_digested(wire).has_value();
+                       decode_digest(wire).has_value() + decode_digested(wire).has_value() +
+                       decode_put(wire).has_value() + decode_stored(wire).has_value() +
+                       decode_fetch(wire).has_value() + decode_fetched(wire).has_value();
   if (refuse_unknown(wire) && decode_control(wire)) std::abort();
   if (accepted > 1 || (accepted == 1 && !decode_control(wire))) std::abort();
   if (const auto listed = decode_listed(wire)) {

@@ -282,7 +282,7 @@ class MessageLoanDeath : public MessageDeath {
  protected:
   MessageLoanDeath() { in_halves_ = false; }
   void SetUp() override {
-    if (!system_reads_processes()) GTEST_SKIP() << "process_vm_readv is forbidden here";
+    if (!system_reads_children()) GTEST_SKIP() << "process_vm_readv is forbidden here";
   }
 };
 

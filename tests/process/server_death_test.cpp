@@ -196,6 +196,17 @@ TEST_F(ServerDeath, IsNotThatOfClientsThatAreKilledWhileTheyWrite) {
   kill_clients(server_, url_, "write", 40);
 }
 
+TEST(SeveralWorkers, OutliveClientsThatAreKilled) {
+  for (const char* what : {"ask", "read", "write"}) {
+    SCOPED_TRACE(what);
+    test_peer server("tcp");
+    const std::string url = server.ask("serve 127.0.0.1:0 3");
+    server.ask("publish churned " + std::to_string(region_size) + " 7");
+    server.ask("publish kept 65536 9");
+    kill_clients(server, url, what, 24);
+  }
+}
+
 TEST_F(ServerDeath, OutOfDescriptorsHarmsOnlyNewClients) {
   client old(url_);
   remote_region region = old.open("churned");

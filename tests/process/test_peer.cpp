@@ -348,10 +348,12 @@ class peer {
     return {};
   }
 
-  /// serve [HOST:PORT]: a server there, or on a port of the system's choice; answers its URL.
+  /// serve [HOST:PORT [WORKERS]]: a server there, or on a port of the system's choice; answers its
+  /// URL.
   std::string serve(std::istringstream& words) {
     server_options options;
-    words >> options.bind;
+    words >> options.bind >> options.workers;
+    options.workers = std::max<std::size_t>(options.workers, 1);
     server_.emplace(options);
     return server_->url();
   }

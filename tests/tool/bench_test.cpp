@@ -91,6 +91,37 @@ TEST(Bench, MeasuresTheSizesThatAreAskedFor) {
   EXPECT_THAT(calls_of(told.at("read")), ElementsAre(1, 10000, mebibyte));
 }
 
+TEST(Bench, MeasuresEachNumberOfLanes) {
+  const temporary_directory folder;
+  const tool_server server(
+      {"--workers", "2", "x=" + folder.make("x", pattern_text(mebibyte)).string()});
+  const json told = bench(server.url("x"), {"--size", "64K", "--size", "1M", "--lanes", "1,3"});
+  std::vector<std::size_t> asked;
+  for (const json& each : told.at("read")) {
+    asked.push_back(each.at("lanes"));
+    EXPECT_EQ(each.at("lanes_used"), each.at("lanes"));
+  }
+  EXPECT_THAT(asked, ElementsAre(1, 1, 3, 3));
+  const command_result table =
+      run_tool({"bench", server.url("x"), "--seconds", "0.01", "--size", "64K", "--lanes", "1,3"});
+  EXPECT_THAT(table.out, HasSubstr(" GB/s by 65536 bytes a call\n"));
+  EXPECT_THAT(table.out, HasSubstr(" GB/s by 65536 bytes a call, 3 lanes\n"));
+}
+
+TEST(Bench, TellsWhereThereAreFewerLanes) {
+  server owner;
+  const publication shown = owner.allocate("memory", mebibyte, access::read_write);
+  const json told = bench(shown.url(), {"--write", "--size", "64K", "--lanes", "2"});
+  ASSERT_EQ(told.at("read").size(), 1U);
+  EXPECT_EQ(told.at("read")[0].at("lanes"), 2);
+  EXPECT_EQ(told.at("read")[0].at("lanes_used"), 1) << "it is mapped";
+  ASSERT_EQ(told.at("write").size(), 1U);
+  EXPECT_EQ(told.at("write")[0].at("lanes"), 1) << "several are for reading";
+  const command_result table =
+      run_tool({"bench", shown.url(), "--seconds", "0.01", "--size", "64K", "--lanes", "2"});
+  EXPECT_THAT(table.out, HasSubstr(" bytes a call, 1 of 2 lanes\n"));
+}
+
 TEST(Bench, MeasuresWhatIsSmall) {
   std::string memory = "abc";
   server owner;
@@ -142,6 +173,9 @@ TEST(Bench, RefusesArgumentsThatAreNone) {
   }
   for (const std::string wrong : {"0", "-1", "2G", "x", "010"}) {
     expect_failure(run_tool({"bench", url, "--size=" + wrong}), 2, "--size");
+  }
+  for (const std::string wrong : {"0", "65", "-1", "1,0", "x"}) {
+    expect_failure(run_tool({"bench", url, "--lanes=" + wrong}), 2, "--lanes");
   }
 }
 

@@ -171,6 +171,27 @@ TEST_F(CopyTree, WritesSmallFilesWhateverIsThere) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / left));
 }
 
+TEST_F(CopyTree, StoresSmallFilesWhateverIsThere) {
+  std::filesystem::create_directories(store_ / "new/tree/a");
+  store_.make("new/tree/a/f1", "longer than what comes");
+  store_.make("new/tree/a/.f3.ucxio-part", "left by an earlier copy");
+  EXPECT_EQ(run_tool({"cp", "-r", path("tree"), server_.url("data/new")}).err, "");
+  expect_tree(store_ / "new/tree");
+  EXPECT_EQ(content_of(store_ / "new/tree/a/f1"), "1");
+  EXPECT_FALSE(std::filesystem::exists(store_ / "new/tree/a/.f3.ucxio-part"));
+}
+
+TEST_F(CopyTree, TellsWhichOfManySmallFilesItCouldNotStore) {
+  std::filesystem::create_directories(store_ / "new/tree/a/f8");
+  folder_.make("tree/a/.f9.ucxio-part", "what looks like an unfinished copy");
+  const command_result result = run_tool({"cp", "-r", path("tree"), server_.url("data/new")});
+  EXPECT_EQ(result.code, 11) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("a/f8"));
+  EXPECT_THAT(result.err, HasSubstr(".f9.ucxio-part"));
+  EXPECT_EQ(content_of(store_ / "new/tree/a/f9"), "9");
+  EXPECT_EQ(content_of(store_ / "new/tree/a/f299"), "299");
+}
+
 TEST_F(CopyTree, GoesOnWhereItWas) {
   EXPECT_EQ(run_tool({"cp", "-r", path("tree"), server_.url("data/new")}).err, "");
   std::filesystem::remove(store_ / "new/a/f7");

@@ -62,6 +62,23 @@ TEST(Serve, SaysItsUrlFirstWhenEverythingCanBeRead) {
   EXPECT_EQ(run_tool({"cat", server.url("notes.txt")}).out, "one\ntwo\n");
 }
 
+TEST(Serve, ServesBySeveralWorkers) {
+  const temporary_directory folder;
+  const std::string path = folder.make("notes.txt", "one\ntwo\n");
+  std::filesystem::create_directory(folder / "store");
+  const std::string store = "s=" + (folder / "store").string();
+  const tool_server server({path, "--workers", "3", "--writable", "--store", store});
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(run_tool({"cat", server.url("notes.txt")}).out, "one\ntwo\n");
+    const command_result copied = run_tool({"cp", path, server.url("s/copy" + std::to_string(i))});
+    EXPECT_EQ(copied.code, 0) << copied.err;
+    EXPECT_EQ(content_of(folder / ("store/copy" + std::to_string(i))), "one\ntwo\n");
+  }
+  for (const std::string wrong : {"0", "65", "-1", "x"}) {
+    expect_failure(serve({"--workers=" + wrong}), 2, "--workers");
+  }
+}
+
 TEST(Serve, TellsOnStderrWhatItServes) {
   const temporary_directory folder;
   command server(tool_program(), {"serve", "a b=" + folder.make("x", "12345").string()},

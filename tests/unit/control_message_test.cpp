@@ -26,6 +26,8 @@ control_header header(control_type type, std::uint64_t request = 77, std::uint32
   return made;
 }
 
+const std::vector<std::byte> some_bytes(60'000, std::byte{7});
+
 /// One message of each type.
 std::vector<std::vector<std::byte>> one_of_each() {
   using type = control_type;
@@ -52,6 +54,10 @@ std::vector<std::vector<std::byte>> one_of_each() {
       encode_control(header(type::measure), measure_body{8, 1'000'000, 30'000'000'000}),
       encode_control(header(type::digest), digest_body{8, 1000, 3'000'000, 1 << 20}),
       encode_control(header(type::digested), digested_body{{{1, 2}, {3, ~0ULL}}}),
+      encode_control(header(type::put), put_body{true, false, {{"a", {std::byte{1}}}, {"b", {}}}}),
+      encode_control(header(type::stored), stored_body{{{}, errc::no_space}}),
+      encode_control(header(type::fetch), fetch_body{5000, {"a", "b"}}),
+      encode_control(header(type::fetched), fetched_body{{some_bytes, std::nullopt}}),
   };
 }
 
@@ -65,7 +71,9 @@ int decoders_that_accept(std::span<const std::byte> wire) {
          decode_commit(wire).has_value() + decode_release(wire).has_value() +
          decode_remove(wire).has_value() + decode_rename(wire).has_value() +
          decode_resize(wire).has_value() + decode_measure(wire).has_value() +
-         decode_digest(wire).has_value() + decode_digested(wire).has_value();
+         decode_digest(wire).has_value() + decode_digested(wire).has_value() +
+         decode_put(wire).has_value() + decode_stored(wire).has_value() +
+         decode_fetch(wire).has_value() + decode_fetched(wire).has_value();
 }
 
 TEST(ControlMessage, IsReadBack) {
@@ -128,18 +136,6 @@ TEST(ControlMessage, OfAStoreIsReadBack) {
   EXPECT_EQ(opened->window, 200U);
   EXPECT_TRUE(opened->held);
   EXPECT_EQ(opened->identity, 77U);
-  EXPECT_FALSE(opened->content);
-  growing.descriptor.clear();
-  growing.content = std::vector<std::byte>(60'000, std::byte{7});
-  const auto whole = decode_opened(encode_control(header(control_type::opened), growing));
-  ASSERT_TRUE(whole);
-  EXPECT_EQ(whole->content, growing.content);
-  growing.content->resize(65'537);
-  EXPECT_FALSE(decode_opened(encode_control(header(control_type::opened), growing)));
-  const auto asked = decode_open(
-      encode_control(header(control_type::open), open_body{"name", access::read, 5000}));
-  ASSERT_TRUE(asked);
-  EXPECT_EQ(asked->most, 5000U);
 }
 
 TEST(ControlMessage, ThatMeasuresIsReadBack) {
@@ -162,6 +158,29 @@ TEST(ControlMessage, OfHashesIsReadBack) {
   EXPECT_EQ(digested->digests, (std::vector<content_digest>{{1, 2}, {3, ~0ULL}}));
 }
 
+TEST(ControlMessage, OfWholeFilesIsReadBack) {
+  const auto put = decode_put(one_of_each()[22]);
+  ASSERT_TRUE(put);
+  EXPECT_TRUE(put->exclusive);
+  EXPECT_FALSE(put->durable);
+  ASSERT_EQ(put->files.size(), 2U);
+  EXPECT_EQ(put->files[0].name, "a");
+  EXPECT_EQ(put->files[0].content, (std::vector<std::byte>{std::byte{1}}));
+  EXPECT_TRUE(put->files[1].content.empty());
+  const auto stored = decode_stored(one_of_each()[23]);
+  ASSERT_TRUE(stored);
+  ASSERT_EQ(stored->outcomes.size(), 2U);
+  EXPECT_FALSE(stored->outcomes[0]);
+  EXPECT_EQ(stored->outcomes[1], errc::no_space);
+  const auto fetch = decode_fetch(one_of_each()[24]);
+  ASSERT_TRUE(fetch);
+  EXPECT_EQ(fetch->most, 5000U);
+  EXPECT_EQ(fetch->names, (std::vector<std::string>{"a", "b"}));
+  const auto fetched = decode_fetched(one_of_each()[25]);
+  ASSERT_TRUE(fetched);
+  EXPECT_EQ(fetched->contents, (decltype(fetched->contents){some_bytes, std::nullopt}));
+}
+
 TEST(ControlMessage, WithHalfAHashIsNone) {
   auto wire = encode_control(header(control_type::digested), digested_body{{{1, 2}}});
   ASSERT_EQ(std::to_integer<int>(wire[18]), 16) << "the length of the binary";
@@ -173,7 +192,7 @@ TEST(ControlMessage, WithHalfAHashIsNone) {
 TEST(ControlMessage, ThatOnlyALaterVersionKnowsIsRefusedInGeneralTerms) {
   auto wire = encode_control(header(control_type::resize, 5), resize_body{"a", 1});
   EXPECT_FALSE(refuse_unknown(wire));
-  wire[3] = std::byte{21};
+  wire[3] = std::byte{static_cast<std::uint8_t>(control_type::fetched) + 1};
   EXPECT_FALSE(decode_control(wire));
   const auto refused = refuse_unknown(wire);
   ASSERT_TRUE(refused);

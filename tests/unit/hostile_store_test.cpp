@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "detail/endpoint_channel.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/worker_core.hpp"
+#include "ucx/bulk_open.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"
 #include "ucx/error.hpp"
@@ -40,7 +42,8 @@ using message = std::vector<std::byte>;
 class scripted_session final : public channel_receiver {
  public:
   using script = std::function<std::optional<message>(control_header, std::span<const std::byte>)>;
-  scripted_session(endpoint_core& peer, const script& told) : channel_(peer), told_(told) {}
+  scripted_session(endpoint_core& peer, const script& told, std::uint64_t features)
+      : channel_(peer), told_(told), features_(features) {}
 
   void received(std::span<const std::byte> asked) override {
     const std::optional<control_header> header = decode_control(asked);
@@ -50,7 +53,7 @@ class scripted_session final : public channel_receiver {
     if (header->type == control_type::hello) {
       answer.type = control_type::welcome;
       welcome_body welcome;
-      welcome.features = control_feature::stores;
+      welcome.features = features_;
       return channel_.send(encode_control(answer, welcome));
     }
     answer.type = header->type;
@@ -61,6 +64,7 @@ class scripted_session final : public channel_receiver {
  private:
   endpoint_channel channel_;
   const script& told_;
+  const std::uint64_t features_;
 };
 
 /// A server whose one region has 64 KiB, whatever it says.
@@ -97,10 +101,11 @@ class HostileStore : public testing::Test, private control_server {
   std::vector<std::byte> memory_ = std::vector<std::byte>(size);
   memory_region region_{parent_, std::span<std::byte>(memory_), access::read_write};
   scripted_session::script script_;
+  std::uint64_t features_ = control_feature::stores | control_feature::contents;
 
  private:
   void accept(endpoint_core& peer) override {
-    sessions_.push_back(std::make_unique<scripted_session>(peer, script_));
+    sessions_.push_back(std::make_unique<scripted_session>(peer, script_, features_));
     peer.set_receiver(sessions_.back().get());
   }
 
@@ -207,6 +212,67 @@ TEST_F(HostileStore, ListsThatDoNotGoOnAreBlamed) {
   client asking(at());
   EXPECT_EQ(asking.list_directory("d", ec).size(), 2U);
   EXPECT_FALSE(ec) << ec.message();
+}
+
+TEST_F(HostileStore, SendsOtherContentsThanItWasAskedFor) {
+  using contents = decltype(fetched_body::contents);
+  const message some(8, std::byte{7});
+  for (const contents& each :
+       {contents{}, contents{some, some, some}, contents{message(9, std::byte{7}), some}}) {
+    SCOPED_TRACE(each.size());
+    script_ = [&each](control_header answer, std::span<const std::byte>) {
+      answer.type = control_type::fetched;
+      return encode_control(answer, fetched_body{each});
+    };
+    client asking(at());
+    const std::vector<std::string> names{"a", "b"};
+    const std::vector<fetched_name> fetched = fetch_each(asking, names, 8);
+    EXPECT_EQ(fetched.at(0).error, errc::protocol_error);
+    EXPECT_TRUE(fetched.at(0).bytes.empty());
+  }
+}
+
+TEST_F(HostileStore, SendsFilesOneByOne) {
+  script_ = [](control_header answer, std::span<const std::byte> asked) -> std::optional<message> {
+    const std::optional<fetch_body> names = decode_fetch(asked);
+    if (!names) return std::nullopt;  // a farewell
+    answer.type = control_type::fetched;
+    const std::size_t length = names->names.at(0).size();
+    return encode_control(answer, fetched_body{{message(length, std::byte{7})}});
+  };
+  client asking(at());
+  const std::vector<std::string> names{"a", "bb", "ccc"};
+  const std::vector<fetched_name> fetched = fetch_each(asking, names, 8);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    EXPECT_FALSE(fetched.at(i).error);
+    EXPECT_EQ(fetched.at(i).bytes.size(), i + 1);
+  }
+}
+
+TEST_F(HostileStore, TellsMoreOutcomesThanThereWereFiles) {
+  script_ = [](control_header answer, std::span<const std::byte>) {
+    answer.type = control_type::stored;
+    return encode_control(answer, stored_body{{{}, {}, {}}});
+  };
+  client asking(at());
+  const std::vector<short_file> files(2, short_file{.name = "f"});
+  const std::vector<std::error_code> outcomes = store_each(asking, files);
+  ASSERT_EQ(outcomes.size(), 2U);
+  EXPECT_EQ(outcomes[0], errc::protocol_error);
+  EXPECT_EQ(outcomes[1], errc::protocol_error);
+}
+
+/// What is asked of a server from before short files travelled whole.
+TEST_F(HostileStore, IsWrittenOneByOneWhereItIsOld) {
+  features_ = control_feature::stores;
+  open_with(size, std::uint64_t{1} << 20U);
+  client asking(at());
+  const std::string text = "text";
+  const std::vector<short_file> files(2, short_file{"file", std::as_bytes(std::span(text))});
+  for (const std::error_code& each : store_each(asking, files)) {
+    EXPECT_FALSE(each) << each.message();
+  }
+  EXPECT_EQ(std::memcmp(memory_.data(), text.data(), text.size()), 0);
 }
 
 }  // namespace

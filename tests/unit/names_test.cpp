@@ -13,6 +13,7 @@ TEST(MemoryKind, HasAName) {
   EXPECT_EQ(to_string(memory_kind::cuda), "cuda");
   EXPECT_EQ(to_string(memory_kind::cuda_managed), "cuda_managed");
   EXPECT_EQ(to_string(memory_kind::rocm), "rocm");
+  EXPECT_EQ(to_string(memory_kind::cuda_pinned), "cuda_pinned");
   EXPECT_EQ(to_string(memory_kind::other), "other");
   EXPECT_EQ(to_string(static_cast<memory_kind>(77)), "other");
 }

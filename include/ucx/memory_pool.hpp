@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <memory_resource>
+#include <system_error>
+
+#include "ucx/context.hpp"
+#include "ucx/export.hpp"
+#include "ucx/memory_place.hpp"
+
+namespace ucx {
+
+namespace detail {
+class memory_pool_core;
+}
+
+struct memory_pool_options {
+  /// How many bytes it may hold, with what rounding and alignment add.
+  std::size_t bound = std::size_t{256} << 20U;
+};
+
+/// What a pool has of its kind of memory, in bytes.
+struct memory_pool_usage {
+  std::size_t in_use = 0;  ///< That its users have: what was allocated, rounded up.
+  std::size_t held = 0;    ///< Those, and what waits to be used again.
+  std::size_t bound = 0;
+};
+
+/// Memory of one kind that is used again: taking it from a driver, or registering it, costs more
+/// than most of what is done with it. What it knows of its blocks is in the host's memory; the
+/// blocks themselves it never touches.
+/// Errors: `allocate` throws std::bad_alloc beyond the bound, and where there is no memory.
+/// Lifetime: until everything that was allocated from it has been given back.
+/// Threads: sharing one object is safe, but for the destructor.
+class UCXIO_EXPORT memory_pool final : public std::pmr::memory_resource {
+ public:
+  /// Makes a pool of memory at `place`: a CUDA device's, managed by CUDA, pinned for it, or the
+  /// host's. Nothing is allocated before it is asked for.
+  /// Errors: not_supported (no CUDA driver, no such device, another kind), no_memory, io_error.
+  explicit memory_pool(const memory_place& place, const memory_pool_options& options = {});
+  memory_pool(const memory_place& place, const memory_pool_options& options, std::error_code& ec);
+
+  /// Makes a pool of the host's memory that is registered with UCX, for as long as it is held.
+  /// Errors: closed (a context that was moved from), feature_disabled (one without `feature::rma`).
+  explicit memory_pool(const context& registering, const memory_pool_options& options = {});
+  memory_pool(const context& registering, const memory_pool_options& options, std::error_code& ec);
+
+  memory_pool(const memory_pool&) = delete;
+  memory_pool& operator=(const memory_pool&) = delete;
+  ~memory_pool() override;
+
+  memory_place place() const noexcept;
+  memory_pool_usage usage() const noexcept;
+  /// Gives what nobody uses back to where it came from.
+  void release_unused() noexcept;
+
+ private:
+  void* do_allocate(std::size_t size, std::size_t alignment) override;
+  void do_deallocate(void* block, std::size_t size, std::size_t alignment) override;
+  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override;
+
+  std::unique_ptr<detail::memory_pool_core> core_;
+};
+
+}  // namespace ucx

@@ -1,0 +1,79 @@
+#include "detail/cuda_context.hpp"
+
+#include <array>
+#include <cstdint>
+
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+namespace {
+
+const cuda_driver* find_driver(std::string& what, std::error_code& ec) {
+  const cuda_driver* const driver = cuda_driver::find();
+  if (driver == nullptr) {
+    what = "using CUDA (there is no driver)";
+    ec = errc::not_supported;
+  }
+  return driver;
+}
+
+}  // namespace
+
+std::shared_ptr<const cuda_context> cuda_context::of_device(int device, std::string& what,
+                                                            std::error_code& ec) {
+  ec.clear();
+  const cuda_driver* const driver = find_driver(what, ec);
+  if (driver == nullptr) return nullptr;
+  const int wanted = device == -1 ? 0 : device;
+  const std::shared_ptr<cuda_context> made(new cuda_context(*driver, wanted));
+  const char* call = "cuInit";
+  cuda::device found = 0;
+  cuda::result result = driver->init(0);
+  if (result == cuda::success) {
+    call = "cuDeviceGet";
+    result = driver->device_get(&found, made->device_);
+  }
+  if (result == cuda::success) {
+    call = "cuDevicePrimaryCtxRetain";
+    result = driver->primary_context_retain(&made->handle_, found);
+  }
+  if (result == cuda::success) {
+    made->retained_ = found;
+    return made;
+  }
+  what = "using CUDA device " + std::to_string(made->device_) + " (" +
+         cuda_words(*driver, call, result) + ")";
+  // A number that names no device is an argument that makes no sense here, on this machine.
+  ec = result == cuda::invalid_value ? make_error_code(errc::not_supported) : cuda_error(result);
+  return nullptr;
+}
+
+std::shared_ptr<const cuda_context> cuda_context::of_address(const void* address, std::string& what,
+                                                             std::error_code& ec) {
+  ec.clear();
+  const cuda_driver* const driver = find_driver(what, ec);
+  if (driver == nullptr) return nullptr;
+  cuda::context owner = nullptr;
+  int device = -1;
+  std::array<int, 2> attributes{cuda::attribute_context, cuda::attribute_device};
+  std::array<void*, 2> values{&owner, &device};
+  const cuda::result result = driver->pointer_attributes(
+      2, attributes.data(), values.data(),
+      static_cast<cuda::address>(reinterpret_cast<std::uintptr_t>(address)));
+  if (result != cuda::success) {
+    what = "finding a pointer's context (" + cuda_words(*driver, "cuPointerGetAttributes", result) +
+           ")";
+    ec = cuda_error(result);
+    return nullptr;
+  }
+  if (owner == nullptr) return of_device(device, what, ec);
+  const std::shared_ptr<cuda_context> made(new cuda_context(*driver, device));
+  made->handle_ = owner;
+  return made;
+}
+
+cuda_context::~cuda_context() {
+  if (retained_ >= 0) driver_->primary_context_release(retained_);
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,62 @@
+// A CUDA context that calls are made in, whoever's thread they are made on.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "detail/cuda_driver.hpp"
+
+namespace ucx::detail {
+
+/// A device's primary context, retained; or one of the program's, which may end at any time: calls
+/// in it fail then. Threads: sharing one object is safe.
+class cuda_context {
+ public:
+  /// Initialises CUDA, if nobody has, and takes the primary context of `device`; -1: of the first.
+  /// Errors: not_supported (no driver, no such device, a child that was forked), no_memory,
+  /// io_error.
+  static std::shared_ptr<const cuda_context> of_device(int device, std::string& what,
+                                                       std::error_code& ec);
+  /// Takes the one that `address` belongs to; what was allocated from a pool of the driver's, and
+  /// belongs to none, is reached from its device's. Errors: as of_device().
+  static std::shared_ptr<const cuda_context> of_address(const void* address, std::string& what,
+                                                        std::error_code& ec);
+  cuda_context(const cuda_context&) = delete;
+  cuda_context& operator=(const cuda_context&) = delete;
+  ~cuda_context();
+
+  const cuda_driver& driver() const noexcept { return *driver_; }
+  cuda::context handle() const noexcept { return handle_; }
+  int device() const noexcept { return device_; }
+
+ private:
+  cuda_context(const cuda_driver& driver, int device) noexcept
+      : driver_(&driver), device_(device) {}
+
+  const cuda_driver* driver_;
+  cuda::context handle_ = nullptr;
+  int device_;
+  cuda::device retained_ = -1;
+};
+
+/// Makes a context current on this thread, until it ends; then the previous one is again.
+class current_context {
+ public:
+  explicit current_context(const cuda_context& wanted) noexcept
+      : driver_(wanted.driver()), result_(driver_.context_push(wanted.handle())) {}
+  current_context(const current_context&) = delete;
+  current_context& operator=(const current_context&) = delete;
+  ~current_context() {
+    cuda::context popped = nullptr;
+    if (result_ == cuda::success) driver_.context_pop(&popped);
+  }
+  /// Returns why it is not, if so.
+  cuda::result result() const noexcept { return result_; }
+
+ private:
+  const cuda_driver& driver_;
+  const cuda::result result_;
+};
+
+}  // namespace ucx::detail

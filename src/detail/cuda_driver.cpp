@@ -1,0 +1,126 @@
+#include "detail/cuda_driver.hpp"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// Looks functions up, and remembers whether one was missing.
+class symbol_table {
+ public:
+  explicit symbol_table(void* library) noexcept : library_(library) {}
+
+  template <class Function>
+  void find(const char* name, Function*& into) noexcept {
+    void* const found = ::dlsym(library_, name);
+    if (found == nullptr) complete_ = false;
+    into = reinterpret_cast<Function*>(found);
+  }
+  bool complete() const noexcept { return complete_; }
+
+ private:
+  void* library_;
+  bool complete_ = true;
+};
+
+bool find_all(cuda_driver& into, void* library) noexcept {
+  symbol_table symbols(library);
+  // The numbers are those of the ABI that cuda.h has given these names since CUDA 3.2 to 11.
+  symbols.find("cuInit", into.init);
+  symbols.find("cuDeviceGetCount", into.device_get_count);
+  symbols.find("cuDeviceGet", into.device_get);
+  symbols.find("cuDevicePrimaryCtxRetain", into.primary_context_retain);
+  symbols.find("cuDevicePrimaryCtxRelease_v2", into.primary_context_release);
+  symbols.find("cuCtxPushCurrent_v2", into.context_push);
+  symbols.find("cuCtxPopCurrent_v2", into.context_pop);
+  symbols.find("cuMemAlloc_v2", into.allocate);
+  symbols.find("cuMemAllocManaged", into.allocate_managed);
+  symbols.find("cuMemFree_v2", into.free);
+  symbols.find("cuMemHostAlloc", into.host_allocate);
+  symbols.find("cuMemFreeHost", into.host_free);
+  symbols.find("cuMemcpyHtoDAsync_v2", into.copy_to_device);
+  symbols.find("cuMemcpyDtoHAsync_v2", into.copy_from_device);
+  symbols.find("cuMemcpyAsync", into.copy);
+  symbols.find("cuMemsetD8Async", into.fill);
+  symbols.find("cuStreamCreate", into.stream_create);
+  symbols.find("cuStreamSynchronize", into.stream_synchronize);
+  symbols.find("cuStreamDestroy_v2", into.stream_destroy);
+  symbols.find("cuPointerGetAttributes", into.pointer_attributes);
+  symbols.find("cuGetErrorName", into.error_name);
+  symbols.find("cuGetErrorString", into.error_text);
+  return symbols.complete();
+}
+
+std::unique_ptr<const cuda_driver> load_chosen() noexcept {
+  try {
+    const char* const named = ::secure_getenv("UCXIO_CUDA_DRIVER");
+    return cuda_driver::load(named != nullptr ? named : "libcuda.so.1");
+  } catch (...) {  // out of memory
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+std::atomic<bool> has_no_cuda{false};
+
+const cuda_driver* cuda_driver::find() noexcept {
+  static const cuda_driver* const found = [] {
+    // Kept for good: what uses it may end after this.
+    const cuda_driver* const loaded = load_chosen().release();
+    has_no_cuda.store(loaded == nullptr, std::memory_order_relaxed);
+    return loaded;
+  }();
+  return found;
+}
+
+std::unique_ptr<const cuda_driver> cuda_driver::load(const char* library) {
+  void* const handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return nullptr;
+  auto made = std::make_unique<cuda_driver>();
+  if (find_all(*made, handle)) return made;
+  ::dlclose(handle);
+  return nullptr;
+}
+
+std::error_code cuda_error(cuda::result value) noexcept {
+  switch (value) {
+    case cuda::success:
+      return {};
+    case cuda::out_of_memory:
+      return errc::no_memory;
+    case cuda::invalid_value:
+      return errc::invalid_argument;
+    case cuda::not_initialized:  // of a child that was forked, too
+    case cuda::deinitialized:
+    case cuda::stub_library:
+    case cuda::insufficient_driver:
+    case cuda::no_device:
+    case cuda::invalid_device:
+    case cuda::not_supported:
+    case cuda::driver_mismatch:
+    case cuda::compatibility_not_supported:
+      return errc::not_supported;
+    default:
+      return errc::io_error;
+  }
+}
+
+std::string cuda_words(const cuda_driver& driver, const char* call, cuda::result value) {
+  const char* name = nullptr;
+  const char* text = nullptr;
+  std::string words = std::string(call) + ": ";
+  if (driver.error_name(value, &name) != cuda::success || name == nullptr) {
+    return words + "CUDA error " + std::to_string(value);
+  }
+  words += name;
+  if (driver.error_text(value, &text) == cuda::success && text != nullptr) {
+    words += std::string(", ") + text;
+  }
+  return words;
+}
+
+}  // namespace ucx::detail

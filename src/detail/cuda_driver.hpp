@@ -1,0 +1,104 @@
+// What is called of the CUDA driver: found at run time, so that one program works with and without
+// one. CUDA's headers are not needed: the few types and numbers in use are its ABI.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "ucx/memory_copy.hpp"
+
+struct CUctx_st;
+struct CUstream_st;
+
+namespace ucx::detail {
+
+/// CUDA's own types, under their names less the prefix.
+namespace cuda {
+using result = int;
+using device = int;
+using address = unsigned long long;  // NOLINT(google-runtime-int): CUdeviceptr
+using context = CUctx_st*;
+using stream = CUstream_st*;
+
+constexpr result success = 0;
+constexpr result invalid_value = 1;
+constexpr result out_of_memory = 2;
+constexpr result not_initialized = 3;
+constexpr result deinitialized = 4;
+constexpr result stub_library = 34;
+constexpr result insufficient_driver = 35;
+constexpr result no_device = 100;
+constexpr result invalid_device = 101;
+constexpr result invalid_context = 201;
+constexpr result illegal_address = 700;
+constexpr result not_supported = 801;
+constexpr result driver_mismatch = 803;
+constexpr result compatibility_not_supported = 804;
+
+constexpr int attribute_context = 1;
+constexpr int attribute_memory_type = 2;
+constexpr int attribute_is_managed = 8;
+constexpr int attribute_device = 9;
+constexpr unsigned type_host = 1;
+constexpr unsigned type_device = 2;
+
+constexpr unsigned attach_global = 1;
+constexpr unsigned host_portable = 1;
+constexpr unsigned stream_non_blocking = 1;
+}  // namespace cuda
+
+/// One function pointer for each function in use, all of them there. Never changes; the library
+/// stays loaded.
+struct cuda_driver {
+  cuda::result (*init)(unsigned flags) = nullptr;
+  cuda::result (*device_get_count)(int* count) = nullptr;
+  cuda::result (*device_get)(cuda::device* device, int ordinal) = nullptr;
+  cuda::result (*primary_context_retain)(cuda::context* context, cuda::device device) = nullptr;
+  cuda::result (*primary_context_release)(cuda::device device) = nullptr;
+  cuda::result (*context_push)(cuda::context context) = nullptr;
+  cuda::result (*context_pop)(cuda::context* context) = nullptr;
+  cuda::result (*allocate)(cuda::address* made, std::size_t size) = nullptr;
+  cuda::result (*allocate_managed)(cuda::address* made, std::size_t size, unsigned flags) = nullptr;
+  cuda::result (*free)(cuda::address made) = nullptr;
+  cuda::result (*host_allocate)(void** made, std::size_t size, unsigned flags) = nullptr;
+  cuda::result (*host_free)(void* made) = nullptr;
+  /// These look at the side that is the device's. `copy` infers from each address what it is: one
+  /// that is nobody's any more would be the processor's.
+  cuda::result (*copy_to_device)(cuda::address into, const void* from, std::size_t size,
+                                 cuda::stream stream) = nullptr;
+  cuda::result (*copy_from_device)(void* into, cuda::address from, std::size_t size,
+                                   cuda::stream stream) = nullptr;
+  cuda::result (*copy)(cuda::address into, cuda::address from, std::size_t size,
+                       cuda::stream stream) = nullptr;
+  cuda::result (*fill)(cuda::address into, unsigned char value, std::size_t size,
+                       cuda::stream stream) = nullptr;
+  cuda::result (*stream_create)(cuda::stream* made, unsigned flags) = nullptr;
+  cuda::result (*stream_synchronize)(cuda::stream stream) = nullptr;
+  cuda::result (*stream_destroy)(cuda::stream stream) = nullptr;
+  cuda::result (*pointer_attributes)(unsigned count, int* attributes, void** values,
+                                     cuda::address address) = nullptr;
+  cuda::result (*error_name)(cuda::result value, const char** name) = nullptr;
+  cuda::result (*error_text)(cuda::result value, const char** text) = nullptr;
+
+  /// Returns the process's driver, or nobody: looked for once, in `libcuda.so.1` or what the
+  /// environment's `UCXIO_CUDA_DRIVER` names instead. Nothing is initialised by that.
+  static const cuda_driver* find() noexcept;
+
+  /// Returns false where find() has found nobody.
+  static bool may_be_there() noexcept { return !has_no_cuda.load(std::memory_order_relaxed); }
+
+  /// Loads `library`. Returns nothing where there is no such library, or a function is missing.
+  static std::unique_ptr<const cuda_driver> load(const char* library);
+};
+
+/// Returns what a result is to users: no_memory, not_supported (no device, no driver for it),
+/// invalid_argument, or io_error; nothing for success.
+std::error_code cuda_error(cuda::result value) noexcept;
+
+/// Returns "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY, out of memory": the call, and the driver's words.
+std::string cuda_words(const cuda_driver& driver, const char* call, cuda::result value);
+
+}  // namespace ucx::detail

@@ -1,0 +1,39 @@
+// What the disk does with files that a client sends whole.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "detail/disk_thread.hpp"
+#include "detail/file_account.hpp"
+#include "detail/store_directory.hpp"
+
+namespace ucx::detail {
+
+struct whole_file {
+  std::string path;
+  std::vector<std::byte> bytes;
+  std::error_code outcome = {};  ///< Why it is not written, where that is known before.
+};
+
+/// Runs on the thread that writes. Each file is there, whole, or nothing of it is.
+struct put_job {
+  std::vector<whole_file> files;
+  bool exclusive;
+  bool durable;
+  std::shared_ptr<store_directory> directory;
+  std::shared_ptr<store_quota> quota;
+  /// Frees what was replaced, which may take as long as writing it did.
+  std::shared_ptr<disk_queue> freeing;
+
+  /// Returns how it went with each. Errors of each: as commit_job's; no_space.
+  std::vector<std::error_code> operator()(std::error_code& ec) const;
+
+ private:
+  std::error_code write(const whole_file& file) const;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,66 @@
+// Reads and writes whose bytes, on this side, are in the memory of a device. Apart from
+// remote_region_core.cpp, which decides that they are.
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "detail/device_copier.hpp"
+#include "detail/message_read.hpp"
+#include "detail/message_write.hpp"
+#include "detail/operation_pools.hpp"
+#include "detail/remote_region_core.hpp"
+#include "detail/worker_core.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+
+/// UCX is given memory of the host's only: where the owner's memory is not mapped here, the way is
+/// by message.
+operation* remote_region_core::read_into_device(std::uint64_t offset, std::span<std::byte> into,
+                                                const io_options& options, std::error_code& ec) {
+  worker_core& worker = endpoint_.worker();
+  if (options.verify) {  // the processor can not look at what came
+    ec = errc::not_supported;
+    return nullptr;
+  }
+  std::shared_ptr<device_copier> copier = worker.pools().copiers.of(into.data(), ec);
+  if (ec) return nullptr;
+  if (copied_here()) {
+    ec = copier->copy_in(into.data(), mapped_ + offset, into.size());
+    return nullptr;
+  }
+  if (!worker.context().has(feature::am)) {
+    ec = errc::feature_disabled;
+    return nullptr;
+  }
+  message_read* const operation = worker.pools().reads.take();
+  operation->copy_by(std::move(copier));
+  operation->begin(shared_from_this(), offset, into, worker.deadline_after(options.timeout));
+  return operation;
+}
+
+operation* remote_region_core::write_from_device(const std::shared_ptr<write_tracker>& tracker,
+                                                 std::uint64_t offset,
+                                                 std::span<const std::byte> from,
+                                                 const io_options& options, std::error_code& ec) {
+  worker_core& worker = endpoint_.worker();
+  std::shared_ptr<device_copier> copier = worker.pools().copiers.of(from.data(), ec);
+  if (ec) return nullptr;
+  if (copied_here()) {
+    ec = copier->copy_out(mapped_ + offset, from.data(), from.size());
+    std::atomic_thread_fence(std::memory_order_release);  // before what tells the owner of it
+    return nullptr;
+  }
+  if (!worker.context().has(feature::am)) {
+    ec = errc::feature_disabled;
+    return nullptr;
+  }
+  if (limit_ > 0) size_ = std::max<std::uint64_t>(size_, offset + from.size());
+  message_write* const operation = worker.pools().writes.take();
+  operation->copy_by(std::move(copier));
+  operation->begin(shared_from_this(), tracker, offset, from,
+                   worker.deadline_after(options.timeout));
+  return operation;
+}
+
+}  // namespace ucx::detail

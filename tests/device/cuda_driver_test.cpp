@@ -1,0 +1,146 @@
+#include "detail/cuda_driver.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+
+#include "detail/cuda_context.hpp"
+#include "support/fake_cuda/cuda_program.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+namespace {
+
+using test::cuda_program;
+
+TEST(CudaDriver, IsNobodyWhereThereIsNoLibrary) {
+  EXPECT_EQ(cuda_driver::load("/nowhere/libcuda.so.1"), nullptr);
+}
+
+TEST(CudaDriver, IsNobodyWhereTheLibraryLacksItsFunctions) {
+  EXPECT_EQ(cuda_driver::load("libc.so.6"), nullptr);
+}
+
+TEST(CudaDriver, HasEveryFunctionWhenItIsFound) {
+  const auto loaded = cuda_driver::load(FAKE_CUDA);
+  ASSERT_NE(loaded, nullptr);
+  EXPECT_NE(loaded->init, nullptr);
+  EXPECT_NE(loaded->error_text, nullptr);
+}
+
+TEST(CudaDriver, IsFoundOnceAndInitialisesNothing) {
+  fake_cuda_reset(1, 1);
+  const cuda_driver* other = nullptr;
+  std::thread([&] { other = cuda_driver::find(); }).join();
+  EXPECT_NE(cuda_driver::find(), nullptr);
+  EXPECT_EQ(cuda_driver::find(), other);
+  EXPECT_EQ(fake_cuda_calls("cuInit"), 0U);
+}
+
+TEST(CudaError, SaysWhatTheCallerCanDo) {
+  EXPECT_FALSE(cuda_error(cuda::success));
+  EXPECT_EQ(cuda_error(cuda::out_of_memory), errc::no_memory);
+  EXPECT_EQ(cuda_error(cuda::invalid_value), errc::invalid_argument);
+  EXPECT_EQ(cuda_error(cuda::no_device), errc::not_supported);
+  EXPECT_EQ(cuda_error(cuda::not_initialized), errc::not_supported);
+  EXPECT_EQ(cuda_error(cuda::illegal_address), errc::io_error);
+  EXPECT_EQ(cuda_error(12345), errc::io_error);
+}
+
+TEST(CudaWords, NameTheCallAndTheDriversOwn) {
+  const cuda_driver& driver = *cuda_driver::find();
+  EXPECT_EQ(cuda_words(driver, "cuMemAlloc", cuda::out_of_memory),
+            "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY, what the pretended driver says of it");
+  EXPECT_EQ(cuda_words(driver, "cuMemAlloc", 12345), "cuMemAlloc: CUDA error 12345");
+}
+
+TEST(CudaContext, InitialisesCudaAndRetainsThePrimaryOneWhileItLives) {
+  fake_cuda_reset(2, 1);
+  std::string what;
+  std::error_code ec;
+  auto context = cuda_context::of_device(1, what, ec);
+  ASSERT_FALSE(ec) << what;
+  EXPECT_EQ(context->device(), 1);
+  EXPECT_EQ(fake_cuda_contexts(), 1U);
+  context.reset();
+  EXPECT_EQ(fake_cuda_contexts(), 0U);
+}
+
+TEST(CudaContext, IsTheOneThatAnAddressBelongsTo) {
+  const cuda_program program(2, 1, 1);
+  const auto memory = cuda_program::allocate(100);
+  CUctx_st* own = nullptr;
+  ASSERT_EQ(cuCtxCreate_v2(&own, 0, 0), 0);
+  const auto other = cuda_program::allocate(100);
+  std::string what;
+  std::error_code ec;
+  const auto first = cuda_context::of_address(&memory[99], what, ec);
+  const auto second = cuda_context::of_address(other.data(), what, ec);
+  ASSERT_FALSE(ec) << what;
+  EXPECT_EQ(first->device(), 1);
+  EXPECT_EQ(second->device(), 0);
+  EXPECT_EQ(second->handle(), own);
+}
+
+TEST(CudaContext, IsCurrentNoLongerThanItIsWanted) {
+  fake_cuda_reset(1, 1);
+  std::string what;
+  std::error_code ec;
+  const auto context = cuda_context::of_device(0, what, ec);
+  ASSERT_FALSE(ec) << what;
+  {
+    const current_context outer(*context);
+    const current_context inner(*context);
+    EXPECT_EQ(inner.result(), cuda::success);
+    EXPECT_EQ(fake_cuda_current(), 2U);
+  }
+  EXPECT_EQ(fake_cuda_current(), 0U);
+}
+
+TEST(CudaContext, SaysWhichCallFailed) {
+  for (const char* call : {"cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain"}) {
+    fake_cuda_reset(1, 1);
+    fake_cuda_fail(call, 0, 1, cuda::out_of_memory);
+    std::string what;
+    std::error_code ec;
+    EXPECT_EQ(cuda_context::of_device(0, what, ec), nullptr);
+    EXPECT_EQ(ec, errc::no_memory);
+    EXPECT_THAT(what, testing::HasSubstr(call));
+    EXPECT_THAT(what, testing::HasSubstr("CUDA_ERROR_OUT_OF_MEMORY"));
+    EXPECT_EQ(fake_cuda_contexts(), 0U);
+  }
+}
+
+TEST(CudaContext, IsNotSupportedWithoutSuchADevice) {
+  std::string what;
+  std::error_code ec;
+  fake_cuda_reset(0, 1);
+  EXPECT_EQ(cuda_context::of_device(0, what, ec), nullptr);
+  EXPECT_EQ(ec, errc::not_supported);
+  fake_cuda_reset(1, 1);
+  EXPECT_EQ(cuda_context::of_device(1, what, ec), nullptr);
+  EXPECT_EQ(ec, errc::not_supported);
+}
+
+TEST(CurrentContext, SaysWhyItIsNot) {
+  const cuda_program program;
+  CUctx_st* own = nullptr;
+  ASSERT_EQ(cuCtxCreate_v2(&own, 0, 0), 0);
+  const auto memory = cuda_program::allocate(100);
+  std::string what;
+  std::error_code ec;
+  const auto context = cuda_context::of_address(memory.data(), what, ec);
+  ASSERT_FALSE(ec) << what;
+  ASSERT_EQ(cuCtxDestroy_v2(own), 0);
+  const std::size_t before = fake_cuda_current();
+  {
+    const current_context gone(*context);
+    EXPECT_EQ(gone.result(), cuda::invalid_context);
+  }
+  EXPECT_EQ(fake_cuda_current(), before);
+}
+
+}  // namespace
+}  // namespace ucx::detail

@@ -1,0 +1,171 @@
+#include "detail/device_memory.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <future>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "support/fake_cuda/cuda_program.hpp"
+#include "support/pattern.hpp"
+#include "support/soon.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+namespace {
+
+using namespace std::chrono_literals;
+using test::cuda_program;
+using test::holds_pattern;
+using test::pattern;
+
+class DeviceMemory : public testing::Test {
+ protected:
+  std::shared_ptr<device_memory> borrow(std::span<std::byte> bytes) {
+    return device_memory::borrow(place_of(bytes.data()), bytes, what_, ec_);
+  }
+  std::shared_ptr<device_memory> allocate(const memory_place& place, std::size_t size) {
+    return device_memory::allocate(place, size, what_, ec_);
+  }
+
+  const cuda_program program_;
+  std::string what_;
+  std::error_code ec_;
+};
+
+TEST_F(DeviceMemory, CopiesWhatIsThere) {
+  const auto bytes = cuda_program::allocate_pattern(100'000, 7);
+  const auto memory = borrow(bytes);
+  ASSERT_FALSE(ec_) << what_;
+  std::vector<std::byte> into(1000);
+  EXPECT_FALSE(memory->read(99'000, into));
+  EXPECT_TRUE(holds_pattern(into, 7, 99'000));
+  EXPECT_FALSE(memory->write(10, pattern(50'000, 8)));
+  const std::vector<std::byte> now = cuda_program::content(bytes);
+  EXPECT_TRUE(holds_pattern(std::span(now).subspan(10, 50'000), 8));
+}
+
+TEST_F(DeviceMemory, ReadsShortRunsAtOnceAndLongOnesOnlyWhenWaitedFor) {
+  const auto memory = borrow(cuda_program::allocate_pattern(100'000));
+  ASSERT_FALSE(ec_) << what_;
+  std::vector<std::byte> into(100'000);
+  EXPECT_EQ(memory->read_now(5, std::span(into).first(100)), 100U);
+  EXPECT_TRUE(holds_pattern(std::span(into).first(100), 0, 5));
+  EXPECT_EQ(memory->read_now(0, into), 0U);
+}
+
+TEST_F(DeviceMemory, IsReachedFromThreadsThatHaveNoContextAndFromThoseOfAnotherDevice) {
+  const auto memory = borrow(cuda_program::allocate_pattern(1000));
+  ASSERT_FALSE(ec_) << what_;
+  cuda_program::use(1);
+  std::vector<std::byte> into(1000);
+  EXPECT_FALSE(memory->read(0, into));
+  EXPECT_TRUE(holds_pattern(into));
+  std::thread([&] {
+    EXPECT_FALSE(memory->write(0, pattern(1000, 3)));
+    EXPECT_EQ(fake_cuda_current(), 0U);
+  }).join();
+  EXPECT_FALSE(memory->read(0, into));
+  EXPECT_TRUE(holds_pattern(into, 3));
+}
+
+TEST_F(DeviceMemory, IsAllocatedZeroedAndGoesWithItsOwner) {
+  for (const memory_kind kind : {memory_kind::cuda, memory_kind::cuda_managed}) {
+    auto memory = allocate({kind, 1}, 100'000);
+    ASSERT_FALSE(ec_) << what_;
+    EXPECT_EQ(memory->place(), (memory_place{kind, 1}));
+    EXPECT_EQ(place_of(memory->where().data()), (memory_place{kind, 1}));
+    std::vector<std::byte> into(100'000, std::byte{1});
+    EXPECT_FALSE(memory->read(0, into));
+    EXPECT_TRUE(test::all_bytes_are(into, std::byte{}));
+    EXPECT_EQ(fake_cuda_allocated(), 100'000U);
+    memory.reset();
+    EXPECT_EQ(fake_cuda_allocated(), 0U);
+    EXPECT_EQ(fake_cuda_streams(), 0U);
+  }
+}
+
+TEST_F(DeviceMemory, IsOfTheFirstDeviceWhenNoneIsNamed) {
+  const auto memory = allocate({memory_kind::cuda, -1}, 10);
+  ASSERT_FALSE(ec_) << what_;
+  EXPECT_EQ(memory->place(), (memory_place{memory_kind::cuda, 0}));
+}
+
+TEST_F(DeviceMemory, LargerThanItsDeviceIsNoMemory) {
+  EXPECT_EQ(allocate({memory_kind::cuda, 0}, fake_cuda_device_size + 1), nullptr);
+  EXPECT_EQ(ec_, errc::no_memory);
+  EXPECT_THAT(what_, testing::HasSubstr("CUDA_ERROR_OUT_OF_MEMORY"));
+}
+
+TEST_F(DeviceMemory, OfADeviceThatIsNotThereIsNotSupported) {
+  EXPECT_EQ(allocate({memory_kind::cuda, 2}, 10), nullptr);
+  EXPECT_EQ(ec_, errc::not_supported);
+}
+
+TEST_F(DeviceMemory, BeyondItsAllocationIsAnInvalidArgument) {
+  const auto bytes = cuda_program::allocate(1000);
+  EXPECT_EQ(borrow({bytes.data(), 1'000'000}), nullptr);
+  EXPECT_EQ(ec_, errc::invalid_argument);
+}
+
+TEST_F(DeviceMemory, EveryCallThatFailsIsAnErrorThatLeavesNothingBehind) {
+  for (const char* call : {"cuCtxPushCurrent", "cuStreamCreate", "cuMemAlloc", "cuMemsetD8Async",
+                           "cuStreamSynchronize", "copy"}) {
+    fake_cuda_fail(call, 0, 1, 719);
+    EXPECT_EQ(allocate({memory_kind::cuda, 0}, 1000), nullptr) << call;
+    EXPECT_EQ(ec_, errc::io_error) << call;
+    EXPECT_EQ(fake_cuda_allocated(), 0U) << call;
+    EXPECT_EQ(fake_cuda_streams(), 0U) << call;
+  }
+}
+
+TEST_F(DeviceMemory, CopyThatFailsIsAnErrorAndTheNextOneIsNot) {
+  const auto memory = borrow(cuda_program::allocate_pattern(1000));
+  ASSERT_FALSE(ec_) << what_;
+  std::vector<std::byte> into(1000);
+  for (const char* call : {"cuCtxPushCurrent", "cuMemcpyAsync", "cuStreamSynchronize", "copy"}) {
+    fake_cuda_fail(call, 0, 1, 719);
+    EXPECT_EQ(memory->read(0, into), errc::io_error) << call;
+    EXPECT_FALSE(memory->read(0, into)) << call;
+    fake_cuda_fail(call, 0, 1, 2);
+    EXPECT_EQ(memory->write(0, into), errc::no_memory) << call;
+  }
+  EXPECT_TRUE(holds_pattern(into));
+}
+
+TEST_F(DeviceMemory, InAContextThatEndedIsAnError) {
+  CUctx_st* own = nullptr;
+  ASSERT_EQ(cuCtxCreate_v2(&own, 0, 0), 0);
+  const auto memory = borrow(cuda_program::allocate(1000));
+  ASSERT_FALSE(ec_) << what_;
+  ASSERT_EQ(cuCtxDestroy_v2(own), 0);
+  std::vector<std::byte> into(1000);
+  EXPECT_EQ(memory->read(0, into), errc::io_error);
+}
+
+TEST_F(DeviceMemory, WithdrawingWaitsForTheCopyThatRunsAndLetsNoOtherBegin) {
+  const auto memory = borrow(cuda_program::allocate_pattern(1000));
+  ASSERT_FALSE(ec_) << what_;
+  fake_cuda_hold_copies(1);
+  std::vector<std::byte> into(1000);
+  auto reading = std::async(std::launch::async, [&] { return memory->read(0, into); });
+  ASSERT_TRUE(test::soon([] { return fake_cuda_waiting_copies() == 1; }));
+  auto withdrawing = std::async(std::launch::async, [&] { memory->withdraw(); });
+  EXPECT_EQ(withdrawing.wait_for(50ms), std::future_status::timeout);
+  fake_cuda_hold_copies(0);
+  withdrawing.get();
+  EXPECT_FALSE(reading.get());
+  EXPECT_TRUE(holds_pattern(into));
+  EXPECT_EQ(memory->read(0, into), errc::revoked);
+  EXPECT_EQ(memory->write(0, into), errc::revoked);
+}
+
+}  // namespace
+}  // namespace ucx::detail

@@ -1,0 +1,193 @@
+// The entry points of the pretended driver.
+#include "fake_cuda.hpp"
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include "fake_device.hpp"
+
+namespace {
+
+using ucx::test::fake_copy;
+using ucx::test::fake_cuda;
+using ucx::test::fake_kind;
+using ucx::test::fake_memory;
+
+fake_cuda& driver() { return fake_cuda::instance(); }
+
+/// Does `call`, unless it has to fail.
+template <class Call>
+int answer(const char* function, Call&& call) {
+  const int failure = driver().enter(function);
+  return failure != 0 ? failure : std::forward<Call>(call)();
+}
+
+constexpr std::array<std::pair<int, const char*>, 9> names{{
+    {0, "CUDA_SUCCESS"},
+    {1, "CUDA_ERROR_INVALID_VALUE"},
+    {2, "CUDA_ERROR_OUT_OF_MEMORY"},
+    {3, "CUDA_ERROR_NOT_INITIALIZED"},
+    {100, "CUDA_ERROR_NO_DEVICE"},
+    {101, "CUDA_ERROR_INVALID_DEVICE"},
+    {201, "CUDA_ERROR_INVALID_CONTEXT"},
+    {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+    {719, "CUDA_ERROR_LAUNCH_FAILED"},
+}};
+
+const char* name_of(int value) {
+  for (const auto& [number, name] : names) {
+    if (number == value) return name;
+  }
+  return nullptr;
+}
+
+/// Writes one attribute of a pointer; zeros for memory that CUDA does not know.
+int tell(int attribute, void* into, const std::optional<fake_memory>& memory) {
+  constexpr unsigned host = 1;
+  constexpr unsigned device = 2;
+  switch (attribute) {
+    case 1:
+      *static_cast<CUctx_st**>(into) = memory ? memory->context : nullptr;
+      return 0;
+    case 2:
+      *static_cast<unsigned*>(into) =
+          !memory ? 0U : (memory->kind == fake_kind::pinned ? host : device);
+      return 0;
+    case 8:
+      *static_cast<unsigned*>(into) = memory && memory->kind == fake_kind::managed ? 1U : 0U;
+      return 0;
+    case 9:
+      *static_cast<int*>(into) = memory ? memory->context->device : -2;
+      return 0;
+    default:
+      return 1;
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+void fake_cuda_reset(int devices, std::uint64_t seed) { driver().reset(devices, seed); }
+void fake_cuda_fail(const char* function, int after, int times, int result) {
+  driver().fail(function, after, times, result);
+}
+std::uint64_t fake_cuda_calls(const char* function) { return driver().calls(function); }
+std::uint64_t fake_cuda_copies(fake_cuda_direction direction) { return driver().copies(direction); }
+std::uint64_t fake_cuda_bytes(fake_cuda_direction direction) { return driver().bytes(direction); }
+void fake_cuda_hold_copies(int hold) { driver().hold_copies(hold != 0); }
+std::size_t fake_cuda_waiting_copies() { return driver().waiting_copies(); }
+std::size_t fake_cuda_allocated() { return driver().allocated(); }
+std::size_t fake_cuda_streams() { return driver().streams(); }
+std::size_t fake_cuda_contexts() { return driver().contexts(); }
+std::size_t fake_cuda_current() { return ucx::test::context_stack().size(); }
+
+int cuInit(unsigned) {
+  return answer("cuInit", [] { return driver().devices() > 0 ? driver().initialise() : 100; });
+}
+int cuDeviceGetCount(int* count) {
+  return answer("cuDeviceGetCount", [&] {
+    *count = driver().devices();
+    return 0;
+  });
+}
+int cuDeviceGet(int* device, int ordinal) {
+  return answer("cuDeviceGet", [&] {
+    *device = ordinal;
+    return ordinal >= 0 && ordinal < driver().devices() ? 0 : 101;
+  });
+}
+int cuDevicePrimaryCtxRetain(CUctx_st** made, int device) {
+  return answer("cuDevicePrimaryCtxRetain", [&] { return driver().retain(made, device); });
+}
+int cuDevicePrimaryCtxRelease_v2(int device) {
+  return answer("cuDevicePrimaryCtxRelease", [&] { return driver().release(device); });
+}
+int cuCtxCreate_v2(CUctx_st** made, unsigned, int device) {
+  return answer("cuCtxCreate", [&] { return driver().create(made, device); });
+}
+int cuCtxDestroy_v2(CUctx_st* context) {
+  return answer("cuCtxDestroy", [&] { return driver().destroy(context); });
+}
+int cuCtxPushCurrent_v2(CUctx_st* context) {
+  return answer("cuCtxPushCurrent", [&] { return driver().push(context); });
+}
+int cuCtxPopCurrent_v2(CUctx_st** context) {
+  return answer("cuCtxPopCurrent", [&] { return driver().pop(context); });
+}
+int cuMemAlloc_v2(std::uint64_t* made, std::size_t size) {
+  return answer("cuMemAlloc", [&] { return driver().allocate(fake_kind::device, size, made); });
+}
+int cuMemAllocManaged(std::uint64_t* made, std::size_t size, unsigned) {
+  return answer("cuMemAllocManaged",
+                [&] { return driver().allocate(fake_kind::managed, size, made); });
+}
+int cuMemFree_v2(std::uint64_t address) {
+  return answer("cuMemFree", [&] { return driver().free(address, false); });
+}
+int cuMemHostAlloc(void** made, std::size_t size, unsigned) {
+  return answer("cuMemHostAlloc", [&] {
+    std::uint64_t address = 0;
+    const int result = driver().allocate(fake_kind::pinned, size, &address);
+    *made = reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+    return result;
+  });
+}
+int cuMemFreeHost(void* made) {
+  return answer("cuMemFreeHost",
+                [&] { return driver().free(reinterpret_cast<std::uintptr_t>(made), true); });
+}
+int cuMemcpy(std::uint64_t into, std::uint64_t from, std::size_t size) {
+  return answer("cuMemcpy", [&] { return driver().copy_now({into, from, size}); });
+}
+int cuMemcpyAsync(std::uint64_t into, std::uint64_t from, std::size_t size, CUstream_st* stream) {
+  return answer("cuMemcpyAsync", [&] { return driver().start(stream, {into, from, size}); });
+}
+// By the name of all copies they are made to fail.
+int cuMemcpyHtoDAsync_v2(std::uint64_t into, const void* from, std::size_t size,
+                         CUstream_st* stream) {
+  return answer("cuMemcpyAsync", [&] {
+    if (!driver().find(into)) return 1;
+    return driver().start(stream, {into, reinterpret_cast<std::uintptr_t>(from), size});
+  });
+}
+int cuMemcpyDtoHAsync_v2(void* into, std::uint64_t from, std::size_t size, CUstream_st* stream) {
+  return answer("cuMemcpyAsync", [&] {
+    if (!driver().find(from)) return 1;
+    return driver().start(stream, {reinterpret_cast<std::uintptr_t>(into), from, size});
+  });
+}
+int cuMemsetD8Async(std::uint64_t into, unsigned char value, std::size_t size,
+                    CUstream_st* stream) {
+  return answer("cuMemsetD8Async", [&] { return driver().start(stream, {into, 0, size, value}); });
+}
+int cuStreamCreate(CUstream_st** made, unsigned) {
+  return answer("cuStreamCreate", [&] { return driver().make_stream(made); });
+}
+int cuStreamSynchronize(CUstream_st* stream) {
+  return answer("cuStreamSynchronize", [&] { return driver().wait_for(stream); });
+}
+int cuStreamDestroy_v2(CUstream_st* stream) {
+  return answer("cuStreamDestroy", [&] { return driver().end_stream(stream); });
+}
+int cuPointerGetAttributes(unsigned count, int* attributes, void** values, std::uint64_t address) {
+  return answer("cuPointerGetAttributes", [&] {
+    if (!driver().is_initialised()) return 3;
+    const std::optional<fake_memory> memory = driver().find(address);
+    int result = 0;
+    for (unsigned i = 0; i < count && result == 0; ++i) {
+      result = tell(attributes[i], values[i], memory);
+    }
+    return result;
+  });
+}
+int cuGetErrorName(int value, const char** name) {
+  *name = name_of(value);
+  return *name != nullptr ? 0 : 1;
+}
+int cuGetErrorString(int value, const char** text) {
+  *text = name_of(value) != nullptr ? "what the pretended driver says of it" : nullptr;
+  return *text != nullptr ? 0 : 1;
+}
+}

@@ -1,0 +1,59 @@
+// How tests look into the CUDA driver that they pretend to have. Its entry points have the names
+// and types of the real one's; src/detail/cuda_driver.hpp has those that the library uses.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+/// Makes everything new: `devices` devices, nothing allocated, nobody has initialised CUDA, no call
+/// fails. `seed` decides in which order streams run. What was allocated before is no address of a
+/// device any more, and still no memory for the host.
+void fake_cuda_reset(int devices, std::uint64_t seed);
+
+/// From the call `after` + 1 of `function` on (its name in cuda.h, without `_v2`), `times` calls
+/// fail with `result`, and do nothing else. "copy" stands for a copy that fails when it runs.
+void fake_cuda_fail(const char* function, int after, int times, int result);
+
+/// How many calls of `function` there were.
+std::uint64_t fake_cuda_calls(const char* function);
+
+enum fake_cuda_direction {
+  fake_cuda_to_device,
+  fake_cuda_from_device,
+  fake_cuda_within_devices,
+  fake_cuda_within_host
+};
+std::uint64_t fake_cuda_copies(fake_cuda_direction direction);
+std::uint64_t fake_cuda_bytes(fake_cuda_direction direction);
+
+/// Holds copies back until it is called with 0 again.
+void fake_cuda_hold_copies(int hold);
+/// How many copies were asked for and have not run.
+std::size_t fake_cuda_waiting_copies();
+
+/// Bytes allocated on all devices, pinned and managed ones too; streams and contexts in use.
+std::size_t fake_cuda_allocated();
+std::size_t fake_cuda_streams();
+std::size_t fake_cuda_contexts();
+/// Contexts that are pushed on the calling thread.
+std::size_t fake_cuda_current();
+
+/// What a device has in total; more can not be allocated there.
+constexpr std::size_t fake_cuda_device_size = std::size_t{256} << 20U;
+
+// What a program that uses CUDA calls, and the library does not.
+int cuInit(unsigned flags);
+int cuCtxCreate_v2(struct CUctx_st** made, unsigned flags, int device);
+int cuCtxDestroy_v2(struct CUctx_st* context);
+int cuDevicePrimaryCtxRetain(struct CUctx_st** made, int device);
+int cuCtxPushCurrent_v2(struct CUctx_st* context);
+int cuCtxPopCurrent_v2(struct CUctx_st** context);
+int cuMemAlloc_v2(std::uint64_t* made, std::size_t size);
+int cuMemFree_v2(std::uint64_t address);
+int cuMemAllocManaged(std::uint64_t* made, std::size_t size, unsigned flags);
+int cuMemHostAlloc(void** made, std::size_t size, unsigned flags);
+int cuMemFreeHost(void* made);
+int cuMemcpy(std::uint64_t into, std::uint64_t from, std::size_t size);
+}

@@ -1,0 +1,137 @@
+// The state of the pretended driver: contexts, memory, streams.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fake_cuda.hpp"
+
+struct CUctx_st {
+  int device = 0;
+  int users = 0;  // of a primary one
+};
+
+struct CUstream_st {
+  CUctx_st* context = nullptr;
+  int failed = 0;  // what the first copy that failed said
+};
+
+namespace ucx::test {
+
+enum class fake_kind { device, managed, pinned };
+
+/// One allocation. A device's has an address without any access, and its bytes elsewhere.
+struct fake_memory {
+  fake_kind kind = fake_kind::device;
+  std::uint64_t address = 0;
+  std::size_t size = 0;
+  CUctx_st* context = nullptr;
+  std::byte* bytes = nullptr;
+};
+
+struct fake_copy {
+  std::uint64_t into = 0;
+  std::uint64_t from = 0;
+  std::size_t size = 0;
+  std::optional<unsigned char> fill = {};  // instead of `from`
+};
+
+/// Threads: every function locks. Copies run on a thread, one at a time.
+class fake_cuda {
+ public:
+  /// The one of the process.
+  static fake_cuda& instance();
+  ~fake_cuda();
+
+  void reset(int devices, std::uint64_t seed);
+  void fail(const std::string& function, int after, int times, int result);
+  /// Counts a call; returns what it has to fail with, or 0.
+  int enter(const std::string& function);
+  std::uint64_t calls(const std::string& function);
+
+  int initialise();
+  bool is_initialised();
+  int devices();
+
+  int retain(CUctx_st** made, int device);
+  int release(int device);
+  int create(CUctx_st** made, int device);
+  int destroy(CUctx_st* context);
+  int push(CUctx_st* context);
+  int pop(CUctx_st** context);
+
+  int allocate(fake_kind kind, std::size_t size, std::uint64_t* made);
+  int free(std::uint64_t address, bool pinned);
+  std::optional<fake_memory> find(std::uint64_t address);
+
+  int start(CUstream_st* stream, const fake_copy& wanted);
+  int copy_now(const fake_copy& wanted);
+  int make_stream(CUstream_st** made);
+  int wait_for(CUstream_st* stream);
+  int end_stream(CUstream_st* stream);
+
+  void hold_copies(bool hold);
+  std::size_t waiting_copies();
+  std::uint64_t copies(fake_cuda_direction direction);
+  std::uint64_t bytes(fake_cuda_direction direction);
+  std::size_t allocated();
+  std::size_t streams();
+  std::size_t contexts();
+
+ private:
+  struct plan {
+    int after = 0;
+    int times = 0;
+    int result = 0;
+  };
+  CUctx_st* current();
+  int end(CUctx_st* context);
+  int enter_locked(const std::string& function);
+  fake_memory* holder(std::uint64_t address);
+  bool is_gone(std::uint64_t address) const;
+  void retire(const fake_memory& memory);
+  int check(const fake_copy& wanted);
+  std::byte* reach(std::uint64_t address, std::size_t size, bool* on_device, int* result);
+  int run(const fake_copy& wanted);
+  void run_copies();
+  void forget();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool initialised_ = false;
+  int devices_ = 0;
+  std::mt19937_64 random_;
+  std::map<std::string, plan> plans_;
+  std::map<std::string, std::uint64_t> calls_;
+  std::map<int, CUctx_st*> primary_;
+  std::set<CUctx_st*> contexts_;
+  std::vector<std::shared_ptr<CUctx_st>> all_contexts_;  // so that no address is used again
+  CUctx_st* make_context(int device);
+  std::map<std::uint64_t, fake_memory> memory_;
+  std::map<std::uint64_t, std::size_t> gone_;  // what was freed: no address of anything any more
+  std::map<CUstream_st*, std::deque<fake_copy>> streams_;
+  std::vector<std::shared_ptr<CUstream_st>> all_streams_;  // so that no address is used again
+  CUstream_st* running_ = nullptr;
+  std::array<std::uint64_t, 4> copies_{};
+  std::array<std::uint64_t, 4> bytes_{};
+  bool held_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+/// Contexts that are pushed on this thread, the current one last.
+std::vector<CUctx_st*>& context_stack();
+
+}  // namespace ucx::test
