@@ -1,11 +1,14 @@
 #include "detail/listener_core.hpp"
 
+#include <unistd.h>
+
 #include <utility>
 #include <vector>
 
 #include "detail/close_operation.hpp"
 #include "detail/connection_table.hpp"
 #include "detail/core_access.hpp"
+#include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/handler_scope.hpp"
 #include "detail/introduction.hpp"
@@ -20,6 +23,9 @@ namespace {
 
 /// So many peers at a time are told why they are refused: each takes a connection meanwhile.
 constexpr unsigned most_refusals = 64;
+
+/// UCX's thread takes microseconds for each peer whose request is not awaited any more.
+constexpr std::chrono::seconds longest_wait_for_requests{1};
 
 }  // namespace
 
@@ -76,6 +82,9 @@ std::shared_ptr<listener_core> listener_core::make(std::shared_ptr<worker_core> 
   made->address_ = socket_address::from_native(
       reinterpret_cast<const ::sockaddr*>(&attributes.sockaddr), sizeof attributes.sockaddr, ec);
   if (ec) return nullptr;
+  made->socket_.emplace(made->address_);
+  made->socket_->close_on_exec();
+  made->owner_ = ::getpid();
   made->worker_->context().log().write(log_level::info,
                                        "listening on " + to_string(made->address_));
   return made;
@@ -87,8 +96,40 @@ listener_core::~listener_core() {
 
 void listener_core::stop() noexcept {
   const std::lock_guard guard(worker_->lock());
+  closed_ = true;
+  if (handle_ != nullptr && socket_ && owner_ == ::getpid()) await_requests();
   for (const ucp_conn_request_h request : std::exchange(arrived_, {})) reject(request);
   if (handle_ != nullptr) worker_->api().listener_destroy(std::exchange(handle_, nullptr));
+}
+
+/// Returns when no request is on its way: UCX would tell the listener of it.
+void listener_core::await_requests() noexcept {
+  ucp_api& api = worker_->api();
+  const clock::time_point until = after(api.now(), longest_wait_for_requests);
+  socket_->refuse();
+  for (;;) {
+    const bool waiting = socket_->has_waiting();
+    await_asynchronous_thread();  // it may have let the last one in, and not finished
+    const std::size_t left = socket_->end_unknown();
+    if (!waiting && left == 0) break;
+    if (api.now() >= until) {
+      worker_->context().log().write(
+          log_level::warning, "closing the listener on " + to_string(address_) + " with " +
+                                  std::to_string(left) + " peers that UCX has not let go of");
+      break;
+    }
+    // A request that has been read is handed over by this, and refused.
+    if (worker_->inside_ucx() || worker_->progress_ucx() == 0) api.relax();
+  }
+  worker_->signal();  // what these rounds left to do
+}
+
+/// Returns when UCX's thread has done what it was doing for this worker: a call that makes nothing
+/// takes the lock that it has meanwhile.
+void listener_core::await_asynchronous_thread() noexcept {
+  const ucp_ep_params_t nobody = {};
+  ucp_ep_h none = nullptr;
+  worker_->api().ep_create(worker_->handle(), &nobody, &none);
 }
 
 void listener_core::reject(ucp_conn_request_h request) noexcept {
@@ -150,7 +191,9 @@ void listener_core::on_connection(ucp_conn_request_h request, void* self) {
   // Inside UCX's callback: endpoints are made, and handlers run, when it has returned. The worker
   // does not own the listener meanwhile: it might never come to make another round.
   auto& listener = *static_cast<listener_core*>(self);
+  if (listener.closed_) return listener.reject(request);
   if (listener.arrived_.size() >= listener.options_.most_waiting) return listener.reject(request);
+  listener.socket_->add_known(pending_connection::peer_of(listener.worker_->api(), request));
   listener.arrived_.push_back(request);
   auto later = [weak = listener.weak_from_this()] {
     if (const auto kept = weak.lock()) kept->decide();

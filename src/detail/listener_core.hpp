@@ -1,16 +1,20 @@
 // UCX's listener, and what it does with those who knock.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <coroutine>
 #include <cstddef>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include "detail/connection_observer.hpp"
+#include "detail/listening_socket.hpp"
 #include "detail/ucp_api.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/socket_address.hpp"
@@ -53,8 +57,8 @@ class listener_core final : public connection_observer,
   /// Takes no further request; returns when no handler runs, unless it is called inside of one.
   /// Those that are pending keep UCX's listener, which rejecting needs.
   void close() noexcept;
-  /// Gives the address back, and refuses who has not been decided about. REQUIRES: closed; what was
-  /// handed over has been taken.
+  /// Gives the address back, and refuses who has not been decided about; who has connected and sent
+  /// no request finds the connection reset. REQUIRES: closed; what was handed over has been taken.
   void stop() noexcept;
   /// Closes what was accepted here.
   void close_connections(close_mode mode) noexcept;
@@ -86,6 +90,8 @@ class listener_core final : public connection_observer,
  private:
   listener_core(std::shared_ptr<worker_core> worker, listener_options options) noexcept;
   static void on_connection(ucp_conn_request_h request, void* self);
+  void await_requests() noexcept;
+  void await_asynchronous_thread() noexcept;
   void decide();
   void call();
   void match();
@@ -107,6 +113,8 @@ class listener_core final : public connection_observer,
   std::deque<ucp_conn_request_h> arrived_;  // nobody has decided about them yet
   ucp_listener_h handle_ = nullptr;
   socket_address address_;
+  std::optional<listening_socket> socket_;
+  ::pid_t owner_ = -1;  // the process that listens: a child of fork() has the same socket
 };
 
 }  // namespace ucx::detail

@@ -33,14 +33,18 @@ errc told_to_peers(errc why) noexcept {
 
 pending_connection::pending_connection(std::shared_ptr<listener_core> listener,
                                        ucp_conn_request_h request) noexcept
-    : listener_(std::move(listener)), request_(request) {
+    : listener_(std::move(listener)),
+      request_(request),
+      peer_(peer_of(listener_->worker().api(), request)) {}
+
+socket_address pending_connection::peer_of(ucp_api& api, ucp_conn_request_h request) noexcept {
   ucp_conn_request_attr_t attributes = {};
   attributes.field_mask = UCP_CONN_REQUEST_ATTR_FIELD_CLIENT_ADDR;
-  if (listener_->worker().api().conn_request_query(request_, &attributes) != UCS_OK) return;
+  if (api.conn_request_query(request, &attributes) != UCS_OK) return {};
   std::error_code ignored;
-  peer_ =
-      socket_address::from_native(reinterpret_cast<const ::sockaddr*>(&attributes.client_address),
-                                  sizeof attributes.client_address, ignored);
+  return socket_address::from_native(
+      reinterpret_cast<const ::sockaddr*>(&attributes.client_address),
+      sizeof attributes.client_address, ignored);
 }
 
 void pending_connection::reject() noexcept {

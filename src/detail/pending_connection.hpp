@@ -23,6 +23,9 @@ class pending_connection {
   pending_connection(const pending_connection&) = delete;
   pending_connection& operator=(const pending_connection&) = delete;
 
+  /// Returns whose request it is; an empty address, if UCX does not know.
+  static socket_address peer_of(ucp_api& api, ucp_conn_request_h request) noexcept;
+
   const socket_address& peer() const noexcept { return peer_; }
   const socket_address& local() const noexcept;
   void reject() noexcept;

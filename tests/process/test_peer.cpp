@@ -159,6 +159,21 @@ class peer {
     return {};
   }
 
+  /// knock ADDRESS: connects and leaves, without end; answers after the first time.
+  std::string knock(std::istringstream& words) {
+    std::string where;
+    words >> where;
+    for (bool first = true;;) {
+      endpoint_options options;
+      options.connect_timeout = std::chrono::seconds(1);
+      std::error_code ec;
+      const endpoint made(worker_, socket_address(where), std::move(options), ec);
+      if (ec || !first) continue;
+      first = false;
+      std::cout << "ok" << std::endl;
+    }
+  }
+
   std::string open(std::istringstream& words) {
     std::string descriptor;
     words >> descriptor;
@@ -489,6 +504,7 @@ const std::map<std::string, peer::command> peer::commands_{{"address", &peer::ad
                                                            {"take_back", &peer::take_back},
                                                            {"holds", &peer::holds},
                                                            {"connect", &peer::connect},
+                                                           {"knock", &peer::knock},
                                                            {"open", &peer::open},
                                                            {"read", &peer::read},
                                                            {"churn", &peer::churn},

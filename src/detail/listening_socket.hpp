@@ -1,0 +1,44 @@
+// The socket that a listener of UCX's over TCP listens by, and those that it accepted. UCX keeps
+// them to itself; here they are found among the descriptors of the process.
+#pragma once
+
+#include <cstddef>
+#include <unordered_set>
+
+#include "ucx/socket_address.hpp"
+
+namespace ucx::detail {
+
+/// UCX reads a peer's request on a thread of its own, and then follows a pointer to the listener,
+/// also to one that was destroyed meanwhile (1.13.1 to 1.22): so a listener has to stay until no
+/// request is on its way. REQUIRES: external synchronization.
+class listening_socket {
+ public:
+  /// Of what listens at `address`.
+  explicit listening_socket(const socket_address& address) : address_(address) {}
+
+  /// Keeps it from the programs that this process starts, which would keep the address.
+  void close_on_exec() noexcept;
+
+  /// The request of this peer has come.
+  void add_known(const socket_address& peer);
+
+  /// Has the system leave unanswered who comes from now on; where it can not, they are let in.
+  void refuse() noexcept;
+  /// Returns whether somebody waits to be let in.
+  bool has_waiting() const noexcept;
+  /// Ends the connections of those whose request has not come, and returns how many there are: they
+  /// are gone when UCX has noticed.
+  std::size_t end_unknown() noexcept;
+
+ private:
+  bool listens(int descriptor) const noexcept;
+  bool is_accepted(int descriptor) const noexcept;
+  void forget_gone();
+
+  const socket_address address_;
+  std::unordered_set<socket_address> known_;
+  std::size_t most_known_ = 256;  // until those that are gone are looked for
+};
+
+}  // namespace ucx::detail
