@@ -8,12 +8,14 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "agent.hpp"
 #include "commands.hpp"
+#include "device_files.hpp"
 #include "exit_code.hpp"
 #include "fetch_rules.hpp"
 #include "output.hpp"
@@ -36,6 +38,8 @@ struct serve_options {
   bool insecure = false;
   bool quiet = false;
   std::vector<std::string> files;
+  std::vector<std::string> gpu_copies;
+  int gpu = 0;
   std::vector<std::string> stores;
   std::vector<std::string> memory_stores;
   bool writable = false;
@@ -58,13 +62,28 @@ shared_file parse_file(const std::string& text) {
   return {std::filesystem::path(text).filename().string(), text};
 }
 
+failure not_served(const std::string& what, const error& why) {
+  return failure(exit_code_of(why.code()),
+                 fmt::format("cannot serve \"{}\": {}", what, why.what()));
+}
+
 publication publish(server& target, const std::string& text) {
   const shared_file file = parse_file(text);
   try {
     return target.publish_file(file.name, file.path);
   } catch (const error& failed) {
-    throw failure(exit_code_of(failed.code()),
-                  fmt::format("cannot serve \"{}\": {}", file.path.string(), failed.what()));
+    throw not_served(file.path.string(), failed);
+  }
+}
+
+publication publish_copy(server& target, const std::string& text, device_files& copies,
+                         access granted) {
+  const shared_file file = parse_file(text);
+  const std::span<std::byte> copy = copies.add(file.path);
+  try {
+    return target.publish(file.name, copy, granted);
+  } catch (const error& failed) {
+    throw not_served(file.path.string(), failed);
   }
 }
 
@@ -82,8 +101,7 @@ publication publish_store(server& target, const std::string& text, const serve_o
   try {
     return target.publish_store(directory, chosen);
   } catch (const error& failed) {
-    throw failure(exit_code_of(failed.code()),
-                  fmt::format("cannot serve \"{}\": {}", directory.string(), failed.what()));
+    throw not_served(directory.string(), failed);
   }
 }
 
@@ -162,11 +180,17 @@ void serve(const serve_options& options, const client_settings& settings) {
     throw failure(exit_code::usage, fmt::format("--workers: {} is not between 1 and {}",
                                                 options.workers, server_options::most_workers));
   }
+  std::optional<device_files> copies_on_device;
+  if (!options.gpu_copies.empty()) copies_on_device.emplace(options.gpu);
   server serving({.bind = options.bind.value_or(nowhere),
                   .insecure = options.insecure,
                   .workers = options.workers});
   std::vector<publication> published;
   for (const std::string& each : options.files) published.push_back(publish(serving, each));
+  for (const std::string& each : options.gpu_copies) {
+    published.push_back(publish_copy(serving, each, *copies_on_device,
+                                     options.writable ? access::read_write : access::read));
+  }
   std::vector<publication> stores;
   for (const std::string& each : options.stores) {
     stores.push_back(publish_store(serving, each, options));
@@ -215,6 +239,16 @@ void add_serve(CLI::App& program, const client_settings& shared) {
       .add_option("FILE", options->files,
                   "NAME=PATH, or PATH, whose name is then that of the file; read-only")
       ->type_name("[NAME=]PATH");
+  CLI::Option* gpu_copies = command
+                                .add_option("--gpu-copy", options->gpu_copies,
+                                            "a copy of the file, in the memory of a CUDA device")
+                                ->type_name("[NAME=]PATH")
+                                ->expected(1)
+                                ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--gpu", options->gpu, "the device, by the driver's number (default: 0)")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(gpu_copies);
   command
       .add_option("--store", options->stores,
                   "the files of a directory, by their paths in it, behind PREFIX/ if there is one")
@@ -228,9 +262,10 @@ void add_serve(CLI::App& program, const client_settings& shared) {
       ->type_name("[PREFIX=]SIZE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  CLI::Option* writable =
-      command.add_flag("--writable", options->writable,
-                       "clients may also create, change and remove files of stores");
+  CLI::Option* writable = command.add_flag(
+      "--writable", options->writable,
+      "clients may also create, change and remove files of stores, and write copies "
+      "on devices");
   command
       .add_option("--quota", options->quota, "the files of each store may not be longer together")
       ->type_name("BYTES")
