@@ -16,6 +16,7 @@
 #include "processor_time.hpp"
 #include "raw_ucx.hpp"
 #include "ucx/listener.hpp"
+#include "ucx/memory_copy.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/server.hpp"
 #include "ucx/worker.hpp"
@@ -51,15 +52,19 @@ void serve(std::size_t size, server_process::memory whose, access granted,
   if (whose == server_process::memory::callers) {
     own.resize(size);
     matrix = named.publish("matrix", std::span<std::byte>(own), granted);
-  } else {
+  } else if (whose == server_process::memory::allocated) {
     matrix = named.allocate("matrix", size, granted);
+  } else {
+    matrix = named.allocate("matrix", size, granted, {memory_kind::cuda, 0});
   }
   publication directory;
   if (!store.empty()) {
     directory = named.publish_store(store, {.prefix = "store", .writable = true});
   }
   const std::span<std::byte> memory = matrix.bytes();
-  fill_pattern(memory);
+  std::vector<std::byte> content(size);
+  fill_pattern(content);
+  copy_memory(memory.data(), content.data(), size);
   const context parent(options_of(plane::tcp));
   worker driver(parent, {.progress = progress_mode::sleeping_thread});
   const memory_region exposed(parent, memory, access::read);

@@ -19,8 +19,9 @@ namespace ucx::benchmarks {
 /// the same mode.
 class server_process {
  public:
-  /// Whose memory "matrix" is: its own program's, or the server's, which peers may map.
-  enum class memory { callers, allocated };
+  /// Whose memory "matrix" is: its own program's; the server's, which peers may map; or that of the
+  /// first CUDA device.
+  enum class memory { callers, allocated, device };
 
   /// Also publishes the directory `store`, if it has a name, as the writable store "store".
   /// REQUIRES: this process has not used UCX yet, and runs one thread.

@@ -71,6 +71,14 @@ std::span<std::byte> allocate(std::size_t size) {
 buffer::buffer(std::size_t size)
     : bytes_(allocate(size)), size_(size), home_(&heap_home::instance()) {}
 
+buffer::buffer(std::pmr::memory_resource& from, std::size_t size) {
+  auto home = std::make_unique<adopted_home>(
+      [&from](std::span<std::byte> bytes) { from.deallocate(bytes.data(), bytes.size()); });
+  bytes_ = {static_cast<std::byte*>(from.allocate(size)), size};
+  size_ = size;
+  home_ = home.release();
+}
+
 buffer::buffer(std::span<std::byte> bytes, move_only_handler<std::span<std::byte>> free)
     : bytes_(bytes), size_(bytes.size()), home_(new adopted_home(std::move(free))) {}
 

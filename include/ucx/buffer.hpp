@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory_resource>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -15,7 +16,8 @@ class buffer_home;
 }
 
 /// Memory that its holder may move into a send, and that comes back, or is freed, by itself: of the
-/// heap, of somebody else with a function that frees it, or of a `buffer_pool`.
+/// heap, of a memory resource, of somebody else with a function that frees it, or of a
+/// `buffer_pool`.
 /// Threads: as any value. The function that frees is called on the thread that destroys the buffer,
 /// or, of one that was sent or replaced by a receive, as a handler on the thread that drives
 /// progress: it must not wait, and must not throw.
@@ -25,6 +27,10 @@ class UCXIO_EXPORT buffer {
   buffer() noexcept = default;
   /// Makes a buffer of `size` bytes of the heap; they are not initialised.
   explicit buffer(std::size_t size);
+  /// Makes a buffer of `size` bytes of `from`, which is given them back: a `memory_pool` gives
+  /// those of a CUDA device. They are not initialised, and not touched. Lifetime: `from`, until the
+  /// buffer is freed. Errors: what `from` throws.
+  buffer(std::pmr::memory_resource& from, std::size_t size);
   /// Takes over `bytes`; `free` is called once, when the buffer dies unreleased.
   buffer(std::span<std::byte> bytes, move_only_handler<std::span<std::byte>> free);
 

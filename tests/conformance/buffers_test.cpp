@@ -1,9 +1,11 @@
-// Buffers and errors, by the rows F1 to F12 of docs/coming-from.md, as far as they are about memory
-// of the host.
+// Buffers and errors, by the rows F1 to F12 of docs/coming-from.md.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
+#include <new>
 #include <optional>
 #include <set>
 #include <span>
@@ -64,6 +66,21 @@ static_assert(!receivable<std::span<const std::byte>>, "read-only memory receive
 static_assert(!sendable<std::span<const int>>, "bytes are asked for: std::as_bytes");
 static_assert(
     std::is_same_v<decltype(std::declval<const buffer&>().bytes()), std::span<const std::byte>>);
+
+TEST(ConformanceF, F2_AreOfAnyMemoryResource) {
+  std::array<std::byte, 1000> memory = {};
+  std::pmr::monotonic_buffer_resource all(memory.data(), memory.size(),
+                                          std::pmr::null_memory_resource());
+  {
+    buffer first(all, 600);
+    EXPECT_EQ(first.size(), 600U);
+    EXPECT_GE(first.data(), memory.data());
+    EXPECT_LE(first.data() + first.capacity(), memory.data() + memory.size());
+    EXPECT_THROW(buffer(all, 600), std::bad_alloc);
+    first.resize(10);
+  }  // all 600 are given back
+  EXPECT_FALSE(buffer(buffer(all, 100).release(), nullptr).bytes().empty());
+}
 
 TEST(ConformanceF, F4_SizesAreBytesAndChecked) {
   buffer made(8);

@@ -1,0 +1,151 @@
+// Memory of a GPU, this side's and the other's, beside what bounds it: the driver's copy from and
+// to pinned memory, and the same transfer between memory of the host.
+#include <benchmark/benchmark.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "comparison.hpp"
+#include "owner_process.hpp"
+#include "raw_ucx.hpp"
+#include "server_process.hpp"
+#include "ucx/buffer.hpp"
+#include "ucx/client.hpp"
+#include "ucx/memory_copy.hpp"
+#include "ucx/memory_pool.hpp"
+#include "ucx/remote_region.hpp"
+
+namespace ucx::benchmarks {
+namespace {
+
+constexpr std::size_t mib = std::size_t{1} << 20U;
+constexpr std::size_t size = 64 * mib;
+constexpr std::size_t call = 16 * mib;
+
+/// Four memories: of either kind, here and there.
+class bench {
+ public:
+  bench() {
+    std::vector<std::byte> seen(call);
+    for (remote_region* const each : {&host_, &device_}) {
+      each->read_at(mib, on_device_.bytes());
+      copy_memory(seen.data(), on_device_.data(), call);
+      check_pattern(seen, mib);
+    }
+  }
+
+  double read(remote_region& from, buffer& into) {
+    return repeat([&] { from.read_at(0, into.bytes()); });
+  }
+  double write(remote_region& into, const buffer& from) {
+    return repeat([&] {
+      into.write_at(0, from.bytes());
+      into.flush();
+    });
+  }
+  double copy(buffer& into, const buffer& from) {
+    return repeat([&] { copy_memory(into.data(), from.data(), call); });
+  }
+  /// What no staged read can be faster than.
+  double slower_part_of_read() {
+    return std::min({read(host_, on_host_), copy(on_device_, pinned_), copy(pinned_, on_device_)});
+  }
+  double slower_part_of_write() {
+    return std::min({write(host_, on_host_), copy(on_device_, pinned_), copy(pinned_, on_device_)});
+  }
+
+  remote_region& host() { return host_; }
+  remote_region& device() { return device_; }
+  buffer& on_host() { return on_host_; }
+  buffer& on_device() { return on_device_; }
+
+ private:
+  // Before this process uses UCX or CUDA.
+  server_process host_owner_{size, server_process::memory::callers, access::read_write};
+  server_process device_owner_{size, server_process::memory::device, access::read_write};
+  memory_pool devices_{{memory_kind::cuda, 0}};
+  memory_pool pins_{{memory_kind::cuda_pinned, 0}};
+  buffer on_host_{call};
+  buffer on_device_{devices_, call};
+  buffer pinned_{pins_, call};
+  client host_client_{host_owner_.url()};
+  client device_client_{device_owner_.url()};
+  remote_region host_ = host_client_.open("matrix", access::read_write);
+  remote_region device_ = device_client_.open("matrix", access::read_write);
+};
+
+/// Asks in another process: one that has initialised CUDA has no children that may use it.
+bool has_device() {
+  const ::pid_t asking = ::fork();
+  if (asking == 0) {
+    std::error_code ec;
+    const memory_pool devices({memory_kind::cuda, 0}, {}, ec);
+    ::_exit(ec ? 1 : 0);
+  }
+  int status = 1;
+  return ::waitpid(asking, &status, 0) == asking && status == 0;
+}
+
+void register_all(const std::shared_ptr<bench>& on) {
+  const auto compare = [](std::string name, std::function<double()> ours,
+                          std::function<double()> bound) {
+    comparison made;
+    made.name = std::move(name);
+    made.ours = {"ucx::remote_region", std::move(ours)};
+    made.others = {{"the slowest part", std::move(bound)}};
+    made.target = 0.9;
+    made.scale = static_cast<double>(call) / 1e9;
+    made.unit = "GB/s";
+    register_comparison(std::move(made));
+  };
+  const auto read_bound = [on] { return on->slower_part_of_read(); };
+  const auto write_bound = [on] { return on->slower_part_of_write(); };
+  compare(
+      "gpu/read/device to host", [on] { return on->read(on->device(), on->on_host()); },
+      read_bound);
+  compare(
+      "gpu/read/host to device", [on] { return on->read(on->host(), on->on_device()); },
+      read_bound);
+  compare(
+      "gpu/read/device to device", [on] { return on->read(on->device(), on->on_device()); },
+      read_bound);
+  compare(
+      "gpu/write/device to host", [on] { return on->write(on->host(), on->on_device()); },
+      write_bound);
+  compare(
+      "gpu/write/host to device", [on] { return on->write(on->device(), on->on_host()); },
+      write_bound);
+  compare(
+      "gpu/write/device to device", [on] { return on->write(on->device(), on->on_device()); },
+      write_bound);
+}
+
+}  // namespace
+}  // namespace ucx::benchmarks
+
+/// Ends with 77 where there is no CUDA device.
+int main(int argc, char** argv) {
+  using namespace ucx::benchmarks;
+  if (!has_device()) {
+    std::fprintf(stderr, "gpu_benchmark: there is no CUDA device\n");
+    return 77;
+  }
+  ::setenv("UCXIO_WAY", "message", 1);  // memory of the host would be mapped, a device's is not
+  const auto on = std::make_shared<bench>();
+  pin_to_core(reader_core);
+  const int status = run_comparisons(argc, argv, [&] { register_all(on); });
+  benchmark::ClearRegisteredBenchmarks();
+  return status;
+}

@@ -1,0 +1,214 @@
+// Memory of every kind on either side, by the CUDA driver that is there: a real one, or for ctest
+// one that is none. Public names only, and nothing that a real driver could not recover from.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <random>
+#include <span>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <vector>
+
+#include "support/pattern.hpp"
+#include "support/temporary_directory.hpp"
+#include "ucx/buffer.hpp"
+#include "ucx/client.hpp"
+#include "ucx/error.hpp"
+#include "ucx/fstream.hpp"
+#include "ucx/memory_copy.hpp"
+#include "ucx/memory_pool.hpp"
+#include "ucx/remote_region.hpp"
+#include "ucx/server.hpp"
+#include "ucx/stream.hpp"
+
+namespace ucx::test {
+namespace {
+
+constexpr std::size_t size = 5'000'003;
+
+/// A pool for each kind, of the device 0. They stay: a driver may end before what is static does.
+memory_pool& pool_of(memory_kind kind) {
+  static std::map<memory_kind, memory_pool*> pools;
+  memory_pool*& pool = pools[kind];
+  if (pool == nullptr) {
+    pool = new memory_pool(memory_place{kind, kind == memory_kind::host ? -1 : 0});
+  }
+  return *pool;
+}
+
+buffer filled(memory_kind kind, std::uint64_t seed, std::size_t bytes = size) {
+  buffer made(pool_of(kind), bytes);
+  copy_memory(made.data(), pattern(bytes, seed).data(), bytes);
+  return made;
+}
+
+bool holds(std::span<const std::byte> bytes, std::uint64_t seed, std::uint64_t position = 0) {
+  std::vector<std::byte> seen(bytes.size());
+  copy_memory(seen.data(), bytes.data(), bytes.size());
+  return holds_pattern(seen, seed, position);
+}
+
+using kinds = std::tuple<memory_kind, memory_kind>;
+
+/// The server's memory is of the first kind, and the user's here of the second.
+class MemoryOfKinds : public testing::TestWithParam<kinds> {
+ protected:
+  static memory_kind there() { return std::get<0>(GetParam()); }
+  static memory_kind here() { return std::get<1>(GetParam()); }
+
+  buffer owned_ = filled(there(), 1);
+  buffer mine_{pool_of(here()), size};
+  server server_;
+  publication published_ = server_.publish("tensor", owned_.bytes(), access::read_write);
+  client client_{server_.url()};
+};
+
+constexpr auto every_kind = {memory_kind::host, memory_kind::cuda_pinned, memory_kind::cuda,
+                             memory_kind::cuda_managed};
+INSTANTIATE_TEST_SUITE_P(Each, MemoryOfKinds,
+                         testing::Combine(testing::ValuesIn(every_kind),
+                                          testing::ValuesIn(every_kind)),
+                         [](const auto& chosen) {
+                           return std::string(to_string(std::get<0>(chosen.param))) + "_to_" +
+                                  std::string(to_string(std::get<1>(chosen.param)));
+                         });
+
+TEST_P(MemoryOfKinds, IsWhereItSays) {
+  EXPECT_EQ(place_of(owned_.data()).kind, there());
+  EXPECT_EQ(place_of(mine_.data() + size - 1).kind, here());
+}
+
+TEST_P(MemoryOfKinds, IsReadAndWrittenAtOffsets) {
+  remote_region region = client_.open("tensor", access::read_write);
+  region.read_at(0, mine_.bytes());
+  EXPECT_TRUE(holds(mine_.bytes(), 1));
+  std::minstd_rand random(7);
+  for (int i = 0; i < 20; ++i) {
+    const std::size_t length = 1 + random() % 70'000;
+    const std::size_t at = random() % (size - length);
+    const std::span<std::byte> part = mine_.bytes().subspan(random() % 1000, length);
+    region.read_at(at, part);
+    ASSERT_TRUE(holds(part, 1, at)) << length << " bytes at " << at;
+  }
+  const buffer other = filled(here(), 2);
+  region.write_at(0, other.bytes());
+  region.flush();
+  EXPECT_TRUE(holds(owned_.bytes(), 2));
+}
+
+TEST_P(MemoryOfKinds, IsAStream) {
+  ucx::iostream stream(client_.open("tensor", access::read_write));
+  auto* const chars = reinterpret_cast<char*>(mine_.data());
+  for (std::size_t at = 0; at < size;) {
+    const std::size_t length = std::min<std::size_t>(at % 3 == 0 ? 77 : 700'001, size - at);
+    stream.read(chars + at, static_cast<std::streamsize>(length));
+    at += length;
+  }
+  ASSERT_TRUE(stream);
+  EXPECT_TRUE(holds(mine_.bytes(), 1));
+  const buffer other = filled(here(), 3);
+  stream.seekp(0);
+  stream.write(reinterpret_cast<const char*>(other.data()), size);
+  stream.flush();
+  ASSERT_TRUE(stream);
+  EXPECT_TRUE(holds(owned_.bytes(), 3));
+}
+
+TEST_P(MemoryOfKinds, IsReadAndWrittenByManyAtOnce) {
+  remote_region region = client_.open("tensor", access::read_write);
+  constexpr std::size_t piece = 100'000;
+  std::vector<request> running;
+  for (std::size_t at = 0; at + piece <= size; at += piece) {
+    running.push_back(region.start_read_at(at, mine_.bytes().subspan(at, piece)));
+  }
+  for (request& each : running) each.wait();
+  EXPECT_TRUE(holds(mine_.bytes().first(size / piece * piece), 1));
+}
+
+class MemoryOfKind : public testing::TestWithParam<memory_kind> {};
+
+INSTANTIATE_TEST_SUITE_P(Each, MemoryOfKind, testing::ValuesIn(every_kind),
+                         [](const auto& chosen) { return std::string(to_string(chosen.param)); });
+
+TEST_P(MemoryOfKind, IsReadAsText) {
+  const std::string text = "3 4.5 words\nsecond line\n";
+  buffer owned(pool_of(GetParam()), text.size());
+  copy_memory(owned.data(), text.data(), text.size());
+  server serving;
+  const auto published = serving.publish("text", owned.bytes(), access::read);
+  ucx::ifstream in(published.url());
+  int number = 0;
+  double real = 0;
+  std::string rest;
+  std::string second;
+  in >> number >> real;
+  std::getline(in, rest);
+  std::getline(in, second);
+  ASSERT_TRUE(in) << in.error_message();
+  EXPECT_EQ(number, 3);
+  EXPECT_EQ(real, 4.5);
+  EXPECT_EQ(rest + second, " wordssecond line");
+}
+
+TEST_P(MemoryOfKind, IsSavedInAFileAndReadFromIt) {
+  const temporary_directory directory;
+  server serving;
+  const auto store = serving.publish_store(directory / "", {.writable = true});
+  const std::string url = serving.url("checkpoint");
+  const buffer saved = filled(GetParam(), 5);
+  ucx::ofstream out(url, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(saved.data()), size);
+  out.close();
+  ASSERT_TRUE(out) << out.error_message();
+  buffer again(pool_of(GetParam()), size);
+  ucx::ifstream in(url, std::ios::binary);
+  in.read(reinterpret_cast<char*>(again.data()), size);
+  ASSERT_TRUE(in) << in.error_message();
+  EXPECT_TRUE(holds(again.bytes(), 5));
+}
+
+TEST(MemoryOfDevices, IsReadFromOneIntoAnother) {
+  std::error_code ec;
+  memory_pool second({memory_kind::cuda, 1}, {}, ec);
+  if (ec) GTEST_SKIP() << "there is one device only";
+  buffer owned(second, size);
+  copy_memory(owned.data(), pattern(size, 6).data(), size);
+  EXPECT_EQ(place_of(owned.data()), (memory_place{memory_kind::cuda, 1}));
+  server serving;
+  const auto published = serving.publish("far", owned.bytes(), access::read);
+  buffer mine(pool_of(memory_kind::cuda), size);
+  client asking(serving.url());
+  asking.open("far").read_at(0, mine.bytes());
+  EXPECT_TRUE(holds(mine.bytes(), 6));
+}
+
+TEST(MemoryOfDevices, IsRefusedBeyondWhatThereIs) {
+  server serving;
+  std::error_code ec;
+  const auto huge =
+      serving.allocate("huge", std::size_t{1} << 46U, access::read, {memory_kind::cuda, 0}, ec);
+  EXPECT_EQ(ec, errc::no_memory) << ec.message();
+  const auto nowhere =
+      serving.allocate("nowhere", 1000, access::read, {memory_kind::cuda, 999}, ec);
+  EXPECT_EQ(ec, errc::not_supported) << ec.message();
+}
+
+}  // namespace
+}  // namespace ucx::test
+
+/// Ends with 77 where there is no CUDA device.
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  std::error_code ec;
+  const ucx::memory_pool any({ucx::memory_kind::cuda, 0}, {}, ec);
+  if (!ec || GTEST_FLAG_GET(list_tests)) return RUN_ALL_TESTS();
+  std::fprintf(stderr, "there is no CUDA device (%s): nothing was tested\n", ec.message().c_str());
+  return 77;
+}
