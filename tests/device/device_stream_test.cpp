@@ -5,19 +5,21 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <span>
 #include <string>
 #include <tuple>
 
+#include "support/connected_pair.hpp"
 #include "support/fake_cuda/kind_memory.hpp"
 #include "support/pattern.hpp"
-#include "support/remote_memory.hpp"
 #include "support/stream_script.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/temporary_file.hpp"
 #include "ucx/fstream.hpp"
+#include "ucx/memory_region.hpp"
 #include "ucx/stream.hpp"
 
 namespace ucx::test {
@@ -50,23 +52,22 @@ class DeviceStreamScript : public testing::TestWithParam<std::tuple<memory_kind,
 };
 
 TEST_P(DeviceStreamScript, AgreesOverAPeersRegion) {
-  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
-    for (const bool is_mapped : {false, true}) {
-      SCOPED_TRACE("seed " + std::to_string(seed));
+  for (const route over : {route::tcp_by_address, route::mapped}) {
+    connected_pair pair({over});
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+      SCOPED_TRACE(to_string(over) + ", seed " + std::to_string(seed));
       const std::string text = sample_text(size(), seed);
       const temporary_file file;
       fill(file, text);
-      simulated_pair_options chosen;
-      chosen.seed = seed;
-      chosen.shares_memory = is_mapped;
-      remote_memory memory(text, chosen);
+      const memory_region exposed = pair.allocate(text.size());
+      std::memcpy(exposed.bytes().data(), text.data(), text.size());
       stream_script script = make(seed, text);
       {
         std::fstream oracle(file.path(), in_and_out);
-        ucx::iostream ours(memory.region, {.buffer_size = buffer_size()});
+        ucx::iostream ours(pair.open(exposed), {.buffer_size = buffer_size()});
         ASSERT_TRUE(script.play(ours, oracle, 400));
       }
-      EXPECT_TRUE(memory.content() == script.content());
+      EXPECT_EQ(std::memcmp(exposed.bytes().data(), script.content().data(), text.size()), 0);
       EXPECT_TRUE(content_of(file.path()) == script.content());
     }
   }
