@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "detail/core_access.hpp"
+#include "detail/device_pointer.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/failed_operation.hpp"
 #include "detail/message_exchange.hpp"
@@ -29,10 +30,12 @@ using detail::worker_core;
 using byte_spans = std::span<const std::span<const std::byte>>;
 
 /// Says why a send can not even be started.
-std::error_code send_error(const std::shared_ptr<endpoint_core>& over, std::size_t header) {
+std::error_code send_error(const std::shared_ptr<endpoint_core>& over,
+                           std::span<const std::byte> header) {
   if (!over) return errc::closed;
   if (!over->worker().context().has(feature::am)) return errc::feature_disabled;
-  if (header > over->worker().router().longest_header()) return errc::header_too_long;
+  if (header.size() > over->worker().router().longest_header()) return errc::header_too_long;
+  if (!header.empty() && detail::is_on_device(header.data())) return errc::invalid_argument;
   return {};
 }
 
@@ -40,6 +43,7 @@ std::string what_failed(std::error_code ec) {
   std::string text = "sending a message";
   if (ec == errc::feature_disabled) text += " on a context without feature::am";
   if (ec == errc::closed) text += " over a connection that is not open";
+  if (ec == errc::invalid_argument) text += " whose header is in a device's memory";
   if (ec == errc::buffer_gone) text += " of a buffer that was sent before";
   return text;
 }
@@ -62,7 +66,7 @@ detail::send_operation* start(const std::shared_ptr<endpoint_core>& over, messag
 request start_request(const std::shared_ptr<endpoint_core>& over, message_kind kind,
                       std::uint64_t tag, const detail::send_source& source,
                       const send_options& options) {
-  const std::error_code ec = send_error(over, source.header.size());
+  const std::error_code ec = send_error(over, source.header);
   if (ec) return detail::failed_request(ec, what_failed(ec));
   const std::lock_guard guard(over->worker().lock());
   return core_access::make_request(start(over, kind, tag, source, options));
@@ -73,7 +77,8 @@ request start_request(const std::shared_ptr<endpoint_core>& over, message_kind k
 request start_request(const std::shared_ptr<endpoint_core>& over, message_kind kind,
                       std::uint64_t tag, std::span<const std::byte> header,
                       std::span<const std::byte> bytes, const send_options& options) {
-  if (over && options.until == send_until::reusable) {
+  const bool is_plain = options.until == send_until::reusable && !options.kind;
+  if (over && is_plain) {
     const std::lock_guard guard(over->worker().lock());
     if (over->messages().send_short(kind, tag, header, bytes)) return {};
   }
@@ -81,8 +86,8 @@ request start_request(const std::shared_ptr<endpoint_core>& over, message_kind k
 }
 
 /// Says why a send of `owned` can not be started; a buffer that is not sent stays the caller's.
-std::error_code owned_error(const std::shared_ptr<endpoint_core>& over, std::size_t header,
-                            const buffer& owned) {
+std::error_code owned_error(const std::shared_ptr<endpoint_core>& over,
+                            std::span<const std::byte> header, const buffer& owned) {
   const std::error_code ec = send_error(over, header);
   return !ec && !owned ? make_error_code(errc::buffer_gone) : ec;
 }
@@ -96,7 +101,7 @@ bool lacks_room(endpoint_core& over, std::size_t header, std::size_t payload,
 request start_owned(const std::shared_ptr<endpoint_core>& over, message_kind kind,
                     std::uint64_t tag, std::span<const std::byte> header, buffer& owned,
                     const send_options& options) {
-  const std::error_code ec = owned_error(over, header.size(), owned);
+  const std::error_code ec = owned_error(over, header, owned);
   if (ec) return detail::failed_request(ec, what_failed(ec));
   const std::lock_guard guard(over->worker().lock());
   if (lacks_room(*over, header.size(), owned.size(), options)) {
@@ -149,7 +154,7 @@ void tell(detail::send_operation& send, std::uint64_t key, handler_room& room) n
 std::error_code post(const std::shared_ptr<endpoint_core>& over, message_kind kind,
                      std::uint64_t tag, const detail::send_source& source, std::uint64_t key,
                      const send_options& options) {
-  if (const std::error_code useless = send_error(over, source.header.size())) return useless;
+  if (const std::error_code useless = send_error(over, source.header)) return useless;
   const std::lock_guard guard(over->worker().lock());
   const std::error_code ec = post_error(*over, source.header.size(), length_of(source), options);
   if (ec) return ec;
@@ -161,7 +166,7 @@ std::error_code post(const std::shared_ptr<endpoint_core>& over, message_kind ki
 std::error_code post_owned(const std::shared_ptr<endpoint_core>& over, message_kind kind,
                            std::uint64_t tag, std::span<const std::byte> header, buffer& owned,
                            std::uint64_t key, const send_options& options) {
-  if (const std::error_code useless = owned_error(over, header.size(), owned)) return useless;
+  if (const std::error_code useless = owned_error(over, header, owned)) return useless;
   const std::lock_guard guard(over->worker().lock());
   const std::error_code ec = post_error(*over, header.size(), owned.size(), options);
   if (ec) return ec;
@@ -281,7 +286,7 @@ std::optional<message_info> endpoint::probe(const tag_match& wanted) const {
   const std::lock_guard guard(core_->worker().lock());
   const detail::arrived_message* const found = core_->worker().messages().find(core_.get(), wanted);
   if (found == nullptr) return {};
-  return message_info{found->said.tag, found->said.length};
+  return message_info{found->said.tag, found->said.length, found->said.memory};
 }
 
 std::optional<message> endpoint::take(const tag_match& wanted) {

@@ -1,17 +1,50 @@
 #include "ucx/message.hpp"
 
+#include <algorithm>
+#include <memory_resource>
 #include <mutex>
+#include <new>
+#include <string>
 
 #include "detail/core_access.hpp"
+#include "detail/device_pointer.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/failed_operation.hpp"
 #include "detail/message_exchange.hpp"
 #include "detail/receive_starts.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
+#include "ucx/memory_kind.hpp"
+#include "ucx/memory_resources.hpp"
 
 namespace ucx {
+namespace {
+
+/// Returns the resource for what comes from memory of `kind`, or nobody.
+std::pmr::memory_resource* resource_for(const memory_resources& from, memory_kind kind,
+                                        missing_resource missing) {
+  const bool is_reached = kind == memory_kind::host || detail::is_copied_by_driver(kind);
+  std::pmr::memory_resource* const found = is_reached ? from.find(kind) : nullptr;
+  if (found != nullptr || missing == missing_resource::strict) return found;
+  return from.find(memory_kind::host);
+}
+
+buffer taken_from(std::pmr::memory_resource& resource, std::size_t length) {
+  const std::size_t size = std::max<std::size_t>(length, 1);  // nothing has no address
+  auto* const bytes = static_cast<std::byte*>(resource.allocate(size));
+  try {
+    return buffer({bytes, length}, [&resource, size](std::span<std::byte> gone) {
+      resource.deallocate(gone.data(), size);
+    });
+  } catch (...) {
+    resource.deallocate(bytes, size);
+    throw;
+  }
+}
+
+}  // namespace
 
 message& message::operator=(message&& other) noexcept {
   message taken(std::move(other));
@@ -28,7 +61,7 @@ message::~message() {
 
 message_info message::info() const noexcept {
   if (arrived_ == nullptr) return {};
-  return {arrived_->said.tag, arrived_->said.length};
+  return {arrived_->said.tag, arrived_->said.length, arrived_->said.memory};
 }
 
 std::span<const std::byte> message::header() const noexcept {
@@ -61,6 +94,28 @@ request message::start_receive(buffer& made, buffer_pool& pool, const io_options
 
 request message::start_receive(message_parts& made, std::size_t most, const io_options& options) {
   return detail::start_of(worker_, arrived_, {.parts = &made, .most = most}, options);
+}
+
+request message::start_receive(buffer& made, const memory_resources& from, std::size_t most,
+                               missing_resource missing, const io_options& options) {
+  const message_info said = info();
+  // What says so tells the sender, too.
+  if (arrived_ == nullptr || said.length > most) return start_receive(made, most, options);
+  std::pmr::memory_resource* taken = resource_for(from, said.memory, missing);
+  if (taken == nullptr) {
+    return detail::failed_request(
+        errc::not_supported, "receive of a message out of " + std::string(to_string(said.memory)) +
+                                 " memory, for which there is no resource");
+  }
+  const auto length = static_cast<std::size_t>(said.length);
+  try {
+    made = taken_from(*taken, length);
+  } catch (const std::bad_alloc&) {
+    return detail::failed_request(
+        errc::no_memory,
+        "receive of a message of " + std::to_string(length) + " bytes into memory of a resource");
+  }
+  return start_receive(made.bytes(), options);
 }
 
 void message::receive(std::span<std::byte> into, const io_options& options) {

@@ -57,7 +57,7 @@ std::optional<message_info> worker::probe(const tag_match& wanted) const {
   const std::lock_guard guard(core_->lock());
   const detail::arrived_message* const found = core_->messages().find(nullptr, wanted);
   if (found == nullptr) return {};
-  return message_info{found->said.tag, found->said.length};
+  return message_info{found->said.tag, found->said.length, found->said.memory};
 }
 
 std::optional<message> worker::take(const tag_match& wanted) {

@@ -91,6 +91,9 @@ std::string describe(const client& from, std::string_view name) {
   return unnamed ? std::string(name) : to_string(whole);
 }
 
+/// What goes between a local file and a device lies in the host's memory, so much of it at a time.
+constexpr std::streamsize longest_staged = std::streamsize{1} << 20U;
+
 constexpr auto no_result_fails = [](auto&&) { return false; };
 constexpr auto minus_one_fails = [](auto&& result) { return std::streamoff(result) == -1; };
 
@@ -335,7 +338,9 @@ std::streamsize filebuf::xsgetn(char* into, std::streamsize count) {
   // What is buffered is copied here, but from an area of one character: it may be std::filebuf's
   // for what was put back, which notices in its turn that it is taken.
   const bool has_all = count > 0 && count <= egptr() - gptr() && egptr() - eback() > 1;
-  if (has_all && !is_copied_by_driver(into)) {
+  const bool to_device = is_copied_by_driver(into);
+  if (to_device && !by_url_ && count > 0) return read_staged(into, count);
+  if (has_all && !to_device) {
     std::memcpy(into, gptr(), static_cast<std::size_t>(count));
     setg(eback(), gptr() + count, egptr());
     return count;
@@ -354,7 +359,9 @@ std::streamsize filebuf::xsputn(const char* from, std::streamsize count) {
   // std::filebuf writes what is long past its buffer, and fills that up only by itself.
   constexpr std::streamsize longest = 1024;
   const std::streamsize limit = by_url_ ? room + 1 : std::min(room, longest);
-  if (count > 0 && count < limit && !is_copied_by_driver(from)) {
+  const bool from_device = is_copied_by_driver(from);
+  if (from_device && !by_url_ && count > 0) return write_staged(from, count);
+  if (count > 0 && count < limit && !from_device) {
     std::memcpy(pptr(), from, static_cast<std::size_t>(count));
     if (by_url_) {
       setp(pptr() + count, epptr());
@@ -365,6 +372,48 @@ std::streamsize filebuf::xsputn(const char* from, std::streamsize count) {
   }
   const auto is_short = [count](std::streamsize written) { return written < count; };
   return pass(is_short, &exposed::xsputn, from, count);
+}
+
+/// Through memory of the host's: std::filebuf can not reach a device's.
+std::streamsize filebuf::read_staged(char* into, std::streamsize count) {
+  std::streamsize done = 0;
+  const std::streamsize piece = std::min(count, longest_staged);
+  const auto stage = std::make_unique<char[]>(static_cast<std::size_t>(piece));
+  while (done < count) {
+    const std::streamsize step = std::min(piece, count - done);
+    const std::streamsize got = pass(no_result_fails, &exposed::xsgetn, stage.get(), step);
+    std::error_code failed;
+    copy_memory(into + done, stage.get(), static_cast<std::size_t>(got), failed);
+    if (failed) {
+      // What was not copied is read again by the next call, in what can be sought.
+      pass(minus_one_fails, &exposed::seekoff, off_type(-got), ios_base::cur, ios_base::in);
+      fail(failed, "reading into a device: " + failed.message());
+      throw ucx::error(failed, name_ + ": reading into a device");
+    }
+    done += got;
+    if (got < step) break;
+  }
+  return done;
+}
+
+std::streamsize filebuf::write_staged(const char* from, std::streamsize count) {
+  std::streamsize done = 0;
+  const std::streamsize piece = std::min(count, longest_staged);
+  const auto stage = std::make_unique<char[]>(static_cast<std::size_t>(piece));
+  while (done < count) {
+    const std::streamsize step = std::min(piece, count - done);
+    std::error_code failed;
+    copy_memory(stage.get(), from + done, static_cast<std::size_t>(step), failed);
+    if (failed) {
+      fail(failed, "writing out of a device: " + failed.message());
+      break;
+    }
+    const auto is_short = [step](std::streamsize written) { return written < step; };
+    const std::streamsize wrote = pass(is_short, &exposed::xsputn, stage.get(), step);
+    done += wrote;
+    if (wrote < step) break;
+  }
+  return done;
 }
 
 int filebuf::sync() { return pass(minus_one_fails, &exposed::sync); }

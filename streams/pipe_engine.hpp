@@ -33,11 +33,17 @@ class pipe_engine {
   }
   /// The same for a write; its failure is not forgotten while reads succeed.
   bool keep_write() {
-    if (!keep(*out)) {
-      write_error = error;
-      write_text = error_text;
+    if (out->error()) {
+      note_write(out->error(), out->error_text());
+    } else {
+      note({}, {});
     }
     return !error;
+  }
+  void note_write(std::error_code why, std::string text) {
+    note(why, std::move(text));
+    write_error = error;
+    write_text = error_text;
   }
   /// A write was cut short behind `position`, with so many bytes missing.
   void miss(std::uint64_t position, std::uint64_t missing) noexcept {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <limits>
 #include <new>
 #include <utility>
 
 #include "pipe_input.hpp"
 #include "ucx/error.hpp"
+#include "ucx/memory_copy.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -297,7 +297,8 @@ void pipe_output::move_on() noexcept {
 
 bool pipe_output::send_copy(std::span<const std::byte> bytes) {
   if (!ensure_area()) return false;
-  std::memcpy(area_.data(), bytes.data(), bytes.size());
+  copy_memory(area_.data(), bytes.data(), bytes.size(), passing_);
+  if (passing_) return false;
   if (!send_piece(area_.first(bytes.size()), filling_)) return false;
   look();
   move_on();
@@ -312,7 +313,8 @@ std::size_t pipe_output::send(std::span<const std::byte> bytes) {
     const std::span<const std::byte> next = bytes.subspan(done, size);
     if (!wait_for_room(size)) break;
     if (!area_.empty()) move_on();
-    if (!(goes_from_callers() ? send_piece(next, callers) : send_copy(next))) break;
+    const bool as_it_lies = goes_from_callers() && !is_copied_by_driver(next.data());
+    if (!(as_it_lies ? send_piece(next, callers) : send_copy(next))) break;
     done += size;
   }
   const std::error_code before = passing_;

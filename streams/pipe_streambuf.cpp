@@ -1,7 +1,6 @@
 #include "ucx/pipe_streambuf.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 #include <utility>
 
@@ -9,6 +8,7 @@
 #include "pipe_introduction.hpp"
 #include "pipe_meeting.hpp"
 #include "ucx/error.hpp"
+#include "ucx/memory_copy.hpp"
 
 namespace ucx {
 namespace {
@@ -350,6 +350,7 @@ pipe_streambuf::int_type pipe_streambuf::pbackfail(int_type c) {
 
 std::streamsize pipe_streambuf::xsgetn(char* into, std::streamsize count) {
   std::streamsize done = 0;
+  std::error_code failed;
   while (done < count) {
     try {
       if (gptr() == egptr() && !refill()) break;
@@ -359,7 +360,11 @@ std::streamsize pipe_streambuf::xsgetn(char* into, std::streamsize count) {
       throw;
     }
     const std::streamsize step = std::min<std::streamsize>(egptr() - gptr(), count - done);
-    std::memcpy(into + done, gptr(), static_cast<std::size_t>(step));
+    copy_memory(into + done, gptr(), static_cast<std::size_t>(step), failed);
+    if (failed) {  // what was not copied is still there
+      engine_->note(failed, engine_->path->name + ": reading into a device: " + failed.message());
+      throw_error();
+    }
     setg(eback(), gptr() + step, egptr());
     done += step;
   }
@@ -368,9 +373,11 @@ std::streamsize pipe_streambuf::xsgetn(char* into, std::streamsize count) {
 
 void pipe_streambuf::restore(std::span<const char> read) {
   if (!engine_) return;
-  engine_->restored.assign(read.begin(), read.end());
+  std::error_code lost;  // with its device; why there was anything to restore counts more
+  engine_->restored.resize(read.size());
   char* const begin = engine_->restored.data();
-  setg(begin, begin, begin + read.size());
+  copy_memory(begin, read.data(), read.size(), lost);
+  setg(begin, begin, lost ? begin : begin + read.size());
 }
 
 std::streamsize pipe_streambuf::showmanyc() {
@@ -475,7 +482,13 @@ std::streamsize pipe_streambuf::write(const char* from, std::streamsize count) {
   }
   if (done < count && ready_to_write()) {
     const std::streamsize rest = count - done;
-    std::memcpy(pptr(), from + done, static_cast<std::size_t>(rest));
+    std::error_code failed;
+    copy_memory(pptr(), from + done, static_cast<std::size_t>(rest), failed);
+    if (failed) {
+      engine_->note_write(failed, engine_->path->name + ": writing out of a device behind " +
+                                      detail::pipe_bytes_text(written()) + ": " + failed.message());
+      return done;
+    }
     commit(static_cast<std::size_t>(rest));
     done = count;
   }

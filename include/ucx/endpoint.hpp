@@ -148,7 +148,9 @@ class UCXIO_EXPORT endpoint {
 
   // Messages: docs/messages.md says what is true when they complete, and in which order they come.
   // Each send may gather several spans, and take a `buffer`, which comes back by itself. Those that
-  // wait fail inside a handler (`would_deadlock`), whatever else is said of them.
+  // wait fail inside a handler (`would_deadlock`), whatever else is said of them. All memory but
+  // that of headers may be a device's (docs/gpu.md): who can not copy it ends with `io_error`,
+  // `no_memory` or `not_supported`, alone.
 
   /// Sends a message with a tag, for a receive that wants it. Short ones go at once, longer ones
   /// when the peer has a place for them. Completes: see `send_until`.
@@ -220,8 +222,8 @@ class UCXIO_EXPORT endpoint {
 
   /// Sends an active message: for the peer's `worker::on_message` of this number. `header` is
   /// copied by the call.    Completes, Lifetime, Cost: as `start_send`.    Errors: as `start_send`;
-  /// header_too_long; no_such_handler, where the peer was asked first (a message that went at once
-  /// is told by `message_handlers::on_refused`).
+  /// header_too_long; invalid_argument (a header in a device's memory); no_such_handler, where the
+  /// peer was asked first (a message that went at once is told by `message_handlers::on_refused`).
   request start_send_message(std::uint64_t number, std::span<const std::byte> header,
                              std::span<const std::byte> bytes, const send_options& options = {});
   request start_send_message(std::uint64_t number, std::span<const std::byte> header,
@@ -229,7 +231,7 @@ class UCXIO_EXPORT endpoint {
                              const send_options& options = {});
   request start_send_message(std::uint64_t number, std::span<const std::byte> header,
                              buffer&& bytes, const send_options& options = {});
-  /// As `post_send`.    Errors also: header_too_long.
+  /// As `post_send`.    Errors also: header_too_long, invalid_argument.
   void post_send_message(std::uint64_t number, std::span<const std::byte> header,
                          std::span<const std::byte> bytes, std::uint64_t key, std::error_code& ec,
                          const send_options& options = {});

@@ -22,7 +22,9 @@ class client;
 
 /// A `std::filebuf` that also opens URLs: what a server publishes, as well as local files. It has
 /// that class's members, and over a local path its behaviour. `docs/streams.md` has what each
-/// openmode does to a region of fixed size, and how a URL differs from a path.
+/// openmode does to a region of fixed size, and how a URL differs from a path. What is read into
+/// and written from may be a device's memory (docs/gpu.md); where the driver fails, `error()` is
+/// io_error, and what was not copied is still to be read, or not written.
 /// Threads: one thread at a time, as every streambuf.
 class UCXIO_EXPORT filebuf : public std::streambuf {
  public:
@@ -103,6 +105,8 @@ class UCXIO_EXPORT filebuf : public std::streambuf {
                           const stream_options& options, Connect&& connect);
   filebuf* close_path();
   filebuf* close_published();
+  std::streamsize read_staged(char* into, std::streamsize count);
+  std::streamsize write_staged(const char* from, std::streamsize count);
   void fail(std::error_code why, std::string_view text = {});
   void fail_by_errno();
 

@@ -11,6 +11,12 @@
 
 namespace ucx {
 
+/// What a receive does that finds no resource for the kind of the sender's memory.
+enum class missing_resource {
+  fallback,  ///< Takes that for the host's memory.
+  strict,    ///< Fails with `errc::not_supported`.
+};
+
 /// Which resource stands for each kind of memory, and how its bytes are copied: for code that
 /// allocates and copies wherever it is told to, also kinds that this library knows nothing of.
 /// Threads: none may use it while another one adds.

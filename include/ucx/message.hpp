@@ -9,6 +9,7 @@
 
 #include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
+#include "ucx/memory_resources.hpp"
 #include "ucx/message_info.hpp"
 #include "ucx/message_parts.hpp"
 #include "ucx/request.hpp"
@@ -67,6 +68,16 @@ class UCXIO_EXPORT message {
   /// program's where none came back in time.
   request start_receive(buffer& made, buffer_pool& pool, const io_options& options = {});
   request start_receive(message_parts& made, std::size_t most, const io_options& options = {});
+  /// As above, into memory of the kind that the sender's is (`info().memory`), which this call
+  /// takes from `from` for a payload of up to `most` bytes: `made` owns it from then on, whatever
+  /// becomes of the receive. One that stands for a kind which neither the processor nor the CUDA
+  /// driver copies to (`rocm`, `other`) counts as missing. Lifetime: the resource, until `made` has
+  /// died; `from`, during the call. Errors also: no_memory (the resource's std::bad_alloc),
+  /// not_supported (`missing_resource::strict`); with either nothing was started, and the message
+  /// stays the program's, to receive it otherwise or let go.
+  request start_receive(buffer& made, const memory_resources& from, std::size_t most,
+                        missing_resource missing = missing_resource::fallback,
+                        const io_options& options = {});
 
   /// As `start_receive`, and waits. Not inside a handler (`would_deadlock`).
   void receive(std::span<std::byte> into, const io_options& options = {});

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "ucx/memory_kind.hpp"
+
 namespace ucx {
 
 /// What is known about a message without its bytes.
@@ -9,6 +11,8 @@ struct message_info {
   std::uint64_t tag = 0;  ///< The sender's tag; the number of an active message.
   std::uint64_t length =
       0;  ///< Of the payload, as it was sent, whatever fits the receiver's memory.
+  /// Of the payload at the sender, as it was found, or as `send_options::kind` says.
+  memory_kind memory = memory_kind::host;
 
   friend bool operator==(const message_info&, const message_info&) = default;
 };

@@ -28,7 +28,9 @@ struct pipe_path;
 /// of the writer only; anything else that ends the pipe throws from reads (the stream shows badbit,
 /// never eofbit), returns eof, a short count or -1 from writes, and leaves its cause in `error()`.
 /// Threads: one thread at a time, as every streambuf; another one may request a stop
-/// (`pipe_options::stop`).
+/// (`pipe_options::stop`). What `read` and `write` are given may be a device's memory
+/// (docs/gpu.md): where the driver fails, `io_error`, and what was not copied is still to be read,
+/// or not written.
 class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
  public:
   /// Makes a streambuf over nothing; every operation on it fails with `closed`.

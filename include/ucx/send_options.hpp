@@ -1,6 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
+
+#include "ucx/memory_kind.hpp"
 
 namespace ucx {
 
@@ -35,6 +38,9 @@ struct send_options {
   send_memory memory = send_memory::borrowed;
   when_full full = when_full::wait;
   send_until until = send_until::reusable;
+  /// What the peer is told that the memory is (`message_info::memory`); nothing: what it is found
+  /// to be, of several spans the first that is a device's. How it is read does not depend on it.
+  std::optional<memory_kind> kind = {};
 };
 
 }  // namespace ucx

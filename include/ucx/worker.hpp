@@ -85,7 +85,7 @@ struct worker_options {
   /// memory, and holds senders back. Zero means the default; less than 16 KiB means that.
   std::size_t message_window = 4 << 20;
   /// Called first on the worker's own thread, where the mode has one: to set its affinity, its
-  /// name, or a device's context.
+  /// name, or a device's context, which handlers then find there: copies of the library's leave it.
   std::function<void()> on_thread_start = {};
   /// Gets what a handler threw, on the thread that ran it; progress goes on behind it. Without one,
   /// or when it throws itself, std::terminate is called.
@@ -210,7 +210,8 @@ class UCXIO_EXPORT worker {
   /// Returns how many connections of the worker are active, on either side.
   std::size_t connections() const noexcept;
 
-  // Messages, of any peer: docs/messages.md. endpoint.hpp has the same for one peer.
+  // Messages, of any peer: docs/messages.md. endpoint.hpp has the same for one peer, and says what
+  // a device's memory changes.
 
   /// Receives the next message with such a tag, from whomever, into `into` or (several spans)
   /// spread over them. Completes: when the message is here; `request::received()` tells its tag and

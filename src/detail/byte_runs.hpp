@@ -1,12 +1,20 @@
-// Several runs of bytes as one: what a gathering send sends, and a scattering receive fills.
+// Several runs of bytes as one: what a gathering send sends, and a scattering receive fills. Any of
+// them may be a device's.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
+#include <system_error>
+#include <utility>
 #include <vector>
+
+#include "detail/device_copier.hpp"
+#include "detail/device_pointer.hpp"
+#include "ucx/memory_place.hpp"
 
 namespace ucx::detail {
 
@@ -18,6 +26,7 @@ class byte_runs {
 
   void assign(run only) noexcept {
     runs_.clear();
+    copiers_.clear();
     first_ = {only, only.size()};
     total_ = only.size();
   }
@@ -39,40 +48,52 @@ class byte_runs {
   }
   void clear() noexcept {
     runs_.clear();
+    copiers_.clear();
     first_ = {};
     total_ = 0;
   }
+
+  /// Finds out which runs are a device's: from here on the driver copies those, and nobody else may
+  /// touch them. Errors: no_memory, not_supported, io_error.
+  std::error_code find_devices(device_copiers& known) {
+    return cuda_driver::may_be_there() ? look_for_devices(known) : std::error_code();
+  }
+  bool on_device() const noexcept { return !copiers_.empty(); }
+  /// Returns the kind of the first run that is a device's, else the host's.
+  memory_kind kind() const noexcept { return on_device() ? kind_ : memory_kind::host; }
 
   std::size_t size() const noexcept { return total_; }
   bool contiguous() const noexcept { return runs_.empty(); }
   /// Returns the longest run of bytes that begins at `offset`.
   run from(std::size_t offset) const noexcept {
     if (runs_.empty()) return first_.bytes.subspan(std::min(offset, total_));
-    const auto found =
-        std::upper_bound(runs_.begin(), runs_.end(), offset,
-                         [](std::size_t wanted, const placed& each) { return wanted < each.end; });
+    const auto found = find(offset);
     if (found == runs_.end()) return {};
     return found->bytes.last(found->end - offset);
   }
-  /// Copies what begins at `offset` into `into`, which is no longer than what follows there.
-  void copy_out(std::size_t offset, std::span<std::byte> into) const noexcept {
+  /// Copies what begins at `offset` into `into`, which is the host's and no longer than what
+  /// follows there. Errors: the driver's, where a run is a device's: io_error, no_memory.
+  std::error_code copy_out(std::size_t offset, std::span<std::byte> into) const noexcept {
     while (!into.empty()) {
       const run here = from(offset);
       const std::size_t size = std::min(here.size(), into.size());
-      std::memcpy(into.data(), here.data(), size);
+      if (device_copier* const copier = copier_at(offset)) {
+        const std::error_code ec = copier->copy_out(into.data(), here.data(), size);
+        if (ec) return ec;
+      } else {
+        std::memcpy(into.data(), here.data(), size);
+      }
       into = into.subspan(size);
       offset += size;
     }
+    return {};
   }
-  /// Copies `bytes` to `offset`; there is room for them.
-  void copy_in(std::size_t offset, std::span<const std::byte> bytes) const noexcept {
-    while (!bytes.empty()) {
-      const run here = from(offset);
-      const std::size_t size = std::min(here.size(), bytes.size());
-      std::memcpy(here.data(), bytes.data(), size);
-      bytes = bytes.subspan(size);
-      offset += size;
-    }
+  /// Copies `bytes`, which are the host's, to `offset`; there is room for them. Errors: as of
+  /// `copy_out`.
+  std::error_code copy_in(std::size_t offset, std::span<const std::byte> bytes) const noexcept {
+    if (!runs_.empty() || on_device()) return copy_into_runs(offset, bytes);
+    if (!bytes.empty()) std::memcpy(first_.bytes.data() + offset, bytes.data(), bytes.size());
+    return {};
   }
 
  private:
@@ -80,9 +101,60 @@ class byte_runs {
     run bytes;
     std::size_t end = 0;  // where it ends in the whole
   };
+  std::error_code copy_into_runs(std::size_t offset,
+                                 std::span<const std::byte> bytes) const noexcept {
+    while (!bytes.empty()) {
+      const run here = from(offset);
+      const std::size_t size = std::min(here.size(), bytes.size());
+      if (device_copier* const copier = copier_at(offset)) {
+        const std::error_code ec = copier->copy_in(here.data(), bytes.data(), size);
+        if (ec) return ec;
+      } else {
+        std::memcpy(here.data(), bytes.data(), size);
+      }
+      bytes = bytes.subspan(size);
+      offset += size;
+    }
+    return {};
+  }
+  /// Returns where in `runs_` the byte at `offset` is.
+  auto find(std::size_t offset) const noexcept {
+    return std::upper_bound(
+        runs_.begin(), runs_.end(), offset,
+        [](std::size_t wanted, const placed& each) { return wanted < each.end; });
+  }
+  /// Returns who copies the run at `offset`; nobody where the processor does.
+  device_copier* copier_at(std::size_t offset) const noexcept {
+    if (copiers_.empty()) return nullptr;
+    return copiers_[static_cast<std::size_t>(find(offset) - runs_.begin())].get();
+  }
+  std::error_code look_for_devices(device_copiers& known) {
+    if (runs_.empty()) return find_device(first_.bytes, 0, known);
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      if (const std::error_code ec = find_device(runs_[i].bytes, i, known)) return ec;
+    }
+    return {};
+  }
+  std::error_code find_device(run bytes, std::size_t index, device_copiers& known) {
+    if (bytes.empty() || !is_on_device(bytes.data())) return {};
+    std::error_code ec;
+    std::shared_ptr<device_copier> copier = known.of(bytes.data(), ec);
+    if (ec) return ec;
+    if (copiers_.empty()) {
+      copiers_.resize(std::max<std::size_t>(runs_.size(), 1));
+      kind_ = place_of(bytes.data()).kind;
+    }
+    copiers_[index] = std::move(copier);
+    return {};
+  }
+
   placed first_;              // the only one, mostly: where the rest of the operation is
   std::vector<placed> runs_;  // all of several
   std::size_t total_ = 0;
+  // By number of the run, where any is a device's: found once, because an address that was freed
+  // looks like the host's.
+  std::vector<std::shared_ptr<device_copier>> copiers_;
+  memory_kind kind_ = memory_kind::host;
 };
 
 }  // namespace ucx::detail

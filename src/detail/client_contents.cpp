@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "detail/client_core.hpp"
+#include "detail/device_pointer.hpp"
 #include "detail/name.hpp"
 #include "ucx/error.hpp"
 
@@ -154,11 +155,13 @@ std::vector<std::error_code> client_core::store_each(std::span<const short_file>
   return all;
 }
 
-/// What has no name to begin with is told so one by one: a server ends a connection that says it.
+/// What has no name to begin with is told so one by one: a server ends a connection that says it. A
+/// device's memory goes as other files do.
 bool client_core::can_be_put(const short_file& file) const {
   const std::size_t room = channel_.longest() - put_overhead - file_overhead;
   return (features_ & control_feature::contents) != 0 && complaint_about_name(file.name).empty() &&
-         file.name.size() <= room && file.bytes.size() <= room - file.name.size();
+         file.name.size() <= room && file.bytes.size() <= room - file.name.size() &&
+         !is_on_device(file.bytes.data());
 }
 
 /// Stores as many of the first of them as are well put together: one at least.

@@ -1,5 +1,7 @@
 #include "detail/parcel.hpp"
 
+#include <algorithm>
+
 #include "detail/loan.hpp"
 #include "detail/protocol.hpp"
 #include "detail/wire.hpp"
@@ -9,6 +11,22 @@ namespace {
 
 constexpr std::byte acknowledge_flag{1};
 constexpr std::byte lends_flag{2};
+constexpr std::byte flags_mask{15};
+/// Kinds of memory have four bits, in which this stands for `memory_kind::other`.
+constexpr unsigned other_memory = 15;
+
+std::byte memory_bits(memory_kind memory) noexcept {
+  if (memory == memory_kind::cuda_pinned) memory = memory_kind::host;  // as it is to peers
+  const unsigned value = std::min(static_cast<unsigned>(memory), other_memory);
+  return static_cast<std::byte>(value << 4U);
+}
+
+/// What a later version may know, and this one does not, is some other memory.
+memory_kind memory_of(std::byte flags) noexcept {
+  const unsigned value = static_cast<unsigned>(flags) >> 4U;
+  return value <= static_cast<unsigned>(memory_kind::rocm) ? static_cast<memory_kind>(value)
+                                                           : memory_kind::other;
+}
 
 bool carries_header(parcel_code code) noexcept {
   return code == parcel_code::message || code == parcel_code::announce;
@@ -29,6 +47,7 @@ void parcel::encode(std::span<std::byte, size> into) const noexcept {
   into[1] = static_cast<std::byte>(code);
   into[2] = static_cast<std::byte>(kind);
   into[3] = acknowledge ? acknowledge_flag : lends ? lends_flag : std::byte{0};
+  if (carries_header(code)) into[3] |= memory_bits(memory);
   put_at(into, 4, carries_status(code) ? status : header_length);
   put_at(into, 6, credit);
   put_at(into, 8, session);
@@ -42,17 +61,20 @@ std::optional<read_parcel> decode_parcel(std::span<const std::byte> wire,
   if (wire.size() < parcel::size || wire[0] != std::byte{protocol_version_number}) return {};
   const auto code = static_cast<std::uint8_t>(wire[1]);
   const auto kind = static_cast<std::uint8_t>(wire[2]);
+  const std::byte flags = wire[3] & flags_mask;
   if (code < static_cast<std::uint8_t>(parcel_code::message) ||
       code > static_cast<std::uint8_t>(parcel_code::credit) || !is_kind(kind) ||
-      (wire[3] != std::byte{0} && wire[3] != acknowledge_flag && wire[3] != lends_flag)) {
+      (flags != std::byte{0} && flags != acknowledge_flag && flags != lends_flag)) {
     return {};
   }
   read_parcel read;
   parcel& said = read.said;
   said.code = static_cast<parcel_code>(code);
   said.kind = static_cast<message_kind>(kind);
-  said.acknowledge = wire[3] == acknowledge_flag;
-  said.lends = wire[3] == lends_flag;
+  said.acknowledge = flags == acknowledge_flag;
+  said.lends = flags == lends_flag;
+  said.memory = memory_of(wire[3]);
+  if (!carries_header(said.code) && flags != wire[3]) return {};
   (carries_status(said.code) ? said.status : said.header_length) = take_at<std::uint16_t>(wire, 4);
   said.credit = take_at<std::uint16_t>(wire, 6);
   said.session = take_at<std::uint64_t>(wire, 8);

@@ -7,6 +7,8 @@
 #include <optional>
 #include <span>
 
+#include "ucx/memory_kind.hpp"
+
 namespace ucx::detail {
 
 /// What a parcel is. Values are of the wire, where 9 is a `brief_parcel`.
@@ -36,11 +38,12 @@ struct parcel {
 
   parcel_code code = parcel_code::credit;
   message_kind kind = message_kind::tagged;
-  bool acknowledge = false;         ///< Message: the sender waits for a grant of nothing.
-  bool lends = false;               ///< Announce: a loan_offer follows the user's header.
-  std::uint16_t header_length = 0;  ///< Message, announce: of the user's header.
-  std::uint16_t status = 0;         ///< Refusal, withdrawal: an `errc`; shares its place.
-  std::uint16_t credit = 0;         ///< Units of the sender's window that are free again.
+  bool acknowledge = false;                ///< Message: the sender waits for a grant of nothing.
+  bool lends = false;                      ///< Announce: a loan_offer follows the user's header.
+  memory_kind memory = memory_kind::host;  ///< Message, announce: of the sender's bytes.
+  std::uint16_t header_length = 0;         ///< Message, announce: of the user's header.
+  std::uint16_t status = 0;                ///< Refusal, withdrawal: an `errc`; shares its place.
+  std::uint16_t credit = 0;                ///< Units of the sender's window that are free again.
   std::uint64_t session = 0;
   /// Message, announce: its place in the order of the session's messages, from 1 on. Grant,
   /// refusal, withdrawal: that of the message. Piece: the receive's number.

@@ -20,7 +20,8 @@ void receive_operation::begin(worker_core& worker, kept_alive&& held, source kin
                               const tag_match& wanted, std::span<std::byte> into,
                               clock::time_point deadline) {
   into_.assign(into);
-  begin(worker, std::move(held), kind, wanted, deadline);
+  begin(worker, std::move(held), kind, wanted, deadline,
+        into_.find_devices(worker.pools().copiers));
 }
 
 void receive_operation::begin(worker_core& worker, kept_alive&& held, source kind,
@@ -31,16 +32,18 @@ void receive_operation::begin(worker_core& worker, kept_alive&& held, source kin
   } else {
     into_.assign(into.runs);
   }
+  const std::error_code unreachable = into_.find_devices(worker.pools().copiers);
   parts_ = into.parts;
   made_ = parts_ != nullptr ? &parts_->memory_ : into.made;
   pool_ = into.pool;
   most_ = pool_ ? pool_->options().size : into.most;
-  begin(worker, std::move(held), kind, wanted, deadline);
+  begin(worker, std::move(held), kind, wanted, deadline, unreachable);
 }
 
 /// Everything else is as the end of its life before left it.
 void receive_operation::begin(worker_core& worker, kept_alive&& held, source kind,
-                              const tag_match& wanted, clock::time_point deadline) noexcept {
+                              const tag_match& wanted, clock::time_point deadline,
+                              std::error_code unreachable) noexcept {
   source_ = kind;
   wanted_ = wanted;
   from_ = held.endpoint.get();
@@ -49,6 +52,7 @@ void receive_operation::begin(worker_core& worker, kept_alive&& held, source kin
   start(worker, std::move(held), deadline);
   counted_ = from_ != nullptr;
   if (counted_) endpoint()->messages().wait_began();
+  if (unreachable) finish(unreachable);
 }
 
 bool receive_operation::find_buffer(std::uint64_t length) {
@@ -95,20 +99,21 @@ bool receive_operation::prepare(std::uint64_t length, std::error_code& ec) {
 void receive_operation::take(arrived_message& found) {
   found.taken = true;
   info_.tag = found.said.tag;
+  info_.memory = found.said.memory;
   if (found.failure) return finish(found.failure);
   if (!found.here()) return take(*found.from, found.said, found.offer());
   std::error_code ec;
-  if (prepare(found.bytes.size(), ec)) into_.copy_in(0, found.bytes);
+  if (prepare(found.bytes.size(), ec)) ec = into_.copy_in(0, found.bytes);
   finish(ec);
 }
 
 void receive_operation::take(std::uint64_t tag, std::span<const std::byte> payload) {
-  info_ = {tag, payload.size()};
+  info_ = {tag, payload.size(), memory_kind::host};
   std::error_code ec;
   if (made_ != nullptr || payload.size() > into_.size()) {
-    if (prepare(payload.size(), ec)) into_.copy_in(0, payload);
+    if (prepare(payload.size(), ec)) ec = into_.copy_in(0, payload);
   } else {
-    into_.copy_in(0, payload);
+    ec = into_.copy_in(0, payload);
   }
   finish(ec);
 }
@@ -117,11 +122,12 @@ void receive_operation::take(endpoint_core& from, const parcel& said,
                              std::span<const std::byte> payload) {
   message_link& link = from.messages();
   info_.tag = said.tag;
+  info_.memory = said.memory;
   std::error_code ec;
   const bool fits = prepare(said.length, ec);
   if (said.code == parcel_code::message) {
     if (said.acknowledge) link.tell_taken(said);
-    if (fits) into_.copy_in(0, payload);
+    if (fits) ec = into_.copy_in(0, payload);
     return finish(ec);
   }
   if (!fits) {
@@ -145,7 +151,7 @@ void receive_operation::take(endpoint_core& from, const parcel& said,
   kind_ = said.kind;
   link.add(*this);
   worker().tick_soon();  // from here on the peer's heart is watched
-  if (said.lends && borrow(link, said, payload)) return;
+  if (said.lends && !into_.on_device() && borrow(link, said, payload)) return;
   link.grant(said, id_);
 }
 
@@ -193,14 +199,18 @@ void receive_operation::piece(std::uint64_t offset, std::span<const std::byte> p
     return endpoint()->blame(errc::protocol_error,
                              "a message came with other bytes than were announced");
   }
-  into_.copy_in(static_cast<std::size_t>(offset), payload);
+  const std::error_code ec = into_.copy_in(static_cast<std::size_t>(offset), payload);
+  if (ec) return give_up_for(ec);
   received_ += payload.size();
   if (received_ == total) finish({});
 }
 
 std::size_t receive_operation::feed(std::span<const std::byte> bytes) {
   const std::size_t size = std::min(bytes.size(), into_.size() - received_);
-  into_.copy_in(received_, bytes.first(size));
+  if (const std::error_code ec = into_.copy_in(received_, bytes.first(size))) {
+    finish(ec);
+    return 0;
+  }
   received_ += size;
   info_.length = received_;
   const bool enough = source_ == source::stream_some || received_ == into_.size();
@@ -244,13 +254,13 @@ void receive_operation::finish(std::error_code outcome) noexcept {
   complete(outcome);
 }
 
-void receive_operation::give_up(errc why) noexcept {
+void receive_operation::give_up_for(std::error_code why) noexcept {
   if (done()) return;
   // What is on its way is dropped when it comes, and the sender is told to stop.
   if (id_ != 0) {
     endpoint()->messages().refuse(announced(), make_error_code(errc::message_refused));
   }
-  finish(make_error_code(why));
+  finish(why);
 }
 
 void receive_operation::connection_failed(std::error_code why) noexcept {
@@ -275,6 +285,7 @@ std::string receive_operation::describe() const {
 void receive_operation::recycle() noexcept {
   made_ = nullptr;
   parts_ = nullptr;
+  if (into_.on_device()) into_.clear();  // which lets go of who copies
   worker().pools().receives.give_back(this);
 }
 

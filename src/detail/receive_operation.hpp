@@ -49,7 +49,8 @@ class receive_operation final : public operation,
   enum class source { tagged, taken, stream_some, stream_all };
 
   /// Starts, without looking for anything. Of one peer, or (no `from`) of any.
-  /// `held` keeps the worker.
+  /// `held` keeps the worker. It is done already where its memory is a device's that can not be
+  /// reached.
   void begin(worker_core& worker, kept_alive&& held, source kind, const tag_match& wanted,
              std::span<std::byte> into, clock::time_point deadline);
   void begin(worker_core& worker, kept_alive&& held, source kind, const tag_match& wanted,
@@ -89,10 +90,12 @@ class receive_operation final : public operation,
   bool wants_nothing() const noexcept { return into_.size() == 0; }
   /// Returns how many bytes of the stream it still takes.
   std::size_t wants() const noexcept { return into_.size() - received_; }
-  /// Bytes of the stream: takes what it wants, and returns how much that is.
+  bool into_device() const noexcept { return into_.on_device(); }
+  /// Bytes of the stream: takes what it wants, and returns how much that is; nothing, where its
+  /// memory is a device's and they can not be copied there.
   std::size_t feed(std::span<const std::byte> bytes);
 
-  void give_up(errc why) noexcept override;
+  void give_up(errc why) noexcept override { give_up_for(make_error_code(why)); }
   void connection_failed(std::error_code why) noexcept override;
   bool awaits_peer() const noexcept override { return true; }
   message_info received() const noexcept override { return info_; }
@@ -103,11 +106,12 @@ class receive_operation final : public operation,
 
  private:
   void begin(worker_core& worker, kept_alive&& held, source kind, const tag_match& wanted,
-             clock::time_point deadline) noexcept;
+             clock::time_point deadline, std::error_code unreachable) noexcept;
   bool find_buffer(std::uint64_t length);
   bool prepare(std::uint64_t length, std::error_code& ec);
   bool borrow(message_link& link, const parcel& said, std::span<const std::byte> offer);
   parcel announced() const noexcept;
+  void give_up_for(std::error_code why) noexcept;
   void finish(std::error_code outcome) noexcept;
   void leave_pool() noexcept;
   void give_back(buffer&& unwanted) noexcept;

@@ -58,7 +58,7 @@ request start_into(worker_core& worker, const std::shared_ptr<endpoint_core>& fr
   const std::lock_guard guard(worker.lock());
   receive_operation* const receive = begin(
       worker, holding(worker, from), receive_operation::source::tagged, wanted, into, options);
-  worker.messages().post(*receive);
+  if (!receive->done()) worker.messages().post(*receive);
   return core_access::make_request(receive);
 }
 
@@ -98,7 +98,7 @@ request start_of(const std::shared_ptr<worker_core>& worker, arrived_message* he
   receive_operation* const receive =
       begin(*worker, {worker, std::move(from)}, receive_operation::source::taken, tag_match::any(),
             into, options);
-  worker->messages().receive(*receive, *held);
+  if (!receive->done()) worker->messages().receive(*receive, *held);
   return core_access::make_request(receive);
 }
 
@@ -119,7 +119,7 @@ request start_stream(const std::shared_ptr<endpoint_core>& from, bool all,
       begin(worker, holding(worker, from),
             all ? receive_operation::source::stream_all : receive_operation::source::stream_some,
             tag_match::any(), into, options);
-  from->messages().start_stream(*receive);
+  if (!receive->done()) from->messages().start_stream(*receive);
   return core_access::make_request(receive);
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "detail/buffer_home.hpp"
@@ -56,17 +57,26 @@ void send_operation::begin(std::shared_ptr<endpoint_core> over, message_kind kin
   } else {
     bytes_.assign(source.runs);
   }
-  if (options.memory == send_memory::copied && source.owned == nullptr) {
-    copy_.resize(bytes_.size());
-    bytes_.copy_out(0, copy_);
-    bytes_.assign(std::span<const std::byte>(copy_));
-    lasting_ = true;
+  std::error_code unreadable = bytes_.find_devices(worker.pools().copiers);
+  said_.memory = options.kind.value_or(bytes_.kind());
+  if (options.memory == send_memory::copied && source.owned == nullptr && !unreadable) {
+    unreadable = copy_all();
   }
   if (source.owned != nullptr) owned_ = std::move(*source.owned);
   said_.length = bytes_.size();
   start(worker, over, worker.deadline_after(options.timeout));
   prepare_pieces(*endpoint(), bytes_.size());
+  if (unreadable) return give_up_for(unreadable, false);
   endpoint()->messages().start(*this);
+}
+
+/// From here on what is sent is a copy.
+std::error_code send_operation::copy_all() {
+  copy_.resize(bytes_.size());
+  if (const std::error_code ec = bytes_.copy_out(0, copy_)) return ec;
+  bytes_.assign(std::span<const std::byte>(copy_));
+  lasting_ = true;
+  return {};
 }
 
 void send_operation::tell(std::uint64_t key) noexcept {
@@ -86,19 +96,20 @@ bool send_operation::go() {
 bool send_operation::go_whole() {
   message_link& link = endpoint()->messages();
   // What UCX may keep for long, without anybody able to call it off, is never the caller's.
-  const bool copies =
-      bytes_.size() > 0 && (!bytes_.contiguous() || (!lasting_ && !endpoint()->detects_failure()));
-  if (copies) copy_.reserve(bytes_.size());  // what throws has used nothing
-  if (!link.take_room(units_of(bytes_.size() + said_.header_length))) return false;
+  const bool copies = bytes_.size() > 0 && (!bytes_.contiguous() || bytes_.on_device() ||
+                                            (!lasting_ && !endpoint()->detects_failure()));
+  const std::size_t units = units_of(bytes_.size() + said_.header_length);
+  if (!link.has_room(units)) return false;
+  if (copies) {  // what throws, or fails, has used nothing
+    if (const std::error_code ec = copy_all()) {
+      give_up_for(ec, false);
+      return true;
+    }
+  }
+  link.take_room(units);
   said_.code = parcel_code::message;
   said_.acknowledge = wants_answer_;
-  std::span<const std::byte> payload = bytes_.from(0);
-  if (copies) {
-    copy_.resize(bytes_.size());
-    bytes_.copy_out(0, copy_);
-    payload = copy_;
-    lasting_ = true;
-  }
+  const std::span<const std::byte> payload = bytes_.from(0);
   if (wants_answer_) {
     link.await_answer(*this);
   } else {
@@ -121,7 +132,7 @@ bool send_operation::go_announced() {
   message_link& link = endpoint()->messages();
   if (!link.take_room(units_of(said_.header_length))) return false;
   said_.code = parcel_code::announce;
-  said_.lends = bytes_.contiguous() && bytes_.size() > 0 && link.lends() &&
+  said_.lends = bytes_.contiguous() && bytes_.size() > 0 && !bytes_.on_device() && link.lends() &&
                 header_size_ + loan_offer::size <= worker().largest_header();
   link.await_answer(*this);
   post_parcel({});
@@ -254,14 +265,37 @@ std::size_t send_operation::next_size() const noexcept {
 }
 
 bool send_operation::may_post() noexcept {
-  return !streams() || endpoint()->messages().take_room(units_of(next_size()));
+  message_link& link = endpoint()->messages();
+  const std::size_t next = next_size();
+  if (streams() && !link.has_room(units_of(next))) return false;
+  if (bytes_.on_device()) {
+    if (const std::error_code ec = stage(next)) {
+      give_up_for(ec, true);
+      return false;
+    }
+  }
+  if (streams()) link.take_room(units_of(next));
+  return true;
+}
+
+/// Copies the next piece out of the device.
+std::error_code send_operation::stage(std::size_t size) noexcept {
+  try {
+    staged_.resize(size);
+  } catch (const std::bad_alloc&) {
+    return errc::no_memory;
+  }
+  return bytes_.copy_out(posted(), staged_);
 }
 
 /// Sends a piece of a message to the receive that asked for it, or the next bytes of the stream.
 piece_sender::wrapped_piece send_operation::wrap(sent_piece& piece, bool copies) {
   const std::size_t size = next_size();
   std::span<const std::byte> bytes = bytes_.from(posted());
-  if (copies || bytes.size() < size) {
+  if (bytes_.on_device()) {
+    piece.copy.swap(staged_);
+    bytes = piece.copy;
+  } else if (copies || bytes.size() < size) {
     piece.copy.resize(size);
     bytes_.copy_out(posted(), piece.copy);
     bytes = piece.copy;
@@ -341,6 +375,7 @@ void send_operation::recycle() noexcept {
   give_back_owned();
   bytes_.clear();
   if (copy_.capacity() > most_memory_kept) copy_ = {};
+  if (staged_.capacity() > most_memory_kept) staged_ = {};
   if (parts_table_.capacity() > most_memory_kept) parts_table_ = {};
   if (long_header_.capacity() > most_memory_kept) long_header_ = {};
   worker().pools().sends.give_back(this);

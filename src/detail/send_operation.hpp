@@ -36,7 +36,8 @@ struct send_source {
 
 /// Short messages go whole, from the caller's memory. Longer ones, and those whose sender wants to
 /// know of their receiver, are announced, and go in pieces of one segment where the receiver says;
-/// or the receiver reads them where they lie, on the same host.
+/// or the receiver reads them where they lie, on the same host. What has bytes of a device's is
+/// copied out of it when it goes: whole, or a piece at a time.
 class send_operation final : public operation,
                              public list_hook<send_tag>,
                              public list_hook<lent_tag>,
@@ -75,6 +76,7 @@ class send_operation final : public operation,
 
  private:
   static void on_header_sent(void* request, ucs_status_t status, void* self);
+  std::error_code copy_all();
   bool go_whole();
   bool go_announced();
   void lend();
@@ -84,6 +86,7 @@ class send_operation final : public operation,
   void header_returned(ucs_status_t status);
   wrapped_piece wrap(sent_piece& piece, bool copies) override;
   bool may_post() noexcept override;
+  std::error_code stage(std::size_t size) noexcept;
   void pieces_moved() override;
   std::size_t next_size() const noexcept;
   bool streams() const noexcept { return said_.kind == message_kind::stream; }
@@ -97,6 +100,7 @@ class send_operation final : public operation,
   byte_runs<const std::byte> bytes_;
   std::vector<std::byte> parts_table_;
   std::vector<std::byte> copy_;
+  std::vector<std::byte> staged_;  // the next piece, out of a device's memory
   buffer owned_;
   parcel said_;
   std::array<std::byte, 160> short_header_ = {};

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "detail/device_pointer.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/message_exchange.hpp"
 #include "detail/message_link.hpp"
@@ -15,6 +16,10 @@ namespace ucx::detail {
 bool message_link::send_short(message_kind kind, std::uint64_t tag,
                               std::span<const std::byte> header, std::span<const std::byte> bytes) {
   if (bytes.size() >= short_below_ || header.size() > message_router::short_header) return false;
+  if (cuda_driver::may_be_there() &&
+      (driver_copies(bytes.data()) || driver_copies(header.data()))) {
+    return false;
+  }
   const std::size_t units = units_of(header.size() + bytes.size());
   const bool empty_stream = kind == message_kind::stream && bytes.empty();
   if (!endpoint_.is_ready() || units > room_ || units > room_granted_ / 2 || !queued_.empty() ||
@@ -100,7 +105,10 @@ bool message_link::deliver_at_once(const read_brief_parcel& heard,
   } else {
     // To one that takes all of it: what is left over is kept.
     receive_operation* const first = stream_.empty() ? stream_receives_.front() : nullptr;
-    if (first == nullptr || payload.empty() || payload.size() > first->wants()) return false;
+    if (first == nullptr || payload.empty() || payload.size() > first->wants() ||
+        first->into_device()) {  // which may fail, and leave the bytes to the next one
+      return false;
+    }
     take_turn(units);
     first->feed(payload);
   }

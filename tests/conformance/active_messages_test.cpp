@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <memory_resource>
 #include <mutex>
 #include <optional>
 #include <system_error>
@@ -14,6 +15,7 @@
 #include "ucx/buffer.hpp"
 #include "ucx/buffer_pool.hpp"
 #include "ucx/error.hpp"
+#include "ucx/memory_resources.hpp"
 
 namespace ucx::test {
 namespace {
@@ -89,6 +91,79 @@ TEST_P(ConformanceCActive, C10_C11_HandlerAllocatesOrRefuses) {
   EXPECT_FALSE(outcome(*receive));
   EXPECT_TRUE(holds_pattern(place.bytes()));
   receiver().on_message(9, {});
+}
+
+/// Counts what is allocated and not given back.
+class counting_resource final : public std::pmr::memory_resource {
+ public:
+  int in_use() const noexcept { return in_use_; }
+
+ private:
+  void* do_allocate(std::size_t size, std::size_t alignment) override {
+    void* const made = std::pmr::new_delete_resource()->allocate(size, alignment);
+    ++in_use_;
+    return made;
+  }
+  void do_deallocate(void* block, std::size_t size, std::size_t alignment) override {
+    --in_use_;
+    std::pmr::new_delete_resource()->deallocate(block, size, alignment);
+  }
+  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
+    return this == &other;
+  }
+
+  std::atomic<int> in_use_{0};
+};
+
+TEST_P(ConformanceCActive, C10_C11_ResourcesByTheSendersKindWithAPolicyForMissingOnes) {
+  counting_resource of_device;
+  counting_resource of_host;
+  memory_resources known;
+  known.add(memory_kind::cuda, of_device);
+  known.add(memory_kind::host, of_host);
+  struct wanted {
+    memory_kind kind;
+    missing_resource missing;
+    counting_resource* taken;
+  };
+  const wanted cases[] = {
+      {memory_kind::cuda, missing_resource::strict, &of_device},
+      {memory_kind::host, missing_resource::strict, &of_host},
+      {memory_kind::cuda_managed, missing_resource::fallback, &of_host},
+      {memory_kind::cuda_managed, missing_resource::strict, nullptr},
+  };
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1000}, std::size_t{1} << 20U}) {
+    for (const wanted& each : cases) {
+      const std::vector<std::byte> bytes = pattern(size);
+      buffer made;
+      std::optional<request> receive;
+      std::atomic<bool> called{false};
+      receiver().on_message(9, [&](message came) {
+        EXPECT_EQ(came.info().memory, each.kind);
+        receive = came.start_receive(made, known, size, each.missing);
+        called = true;
+      });
+      request send = sender().start_send_message(9, {}, bytes,
+                                                 {.until = send_until::matched, .kind = each.kind});
+      ASSERT_TRUE(pair_.until([&] { return called.load(); }));
+      if (each.taken == nullptr) {
+        EXPECT_EQ(outcome(*receive), errc::not_supported);
+        EXPECT_FALSE(made);
+        // One that was here has been taken; else its sender hears that nobody has it.
+        const std::error_code told = outcome(send);
+        EXPECT_EQ(told == errc::message_refused, size > 1000) << told.message();
+      } else {
+        EXPECT_FALSE(outcome(*receive));
+        EXPECT_FALSE(outcome(send));
+        EXPECT_EQ(made.size(), size);
+        EXPECT_TRUE(holds_pattern(made.bytes()));
+        EXPECT_EQ(each.taken->in_use(), 1);
+      }
+      made = buffer();
+      EXPECT_EQ(of_device.in_use() + of_host.in_use(), 0);
+      receiver().on_message(9, {});
+    }
+  }
 }
 
 TEST_P(ConformanceCActive, C18_HandlerKeepsWhatTheProgramLooksAtLater) {

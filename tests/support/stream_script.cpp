@@ -93,7 +93,9 @@ testing::AssertionResult stream_script::play(std::iostream& ours, std::iostream&
     if (recent_.size() > 12) recent_.pop_front();
     const bool tells = limits_.tells_always || below(4) == 0;
     const std::string expected = observe(oracle, current.run(oracle), tells);
+    ours_in_turn_ = true;
     const std::string actual = observe(ours, current.run(ours), tells);
+    ours_in_turn_ = false;
     if (actual == expected) continue;
     auto failure = testing::AssertionFailure();
     failure << "oracle: " << brief(expected) << "\nours:   " << brief(actual) << "\nafter:";
@@ -287,9 +289,9 @@ stream_script::step stream_script::read_block() {
       return {"sync", [](std::iostream& s) { return std::to_string(s.sync()); }};
     default:
       read_past_buffer_ = read_past_buffer_ || count > 4000;
-      return {"read" + suffix, [size](std::iostream& s) {
+      return {"read" + suffix, [this, size](std::iostream& s) {
                 std::string bytes(static_cast<std::size_t>(size), '#');
-                s.read(bytes.data(), size);
+                with_memory(bytes, [&](char* there) { s.read(there, size); });
                 return bytes;
               }};
   }
@@ -317,6 +319,14 @@ stream_script::step stream_script::write() {
   }
 }
 
+void stream_script::with_memory(std::string& bytes, const std::function<void(char*)>& use) const {
+  if (memory_ && ours_in_turn_) {
+    memory_(bytes, use);
+  } else {
+    use(bytes.data());
+  }
+}
+
 /// REQUIRES: `bytes` fit. They are in the content only if the stream was good.
 stream_script::step stream_script::put(std::string bytes, bool formatted) {
   const std::string text = (formatted ? "<< " : "write ") + std::to_string(bytes.size()) + " bytes";
@@ -328,7 +338,10 @@ stream_script::step stream_script::put(std::string bytes, bool formatted) {
             if (formatted) {
               s << bytes;
             } else {
-              s.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+              std::string same = bytes;
+              with_memory(same, [&](char* there) {
+                s.write(there, static_cast<std::streamsize>(bytes.size()));
+              });
             }
             return std::string();
           }};

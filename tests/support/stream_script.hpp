@@ -10,6 +10,7 @@
 #include <iosfwd>
 #include <random>
 #include <string>
+#include <utility>
 
 namespace ucx::test {
 
@@ -32,6 +33,10 @@ struct script_limits {
 /// needs.
 class stream_script {
  public:
+  /// Calls `use` with memory of some kind that holds `bytes`, and has in `bytes` what is there
+  /// then.
+  using memory = std::function<void(std::string& bytes, const std::function<void(char*)>& use)>;
+
   /// `reach` is how many bytes an operation covers at most.
   stream_script(std::uint64_t seed, std::string content, std::size_t reach,
                 const script_limits& limits = {});
@@ -40,6 +45,9 @@ class stream_script {
   /// state, the position, what is available, and what it read. Streams may be moved, or exchanged
   /// for others in the same state, between two calls.
   testing::AssertionResult play(std::iostream& ours, std::iostream& oracle, std::size_t steps);
+
+  /// Has the stream under test read and write blocks in such memory.
+  void use_memory(memory kind) { memory_ = std::move(kind); }
 
   /// Returns what the content is after what was played, and flushed.
   const std::string& content() const noexcept { return content_; }
@@ -62,11 +70,14 @@ class stream_script {
   step write();
   step put(std::string bytes, bool formatted);
   step restore();
+  void with_memory(std::string& bytes, const std::function<void(char*)>& use) const;
 
   std::mt19937_64 random_;
   std::string content_;
   std::size_t reach_;
   script_limits limits_;
+  memory memory_;
+  bool ours_in_turn_ = false;
   direction direction_ = direction::either;
   std::size_t position_ = 0;
   bool read_past_buffer_ = false;

@@ -103,6 +103,13 @@ TEST(Parcel, RefusesWhatBreaksItsRules) {
     wire[at] = static_cast<std::byte>(value);
     EXPECT_FALSE(decode_parcel(wire, 4)) << at;
   }
+  for (const int code : {3, 4, 5, 6, 7}) {
+    std::vector<std::byte> wire = encoded(sample(static_cast<parcel_code>(code)));
+    const std::size_t payload = code == 4 ? 1 : 0;
+    EXPECT_TRUE(decode_parcel(wire, payload));
+    wire[3] = std::byte{0x10};
+    EXPECT_FALSE(decode_parcel(wire, payload)) << "memory of a message that it is not: " << code;
+  }
   message.header_length = parcel::longest_user_header + 1;
   std::vector<std::byte> wire = encoded(message);
   wire.resize(wire.size() + message.header_length);
@@ -138,6 +145,27 @@ TEST(Parcel, OfAMessageThatIsLentHasAnOfferBehindTheHeader) {
     wire[3] = std::byte{2};
     wire[1] = static_cast<std::byte>(code);
     EXPECT_FALSE(decode_parcel(wire, 0)) << code;
+  }
+}
+
+TEST(Parcel, SaysWhichMemoryTheMessageIsOf) {
+  for (const bool acknowledge : {false, true}) {
+    parcel message = sample(parcel_code::message);
+    message.length = 4;
+    message.acknowledge = acknowledge;
+    const auto read_again = [&] { return decode_parcel(encoded(message), 4)->said; };
+    for (const memory_kind kind : {memory_kind::host, memory_kind::cuda, memory_kind::cuda_managed,
+                                   memory_kind::rocm, memory_kind::other}) {
+      message.memory = kind;
+      EXPECT_EQ(read_again().memory, kind);
+      EXPECT_EQ(read_again().acknowledge, acknowledge);
+    }
+    message.memory = memory_kind::cuda_pinned;
+    EXPECT_EQ(read_again().memory, memory_kind::host) << "to peers it is that";
+    message.memory = memory_kind::host;
+    std::vector<std::byte> wire = encoded(message);
+    wire[3] |= std::byte{0x70};
+    EXPECT_EQ(decode_parcel(wire, 4)->said.memory, memory_kind::other) << "one of a later version";
   }
 }
 
