@@ -21,6 +21,26 @@ constexpr int invalid_context = 201;
 constexpr int invalid_handle = 400;
 constexpr int illegal_address = 700;
 constexpr int context_is_destroyed = 709;
+constexpr int already_registered = 712;
+constexpr int capture_unsupported = 900;
+
+constexpr int global_capture = 0;
+constexpr int relaxed_capture = 2;
+
+/// What may wait for, or change, what a capture has yet to see.
+const std::set<std::string> unsafe_in_capture{"cuMemAlloc",
+                                              "cuMemAllocManaged",
+                                              "cuMemFree",
+                                              "cuMemHostAlloc",
+                                              "cuMemFreeHost",
+                                              "cuMemHostRegister",
+                                              "cuMemcpy",
+                                              "cuMemHostUnregister",
+                                              "cuStreamCreate",
+                                              "cuStreamSynchronize",
+                                              "cuEventCreate",
+                                              "cuEventSynchronize",
+                                              "cuDevicePrimaryCtxRetain"};
 
 constexpr std::size_t page = 4096;
 
@@ -43,6 +63,11 @@ bool includes(const fake_memory& memory, std::uint64_t address, std::size_t size
 std::vector<CUctx_st*>& context_stack() {
   thread_local std::vector<CUctx_st*> stack;
   return stack;
+}
+
+int& capture_mode() {
+  thread_local int mode = global_capture;
+  return mode;
 }
 
 fake_cuda& fake_cuda::instance() {
@@ -69,6 +94,9 @@ void fake_cuda::forget() {
   for (const auto& [address, each] : memory_) retire(each);
   memory_.clear();
   streams_.clear();
+  events_.clear();
+  late_uses_ = 0;
+  capturing_ = false;
   copies_ = {};
   bytes_ = {};
   held_ = false;
@@ -87,6 +115,10 @@ int fake_cuda::enter(const std::string& function) {
 
 int fake_cuda::enter_locked(const std::string& function) {
   ++calls_[function];
+  if (capturing_ && capture_mode() != relaxed_capture && unsafe_in_capture.count(function) > 0) {
+    spoiled_ = true;
+    return capture_unsupported;
+  }
   const auto found = plans_.find(function);
   if (found == plans_.end() || found->second.times == 0) return success;
   if (found->second.after > 0) {
@@ -158,7 +190,10 @@ int fake_cuda::destroy(CUctx_st* context) {
 int fake_cuda::end(CUctx_st* context) {
   if (contexts_.erase(context) == 0) return invalid_context;
   std::erase(context_stack(), context);
-  // What was allocated in it goes with it.
+  // What was made in it goes with it.
+  std::erase_if(streams_, [&](const auto& each) { return each.first->context == context; });
+  std::erase_if(events_, [&](const auto& each) { return each->context == context; });
+  changed_.notify_all();
   std::erase_if(memory_, [&](const auto& each) {
     if (each.second.context != context) return false;
     retire(each.second);
@@ -170,7 +205,10 @@ int fake_cuda::end(CUctx_st* context) {
 int fake_cuda::push(CUctx_st* context) {
   const std::lock_guard guard(mutex_);
   if (!initialised_) return not_initialized;
-  if (contexts_.count(context) == 0) return invalid_context;
+  if (contexts_.count(context) == 0) {
+    ++late_uses_;
+    return invalid_context;
+  }
   context_stack().push_back(context);
   return success;
 }
@@ -221,13 +259,37 @@ int fake_cuda::free(std::uint64_t address, bool pinned) {
   const auto found = memory_.find(address);
   if (found == memory_.end()) return invalid_value;
   if ((found->second.kind == fake_kind::pinned) != pinned) return invalid_value;
+  if (found->second.registered) return invalid_value;
   retire(found->second);
+  memory_.erase(found);
+  return success;
+}
+
+int fake_cuda::enlist(void* memory, std::size_t size) {
+  const std::lock_guard guard(mutex_);
+  CUctx_st* const owner = current();
+  if (owner == nullptr) return invalid_context;
+  const std::uint64_t address = reinterpret_cast<std::uintptr_t>(memory);
+  if (holder(address) != nullptr || holder(address + size - 1) != nullptr) {
+    return already_registered;
+  }
+  memory_[address] = {
+      fake_kind::pinned, address, size, owner, static_cast<std::byte*>(memory), true};
+  return success;
+}
+
+int fake_cuda::strike_off(void* memory) {
+  const std::lock_guard guard(mutex_);
+  if (current() == nullptr) return invalid_context;
+  const auto found = memory_.find(reinterpret_cast<std::uintptr_t>(memory));
+  if (found == memory_.end() || !found->second.registered) return invalid_value;
   memory_.erase(found);
   return success;
 }
 
 /// The pages of the system go, the addresses stay taken.
 void fake_cuda::retire(const fake_memory& memory) {
+  if (memory.registered) return;
   ::madvise(memory.bytes, whole_pages(memory.size), MADV_DONTNEED);
   ::mprotect(memory.bytes, whole_pages(memory.size), PROT_NONE);
   gone_[memory.address] = memory.size;
@@ -301,7 +363,7 @@ int fake_cuda::start(CUstream_st* stream, const fake_copy& wanted) {
   if (found == streams_.end()) return invalid_handle;
   if (stream->context != current()) return invalid_handle;
   if (const int failure = check(wanted)) return failure;
-  found->second.push_back(wanted);
+  found->second.push_back({wanted});
   changed_.notify_all();
   return success;
 }
@@ -345,13 +407,94 @@ int fake_cuda::end_stream(CUstream_st* stream) {
   return streams_.erase(stream) > 0 ? success : invalid_handle;
 }
 
-/// Takes a stream by chance, and does its next copy; in between others may come.
+int fake_cuda::make_event(CUevent_st** made) {
+  const std::lock_guard guard(mutex_);
+  if (current() == nullptr) return initialised_ ? invalid_context : not_initialized;
+  all_events_.push_back(std::make_shared<CUevent_st>(CUevent_st{current()}));
+  *made = all_events_.back().get();
+  events_.insert(*made);
+  return success;
+}
+
+int fake_cuda::record(CUevent_st* event, CUstream_st* stream) {
+  const std::lock_guard guard(mutex_);
+  if (current() == nullptr) return invalid_context;
+  const auto found = streams_.find(stream);
+  if (found == streams_.end() || events_.count(event) == 0) return invalid_handle;
+  if (event->context != stream->context) return invalid_handle;
+  ++event->recorded;
+  found->second.push_back({.reaches = event});
+  changed_.notify_all();
+  return success;
+}
+
+int fake_cuda::await(CUstream_st* stream, CUevent_st* event) {
+  const std::lock_guard guard(mutex_);
+  if (current() == nullptr) return invalid_context;
+  const auto found = streams_.find(stream);
+  if (found == streams_.end() || events_.count(event) == 0) return invalid_handle;
+  found->second.push_back({.awaits = event, .count = event->recorded});
+  changed_.notify_all();
+  return success;
+}
+
+int fake_cuda::wait_for(CUevent_st* event) {
+  std::unique_lock guard(mutex_);
+  if (current() == nullptr) return invalid_context;
+  if (events_.count(event) == 0) return invalid_handle;
+  const unsigned count = event->recorded;
+  changed_.wait(guard, [&] { return events_.count(event) == 0 || event->reached >= count; });
+  if (events_.count(event) == 0) return context_is_destroyed;
+  return std::exchange(event->failed, success);
+}
+
+int fake_cuda::end_event(CUevent_st* event) {
+  const std::lock_guard guard(mutex_);
+  return events_.erase(event) > 0 ? success : invalid_handle;
+}
+
+int fake_cuda::is_active(int device, int* active) {
+  const std::lock_guard guard(mutex_);
+  const auto found = primary_.find(device);
+  *active = found != primary_.end() && found->second != nullptr ? 1 : 0;
+  return success;
+}
+
+void fake_cuda::begin_capture() {
+  const std::lock_guard guard(mutex_);
+  capturing_ = true;
+  spoiled_ = false;
+}
+
+bool fake_cuda::end_capture() {
+  const std::lock_guard guard(mutex_);
+  return std::exchange(capturing_, false) && !spoiled_;
+}
+
+bool fake_cuda::may_run(const CUstream_st& stream, const std::deque<fake_step>& steps) {
+  if (stream.held || steps.empty()) return false;
+  const fake_step& next = steps.front();
+  return next.awaits == nullptr || next.awaits->reached >= next.count;
+}
+
+void fake_cuda::run_step(CUstream_st& stream, const fake_step& next) {
+  if (next.awaits != nullptr) return;
+  if (next.reaches != nullptr) {
+    ++next.reaches->reached;
+    next.reaches->failed = std::exchange(stream.failed, success);
+    return;
+  }
+  const int failed = run(next.copy);
+  if (stream.failed == success) stream.failed = failed;
+}
+
+/// Takes a stream by chance, and does its next step; in between others may come.
 void fake_cuda::run_copies() {
   std::unique_lock guard(mutex_);
   for (;;) {
     std::vector<CUstream_st*> ready;
-    for (auto& [stream, copies] : streams_) {
-      if (!copies.empty()) ready.push_back(stream);
+    for (auto& [stream, steps] : streams_) {
+      if (may_run(*stream, steps)) ready.push_back(stream);
     }
     if (held_ || ready.empty()) {
       changed_.wait(guard);
@@ -365,14 +508,36 @@ void fake_cuda::run_copies() {
     guard.lock();
     running_ = nullptr;
     const auto found = streams_.find(chosen);
-    if (found != streams_.end() && !found->second.empty()) {
-      const fake_copy next = found->second.front();
+    if (found != streams_.end() && may_run(*chosen, found->second)) {
+      const fake_step next = found->second.front();
       found->second.pop_front();
-      const int failed = run(next);
-      if (chosen->failed == success) chosen->failed = failed;
+      run_step(*chosen, next);
     }
     changed_.notify_all();
   }
+}
+
+void fake_cuda::hold_stream(CUstream_st* stream, bool hold) {
+  const std::lock_guard guard(mutex_);
+  stream->held = hold;
+  changed_.notify_all();
+}
+
+std::size_t fake_cuda::events() {
+  const std::lock_guard guard(mutex_);
+  return events_.size();
+}
+
+std::size_t fake_cuda::registered() {
+  const std::lock_guard guard(mutex_);
+  std::size_t sum = 0;
+  for (const auto& [address, each] : memory_) sum += each.registered ? each.size : 0;
+  return sum;
+}
+
+std::size_t fake_cuda::late_uses() {
+  const std::lock_guard guard(mutex_);
+  return late_uses_;
 }
 
 void fake_cuda::hold_copies(bool hold) {
@@ -384,7 +549,9 @@ void fake_cuda::hold_copies(bool hold) {
 std::size_t fake_cuda::waiting_copies() {
   const std::lock_guard guard(mutex_);
   std::size_t count = 0;
-  for (const auto& [stream, copies] : streams_) count += copies.size();
+  for (const auto& [stream, steps] : streams_) {
+    for (const fake_step& each : steps) count += each.copy.size > 0 ? 1 : 0;
+  }
   return count;
 }
 
@@ -401,7 +568,7 @@ std::uint64_t fake_cuda::bytes(fake_cuda_direction direction) {
 std::size_t fake_cuda::allocated() {
   const std::lock_guard guard(mutex_);
   std::size_t sum = 0;
-  for (const auto& [address, each] : memory_) sum += each.size;
+  for (const auto& [address, each] : memory_) sum += each.registered ? 0 : each.size;
   return sum;
 }
 
