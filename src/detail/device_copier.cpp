@@ -241,6 +241,15 @@ std::error_code device_copier::copy(std::shared_ptr<const void> keeps, void* dev
   return wanted->wait(until);
 }
 
+std::error_code device_copier::follow(const stream_mark& work) noexcept {
+  const current_context current(*context_);
+  cuda::result result = current.result();
+  if (result == cuda::success) {
+    result = context_->driver().stream_wait_event(stream_, work.event(), 0);
+  }
+  return result == cuda::success ? std::error_code() : error_of(result);
+}
+
 std::error_code device_copier::copy_in(void* device, const void* from, std::size_t size) noexcept {
   return run([&](const cuda_driver& driver) {
     return driver.copy_to_device(address_of(device), from, size, stream_);

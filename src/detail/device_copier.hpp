@@ -45,6 +45,8 @@ class device_copier : public std::enable_shared_from_this<device_copier> {
                        clock::time_point until);
 
   // On the calling thread, for as long as it takes. Errors of each: io_error, no_memory, closed.
+  /// Has what is copied from here on wait for `work`.
+  std::error_code follow(const stream_mark& work) noexcept;
   std::error_code copy_in(void* device, const void* from, std::size_t size) noexcept;
   std::error_code copy_out(void* into, const void* device, std::size_t size) noexcept;
   /// Copies between memory that the driver knows.

@@ -143,12 +143,14 @@ TEST_F(HungDevice, KeepsItsOwnersWorkerFromNobodyElse) {
   remote_region good = pair_.open(other);
   std::vector<std::byte> into(mib);
   std::vector<std::byte> lost(10);
-  request writing = region.start_write_at(0, into);
+  const std::vector<std::byte> from(mib);
+  request writing = region.start_write_at(0, from);
   request reading = region.start_read_at(0, lost);
-  ASSERT_TRUE(pair_.drive_until([] { return fake_cuda_waiting_copies() > 1; }));
+  // A buffer for each of them.
+  ASSERT_TRUE(pair_.drive_until([&] { return pair_.owner->staging().memory > mib + mib / 4; }));
   good.read_at(0, into);
   EXPECT_TRUE(holds_pattern(into, 7));
-  good.write_at(0, lost);
+  good.write_at(0, std::span(from).first(10));
   good.flush();
   EXPECT_FALSE(reading.done());
   fake_cuda_hold_copies(0);

@@ -118,6 +118,24 @@ TEST_P(StreamOrder, IsToldToStreamsByTheirOptions) {
   EXPECT_TRUE(holds_pattern(exposed_.bytes(), 2));
 }
 
+TEST_P(StreamOrder, CountsForWhatFitsTheBufferOfAStreamToo) {
+  enqueue_copy(tensor_, other_);
+  stream_options options;
+  options.cuda_stream = stream_;
+  ucx::iostream both(pair_.open(exposed_), options);
+  both.get();
+  auto letting_go = std::async(std::launch::async, [&] {
+    std::this_thread::sleep_for(20ms);
+    fake_cuda_hold_stream(stream_, 0);
+  });
+  // Out of the buffer, but not before the stream's copy has been there.
+  both.read(reinterpret_cast<char*>(tensor_.data()), 10);
+  ASSERT_TRUE(both.good());
+  const std::vector<std::byte> now = cuda_program::content(tensor_);
+  EXPECT_TRUE(holds_pattern(std::span(now).first(10), 5, 1));
+  EXPECT_TRUE(holds_pattern(std::span(now).subspan(10), 2, 10));
+}
+
 TEST_P(StreamOrder, StreamOfAnotherContextIsAnInvalidArgument) {
   CUctx_st* own = nullptr;
   CUstream_st* foreign = nullptr;
