@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "detail/device_copier.hpp"
+#include "detail/device_copiers.hpp"
 #include "detail/device_pointer.hpp"
 #include "ucx/error.hpp"
 

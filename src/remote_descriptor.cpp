@@ -43,11 +43,12 @@ bool is_of_devices(memory_kind kind) noexcept {
          kind == memory_kind::rocm;
 }
 
+constexpr int largest_device = 253;
+
 /// Returns one more than the number, or 0 where there is none to tell.
 std::uint8_t wire_device(const remote_descriptor& descriptor) noexcept {
-  constexpr int largest = 253;
   const int device = descriptor.device;
-  if (!is_of_devices(descriptor.kind) || device < 0 || device > largest) return 0;
+  if (!is_of_devices(descriptor.kind) || device < 0 || device > largest_device) return 0;
   return static_cast<std::uint8_t>(device + 1);
 }
 
@@ -92,6 +93,7 @@ bool read_body(std::span<const std::byte> body, remote_descriptor& into) {
   if (!is_access(granted) || !is_memory_kind(kind)) return false;
   if ((flags & ~(shareable_flag | file_flag | loan_flag)) != 0) return false;
   if (device != 0 && !is_of_devices(static_cast<memory_kind>(kind))) return false;
+  if (device > largest_device + 1) return false;
   if (!fits(into.address, into.size)) return false;
   into.granted = static_cast<access>(granted);
   into.kind = static_cast<memory_kind>(kind);

@@ -9,15 +9,13 @@
 namespace ucx::detail {
 namespace {
 
-/// How long what uses a worker's copiers may keep them from going.
-constexpr std::chrono::seconds longest_farewell{2};
-
 /// One that a thread waits for.
 class waited_copy final : public device_copy {
  public:
   explicit waited_copy(std::shared_ptr<const void> keeps) noexcept : keeps_(std::move(keeps)) {}
 
   void done() override {
+    keeps_.reset();  // before anybody hears of it, who may want it gone
     const std::lock_guard guard(mutex_);
     done_ = true;
     changed_.notify_all();
@@ -31,7 +29,7 @@ class waited_copy final : public device_copy {
   }
 
  private:
-  const std::shared_ptr<const void> keeps_;
+  std::shared_ptr<const void> keeps_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool done_ = false;
@@ -302,26 +300,6 @@ cuda::result device_copier::clear(void* bytes, std::size_t size, const char*& ca
   if (result != cuda::success) return result;
   call = "cuStreamSynchronize";
   return driver.stream_synchronize(stream_);
-}
-
-device_copiers::~device_copiers() {
-  const auto until = std::chrono::steady_clock::now() + longest_farewell;
-  for (const auto& [context, each] : known_) each->close(until);
-}
-
-std::shared_ptr<device_copier> device_copiers::of(const void* address, std::error_code& ec) {
-  std::string what;
-  std::shared_ptr<const cuda_context> context = cuda_context::of_address(address, what, ec);
-  if (ec) return nullptr;
-  const cuda::context handle = context->handle();
-  if (const auto found = known_.find(handle); found != known_.end()) {
-    // Another context may have got the address of one that is over.
-    if (!found->second->failed()) return found->second;
-    known_.erase(found);  // others may still wait for it
-  }
-  std::shared_ptr<device_copier> made = device_copier::make(std::move(context), what, ec);
-  if (made) known_.emplace(handle, made);
-  return made;
 }
 
 cuda::address address_of(const void* pointer) noexcept {

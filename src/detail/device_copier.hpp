@@ -1,13 +1,11 @@
 // Copies by the CUDA driver.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -96,22 +94,6 @@ class device_copier : public std::enable_shared_from_this<device_copier> {
   unsigned callers_ = 0;    // inside run()
   bool closed_ = false;
   bool released_ = false;
-};
-
-/// The copiers of a worker, one a context. REQUIRES: external synchronization.
-class device_copiers {
- public:
-  device_copiers() = default;
-  device_copiers(const device_copiers&) = delete;
-  device_copiers& operator=(const device_copiers&) = delete;
-  /// Waits for copies that run, but not for ever.
-  ~device_copiers();
-
-  /// Returns the one for memory at `address`, which is a device's. Errors: as make().
-  std::shared_ptr<device_copier> of(const void* address, std::error_code& ec);
-
- private:
-  std::map<cuda::context, std::shared_ptr<device_copier>> known_;
 };
 
 /// Returns the number by which the driver knows a pointer.

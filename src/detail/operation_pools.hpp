@@ -5,7 +5,7 @@
 #include "detail/batch_read.hpp"
 #include "detail/batch_write.hpp"
 #include "detail/close_operation.hpp"
-#include "detail/device_copier.hpp"
+#include "detail/device_copiers.hpp"
 #include "detail/flush_operation.hpp"
 #include "detail/joint_operation.hpp"
 #include "detail/message_atomic.hpp"

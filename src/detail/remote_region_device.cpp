@@ -4,7 +4,7 @@
 #include <atomic>
 #include <utility>
 
-#include "detail/device_copier.hpp"
+#include "detail/device_copiers.hpp"
 #include "detail/message_read.hpp"
 #include "detail/message_write.hpp"
 #include "detail/operation_pools.hpp"

@@ -108,9 +108,27 @@ TEST_P(FailingDriver, OfThePeersBreaksAStreamThatWritesAndNothingElse) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Calls, FailingDriver,
-                         testing::Values("cuCtxPushCurrent", "cuEventCreate", "cuMemcpyAsync",
-                                         "cuEventRecord", "cuEventSynchronize", "copy"),
+                         testing::Values("cuCtxPushCurrent", "cuMemcpyAsync", "cuEventRecord",
+                                         "cuEventSynchronize", "copy"),
                          [](const auto& instance) { return std::string(instance.param); });
+
+/// Events are made when they are first needed, and used again.
+TEST(DriverWithoutEvents, BreaksAStreamOfADevicesMemoryAndNothingElse) {
+  const cuda_program program;
+  connected_pair pair;
+  std::vector<std::byte> host(mib);
+  const memory_region exposed(*pair.owner_context, std::span(host), access::read_write);
+  const auto tensor = cuda_program::allocate_pattern(mib, 2);
+  fake_cuda_fail("cuEventCreate", 0, 1, 719);
+  ucx::ostream out(pair.open(exposed));
+  out.write(reinterpret_cast<const char*>(tensor.data()), mib);
+  EXPECT_TRUE(out.bad());
+  EXPECT_EQ(out.error(), errc::io_error);
+  remote_region region = pair.open(exposed);
+  region.write_at(0, tensor);
+  region.flush();
+  EXPECT_TRUE(holds_pattern(host, 2));
+}
 
 /// What a transfer can do without.
 class DriverThatPinsNothing : public testing::TestWithParam<const char*> {};

@@ -209,6 +209,7 @@ std::shared_ptr<detail::slow_read> read_of(std::shared_ptr<detail::file_source> 
   read->file = std::move(file);
   read->buffer = {100, std::make_shared<detail::staging_account>(0)};
   read->into = {read->buffer.get(), 100};
+  std::fill(read->into.begin(), read->into.end(), std::byte{});
   return read;
 }
 
