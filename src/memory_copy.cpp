@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "detail/device_copier.hpp"
+#include "detail/device_copiers.hpp"
 #include "detail/device_pointer.hpp"
 #include "ucx/error.hpp"
 
@@ -12,7 +12,8 @@ namespace ucx {
 
 bool detail::asks_driver(const void* address) noexcept { return driver_copies(address); }
 
-void copy_memory(void* into, const void* from, std::size_t size, std::error_code& ec) {
+void copy_memory(void* into, const void* from, std::size_t size, std::error_code& ec,
+                 void* cuda_stream) {
   ec.clear();
   if (size == 0) return;
   const bool to_device = detail::is_on_device(into);
@@ -24,6 +25,11 @@ void copy_memory(void* into, const void* from, std::size_t size, std::error_code
   detail::device_copiers copiers;
   const auto copier = copiers.of(to_device ? into : from, ec);
   if (!copier) return;
+  if (cuda_stream != nullptr) {
+    const auto mark = detail::stream_mark::of(copier->context(), cuda_stream, ec);
+    if (!ec) ec = copier->follow(*mark);
+    if (ec) return;
+  }
   if (to_device && from_device) {
     ec = copier->copy_within(into, from, size);
   } else {
@@ -31,9 +37,9 @@ void copy_memory(void* into, const void* from, std::size_t size, std::error_code
   }
 }
 
-void copy_memory(void* into, const void* from, std::size_t size) {
+void copy_memory(void* into, const void* from, std::size_t size, void* cuda_stream) {
   std::error_code ec;
-  copy_memory(into, from, size, ec);
+  copy_memory(into, from, size, ec, cuda_stream);
   if (ec) throw error(ec, "copying " + std::to_string(size) + " bytes from or to a device");
 }
 

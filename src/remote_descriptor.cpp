@@ -38,6 +38,20 @@ bool is_memory_kind(std::uint8_t value) noexcept {
          value == static_cast<std::uint8_t>(memory_kind::other);
 }
 
+bool is_of_devices(memory_kind kind) noexcept {
+  return kind == memory_kind::cuda || kind == memory_kind::cuda_managed ||
+         kind == memory_kind::rocm;
+}
+
+constexpr int largest_device = 253;
+
+/// Returns one more than the number, or 0 where there is none to tell.
+std::uint8_t wire_device(const remote_descriptor& descriptor) noexcept {
+  const int device = descriptor.device;
+  if (!is_of_devices(descriptor.kind) || device < 0 || device > largest_device) return 0;
+  return static_cast<std::uint8_t>(device + 1);
+}
+
 // No byte of the region lies beyond the end of the address space.
 bool fits(std::uint64_t address, std::uint64_t size) noexcept {
   return size <= std::numeric_limits<std::uint64_t>::max() - address;
@@ -69,7 +83,7 @@ bool read_body(std::span<const std::byte> body, remote_descriptor& into) {
   const auto granted = reader.take<std::uint8_t>();
   const auto kind = reader.take<std::uint8_t>();
   const auto flags = reader.take<std::uint8_t>();
-  const auto reserved = reader.take<std::uint8_t>();
+  const auto device = reader.take<std::uint8_t>();
   const auto host = reader.take(into.host.size());
   const auto key_length = reader.take<std::uint32_t>();
   const auto key = reader.take(key_length);
@@ -77,10 +91,13 @@ bool read_body(std::span<const std::byte> body, remote_descriptor& into) {
   if ((flags & loan_flag) != 0 && !read_loan(reader, into.loan)) return false;
   if (!reader.finished() || key_length > longest_key) return false;
   if (!is_access(granted) || !is_memory_kind(kind)) return false;
-  if ((flags & ~(shareable_flag | file_flag | loan_flag)) != 0 || reserved != 0) return false;
+  if ((flags & ~(shareable_flag | file_flag | loan_flag)) != 0) return false;
+  if (device != 0 && !is_of_devices(static_cast<memory_kind>(kind))) return false;
+  if (device > largest_device + 1) return false;
   if (!fits(into.address, into.size)) return false;
   into.granted = static_cast<access>(granted);
   into.kind = static_cast<memory_kind>(kind);
+  into.device = static_cast<int>(device) - 1;
   into.shareable = (flags & shareable_flag) != 0;
   std::copy(host.begin(), host.end(), into.host.begin());
   into.remote_key.assign(key.begin(), key.end());
@@ -132,7 +149,7 @@ std::vector<std::byte> remote_descriptor::encode() const {
   const bool has_loan = loan.process != 0;
   writer.put(static_cast<std::uint8_t>((shareable ? shareable_flag : 0U) |
                                        (has_file ? file_flag : 0U) | (has_loan ? loan_flag : 0U)));
-  writer.put(std::uint8_t{0});
+  writer.put(wire_device(*this));
   writer.put(host);
   writer.put(static_cast<std::uint32_t>(remote_key.size()));
   writer.put(remote_key);
@@ -169,6 +186,7 @@ std::string to_string(const remote_descriptor& descriptor) {
   text += name_of(descriptor.granted);
   text += ", ";
   text += to_string(descriptor.kind);
+  if (descriptor.device >= 0) text += " device " + std::to_string(descriptor.device);
   if (descriptor.shareable) text += ", shareable";
   return text;
 }

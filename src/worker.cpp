@@ -132,6 +132,10 @@ worker_attributes worker::attributes() const {
   return made;
 }
 
+staging_statistics worker::staging() const noexcept {
+  return core_ ? core_->staging() : staging_statistics();
+}
+
 worker_attributes worker::attributes(std::error_code& ec) const {
   worker_attributes made = core_->attributes(ec);
   if (!ec) made.address_size = core_->address(ec).native().size();

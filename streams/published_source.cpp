@@ -97,7 +97,7 @@ reopening_source::use use_of(const byte_source& opened, ios_base::openmode mode,
 std::unique_ptr<byte_source> open_published(const std::function<client()>& connect,
                                             std::string_view name, ios_base::openmode mode,
                                             const stream_options& options) {
-  const io_options each{options.timeout, options.verify};
+  const io_options each{options.timeout, options.verify, options.cuda_stream};
   const client through = connect();
   std::unique_ptr<byte_source> opened = over_lanes(open_once(through.share(), name, mode, each),
                                                    through, name, access_of(mode), options, each);

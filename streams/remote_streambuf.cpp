@@ -36,7 +36,8 @@ std::unique_ptr<engine> open(const remote_region& region, std::ios_base::openmod
   if (!ec && !engine::why_not(options).empty()) ec = errc::invalid_argument;
   if (ec) return nullptr;
   return std::make_unique<engine>(
-      std::make_unique<detail::region_source>(region, io_options{options.timeout, options.verify}),
+      std::make_unique<detail::region_source>(
+          region, io_options{options.timeout, options.verify, options.cuda_stream}),
       mode, options);
 }
 

@@ -201,6 +201,7 @@ class stream_engine {
   source_end end_;
 
   state state_ = state::idle;  // idle: the areas are hidden, but kept
+  void* const cuda_stream_;    // that of the options
   std::uint64_t position_ = 0;
   area get_;
   bool get_altered_ = false;

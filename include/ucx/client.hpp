@@ -16,6 +16,7 @@
 #include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/remote_region.hpp"
+#include "ucx/staging_statistics.hpp"
 #include "ucx/url.hpp"
 #include "ucx/worker.hpp"
 #include "ucx/worker_address.hpp"
@@ -37,9 +38,10 @@ struct client_options {
 
 /// What a client has done so far.
 struct client_statistics {
-  std::uint64_t opens = 0;     ///< Regions that were opened.
-  std::uint64_t requests = 0;  ///< Questions to the server's catalogue.
-  std::uint64_t failures = 0;  ///< Those that were answered with an error, or not at all.
+  std::uint64_t opens = 0;          ///< Regions that were opened.
+  std::uint64_t requests = 0;       ///< Questions to the server's catalogue.
+  std::uint64_t failures = 0;       ///< Those that were answered with an error, or not at all.
+  staging_statistics staging = {};  ///< Of memory of devices on this side, but for its lanes.
 };
 
 /// A connection to one server: lists, describes and opens what it publishes. One connection serves

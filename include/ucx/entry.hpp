@@ -32,6 +32,8 @@ struct entry {
   std::uint64_t generation = 0;  ///< Tells a replaced content from its predecessor.
   /// When a file or directory was changed last; of memory the beginning of 1970.
   std::chrono::system_clock::time_point modified = {};
+  /// The number that its server's driver gives the device whose memory it is; -1: none, or unknown.
+  int device = -1;
 
   friend bool operator==(const entry&, const entry&) = default;
 };

@@ -15,6 +15,15 @@ struct io_options {
   /// is of a version that sends none, or the memory is a device's), feature_disabled (the context
   /// was made without feature::am).
   bool verify = false;
+  /// Where this side's memory is a CUDA device's: a stream of the program's there (a `CUstream`,
+  /// which a `cudaStream_t` is too). The device copies from or to the memory behind all work that
+  /// was enqueued on that stream before the call; the calling thread waits for none of it. What is
+  /// enqueued once the operation is done finds the bytes of a read in place, and may overwrite
+  /// those of a write; what is enqueued in between is not ordered. Null: no stream; the default
+  /// ones are CU_STREAM_LEGACY (1) and CU_STREAM_PER_THREAD (2). Memory of the host ignores it.
+  /// Lifetime: the call. Errors: invalid_argument (the stream is of another context than the
+  /// memory).
+  void* cuda_stream = nullptr;
 };
 
 }  // namespace ucx

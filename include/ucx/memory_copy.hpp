@@ -22,9 +22,12 @@ inline bool is_copied_by_driver(const void* address) noexcept {
 
 /// Copies `size` bytes between memory of whatever places, which do not overlap.
 /// Completes: when the bytes are there.    Threads: safe.
-/// Errors: io_error (the CUDA driver's; memory that was freed), no_memory.
-/// Cost: memcpy's where both are the host's.
-UCXIO_EXPORT void copy_memory(void* into, const void* from, std::size_t size);
-UCXIO_EXPORT void copy_memory(void* into, const void* from, std::size_t size, std::error_code& ec);
+/// Where one of them is a device's, `cuda_stream` is as in `io_options`.
+/// Errors: io_error (the CUDA driver's; memory that was freed), no_memory, invalid_argument (the
+/// stream is of another context).    Cost: memcpy's where both are the host's.
+UCXIO_EXPORT void copy_memory(void* into, const void* from, std::size_t size,
+                              void* cuda_stream = nullptr);
+UCXIO_EXPORT void copy_memory(void* into, const void* from, std::size_t size, std::error_code& ec,
+                              void* cuda_stream = nullptr);
 
 }  // namespace ucx

@@ -51,6 +51,7 @@ struct UCXIO_EXPORT remote_descriptor {
   std::vector<std::byte> remote_key = {};  ///< UCX's packed rkey; empty on message-only contexts.
   memory_file file = {};                   ///< What holds the region, where peers may map it.
   memory_loan loan = {};                   ///< Where they may read it, else.
+  int device = -1;  ///< Of memory of a device: its number there, to 253; -1: none, or unknown.
 
   /// Returns the wire form. Errors: invalid_argument if `remote_key` is longer than 4 KiB.
   std::vector<std::byte> encode() const;

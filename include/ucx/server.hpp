@@ -19,6 +19,7 @@
 #include "ucx/memory_place.hpp"
 #include "ucx/publication.hpp"
 #include "ucx/socket_address.hpp"
+#include "ucx/staging_statistics.hpp"
 #include "ucx/store_options.hpp"
 #include "ucx/worker.hpp"
 #include "ucx/worker_address.hpp"
@@ -67,6 +68,7 @@ struct server_statistics {
   std::uint64_t names = 0;           ///< Published now.
   std::uint64_t opens = 0;           ///< Answered with a region.
   std::uint64_t refusals = 0;        ///< Requests that were answered with an error.
+  staging_statistics staging = {};   ///< Of memory of devices: of all its workers.
 };
 
 /// A catalogue of named regions and files that peers may list and open.

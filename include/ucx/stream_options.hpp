@@ -32,6 +32,11 @@ struct stream_options {
   /// region that is mapped is then read by message, too. A local path ignores it.
   bool verify = false;
 
+  /// Of reads into, and writes out of, memory of a CUDA device: as `io_options::cuda_stream` says;
+  /// bytes that are in the stream's buffer, or fit it, are copied by the calling thread, which then
+  /// waits for that work. Lifetime: the stream's. A local path ignores it.
+  void* cuda_stream = nullptr;
+
   /// Over how many connections at most the stream reads: each further one has a worker
   /// and a thread of its own here (`client::lane`), so that receiving and copying use a core each.
   /// Of streams that were opened by URL, or by client and name, to be read only; what

@@ -24,6 +24,7 @@
 #include "ucx/message_parts.hpp"
 #include "ucx/request.hpp"
 #include "ucx/scheduled_call.hpp"
+#include "ucx/staging_statistics.hpp"
 #include "ucx/tag_match.hpp"
 #include "ucx/worker_address.hpp"
 
@@ -84,6 +85,10 @@ struct worker_options {
   /// How many bytes of messages each peer may have here that the program has not taken: what bounds
   /// memory, and holds senders back. Zero means the default; less than 16 KiB means that.
   std::size_t message_window = 4 << 20;
+  /// How much memory of the host may be pinned, for bytes on their way to or from the memory of
+  /// CUDA devices; none is before there are such. What finds none pinned free takes memory that is
+  /// not, and is slower (`staging_statistics`). Zero means the default.
+  std::size_t pinned_memory = std::size_t{64} << 20U;
   /// Called first on the worker's own thread, where the mode has one: to set its affinity, its
   /// name, or a device's context, which handlers then find there: copies of the library's leave it.
   std::function<void()> on_thread_start = {};
@@ -201,6 +206,10 @@ class UCXIO_EXPORT worker {
   /// Returns what UCX says of the worker.    Errors: closed, and what UCX reports.
   worker_attributes attributes() const;
   worker_attributes attributes(std::error_code& ec) const;
+  /// Returns what was copied from and to memory of devices for this worker: that of its regions
+  /// which peers used over it, and what was read into or written from such memory here.
+  /// Threads: safe.
+  staging_statistics staging() const noexcept;
 
   /// Returns UCX's worker, for calls of its own API; null if there is none. It is not the caller's
   /// to destroy. UCX allows one call at a time: use it where nobody else uses this object, on the

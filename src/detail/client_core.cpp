@@ -451,6 +451,7 @@ client_statistics client_core::statistics() const noexcept {
   made.opens = opens_.load(std::memory_order_relaxed);
   made.requests = requests_.load(std::memory_order_relaxed);
   made.failures = failures_.load(std::memory_order_relaxed);
+  made.staging = core_of(worker_).staging();
   return made;
 }
 

@@ -93,6 +93,9 @@ class control_fields {
             std::chrono::duration_cast<std::chrono::system_clock::duration>(
                 std::chrono::nanoseconds(static_cast<std::int64_t>(fields.number(latest)))));
       }
+      if (fields.more()) {
+        made.device = static_cast<int>(fields.number(most_devices)) - 1;
+      }
       if (!named || type == 0) fields.ok_ = false;
       if (fields.ok_) made.type = static_cast<entry_type>(type);
     });
@@ -100,6 +103,8 @@ class control_fields {
   }
 
  private:
+  static constexpr std::uint64_t most_devices = 0x7fff'ffff;
+
   /// A kind that only a later version knows is another one here.
   static memory_kind kind_of(std::uint64_t value) noexcept {
     return value <= static_cast<std::uint64_t>(memory_kind::rocm) ? static_cast<memory_kind>(value)

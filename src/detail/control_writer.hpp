@@ -57,7 +57,7 @@ class control_writer {
     return *this;
   }
   control_writer& put(const entry& described) {
-    packer_.pack_array(7);
+    packer_.pack_array(8);
     put(std::string_view(described.name));
     put(static_cast<std::uint64_t>(described.type));
     put(described.size);
@@ -66,7 +66,8 @@ class control_writer {
     put(described.generation);
     const auto since_1970 =
         std::chrono::duration_cast<std::chrono::nanoseconds>(described.modified.time_since_epoch());
-    return put(static_cast<std::uint64_t>(std::max<std::int64_t>(since_1970.count(), 0)));
+    put(static_cast<std::uint64_t>(std::max<std::int64_t>(since_1970.count(), 0)));
+    return put(static_cast<std::uint64_t>(std::max(described.device, -1) + 1));
   }
   void begin_array(std::size_t size) { packer_.pack_array(static_cast<std::uint32_t>(size)); }
 

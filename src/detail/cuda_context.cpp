@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <new>
 
 #include "ucx/error.hpp"
 
@@ -26,6 +27,7 @@ std::shared_ptr<const cuda_context> cuda_context::of_device(int device, std::str
   if (driver == nullptr) return nullptr;
   const int wanted = device == -1 ? 0 : device;
   const std::shared_ptr<cuda_context> made(new cuda_context(*driver, wanted));
+  const beside_captures guard(*driver);
   const char* call = "cuInit";
   cuda::device found = 0;
   cuda::result result = driver->init(0);
@@ -72,8 +74,29 @@ std::shared_ptr<const cuda_context> cuda_context::of_address(const void* address
   return made;
 }
 
+std::shared_ptr<const cuda_context> cuda_context::primary_in_use(int device) noexcept {
+  const cuda_driver* const driver = cuda_driver::find();
+  if (driver == nullptr) return nullptr;
+  unsigned flags = 0;
+  int active = 0;
+  cuda::device found = 0;
+  if (driver->device_get(&found, device) != cuda::success ||
+      driver->primary_context_state(found, &flags, &active) != cuda::success || active == 0) {
+    return nullptr;
+  }
+  try {
+    std::string what;
+    std::error_code ec;
+    return of_device(device, what, ec);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 cuda_context::~cuda_context() {
-  if (retained_ >= 0) driver_->primary_context_release(retained_);
+  if (retained_ < 0) return;
+  const beside_captures guard(*driver_);
+  driver_->primary_context_release(retained_);
 }
 
 }  // namespace ucx::detail

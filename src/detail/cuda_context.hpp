@@ -22,6 +22,8 @@ class cuda_context {
   /// belongs to none, is reached from its device's. Errors: as of_device().
   static std::shared_ptr<const cuda_context> of_address(const void* address, std::string& what,
                                                         std::error_code& ec);
+  /// Takes the primary context of `device` if somebody uses it; nothing otherwise.
+  static std::shared_ptr<const cuda_context> primary_in_use(int device) noexcept;
   cuda_context(const cuda_context&) = delete;
   cuda_context& operator=(const cuda_context&) = delete;
   ~cuda_context();
@@ -40,11 +42,31 @@ class cuda_context {
   cuda::device retained_ = -1;
 };
 
+/// Lets calls of this thread be made while any thread captures a graph: without it they would fail
+/// and end the capture, if that is a global one. They use no stream of the program's, so they are
+/// never part of what is captured.
+class beside_captures {
+ public:
+  explicit beside_captures(const cuda_driver& driver) noexcept : driver_(driver) { exchange(); }
+  beside_captures(const beside_captures&) = delete;
+  beside_captures& operator=(const beside_captures&) = delete;
+  ~beside_captures() { exchange(); }
+
+ private:
+  void exchange() noexcept {
+    if (driver_.exchange_capture_mode != nullptr) driver_.exchange_capture_mode(&mode_);
+  }
+  const cuda_driver& driver_;
+  int mode_ = cuda::capture_relaxed;
+};
+
 /// Makes a context current on this thread, until it ends; then the previous one is again.
 class current_context {
  public:
   explicit current_context(const cuda_context& wanted) noexcept
-      : driver_(wanted.driver()), result_(driver_.context_push(wanted.handle())) {}
+      : driver_(wanted.driver()),
+        beside_captures_(driver_),
+        result_(driver_.context_push(wanted.handle())) {}
   current_context(const current_context&) = delete;
   current_context& operator=(const current_context&) = delete;
   ~current_context() {
@@ -56,6 +78,7 @@ class current_context {
 
  private:
   const cuda_driver& driver_;
+  const beside_captures beside_captures_;
   const cuda::result result_;
 };
 

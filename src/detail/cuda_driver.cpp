@@ -15,9 +15,13 @@ class symbol_table {
 
   template <class Function>
   void find(const char* name, Function*& into) noexcept {
-    void* const found = ::dlsym(library_, name);
-    if (found == nullptr) complete_ = false;
-    into = reinterpret_cast<Function*>(found);
+    find_some(name, into);
+    if (into == nullptr) complete_ = false;
+  }
+  /// The same of one that may be missing.
+  template <class Function>
+  void find_some(const char* name, Function*& into) noexcept {
+    into = reinterpret_cast<Function*>(::dlsym(library_, name));
   }
   bool complete() const noexcept { return complete_; }
 
@@ -34,6 +38,7 @@ bool find_all(cuda_driver& into, void* library) noexcept {
   symbols.find("cuDeviceGet", into.device_get);
   symbols.find("cuDevicePrimaryCtxRetain", into.primary_context_retain);
   symbols.find("cuDevicePrimaryCtxRelease_v2", into.primary_context_release);
+  symbols.find("cuDevicePrimaryCtxGetState", into.primary_context_state);
   symbols.find("cuCtxPushCurrent_v2", into.context_push);
   symbols.find("cuCtxPopCurrent_v2", into.context_pop);
   symbols.find("cuMemAlloc_v2", into.allocate);
@@ -41,6 +46,8 @@ bool find_all(cuda_driver& into, void* library) noexcept {
   symbols.find("cuMemFree_v2", into.free);
   symbols.find("cuMemHostAlloc", into.host_allocate);
   symbols.find("cuMemFreeHost", into.host_free);
+  symbols.find("cuMemHostRegister_v2", into.host_register);
+  symbols.find("cuMemHostUnregister", into.host_unregister);
   symbols.find("cuMemcpyHtoDAsync_v2", into.copy_to_device);
   symbols.find("cuMemcpyDtoHAsync_v2", into.copy_from_device);
   symbols.find("cuMemcpyAsync", into.copy);
@@ -48,6 +55,12 @@ bool find_all(cuda_driver& into, void* library) noexcept {
   symbols.find("cuStreamCreate", into.stream_create);
   symbols.find("cuStreamSynchronize", into.stream_synchronize);
   symbols.find("cuStreamDestroy_v2", into.stream_destroy);
+  symbols.find("cuStreamWaitEvent", into.stream_wait_event);
+  symbols.find("cuEventCreate", into.event_create);
+  symbols.find("cuEventRecord", into.event_record);
+  symbols.find("cuEventSynchronize", into.event_synchronize);
+  symbols.find("cuEventDestroy_v2", into.event_destroy);
+  symbols.find_some("cuThreadExchangeStreamCaptureMode", into.exchange_capture_mode);
   symbols.find("cuPointerGetAttributes", into.pointer_attributes);
   symbols.find("cuGetErrorName", into.error_name);
   symbols.find("cuGetErrorString", into.error_text);
@@ -93,6 +106,7 @@ std::error_code cuda_error(cuda::result value) noexcept {
     case cuda::out_of_memory:
       return errc::no_memory;
     case cuda::invalid_value:
+    case cuda::invalid_handle:
       return errc::invalid_argument;
     case cuda::not_initialized:  // of a child that was forked, too
     case cuda::deinitialized:

@@ -11,6 +11,7 @@
 #include "ucx/memory_copy.hpp"
 
 struct CUctx_st;
+struct CUevent_st;
 struct CUstream_st;
 
 namespace ucx::detail {
@@ -22,6 +23,7 @@ using device = int;
 using address = unsigned long long;  // NOLINT(google-runtime-int): CUdeviceptr
 using context = CUctx_st*;
 using stream = CUstream_st*;
+using event = CUevent_st*;
 
 constexpr result success = 0;
 constexpr result invalid_value = 1;
@@ -33,6 +35,7 @@ constexpr result insufficient_driver = 35;
 constexpr result no_device = 100;
 constexpr result invalid_device = 101;
 constexpr result invalid_context = 201;
+constexpr result invalid_handle = 400;
 constexpr result illegal_address = 700;
 constexpr result not_supported = 801;
 constexpr result driver_mismatch = 803;
@@ -42,22 +45,30 @@ constexpr int attribute_context = 1;
 constexpr int attribute_memory_type = 2;
 constexpr int attribute_is_managed = 8;
 constexpr int attribute_device = 9;
+constexpr int attribute_range_start = 11;
+constexpr int attribute_range_size = 12;
 constexpr unsigned type_host = 1;
 constexpr unsigned type_device = 2;
 
 constexpr unsigned attach_global = 1;
 constexpr unsigned host_portable = 1;
+constexpr unsigned register_portable = 1;
 constexpr unsigned stream_non_blocking = 1;
+constexpr unsigned event_blocking_sync = 1;
+constexpr unsigned event_disable_timing = 2;
+constexpr int capture_relaxed = 2;
 }  // namespace cuda
 
-/// One function pointer for each function in use, all of them there. Never changes; the library
-/// stays loaded.
+/// One function pointer for each function in use, all of them there but where it says otherwise.
+/// Never changes; the library stays loaded.
 struct cuda_driver {
   cuda::result (*init)(unsigned flags) = nullptr;
   cuda::result (*device_get_count)(int* count) = nullptr;
   cuda::result (*device_get)(cuda::device* device, int ordinal) = nullptr;
   cuda::result (*primary_context_retain)(cuda::context* context, cuda::device device) = nullptr;
   cuda::result (*primary_context_release)(cuda::device device) = nullptr;
+  cuda::result (*primary_context_state)(cuda::device device, unsigned* flags,
+                                        int* active) = nullptr;
   cuda::result (*context_push)(cuda::context context) = nullptr;
   cuda::result (*context_pop)(cuda::context* context) = nullptr;
   cuda::result (*allocate)(cuda::address* made, std::size_t size) = nullptr;
@@ -65,6 +76,8 @@ struct cuda_driver {
   cuda::result (*free)(cuda::address made) = nullptr;
   cuda::result (*host_allocate)(void** made, std::size_t size, unsigned flags) = nullptr;
   cuda::result (*host_free)(void* made) = nullptr;
+  cuda::result (*host_register)(void* memory, std::size_t size, unsigned flags) = nullptr;
+  cuda::result (*host_unregister)(void* memory) = nullptr;
   /// These look at the side that is the device's. `copy` infers from each address what it is: one
   /// that is nobody's any more would be the processor's.
   cuda::result (*copy_to_device)(cuda::address into, const void* from, std::size_t size,
@@ -78,6 +91,14 @@ struct cuda_driver {
   cuda::result (*stream_create)(cuda::stream* made, unsigned flags) = nullptr;
   cuda::result (*stream_synchronize)(cuda::stream stream) = nullptr;
   cuda::result (*stream_destroy)(cuda::stream stream) = nullptr;
+  cuda::result (*stream_wait_event)(cuda::stream stream, cuda::event event,
+                                    unsigned flags) = nullptr;
+  cuda::result (*event_create)(cuda::event* made, unsigned flags) = nullptr;
+  cuda::result (*event_record)(cuda::event event, cuda::stream stream) = nullptr;
+  cuda::result (*event_synchronize)(cuda::event event) = nullptr;
+  cuda::result (*event_destroy)(cuda::event event) = nullptr;
+  /// Nobody in drivers before CUDA 10.1, which lacked what it is for.
+  cuda::result (*exchange_capture_mode)(int* mode) = nullptr;
   cuda::result (*pointer_attributes)(unsigned count, int* attributes, void** values,
                                      cuda::address address) = nullptr;
   cuda::result (*error_name)(cuda::result value, const char** name) = nullptr;

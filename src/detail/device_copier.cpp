@@ -3,14 +3,57 @@
 #include <cstdint>
 #include <new>
 
+#include "detail/staging_buffer.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
+namespace {
+
+/// One that a thread waits for.
+class waited_copy final : public device_copy {
+ public:
+  explicit waited_copy(std::shared_ptr<const void> keeps) noexcept : keeps_(std::move(keeps)) {}
+
+  void done() override {
+    keeps_.reset();  // before anybody hears of it, who may want it gone
+    const std::lock_guard guard(mutex_);
+    done_ = true;
+    changed_.notify_all();
+  }
+  bool wanted() const noexcept override { return !given_up_.load(std::memory_order_relaxed); }
+  std::error_code wait(clock::time_point until) noexcept {
+    std::unique_lock guard(mutex_);
+    if (changed_.wait_until(guard, until, [this] { return done_; })) return error;
+    given_up_.store(true, std::memory_order_relaxed);
+    return errc::timed_out;
+  }
+
+ private:
+  std::shared_ptr<const void> keeps_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  std::atomic<bool> given_up_{false};
+};
+
+/// Nothing but memory may be missing for it, and that may come back. What it keeps goes with it.
+void tell(std::shared_ptr<device_copy> ended) noexcept {
+  for (;;) {
+    try {
+      return ended->done();
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+}
+
+}  // namespace
 
 std::shared_ptr<device_copier> device_copier::make(std::shared_ptr<const cuda_context> context,
                                                    std::string& what, std::error_code& ec) {
   ec.clear();
   const std::shared_ptr<device_copier> made(new device_copier(std::move(context)));
+  made->events_.reserve(most_begun);
   const cuda_driver& driver = made->context_->driver();
   const current_context current(*made->context_);
   const char* call = "cuCtxPushCurrent";
@@ -26,11 +69,183 @@ std::shared_ptr<device_copier> device_copier::make(std::shared_ptr<const cuda_co
   return nullptr;
 }
 
-device_copier::~device_copier() {
-  if (stream_ == nullptr) return;
+device_copier::~device_copier() { release(); }
+
+/// REQUIRES: nobody else uses it any more, or comes to.
+void device_copier::release() noexcept {
+  if (std::exchange(released_, true)) return;
+  const cuda_driver& driver = context_->driver();
   const current_context current(*context_);
-  // A stream goes with its context.
-  if (current.result() == cuda::success) context_->driver().stream_destroy(stream_);
+  if (current.result() != cuda::success) return;  // they go with their context
+  for (const cuda::event each : std::exchange(events_, {})) driver.event_destroy(each);
+  if (stream_ != nullptr) driver.stream_destroy(std::exchange(stream_, nullptr));
+}
+
+bool device_copier::close(std::chrono::steady_clock::time_point until) noexcept {
+  std::unique_lock guard(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+  // On that thread it is what the thread did last that ends the copier.
+  if (thread_ == std::this_thread::get_id()) return false;
+  const bool over = changed_.wait_until(
+      guard, until, [this] { return thread_ == std::thread::id() && callers_ == 0; });
+  if (over) release();
+  return over;
+}
+
+std::error_code device_copier::start(std::shared_ptr<device_copy> wanted) noexcept {
+  try {
+    const std::lock_guard guard(mutex_);
+    if (closed_) return errc::closed;
+    waiting_.push_back(std::move(wanted));
+    if (thread_ == std::thread::id()) start_thread();
+    changed_.notify_all();
+    return {};
+  } catch (const std::bad_alloc&) {
+    return errc::no_memory;
+  } catch (const std::system_error&) {  // no thread to be had
+    return errc::busy;
+  }
+}
+
+/// REQUIRES: the mutex is held, and one copy waits, which is taken back where there is no thread.
+void device_copier::start_thread() {
+  try {
+    std::thread started([kept = shared_from_this()] { kept->serve(); });
+    thread_ = started.get_id();
+    started.detach();
+  } catch (...) {
+    waiting_.pop_back();
+    throw;
+  }
+}
+
+void device_copier::serve() noexcept {
+  std::deque<begun_copy> begun;
+  std::shared_ptr<device_copy> over;
+  std::unique_lock guard(mutex_);
+  for (;;) {
+    if (!waiting_.empty() && (closed_ || begun.size() < most_begun)) {
+      std::shared_ptr<device_copy> next = std::move(waiting_.front());
+      waiting_.pop_front();
+      const bool refused = closed_;
+      guard.unlock();
+      if (refused) next->error = errc::closed;
+      begun_copy made = refused ? begun_copy{std::move(next)} : begin(std::move(next));
+      if (made.event != nullptr) {
+        begun.push_back(std::move(made));
+      } else {
+        tell(std::move(made.copy));
+      }
+      guard.lock();
+    } else if (over) {  // the device has something to do meanwhile
+      guard.unlock();
+      tell(std::move(over));
+      guard.lock();
+    } else if (!begun.empty()) {
+      begun_copy oldest = std::move(begun.front());
+      begun.pop_front();
+      guard.unlock();
+      finish(oldest);
+      over = std::move(oldest.copy);
+      guard.lock();
+    } else if (closed_ || !changed_.wait_for(guard, longest_idle,
+                                             [this] { return closed_ || !waiting_.empty(); })) {
+      break;
+    }
+  }
+  thread_ = {};
+  if (closed_ && callers_ == 0) release();
+  changed_.notify_all();
+}
+
+/// Returns it with an event where the driver has it now; without one it has ended.
+device_copier::begun_copy device_copier::begin(std::shared_ptr<device_copy> wanted) noexcept {
+  device_copy& copy = *wanted;
+  if (!copy.wanted()) {
+    copy.error = errc::canceled;
+    return {std::move(wanted)};
+  }
+  if (copy.staging != nullptr) {
+    copy.staging->pin(context_->device());
+    copy.staging->account()->count(copy.host.size(), copy.staging->is_pinned());
+  }
+  const cuda_driver& driver = context_->driver();
+  const current_context current(*context_);
+  cuda::result result = current.result();
+  cuda::event event = nullptr;
+  if (result == cuda::success && !events_.empty()) {
+    event = events_.back();
+    events_.pop_back();
+  } else if (result == cuda::success) {
+    result = driver.event_create(&event, cuda::event_disable_timing | cuda::event_blocking_sync);
+    if (result != cuda::success) event = nullptr;
+  }
+  bool enqueued = false;
+  if (result == cuda::success) result = enqueue(copy, event, enqueued);
+  if (result == cuda::success) return {std::move(wanted), event};
+  if (event != nullptr) events_.push_back(event);
+  copy.error = error_of(result);
+  // Nobody will say when it is over: all that was enqueued has to be.
+  if (enqueued) driver.stream_synchronize(stream_);
+  return {std::move(wanted)};
+}
+
+cuda::result device_copier::enqueue(const device_copy& wanted, cuda::event event,
+                                    bool& enqueued) noexcept {
+  const cuda_driver& driver = context_->driver();
+  cuda::result result = cuda::success;
+  if (wanted.after) result = driver.stream_wait_event(stream_, wanted.after->event(), 0);
+  if (result != cuda::success) return result;
+  std::byte* const host = wanted.host.data();
+  const std::size_t size = wanted.host.size();
+  result = wanted.into_device
+               ? driver.copy_to_device(address_of(wanted.device), host, size, stream_)
+               : driver.copy_from_device(host, address_of(wanted.device), size, stream_);
+  if (result != cuda::success) return result;
+  enqueued = true;
+  return driver.event_record(event, stream_);
+}
+
+/// Returns when the driver has let go of it. One that fails to say so twice has: its context is
+/// over.
+void device_copier::finish(begun_copy& begun) noexcept {
+  const cuda_driver& driver = context_->driver();
+  const current_context current(*context_);
+  cuda::result result = current.result();
+  if (result == cuda::success) result = driver.event_synchronize(begun.event);
+  events_.push_back(begun.event);
+  if (result == cuda::success) return;
+  begun.copy->error = error_of(result);
+  if (current.result() == cuda::success) driver.stream_synchronize(stream_);
+}
+
+/// The arguments were right once: the memory is gone, or the device is.
+std::error_code device_copier::error_of(cuda::result result) noexcept {
+  failed_.store(true, std::memory_order_relaxed);
+  return result == cuda::out_of_memory ? errc::no_memory : errc::io_error;
+}
+
+std::error_code device_copier::copy(std::shared_ptr<const void> keeps, void* device,
+                                    std::span<std::byte> host, bool into_device,
+                                    std::shared_ptr<const stream_mark> after,
+                                    clock::time_point until) {
+  const auto wanted = std::make_shared<waited_copy>(std::move(keeps));
+  wanted->device = static_cast<std::byte*>(device);
+  wanted->host = host;
+  wanted->into_device = into_device;
+  wanted->after = std::move(after);
+  if (const std::error_code ec = start(wanted)) return ec;
+  return wanted->wait(until);
+}
+
+std::error_code device_copier::follow(const stream_mark& work) noexcept {
+  const current_context current(*context_);
+  cuda::result result = current.result();
+  if (result == cuda::success) {
+    result = context_->driver().stream_wait_event(stream_, work.event(), 0);
+  }
+  return result == cuda::success ? std::error_code() : error_of(result);
 }
 
 std::error_code device_copier::copy_in(void* device, const void* from, std::size_t size) noexcept {
@@ -55,15 +270,24 @@ std::error_code device_copier::copy_within(void* into, const void* from,
 /// Starts a copy, and returns when it is over.
 template <class Start>
 std::error_code device_copier::run(Start&& start) noexcept {
+  {
+    const std::lock_guard guard(mutex_);
+    if (closed_) return errc::closed;
+    ++callers_;
+  }
   const cuda_driver& driver = context_->driver();
-  const current_context current(*context_);
-  cuda::result result = current.result();
-  if (result == cuda::success) result = start(driver);
-  if (result == cuda::success) result = driver.stream_synchronize(stream_);
-  if (result == cuda::success) return {};
-  failed_.store(true, std::memory_order_relaxed);
-  // The arguments were right once: the memory is gone, or the device is.
-  return result == cuda::out_of_memory ? errc::no_memory : errc::io_error;
+  cuda::result result = cuda::success;
+  {
+    const current_context current(*context_);
+    result = current.result();
+    if (result == cuda::success) result = start(driver);
+    if (result == cuda::success) result = driver.stream_synchronize(stream_);
+  }
+  const std::lock_guard guard(mutex_);
+  --callers_;
+  if (closed_ && callers_ == 0 && thread_ == std::thread::id()) release();
+  changed_.notify_all();
+  return result == cuda::success ? std::error_code() : error_of(result);
 }
 
 cuda::result device_copier::clear(void* bytes, std::size_t size, const char*& call) noexcept {
@@ -76,21 +300,6 @@ cuda::result device_copier::clear(void* bytes, std::size_t size, const char*& ca
   if (result != cuda::success) return result;
   call = "cuStreamSynchronize";
   return driver.stream_synchronize(stream_);
-}
-
-std::shared_ptr<device_copier> device_copiers::of(const void* address, std::error_code& ec) {
-  std::string what;
-  std::shared_ptr<const cuda_context> context = cuda_context::of_address(address, what, ec);
-  if (ec) return nullptr;
-  const cuda::context handle = context->handle();
-  if (const auto found = known_.find(handle); found != known_.end()) {
-    // Another context may have got the address of one that is over.
-    if (!found->second->failed()) return found->second;
-    known_.erase(found);
-  }
-  std::shared_ptr<device_copier> made = device_copier::make(std::move(context), what, ec);
-  if (made) known_.emplace(handle, made);
-  return made;
 }
 
 cuda::address address_of(const void* pointer) noexcept {

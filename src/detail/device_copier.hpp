@@ -1,21 +1,29 @@
-// Copies by the CUDA driver, each over when the call returns.
+// Copies by the CUDA driver.
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
-#include <map>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "detail/cuda_context.hpp"
+#include "detail/device_copy.hpp"
+#include "detail/ucp_api.hpp"
 
 namespace ucx::detail {
 
-/// Has a stream of its own in one context, so that a copy waits for no work of the program's.
-/// Threads: sharing one object is safe.
-class device_copier {
+/// Has a stream of its own in one context, so that a copy waits for no work of the program's, and a
+/// thread while there is something to copy: whatever call of the driver's does not return, because
+/// a device hangs, keeps nobody else waiting. Threads: sharing one object is safe.
+class device_copier : public std::enable_shared_from_this<device_copier> {
  public:
   /// Errors: no_memory, not_supported, io_error.
   static std::shared_ptr<device_copier> make(std::shared_ptr<const cuda_context> context,
@@ -24,7 +32,19 @@ class device_copier {
   device_copier& operator=(const device_copier&) = delete;
   ~device_copier();
 
-  // Errors of each: io_error (the driver's: memory that was freed), no_memory.
+  /// Has the thread do `wanted`, behind what was started before. Errors: closed, no_memory, busy
+  /// (no thread to be had); then nothing is done. Errors of the copy: io_error (the driver's:
+  /// memory that was freed), no_memory, closed, canceled (nobody wanted it any more).
+  std::error_code start(std::shared_ptr<device_copy> wanted) noexcept;
+  /// Does it and waits for it, until `until`; then it may still happen. Errors: the same,
+  /// timed_out.
+  std::error_code copy(std::shared_ptr<const void> keeps, void* device, std::span<std::byte> host,
+                       bool into_device, std::shared_ptr<const stream_mark> after,
+                       clock::time_point until);
+
+  // On the calling thread, for as long as it takes. Errors of each: io_error, no_memory, closed.
+  /// Has what is copied from here on wait for `work`.
+  std::error_code follow(const stream_mark& work) noexcept;
   std::error_code copy_in(void* device, const void* from, std::size_t size) noexcept;
   std::error_code copy_out(void* into, const void* device, std::size_t size) noexcept;
   /// Copies between memory that the driver knows.
@@ -32,29 +52,48 @@ class device_copier {
   /// Sets `size` bytes to zero; returns what the driver said, and of which call.
   cuda::result clear(void* bytes, std::size_t size, const char*& call) noexcept;
 
-  const cuda_context& context() const noexcept { return *context_; }
+  const std::shared_ptr<const cuda_context>& context() const noexcept { return context_; }
   /// Returns whether a copy has failed: its context may be over.
   bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
 
+  /// Begins no further copy, and gives stream and events back when those that run are over: waits
+  /// for that until `until`. Returns whether it is so. What still runs then gives them back itself.
+  bool close(std::chrono::steady_clock::time_point until) noexcept;
+
  private:
+  /// So many are in the driver's hands at a time: it has the next one when one is over.
+  static constexpr std::size_t most_begun = 4;
+  /// How long the thread waits for another copy before it ends.
+  static constexpr std::chrono::seconds longest_idle{1};
+  struct begun_copy {
+    std::shared_ptr<device_copy> copy;
+    cuda::event event = nullptr;
+  };
+
   explicit device_copier(std::shared_ptr<const cuda_context> context) noexcept
       : context_(std::move(context)) {}
   template <class Start>
   std::error_code run(Start&& start) noexcept;
+  void start_thread();
+  void serve() noexcept;
+  begun_copy begin(std::shared_ptr<device_copy> wanted) noexcept;
+  cuda::result enqueue(const device_copy& wanted, cuda::event event, bool& enqueued) noexcept;
+  void finish(begun_copy& begun) noexcept;
+  void release() noexcept;
+  std::error_code error_of(cuda::result result) noexcept;
 
   const std::shared_ptr<const cuda_context> context_;
   cuda::stream stream_ = nullptr;
   std::atomic<bool> failed_{false};
-};
+  std::vector<cuda::event> events_;  // idle ones; the thread's
 
-/// The copiers of a worker, one a context. REQUIRES: external synchronization.
-class device_copiers {
- public:
-  /// Returns the one for memory at `address`, which is a device's. Errors: as make().
-  std::shared_ptr<device_copier> of(const void* address, std::error_code& ec);
-
- private:
-  std::map<cuda::context, std::shared_ptr<device_copier>> known_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<device_copy>> waiting_;
+  std::thread::id thread_;  // whose, while it runs
+  unsigned callers_ = 0;    // inside run()
+  bool closed_ = false;
+  bool released_ = false;
 };
 
 /// Returns the number by which the driver knows a pointer.

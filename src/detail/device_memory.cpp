@@ -1,14 +1,19 @@
 #include "detail/device_memory.hpp"
 
+#include <cstdint>
+#include <new>
 #include <utility>
 
+#include "detail/device_pointer.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
 namespace {
 
-/// What a thread that serves others copies itself: less time than handing it to another one.
-constexpr std::size_t longest_read_now = std::size_t{8} << 10U;
+/// A copier is closed when its memory is withdrawn.
+std::error_code unless_closed(std::error_code ec) noexcept {
+  return ec == errc::closed ? make_error_code(errc::revoked) : ec;
+}
 
 std::string said_of(const char* doing, std::size_t size, const memory_place& place) {
   return std::string(doing) + " " + std::to_string(size) + " bytes of " +
@@ -21,8 +26,10 @@ std::shared_ptr<device_memory> device_memory::borrow(const memory_place& place,
                                                      std::span<std::byte> bytes, std::string& what,
                                                      std::error_code& ec) {
   // An address beyond the memory is the host's, or another device's.
-  if (bytes.empty() || place_of(bytes.data()) != place || place_of(&bytes.back()) != place) {
-    what = said_of("exposing", bytes.size(), place) + " (not all of them are there)";
+  if (bytes.empty() || place_of(bytes.data()) != place || place_of(&bytes.back()) != place ||
+      !is_of_one_allocation(bytes)) {
+    what = said_of("exposing", bytes.size(), place) + " (not all of them are there, or of one " +
+           "allocation)";
     ec = errc::invalid_argument;
     return nullptr;
   }
@@ -48,15 +55,22 @@ std::shared_ptr<device_memory> device_memory::allocate(const memory_place& place
 }
 
 device_memory::~device_memory() {
-  if (!owned_) return;
-  const current_context current(copier_->context());
+  // What copies keeps it, so this waits for nothing but the thread.
+  copier_->close(std::chrono::steady_clock::now() + longest_copy);
+  release();
+}
+
+/// REQUIRES: no copy of it runs.
+void device_memory::release() noexcept {
+  if (!std::exchange(owned_, false)) return;
+  const current_context current(*copier_->context());
   if (current.result() != cuda::success) return;  // the memory goes with its context
-  copier_->context().driver().free(address_of(bytes_.data()));
+  copier_->context()->driver().free(address_of(bytes_.data()));
 }
 
 void device_memory::take_memory(std::size_t size, std::string& what, std::error_code& ec) {
-  const cuda_driver& driver = copier_->context().driver();
-  const current_context current(copier_->context());
+  const cuda_driver& driver = copier_->context()->driver();
+  const current_context current(*copier_->context());
   const bool managed = place_.kind == memory_kind::cuda_managed;
   const char* call = "cuCtxPushCurrent";
   cuda::address made = 0;
@@ -76,44 +90,34 @@ void device_memory::take_memory(std::size_t size, std::string& what, std::error_
   ec = cuda_error(result);
 }
 
-std::size_t device_memory::read_now(std::uint64_t offset, std::span<std::byte> into) noexcept {
-  if (into.size() > longest_read_now) return 0;
-  return read(offset, into) ? 0 : into.size();
+std::error_code device_memory::start(std::shared_ptr<device_copy> wanted,
+                                     std::uint64_t offset) noexcept {
+  wanted->device = bytes_.data() + offset;
+  return unless_closed(copier_->start(std::move(wanted)));
 }
 
 std::error_code device_memory::read(std::uint64_t offset, std::span<std::byte> into) noexcept {
-  return run([&] { return copier_->copy_out(into.data(), bytes_.data() + offset, into.size()); });
+  return copy(offset, into, false);
 }
 
 std::error_code device_memory::write(std::uint64_t offset,
                                      std::span<const std::byte> from) noexcept {
-  return run([&] { return copier_->copy_in(bytes_.data() + offset, from.data(), from.size()); });
+  // Nobody writes to it: the direction says so.
+  return copy(offset, {const_cast<std::byte*>(from.data()), from.size()}, true);
 }
 
-template <class Copy>
-std::error_code device_memory::run(Copy&& copy) noexcept {
-  if (!begin_copy()) return errc::revoked;
-  const std::error_code ec = copy();
-  end_copy();
-  return ec;
-}
-
-bool device_memory::begin_copy() noexcept {
-  const std::lock_guard guard(mutex_);
-  if (withdrawn_) return false;
-  ++copies_;
-  return true;
-}
-
-void device_memory::end_copy() noexcept {
-  const std::lock_guard guard(mutex_);
-  if (--copies_ == 0) idle_.notify_all();
+std::error_code device_memory::copy(std::uint64_t offset, std::span<std::byte> host,
+                                    bool into_device) noexcept {
+  try {
+    return unless_closed(copier_->copy(shared_from_this(), bytes_.data() + offset, host,
+                                       into_device, nullptr, clock::now() + longest_copy));
+  } catch (const std::bad_alloc&) {
+    return errc::no_memory;
+  }
 }
 
 void device_memory::withdraw() noexcept {
-  std::unique_lock guard(mutex_);
-  withdrawn_ = true;
-  idle_.wait_for(guard, longest_copy, [this] { return copies_ == 0; });
+  if (copier_->close(std::chrono::steady_clock::now() + longest_copy)) release();
 }
 
 }  // namespace ucx::detail

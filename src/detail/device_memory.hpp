@@ -2,11 +2,9 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <system_error>
@@ -18,15 +16,16 @@
 namespace ucx::detail {
 
 /// To those who serve peers it is like a file: bytes at offsets, which come when they come. Its
-/// copies go by a stream of its own, so that they wait for no work of the program's on the device.
-class device_memory final : public file_source {
+/// copies go by a copier of its own, so that they wait for no work of the program's on the device.
+class device_memory final : public file_source, public std::enable_shared_from_this<device_memory> {
  public:
   /// Uses the caller's memory, until withdraw() returns. Errors: invalid_argument (not all of it is
-  /// at `place`), not_supported, no_memory, io_error.
+  /// at `place`, or of one allocation), not_supported, no_memory, io_error.
   static std::shared_ptr<device_memory> borrow(const memory_place& place,
                                                std::span<std::byte> bytes, std::string& what,
                                                std::error_code& ec);
-  /// Allocates `size` zeroed bytes, which go with the object. Errors: the same.
+  /// Allocates `size` zeroed bytes, which go with the object, or when it is withdrawn. Errors: the
+  /// same.
   static std::shared_ptr<device_memory> allocate(const memory_place& place, std::size_t size,
                                                  std::string& what, std::error_code& ec);
   ~device_memory() override;
@@ -35,15 +34,21 @@ class device_memory final : public file_source {
   std::span<std::byte> where() const noexcept { return bytes_; }
   const memory_place& place() const noexcept { return place_; }
 
-  /// Copies short runs at once, and nothing of longer ones.
-  std::size_t read_now(std::uint64_t offset, std::span<std::byte> into) noexcept override;
-  /// Errors: io_error (the driver's; memory that was freed), no_memory, revoked.
+  /// Has `wanted` copied, which keeps this object; `host` and the direction are set, `device` is at
+  /// `offset`. Errors: revoked (it was withdrawn; which may be the copy's, too), no_memory, busy.
+  std::error_code start(std::shared_ptr<device_copy> wanted, std::uint64_t offset) noexcept;
+
+  /// Nothing comes without the driver.
+  std::size_t read_now(std::uint64_t, std::span<std::byte>) noexcept override { return 0; }
+  /// Returns when the bytes are there, or after `longest_copy`. Errors: io_error (the driver's;
+  /// memory that was freed), no_memory, revoked, timed_out.
   std::error_code read(std::uint64_t offset, std::span<std::byte> into) noexcept override;
-  /// Returns when the bytes are in the memory. Errors: as read().
+  /// The same in the other direction.
   std::error_code write(std::uint64_t offset, std::span<const std::byte> from) noexcept;
 
-  /// Lets nothing be copied any more; returns when no copy runs, or after `longest_copy`: a device
-  /// that hangs shall not hang its owner too.
+  /// Lets nothing be copied any more; returns when no copy runs, and what the driver gave is given
+  /// back: or after `longest_copy`, because a device that hangs shall not hang its owner too. It is
+  /// given back when the driver lets go then.
   void withdraw() noexcept;
   static constexpr std::chrono::seconds longest_copy{5};
 
@@ -51,20 +56,13 @@ class device_memory final : public file_source {
   device_memory(const memory_place& place, std::shared_ptr<device_copier> copier) noexcept
       : place_(place), copier_(std::move(copier)) {}
   void take_memory(std::size_t size, std::string& what, std::error_code& ec);
-  template <class Copy>
-  std::error_code run(Copy&& copy) noexcept;
-  bool begin_copy() noexcept;
-  void end_copy() noexcept;
+  std::error_code copy(std::uint64_t offset, std::span<std::byte> host, bool into_device) noexcept;
+  void release() noexcept;
 
   const memory_place place_;
   const std::shared_ptr<device_copier> copier_;
   std::span<std::byte> bytes_;
   bool owned_ = false;
-
-  std::mutex mutex_;
-  std::condition_variable idle_;
-  unsigned copies_ = 0;
-  bool withdrawn_ = false;
 };
 
 }  // namespace ucx::detail

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -31,6 +32,20 @@ bool is_on_own_stack(const void* address) noexcept {
 }
 
 }  // namespace
+
+bool is_of_one_allocation(std::span<const std::byte> bytes) noexcept {
+  const cuda_driver* const driver = cuda_driver::find();
+  cuda::address begin = 0;
+  std::size_t size = 0;
+  std::array<int, 2> attributes{cuda::attribute_range_start, cuda::attribute_range_size};
+  std::array<void*, 2> values{&begin, &size};
+  const auto first = static_cast<cuda::address>(reinterpret_cast<std::uintptr_t>(bytes.data()));
+  if (driver == nullptr ||
+      driver->pointer_attributes(2, attributes.data(), values.data(), first) != cuda::success) {
+    return true;
+  }
+  return size == 0 || (bytes.size() <= size && first - begin <= size - bytes.size());
+}
 
 bool driver_copies(const void* address) noexcept {
   return !is_on_own_stack(address) && is_copied_by_driver(place_of(address).kind);

@@ -32,22 +32,26 @@ class device_region final : public exposed_region,
   memory_place memory() const noexcept override { return place_; }
   std::span<std::byte> bytes() const noexcept override { return {}; }
   std::span<std::byte> where() const noexcept override { return where_; }
-  std::shared_ptr<file_source> file() const noexcept override { return memory_.get(); }
+  std::shared_ptr<file_source> source() const noexcept override { return memory_.get(); }
   remote_descriptor descriptor() const override { return describe(); }
   std::shared_ptr<write_sink> sink() noexcept override { return shared_from_this(); }
 
-  /// Confirms the bytes when they are in the memory.
+  /// Copies the bytes into a staging buffer, and confirms them when they are in the memory.
   void write(endpoint_core& from, const frame& asked, std::span<const std::byte> payload) override;
 
  private:
   device_region(std::shared_ptr<context_core> context, std::shared_ptr<device_memory> memory,
                 access granted);
-  /// Waits for the copies that run.
+  /// Waits for the copies that run, and lets no other begin.
   void release() noexcept override;
+
+  class uncopied_bytes;
+  class write_copy;
 
   const memory_place place_;
   const std::span<std::byte> where_;
   held_file<device_memory> memory_;
+  const std::shared_ptr<uncopied_bytes> uncopied_;
 };
 
 }  // namespace ucx::detail

@@ -61,6 +61,7 @@ remote_descriptor exposed_region::describe() const {
   made.size = size();
   made.granted = granted_;
   made.kind = kind();
+  made.device = memory().device;
   made.host = host_identity();
   return made;
 }

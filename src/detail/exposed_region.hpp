@@ -57,8 +57,9 @@ class exposed_region {
   virtual std::span<std::byte> bytes() const noexcept = 0;
   /// Returns where its owner has the memory, whoever can reach it.
   virtual std::span<std::byte> where() const noexcept { return bytes(); }
-  /// Returns the file, or what is read like one; nothing for memory that the processor reaches.
-  virtual std::shared_ptr<file_source> file() const noexcept = 0;
+  /// Returns the file, or the memory of a device, which is read like one; nothing for memory that
+  /// the processor reaches, and of what is being closed.
+  virtual std::shared_ptr<file_source> source() const noexcept = 0;
 
   /// Returns who takes writes; nobody where they go into memory.
   virtual std::shared_ptr<write_sink> sink() noexcept { return nullptr; }

@@ -18,7 +18,7 @@ void file_answer::begin(file_service& service, file_client& client, endpoint_cor
   client_ = &client;
   peer_ = &to;
   region_ = &region;
-  file_ = region.file();
+  file_ = region.source();
   asked_ = asked;
   next_ = 0;
   busy_ = 0;
@@ -32,7 +32,7 @@ bool file_answer::wants_buffer() const noexcept {
   return !stopped_ && next_ < asked_.length && busy_ < most_pieces;
 }
 
-void file_answer::read_into(std::unique_ptr<std::byte[]> buffer) {
+void file_answer::read_into(staging_buffer buffer) {
   piece& taken =
       *std::find_if(pieces_.begin(), pieces_.end(), [](const piece& p) { return !p.busy; });
   ++busy_;
@@ -44,6 +44,12 @@ void file_answer::read_into(std::unique_ptr<std::byte[]> buffer) {
   taken.buffer = std::move(buffer);
   next_ += taken.size;
   if (!wants_buffer()) service_->unqueue(*this);
+  // Nobody's any more where withdrawing it did not wait for its end.
+  if (!file_) {
+    release(taken);
+    refuse_rest(errc::revoked);
+    return settle();
+  }
   const std::size_t present =
       file_->read_now(asked_.offset + taken.offset, {taken.buffer.get(), taken.size});
   if (present < taken.size) {

@@ -36,7 +36,7 @@ class file_answer final : public list_hook<file_answer_tag>, public list_hook<hu
 
   // Each of these may end the answer, and with it the object.
   /// Gives it the buffer that it queued for.
-  void read_into(std::unique_ptr<std::byte[]> buffer);
+  void read_into(staging_buffer buffer);
   /// A read of its own has come back from the disk.
   void read_done(slow_read& done);
   /// Tells the peer why there will be no more, and lets go of the region.
@@ -54,7 +54,7 @@ class file_answer final : public list_hook<file_answer_tag>, public list_hook<hu
     bool sending = false;
     std::uint64_t offset = 0;  // in the answer
     std::size_t size = 0;
-    std::unique_ptr<std::byte[]> buffer;  // unless the disk has it:
+    staging_buffer buffer;  // unless the disk has it:
     std::shared_ptr<slow_read> slow;
     frame::bytes header = {};
   };

@@ -33,7 +33,7 @@ class file_region final : public exposed_region {
   void reach(std::uint64_t size) noexcept override;
   memory_kind kind() const noexcept override { return memory_kind::host; }
   std::span<std::byte> bytes() const noexcept override { return {}; }
-  std::shared_ptr<file_source> file() const noexcept override { return file_.get(); }
+  std::shared_ptr<file_source> source() const noexcept override { return file_.get(); }
   remote_descriptor descriptor() const override { return describe(); }
 
  private:

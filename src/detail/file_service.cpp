@@ -6,13 +6,12 @@
 
 #include "detail/endpoint_core.hpp"
 #include "detail/exposed_region.hpp"
+#include "detail/operation_pools.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
 
-file_service::file_service(worker_core& worker) : worker_(worker), idle_(64) {
-  idle_buffers_.reserve(most_buffers);
-}
+file_service::file_service(worker_core& worker) : worker_(worker), idle_(64) {}
 
 file_service::~file_service() {
   stop();
@@ -84,7 +83,7 @@ void file_service::serve() {
   if (std::exchange(serving_, true)) return;
   while (file_client* next = next_in_line()) {
     file_answer& fed = *next->hungry.front();
-    std::unique_ptr<std::byte[]> buffer = take_buffer();
+    staging_buffer buffer = worker_.pools().staging.take(piece_size());
     if (buffer) {
       ++in_use_;
       ++next->buffers;
@@ -98,21 +97,12 @@ void file_service::serve() {
   serving_ = false;
 }
 
-std::unique_ptr<std::byte[]> file_service::take_buffer() {
-  if (idle_buffers_.empty()) {
-    return std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[piece_size()]);
-  }
-  std::unique_ptr<std::byte[]> taken = std::move(idle_buffers_.back());
-  idle_buffers_.pop_back();
-  return taken;
-}
-
-void file_service::keep(std::unique_ptr<std::byte[]> buffer) noexcept {
+void file_service::keep(staging_buffer buffer) noexcept {
   --in_use_;
-  if (idle_buffers_.size() < most_buffers) idle_buffers_.push_back(std::move(buffer));
+  worker_.pools().staging.put_back(std::move(buffer));
 }
 
-void file_service::give_back(file_client& client, std::unique_ptr<std::byte[]> buffer) noexcept {
+void file_service::give_back(file_client& client, staging_buffer buffer) noexcept {
   keep(std::move(buffer));
   --client.buffers;
   if (client.buffers == 0) place(client);

@@ -58,10 +58,10 @@ class file_service {
   /// Ends the reads that the disk has not answered; bounded. Nothing is started any more.
   void stop() noexcept;
 
-  /// Replaces the thread that reads what has to be waited for; before the first read.
   /// Takes back the buffers of reads that nobody wants any more and the disk has not begun: behind
   /// a disk that hangs they would pile up.
   void reclaim_buffers() noexcept;
+  /// Replaces the thread that reads what has to be waited for; before the first read.
   void read_slowly_by(std::unique_ptr<slow_reader> reader) noexcept { slow_ = std::move(reader); }
   /// Takes a read that has ended back; called by `worker_core::post`.
   void finished(slow_read& done);
@@ -76,15 +76,14 @@ class file_service {
   void unqueue(file_answer& fed) noexcept;
   /// Gives buffers to those who want one, as far as there are any.
   void serve();
-  void give_back(file_client& client, std::unique_ptr<std::byte[]> buffer) noexcept;
+  void give_back(file_client& client, staging_buffer buffer) noexcept;
   /// The disk has a buffer that nobody waits for.
   void abandon_buffer(file_client& client) noexcept;
   bool read_slowly(std::shared_ptr<slow_read> read);
   void refuse(endpoint_core& to, const frame& asked, std::error_code why);
   void ended(file_answer& answer) noexcept;
 
-  std::unique_ptr<std::byte[]> take_buffer();
-  void keep(std::unique_ptr<std::byte[]> buffer) noexcept;
+  void keep(staging_buffer buffer) noexcept;
   file_client* next_in_line() noexcept;
   void place(file_client& client) noexcept;
 
@@ -94,7 +93,6 @@ class file_service {
   file_client::list sharing_;   // those that wait for another one
   intrusive_list<file_answer, file_answer_tag> answers_;
   pool<file_answer> idle_;
-  std::vector<std::unique_ptr<std::byte[]>> idle_buffers_;
   std::size_t in_use_ = 0;
   bool serving_ = false;
   bool stopped_ = false;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <new>
+#include <utility>
 
 namespace ucx::detail {
 namespace {
@@ -27,7 +28,7 @@ void* aligned(void* begin, std::size_t alignment) noexcept {
 
 memory_pool_core::~memory_pool_core() {
   release_idle();
-  for (const auto& [address, each] : in_use_) source_->free(each.begin, each.size);
+  for (const auto& [address, each] : in_use_) source_->free(each.mapped(), each.key());
 }
 
 void* memory_pool_core::allocate(std::size_t size, std::size_t alignment) {
@@ -36,58 +37,48 @@ void* memory_pool_core::allocate(std::size_t size, std::size_t alignment) {
   const std::size_t wanted = block_size(size + extra);
   const std::lock_guard guard(mutex_);
   if (wanted == 0 || wanted > bound_ - used_bytes_) throw std::bad_alloc();
-  // What may fail for want of the host's memory, before a block is there to be lost; giving back
-  // needs none then.
-  in_use_.reserve(in_use_.size() + 1);
-  std::vector<void*>& shelf = idle_[wanted];
-  shelf.reserve(in_use_.size() + shelf.size() + 1);
-  void* begin = take_idle(wanted);
-  if (begin == nullptr) begin = take_new(wanted);
-  if (begin == nullptr) throw std::bad_alloc();
-  void* const address = extra > 0 ? aligned(begin, alignment) : begin;
+  block taken = take_idle(wanted);
+  if (taken.empty()) taken = take_new(wanted);
+  void* const address = extra > 0 ? aligned(taken.mapped(), alignment) : taken.mapped();
   try {
-    in_use_.emplace(address, block{begin, wanted});
+    // Found by its address once there is an entry for that.
+    in_use_[address] = std::move(taken);
   } catch (...) {
-    idle_[wanted].push_back(begin);
+    idle_.insert(std::move(taken));
     throw;
   }
   used_bytes_ += wanted;
   return address;
 }
 
-void* memory_pool_core::take_idle(std::size_t size) noexcept {
+memory_pool_core::block memory_pool_core::take_idle(std::size_t size) noexcept {
   const auto found = idle_.find(size);
-  if (found == idle_.end() || found->second.empty()) return nullptr;
-  void* const taken = found->second.back();
-  found->second.pop_back();
-  return taken;
+  return found != idle_.end() ? idle_.extract(found) : block();
 }
 
 /// Gives up what others of its sizes would use again, rather than fail.
-void* memory_pool_core::take_new(std::size_t size) noexcept {
+memory_pool_core::block memory_pool_core::take_new(std::size_t size) {
   if (size > bound_ - held_bytes_) release_idle();
-  void* made = source_->allocate(size);
-  if (made == nullptr && held_bytes_ > used_bytes_) {
+  // What may fail for want of the host's memory, before a block is there to be lost.
+  shelf entry{{size, nullptr}};
+  void*& begin = entry.begin()->second;
+  begin = source_->allocate(size);
+  if (begin == nullptr && held_bytes_ > used_bytes_) {
     release_idle();
-    made = source_->allocate(size);
+    begin = source_->allocate(size);
   }
-  if (made != nullptr) held_bytes_ += size;
-  return made;
+  if (begin == nullptr) throw std::bad_alloc();
+  held_bytes_ += size;
+  return entry.extract(entry.begin());
 }
 
 void memory_pool_core::give_back(void* address) noexcept {
   const std::lock_guard guard(mutex_);
-  const auto found = in_use_.extract(address);
-  if (found.empty()) return;
-  const block& returned = found.mapped();
-  used_bytes_ -= returned.size;
-  std::vector<void*>& shelf = idle_.find(returned.size)->second;
-  if (shelf.size() < shelf.capacity()) {
-    shelf.push_back(returned.begin);
-  } else {
-    source_->free(returned.begin, returned.size);
-    held_bytes_ -= returned.size;
-  }
+  const auto found = in_use_.find(address);
+  if (found == in_use_.end()) return;
+  used_bytes_ -= found->second.key();
+  idle_.insert(std::move(found->second));
+  in_use_.erase(found);
 }
 
 memory_pool_usage memory_pool_core::usage() const noexcept {
@@ -101,11 +92,11 @@ void memory_pool_core::release_unused() noexcept {
 }
 
 void memory_pool_core::release_idle() noexcept {
-  for (auto& [size, shelf] : idle_) {
-    for (void* const each : shelf) source_->free(each, size);
-    held_bytes_ -= size * shelf.size();
-    shelf.clear();  // its room stays, for those that are given back
+  for (const auto& [size, begin] : idle_) {
+    source_->free(begin, size);
+    held_bytes_ -= size;
   }
+  idle_.clear();
 }
 
 }  // namespace ucx::detail

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
-#include <vector>
 
 #include "detail/memory_source.hpp"
 #include "ucx/memory_pool.hpp"
@@ -32,19 +32,20 @@ class memory_pool_core {
   void release_unused() noexcept;
 
  private:
-  struct block {
-    void* begin = nullptr;
-    std::size_t size = 0;
-  };
-  void* take_idle(std::size_t size) noexcept;
-  void* take_new(std::size_t size) noexcept;
+  /// Where blocks begin, by size. A block's entry goes with it to its user and back, so that giving
+  /// back needs no memory, and nothing is remembered of what the source has back.
+  using shelf = std::multimap<std::size_t, void*>;
+  using block = shelf::node_type;
+
+  block take_idle(std::size_t size) noexcept;
+  block take_new(std::size_t size);
   void release_idle() noexcept;
 
   const std::unique_ptr<memory_source> source_;
   const std::size_t bound_;
   mutable std::mutex mutex_;
-  std::unordered_map<void*, block> in_use_;                   // by the address that its user has
-  std::unordered_map<std::size_t, std::vector<void*>> idle_;  // by size
+  std::unordered_map<void*, block> in_use_;  // by the address that its user has
+  shelf idle_;
   std::size_t used_bytes_ = 0;
   std::size_t held_bytes_ = 0;
 };

@@ -9,6 +9,7 @@
 #include "detail/endpoint_core.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/remote_region_core.hpp"
+#include "detail/worker_copy.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
@@ -17,6 +18,9 @@ void message_read::begin(std::shared_ptr<remote_region_core> region, std::uint64
                          std::span<std::byte> into, clock::time_point deadline, bool verify) {
   into_ = into;
   received_ = 0;
+  part_ = 0;
+  part_end_ = copier_ ? std::min(device_part, into.size()) : into.size();
+  uncopied_ = 0;
   verify_ = verify;
   unsealed_ = false;
   attempts_ = 0;
@@ -26,8 +30,8 @@ void message_read::begin(std::shared_ptr<remote_region_core> region, std::uint64
 
 void message_read::ask() {
   frame asked = question(opcode::read);
-  asked.offset = offset_;
-  asked.length = length_;
+  asked.offset = offset_ + part_;
+  asked.length = part_end_ - part_;
   if (verify_) asked.status = frame::with_digests;
   ++attempts_;
   send_question(asked);
@@ -40,19 +44,71 @@ void message_read::answered(const frame& answer, std::span<const std::byte> payl
     return complete(status_error(answer.status));
   }
   // Pieces come in any order: UCX promises none between messages.
-  if (answer.length != payload.size() || payload.empty() || answer.offset > into_.size() ||
-      payload.size() > into_.size() - answer.offset || payload.size() > into_.size() - received_) {
+  const std::size_t part = part_end_ - part_;
+  if (answer.length != payload.size() || payload.empty() || answer.offset > part ||
+      payload.size() > part - answer.offset || payload.size() > part_end_ - received_) {
     return blame_peer("a read was answered with other bytes than it asked for");
   }
+  std::byte* const into = into_.data() + part_ + answer.offset;
   if (!copier_) {
-    std::memcpy(into_.data() + answer.offset, payload.data(), payload.size());
-  } else if (const std::error_code ec =
-                 copier_->copy_in(into_.data() + answer.offset, payload.data(), payload.size())) {
+    std::memcpy(into, payload.data(), payload.size());
+  } else if (const std::error_code ec = copy_to_device(into, payload)) {
     return give_up_for(ec);
   }
   received_ += payload.size();
   if (verify_) check(answer);
-  if (received_ == into_.size()) arrived();
+  if (received_ != part_end_) return;
+  copier_ ? ask_for_more() : arrived();
+}
+
+class message_read::piece_copy final : public worker_copy {
+ public:
+  piece_copy(message_read& owner, staging_buffer through)
+      : worker_copy(owner.worker(), std::move(through)), owner_(owner) {
+    into_device = true;
+  }
+
+ private:
+  void arrived() override { owner_.copied(*this); }
+  message_read& owner_;  // which abandons it before it goes
+};
+
+std::error_code message_read::copy_to_device(std::byte* into,
+                                             std::span<const std::byte> payload) noexcept {
+  try {
+    staging_buffer through = worker().pools().staging.take(payload.size());
+    if (!through) return errc::no_memory;
+    std::memcpy(through.get(), payload.data(), payload.size());
+    auto copy = std::make_shared<piece_copy>(*this, std::move(through));
+    copy->host = {copy->buffer.get(), payload.size()};
+    copy->device = into;
+    copy->after = after_;
+    copies_.reserve(copies_.size() + 1);
+    if (const std::error_code ec = copier_->start(copy)) return ec;
+    copies_.push_back(std::move(copy));
+    uncopied_ += payload.size();
+    return {};
+  } catch (const std::bad_alloc&) {
+    return errc::no_memory;
+  }
+}
+
+void message_read::copied(piece_copy& ended) {
+  std::erase_if(copies_, [&](const auto& each) { return each.get() == &ended; });
+  uncopied_ -= ended.host.size();
+  if (ended.error) return give_up_for(ended.error);
+  if (received_ == part_end_) ask_for_more();
+}
+
+/// All of a part has come.
+void message_read::ask_for_more() {
+  if (part_end_ == into_.size()) {
+    if (copies_.empty()) arrived();
+  } else if (uncopied_ <= most_uncopied) {
+    part_ = part_end_;
+    part_end_ += std::min(device_part, into_.size() - part_end_);
+    ask();
+  }
 }
 
 /// What counts is what the caller gets: the copy is checked, too.
@@ -92,6 +148,8 @@ std::string message_read::describe() const {
 void message_read::give_up_for(std::error_code why) noexcept {
   if (done()) return;
   leave();
+  for (const std::shared_ptr<piece_copy>& each : copies_) each->abandon();
+  copies_.clear();
   complete(why);
 }
 
@@ -104,6 +162,7 @@ bool message_read::rebind(std::span<std::byte> into) noexcept {
 
 void message_read::recycle() noexcept {
   copier_.reset();
+  after_.reset();
   region_.reset();
   worker().pools().reads.give_back(this);
 }

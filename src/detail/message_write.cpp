@@ -9,6 +9,7 @@
 #include "detail/message_router.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/remote_region_core.hpp"
+#include "detail/worker_copy.hpp"
 #include "detail/worker_core.hpp"
 #include "detail/write_tracker.hpp"
 
@@ -23,6 +24,7 @@ void message_write::begin(std::shared_ptr<remote_region_core> region,
   from_ = from;
   confirmed_ = 0;
   room_ = 0;
+  copied_to_ = 0;
   asked_ = false;
   given_up_ = false;
   failure_.clear();
@@ -45,38 +47,84 @@ void message_write::send_more() {
   release();
 }
 
+class message_write::piece_copy final : public worker_copy {
+ public:
+  piece_copy(message_write& owner, staging_buffer into)
+      : worker_copy(owner.worker(), std::move(into)), owner_(owner) {}
+  bool over() const noexcept { return static_cast<bool>(filled); }
+
+  staging_buffer filled;  // what `host` is in, when it is over
+
+ private:
+  void arrived() override {
+    filled = std::move(buffer);
+    if (error) return owner_.give_up_for(error);
+    owner_.send_more();
+  }
+
+  message_write& owner_;  // which abandons it before it goes
+};
+
+std::size_t message_write::largest_piece() const noexcept {
+  const std::size_t largest = worker().context().write_piece();
+  return endpoint()->detects_failure() ? largest : std::min(largest, largest_copy);
+}
+
 /// Called before each piece, which is sent where this says so.
 bool message_write::may_post() noexcept {
-  std::size_t next = worker().context().write_piece();
-  if (!endpoint()->detects_failure()) next = std::min(next, largest_copy);
-  next = static_cast<std::size_t>(std::min<std::uint64_t>(next, length_ - posted()));
+  if (copier_ && !next_is_copied()) return false;
+  const auto next = std::min<std::uint64_t>(largest_piece(), length_ - posted());
   const std::uint64_t room = region_->room_for(next);
   if (!region_->may_send(*this, room)) return false;
   room_ += room;
-  return !copier_ || stage(next);
+  return true;
 }
 
-/// Copies the next piece out of the device's memory; where that fails, so does the write.
-bool message_write::stage(std::size_t size) noexcept {
-  std::error_code ec;
-  try {
-    staged_.resize(size);
-    ec = copier_->copy_out(staged_.data(), from_.data() + posted(), size);
-  } catch (const std::bad_alloc&) {
-    ec = errc::no_memory;
+/// Who waits for it is called by the copy.
+bool message_write::next_is_copied() noexcept {
+  if (const std::error_code ec = copy_ahead()) {
+    give_up_for(ec);
+    return false;
   }
-  if (ec) give_up_for(ec);
-  return !ec;
+  return ahead_.front()->over();
+}
+
+std::error_code message_write::copy_ahead() noexcept {
+  try {
+    while (copied_to_ < length_ && ahead_.size() < most_copied_ahead) {
+      const auto size =
+          static_cast<std::size_t>(std::min<std::uint64_t>(largest_piece(), length_ - copied_to_));
+      staging_buffer into = worker().pools().staging.take(size);
+      if (!into) return errc::no_memory;
+      auto copy = std::make_shared<piece_copy>(*this, std::move(into));
+      copy->host = {copy->buffer.get(), size};
+      // Nobody writes to it: the direction says so.
+      copy->device = const_cast<std::byte*>(from_.data()) + copied_to_;
+      copy->after = after_;
+      ahead_.push_back(copy);
+      if (const std::error_code ec = copier_->start(std::move(copy))) {
+        ahead_.pop_back();
+        return ec;
+      }
+      copied_to_ += size;
+    }
+    return {};
+  } catch (const std::bad_alloc&) {
+    return errc::no_memory;
+  }
 }
 
 piece_sender::wrapped_piece message_write::wrap(sent_piece& piece, bool copies) {
   if (!copier_) return piece_sender::wrap(piece, copies);
+  piece_copy& next = *ahead_.front();
   frame said = question(opcode::write);
   said.offset = offset_ + posted();
-  said.length = staged_.size();
+  said.length = next.host.size();
   said.encode(piece.header);
-  piece.copy.swap(staged_);
-  return {message_router::message_id, frame::size, piece.copy};
+  piece.staged = std::move(next.filled);
+  const std::span<const std::byte> bytes = next.host;
+  ahead_.pop_front();
+  return {message_router::message_id, frame::size, bytes};
 }
 
 /// What the owner has not answered takes no room any more: this write is over.
@@ -108,6 +156,8 @@ void message_write::give_up_for(std::error_code why) noexcept {
   given_up_ = true;
   if (confirmed_ < length_) failure_ = why;  // else it is a success, as soon as UCX lets go
   stop_pieces();
+  for (const std::shared_ptr<piece_copy>& each : ahead_) each->abandon();
+  ahead_.clear();
   region_->stops_waiting(*this);
   if (!done() && sending()) {
     move_deadline(after(worker().api().now(), worker().options().heartbeat_timeout));
@@ -146,6 +196,7 @@ void message_write::pieces_moved() {
 void message_write::recycle() noexcept {
   tracker_.reset();
   copier_.reset();
+  after_.reset();
   region_.reset();
   worker().pools().writes.give_back(this);
 }

@@ -3,11 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "detail/device_copier.hpp"
 #include "detail/message_operation.hpp"
@@ -24,8 +24,13 @@ class message_write final : public message_operation, private piece_sender {
   void begin(std::shared_ptr<remote_region_core> region, std::shared_ptr<write_tracker> tracker,
              std::uint64_t offset, std::span<const std::byte> from, clock::time_point deadline);
 
-  /// Before begin(): `from` is a device's memory, which `copier` copies a piece of at a time.
-  void copy_by(std::shared_ptr<device_copier> copier) noexcept { copier_ = std::move(copier); }
+  /// Before begin(): `from` is a device's memory, which `copier` copies from, behind `after`: some
+  /// pieces ahead of those that are sent.
+  void copy_by(std::shared_ptr<device_copier> copier,
+               std::shared_ptr<const stream_mark> after) noexcept {
+    copier_ = std::move(copier);
+    after_ = std::move(after);
+  }
 
   void ask() override;
   /// There may be room in the region's window again. May end the object.
@@ -42,7 +47,11 @@ class message_write final : public message_operation, private piece_sender {
   void pieces_moved() override;
   bool may_post() noexcept override;
   wrapped_piece wrap(sent_piece& piece, bool copies) override;
-  bool stage(std::size_t size) noexcept;
+  static constexpr std::size_t most_copied_ahead = 3;
+  class piece_copy;
+  std::size_t largest_piece() const noexcept;
+  bool next_is_copied() noexcept;
+  std::error_code copy_ahead() noexcept;
   void leave_window() noexcept;
   void linger() noexcept;
 
@@ -51,7 +60,9 @@ class message_write final : public message_operation, private piece_sender {
   std::uint64_t epoch_ = 0;   // the connection's
   std::span<const std::byte> from_;
   std::shared_ptr<device_copier> copier_;
-  std::vector<std::byte> staged_;  // the next piece, out of the device's memory
+  std::shared_ptr<const stream_mark> after_;
+  std::deque<std::shared_ptr<piece_copy>> ahead_;  // the next pieces, out of the device's memory
+  std::uint64_t copied_to_ = 0;                    // where the last of them ends
   std::uint64_t confirmed_ = 0;
   std::uint64_t room_ = 0;  // of the region's window, taken by what is not confirmed
   bool on_the_books_ = false;

@@ -5,7 +5,7 @@
 #include "detail/batch_read.hpp"
 #include "detail/batch_write.hpp"
 #include "detail/close_operation.hpp"
-#include "detail/device_copier.hpp"
+#include "detail/device_copiers.hpp"
 #include "detail/flush_operation.hpp"
 #include "detail/joint_operation.hpp"
 #include "detail/message_atomic.hpp"
@@ -19,11 +19,16 @@
 #include "detail/receive_operation.hpp"
 #include "detail/rma_operation.hpp"
 #include "detail/send_operation.hpp"
+#include "detail/staging_shelf.hpp"
 
 namespace ucx::detail {
 
 class operation_pools {
  public:
+  /// So much memory may be pinned; pieces of answers and of writes have so many bytes at most.
+  operation_pools(std::size_t most_pinned, std::size_t answer_piece, std::size_t write_piece)
+      : staging(most_pinned, answer_piece, write_piece) {}
+
   pool<message_read> reads;
   pool<message_write> writes;
   pool<rma_operation> rma;
@@ -39,7 +44,8 @@ class operation_pools {
   pool<close_operation> closes{8};
   pool<receive_operation> receives;
   pool<send_operation> sends;
-  piece_shelf pieces;
+  staging_shelf staging;
+  piece_shelf pieces{staging};
   device_copiers copiers;
 };
 

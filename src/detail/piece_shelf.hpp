@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "detail/frame.hpp"
 #include "detail/intrusive_list.hpp"
+#include "detail/staging_shelf.hpp"
 
 namespace ucx::detail {
 
@@ -20,13 +22,15 @@ struct sent_piece : list_hook<piece_tag> {
   endpoint_core* endpoint = nullptr;
   frame::bytes header = {};
   std::vector<std::byte> copy = {};
+  staging_buffer staged = {};  ///< The payload where it came out of a device's memory.
 };
 
 /// Owns every piece, so that those that UCX never gives back go with the worker. REQUIRES: external
 /// synchronization.
 class piece_shelf {
  public:
-  piece_shelf() = default;
+  /// What pieces were staged in goes back to `staging`.
+  explicit piece_shelf(staging_shelf& staging) noexcept : staging_(staging) {}
   piece_shelf(const piece_shelf&) = delete;
   piece_shelf& operator=(const piece_shelf&) = delete;
 
@@ -41,12 +45,14 @@ class piece_shelf {
     return taken;
   }
   void give_back(sent_piece& piece) noexcept {
+    if (piece.staged) staging_.put_back(std::move(piece.staged));
     if (idle_.size() >= most_copies_kept) piece.copy = {};
     idle_.push_back(&piece);
   }
 
  private:
   static constexpr std::size_t most_copies_kept = 64;
+  staging_shelf& staging_;
   std::vector<std::unique_ptr<sent_piece>> all_;
   std::vector<sent_piece*> idle_;
 };

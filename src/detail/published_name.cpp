@@ -33,7 +33,7 @@ std::shared_ptr<exposed_region> published_name::exposed() const {
 published_name::state published_name::look() const {
   state made{described_, descriptor_};
   const std::shared_ptr<exposed_region> region = exposed();
-  const std::shared_ptr<file_source> file = region ? region->file() : nullptr;
+  const std::shared_ptr<file_source> file = region ? region->source() : nullptr;
   if (!file) return made;
   made.identity = file_identity(file->descriptor());
   const std::optional<file_facts> facts = known_facts(file->descriptor());
@@ -49,7 +49,7 @@ published_name::state published_name::look() const {
 entry published_name::described_now() const {
   entry made = described_;
   const std::shared_ptr<exposed_region> region = exposed();
-  const std::shared_ptr<file_source> file = region ? region->file() : nullptr;
+  const std::shared_ptr<file_source> file = region ? region->source() : nullptr;
   const std::optional<file_facts> facts = file ? known_facts(file->descriptor()) : std::nullopt;
   if (facts) tell(made, *facts);
   return made;

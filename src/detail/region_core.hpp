@@ -27,7 +27,7 @@ class region_core final : public exposed_region {
   std::uint64_t size() const noexcept override { return size_; }
   memory_kind kind() const noexcept override { return kind_; }
   std::span<std::byte> bytes() const noexcept override { return {data_, size_}; }
-  std::shared_ptr<file_source> file() const noexcept override { return nullptr; }
+  std::shared_ptr<file_source> source() const noexcept override { return nullptr; }
   remote_descriptor descriptor() const override;
 
  private:

@@ -17,7 +17,7 @@ exposed_region* region_service::admit_memory(const frame& asked, access wanted,
                                              std::error_code& ec) noexcept {
   exposed_region* region = admit(asked, wanted, ec);
   if (region == nullptr) return nullptr;
-  if (region->kind() == memory_kind::host && !region->file()) return region;
+  if (region->kind() == memory_kind::host && !region->source()) return region;
   region->end_access();
   ec = errc::not_supported;
   return nullptr;

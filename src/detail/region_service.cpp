@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "detail/device_reader.hpp"
 #include "detail/digest.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/exposed_region.hpp"
@@ -53,7 +54,12 @@ class read_answer final : public piece_sender, public list_hook<answer_tag> {
 };
 
 region_service::region_service(worker_core& worker)
-    : worker_(worker), idle_(std::make_unique<pool<read_answer>>()), files_(worker) {}
+    : worker_(worker),
+      idle_(std::make_unique<pool<read_answer>>()),
+      files_(worker),
+      devices_(worker) {
+  devices_.read_slowly_by(std::make_unique<device_reader>(worker));
+}
 
 region_service::~region_service() {
   // UCX's worker is gone, with or without a word about what it had left to send.
@@ -94,7 +100,10 @@ void region_service::read(endpoint_core& from, const frame& asked) {
   if (wants_digests(asked) && region->kind() != memory_kind::host) {
     return refuse(from, asked, errc::not_supported);
   }
-  if (region->file()) return files_.read(from, *region, until_answered, asked);
+  if (region->kind() != memory_kind::host) {
+    return devices_.read(from, *region, until_answered, asked);
+  }
+  if (region->source()) return files_.read(from, *region, until_answered, asked);
   read_answer* answer = idle_->take();
   until_answered.leave();
   answers_.push_back(*answer);
@@ -150,7 +159,7 @@ bool region_service::answering(const exposed_region& region) const noexcept {
   for (read_answer* answer = answers_.front(); answer != nullptr; answer = answers_.next(*answer)) {
     if (&answer->region() == &region) return true;
   }
-  return files_.answering(region);
+  return files_.answering(region) || devices_.answering(region);
 }
 
 void region_service::connection_failed(const endpoint_core& connection) {
@@ -165,6 +174,7 @@ void region_service::connection_failed(const endpoint_core& connection) {
     answer = next;
   }
   files_.connection_failed(connection);
+  devices_.connection_failed(connection);
 }
 
 void region_service::cut_off(const exposed_region& region) {

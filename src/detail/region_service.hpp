@@ -51,7 +51,10 @@ class region_service {
   bool answering(const exposed_region& region) const noexcept;
   /// Ends what can be ended of the answers from `region` without dropping connections: those from
   /// files, whose bytes are copies.
-  void withdraw(const exposed_region& region) { files_.withdraw(region); }
+  void withdraw(const exposed_region& region) {
+    files_.withdraw(region);
+    devices_.withdraw(region);
+  }
   /// Drops the connections whose answers read `region`.
   void cut_off(const exposed_region& region);
   /// Ends what is under way to a connection that is lost, and not in UCX's hands.
@@ -59,9 +62,15 @@ class region_service {
   /// A batch that was answered.
   void ended(batch_answer& answer) noexcept;
   /// Ends what runs elsewhere; bounded.
-  void stop() noexcept { files_.stop(); }
+  void stop() noexcept {
+    files_.stop();
+    devices_.stop();
+  }
 
   file_service& files() noexcept { return files_; }
+  /// Memory of devices is read like files, and out of buffers of its own: a device that hangs keeps
+  /// none of theirs.
+  file_service& devices() noexcept { return devices_; }
 
  private:
   friend class file_service;
@@ -79,6 +88,7 @@ class region_service {
   intrusive_list<batch_answer, batch_tag> batches_;
   pool<batch_answer> idle_batches_{32};
   file_service files_;
+  file_service devices_;
 };
 
 }  // namespace ucx::detail

@@ -58,7 +58,8 @@ remote_region_core::remote_region_core(endpoint_core& endpoint, const remote_des
     : endpoint_(endpoint),
       descriptor_(descriptor),
       size_(descriptor.size),
-      content_(content_of(descriptor)) {
+      content_(content_of(descriptor)),
+      window_(is_copied_by_driver(descriptor.kind) ? device_write_window : 0) {
   endpoint_.add(*this);
 }
 

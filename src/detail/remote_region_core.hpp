@@ -149,7 +149,7 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   std::function<void()> when_released_;
   ucx::way way_ = ucx::way::message;
   ucp_rkey_h key_ = nullptr;
-  std::unique_ptr<shared_mapping> mapping_;
+  std::shared_ptr<shared_mapping> mapping_;  // with copies of a driver's, maybe
   std::unique_ptr<borrowed_region> borrowed_;
   std::string why_not_mapped_;
   std::byte* mapped_ = nullptr;  // the owner's memory, where this process can reach it

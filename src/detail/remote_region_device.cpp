@@ -4,7 +4,7 @@
 #include <atomic>
 #include <utility>
 
-#include "detail/device_copier.hpp"
+#include "detail/device_copiers.hpp"
 #include "detail/message_read.hpp"
 #include "detail/message_write.hpp"
 #include "detail/operation_pools.hpp"
@@ -13,6 +13,21 @@
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
+namespace {
+
+/// Finds who copies at `address`, and marks where the program's stream is now.
+std::shared_ptr<device_copier> copier_of(worker_core& worker, const void* address,
+                                         const io_options& options,
+                                         std::shared_ptr<const stream_mark>& after,
+                                         std::error_code& ec) {
+  std::shared_ptr<device_copier> found = worker.pools().copiers.of(address, ec);
+  if (!ec && options.cuda_stream != nullptr) {
+    after = stream_mark::of(found->context(), options.cuda_stream, ec);
+  }
+  return found;
+}
+
+}  // namespace
 
 /// UCX is given memory of the host's only: where the owner's memory is not mapped here, the way is
 /// by message.
@@ -23,10 +38,12 @@ operation* remote_region_core::read_into_device(std::uint64_t offset, std::span<
     ec = errc::not_supported;
     return nullptr;
   }
-  std::shared_ptr<device_copier> copier = worker.pools().copiers.of(into.data(), ec);
+  std::shared_ptr<const stream_mark> after;
+  std::shared_ptr<device_copier> copier = copier_of(worker, into.data(), options, after, ec);
   if (ec) return nullptr;
   if (copied_here()) {
-    ec = copier->copy_in(into.data(), mapped_ + offset, into.size());
+    ec = copier->copy(mapping_, into.data(), {mapped_ + offset, into.size()}, true,
+                      std::move(after), worker.deadline_after(options.timeout));
     return nullptr;
   }
   if (!worker.context().has(feature::am)) {
@@ -34,7 +51,7 @@ operation* remote_region_core::read_into_device(std::uint64_t offset, std::span<
     return nullptr;
   }
   message_read* const operation = worker.pools().reads.take();
-  operation->copy_by(std::move(copier));
+  operation->copy_by(std::move(copier), std::move(after));
   operation->begin(shared_from_this(), offset, into, worker.deadline_after(options.timeout));
   return operation;
 }
@@ -44,10 +61,13 @@ operation* remote_region_core::write_from_device(const std::shared_ptr<write_tra
                                                  std::span<const std::byte> from,
                                                  const io_options& options, std::error_code& ec) {
   worker_core& worker = endpoint_.worker();
-  std::shared_ptr<device_copier> copier = worker.pools().copiers.of(from.data(), ec);
+  std::shared_ptr<const stream_mark> after;
+  std::shared_ptr<device_copier> copier = copier_of(worker, from.data(), options, after, ec);
   if (ec) return nullptr;
   if (copied_here()) {
-    ec = copier->copy_out(mapped_ + offset, from.data(), from.size());
+    ec =
+        copier->copy(mapping_, const_cast<std::byte*>(from.data()), {mapped_ + offset, from.size()},
+                     false, std::move(after), worker.deadline_after(options.timeout));
     std::atomic_thread_fence(std::memory_order_release);  // before what tells the owner of it
     return nullptr;
   }
@@ -57,7 +77,7 @@ operation* remote_region_core::write_from_device(const std::shared_ptr<write_tra
   }
   if (limit_ > 0) size_ = std::max<std::uint64_t>(size_, offset + from.size());
   message_write* const operation = worker.pools().writes.take();
-  operation->copy_by(std::move(copier));
+  operation->copy_by(std::move(copier), std::move(after));
   operation->begin(shared_from_this(), tracker, offset, from,
                    worker.deadline_after(options.timeout));
   return operation;

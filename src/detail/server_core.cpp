@@ -30,6 +30,14 @@
 namespace ucx::detail {
 namespace {
 
+void sum_up(staging_statistics& into, const staging_statistics& each) noexcept {
+  into.copies += each.copies;
+  into.bytes += each.bytes;
+  into.unpinned_bytes += each.unpinned_bytes;
+  into.memory += each.memory;
+  into.pinned_memory += each.pinned_memory;
+}
+
 /// Returns the address to listen on, IPv4 before IPv6, which UCX speaks only where it was told to.
 socket_address bind_address(const std::string& text, std::string& what, std::error_code& ec) {
   const socket_address numeric(text, ec);
@@ -264,6 +272,7 @@ std::shared_ptr<published_name> server_core::publish(std::string_view name,
       return nullptr;
     }
     full.kind = region->kind();
+    full.device = region->memory().device;
     full.generation = region->generation();
     return std::make_shared<published_name>(shared_from_this(), std::move(full), region, bytes);
   });
@@ -284,6 +293,7 @@ std::shared_ptr<published_name> server_core::allocate(std::string_view name, std
       return nullptr;
     }
     full.kind = region->kind();
+    full.device = region->memory().device;
     full.generation = region->generation();
     return std::make_shared<published_name>(shared_from_this(), std::move(full), region,
                                             region->where());
@@ -309,7 +319,7 @@ std::shared_ptr<published_name> server_core::publish_file(std::string_view name,
     full.size = region->size();
     full.kind = region->kind();
     full.generation = region->generation();
-    if (const auto facts = known_facts(region->file()->descriptor())) tell(full, *facts);
+    if (const auto facts = known_facts(region->source()->descriptor())) tell(full, *facts);
     return std::make_shared<published_name>(shared_from_this(), std::move(full), region,
                                             std::span<std::byte>());
   });
@@ -418,6 +428,8 @@ std::string server_core::url(std::string_view name) const {
 server_statistics server_core::statistics() const {
   server_statistics made;
   made.names = catalogue_.size();
+  sum_up(made.staging, worker_->staging());
+  for (const ucx::worker& each : further_) sum_up(made.staging, each.staging());
   const std::lock_guard guard(core_access::core(*worker_)->lock());
   made.clients = table_->counters.greeted;
   made.clients_served = table_->counters.served;

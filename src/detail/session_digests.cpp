@@ -48,7 +48,7 @@ void session_digests::digest(const control_header& asked, const digest_body& bod
   }
   // Memory is not hashed, wherever it is.
   if (region->kind() != memory_kind::host) return refuse(errc::not_supported);
-  std::shared_ptr<file_source> file = region->file();
+  std::shared_ptr<file_source> file = region->source();
   // A file that is none any more was closed just now.
   if (!file) return refuse(region->bytes().empty() ? errc::revoked : errc::not_supported);
   std::erase_if(leaving_, [](const auto& each) { return each.expired(); });

@@ -107,7 +107,7 @@ store_core::opened session_files::on_opened(const control_header& asked,
       body.window = store->options().write_window;
     }
     body.held = true;
-    body.identity = file_identity(region->file()->descriptor());
+    body.identity = file_identity(region->source()->descriptor());
     const message answer = encode_control(answer_to(asked, control_type::opened), body);
     if (answer.size() > self->longest_) {
       store->let_go(*region);

@@ -44,7 +44,7 @@ void session_watches::close() noexcept {
 void session_watches::measure(const control_header& asked, const measure_body& body,
                               const std::shared_ptr<exposed_region>& region, entry described) {
   if (described.type != entry_type::file) return send_(answer_of(asked, described));
-  std::shared_ptr<file_source> file = region->file();
+  std::shared_ptr<file_source> file = region->source();
   if (!file)
     return refuse_(asked, control_type::described, errc::revoked);  // it was closed just now
   if (waiting_.size() >= most_waiting) return refuse_(asked, control_type::described, errc::busy);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "detail/file_source.hpp"
+#include "detail/staging_buffer.hpp"
 
 namespace ucx::detail {
 
@@ -25,7 +26,7 @@ class file_answer;
 struct slow_read {
   std::shared_ptr<file_source> file;
   std::uint64_t offset = 0;
-  std::unique_ptr<std::byte[]> buffer;
+  staging_buffer buffer;
   std::span<std::byte> into;  ///< What is missing of `buffer`.
   std::error_code error;
   std::atomic<bool> unwanted{false};  ///< It need not happen any more.

@@ -49,7 +49,7 @@ class store_region final : public exposed_region,
   std::uint64_t writable_size() const noexcept override;
   memory_kind kind() const noexcept override { return memory_kind::host; }
   std::span<std::byte> bytes() const noexcept override { return {}; }
-  std::shared_ptr<file_source> file() const noexcept override { return file_.get(); }
+  std::shared_ptr<file_source> source() const noexcept override { return file_.get(); }
   std::shared_ptr<store_file> stored() const noexcept { return file_.get(); }
   remote_descriptor descriptor() const override { return describe(); }
   std::shared_ptr<write_sink> sink() noexcept override { return shared_from_this(); }

@@ -41,6 +41,7 @@ worker_options with_defaults(worker_options options) noexcept {
   set_default(options.heartbeat_interval, usual.heartbeat_interval);
   set_default(options.heartbeat_timeout, usual.heartbeat_timeout);
   if (options.message_window == 0) options.message_window = usual.message_window;
+  if (options.pinned_memory == 0) options.pinned_memory = usual.pinned_memory;
   return options;
 }
 
@@ -71,7 +72,8 @@ worker_core::worker_core(std::shared_ptr<context_core> context, const worker_opt
       lock_(has_visitors_only(options_) ? worker_lock::between::visitors
                                         : worker_lock::between::threads),
       identity_(random()),
-      pools_(std::make_unique<operation_pools>()),
+      pools_(std::make_unique<operation_pools>(options_.pinned_memory, context_->answer_piece(),
+                                               context_->write_piece())),
       connections_(std::make_unique<connection_table>(*this)),
       router_(std::make_unique<message_router>(*this)),
       messages_(std::make_unique<message_exchange>(*this)),
@@ -275,6 +277,10 @@ worker_attributes worker_core::attributes(std::error_code& ec) {
   made.thread_mode = thread_mode_name(asked.thread_mode);
   if (context_->has(feature::am)) made.largest_header = asked.max_am_header;
   return made;
+}
+
+staging_statistics worker_core::staging() const noexcept {
+  return pools_->staging.account().statistics();
 }
 
 unsigned worker_core::progress_ucx() noexcept {

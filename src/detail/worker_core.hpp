@@ -87,6 +87,8 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   /// Of an active message; 0 without feature::am.
   std::size_t largest_header() const noexcept { return largest_header_; }
   worker_attributes attributes(std::error_code& ec);
+  /// Safe from any thread.
+  staging_statistics staging() const noexcept;
   /// Returns bits that nobody can foresee.
   std::uint64_t random();
 

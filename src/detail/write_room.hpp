@@ -1,4 +1,4 @@
-// What a piece of a write takes of the window of a file that grows: docs/wire-format.md, `opened`.
+// What may be written and unconfirmed: docs/wire-format.md, `opened` and `write`.
 #pragma once
 
 #include <algorithm>
@@ -14,5 +14,9 @@ inline constexpr std::uint64_t most_pieces_of_a_window = 4096;
 constexpr std::uint64_t write_room(std::uint64_t bytes, std::uint64_t window) noexcept {
   return std::max(bytes, window / most_pieces_of_a_window);
 }
+
+/// Bytes of writes to a region of a device's memory that a handle of it has unconfirmed at most: a
+/// device may be slower than the way to it.
+inline constexpr std::uint64_t device_write_window = std::uint64_t{8} << 20U;
 
 }  // namespace ucx::detail

@@ -124,6 +124,43 @@ TEST(CudaContext, IsNotSupportedWithoutSuchADevice) {
   EXPECT_EQ(ec, errc::not_supported);
 }
 
+TEST(CurrentContext, LeavesAThreadItsModeOfCapturing) {
+  const cuda_program program;
+  std::string what;
+  std::error_code ec;
+  const auto context = cuda_context::of_device(0, what, ec);
+  ASSERT_FALSE(ec) << what;
+  fake_cuda_begin_capture();
+  {
+    const current_context outer(*context);
+    const current_context inner(*context);
+    cuda::event event = nullptr;
+    EXPECT_EQ(context->driver().event_create(&event, 0), cuda::success);
+  }
+  EXPECT_NE(fake_cuda_end_capture(), 0);
+  fake_cuda_begin_capture();
+  std::uint64_t made = 0;
+  EXPECT_NE(cuMemAlloc_v2(&made, 10), 0);  // of the program's, which asked for it
+  EXPECT_EQ(fake_cuda_end_capture(), 0);
+}
+
+TEST(CudaDriver, DoesWithoutModesOfCapturingWhereTheyAreNot) {
+  const cuda_program program;
+  cuda_driver old = *cuda_driver::find();
+  old.exchange_capture_mode = nullptr;
+  const std::uint64_t before = fake_cuda_calls("cuThreadExchangeStreamCaptureMode");
+  { const beside_captures none(old); }
+  EXPECT_EQ(fake_cuda_calls("cuThreadExchangeStreamCaptureMode"), before);
+}
+
+TEST(CudaContext, OfADeviceIsTheOneInUseOrNone) {
+  const cuda_program program(2, 1, 1);
+  EXPECT_NE(cuda_context::primary_in_use(1), nullptr);
+  EXPECT_EQ(cuda_context::primary_in_use(0), nullptr);
+  EXPECT_EQ(cuda_context::primary_in_use(2), nullptr);
+  EXPECT_EQ(fake_cuda_contexts(), 1U);
+}
+
 TEST(CurrentContext, SaysWhyItIsNot) {
   const cuda_program program;
   CUctx_st* own = nullptr;

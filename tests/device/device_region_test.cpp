@@ -310,6 +310,20 @@ TEST_F(PublishedDeviceMemory, IsListedAsWhatItIsAndRead) {
   EXPECT_TRUE(holds_pattern(into, 3));
 }
 
+TEST_F(PublishedDeviceMemory, TellsItsDevice) {
+  const publication first =
+      server_.allocate("first", 1000, access::read, {memory_kind::cuda_managed, 1});
+  const publication host = server_.allocate("host", 1000, access::read);
+  const publication second = server_.publish("second", cuda_program::allocate(10), access::read);
+  ucx::client client(server_.url());
+  const std::vector<entry> listed = client.list();
+  ASSERT_EQ(listed.size(), 3U);
+  EXPECT_EQ(listed[0].device, 1);
+  EXPECT_EQ(listed[1].device, -1);
+  EXPECT_EQ(listed[2].device, 0);
+  EXPECT_EQ(client.stat("first").device, 1);
+}
+
 TEST_F(PublishedDeviceMemory, IsNotHashedAsNoMemoryIs) {
   const publication lent = server_.publish("tensor", cuda_program::allocate(1000), access::read);
   ucx::client client(server_.url());

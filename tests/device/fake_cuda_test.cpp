@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <set>
 #include <vector>
 
 #include "support/fake_cuda/cuda_program.hpp"
@@ -32,6 +34,38 @@ TEST(FakeCuda, RefusesWhatIsOutOfBoundsFreedOrWithoutContext) {
   cuda_program::free(memory);
   EXPECT_EQ(cuMemcpy(to, cuda_program::address(memory), 1), 1);
   EXPECT_EQ(cuMemFree_v2(cuda_program::address(memory)), 1);
+}
+
+TEST(FakeCuda, RunsStreamsInAnOrderFromItsSeed) {
+  std::set<bool> first_was_first;
+  for (std::uint64_t seed = 1; seed < 40; ++seed) {
+    const cuda_program program(1, seed);
+    const auto memory = cuda_program::allocate(1);
+    CUstream_st* one = nullptr;
+    CUstream_st* two = nullptr;
+    ASSERT_EQ(cuStreamCreate(&one, 0), 0);
+    ASSERT_EQ(cuStreamCreate(&two, 0), 0);
+    fake_cuda_hold_copies(1);
+    ASSERT_EQ(cuMemsetD8Async(cuda_program::address(memory), 1, 1, one), 0);
+    ASSERT_EQ(cuMemsetD8Async(cuda_program::address(memory), 2, 1, two), 0);
+    fake_cuda_hold_copies(0);
+    ASSERT_EQ(cuStreamSynchronize(one), 0);
+    ASSERT_EQ(cuStreamSynchronize(two), 0);
+    first_was_first.insert(cuda_program::content(memory)[0] == std::byte{2});
+  }
+  EXPECT_EQ(first_was_first.size(), 2U);
+}
+
+TEST(FakeCuda, EndsTheStreamsOfAContextWithIt) {
+  const cuda_program program;
+  CUctx_st* own = nullptr;
+  CUstream_st* stream = nullptr;
+  ASSERT_EQ(cuCtxCreate_v2(&own, 0, 0), 0);
+  ASSERT_EQ(cuStreamCreate(&stream, 0), 0);
+  EXPECT_EQ(fake_cuda_streams(), 1U);
+  ASSERT_EQ(cuCtxDestroy_v2(own), 0);
+  EXPECT_EQ(fake_cuda_streams(), 0U);
+  EXPECT_NE(cuStreamSynchronize(stream), 0);
 }
 
 TEST(FakeCuda, CountsWhatItCopies) {

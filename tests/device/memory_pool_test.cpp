@@ -1,6 +1,7 @@
 #include "ucx/memory_pool.hpp"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -142,6 +143,19 @@ TEST(DevicePool, IsOutOfMemoryWhenTheDeviceIsAndHasGivenUpWhatNobodyUses) {
   void* const block = pool.allocate(fake_cuda_device_size / 2);
   EXPECT_EQ(fake_cuda_allocated(), fake_cuda_device_size / 2);
   pool.deallocate(block, fake_cuda_device_size / 2);
+}
+
+TEST(HostPool, ForgetsWhatItHasGivenBack) {
+  memory_pool pool(memory_place{}, {512 * mib});
+  std::vector<void*> blocks;
+  for (int i = 0; i < 2000; ++i) blocks.push_back(pool.allocate(100));
+  const std::size_t before = ::mallinfo2().uordblks;
+  for (std::size_t size = 1000; size < std::size_t{64} << 20U; size += size / 8) {
+    pool.deallocate(pool.allocate(size), size);
+  }
+  pool.release_unused();
+  EXPECT_LT(::mallinfo2().uordblks, before + 100'000);
+  for (void* const each : blocks) pool.deallocate(each, 100);
 }
 
 TEST(DevicePool, WorksOnThreadsAndDevicesThatAreNotCurrent) {

@@ -14,8 +14,8 @@
 namespace ucx::detail {
 namespace {
 
-const entry weights{"weights",          entry_type::memory, 1'000'000'007,
-                    access::read_write, memory_kind::host,  3};
+const entry weights{
+    "weights", entry_type::memory, 1'000'000'007, access::read_write, memory_kind::cuda, 3, {}, 2};
 const entry log{"log/ü", entry_type::file, 0, access::read, memory_kind::host, 1};
 
 control_header header(control_type type, std::uint64_t request = 77, std::uint32_t status = 0) {
@@ -309,8 +309,14 @@ TEST(ControlMessage, PassesOverElementsOfALaterVersion) {
 }
 
 TEST(ControlMessage, EntryTakesNoMoreRoomThanPromised) {
-  entry widest{std::string(1024, 'n'), entry_type::file,   ~std::uint64_t{0},
-               access::read_write,     memory_kind::other, ~std::uint64_t{0}};
+  entry widest{std::string(1024, 'n'),
+               entry_type::file,
+               ~std::uint64_t{0},
+               access::read_write,
+               memory_kind::other,
+               ~std::uint64_t{0},
+               std::chrono::system_clock::time_point::max(),
+               0x7fff'fffe};
   const auto with = [](std::vector<entry> entries) {
     return encode_control(header(control_type::listed), listed_body{std::move(entries), false});
   };

@@ -207,8 +207,9 @@ class stuck_file final : public detail::file_source {
 std::shared_ptr<detail::slow_read> read_of(std::shared_ptr<detail::file_source> file) {
   auto read = std::make_shared<detail::slow_read>();
   read->file = std::move(file);
-  read->buffer = std::make_unique<std::byte[]>(100);
+  read->buffer = {100, std::make_shared<detail::staging_account>(0)};
   read->into = {read->buffer.get(), 100};
+  std::fill(read->into.begin(), read->into.end(), std::byte{});
   return read;
 }
 

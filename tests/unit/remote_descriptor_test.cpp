@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t access_at = 52;
 constexpr std::size_t kind_at = 53;
 constexpr std::size_t flags_at = 54;
-constexpr std::size_t reserved_at = 55;
+constexpr std::size_t device_at = 55;
 constexpr std::size_t address_at = 36;
 constexpr std::size_t size_at = 44;
 constexpr std::size_t key_length_at = 72;
@@ -188,8 +188,32 @@ TEST(RemoteDescriptor, WithAnUnknownEnumeratorIsBad) {
     const bool known_kind = value <= 3 || value == 255;
     EXPECT_EQ(!error_of(changed(honest, kind_at, {value})), known_kind) << value;
     EXPECT_EQ(!error_of(changed(honest, flags_at, {value})), value <= 1) << value;
-    EXPECT_EQ(!error_of(changed(honest, reserved_at, {value})), value == 0) << value;
   }
+}
+
+TEST(RemoteDescriptor, TellsTheDeviceOfWhatIsADevicesAndOfNothingElse) {
+  const auto of_device = [](memory_kind kind, int device) {
+    remote_descriptor made = sample();
+    made.kind = kind;
+    made.device = device;
+    return made;
+  };
+  for (int value = 0; value < 256; ++value) {
+    const auto tensor = changed(of_device(memory_kind::cuda, -1).encode(), device_at, {value});
+    std::error_code ec;
+    const remote_descriptor read = remote_descriptor::decode(tensor, ec);
+    EXPECT_EQ(!ec, value < 255) << value;
+    EXPECT_EQ(read, ec ? remote_descriptor() : of_device(memory_kind::cuda, value - 1));
+    const auto host = changed(of_device(memory_kind::host, -1).encode(), device_at, {value});
+    EXPECT_EQ(!error_of(host), value == 0) << value;
+  }
+  for (const int device : {0, 1, 253}) {
+    const remote_descriptor made = of_device(memory_kind::cuda_managed, device);
+    EXPECT_EQ(remote_descriptor::decode(made.encode()), made);
+  }
+  EXPECT_EQ(remote_descriptor::decode(of_device(memory_kind::cuda, 254).encode()).device, -1);
+  EXPECT_EQ(remote_descriptor::decode(of_device(memory_kind::host, 1).encode()).device, -1);
+  EXPECT_NE(to_string(of_device(memory_kind::cuda, 3)).find("cuda device 3"), std::string::npos);
 }
 
 TEST(RemoteDescriptor, ThatEndsBeyondTheAddressSpaceIsBad) {

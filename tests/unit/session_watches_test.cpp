@@ -128,7 +128,7 @@ TEST_F(SessionWatches, RefusesWhatWaitsForARegionThatIsWithdrawn) {
 
 TEST_F(SessionWatches, HoldsNoFileOpenThatNobodyWaitsForAnyMore) {
   const std::filesystem::path descriptor =
-      "/proc/self/fd/" + std::to_string(region_->file()->descriptor());
+      "/proc/self/fd/" + std::to_string(region_->source()->descriptor());
   ask(1, 5, for_ever);
   EXPECT_FALSE(run_one(30ms));
   ASSERT_EQ(std::filesystem::read_symlink(descriptor), path_);

@@ -23,7 +23,7 @@ int answer(const char* function, Call&& call) {
   return failure != 0 ? failure : std::forward<Call>(call)();
 }
 
-constexpr std::array<std::pair<int, const char*>, 9> names{{
+constexpr std::array<std::pair<int, const char*>, 11> names{{
     {0, "CUDA_SUCCESS"},
     {1, "CUDA_ERROR_INVALID_VALUE"},
     {2, "CUDA_ERROR_OUT_OF_MEMORY"},
@@ -31,8 +31,10 @@ constexpr std::array<std::pair<int, const char*>, 9> names{{
     {100, "CUDA_ERROR_NO_DEVICE"},
     {101, "CUDA_ERROR_INVALID_DEVICE"},
     {201, "CUDA_ERROR_INVALID_CONTEXT"},
+    {400, "CUDA_ERROR_INVALID_HANDLE"},
     {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
     {719, "CUDA_ERROR_LAUNCH_FAILED"},
+    {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
 }};
 
 const char* name_of(int value) {
@@ -60,6 +62,12 @@ int tell(int attribute, void* into, const std::optional<fake_memory>& memory) {
     case 9:
       *static_cast<int*>(into) = memory ? memory->context->device : -2;
       return 0;
+    case 11:
+      *static_cast<std::uint64_t*>(into) = memory ? memory->address : 0;
+      return 0;
+    case 12:
+      *static_cast<std::size_t*>(into) = memory ? memory->size : 0;
+      return 0;
     default:
       return 1;
   }
@@ -77,6 +85,14 @@ std::uint64_t fake_cuda_calls(const char* function) { return driver().calls(func
 std::uint64_t fake_cuda_copies(fake_cuda_direction direction) { return driver().copies(direction); }
 std::uint64_t fake_cuda_bytes(fake_cuda_direction direction) { return driver().bytes(direction); }
 void fake_cuda_hold_copies(int hold) { driver().hold_copies(hold != 0); }
+void fake_cuda_hold_stream(CUstream_st* stream, int hold) {
+  driver().hold_stream(stream, hold != 0);
+}
+void fake_cuda_begin_capture() { driver().begin_capture(); }
+int fake_cuda_end_capture() { return driver().end_capture() ? 1 : 0; }
+std::size_t fake_cuda_registered() { return driver().registered(); }
+std::size_t fake_cuda_events() { return driver().events(); }
+std::size_t fake_cuda_late_uses() { return driver().late_uses(); }
 std::size_t fake_cuda_waiting_copies() { return driver().waiting_copies(); }
 std::size_t fake_cuda_allocated() { return driver().allocated(); }
 std::size_t fake_cuda_streams() { return driver().streams(); }
@@ -103,6 +119,12 @@ int cuDevicePrimaryCtxRetain(CUctx_st** made, int device) {
 }
 int cuDevicePrimaryCtxRelease_v2(int device) {
   return answer("cuDevicePrimaryCtxRelease", [&] { return driver().release(device); });
+}
+int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) {
+  return answer("cuDevicePrimaryCtxGetState", [&] {
+    *flags = 0;
+    return driver().is_active(device, active);
+  });
 }
 int cuCtxCreate_v2(CUctx_st** made, unsigned, int device) {
   return answer("cuCtxCreate", [&] { return driver().create(made, device); });
@@ -138,6 +160,12 @@ int cuMemFreeHost(void* made) {
   return answer("cuMemFreeHost",
                 [&] { return driver().free(reinterpret_cast<std::uintptr_t>(made), true); });
 }
+int cuMemHostRegister_v2(void* memory, std::size_t size, unsigned) {
+  return answer("cuMemHostRegister", [&] { return driver().enlist(memory, size); });
+}
+int cuMemHostUnregister(void* memory) {
+  return answer("cuMemHostUnregister", [&] { return driver().strike_off(memory); });
+}
 int cuMemcpy(std::uint64_t into, std::uint64_t from, std::size_t size) {
   return answer("cuMemcpy", [&] { return driver().copy_now({into, from, size}); });
 }
@@ -170,6 +198,27 @@ int cuStreamSynchronize(CUstream_st* stream) {
 }
 int cuStreamDestroy_v2(CUstream_st* stream) {
   return answer("cuStreamDestroy", [&] { return driver().end_stream(stream); });
+}
+int cuStreamWaitEvent(CUstream_st* stream, CUevent_st* event, unsigned) {
+  return answer("cuStreamWaitEvent", [&] { return driver().await(stream, event); });
+}
+int cuEventCreate(CUevent_st** made, unsigned) {
+  return answer("cuEventCreate", [&] { return driver().make_event(made); });
+}
+int cuEventRecord(CUevent_st* event, CUstream_st* stream) {
+  return answer("cuEventRecord", [&] { return driver().record(event, stream); });
+}
+int cuEventSynchronize(CUevent_st* event) {
+  return answer("cuEventSynchronize", [&] { return driver().wait_for(event); });
+}
+int cuEventDestroy_v2(CUevent_st* event) {
+  return answer("cuEventDestroy", [&] { return driver().end_event(event); });
+}
+int cuThreadExchangeStreamCaptureMode(int* mode) {
+  return answer("cuThreadExchangeStreamCaptureMode", [&] {
+    std::swap(*mode, ucx::test::capture_mode());
+    return 0;
+  });
 }
 int cuPointerGetAttributes(unsigned count, int* attributes, void** values, std::uint64_t address) {
   return answer("cuPointerGetAttributes", [&] {

@@ -30,13 +30,24 @@ std::uint64_t fake_cuda_bytes(fake_cuda_direction direction);
 
 /// Holds copies back until it is called with 0 again.
 void fake_cuda_hold_copies(int hold);
+/// Holds back what was, or is, enqueued on one stream, likewise.
+void fake_cuda_hold_stream(struct CUstream_st* stream, int hold);
+/// A graph is being captured, in the mode that forbids any thread what it might need.
+void fake_cuda_begin_capture();
+/// Returns whether nothing has spoiled it.
+int fake_cuda_end_capture();
 /// How many copies were asked for and have not run.
 std::size_t fake_cuda_waiting_copies();
 
-/// Bytes allocated on all devices, pinned and managed ones too; streams and contexts in use.
+/// Bytes allocated on all devices, pinned and managed ones too; those of the program's that are
+/// registered; streams, events and contexts in use.
 std::size_t fake_cuda_allocated();
+std::size_t fake_cuda_registered();
+std::size_t fake_cuda_events();
 std::size_t fake_cuda_streams();
 std::size_t fake_cuda_contexts();
+/// How often somebody wanted to use a context that was over.
+std::size_t fake_cuda_late_uses();
 /// Contexts that are pushed on the calling thread.
 std::size_t fake_cuda_current();
 
@@ -56,4 +67,10 @@ int cuMemAllocManaged(std::uint64_t* made, std::size_t size, unsigned flags);
 int cuMemHostAlloc(void** made, std::size_t size, unsigned flags);
 int cuMemFreeHost(void* made);
 int cuMemcpy(std::uint64_t into, std::uint64_t from, std::size_t size);
+int cuMemcpyAsync(std::uint64_t into, std::uint64_t from, std::size_t size,
+                  struct CUstream_st* stream);
+int cuMemsetD8Async(std::uint64_t into, unsigned char value, std::size_t size,
+                    struct CUstream_st* stream);
+int cuStreamCreate(struct CUstream_st** made, unsigned flags);
+int cuStreamSynchronize(struct CUstream_st* stream);
 }

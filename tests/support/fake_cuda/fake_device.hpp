@@ -26,19 +26,29 @@ struct CUctx_st {
 struct CUstream_st {
   CUctx_st* context = nullptr;
   int failed = 0;  // what the first copy that failed said
+  bool held = false;
+};
+
+struct CUevent_st {
+  CUctx_st* context = nullptr;
+  unsigned recorded = 0;  // how often it was enqueued,
+  unsigned reached = 0;   // and how often a stream has come to it
+  int failed = 0;         // what the stream's copies before it said
 };
 
 namespace ucx::test {
 
 enum class fake_kind { device, managed, pinned };
 
-/// One allocation. A device's has an address without any access, and its bytes elsewhere.
+/// One allocation. A device's has an address without any access, and its bytes elsewhere. What was
+/// registered is the program's own.
 struct fake_memory {
   fake_kind kind = fake_kind::device;
   std::uint64_t address = 0;
   std::size_t size = 0;
   CUctx_st* context = nullptr;
   std::byte* bytes = nullptr;
+  bool registered = false;
 };
 
 struct fake_copy {
@@ -46,6 +56,14 @@ struct fake_copy {
   std::uint64_t from = 0;
   std::size_t size = 0;
   std::optional<unsigned char> fill = {};  // instead of `from`
+};
+
+/// What a stream does next: a copy; or it comes to an event, or waits for one.
+struct fake_step {
+  fake_copy copy = {};
+  CUevent_st* reaches = nullptr;
+  CUevent_st* awaits = nullptr;
+  unsigned count = 0;  // how often `awaits` has to have been reached
 };
 
 /// Threads: every function locks. Copies run on a thread, one at a time.
@@ -74,6 +92,8 @@ class fake_cuda {
 
   int allocate(fake_kind kind, std::size_t size, std::uint64_t* made);
   int free(std::uint64_t address, bool pinned);
+  int enlist(void* memory, std::size_t size);
+  int strike_off(void* memory);
   std::optional<fake_memory> find(std::uint64_t address);
 
   int start(CUstream_st* stream, const fake_copy& wanted);
@@ -81,14 +101,27 @@ class fake_cuda {
   int make_stream(CUstream_st** made);
   int wait_for(CUstream_st* stream);
   int end_stream(CUstream_st* stream);
+  int make_event(CUevent_st** made);
+  int record(CUevent_st* event, CUstream_st* stream);
+  int await(CUstream_st* stream, CUevent_st* event);
+  int wait_for(CUevent_st* event);
+  int end_event(CUevent_st* event);
+  int is_active(int device, int* active);
+
+  void begin_capture();
+  bool end_capture();
 
   void hold_copies(bool hold);
+  void hold_stream(CUstream_st* stream, bool hold);
   std::size_t waiting_copies();
   std::uint64_t copies(fake_cuda_direction direction);
   std::uint64_t bytes(fake_cuda_direction direction);
   std::size_t allocated();
   std::size_t streams();
   std::size_t contexts();
+  std::size_t events();
+  std::size_t registered();
+  std::size_t late_uses();
 
  private:
   struct plan {
@@ -105,6 +138,8 @@ class fake_cuda {
   int check(const fake_copy& wanted);
   std::byte* reach(std::uint64_t address, std::size_t size, bool* on_device, int* result);
   int run(const fake_copy& wanted);
+  void run_step(CUstream_st& stream, const fake_step& next);
+  static bool may_run(const CUstream_st& stream, const std::deque<fake_step>& steps);
   void run_copies();
   void forget();
 
@@ -121,7 +156,12 @@ class fake_cuda {
   CUctx_st* make_context(int device);
   std::map<std::uint64_t, fake_memory> memory_;
   std::map<std::uint64_t, std::size_t> gone_;  // what was freed: no address of anything any more
-  std::map<CUstream_st*, std::deque<fake_copy>> streams_;
+  std::map<CUstream_st*, std::deque<fake_step>> streams_;
+  std::set<CUevent_st*> events_;
+  std::vector<std::shared_ptr<CUevent_st>> all_events_;  // so that no address is used again
+  std::size_t late_uses_ = 0;
+  bool capturing_ = false;
+  bool spoiled_ = false;                                   // the capture
   std::vector<std::shared_ptr<CUstream_st>> all_streams_;  // so that no address is used again
   CUstream_st* running_ = nullptr;
   std::array<std::uint64_t, 4> copies_{};
@@ -130,6 +170,9 @@ class fake_cuda {
   bool stopping_ = false;
   std::thread thread_;
 };
+
+/// This thread's cuThreadExchangeStreamCaptureMode.
+int& capture_mode();
 
 /// Contexts that are pushed on this thread, the current one last.
 std::vector<CUctx_st*>& context_stack();

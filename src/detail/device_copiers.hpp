@@ -1,0 +1,28 @@
+// Who copies for a worker between memory of devices and the host's.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <system_error>
+
+#include "detail/device_copier.hpp"
+
+namespace ucx::detail {
+
+/// The copiers of a worker, one a context. REQUIRES: external synchronization.
+class device_copiers {
+ public:
+  device_copiers() = default;
+  device_copiers(const device_copiers&) = delete;
+  device_copiers& operator=(const device_copiers&) = delete;
+  /// Waits for copies that run, but not for ever.
+  ~device_copiers();
+
+  /// Returns the one for memory at `address`, which is a device's. Errors: as make().
+  std::shared_ptr<device_copier> of(const void* address, std::error_code& ec);
+
+ private:
+  std::map<cuda::context, std::shared_ptr<device_copier>> known_;
+};
+
+}  // namespace ucx::detail

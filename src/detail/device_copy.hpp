@@ -1,0 +1,39 @@
+// One copy between memory of a device and the host's, which a copier's thread sees to.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <system_error>
+
+#include "detail/stream_mark.hpp"
+
+namespace ucx::detail {
+
+class staging_buffer;
+
+/// Keeps what it copies from and to until the driver has let go of it, however long that is, and
+/// whoever asked for it has gone.
+class device_copy {
+ public:
+  device_copy() noexcept = default;
+  device_copy(const device_copy&) = delete;
+  device_copy& operator=(const device_copy&) = delete;
+  virtual ~device_copy() = default;
+
+  std::byte* device = nullptr;
+  std::span<std::byte> host = {};
+  bool into_device = false;
+  staging_buffer* staging = nullptr;         ///< What `host` is in, to be pinned first.
+  std::shared_ptr<const stream_mark> after;  ///< Work of the program's that comes before, if any.
+  /// How it ended: written before `done()`. canceled: it was not begun.
+  std::error_code error;
+
+  /// Returns whether somebody still waits for it. From any thread.
+  virtual bool wanted() const noexcept { return true; }
+  /// It has ended, or will not be begun. On the copier's thread, once; but again where it throws
+  /// std::bad_alloc.
+  virtual void done() = 0;
+};
+
+}  // namespace ucx::detail
