@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "detail/device_copier.hpp"
+#include "detail/device_copiers.hpp"
 #include "detail/device_pointer.hpp"
 #include "ucx/memory_place.hpp"
 
