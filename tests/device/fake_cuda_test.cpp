@@ -79,5 +79,23 @@ TEST(FakeCuda, CountsWhatItCopies) {
   EXPECT_EQ(fake_cuda_bytes(fake_cuda_within_host), 0U);
 }
 
+TEST(FakeCuda, SharesMemoryOfADeviceWithOtherProcessesOnly) {
+  const cuda_program program;
+  const auto memory = cuda_program::allocate_pattern(100, 1);
+  fake_cuda_handle shared;
+  std::uint64_t opened = 0;
+  ASSERT_EQ(cuIpcGetMemHandle(&shared, cuda_program::address(memory)), 0);
+  EXPECT_TRUE(holds_pattern(cuda_program::content(memory), 1));  // which moved to a file
+  EXPECT_EQ(cuIpcOpenMemHandle_v2(&opened, shared, 1), 201);
+  EXPECT_EQ(cuIpcOpenMemHandle_v2(&opened, shared, 0), 1);
+  shared.bytes[0] ^= std::byte{1};
+  EXPECT_EQ(cuIpcOpenMemHandle_v2(&opened, shared, 1), 1);
+  EXPECT_EQ(cuIpcCloseMemHandle(cuda_program::address(memory)), 1);
+  const auto managed = cuda_program::allocate_managed(100);
+  EXPECT_EQ(cuIpcGetMemHandle(&shared, cuda_program::address(managed)), 1);
+  EXPECT_EQ(fake_cuda_opened(), 0U);
+  cuda_program::free(memory);
+}
+
 }  // namespace
 }  // namespace ucx::test

@@ -23,7 +23,7 @@ int answer(const char* function, Call&& call) {
   return failure != 0 ? failure : std::forward<Call>(call)();
 }
 
-constexpr std::array<std::pair<int, const char*>, 11> names{{
+constexpr std::array<std::pair<int, const char*>, 13> names{{
     {0, "CUDA_SUCCESS"},
     {1, "CUDA_ERROR_INVALID_VALUE"},
     {2, "CUDA_ERROR_OUT_OF_MEMORY"},
@@ -31,6 +31,8 @@ constexpr std::array<std::pair<int, const char*>, 11> names{{
     {100, "CUDA_ERROR_NO_DEVICE"},
     {101, "CUDA_ERROR_INVALID_DEVICE"},
     {201, "CUDA_ERROR_INVALID_CONTEXT"},
+    {205, "CUDA_ERROR_MAP_FAILED"},
+    {208, "CUDA_ERROR_ALREADY_MAPPED"},
     {400, "CUDA_ERROR_INVALID_HANDLE"},
     {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
     {719, "CUDA_ERROR_LAUNCH_FAILED"},
@@ -97,6 +99,7 @@ std::size_t fake_cuda_waiting_copies() { return driver().waiting_copies(); }
 std::size_t fake_cuda_allocated() { return driver().allocated(); }
 std::size_t fake_cuda_streams() { return driver().streams(); }
 std::size_t fake_cuda_contexts() { return driver().contexts(); }
+std::size_t fake_cuda_opened() { return driver().opened(); }
 std::size_t fake_cuda_current() { return ucx::test::context_stack().size(); }
 
 int cuInit(unsigned) {
@@ -104,6 +107,7 @@ int cuInit(unsigned) {
 }
 int cuDeviceGetCount(int* count) {
   return answer("cuDeviceGetCount", [&] {
+    if (!driver().is_initialised()) return 3;
     *count = driver().devices();
     return 0;
   });
@@ -185,6 +189,23 @@ int cuMemcpyDtoHAsync_v2(void* into, std::uint64_t from, std::size_t size, CUstr
     if (!driver().find(from)) return 1;
     return driver().start(stream, {reinterpret_cast<std::uintptr_t>(into), from, size});
   });
+}
+int cuMemcpyDtoDAsync_v2(std::uint64_t into, std::uint64_t from, std::size_t size,
+                         CUstream_st* stream) {
+  return answer("cuMemcpyAsync", [&] {
+    if (!driver().find(into) || !driver().find(from)) return 1;
+    return driver().start(stream, {into, from, size});
+  });
+}
+int cuIpcGetMemHandle(fake_cuda_handle* made, std::uint64_t address) {
+  return answer("cuIpcGetMemHandle", [&] { return driver().share(address, made); });
+}
+int cuIpcOpenMemHandle_v2(std::uint64_t* opened, fake_cuda_handle shared, unsigned flags) {
+  return answer("cuIpcOpenMemHandle",
+                [&] { return flags == 1 ? driver().open_shared(shared, opened) : 1; });
+}
+int cuIpcCloseMemHandle(std::uint64_t opened) {
+  return answer("cuIpcCloseMemHandle", [&] { return driver().close_shared(opened); });
 }
 int cuMemsetD8Async(std::uint64_t into, unsigned char value, std::size_t size,
                     CUstream_st* stream) {

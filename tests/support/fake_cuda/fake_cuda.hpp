@@ -5,6 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 
+/// CUipcMemHandle.
+struct fake_cuda_handle {
+  std::byte bytes[64];
+};
+
 extern "C" {
 
 /// Makes everything new: `devices` devices, nothing allocated, nobody has initialised CUDA, no call
@@ -48,6 +53,8 @@ std::size_t fake_cuda_streams();
 std::size_t fake_cuda_contexts();
 /// How often somebody wanted to use a context that was over.
 std::size_t fake_cuda_late_uses();
+/// Memory of other processes that is open now.
+std::size_t fake_cuda_opened();
 /// Contexts that are pushed on the calling thread.
 std::size_t fake_cuda_current();
 
@@ -71,6 +78,9 @@ int cuMemcpyAsync(std::uint64_t into, std::uint64_t from, std::size_t size,
                   struct CUstream_st* stream);
 int cuMemsetD8Async(std::uint64_t into, unsigned char value, std::size_t size,
                     struct CUstream_st* stream);
+int cuIpcGetMemHandle(fake_cuda_handle* made, std::uint64_t address);
+int cuIpcOpenMemHandle_v2(std::uint64_t* opened, fake_cuda_handle shared, unsigned flags);
+int cuIpcCloseMemHandle(std::uint64_t opened);
 int cuStreamCreate(struct CUstream_st** made, unsigned flags);
 int cuStreamSynchronize(struct CUstream_st* stream);
 }

@@ -24,6 +24,8 @@ const std::set<std::string> unsafe_in_capture{"cuMemAlloc",
                                               "cuStreamSynchronize",
                                               "cuEventCreate",
                                               "cuEventSynchronize",
+                                              "cuIpcOpenMemHandle",
+                                              "cuIpcCloseMemHandle",
                                               "cuDevicePrimaryCtxRetain"};
 
 }  // namespace

@@ -38,10 +38,10 @@ struct CUevent_st {
 
 namespace ucx::test {
 
-enum class fake_kind { device, managed, pinned };
+enum class fake_kind { device, managed, pinned, opened };
 
-/// One allocation. A device's has an address without any access, and its bytes elsewhere. What was
-/// registered is the program's own.
+/// One allocation. A device's has an address without any access, and its bytes elsewhere; one that
+/// was opened is such memory of another process. What was registered is the program's own.
 struct fake_memory {
   fake_kind kind = fake_kind::device;
   std::uint64_t address = 0;
@@ -49,6 +49,8 @@ struct fake_memory {
   CUctx_st* context = nullptr;
   std::byte* bytes = nullptr;
   bool registered = false;
+  int file = -1;           // what holds the bytes, once other processes may open them
+  std::uint64_t from = 0;  // of another process: which file's
 };
 
 struct fake_copy {
@@ -96,6 +98,10 @@ class fake_cuda {
   int strike_off(void* memory);
   std::optional<fake_memory> find(std::uint64_t address);
 
+  int share(std::uint64_t address, fake_cuda_handle* made);
+  int open_shared(const fake_cuda_handle& shared, std::uint64_t* opened);
+  int close_shared(std::uint64_t opened);
+
   int start(CUstream_st* stream, const fake_copy& wanted);
   int copy_now(const fake_copy& wanted);
   int make_stream(CUstream_st** made);
@@ -122,6 +128,7 @@ class fake_cuda {
   std::size_t events();
   std::size_t registered();
   std::size_t late_uses();
+  std::size_t opened();
 
  private:
   struct plan {

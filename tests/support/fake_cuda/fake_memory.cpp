@@ -1,25 +1,17 @@
 #include "fake_device.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <iterator>
 #include <optional>
 
+#include "fake_pages.hpp"
 #include "fake_results.hpp"
 
 namespace ucx::test {
 namespace {
-
-constexpr std::size_t page = 4096;
-
-std::size_t whole_pages(std::size_t size) { return (size + page - 1) / page * page; }
-
-/// Addresses that nobody can touch, and that nothing else gets.
-std::uint64_t reserve(std::size_t size) {
-  void* const made = ::mmap(nullptr, whole_pages(size), PROT_NONE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return made == MAP_FAILED ? 0 : reinterpret_cast<std::uintptr_t>(made);
-}
 
 bool includes(const fake_memory& memory, std::uint64_t address, std::size_t size) {
   return address >= memory.address && size <= memory.size &&
@@ -35,12 +27,13 @@ int fake_cuda::allocate(fake_kind kind, std::size_t size, std::uint64_t* made) {
   if (size == 0) return invalid_value;
   std::size_t taken = 0;
   for (const auto& [address, each] : memory_) {
-    if (each.kind != fake_kind::pinned && each.context->device == owner->device) {
+    if (each.kind != fake_kind::pinned && each.kind != fake_kind::opened &&
+        each.context->device == owner->device) {
       taken += each.size;
     }
   }
   if (size > fake_cuda_device_size - taken) return out_of_memory;
-  fake_memory memory{kind, 0, size, owner, nullptr};
+  fake_memory memory{kind, 0, size, owner};
   // From the system, and never given back: bytes that are freed too early are seen as such.
   void* const bytes = ::mmap(nullptr, whole_pages(size), PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -62,7 +55,7 @@ int fake_cuda::free(std::uint64_t address, bool pinned) {
   const auto found = memory_.find(address);
   if (found == memory_.end()) return invalid_value;
   if ((found->second.kind == fake_kind::pinned) != pinned) return invalid_value;
-  if (found->second.registered) return invalid_value;
+  if (found->second.registered || found->second.kind == fake_kind::opened) return invalid_value;
   retire(found->second);
   memory_.erase(found);
   return success;
@@ -95,6 +88,7 @@ void fake_cuda::retire(const fake_memory& memory) {
   if (memory.registered) return;
   ::madvise(memory.bytes, whole_pages(memory.size), MADV_DONTNEED);
   ::mprotect(memory.bytes, whole_pages(memory.size), PROT_NONE);
+  if (memory.file >= 0) ::close(memory.file);
   gone_[memory.address] = memory.size;
 }
 
@@ -176,7 +170,9 @@ std::size_t fake_cuda::registered() {
 std::size_t fake_cuda::allocated() {
   const std::lock_guard guard(mutex_);
   std::size_t sum = 0;
-  for (const auto& [address, each] : memory_) sum += each.registered ? 0 : each.size;
+  for (const auto& [address, each] : memory_) {
+    sum += each.registered || each.kind == fake_kind::opened ? 0 : each.size;
+  }
   return sum;
 }
 
