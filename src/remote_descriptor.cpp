@@ -15,6 +15,7 @@ constexpr std::size_t longest_key = 4096;
 constexpr std::uint8_t shareable_flag = 1;
 constexpr std::uint8_t file_flag = 2;
 constexpr std::uint8_t loan_flag = 4;
+constexpr std::uint8_t handle_flag = 8;
 
 std::string_view name_of(access granted) noexcept {
   switch (granted) {
@@ -73,6 +74,16 @@ bool read_loan(detail::wire_reader& reader, memory_loan& into) {
   return is_process && into.record != 0 && into.token != 0;
 }
 
+/// The region has to lie within the allocation, whatever these numbers are.
+bool read_handle(detail::wire_reader& reader, std::uint64_t region_size, memory_handle& into) {
+  const auto bytes = reader.take(into.bytes.size());
+  into.size = reader.take<std::uint64_t>();
+  into.offset = reader.take<std::uint64_t>();
+  if (!reader.ok()) return false;
+  std::copy(bytes.begin(), bytes.end(), into.bytes.begin());
+  return into.size != 0 && into.offset <= into.size && region_size <= into.size - into.offset;
+}
+
 bool read_body(std::span<const std::byte> body, remote_descriptor& into) {
   detail::wire_reader reader(body);
   into.region = reader.take<std::uint64_t>();
@@ -89,9 +100,14 @@ bool read_body(std::span<const std::byte> body, remote_descriptor& into) {
   const auto key = reader.take(key_length);
   if ((flags & file_flag) != 0 && !read_file(reader, into.file)) return false;
   if ((flags & loan_flag) != 0 && !read_loan(reader, into.loan)) return false;
+  const bool has_handle = (flags & handle_flag) != 0;
+  if (has_handle && !read_handle(reader, into.size, into.handle)) return false;
+  if (has_handle &&
+      ((flags & loan_flag) == 0 || static_cast<memory_kind>(kind) != memory_kind::cuda))
+    return false;
   if (!reader.finished() || key_length > longest_key) return false;
   if (!is_access(granted) || !is_memory_kind(kind)) return false;
-  if ((flags & ~(shareable_flag | file_flag | loan_flag)) != 0) return false;
+  if ((flags & ~(shareable_flag | file_flag | loan_flag | handle_flag)) != 0) return false;
   if (device != 0 && !is_of_devices(static_cast<memory_kind>(kind))) return false;
   if (device > largest_device + 1) return false;
   if (!fits(into.address, into.size)) return false;
@@ -147,8 +163,10 @@ std::vector<std::byte> remote_descriptor::encode() const {
   writer.put(static_cast<std::uint8_t>(kind));
   const bool has_file = file.process != 0;
   const bool has_loan = loan.process != 0;
+  const bool has_handle = handle.size != 0;
   writer.put(static_cast<std::uint8_t>((shareable ? shareable_flag : 0U) |
-                                       (has_file ? file_flag : 0U) | (has_loan ? loan_flag : 0U)));
+                                       (has_file ? file_flag : 0U) | (has_loan ? loan_flag : 0U) |
+                                       (has_handle ? handle_flag : 0U)));
   writer.put(wire_device(*this));
   writer.put(host);
   writer.put(static_cast<std::uint32_t>(remote_key.size()));
@@ -163,6 +181,11 @@ std::vector<std::byte> remote_descriptor::encode() const {
     writer.put(loan.process);
     writer.put(loan.record);
     writer.put(loan.token);
+  }
+  if (has_handle) {
+    writer.put(handle.bytes);
+    writer.put(handle.size);
+    writer.put(handle.offset);
   }
   return detail::envelope::end(std::move(writer));
 }

@@ -36,6 +36,17 @@ struct memory_loan {
   friend bool operator==(const memory_loan&, const memory_loan&) = default;
 };
 
+/// Where processes of an owner's host find its memory of a CUDA device: what the driver says of the
+/// allocation that the region is in (`cuIpcGetMemHandle`). Of no use to anybody else, and of none
+/// without the record of a `memory_loan`.
+struct memory_handle {
+  std::array<std::byte, 64> bytes = {};
+  std::uint64_t size = 0;    ///< Of the allocation; 0: there is no handle.
+  std::uint64_t offset = 0;  ///< Where the region begins in it.
+
+  friend bool operator==(const memory_handle&, const memory_handle&) = default;
+};
+
 /// Everything a peer needs to reach a region, but for the connection: a value, serialisable
 /// (`docs/wire-format.md`). It is a capability: whoever has it may do what it grants.
 struct UCXIO_EXPORT remote_descriptor {
@@ -46,11 +57,12 @@ struct UCXIO_EXPORT remote_descriptor {
   std::uint64_t size = 0;         ///< Bytes that were asked for, not what UCX rounded up to.
   access granted = access::read;
   memory_kind kind = memory_kind::host;
-  bool shareable = false;                  ///< Allocated by us in shared memory.
-  std::array<std::byte, 16> host = {};     ///< Same value: same host.
+  bool shareable = false;               ///< Allocated by us where peers of the host may write, too.
+  std::array<std::byte, 16> host = {};  ///< Same value: same host.
   std::vector<std::byte> remote_key = {};  ///< UCX's packed rkey; empty on message-only contexts.
   memory_file file = {};                   ///< What holds the region, where peers may map it.
   memory_loan loan = {};                   ///< Where they may read it, else.
+  memory_handle handle = {};               ///< Where they reach it, if a device has it.
   int device = -1;  ///< Of memory of a device: its number there, to 253; -1: none, or unknown.
 
   /// Returns the wire form. Errors: invalid_argument if `remote_key` is longer than 4 KiB.

@@ -1,5 +1,6 @@
 #include "ucx/remote_descriptor.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -97,6 +98,74 @@ TEST(RemoteDescriptor, LoanThatMakesNoSenseIsRefused) {
   EXPECT_TRUE(refused({.process = 0x80000000, .record = 1, .token = 1}));
   EXPECT_TRUE(refused({.process = 1, .record = 0, .token = 1}));
   EXPECT_TRUE(refused({.process = 1, .record = 1, .token = 0}));
+}
+
+remote_descriptor sample_of_device() {
+  remote_descriptor made = sample();
+  made.kind = memory_kind::cuda;
+  made.device = 1;
+  made.address = 0;
+  made.loan = {.process = 5, .record = 6, .token = 7};
+  made.handle.size = made.size + 4096;
+  made.handle.offset = 4096;
+  for (std::size_t i = 0; i < made.handle.bytes.size(); ++i) {
+    made.handle.bytes[i] = static_cast<std::byte>(0x40 + i);
+  }
+  return made;
+}
+
+TEST(RemoteDescriptor, SurvivesTheWireWithAHandle) {
+  EXPECT_EQ(remote_descriptor::decode(sample_of_device().encode()), sample_of_device());
+  const auto wire = sample_of_device().encode();
+  EXPECT_THAT(test::to_hex(wire), testing::HasSubstr("40414243"));
+  EXPECT_THAT(test::to_hex(wire), testing::HasSubstr("7c7d7e7f"
+                                                     "0010004001000000"
+                                                     "0010000000000000"));
+}
+
+TEST(RemoteDescriptor, WithAHandleCutOffOrChangedAnywhereIsBad) {
+  auto wire = sample_of_device().encode();
+  for (std::size_t length = 0; length < wire.size(); ++length) {
+    ASSERT_EQ(error_of(std::span(wire).first(length)), errc::bad_descriptor) << length;
+  }
+  for (std::size_t at = 0; at < wire.size(); ++at) {
+    for (unsigned bit = 0; bit < 8; ++bit) {
+      const auto mask = static_cast<std::byte>(1U << bit);
+      wire[at] ^= mask;
+      ASSERT_EQ(error_of(wire), errc::bad_descriptor) << "byte " << at << " bit " << bit;
+      wire[at] ^= mask;
+    }
+  }
+}
+
+TEST(RemoteDescriptor, HandleThatMakesNoSenseIsRefused) {
+  const auto refused = [](const auto& change) {
+    remote_descriptor made = sample_of_device();
+    change(made);
+    return error_of(made.encode()) == errc::bad_descriptor;
+  };
+  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_FALSE(refused([](remote_descriptor&) {}));
+  EXPECT_FALSE(refused([](remote_descriptor& made) { made.handle.size = most; }));
+  EXPECT_TRUE(refused([](remote_descriptor& made) { --made.handle.size; }));
+  EXPECT_TRUE(refused([](remote_descriptor& made) { ++made.handle.offset; }));
+  EXPECT_TRUE(refused([](remote_descriptor& made) { made.handle.offset = most; }));
+  EXPECT_TRUE(refused([](remote_descriptor& made) { made.loan = {}; }));
+  EXPECT_TRUE(refused([](remote_descriptor& made) { made.kind = memory_kind::cuda_managed; }));
+  EXPECT_TRUE(refused([](remote_descriptor& made) {
+    made.kind = memory_kind::host;
+    made.device = -1;
+  }));
+}
+
+// Bytes that no writer of ours would write, under an honest checksum.
+TEST(RemoteDescriptor, WithAHandleOfNoAllocationIsBad) {
+  const auto honest = sample_of_device().encode();
+  const std::size_t size_of_allocation = honest.size() - 8 - 16;
+  EXPECT_EQ(error_of(changed(honest, size_of_allocation, {0, 0, 0, 0, 0, 0, 0, 0})),
+            errc::bad_descriptor);
+  EXPECT_EQ(error_of(changed(honest, flags_at, {1 | 8})), errc::bad_descriptor);
+  EXPECT_EQ(error_of(changed(honest, flags_at, {1 | 4})), errc::bad_descriptor);
 }
 
 // The format is a promise to other processes: if this fails, the version has to change.
