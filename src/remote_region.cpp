@@ -151,6 +151,10 @@ std::span<std::byte> remote_region::writable_view(std::uint64_t offset, std::siz
   return in_place(core_, offset, length, access::write, what, ec);
 }
 
+std::string remote_region::why_not_direct() const {
+  return core_ ? core_->why_not_direct() : std::string("there is no region");
+}
+
 std::string remote_region::why_not_mapped() const {
   return core_ ? core_->why_not_mapped() : std::string("there is no region");
 }

@@ -12,8 +12,12 @@ std::string reason_of_way(const entry& described, const remote_region& region,
   if (region.way() == way::mapped) return "the server's memory is mapped here, and used in place";
   if (region.way() == way::rma) return "the server's memory is read without the server";
   if (described.type == entry_type::file) return "a file: the server reads it when it is asked";
+  const std::string why_not_direct = region.why_not_direct();
   const char* forced = std::getenv("UCXIO_WAY");
   if (forced != nullptr && forced == ucx::to_string(way::message)) return "UCXIO_WAY says so";
+  if (!why_not_direct.empty()) {
+    return fmt::format("memory of a device, and {}: the server answers", why_not_direct);
+  }
   return fmt::format("no real RMA to it over {}, and {}: the server answers",
                      fmt::join(transports, ", "), region.why_not_mapped());
 }

@@ -68,7 +68,8 @@ class UCXIO_EXPORT remote_region {
   std::uint64_t limit() const noexcept;
   access granted() const noexcept;
   memory_kind kind() const noexcept;
-  /// Returns how the bytes move.
+  /// Returns how the bytes move. Of memory of a device it may change: what the driver lets this
+  /// process do is known when the first bytes have moved.
   ucx::way way() const noexcept;
   /// Returns what was there when it was opened, or measured last.
   content_id content() const noexcept;
@@ -93,6 +94,10 @@ class UCXIO_EXPORT remote_region {
                                      std::error_code& ec) const;
   /// Returns why there is no view, for people; nothing where there is one.
   std::string why_not_mapped() const;
+  /// Returns why reads of memory of a CUDA device take its owner's time, for people, as far as is
+  /// known by now: the driver shares it with processes of one host only (`docs/gpu.md`). Nothing
+  /// where it does, and `way()` is `rma`, or where it is other memory.
+  std::string why_not_direct() const;
 
   /// Reads `into.size()` bytes at `offset` of the peer's region into `into`.
   /// Completes: when `into` is filled.    Lifetime: `into`, until the request is done.

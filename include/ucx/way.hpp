@@ -11,8 +11,8 @@ namespace ucx {
 enum class way : std::uint8_t {
   automatic,  ///< Chosen from what the transports of the connection really are.
   message,    ///< The owner answers by active messages and checks every access.
-  rma,        ///< The transport reads and writes the owner's memory, or this process reads it
-              ///< where it lies, on one host; the owner's CPU sleeps.
+  rma,        ///< The transport, or the CUDA driver, reads and writes the owner's memory, or this
+              ///< process reads it where it lies, on one host; the owner's CPU sleeps.
   mapped,     ///< The owner's memory is mapped here, and read and written in place.
 };
 

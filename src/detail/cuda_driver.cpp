@@ -51,6 +51,7 @@ bool find_all(cuda_driver& into, void* library) noexcept {
   symbols.find("cuMemcpyHtoDAsync_v2", into.copy_to_device);
   symbols.find("cuMemcpyDtoHAsync_v2", into.copy_from_device);
   symbols.find("cuMemcpyAsync", into.copy);
+  symbols.find("cuMemcpyDtoDAsync_v2", into.copy_within_devices);
   symbols.find("cuMemsetD8Async", into.fill);
   symbols.find("cuStreamCreate", into.stream_create);
   symbols.find("cuStreamSynchronize", into.stream_synchronize);
@@ -61,6 +62,9 @@ bool find_all(cuda_driver& into, void* library) noexcept {
   symbols.find("cuEventSynchronize", into.event_synchronize);
   symbols.find("cuEventDestroy_v2", into.event_destroy);
   symbols.find_some("cuThreadExchangeStreamCaptureMode", into.exchange_capture_mode);
+  symbols.find_some("cuIpcGetMemHandle", into.share);
+  symbols.find_some("cuIpcOpenMemHandle_v2", into.open_shared);
+  symbols.find_some("cuIpcCloseMemHandle", into.close_shared);
   symbols.find("cuPointerGetAttributes", into.pointer_attributes);
   symbols.find("cuGetErrorName", into.error_name);
   symbols.find("cuGetErrorString", into.error_text);
@@ -97,6 +101,11 @@ std::unique_ptr<const cuda_driver> cuda_driver::load(const char* library) {
   if (find_all(*made, handle)) return made;
   ::dlclose(handle);
   return nullptr;
+}
+
+bool cuda_driver::is_in_use() const noexcept {
+  int devices = 0;
+  return device_get_count(&devices) == cuda::success && devices > 0;
 }
 
 std::error_code cuda_error(cuda::result value) noexcept {

@@ -2,6 +2,7 @@
 // one. CUDA's headers are not needed: the few types and numbers in use are its ABI.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -24,6 +25,10 @@ using address = unsigned long long;  // NOLINT(google-runtime-int): CUdeviceptr
 using context = CUctx_st*;
 using stream = CUstream_st*;
 using event = CUevent_st*;
+/// CUipcMemHandle, which is passed by its value.
+struct memory_handle {
+  std::array<std::byte, 64> bytes = {};
+};
 
 constexpr result success = 0;
 constexpr result invalid_value = 1;
@@ -35,6 +40,7 @@ constexpr result insufficient_driver = 35;
 constexpr result no_device = 100;
 constexpr result invalid_device = 101;
 constexpr result invalid_context = 201;
+constexpr result already_mapped = 208;
 constexpr result invalid_handle = 400;
 constexpr result illegal_address = 700;
 constexpr result not_supported = 801;
@@ -57,6 +63,7 @@ constexpr unsigned stream_non_blocking = 1;
 constexpr unsigned event_blocking_sync = 1;
 constexpr unsigned event_disable_timing = 2;
 constexpr int capture_relaxed = 2;
+constexpr unsigned lazy_peer_access = 1;
 }  // namespace cuda
 
 /// One function pointer for each function in use, all of them there but where it says otherwise.
@@ -86,6 +93,9 @@ struct cuda_driver {
                                    cuda::stream stream) = nullptr;
   cuda::result (*copy)(cuda::address into, cuda::address from, std::size_t size,
                        cuda::stream stream) = nullptr;
+  /// Takes both for a device's, of whatever contexts.
+  cuda::result (*copy_within_devices)(cuda::address into, cuda::address from, std::size_t size,
+                                      cuda::stream stream) = nullptr;
   cuda::result (*fill)(cuda::address into, unsigned char value, std::size_t size,
                        cuda::stream stream) = nullptr;
   cuda::result (*stream_create)(cuda::stream* made, unsigned flags) = nullptr;
@@ -99,6 +109,11 @@ struct cuda_driver {
   cuda::result (*event_destroy)(cuda::event event) = nullptr;
   /// Nobody in drivers before CUDA 10.1, which lacked what it is for.
   cuda::result (*exchange_capture_mode)(int* mode) = nullptr;
+  // Of memory that processes share: nobody where the driver's platform has no such thing.
+  cuda::result (*share)(cuda::memory_handle* made, cuda::address allocation) = nullptr;
+  cuda::result (*open_shared)(cuda::address* opened, cuda::memory_handle shared,
+                              unsigned flags) = nullptr;
+  cuda::result (*close_shared)(cuda::address opened) = nullptr;
   cuda::result (*pointer_attributes)(unsigned count, int* attributes, void** values,
                                      cuda::address address) = nullptr;
   cuda::result (*error_name)(cuda::result value, const char** name) = nullptr;
@@ -113,6 +128,13 @@ struct cuda_driver {
 
   /// Loads `library`. Returns nothing where there is no such library, or a function is missing.
   static std::unique_ptr<const cuda_driver> load(const char* library);
+
+  bool shares_memory() const noexcept {
+    return share != nullptr && open_shared != nullptr && close_shared != nullptr;
+  }
+  /// Returns whether somebody in this process has initialised CUDA, and the process was not forked
+  /// since. Initialises nothing.
+  bool is_in_use() const noexcept;
 };
 
 /// Returns what a result is to users: no_memory, not_supported (no device, no driver for it),

@@ -173,6 +173,7 @@ device_copier::begun_copy device_copier::begin(std::shared_ptr<device_copy> want
   const cuda_driver& driver = context_->driver();
   const current_context current(*context_);
   cuda::result result = current.result();
+  if (result == cuda::success && (copy.error = copy.prepare())) return {std::move(wanted)};
   cuda::event event = nullptr;
   if (result == cuda::success && !events_.empty()) {
     event = events_.back();
@@ -199,9 +200,15 @@ cuda::result device_copier::enqueue(const device_copy& wanted, cuda::event event
   if (result != cuda::success) return result;
   std::byte* const host = wanted.host.data();
   const std::size_t size = wanted.host.size();
-  result = wanted.into_device
-               ? driver.copy_to_device(address_of(wanted.device), host, size, stream_)
-               : driver.copy_from_device(host, address_of(wanted.device), size, stream_);
+  const cuda::address device = address_of(wanted.device);
+  if (wanted.within_devices) {
+    const cuda::address other = address_of(host);
+    result = wanted.into_device ? driver.copy_within_devices(device, other, size, stream_)
+                                : driver.copy_within_devices(other, device, size, stream_);
+  } else {
+    result = wanted.into_device ? driver.copy_to_device(device, host, size, stream_)
+                                : driver.copy_from_device(host, device, size, stream_);
+  }
   if (result != cuda::success) return result;
   enqueued = true;
   return driver.event_record(event, stream_);

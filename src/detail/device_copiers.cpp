@@ -20,7 +20,11 @@ device_copiers::~device_copiers() {
 std::shared_ptr<device_copier> device_copiers::of(const void* address, std::error_code& ec) {
   std::string what;
   std::shared_ptr<const cuda_context> context = cuda_context::of_address(address, what, ec);
-  if (ec) return nullptr;
+  return ec ? nullptr : in(std::move(context), what, ec);
+}
+
+std::shared_ptr<device_copier> device_copiers::in(std::shared_ptr<const cuda_context> context,
+                                                  std::string& what, std::error_code& ec) {
   const cuda::context handle = context->handle();
   if (const auto found = known_.find(handle); found != known_.end()) {
     // Another context may have got the address of one that is over.
@@ -30,6 +34,26 @@ std::shared_ptr<device_copier> device_copiers::of(const void* address, std::erro
   std::shared_ptr<device_copier> made = device_copier::make(std::move(context), what, ec);
   if (made) known_.emplace(handle, made);
   return made;
+}
+
+std::shared_ptr<device_copier> device_copiers::of_device_in_use(int device) {
+  const cuda_driver* const driver = cuda_driver::find();
+  int devices = 0;
+  if (driver == nullptr || driver->device_get_count(&devices) != cuda::success) return nullptr;
+  const auto try_one = [&](int number) -> std::shared_ptr<device_copier> {
+    std::shared_ptr<const cuda_context> context = cuda_context::primary_in_use(number);
+    std::string what;
+    std::error_code ec;
+    return context ? in(std::move(context), what, ec) : nullptr;
+  };
+  if (device >= 0 && device < devices) {
+    if (std::shared_ptr<device_copier> found = try_one(device)) return found;
+  }
+  for (int each = 0; each < devices; ++each) {
+    std::shared_ptr<device_copier> found = each == device ? nullptr : try_one(each);
+    if (found) return found;
+  }
+  return nullptr;
 }
 
 }  // namespace ucx::detail

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <string>
 #include <system_error>
 
 #include "detail/device_copier.hpp"
@@ -20,8 +21,14 @@ class device_copiers {
 
   /// Returns the one for memory at `address`, which is a device's. Errors: as make().
   std::shared_ptr<device_copier> of(const void* address, std::error_code& ec);
+  /// Returns one in the primary context of `device`, or else of another device, that somebody in
+  /// this process uses; nobody where there is none.
+  std::shared_ptr<device_copier> of_device_in_use(int device);
 
  private:
+  std::shared_ptr<device_copier> in(std::shared_ptr<const cuda_context> context, std::string& what,
+                                    std::error_code& ec);
+
   std::map<cuda::context, std::shared_ptr<device_copier>> known_;
 };
 

@@ -1,4 +1,4 @@
-// One copy between memory of a device and the host's, which a copier's thread sees to.
+// One copy from or to memory of a device, which a copier's thread sees to.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +24,7 @@ class device_copy {
   std::byte* device = nullptr;
   std::span<std::byte> host = {};
   bool into_device = false;
+  bool within_devices = false;               ///< `host` is a device's as well.
   staging_buffer* staging = nullptr;         ///< What `host` is in, to be pinned first.
   std::shared_ptr<const stream_mark> after;  ///< Work of the program's that comes before, if any.
   /// How it ended: written before `done()`. canceled: it was not begun.
@@ -31,6 +32,9 @@ class device_copy {
 
   /// Returns whether somebody still waits for it. From any thread.
   virtual bool wanted() const noexcept { return true; }
+  /// Called before it begins, with the copier's context current: `device` may be found out here.
+  /// What is returned ends it. On the copier's thread, once.
+  virtual std::error_code prepare() noexcept { return {}; }
   /// It has ended, or will not be begun. On the copier's thread, once; but again where it throws
   /// std::bad_alloc.
   virtual void done() = 0;

@@ -33,6 +33,9 @@ class device_memory final : public file_source, public std::enable_shared_from_t
   /// Returns where it is: what the caller knows it by.
   std::span<std::byte> where() const noexcept { return bytes_; }
   const memory_place& place() const noexcept { return place_; }
+  /// Returns whether it was allocated here.
+  bool is_owned() const noexcept { return owned_; }
+  const cuda_context& context() const noexcept { return *copier_->context(); }
 
   /// Has `wanted` copied, which keeps this object; `host` and the direction are set, `device` is at
   /// `offset`. Errors: revoked (it was withdrawn; which may be the copy's, too), no_memory, busy.

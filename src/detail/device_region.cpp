@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "detail/context_core.hpp"
+#include "detail/device_loan.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/frame.hpp"
 #include "detail/region_service.hpp"
@@ -65,13 +66,38 @@ std::shared_ptr<device_region> device_region::make(std::shared_ptr<context_core>
   }
   std::shared_ptr<device_region> made(
       new device_region(std::move(context), std::move(memory), granted));
+  made->lend();
   made->expose();
   return made;
 }
 
 device_region::~device_region() { close(); }
 
+/// What may only be written is shown to nobody. Where the driver shares it, all of the allocation
+/// is reached by whoever has the handle: of the caller's memory nothing is written that way,
+/// because a writer that is stopped could not be kept from it later.
+void device_region::lend() {
+  if (!includes(granted(), access::read) || !context().shares_memory()) return;
+  const std::shared_ptr<device_memory> memory = memory_.get();
+  handle_ = handle_of(*memory);
+  if (handle_.size == 0) return;
+  owned_ = memory->is_owned();
+  record_ = std::make_unique<region_record>(describe());
+  loan_ = record_->location();  // now: a child that is forked does not speak for this process
+}
+
+remote_descriptor device_region::descriptor() const {
+  remote_descriptor made = describe();
+  if (!record_) return made;
+  made.loan = loan_;
+  made.handle = handle_;
+  made.shareable = owned_;
+  return made;
+}
+
+/// Nobody takes the memory for the region any more before anything happens to it.
 void device_region::release() noexcept {
+  record_.reset();
   if (const std::shared_ptr<device_memory> memory = memory_.get()) memory->withdraw();
   memory_.reset();
 }

@@ -11,12 +11,13 @@
 #include "detail/device_memory.hpp"
 #include "detail/exposed_region.hpp"
 #include "detail/held_file.hpp"
+#include "detail/region_loan.hpp"
 
 namespace ucx::detail {
 
 /// UCX knows nothing of it: what it sees are buffers of ours, which the driver copies from and to.
-/// So messages are the only way to it, and who would use the processor on it (atomics, digests of
-/// what is on its way) is told `not_supported`.
+/// Messages are the way to it, and within one host the driver, where it shares the memory. Who
+/// would use the processor on it (atomics, digests of what is on its way) is told `not_supported`.
 class device_region final : public exposed_region,
                             public write_sink,
                             public std::enable_shared_from_this<device_region> {
@@ -33,7 +34,7 @@ class device_region final : public exposed_region,
   std::span<std::byte> bytes() const noexcept override { return {}; }
   std::span<std::byte> where() const noexcept override { return where_; }
   std::shared_ptr<file_source> source() const noexcept override { return memory_.get(); }
-  remote_descriptor descriptor() const override { return describe(); }
+  remote_descriptor descriptor() const override;
   std::shared_ptr<write_sink> sink() noexcept override { return shared_from_this(); }
 
   /// Copies the bytes into a staging buffer, and confirms them when they are in the memory.
@@ -42,6 +43,7 @@ class device_region final : public exposed_region,
  private:
   device_region(std::shared_ptr<context_core> context, std::shared_ptr<device_memory> memory,
                 access granted);
+  void lend();
   /// Waits for the copies that run, and lets no other begin.
   void release() noexcept override;
 
@@ -51,6 +53,11 @@ class device_region final : public exposed_region,
   const memory_place place_;
   const std::span<std::byte> where_;
   held_file<device_memory> memory_;
+  // Where processes of this host find it.
+  std::unique_ptr<region_record> record_;
+  memory_loan loan_;
+  memory_handle handle_;
+  bool owned_ = false;
   const std::shared_ptr<uncopied_bytes> uncopied_;
 };
 

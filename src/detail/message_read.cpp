@@ -29,6 +29,26 @@ void message_read::begin(std::shared_ptr<remote_region_core> region, std::uint64
 }
 
 void message_read::ask() {
+  if (direct_) {
+    std::error_code ec = errc::revoked;
+    if (region_->is_lent()) ec = direct_->start(*this, offset_, into_, false);
+    if (ec) moved(ec);
+    return;
+  }
+  ask_owner();
+}
+
+/// What was read is the region's if the owner lends it still; else the owner says what has become
+/// of it.
+void message_read::moved(std::error_code outcome) {
+  const bool over = region_->was_moved(into_.size(), outcome);
+  direct_.reset();
+  if (!over) return ask_owner();
+  leave();
+  complete(outcome);
+}
+
+void message_read::ask_owner() {
   frame asked = question(opcode::read);
   asked.offset = offset_ + part_;
   asked.length = part_end_ - part_;
@@ -38,6 +58,7 @@ void message_read::ask() {
 }
 
 void message_read::answered(const frame& answer, std::span<const std::byte> payload) {
+  if (direct_) return blame_peer("a read was answered that was not asked for");
   if (answer.code != opcode::data) return blame_peer("a read was answered by another frame");
   if (answer.status != 0) {
     leave();
@@ -107,7 +128,7 @@ void message_read::ask_for_more() {
   } else if (uncopied_ <= most_uncopied) {
     part_ = part_end_;
     part_end_ += std::min(device_part, into_.size() - part_end_);
-    ask();
+    ask_owner();
   }
 }
 
@@ -128,7 +149,7 @@ void message_read::arrived() {
   if (damaged && !unsealed_ && attempts_ < most_attempts) {
     received_ = 0;
     damaged_ = {};
-    return ask();
+    return ask_owner();
   }
   leave();
   if (unsealed_) return complete(errc::not_supported);
@@ -150,17 +171,19 @@ void message_read::give_up_for(std::error_code why) noexcept {
   leave();
   for (const std::shared_ptr<piece_copy>& each : copies_) each->abandon();
   copies_.clear();
+  direct_.reset();
   complete(why);
 }
 
 bool message_read::rebind(std::span<std::byte> into) noexcept {
   if (done() || received_ != 0 || into.size() != into_.size()) return false;
-  if (copier_ || is_on_device(into.data())) return false;
+  if (copier_ || direct_ || is_on_device(into.data())) return false;
   into_ = into;
   return true;
 }
 
 void message_read::recycle() noexcept {
+  direct_.reset();
   copier_.reset();
   after_.reset();
   region_.reset();

@@ -1,4 +1,4 @@
-// A read that the owner answers with the bytes.
+// A read that the owner answers with the bytes, unless the driver brings them.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "detail/device_copier.hpp"
+#include "detail/direct_move.hpp"
 #include "detail/message_operation.hpp"
 
 namespace ucx::detail {
@@ -17,7 +18,7 @@ namespace ucx::detail {
 /// The answer's pieces are copied out of UCX's receive buffer inside its callback, so that UCX
 /// never has the caller's memory: giving up costs nothing. Into a device they go through staging
 /// buffers; there the owner is asked for a part at a time, so that no more comes than these take.
-class message_read final : public message_operation {
+class message_read final : public message_operation, private direct_move::user {
  public:
   void begin(std::shared_ptr<remote_region_core> region, std::uint64_t offset,
              std::span<std::byte> into, clock::time_point deadline, bool verify = false);
@@ -28,6 +29,9 @@ class message_read final : public message_operation {
     copier_ = std::move(copier);
     after_ = std::move(after);
   }
+
+  /// Before begin(): `by` moves the bytes, where it can; the owner is asked where it can not.
+  void move_by(std::unique_ptr<direct_move> by) noexcept { direct_ = std::move(by); }
 
   void ask() override;
   void answered(const frame& answer, std::span<const std::byte> payload) override;
@@ -49,6 +53,8 @@ class message_read final : public message_operation {
   static constexpr std::size_t device_part = std::size_t{16} << 20U;
   static constexpr std::size_t most_uncopied = std::size_t{8} << 20U;
   class piece_copy;
+  void ask_owner();
+  void moved(std::error_code outcome) override;
   void check(const frame& answer);
   void arrived();
   std::error_code copy_to_device(std::byte* into, std::span<const std::byte> payload) noexcept;
@@ -58,6 +64,7 @@ class message_read final : public message_operation {
   std::span<std::byte> into_;
   std::shared_ptr<device_copier> copier_;
   std::shared_ptr<const stream_mark> after_;
+  std::unique_ptr<direct_move> direct_;              // nobody, once it could not
   std::vector<std::shared_ptr<piece_copy>> copies_;  // that the driver has, or will have
   std::size_t uncopied_ = 0;                         // bytes of them
   std::size_t part_ = 0;                             // where what was asked for last begins,

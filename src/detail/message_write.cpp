@@ -25,7 +25,7 @@ void message_write::begin(std::shared_ptr<remote_region_core> region,
   confirmed_ = 0;
   room_ = 0;
   copied_to_ = 0;
-  asked_ = false;
+  sent_ = false;
   given_up_ = false;
   failure_.clear();
   on_the_books_ = true;
@@ -34,7 +34,31 @@ void message_write::begin(std::shared_ptr<remote_region_core> region,
 }
 
 void message_write::ask() {
-  asked_ = true;
+  if (direct_) {
+    std::error_code ec = errc::revoked;
+    // Nobody writes to it: the direction says so.
+    const std::span<std::byte> bytes(const_cast<std::byte*>(from_.data()), from_.size());
+    if (region_->is_lent()) ec = direct_->start(*this, offset_, bytes, true);
+    if (ec) moved(ec);
+    return;
+  }
+  send();
+}
+
+/// What was written is there if the owner lends the memory still; else the owner says what has
+/// become of it.
+void message_write::moved(std::error_code outcome) {
+  const bool over = region_->was_moved(length_, outcome);
+  direct_.reset();
+  if (!over) return send();
+  if (outcome) return give_up_for(outcome);
+  confirmed_ = length_;
+  tracker_->confirm(number_, length_);
+  pieces_moved();
+}
+
+void message_write::send() {
+  sent_ = true;
   frame first = question(opcode::write);
   first.offset = offset_;
   prepare_pieces(*endpoint(), first, from_);
@@ -136,6 +160,7 @@ void message_write::leave_window() noexcept {
 
 void message_write::answered(const frame& answer, std::span<const std::byte>) {
   if (failure_) return;  // pieces behind the one that was refused
+  if (direct_) return blame_peer("a write was answered that was not sent");
   if (answer.code != opcode::written || answer.length == 0 ||
       answer.length > posted() - confirmed_) {
     return blame_peer("a write was answered with what it did not send");
@@ -158,6 +183,7 @@ void message_write::give_up_for(std::error_code why) noexcept {
   stop_pieces();
   for (const std::shared_ptr<piece_copy>& each : ahead_) each->abandon();
   ahead_.clear();
+  direct_.reset();
   region_->stops_waiting(*this);
   if (!done() && sending()) {
     move_deadline(after(worker().api().now(), worker().options().heartbeat_timeout));
@@ -180,7 +206,7 @@ void message_write::linger() noexcept {
 /// answered.
 void message_write::pieces_moved() {
   if (sending()) return;
-  if (!failure_ && !(asked_ && all_posted())) return;
+  if (!failure_ && confirmed_ < length_ && !(sent_ && all_posted())) return;
   const bool answered = failure_ || confirmed_ == length_;
   const bool off_the_books = answered && std::exchange(on_the_books_, false);
   if (off_the_books) {
@@ -194,6 +220,7 @@ void message_write::pieces_moved() {
 }
 
 void message_write::recycle() noexcept {
+  direct_.reset();
   tracker_.reset();
   copier_.reset();
   after_.reset();

@@ -1,4 +1,4 @@
-// A write that the owner puts in place and confirms.
+// A write that the owner puts in place and confirms, unless the driver does it.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "detail/device_copier.hpp"
+#include "detail/direct_move.hpp"
 #include "detail/message_operation.hpp"
 #include "detail/piece_sender.hpp"
 
@@ -19,7 +20,9 @@ class write_tracker;
 
 /// Goes out in pieces of a segment; done when UCX has let go of the caller's memory, confirmed (to
 /// the tracker) when the owner has answered every piece.
-class message_write final : public message_operation, private piece_sender {
+class message_write final : public message_operation,
+                            private piece_sender,
+                            private direct_move::user {
  public:
   void begin(std::shared_ptr<remote_region_core> region, std::shared_ptr<write_tracker> tracker,
              std::uint64_t offset, std::span<const std::byte> from, clock::time_point deadline);
@@ -31,6 +34,9 @@ class message_write final : public message_operation, private piece_sender {
     copier_ = std::move(copier);
     after_ = std::move(after);
   }
+
+  /// Before begin(): `by` moves the bytes, where it can; they are sent where it can not.
+  void move_by(std::unique_ptr<direct_move> by) noexcept { direct_ = std::move(by); }
 
   void ask() override;
   /// There may be room in the region's window again. May end the object.
@@ -44,6 +50,8 @@ class message_write final : public message_operation, private piece_sender {
   void recycle() noexcept override;
 
  private:
+  void send();
+  void moved(std::error_code outcome) override;
   void pieces_moved() override;
   bool may_post() noexcept override;
   wrapped_piece wrap(sent_piece& piece, bool copies) override;
@@ -63,10 +71,11 @@ class message_write final : public message_operation, private piece_sender {
   std::shared_ptr<const stream_mark> after_;
   std::deque<std::shared_ptr<piece_copy>> ahead_;  // the next pieces, out of the device's memory
   std::uint64_t copied_to_ = 0;                    // where the last of them ends
+  std::unique_ptr<direct_move> direct_;            // nobody, once it could not
   std::uint64_t confirmed_ = 0;
   std::uint64_t room_ = 0;  // of the region's window, taken by what is not confirmed
   bool on_the_books_ = false;
-  bool asked_ = false;
+  bool sent_ = false;  // at least its first piece, or will be
   bool given_up_ = false;
   std::error_code failure_;
 };

@@ -93,6 +93,7 @@ remote_region_core::~remote_region_core() {
 
 void remote_region_core::drop_key() noexcept {
   mapped_ = nullptr;
+  lent_.reset();
   if (key_ != nullptr) endpoint_.worker().api().rkey_destroy(std::exchange(key_, nullptr));
 }
 
@@ -109,12 +110,15 @@ void remote_region_core::choose_way(ucx::way wanted, std::string& why_not, std::
     why_not_mapped_ = "it was asked to go another way";
   }
   if (wanted != way::message) {
-    std::string why_not_read;
+    if (borrow_device(wanted)) return;
+    std::string why_not_read = why_not_direct_;
     if (!borrow(why_not_read)) ec = take_key(why_not);
     if (ec && !why_not_read.empty()) why_not += ", and " + why_not_read;
     if (!ec) way_ = way::rma;
     if (!ec || wanted == way::rma) return;
     ec.clear();
+  } else if (is_copied_by_driver(descriptor_.kind)) {
+    why_not_direct_ = "it was asked to go by message";
   }
   if (endpoint_.worker().context().has(feature::am)) return;
   if (!why_not.empty()) why_not += ", and ";
@@ -231,7 +235,7 @@ std::byte* remote_region_core::view(std::uint64_t offset, std::uint64_t length, 
 /// What was started behind a fence may not overtake what still waits for the owner: by message it
 /// takes its place in the queue.
 bool remote_region_core::by_rma(access wanted) const noexcept {
-  if (way_ != way::rma || borrowed_ || copied_) return false;
+  if (way_ != way::rma || borrowed_ || copied_ || key_ == nullptr) return false;
   if (wanted == access::write && !writes_by_rma_) return false;
   return !endpoint_.operations().fenced_behind_messages();
 }
@@ -263,6 +267,7 @@ operation* remote_region_core::start_read(std::uint64_t offset, std::span<std::b
   // Where that fails the owner has gone, or taken the region back: asked, it says so.
   const bool now = into.size() <= longest_borrowed_read && read_here();
   if (now && borrowed_->read(offset, into)) return nullptr;
+  if (lent_) return read_from_device(offset, into, options, ec);
   if (!by_rma(access::read)) return read_by_message(offset, into, options, ec);
   const clock::time_point deadline = endpoint_.worker().deadline_after(options.timeout);
   return rma_operation::read(shared_from_this(), offset, into, deadline, ec);
@@ -301,6 +306,9 @@ operation* remote_region_core::start_write(const std::shared_ptr<write_tracker>&
     return nullptr;
   }
   message_write* operation = worker.pools().writes.take();
+  if (lent_ && descriptor_.shareable) {
+    operation->move_by(mover(lent_->copier_of_host(worker), access::write, nullptr));
+  }
   operation->begin(shared_from_this(), tracker, offset, from, deadline);
   return operation;
 }
@@ -423,6 +431,7 @@ void remote_region_core::stops_waiting(const message_write& write) noexcept {
 void remote_region_core::close() noexcept {
   const std::lock_guard guard(endpoint_.worker().lock());
   if (std::exchange(closed_, true)) return;
+  lent_.reset();
   endpoint_.operations().cancel_of(*this);
 }
 

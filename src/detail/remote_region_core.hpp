@@ -13,6 +13,8 @@
 #include <system_error>
 #include <utility>
 
+#include "detail/device_loan.hpp"
+#include "detail/direct_move.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/region_loan.hpp"
 #include "detail/shared_mapping.hpp"
@@ -49,6 +51,7 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   endpoint_core& endpoint() const noexcept { return endpoint_; }
   const remote_descriptor& descriptor() const noexcept { return descriptor_; }
   ucp_rkey_h key() const noexcept { return key_; }
+  /// May change, of memory of a device.
   ucx::way way() const noexcept { return way_; }
   /// Returns how many bytes there are to read: more than at first, once something was written
   /// behind them.
@@ -86,6 +89,8 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
                   std::error_code& ec) const;
   /// Returns why there is no view; nothing where there is one. Never changes.
   const std::string& why_not_mapped() const noexcept { return why_not_mapped_; }
+  /// Returns why no driver copies from there without the owner; nothing where it does, or will try.
+  std::string why_not_direct() const;
   /// Returns whether accesses go by message to an owner that answers several in one.
   bool shares_messages(access wanted) const noexcept;
 
@@ -110,17 +115,29 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   void freed(std::uint64_t room) noexcept;
   void stops_waiting(const message_write& write) noexcept;
 
+  // Of bytes that the driver copies from or to the owner's memory.
+  /// Returns whether the owner lends it still.
+  bool is_lent() noexcept { return mapping_ ? !mapping_->withdrawn() : lent_ && lent_->is_lent(); }
+  /// The driver has moved so many bytes, or could not. Returns whether that is how the access ends;
+  /// else it goes by message: the owner says what has become of the memory, or moves it.
+  bool was_moved(std::uint64_t bytes, std::error_code outcome);
+
   /// A write of it is missing: it can not be committed any more.
   void spoil(std::error_code why) noexcept { spoiled_ = why; }
   std::error_code spoiled() const noexcept { return spoiled_; }
   /// The owner said that it withdrew the region: nothing new is sent.
-  void revoke() noexcept { revoked_ = true; }
+  void revoke() noexcept {
+    revoked_ = true;
+    lent_.reset();
+  }
   /// Lets go of UCX's key, which goes before its endpoint.
   void drop_key() noexcept;
 
  private:
   operation* read_by_message(std::uint64_t offset, std::span<std::byte> into,
                              const io_options& options, std::error_code& ec);
+  operation* read_from_device(std::uint64_t offset, std::span<std::byte> into,
+                              const io_options& options, std::error_code& ec);
   operation* read_into_device(std::uint64_t offset, std::span<std::byte> into,
                               const io_options& options, std::error_code& ec);
   operation* write_from_device(const std::shared_ptr<write_tracker>& tracker, std::uint64_t offset,
@@ -131,6 +148,14 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   std::error_code take_key(std::string& why_not);
   std::error_code map(std::string& why_not);
   bool borrow(std::string& why_not);
+  bool borrow_device(ucx::way wanted);
+  void stays_staged();
+  /// Returns whether the driver may copy from and to mapped memory when the call has returned.
+  bool moves_later() const noexcept;
+  /// Returns who moves bytes by `copier`, this side's or the owner's being a device's; nobody where
+  /// they go by message.
+  std::unique_ptr<direct_move> mover(const std::shared_ptr<device_copier>& copier, access wanted,
+                                     std::shared_ptr<const stream_mark> after);
   bool by_rma(access wanted) const noexcept;
   /// Returns whether this processor moves the bytes, within the call.
   bool copied_here() const noexcept;
@@ -147,10 +172,12 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   std::uint64_t taken_ = 0;             // of the window
   std::deque<message_write*> waiting_;  // for room in the window
   std::function<void()> when_released_;
-  ucx::way way_ = ucx::way::message;
+  std::atomic<ucx::way> way_ = ucx::way::message;  // is read without the lock
   ucp_rkey_h key_ = nullptr;
   std::shared_ptr<shared_mapping> mapping_;  // with copies of a driver's, maybe
   std::unique_ptr<borrowed_region> borrowed_;
+  std::unique_ptr<borrowed_device> lent_;
+  std::string why_not_direct_;  // under the lock
   std::string why_not_mapped_;
   std::byte* mapped_ = nullptr;  // the owner's memory, where this process can reach it
   bool copied_ = false;          // there, without UCX

@@ -1,5 +1,5 @@
-// Reads and writes whose bytes, on this side, are in the memory of a device. Apart from
-// remote_region_core.cpp, which decides that they are.
+// Reads and writes whose bytes are in the memory of a device: on this side, or on the owner's where
+// the driver reaches it from here. Apart from remote_region_core.cpp, which decides that they are.
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -29,8 +29,92 @@ std::shared_ptr<device_copier> copier_of(worker_core& worker, const void* addres
 
 }  // namespace
 
-/// UCX is given memory of the host's only: where the owner's memory is not mapped here, the way is
-/// by message.
+/// Finds out whether the driver may copy from the owner's memory: whether it does is seen when the
+/// first bytes are wanted, because CUDA may come into use until then, and opening takes long.
+bool remote_region_core::borrow_device(ucx::way wanted) {
+  if (!is_copied_by_driver(descriptor_.kind)) return false;
+  const context_core& context = endpoint_.worker().context();
+  if (!context.shares_memory() || !context.has(feature::am)) {
+    why_not_direct_ = "the context was made to share no memory, or for no messages";
+    return false;
+  }
+  lent_ = borrowed_device::open(endpoint_.worker().api(), descriptor_, why_not_direct_);
+  if (!lent_) return false;
+  if (cuda_driver::find()->is_in_use()) {
+    way_ = way::rma;
+  } else {
+    why_not_direct_ = "this process does not use CUDA";
+    if (wanted == way::rma) lent_.reset();
+  }
+  return lent_ != nullptr;
+}
+
+/// What UCX has mapped may be gone before the driver is done with it.
+bool remote_region_core::moves_later() const noexcept {
+  return mapping_ && endpoint_.worker().context().has(feature::am);
+}
+
+std::unique_ptr<direct_move> remote_region_core::mover(const std::shared_ptr<device_copier>& copier,
+                                                       access wanted,
+                                                       std::shared_ptr<const stream_mark> after) {
+  direct_move::owners_memory there;
+  if (mapping_) {
+    there.host = mapping_->data();
+    there.keeps = mapping_;
+  } else {
+    if (!lent_ || !copier || (wanted == access::write && !descriptor_.shareable)) return nullptr;
+    there.device = lent_->mapping_for(copier);
+    if (!there.device) return nullptr;
+  }
+  return std::make_unique<direct_move>(endpoint_.worker(), copier, std::move(there),
+                                       std::move(after));
+}
+
+bool remote_region_core::was_moved(std::uint64_t bytes, std::error_code outcome) {
+  // Of what is mapped here it is this side's device that fails, which it would by message, too.
+  if (mapping_) return is_lent();
+  if (outcome || !is_lent()) {
+    stays_staged();
+    return false;
+  }
+  endpoint_.worker().pools().staging.account().count_direct(bytes);
+  way_ = way::rma;
+  return true;
+}
+
+void remote_region_core::stays_staged() {
+  endpoint_.worker().pools().staging.account().count_not_direct();
+  if (!is_lent()) {
+    why_not_direct_ = "its owner lends it no more";
+    way_ = way::message;
+    lent_.reset();
+  } else if (std::string refused = lent_->refusal(); !refused.empty()) {
+    why_not_direct_ = std::move(refused);
+    way_ = way::message;
+  }
+}
+
+std::string remote_region_core::why_not_direct() const {
+  const std::lock_guard guard(endpoint_.worker().lock());
+  if (way_ == way::rma) return {};
+  return why_not_direct_;
+}
+
+operation* remote_region_core::read_from_device(std::uint64_t offset, std::span<std::byte> into,
+                                                const io_options& options, std::error_code& ec) {
+  worker_core& worker = endpoint_.worker();
+  if (!worker.context().has(feature::am)) {
+    ec = errc::feature_disabled;
+    return nullptr;
+  }
+  message_read* const operation = worker.pools().reads.take();
+  operation->move_by(mover(lent_->copier_of_host(worker), access::read, nullptr));
+  operation->begin(shared_from_this(), offset, into, worker.deadline_after(options.timeout));
+  return operation;
+}
+
+/// UCX is given memory of the host's only: where the driver does not reach the owner's memory, and
+/// it is not mapped here, the way is by message.
 operation* remote_region_core::read_into_device(std::uint64_t offset, std::span<std::byte> into,
                                                 const io_options& options, std::error_code& ec) {
   worker_core& worker = endpoint_.worker();
@@ -41,7 +125,7 @@ operation* remote_region_core::read_into_device(std::uint64_t offset, std::span<
   std::shared_ptr<const stream_mark> after;
   std::shared_ptr<device_copier> copier = copier_of(worker, into.data(), options, after, ec);
   if (ec) return nullptr;
-  if (copied_here()) {
+  if (copied_here() && !moves_later()) {
     ec = copier->copy(mapping_, into.data(), {mapped_ + offset, into.size()}, true,
                       std::move(after), worker.deadline_after(options.timeout));
     return nullptr;
@@ -51,6 +135,7 @@ operation* remote_region_core::read_into_device(std::uint64_t offset, std::span<
     return nullptr;
   }
   message_read* const operation = worker.pools().reads.take();
+  operation->move_by(mover(copier, access::read, after));
   operation->copy_by(std::move(copier), std::move(after));
   operation->begin(shared_from_this(), offset, into, worker.deadline_after(options.timeout));
   return operation;
@@ -64,7 +149,7 @@ operation* remote_region_core::write_from_device(const std::shared_ptr<write_tra
   std::shared_ptr<const stream_mark> after;
   std::shared_ptr<device_copier> copier = copier_of(worker, from.data(), options, after, ec);
   if (ec) return nullptr;
-  if (copied_here()) {
+  if (copied_here() && !moves_later()) {
     ec =
         copier->copy(mapping_, const_cast<std::byte*>(from.data()), {mapped_ + offset, from.size()},
                      false, std::move(after), worker.deadline_after(options.timeout));
@@ -77,6 +162,7 @@ operation* remote_region_core::write_from_device(const std::shared_ptr<write_tra
   }
   if (limit_ > 0) size_ = std::max<std::uint64_t>(size_, offset + from.size());
   message_write* const operation = worker.pools().writes.take();
+  operation->move_by(mover(copier, access::write, after));
   operation->copy_by(std::move(copier), std::move(after));
   operation->begin(shared_from_this(), tracker, offset, from,
                    worker.deadline_after(options.timeout));

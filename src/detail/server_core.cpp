@@ -36,6 +36,8 @@ void sum_up(staging_statistics& into, const staging_statistics& each) noexcept {
   into.unpinned_bytes += each.unpinned_bytes;
   into.memory += each.memory;
   into.pinned_memory += each.pinned_memory;
+  into.direct_bytes += each.direct_bytes;
+  into.not_direct += each.not_direct;
 }
 
 /// Returns the address to listen on, IPv4 before IPv6, which UCX speaks only where it was told to.

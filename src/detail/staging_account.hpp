@@ -39,10 +39,19 @@ class staging_account {
     bytes_.fetch_add(bytes, std::memory_order_relaxed);
     if (!is_pinned) unpinned_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   }
+  /// Counts what was moved directly, or was to be.
+  void count_direct(std::uint64_t bytes) noexcept {
+    direct_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  void count_not_direct() noexcept { not_direct_.fetch_add(1, std::memory_order_relaxed); }
   staging_statistics statistics() const noexcept {
-    return {copies_.load(std::memory_order_relaxed), bytes_.load(std::memory_order_relaxed),
+    return {copies_.load(std::memory_order_relaxed),
+            bytes_.load(std::memory_order_relaxed),
             unpinned_bytes_.load(std::memory_order_relaxed),
-            memory_.load(std::memory_order_relaxed), pinned_.load(std::memory_order_relaxed)};
+            memory_.load(std::memory_order_relaxed),
+            pinned_.load(std::memory_order_relaxed),
+            direct_bytes_.load(std::memory_order_relaxed),
+            not_direct_.load(std::memory_order_relaxed)};
   }
 
  private:
@@ -52,6 +61,8 @@ class staging_account {
   std::atomic<std::uint64_t> copies_{0};
   std::atomic<std::uint64_t> bytes_{0};
   std::atomic<std::uint64_t> unpinned_bytes_{0};
+  std::atomic<std::uint64_t> direct_bytes_{0};
+  std::atomic<std::uint64_t> not_direct_{0};
 };
 
 }  // namespace ucx::detail

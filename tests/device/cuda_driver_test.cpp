@@ -28,6 +28,15 @@ TEST(CudaDriver, HasEveryFunctionWhenItIsFound) {
   ASSERT_NE(loaded, nullptr);
   EXPECT_NE(loaded->init, nullptr);
   EXPECT_NE(loaded->error_text, nullptr);
+  EXPECT_TRUE(loaded->shares_memory());
+}
+
+TEST(CudaDriver, IsInUseWhenSomebodyHasInitialisedIt) {
+  fake_cuda_reset(1, 1);
+  EXPECT_FALSE(cuda_driver::find()->is_in_use());
+  EXPECT_EQ(fake_cuda_calls("cuInit"), 0U);
+  const cuda_program program;
+  EXPECT_TRUE(cuda_driver::find()->is_in_use());
 }
 
 TEST(CudaDriver, IsFoundOnceAndInitialisesNothing) {

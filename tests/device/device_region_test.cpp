@@ -58,7 +58,9 @@ TEST_P(DeviceRegion, TellsWhereItIsAndShowsPeersNoAddressOfIt) {
   EXPECT_EQ(told.address, 0U);
   EXPECT_TRUE(told.remote_key.empty());
   EXPECT_FALSE(told.shareable);
-  EXPECT_EQ(told.loan, memory_loan());
+  const bool is_shared = GetParam().over == route::mapped;
+  EXPECT_EQ(told.loan != memory_loan(), is_shared);
+  EXPECT_EQ(told.handle.size, is_shared ? 1000U : 0U);
   EXPECT_EQ(remote_descriptor::decode(told.encode()), told);
   EXPECT_EQ(pair_.open(exposed).kind(), memory_kind::cuda);
 }

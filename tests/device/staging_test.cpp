@@ -19,6 +19,7 @@
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/server.hpp"
+#include "ucx/way.hpp"
 
 namespace ucx::test {
 namespace {
@@ -260,6 +261,33 @@ TEST_F(HungDevice, EndsWithItsWorkerInTime) {
   EXPECT_LT(std::chrono::steady_clock::now() - before, 9s);
   fake_cuda_hold_copies(0);
   EXPECT_TRUE(soon([] { return fake_cuda_streams() == 0; }));
+}
+
+TEST(MappedMemory, IsCopiedFromAndToADeviceBehindTheCall) {
+  const cuda_program program;
+  connected_pair pair({route::mapped});
+  memory_region exposed = pair.allocate(2 * mib);
+  fill_pattern(exposed.bytes().first(mib), 3);
+  remote_region region = pair.open(exposed);
+  ASSERT_EQ(region.way(), way::mapped);
+  const auto into = cuda_program::allocate(mib);
+  const auto from = cuda_program::allocate_pattern(mib, 4);
+  const std::uint64_t before = fake_cuda_bytes(fake_cuda_to_device);
+  fake_cuda_hold_copies(1);
+  request reading = region.start_read_at(0, into);
+  request writing = region.start_write_at(mib, from);
+  EXPECT_FALSE(reading.wait_for(50ms));
+  EXPECT_EQ(region.unconfirmed(), mib);
+  fake_cuda_hold_copies(0);
+  reading.wait();
+  writing.wait();
+  region.flush();
+  EXPECT_EQ(pair.other->staging().copies, 0U);
+  EXPECT_EQ(pair.other->staging().not_direct, 0U);
+  EXPECT_EQ(fake_cuda_bytes(fake_cuda_to_device) - before, mib);
+  EXPECT_EQ(fake_cuda_bytes(fake_cuda_from_device), mib);
+  EXPECT_TRUE(holds_pattern(cuda_program::content(into), 3));
+  EXPECT_TRUE(holds_pattern(exposed.bytes().subspan(mib), 4));
 }
 
 }  // namespace

@@ -32,12 +32,15 @@
 #include "support/pattern.hpp"
 #include "support/process_memory.hpp"
 #include "support/whole_file.hpp"
+#include "ucx/buffer.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"
 #include "ucx/cstdio.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
+#include "ucx/memory_copy.hpp"
+#include "ucx/memory_pool.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/message.hpp"
 #include "ucx/remote_region.hpp"
@@ -111,24 +114,36 @@ class peer {
     return to_string(listener_->address());
   }
 
-  /// allocate SIZE ACCESS SEED
+  /// allocate SIZE ACCESS SEED [device]: there, or of the host's memory.
   std::string allocate(std::istringstream& words) {
     std::size_t size = 0;
     std::string granted;
     std::uint64_t seed = 0;
-    words >> size >> granted >> seed;
-    regions_.push_back(memory_region::allocate(context_, size, access_of(granted)));
-    fill_pattern(regions_.back().bytes(), seed);
+    std::string where;
+    words >> size >> granted >> seed >> where;
+    regions_.push_back(where == "device"
+                           ? memory_region::allocate(context_, size, access_of(granted), device_)
+                           : memory_region::allocate(context_, size, access_of(granted)));
+    copy_memory(regions_.back().bytes().data(), test::pattern(size, seed).data(), size);
     return to_hex(regions_.back().descriptor().encode());
   }
 
-  /// lend SIZE SEED: exposes memory that UCX knows nothing of, for reading.
+  /// lend SIZE SEED [device]: exposes memory that UCX knows nothing of, for reading; a device's for
+  /// both.
   std::string lend(std::istringstream& words) {
     std::size_t size = 0;
     std::uint64_t seed = 0;
-    words >> size >> seed;
+    std::string where;
+    words >> size >> seed >> where;
     lent_ = test::pattern(size, seed);
-    regions_.emplace_back(context_, std::span<const std::byte>(lent_));
+    if (where == "device") {
+      if (!pool_) pool_.emplace(device_);
+      lent_on_device_ = buffer(*pool_, size);
+      copy_memory(lent_on_device_.data(), lent_.data(), size);
+      regions_.emplace_back(context_, lent_on_device_.bytes(), access::read_write);
+    } else {
+      regions_.emplace_back(context_, std::span<const std::byte>(lent_));
+    }
     return to_hex(regions_.back().descriptor().encode());
   }
 
@@ -136,6 +151,9 @@ class peer {
   std::string take_back(std::istringstream&) {
     regions_.pop_back();
     std::fill(lent_.begin(), lent_.end(), std::byte{0xFF});
+    if (lent_on_device_.size() > 0) {
+      copy_memory(lent_on_device_.data(), lent_.data(), lent_on_device_.size());
+    }
     return {};
   }
 
@@ -143,7 +161,9 @@ class peer {
   std::string holds(std::istringstream& words) {
     std::uint64_t seed = 0;
     words >> seed;
-    return holds_pattern(regions_.back().bytes(), seed) ? "yes" : "no";
+    std::vector<std::byte> now(regions_.back().bytes().size());
+    copy_memory(now.data(), regions_.back().bytes().data(), now.size());
+    return holds_pattern(now, seed) ? "yes" : "no";
   }
 
   /// connect ADDRESS: of a worker or of a socket.
@@ -202,7 +222,9 @@ class peer {
     regions_.back().on_notify([this, size](const notification& said) {
       const std::span<std::byte> bytes = regions_.back().bytes();
       const std::size_t slot = said.value % (bytes.size() / size);
-      if (!holds_pattern(bytes.subspan(slot * size, size), said.value)) ++wrong_;
+      std::vector<std::byte> found(size);
+      copy_memory(found.data(), bytes.subspan(slot * size, size).data(), size);
+      if (!holds_pattern(found, said.value)) ++wrong_;
       ++heard_;
     });
     return {};
@@ -478,7 +500,10 @@ class peer {
   std::optional<context> beside_context_;
   std::optional<worker> beside_;
   std::unique_ptr<listener> listener_;
+  static constexpr memory_place device_{memory_kind::cuda, 0};
   std::vector<std::byte> lent_;
+  std::optional<memory_pool> pool_;  // of the device
+  buffer lent_on_device_;
   std::vector<memory_region> regions_;
   std::unique_ptr<endpoint> connection_;
   std::unique_ptr<remote_region> region_;

@@ -1,0 +1,508 @@
+// Memory of a device of another process of this host, which the driver copies without its owner.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "detail/cuda_driver.hpp"
+#include "support/connected_pair.hpp"
+#include "support/fake_cuda/cuda_program.hpp"
+#include "support/hex.hpp"
+#include "support/pattern.hpp"
+#include "support/process_reading.hpp"
+#include "support/soon.hpp"
+#include "support/test_peer.hpp"
+#include "ucx/context.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/error.hpp"
+#include "ucx/memory_region.hpp"
+#include "ucx/remote_region.hpp"
+#include "ucx/stream.hpp"
+#include "ucx/worker.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+using testing::HasSubstr;
+
+constexpr std::size_t mib = std::size_t{1} << 20U;
+constexpr std::size_t size = 5 * mib + 3;
+
+/// The other process has the same driver, with devices from the beginning.
+test_peer start_owner() {
+  detail::cuda_driver::find();  // this process has chosen
+  ::setenv("UCXIO_CUDA_DRIVER", READY_CUDA, 1);
+  test_peer made("lent");
+  ::setenv("UCXIO_CUDA_DRIVER", FAKE_CUDA, 1);
+  return made;
+}
+
+/// Ends when nobody but the program retains a context: who copied for a worker, and failed once,
+/// lives for a second longer, and would let go of the next test's.
+struct last_of_driver {
+  ~last_of_driver() {
+    EXPECT_TRUE(soon([] {
+      return fake_cuda_calls("cuDevicePrimaryCtxRetain") ==
+             fake_cuda_calls("cuDevicePrimaryCtxRelease") + 1;
+    }));
+  }
+};
+
+class SharedDevice : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!system_reads_children()) GTEST_SKIP() << "the system lets no process read another one";
+  }
+  static context_options over_tcp() {
+    context_options options;
+    options.transports = {"tcp"};
+    options.devices = {"lo"};
+    return options;
+  }
+  remote_descriptor ask_for(const std::string& what) {
+    return remote_descriptor::decode(from_hex(owner_.ask(what)));
+  }
+  /// Memory that the owner has got of the library.
+  remote_descriptor allocated(std::size_t bytes = size, std::uint64_t seed = 1) {
+    return ask_for("allocate " + std::to_string(bytes) + " read_write " + std::to_string(seed) +
+                   " device");
+  }
+  /// Memory of the owner's program.
+  remote_descriptor lent(std::size_t bytes = size, std::uint64_t seed = 1) {
+    return ask_for("lend " + std::to_string(bytes) + ' ' + std::to_string(seed) + " device");
+  }
+  remote_region open(const remote_descriptor& described, way wanted = way::automatic) {
+    return remote_region(connection_, described, {.way = wanted});
+  }
+  std::error_code read(remote_region& region, std::span<std::byte> into,
+                       const io_options& options = {}) {
+    std::error_code ec;
+    region.read_at(0, into, ec, options);
+    return ec;
+  }
+  std::uint64_t direct_bytes() const { return worker_.staging().direct_bytes; }
+  std::uint64_t not_direct() const { return worker_.staging().not_direct; }
+  static std::uint64_t copied() {
+    return fake_cuda_bytes(fake_cuda_from_device) + fake_cuda_bytes(fake_cuda_to_device) +
+           fake_cuda_bytes(fake_cuda_within_devices);
+  }
+
+  const cuda_program program_;
+  const last_of_driver last_ = {};
+  test_peer owner_ = start_owner();
+  context context_{over_tcp()};
+  worker worker_{context_, {.progress = progress_mode::sleeping_thread}};
+  endpoint connection_{worker_, owner_.listen()};
+  std::vector<std::byte> into_ = std::vector<std::byte>(size);
+};
+
+TEST_F(SharedDevice, IsReadIntoMemoryOfTheHostWhileItsOwnerIsStopped) {
+  remote_region region = open(lent());
+  EXPECT_EQ(region.way(), way::rma);
+  EXPECT_EQ(region.why_not_direct(), "");
+  owner_.process().stop();
+  EXPECT_FALSE(read(region, into_));
+  owner_.process().resume();
+  EXPECT_TRUE(holds_pattern(into_, 1));
+  EXPECT_EQ(copied(), size);
+  EXPECT_EQ(direct_bytes(), size);
+  EXPECT_EQ(not_direct(), 0U);
+}
+
+TEST_F(SharedDevice, IsReadIntoADeviceByOneCopy) {
+  remote_region region = open(lent());
+  const auto into = cuda_program::allocate(size);
+  EXPECT_FALSE(read(region, into));
+  EXPECT_EQ(fake_cuda_copies(fake_cuda_within_devices), 1U);
+  EXPECT_EQ(copied(), size);
+  EXPECT_EQ(worker_.staging().memory, 0U);
+  EXPECT_TRUE(holds_pattern(cuda_program::content(into), 1));
+}
+
+TEST_F(SharedDevice, IsReadIntoPinnedMemoryByOneCopy) {
+  remote_region region = open(lent());
+  const auto into = cuda_program::allocate_pinned(size);
+  EXPECT_FALSE(read(region, into));
+  EXPECT_EQ(fake_cuda_copies(fake_cuda_from_device), 1U);
+  EXPECT_EQ(copied(), size);
+  EXPECT_EQ(worker_.staging().memory, 0U);
+  EXPECT_TRUE(holds_pattern(into, 1));
+}
+
+TEST_F(SharedDevice, IsReadAtOffsetsAndInBatches) {
+  remote_region region = open(lent());
+  const auto device = cuda_program::allocate(1000);
+  std::vector<std::byte> host(1000);
+  const std::vector<read_piece> pieces{{7, host}, {mib + 1, device}};
+  region.read_batch(pieces);
+  EXPECT_TRUE(holds_pattern(host, 1, 7));
+  EXPECT_TRUE(holds_pattern(cuda_program::content(device), 1, mib + 1));
+  region.read_at(size - 1, std::span(host).first(1));
+  EXPECT_TRUE(holds_pattern(std::span(host).first(1), 1, size - 1));
+  EXPECT_EQ(direct_bytes(), 2001U);
+}
+
+TEST_F(SharedDevice, IsWrittenWhereTheLibraryHasAllocatedIt) {
+  remote_region region = open(allocated());
+  const std::vector<std::byte> host = pattern(size, 2);
+  region.write_at(0, host);
+  region.flush();
+  EXPECT_EQ(owner_.ask("holds 2"), "yes");
+  EXPECT_EQ(fake_cuda_bytes(fake_cuda_to_device), size);
+  const auto device = cuda_program::allocate_pattern(size, 3);
+  region.write_at(0, device);
+  region.flush();
+  EXPECT_EQ(owner_.ask("holds 3"), "yes");
+  EXPECT_EQ(fake_cuda_copies(fake_cuda_within_devices), 1U);
+  EXPECT_EQ(direct_bytes(), 2 * size);
+  EXPECT_EQ(region.unconfirmed(), 0U);
+}
+
+TEST_F(SharedDevice, IsWrittenByItsOwnerWhereThatHasLentIt) {
+  remote_region region = open(lent());
+  const auto device = cuda_program::allocate_pattern(size, 2);
+  region.write_at(0, device);
+  region.flush();
+  EXPECT_EQ(owner_.ask("holds 2"), "yes");
+  EXPECT_EQ(direct_bytes(), 0U);
+  EXPECT_EQ(fake_cuda_calls("cuIpcOpenMemHandle"), 0U);
+}
+
+TEST_F(SharedDevice, IsWrittenBeforeItsOwnerIsTold) {
+  remote_region region = open(allocated());
+  owner_.ask("listen_for " + std::to_string(size));
+  const std::vector<std::byte> host = pattern(size, 9);
+  region.post_write_at(0, host);
+  region.notify(9);
+  ASSERT_TRUE(soon([&] { return owner_.ask("heard").starts_with("1 "); }));
+  EXPECT_EQ(owner_.ask("heard"), "1 0");
+  EXPECT_EQ(owner_.ask("holds 9"), "yes");
+  EXPECT_EQ(direct_bytes(), size);
+}
+
+TEST_F(SharedDevice, IsAStream) {
+  ucx::iostream stream(open(allocated()));
+  const auto device = cuda_program::allocate(size);
+  EXPECT_EQ(stream.get(), static_cast<int>(pattern(1, 1).front()));
+  stream.read(reinterpret_cast<char*>(device.data()), static_cast<std::streamsize>(size - 1));
+  ASSERT_TRUE(stream);
+  EXPECT_TRUE(holds_pattern(cuda_program::content(device.first(size - 1)), 1, 1));
+  stream.seekp(0);
+  const std::vector<std::byte> host = pattern(size, 4);
+  stream.write(reinterpret_cast<const char*>(host.data()), size);
+  stream.flush();
+  ASSERT_TRUE(stream);
+  EXPECT_EQ(owner_.ask("holds 4"), "yes");
+  EXPECT_GE(direct_bytes(), 2 * size);
+  EXPECT_EQ(not_direct(), 0U);
+}
+
+TEST_F(SharedDevice, IsOpenedOncePerContextAndClosedWithTheRegion) {
+  {
+    remote_region region = open(lent());
+    for (int i = 0; i < 3; ++i) EXPECT_FALSE(read(region, into_));
+    EXPECT_EQ(fake_cuda_calls("cuIpcOpenMemHandle"), 1U);
+    CUctx_st* own = nullptr;
+    ASSERT_EQ(cuCtxCreate_v2(&own, 0, 0), 0);
+    const auto there = cuda_program::allocate(size);
+    for (int i = 0; i < 3; ++i) EXPECT_FALSE(read(region, there));
+    EXPECT_EQ(fake_cuda_calls("cuIpcOpenMemHandle"), 2U);
+    EXPECT_EQ(fake_cuda_opened(), 2U);
+  }
+  EXPECT_TRUE(soon([] { return fake_cuda_opened() == 0; }));
+  EXPECT_EQ(not_direct(), 0U);
+}
+
+TEST_F(SharedDevice, OfAnOwnerThatIsKilledInMidCopyIsALostConnection) {
+  remote_region region = open(lent());
+  EXPECT_FALSE(read(region, into_));
+  fake_cuda_hold_copies(1);
+  const auto into = cuda_program::allocate(size);
+  request reading = region.start_read_at(0, into);
+  ASSERT_TRUE(soon([] { return fake_cuda_waiting_copies() > 0; }));
+  owner_.process().kill();
+  fake_cuda_hold_copies(0);
+  std::error_code ec;
+  const clock::time_point begin = clock::now();
+  reading.wait(ec);
+  EXPECT_EQ(ec, errc::connection_reset);
+  EXPECT_LT(clock::now() - begin, 20s);
+  EXPECT_EQ(read(region, into_), errc::connection_reset);
+  EXPECT_TRUE(soon([] { return fake_cuda_opened() == 0; }));
+}
+
+TEST_F(SharedDevice, ThatIsTakenBackInMidCopyIsRevoked) {
+  remote_region region = open(lent());
+  const auto into = cuda_program::allocate(size);
+  fake_cuda_hold_copies(1);
+  request reading = region.start_read_at(0, into);
+  ASSERT_TRUE(soon([] { return fake_cuda_waiting_copies() > 0; }));
+  owner_.ask("take_back");
+  fake_cuda_hold_copies(0);
+  std::error_code ec;
+  reading.wait(ec);
+  EXPECT_EQ(ec, errc::revoked);
+  EXPECT_EQ(direct_bytes(), 0U);
+  EXPECT_EQ(not_direct(), 1U);
+  EXPECT_EQ(region.way(), way::message);
+  EXPECT_THAT(region.why_not_direct(), HasSubstr("no more"));
+  EXPECT_EQ(read(region, into_), errc::revoked);
+  EXPECT_TRUE(soon([] { return fake_cuda_opened() == 0; }));
+}
+
+TEST_F(SharedDevice, ThatIsTakenBackInMidWriteIsRevoked) {
+  remote_region region = open(allocated());
+  const auto from = cuda_program::allocate_pattern(size, 2);
+  fake_cuda_hold_copies(1);
+  request writing = region.start_write_at(0, from);
+  ASSERT_TRUE(soon([] { return fake_cuda_waiting_copies() > 0; }));
+  owner_.ask("take_back");
+  fake_cuda_hold_copies(0);
+  std::error_code ec;
+  writing.wait(ec);
+  region.flush(ec);
+  EXPECT_EQ(ec, errc::revoked);
+  EXPECT_EQ(direct_bytes(), 0U);
+}
+
+// A reader gets what was there before the owner took it back, or an error.
+TEST_F(SharedDevice, IsNeverReadAfterItWasTakenBack) {
+  for (int round = 0; round < 10; ++round) {
+    remote_region region = open(lent(size, 3));
+    std::jthread taker([this] { owner_.ask("take_back"); });
+    std::error_code ec;
+    for (const clock::time_point until = clock::now() + 20s; !ec && clock::now() < until;) {
+      ec = read(region, into_);
+      if (!ec) {
+        ASSERT_TRUE(holds_pattern(into_, 3)) << "round " << round;
+      }
+    }
+    EXPECT_EQ(ec, errc::revoked);
+  }
+}
+
+TEST_F(SharedDevice, ThatTheDriverRefusesGoesByMessageAndSaysWhy) {
+  remote_region region = open(lent());
+  fake_cuda_fail("cuIpcOpenMemHandle", 0, 1 << 20, 205);
+  EXPECT_FALSE(read(region, into_));
+  EXPECT_TRUE(holds_pattern(into_, 1));
+  EXPECT_EQ(region.way(), way::message);
+  EXPECT_THAT(region.why_not_direct(), HasSubstr("cuIpcOpenMemHandle: CUDA_ERROR_MAP_FAILED"));
+  EXPECT_FALSE(read(region, into_));
+  EXPECT_EQ(fake_cuda_calls("cuIpcOpenMemHandle"), 1U);
+  EXPECT_EQ(direct_bytes(), 0U);
+  EXPECT_EQ(not_direct(), 1U);
+}
+
+TEST_F(SharedDevice, WriteThatTheDriverRefusesGoesByMessage) {
+  remote_region region = open(allocated());
+  fake_cuda_fail("cuIpcOpenMemHandle", 0, 1 << 20, 205);
+  const auto from = cuda_program::allocate_pattern(size, 2);
+  region.write_at(0, from);
+  region.flush();
+  EXPECT_EQ(owner_.ask("holds 2"), "yes");
+  EXPECT_EQ(not_direct(), 1U);
+}
+
+TEST_F(SharedDevice, WhoseCopyFailsIsAskedForByMessage) {
+  remote_region region = open(allocated());
+  for (const char* const call : {"cuMemcpyAsync", "cuEventRecord", "cuEventSynchronize", "copy"}) {
+    fake_cuda_fail(call, 0, 1, 719);
+    EXPECT_FALSE(read(region, into_)) << call;
+    EXPECT_TRUE(holds_pattern(into_, 1)) << call;
+    std::fill(into_.begin(), into_.end(), std::byte{});
+  }
+  EXPECT_EQ(not_direct(), 4U);
+  fake_cuda_fail("copy", 2, 1, 719);
+  region.write_at(0, pattern(size, 6));
+  region.flush();
+  EXPECT_EQ(owner_.ask("holds 6"), "yes");
+  EXPECT_EQ(not_direct(), 5U);
+  EXPECT_FALSE(read(region, into_));
+  EXPECT_EQ(direct_bytes(), size);
+}
+
+TEST_F(SharedDevice, ThatTheDriverDoesNotCloseHarmsNobody) {
+  fake_cuda_fail("cuIpcCloseMemHandle", 0, 1, 719);
+  for (int i = 0; i < 2; ++i) {
+    remote_region region = open(allocated());
+    EXPECT_FALSE(read(region, into_));
+    EXPECT_TRUE(holds_pattern(into_, 1));
+  }
+  EXPECT_TRUE(soon([] { return fake_cuda_calls("cuIpcCloseMemHandle") == 2; }));
+}
+
+TEST_F(SharedDevice, MayBeAskedForByMessage) {
+  remote_region region = open(lent(), way::message);
+  EXPECT_EQ(region.way(), way::message);
+  EXPECT_THAT(region.why_not_direct(), HasSubstr("asked"));
+  EXPECT_FALSE(read(region, into_));
+  EXPECT_TRUE(holds_pattern(into_, 1));
+  ::setenv("UCXIO_WAY", "message", 1);
+  remote_region other = open(lent());
+  ::unsetenv("UCXIO_WAY");
+  EXPECT_FALSE(read(other, into_));
+  EXPECT_EQ(direct_bytes(), 0U);
+  EXPECT_EQ(not_direct(), 0U);
+}
+
+TEST_F(SharedDevice, MayBeAskedForByNothingElse) {
+  EXPECT_EQ(open(lent(), way::rma).way(), way::rma);
+  remote_descriptor alone = lent();
+  alone.handle = {};
+  std::error_code ec;
+  const remote_region refused(connection_, alone, {.way = way::rma}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+}
+
+TEST_F(SharedDevice, TakesNoLongerThanItsDeadline) {
+  remote_region region = open(lent());
+  fake_cuda_hold_copies(1);
+  io_options soon_over;
+  soon_over.timeout = 200ms;
+  EXPECT_EQ(read(region, into_, soon_over), errc::timed_out);
+  region.close();
+  fake_cuda_hold_copies(0);
+  EXPECT_TRUE(soon([] { return fake_cuda_opened() == 0; }));
+  remote_region again = open(lent());
+  EXPECT_FALSE(read(again, into_));
+  EXPECT_TRUE(holds_pattern(into_, 1));
+}
+
+TEST_F(SharedDevice, IsCopiedBehindTheStreamOfTheProgram) {
+  remote_region region = open(allocated());
+  CUstream_st* stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, 0), 0);
+  fake_cuda_hold_stream(stream, 1);
+  const auto from = cuda_program::allocate_pattern(size, 2);
+  const std::vector<std::byte> later = pattern(size, 8);
+  ASSERT_EQ(cuMemcpyAsync(cuda_program::address(from), cuda_program::address(later), size, stream),
+            0);
+  io_options behind;
+  behind.cuda_stream = stream;
+  request writing = region.start_write_at(0, from, behind);
+  EXPECT_FALSE(writing.wait_for(100ms));
+  fake_cuda_hold_stream(stream, 0);
+  writing.wait();
+  region.flush();
+  EXPECT_EQ(owner_.ask("holds 8"), "yes");
+  EXPECT_EQ(direct_bytes(), size);
+}
+
+TEST_F(SharedDevice, MakesNobodyInitialiseCuda) {
+  const remote_descriptor described = lent();
+  fake_cuda_reset(2, 1);
+  remote_region region = open(described);
+  EXPECT_EQ(region.way(), way::message);
+  EXPECT_THAT(region.why_not_direct(), HasSubstr("does not use CUDA"));
+  EXPECT_FALSE(read(region, into_));
+  EXPECT_TRUE(holds_pattern(into_, 1));
+  EXPECT_EQ(fake_cuda_calls("cuInit"), 0U);
+  std::error_code ec;
+  const remote_region refused(connection_, described, {.way = way::rma}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  // From here on it may.
+  cuda_program::use(1);
+  EXPECT_FALSE(read(region, into_));
+  EXPECT_EQ(direct_bytes(), size);
+  EXPECT_EQ(region.way(), way::rma);
+}
+
+TEST_F(SharedDevice, OfAForgedHandleIsNeverReached) {
+  const remote_descriptor honest = lent();
+  remote_descriptor forged = honest;
+  forged.handle.bytes.fill(std::byte{0x5A});
+  remote_region nowhere = open(forged);
+  EXPECT_FALSE(read(nowhere, into_));
+  EXPECT_TRUE(holds_pattern(into_, 1));
+  EXPECT_EQ(nowhere.way(), way::message);
+
+  // Of an allocation that is shorter than the region.
+  forged = honest;
+  forged.handle.bytes = allocated(1000).handle.bytes;
+  std::fill(into_.begin(), into_.end(), std::byte{});
+  remote_region beyond = open(forged);
+  EXPECT_FALSE(read(beyond, into_));
+  EXPECT_TRUE(holds_pattern(into_, 1));
+  EXPECT_THAT(beyond.why_not_direct(), HasSubstr("not the one of the descriptor"));
+
+  forged = honest;
+  forged.handle.offset = ~std::uint64_t{0};
+  EXPECT_EQ(open(forged).way(), way::message);
+  EXPECT_THAT(open(forged).why_not_direct(), HasSubstr("contradicts"));
+
+  forged = honest;
+  ++forged.loan.token;
+  remote_region stranger = open(forged);
+  EXPECT_EQ(stranger.way(), way::message);
+  EXPECT_FALSE(read(stranger, into_));
+  EXPECT_EQ(direct_bytes(), 0U);
+}
+
+/// Owner and reader are one process.
+class SharedWithItself : public testing::Test {
+ protected:
+  const cuda_program program_;
+  connected_pair pair_{{route::mapped}};
+};
+
+TEST_F(SharedWithItself, GoesByMessageAndSaysWhy) {
+  const memory_region exposed(*pair_.owner_context, cuda_program::allocate_pattern(1000, 1),
+                              access::read_write);
+  remote_region region = pair_.open(exposed);
+  EXPECT_EQ(region.way(), way::message);
+  if (system_reads_processes()) {
+    EXPECT_EQ(region.why_not_direct(), "its owner is this process");
+  }
+  std::vector<std::byte> into(1000);
+  region.read_at(0, into);
+  EXPECT_TRUE(holds_pattern(into, 1));
+  EXPECT_EQ(fake_cuda_calls("cuIpcOpenMemHandle"), 0U);
+}
+
+TEST_F(SharedWithItself, IsDescribedByTheAllocationAndTheOffsetInIt) {
+  const auto bytes = cuda_program::allocate_pattern(1000, 1);
+  const memory_region exposed(*pair_.owner_context, bytes.subspan(100, 200), access::read);
+  const remote_descriptor told = exposed.descriptor();
+  EXPECT_EQ(told.handle.size, 1000U);
+  EXPECT_EQ(told.handle.offset, 100U);
+  EXPECT_NE(told.loan, memory_loan());
+  EXPECT_FALSE(told.shareable);
+  EXPECT_EQ(remote_descriptor::decode(told.encode()), told);
+  const memory_region own =
+      memory_region::allocate(*pair_.owner_context, 100, access::read_write, {memory_kind::cuda});
+  EXPECT_TRUE(own.descriptor().shareable);
+  EXPECT_EQ(own.descriptor().handle.offset, 0U);
+}
+
+TEST_F(SharedWithItself, IsNotSharedWhereTheDriverDoesNotOrNobodyMayRead) {
+  const auto bytes = cuda_program::allocate_pattern(1000, 1);
+  const memory_region hidden(*pair_.owner_context, bytes, access::write);
+  EXPECT_EQ(hidden.descriptor().handle, memory_handle());
+  const memory_region managed(*pair_.owner_context, cuda_program::allocate_managed(1000),
+                              access::read);
+  EXPECT_EQ(managed.descriptor().handle, memory_handle());
+  for (const char* const call : {"cuIpcGetMemHandle", "cuCtxPushCurrent"}) {
+    const memory_region before(*pair_.owner_context, bytes, access::read);
+    fake_cuda_fail(call, call == std::string("cuIpcGetMemHandle") ? 0 : 1, 1, 1);
+    const memory_region refused(*pair_.owner_context, bytes, access::read);
+    EXPECT_EQ(refused.descriptor().handle, memory_handle()) << call;
+    EXPECT_EQ(refused.descriptor().loan, memory_loan()) << call;
+    fake_cuda_fail(call, 0, 0, 0);
+  }
+}
+
+}  // namespace
+}  // namespace ucx::test
