@@ -1,5 +1,6 @@
 // Memory of a GPU, this side's and the other's, beside what bounds it: the driver's copy from and
-// to pinned memory, and the same transfer between memory of the host.
+// to pinned memory, and the same transfer between memory of the host; and where the driver copies
+// from one process to the other, its copy within the device.
 #include <benchmark/benchmark.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,7 +40,7 @@ class bench {
  public:
   bench() {
     std::vector<std::byte> seen(call);
-    for (remote_region* const each : {&host_, &device_}) {
+    for (remote_region* const each : {&host_, &device_, &direct_}) {
       each->read_at(mib, on_device_.bytes());
       copy_memory(seen.data(), on_device_.data(), call);
       check_pattern(seen, mib);
@@ -66,10 +67,17 @@ class bench {
     return std::min({write(host_, on_host_), copy(on_device_, pinned_), copy(pinned_, on_device_)});
   }
 
+  /// What no direct read or write can be faster than.
+  double copy_within_device() { return copy(other_on_device_, on_device_); }
+  double copy_into_pinned() { return copy(pinned_, on_device_); }
+
   remote_region& host() { return host_; }
   remote_region& device() { return device_; }
+  /// Returns the device's memory, where the driver shares it: else `device()` again.
+  remote_region& direct() { return direct_; }
   buffer& on_host() { return on_host_; }
   buffer& on_device() { return on_device_; }
+  buffer& pinned() { return pinned_; }
 
  private:
   // Before this process uses UCX or CUDA.
@@ -79,11 +87,21 @@ class bench {
   memory_pool pins_{{memory_kind::cuda_pinned, 0}};
   buffer on_host_{call};
   buffer on_device_{devices_, call};
+  buffer other_on_device_{devices_, call};
   buffer pinned_{pins_, call};
   client host_client_{host_owner_.url()};
   client device_client_{device_owner_.url()};
-  remote_region host_ = host_client_.open("matrix", access::read_write);
-  remote_region device_ = device_client_.open("matrix", access::read_write);
+  // Memory of the host would be read where it lies.
+  remote_region host_ = by_message(host_client_);
+  remote_region device_ = by_message(device_client_);
+  remote_region direct_ = device_client_.open("matrix", access::read_write);
+
+  static remote_region by_message(client& asked) {
+    ::setenv("UCXIO_WAY", "message", 1);
+    remote_region opened = asked.open("matrix", access::read_write);
+    ::unsetenv("UCXIO_WAY");
+    return opened;
+  }
 };
 
 /// Asks in another process: one that has initialised CUDA has no children that may use it.
@@ -100,36 +118,55 @@ bool has_device() {
 
 void register_all(const std::shared_ptr<bench>& on) {
   const auto compare = [](std::string name, std::function<double()> ours,
-                          std::function<double()> bound) {
+                          std::function<double()> bound, const char* bound_name) {
     comparison made;
     made.name = std::move(name);
     made.ours = {"ucx::remote_region", std::move(ours)};
-    made.others = {{"the slowest part", std::move(bound)}};
+    made.others = {{bound_name, std::move(bound)}};
     made.target = 0.9;
     made.scale = static_cast<double>(call) / 1e9;
     made.unit = "GB/s";
     register_comparison(std::move(made));
   };
+  const auto staged = [&](std::string name, std::function<double()> ours,
+                          std::function<double()> bound) {
+    compare(std::move(name), std::move(ours), std::move(bound), "the slowest part");
+  };
   const auto read_bound = [on] { return on->slower_part_of_read(); };
   const auto write_bound = [on] { return on->slower_part_of_write(); };
-  compare(
+  staged(
       "gpu/read/device to host", [on] { return on->read(on->device(), on->on_host()); },
       read_bound);
-  compare(
+  staged(
       "gpu/read/host to device", [on] { return on->read(on->host(), on->on_device()); },
       read_bound);
-  compare(
+  staged(
       "gpu/read/device to device", [on] { return on->read(on->device(), on->on_device()); },
       read_bound);
-  compare(
+  staged(
       "gpu/write/device to host", [on] { return on->write(on->host(), on->on_device()); },
       write_bound);
-  compare(
+  staged(
       "gpu/write/host to device", [on] { return on->write(on->device(), on->on_host()); },
       write_bound);
-  compare(
+  staged(
       "gpu/write/device to device", [on] { return on->write(on->device(), on->on_device()); },
       write_bound);
+  if (on->direct().way() != way::rma) {
+    std::fprintf(stderr, "gpu_benchmark: nothing goes directly, because %s\n",
+                 on->direct().why_not_direct().c_str());
+    return;
+  }
+  const auto within = [on] { return on->copy_within_device(); };
+  compare(
+      "gpu/direct/read into device", [on] { return on->read(on->direct(), on->on_device()); },
+      within, "a copy within the device");
+  compare(
+      "gpu/direct/write from device", [on] { return on->write(on->direct(), on->on_device()); },
+      within, "a copy within the device");
+  compare(
+      "gpu/direct/read into pinned memory", [on] { return on->read(on->direct(), on->pinned()); },
+      [on] { return on->copy_into_pinned(); }, "a copy into pinned memory");
 }
 
 }  // namespace
@@ -142,7 +179,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "gpu_benchmark: there is no CUDA device\n");
     return 77;
   }
-  ::setenv("UCXIO_WAY", "message", 1);  // memory of the host would be mapped, a device's is not
   const auto on = std::make_shared<bench>();
   pin_to_core(reader_core);
   const int status = run_comparisons(argc, argv, [&] { register_all(on); });

@@ -9,14 +9,14 @@ cd "$(dirname "$0")/.."
 ucx_newest=1.22.0 # of the PyPI package libucx-cu13
 folder=${1:-build/gpu}
 build=build/dev
-programs=(ucxio-gpu-tests gpu_benchmark gpu_to_gpu gpu_checkpoint gpu_load ucxio)
+programs=(ucxio-gpu-tests ucxio-test-peer gpu_benchmark gpu_to_gpu gpu_checkpoint gpu_load ucxio)
 
 cmake/setup.sh tests
 cmake/setup.sh benchmarks
 mkdir -p $build
 cmake --preset dev -DUCXIO_BUILD_BENCHMARKS=ON >$build/configure.log 2>&1 ||
   { cat $build/configure.log >&2; exit 1; }
-cmake --build $build --target ucxio-gpu-tests gpu_benchmark example-gpu_to_gpu \
+cmake --build $build --target ucxio-gpu-tests ucxio-test-peer gpu_benchmark example-gpu_to_gpu \
   example-gpu_checkpoint example-gpu_load ucxio-tool
 
 rm -rf "$folder"

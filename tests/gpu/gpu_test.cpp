@@ -16,10 +16,15 @@
 #include <tuple>
 #include <vector>
 
+#include "support/hex.hpp"
 #include "support/pattern.hpp"
+#include "support/process_reading.hpp"
 #include "support/temporary_directory.hpp"
+#include "support/test_peer.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/client.hpp"
+#include "ucx/context.hpp"
+#include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/memory_copy.hpp"
@@ -27,6 +32,8 @@
 #include "ucx/remote_region.hpp"
 #include "ucx/server.hpp"
 #include "ucx/stream.hpp"
+#include "ucx/way.hpp"
+#include "ucx/worker.hpp"
 
 namespace ucx::test {
 namespace {
@@ -172,6 +179,78 @@ TEST_P(MemoryOfKind, IsSavedInAFileAndReadFromIt) {
   in.read(reinterpret_cast<char*>(again.data()), size);
   ASSERT_TRUE(in) << in.error_message();
   EXPECT_TRUE(holds(again.bytes(), 5));
+}
+
+/// The owner is another process, on the same device.
+class MemoryOfAnotherProcess : public testing::TestWithParam<memory_kind> {
+ protected:
+  void SetUp() override {
+    if (!system_reads_children()) GTEST_SKIP() << "the system lets no process read another one";
+  }
+  static context_options over_tcp() {
+    context_options options;
+    options.transports = {"tcp"};
+    options.devices = {"lo"};
+    return options;
+  }
+  remote_region open(const std::string& what) {
+    return remote_region(connection_, remote_descriptor::decode(from_hex(owner_.ask(what))));
+  }
+  remote_region allocated() {
+    return open("allocate " + std::to_string(size) + " read_write 1 device");
+  }
+
+  test_peer owner_{"lent"};
+  context context_{over_tcp()};
+  worker worker_{context_, {.progress = progress_mode::sleeping_thread}};
+  endpoint connection_{worker_, owner_.listen()};
+  buffer mine_{pool_of(GetParam()), size};
+};
+
+INSTANTIATE_TEST_SUITE_P(Each, MemoryOfAnotherProcess, testing::ValuesIn(every_kind),
+                         [](const auto& chosen) { return std::string(to_string(chosen.param)); });
+
+TEST_P(MemoryOfAnotherProcess, IsReadWithoutIt) {
+  remote_region region = allocated();
+  region.read_at(0, mine_.bytes());
+  EXPECT_TRUE(holds(mine_.bytes(), 1));
+  if (region.way() != way::rma) GTEST_SKIP() << "staged: " << region.why_not_direct();
+  EXPECT_EQ(worker_.staging().direct_bytes, size);
+  owner_.process().stop();
+  region.read_at(1000, mine_.bytes().first(100'000));
+  owner_.process().resume();
+  EXPECT_TRUE(holds(mine_.bytes().first(100'000), 1, 1000));
+}
+
+TEST_P(MemoryOfAnotherProcess, IsWrittenWithoutIt) {
+  remote_region region = allocated();
+  const buffer other = filled(GetParam(), 2);
+  region.write_at(0, other.bytes());
+  region.flush();
+  EXPECT_EQ(owner_.ask("holds 2"), "yes");
+  if (region.way() != way::rma) GTEST_SKIP() << "staged: " << region.why_not_direct();
+  EXPECT_EQ(worker_.staging().direct_bytes, size);
+}
+
+TEST_P(MemoryOfAnotherProcess, IsNoMoreWhenItIsTakenBack) {
+  remote_region region = open("lend " + std::to_string(size) + " 3 device");
+  region.read_at(0, mine_.bytes());
+  EXPECT_TRUE(holds(mine_.bytes(), 3));
+  owner_.ask("take_back");
+  std::error_code ec;
+  region.read_at(0, mine_.bytes(), ec);
+  EXPECT_EQ(ec, errc::revoked);
+}
+
+TEST_P(MemoryOfAnotherProcess, ThatIsKilledIsALostConnection) {
+  remote_region region = allocated();
+  region.read_at(0, mine_.bytes());
+  owner_.process().kill();
+  std::error_code ec;
+  region.read_at(0, mine_.bytes(), ec);
+  EXPECT_EQ(ec, errc::connection_reset);
+  const buffer other = filled(GetParam(), 4);
+  EXPECT_TRUE(holds(other.bytes(), 4));
 }
 
 TEST(MemoryOfDevices, IsReadFromOneIntoAnother) {
