@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "peer_pipe.hpp"
 #include "support/echo_service.hpp"
 #include "support/hex.hpp"
 #include "support/pattern.hpp"
@@ -471,6 +472,9 @@ class peer {
     }
   }
 
+  /// pipe ...: one end of a pipe, see peer_pipe.hpp.
+  std::string pipe(std::istringstream& words) { return pipe_.obey(words); }
+
   static const std::map<std::string, command> commands_;
 
   context context_;
@@ -494,6 +498,7 @@ class peer {
   message held_;
   std::deque<request> requests_;
   std::optional<echo_service> echo_;
+  peer_pipe pipe_;
 };
 
 const std::map<std::string, peer::command> peer::commands_{{"address", &peer::address},
@@ -535,7 +540,8 @@ const std::map<std::string, peer::command> peer::commands_{{"address", &peer::ad
                                                            {"client", &peer::client_of},
                                                            {"list", &peer::list},
                                                            {"open_name", &peer::open_name},
-                                                           {"ask_on", &peer::ask_on}};
+                                                           {"ask_on", &peer::ask_on},
+                                                           {"pipe", &peer::pipe}};
 
 }  // namespace
 }  // namespace ucx::test

@@ -39,7 +39,7 @@ class test_peer {
     return answer().value_or("no answer");
   }
 
-  /// Sends a command whose answer is not waited for.
+  /// Sends a command whose answer is for `hear()`, or for nobody.
   void say(const std::string& command) {
     if (!started_) {
       EXPECT_TRUE(answer().has_value()) << "the other process did not start";
@@ -47,6 +47,9 @@ class test_peer {
     }
     process_.write_line(command);
   }
+
+  /// Waits for the answer to what was said before, and returns the whole.
+  std::string hear() { return answer().value_or("no answer"); }
 
   socket_address listen() { return socket_address(ask("listen 127.0.0.1:0")); }
   remote_descriptor allocate(std::uint64_t size, std::uint64_t seed = 1) {
