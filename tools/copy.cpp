@@ -71,7 +71,7 @@ class copying {
         settings_(settings),
         order_(order_of(options)),
         clients_(settings),
-        stop_([this] { clients_.close_all(); }),
+        stop_([this](int) { clients_.close_all(); }),
         line_(std::make_unique<progress_line>(options.progress, counters_)) {}
 
   void run();
@@ -94,7 +94,7 @@ class copying {
 void copying::tell(const failure& why) { line_->say("ucxio: " + printable(why.what()) + '\n'); }
 
 void copying::end_interrupted(bool left_something) {
-  line_.reset();
+  line_->end(128 + stop_.signal());  // as shells report it
   say(left_something || options_.terms.resume
           ? "ucxio: interrupted; --resume goes on with what is there\n"
           : "ucxio: interrupted; nothing is left of what was not finished\n");
@@ -107,10 +107,10 @@ void copying::carry_out(Copy&& copy) {
     copy.run();
   } catch (const std::exception&) {
     if (stop_.requested()) end_interrupted(copy.left_something());
-    line_.reset();
+    line_->end(static_cast<int>(exit_code_of_handled()));
     throw;
   }
-  line_.reset();
+  line_->end(static_cast<int>(exit_code::ok));
 }
 
 void copying::run() {
