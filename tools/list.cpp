@@ -83,7 +83,6 @@ void add_list(CLI::App& program, client_settings& shared) {
   command.add_flag("-1,--names", options->names_only, "names only, one a line")
       ->excludes(json)
       ->excludes(full);
-  full->excludes(json);
   add_timeout(command, shared);
   command.footer(
       "A line tells access (r-, -w, rw), type (memory, file,\n"
