@@ -155,6 +155,10 @@ std::string remote_region::why_not_mapped() const {
   return core_ ? core_->why_not_mapped() : std::string("there is no region");
 }
 
+std::string remote_region::why_not_read() const {
+  return core_ ? core_->why_not_read() : std::string("there is no region");
+}
+
 request remote_region::start_read_at(std::uint64_t offset, std::span<std::byte> into,
                                      const io_options& options) {
   if (!core_) return detail::failed_request(errc::closed, "read of a region that is not open");

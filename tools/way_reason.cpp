@@ -14,8 +14,9 @@ std::string reason_of_way(const entry& described, const remote_region& region,
   if (described.type == entry_type::file) return "a file: the server reads it when it is asked";
   const char* forced = std::getenv("UCXIO_WAY");
   if (forced != nullptr && forced == ucx::to_string(way::message)) return "UCXIO_WAY says so";
-  return fmt::format("no real RMA to it over {}, and {}: the server answers",
-                     fmt::join(transports, ", "), region.why_not_mapped());
+  return fmt::format(
+      "no real RMA to it over {}; not mapped: {}; not read where it lies: {}: the server answers",
+      fmt::join(transports, ", "), region.why_not_mapped(), region.why_not_read());
 }
 
 }  // namespace ucx::tool

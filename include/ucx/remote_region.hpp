@@ -93,6 +93,9 @@ class UCXIO_EXPORT remote_region {
                                      std::error_code& ec) const;
   /// Returns why there is no view, for people; nothing where there is one.
   std::string why_not_mapped() const;
+  /// Returns why this process does not read the memory itself where its owner has it, for people;
+  /// nothing where it does, and where the way is `mapped`.
+  std::string why_not_read() const;
 
   /// Reads `into.size()` bytes at `offset` of the peer's region into `into`.
   /// Completes: when `into` is filled.    Lifetime: `into`, until the request is done.

@@ -86,6 +86,9 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
                   std::error_code& ec) const;
   /// Returns why there is no view; nothing where there is one. Never changes.
   const std::string& why_not_mapped() const noexcept { return why_not_mapped_; }
+  /// Returns why this process does not read it where it lies; nothing where it does, and of what is
+  /// mapped. Never changes.
+  const std::string& why_not_read() const noexcept { return why_not_read_; }
   /// Returns whether accesses go by message to an owner that answers several in one.
   bool shares_messages(access wanted) const noexcept;
 
@@ -152,6 +155,7 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   std::shared_ptr<shared_mapping> mapping_;  // with copies of a driver's, maybe
   std::unique_ptr<borrowed_region> borrowed_;
   std::string why_not_mapped_;
+  std::string why_not_read_;
   std::byte* mapped_ = nullptr;  // the owner's memory, where this process can reach it
   bool copied_ = false;          // there, without UCX
   bool writes_by_rma_ = true;

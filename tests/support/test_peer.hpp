@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "support/child_process.hpp"
 #include "support/hex.hpp"
@@ -23,6 +24,8 @@ class test_peer {
   /// until it has started, so that several can start at once.
   explicit test_peer(const std::string& plane, const std::string& mode = "sleeping")
       : process_(sibling_program("ucxio-test-peer"), {plane, mode}) {}
+  /// Talks to a peer that was started in some other way.
+  explicit test_peer(child_process started) : process_(std::move(started)) {}
 
   child_process& process() noexcept { return process_; }
 
