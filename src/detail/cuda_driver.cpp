@@ -1,12 +1,17 @@
 #include "detail/cuda_driver.hpp"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
 namespace {
+
+std::atomic<bool> was_forked{false};
+[[maybe_unused]] const int forks_noticed =
+    ::pthread_atfork(nullptr, nullptr, [] { was_forked.store(true, std::memory_order_relaxed); });
 
 /// Looks functions up, and remembers whether one was missing.
 class symbol_table {
@@ -15,13 +20,8 @@ class symbol_table {
 
   template <class Function>
   void find(const char* name, Function*& into) noexcept {
-    find_some(name, into);
-    if (into == nullptr) complete_ = false;
-  }
-  /// The same of one that may be missing.
-  template <class Function>
-  void find_some(const char* name, Function*& into) noexcept {
     into = reinterpret_cast<Function*>(::dlsym(library_, name));
+    if (into == nullptr) complete_ = false;
   }
   bool complete() const noexcept { return complete_; }
 
@@ -60,7 +60,7 @@ bool find_all(cuda_driver& into, void* library) noexcept {
   symbols.find("cuEventRecord", into.event_record);
   symbols.find("cuEventSynchronize", into.event_synchronize);
   symbols.find("cuEventDestroy_v2", into.event_destroy);
-  symbols.find_some("cuThreadExchangeStreamCaptureMode", into.exchange_capture_mode);
+  symbols.find("cuThreadExchangeStreamCaptureMode", into.exchange_capture_mode);
   symbols.find("cuPointerGetAttributes", into.pointer_attributes);
   symbols.find("cuGetErrorName", into.error_name);
   symbols.find("cuGetErrorString", into.error_text);
@@ -89,6 +89,8 @@ const cuda_driver* cuda_driver::find() noexcept {
   }();
   return found;
 }
+
+bool cuda_driver::may_be_inherited() noexcept { return was_forked.load(std::memory_order_relaxed); }
 
 std::unique_ptr<const cuda_driver> cuda_driver::load(const char* library) {
   void* const handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <string>
 #include <system_error>
 
 #include "detail/device_copier.hpp"
@@ -20,8 +21,13 @@ class device_copiers {
 
   /// Returns the one for memory at `address`, which is a device's. Errors: as make().
   std::shared_ptr<device_copier> of(const void* address, std::error_code& ec);
+  /// Ends those of contexts of the program's, which may end when this returns. Waits as at the end.
+  void drop_borrowed() noexcept;
 
  private:
+  std::shared_ptr<device_copier> in(std::shared_ptr<const cuda_context> context, std::string& what,
+                                    std::error_code& ec);
+
   std::map<cuda::context, std::shared_ptr<device_copier>> known_;
 };
 

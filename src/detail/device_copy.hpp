@@ -24,6 +24,7 @@ class device_copy {
   std::byte* device = nullptr;
   std::span<std::byte> host = {};
   bool into_device = false;
+  bool within_devices = false;               ///< Then `host` is memory that the driver knows, too.
   staging_buffer* staging = nullptr;         ///< What `host` is in, to be pinned first.
   std::shared_ptr<const stream_mark> after;  ///< Work of the program's that comes before, if any.
   /// How it ended: written before `done()`. canceled: it was not begun.
