@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compares our streams with NIXL, Mooncake and UCXX, from their wheels, over TCP of the loopback
-# interface.
+# interface, and within one host.
 #   benchmarks/alternatives.sh RESULTS [--passes=N] [--pass_seconds=S]
 # REQUIRES: build/release/bin/stream_contender. Says so, and goes on, where a wheel can not be had.
 set -euo pipefail
@@ -31,5 +31,8 @@ if ! { $venv/bin/pip install --quiet --no-deps --only-binary :all: libucxx-cu13 
     -Wl,-rpath,"$packages/libucxx/lib64:$packages/libucx/lib"; } >>$log 2>&1; then
   echo "Without UCXX: it can not be installed into $venv, or be built against (see $log)." >&2
 fi
-echo "alternatives, loopback:"
-benchmarks/alternatives/compare.py "$results" build/release/bin/stream_contender $venv/bin/python $ucxx "$@"
+for host in "" --host; do
+  echo "alternatives, ${host:+within one host, }loopback:"
+  benchmarks/alternatives/compare.py "$results" build/release/bin/stream_contender $venv/bin/python $ucxx \
+    ${host:+"$host"} "$@"
+done

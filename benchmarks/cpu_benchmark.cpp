@@ -1,9 +1,11 @@
-// Processor time, of reader and owner together, for a byte that is read over TCP. Owners sleep
+// Processor time, of both sides together, for a byte that is read or written over TCP. Owners sleep
 // while nothing is asked for, as a server does.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
@@ -36,12 +38,16 @@ struct owners {
   socket_owner sockets{matrix};
   owner_process by_hand{{{plane::tcp, matrix, fill_pattern}}};
   server_process server{matrix};
+  server_process written{matrix, server_process::memory::callers, access::read_write};
 };
 
 class bench {
  public:
   explicit bench(owners& all)
-      : all_(all), ours_(all.server.url() + "/matrix"), socket_(all.sockets, connect(all)) {
+      : all_(all),
+        ours_(all.server.url() + "/matrix"),
+        out_(all.written.url() + "/matrix"),
+        socket_(all.sockets, connect(all)) {
     all_.by_hand.serve(party::raw);
     const owner_process::target& target = all_.by_hand.targets().front();
     raw_ = std::make_unique<raw_client>(fabric_of(plane::tcp, context(options_of(plane::tcp))),
@@ -64,6 +70,21 @@ class bench {
   double read_socket() {
     return calls_of_a_second([this] { return all_.sockets.processor_time(); },
                              [this] { return socket_.read(mib, pass_time()); });
+  }
+  double write() {
+    return calls_of_a_second([this] { return all_.written.processor_time(); },
+                             [this] { return write_stream(); });
+  }
+  double write_raw(const raw_loop& loop) {
+    all_.by_hand.serve(party::raw_asleep);
+    const double calls = calls_of_a_second([this] { return all_.by_hand.processor_time(); },
+                                           [&] { return raw_->write(loop, from_, pass_time()); });
+    all_.by_hand.serve(party::nobody);
+    return calls;
+  }
+  double write_socket() {
+    return calls_of_a_second([this] { return all_.sockets.processor_time(); },
+                             [this] { return socket_.write(mib, from_, pass_time()); });
   }
 
  private:
@@ -92,11 +113,33 @@ class bench {
     });
   }
 
+  /// Until it is all visible at the owner.
+  double write_stream() {
+    std::size_t at = 0;
+    std::uint64_t calls = 0;
+    ++stamp_;
+    std::memcpy(from_.data(), &stamp_, sizeof stamp_);
+    out_.seekp(0);
+    const clock::time_point start = clock::now();
+    do {
+      if (at == matrix) out_.seekp(static_cast<std::streamoff>(at = 0));
+      out_.write(reinterpret_cast<const char*>(from_.data()), static_cast<std::streamsize>(mib));
+      at += mib;
+    } while (++calls % 4 != 0 || clock::now() - start < pass_time());
+    out_.flush();
+    const double seconds = std::chrono::duration<double>(clock::now() - start).count();
+    if (!out_) throw std::runtime_error(out_.error_message());
+    return static_cast<double>(calls) / seconds;
+  }
+
   owners& all_;
   ifstream ours_;
+  ofstream out_;
   std::unique_ptr<raw_client> raw_;
   socket_client socket_;
   std::vector<std::byte> into_ = std::vector<std::byte>(mib);
+  std::vector<std::byte> from_ = std::vector<std::byte>(mib);
+  std::uint64_t stamp_ = 0;
 };
 
 void register_all(owners& all) {
@@ -125,6 +168,23 @@ void register_all(owners& all) {
   made.others = {{"socket", [on] { return on->read_socket(); }}};
   made.target = 0;
   register_comparison(made);
+  comparison writing = made;
+  writing.name = "cpu/write/1MiB";
+  writing.ours = {"ucx::ofstream::write", [on] { return on->write(); }};
+  writing.others.clear();
+  // By hand a writer spins: it has something to do nearly always.
+  for (const raw_loop& loop : {raw_loop{raw_way::rma, 4, mib}, raw_loop{raw_way::message, 4, mib},
+                               raw_loop{raw_way::message, 4, mib, mib / 2}}) {
+    std::string name = loop.way == raw_way::rma ? "put w4" : "message w4";
+    if (loop.piece != 0) name = "message/512KiB w4";
+    writing.others.push_back({name, [on, loop] { return on->write_raw(loop); }});
+  }
+  writing.target = 1.05;
+  register_comparison(writing);
+  writing.name += ", socket";
+  writing.others = {{"socket", [on] { return on->write_socket(); }}};
+  writing.target = 0;
+  register_comparison(writing);
 }
 
 }  // namespace
@@ -132,6 +192,8 @@ void register_all(owners& all) {
 
 int main(int argc, char** argv) {
   using namespace ucx::benchmarks;
+  // Over the wire, although the servers are on this host and their memory could be read in place.
+  ::setenv("UCXIO_WAY", "message", 0);
   owners all;
   pin_to_core(reader_core);
   const int status = run_comparisons(argc, argv, [&] { register_all(all); });

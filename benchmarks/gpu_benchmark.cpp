@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "comparison.hpp"
+#include "driver_copies.hpp"
 #include "owner_process.hpp"
 #include "raw_ucx.hpp"
 #include "server_process.hpp"
@@ -57,7 +58,7 @@ class bench {
     });
   }
   double copy(buffer& into, const buffer& from) {
-    return repeat([&] { copy_memory(into.data(), from.data(), call); });
+    return repeat([&] { driver_.copy(into.data(), from.data(), call); });
   }
   /// What no staged read can be faster than.
   double slower_part_of_read() {
@@ -83,6 +84,7 @@ class bench {
   // Before this process uses UCX or CUDA.
   server_process host_owner_{size, server_process::memory::callers, access::read_write};
   server_process device_owner_{size, server_process::memory::device, access::read_write};
+  driver_copies driver_;
   memory_pool devices_{{memory_kind::cuda, 0}};
   memory_pool pins_{{memory_kind::cuda_pinned, 0}};
   buffer on_host_{call};

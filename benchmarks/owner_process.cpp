@@ -23,7 +23,7 @@
 namespace ucx::benchmarks {
 namespace {
 
-constexpr std::array planes{plane::tcp, plane::shared_memory};
+constexpr std::array planes{plane::tcp, plane::shared_memory, plane::one_host};
 
 class pipe_end {
  public:
@@ -146,6 +146,7 @@ ucx::context_options options_of(plane where) {
     options.features = feature::rma | feature::wakeup;
   } else {
     options.transports = {"tcp"};
+    if (where == plane::one_host) options.transports.emplace_back("cma");
     options.devices = {tested_network().device};
   }
   return options;
@@ -153,7 +154,7 @@ ucx::context_options options_of(plane where) {
 
 raw_fabric fabric_of(plane where, const ucx::context& ours) {
   raw_fabric fabric;
-  if (where == plane::shared_memory) {
+  if (where != plane::tcp) {
     fabric.transports = "posix,cma,self";
     fabric.messages = false;
     return fabric;
@@ -183,7 +184,7 @@ owner_process::owner_process(const std::vector<exposed_memory>& memories) {
       {
         pipe_end to_reader(ends[1]);
         for (const exposed_memory& memory : memories) {
-          auto& by = all[memory.where == plane::shared_memory ? 1 : 0];
+          auto& by = all[static_cast<std::size_t>(memory.where)];
           if (!by) by.emplace(memory.where);
           expose(*by, memory, to_reader);
         }

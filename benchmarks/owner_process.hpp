@@ -18,8 +18,10 @@
 
 namespace ucx::benchmarks {
 
-/// Over which transport; the settings are the same for ucxio and for raw UCX.
-enum class plane { tcp, shared_memory };
+/// Over which transport; the settings are the same for ucxio and for raw UCX. `one_host` is memory
+/// of the program's, which UCX knows nothing of, within one host: ours read it where it lies and
+/// write by message over TCP; raw UCX has its shared memory, with CMA, and no messages.
+enum class plane { tcp, shared_memory, one_host };
 
 ucx::context_options options_of(plane where);
 /// The raw settings that a context of ours has in force.

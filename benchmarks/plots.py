@@ -48,6 +48,30 @@ def throughput(results):
     return figure
 
 
+def rates(results):
+    """What each moved beside us; of ours, the median of those that the loops by hand were beside."""
+    figure, axes = panels(results)
+    for network, lines in results.items():
+        axis = axes[network]
+        for verb, style in (("read", "-"), ("write", "--")):
+            curves = {"ucxio": {}, "best by hand": {}, "socket": {}, "Asio": {}}
+            for name, line in lines.items():
+                if found := re.fullmatch(rf"tcp/{verb}/(\d+[KM]iB)(?:, (socket|Asio))?", name):
+                    curves[found[2] or "best by hand"][bytes_of(found[1])] = line["best"]
+                    if not found[2]:
+                        curves["ucxio"][bytes_of(found[1])] = line["ours"]
+            for (name, points), color in zip(curves.items(), ("C1", "C0", "C2", "C3")):
+                axis.plot(sorted(points), [points[size] for size in sorted(points)], style, color=color,
+                          marker=".", label=f"{name}, {verb}")
+        axis.set_xscale("log", base=2)
+        axis.set_xticks([1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20], ["4K", "16K", "64K", "256K", "1M"])
+        axis.set_xlabel("bytes of one call")
+        axis.set_ylabel("GB/s")
+        axis.set_ylim(bottom=0)
+    axes[next(iter(axes))].legend(fontsize=6)
+    return figure
+
+
 def latency(results):
     figure, axes = panels(results)
     for network, lines in results.items():
@@ -68,8 +92,8 @@ def processor_time(results):
     for network, lines in results.items():
         ratios = {}
         for name, line in lines.items():
-            if name.startswith("cpu/"):
-                ratios |= {key[3:]: value for key, value in line.items() if key.startswith("vs ")}
+            if found := re.match(r"cpu/(read|write)/", name):
+                ratios |= {f"{found[1]}, {key[3:]}": value for key, value in line.items() if key.startswith("vs ")}
         axis = axes[network]
         axis.barh(list(ratios), list(ratios.values()))
         axis.axvline(1, color="black", linewidth=0.8)
@@ -114,8 +138,9 @@ def memory(results):
 
 PLOTS = [
     ("throughput.svg", throughput, "Throughput over TCP beside others, by the bytes of one call"),
+    ("rates.svg", rates, "Rates over TCP, by the bytes of one call"),
     ("latency.svg", latency, "Latency of 8-byte reads over TCP"),
-    ("processor-time.svg", processor_time, "Processor time of both sides for a byte that is read over TCP"),
+    ("processor-time.svg", processor_time, "Processor time of both sides for a byte over TCP"),
     ("scaling.svg", scaling, "Total rate of many streams, and of many clients"),
     ("memory.svg", memory, "Memory of a server, for each connection"),
 ]

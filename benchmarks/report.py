@@ -16,8 +16,11 @@ import sys
 
 import plots
 
-PROGRAMS = ["stream", "latency", "cpu", "server", "message", "text", "mapped", "boost", "store", "alternatives"]
-NETWORKS = {"loopback": "loopback interface", "namespaces": "pair of interfaces between two namespaces"}
+PROGRAMS = ["stream", "latency", "cpu", "server", "message", "text", "mapped", "boost", "store", "alternatives",
+            "alternatives_host"]
+NETWORKS = {"loopback": "Over the loopback interface, and within one host",
+            "namespaces": "Over a pair of interfaces between two namespaces",
+            "newest": "Within one host, with UCX's newest release"}
 BEGIN, END = "<!-- The suite's report begins. -->", "<!-- The suite's report ends. -->"
 
 
@@ -84,7 +87,7 @@ def memory(lines):
 def report(results, drawn):
     text = []
     for network, lines in results.items():
-        text += ["", f"Over the {NETWORKS[network]}:", ""]
+        text += ["", f"{NETWORKS[network]}:", ""]
         text += comparisons(lines) + latencies(lines) + memory(lines)
     for name, caption in drawn:
         text += ["", f"![{caption}](plots/{name})"]
@@ -111,7 +114,8 @@ def main():
     results = read_results(chosen.results)
     if not results:
         sys.exit(f"there are no results in {chosen.results}")
-    drawn = plots.draw(results, chosen.results / "plots")
+    networks = {name: lines for name, lines in results.items() if name != "newest"}
+    drawn = plots.draw(networks, chosen.results / "plots")
     text = report(results, drawn)
     (chosen.results / "report.md").write_text(text)
     if chosen.docs:

@@ -36,7 +36,7 @@ failed=0
 compare() { # NETWORK PROGRAM [ARGUMENT...]
   local network=$1 name=$2 within=()
   shift 2
-  [ "$network" = loopback ] || within=(benchmarks/namespaces.sh)
+  [ "$network" != namespaces ] || within=(benchmarks/namespaces.sh)
   mkdir -p "$results/$network"
   echo "$name, $network:"
   "${within[@]}" $build/bin/"$name" --benchmark_out="$results/$network/$name.json" \
@@ -49,6 +49,15 @@ if benchmarks/namespaces.sh true; then
     # Shared memory is the same as before.
     compare namespaces "$name" --benchmark_filter='^ratio/(tcp|latency|cpu|server)/' "$@"
   done
+fi
+# From 1.22 on UCX itself reads another process's memory: beside that, too.
+newest=build/ucx-newest-venv
+if { [ -x $newest/bin/pip ] || python3 -m venv $newest; } >>$log 2>&1 &&
+  $newest/bin/pip install --quiet --no-deps --only-binary :all: 'libucx-cu13>=1.22' >>$log 2>&1; then
+  libraries=$($newest/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/libucx/lib
+  LD_LIBRARY_PATH=$libraries compare newest stream_benchmark "$@" --benchmark_filter='^ratio/host/'
+else
+  echo "Without UCX 1.22: it can not be installed into $newest (see $log)." >&2
 fi
 benchmarks/alternatives.sh "$results" "$@" || failed=1
 

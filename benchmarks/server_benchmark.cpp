@@ -52,7 +52,7 @@ struct servers {
   server_process matrix_server{matrix};
   server_process crowded{mib};
   server_process alone{mib};
-  server_process remembering{mib};
+  server_process remembering{matrix};
 };
 
 /// Makes something when it is first used: what is open must not disturb what runs before.
@@ -358,6 +358,28 @@ void register_memory(servers& all) {
         ->Iterations(1)
         ->UseManualTime();
   }
+  // Then all of them at the same time: what they move together, and what the server has for each.
+  benchmark::RegisterBenchmark(
+      "ratio/server/100 busy connections",
+      [clients, before, &all](benchmark::State& state) {
+        std::vector<std::unique_ptr<istream>> streams;
+        std::vector<reader> crowd;
+        for (client& each : *clients) {
+          streams.push_back(std::make_unique<istream>(each.open("matrix")));
+          crowd.emplace_back(*streams.back(), crowd.size() * mib);
+        }
+        for ([[maybe_unused]] auto once : state) {
+          const double rate = read_at_once(crowd);
+          const double more = all.remembering.resident_kilobytes() - *before;
+          state.counters["rate"] = more / static_cast<double>(crowd.size());
+          state.counters["together"] = rate * static_cast<double>(mib) / 1e9;
+          state.SetLabel("kB at the server for each, " + std::to_string(rate * mib / 1e9) +
+                         " GB/s together");
+          state.SetIterationTime(1);
+        }
+      })
+      ->Iterations(1)
+      ->UseManualTime();
 }
 
 void register_idling(servers& all) {

@@ -18,6 +18,7 @@
 #include "socket_client.hpp"
 #include "socket_owner.hpp"
 #include "ucx/stream.hpp"
+#include "ucx/version.hpp"
 #include "ucxio_client.hpp"
 
 namespace ucx::benchmarks {
@@ -377,9 +378,33 @@ void register_shared(const std::shared_ptr<bench>& on) {
   register_comparison(flushing(on, "shm/", false, 0));
 }
 
+/// Memory of the owner's program, within one host. UCX reads it by CMA from 1.22 on; an older one
+/// lets the owner copy it through shared memory, for as long as that makes progress, so that there
+/// messages over TCP are the measure.
+void register_one_host(const std::shared_ptr<bench>& on, const std::shared_ptr<bench>& over_tcp) {
+  const version_number ucx = transport_version();
+  const bool by_cma = std::pair(ucx.major, ucx.minor) >= std::pair(1U, 22U);
+  for (const std::size_t call : {mib, 64 * kib}) {
+    comparison by_get = reading(on, "host/", call, false, by_cma && call == mib ? 0.97 : 0);
+    comparison by_message =
+        reading(over_tcp, "host/", call, true, !by_cma && call == mib ? 0.97 : 0);
+    by_message.ours = by_get.ours;
+    by_message.name += ", TCP";
+    std::erase_if(by_message.others,
+                  [](const contender& each) { return !each.name.starts_with("message"); });
+    register_comparison(by_get);
+    register_comparison(by_message);
+  }
+  register_comparison(seeking(on, "host/", 8, false, 0));
+}
+
 void register_all(owner_process& owner, const socket_owner& sockets) {
   const auto& targets = owner.targets();
-  register_tcp(std::make_shared<bench>(owner, plane::tcp, targets[0], targets[1], &sockets));
+  const auto over_tcp =
+      std::make_shared<bench>(owner, plane::tcp, targets[0], targets[1], &sockets);
+  register_tcp(over_tcp);
+  register_one_host(
+      std::make_shared<bench>(owner, plane::one_host, targets[4], targets[5], nullptr), over_tcp);
   register_shared(
       std::make_shared<bench>(owner, plane::shared_memory, targets[2], targets[3], nullptr));
 }
@@ -393,7 +418,9 @@ int main(int argc, char** argv) {
   owner_process owner({{plane::tcp, tcp_region, fill_pattern},
                        {plane::tcp, tcp_region, fill_pattern},
                        {plane::shared_memory, shared_region, fill_pattern},
-                       {plane::shared_memory, shared_region, fill_pattern}});
+                       {plane::shared_memory, shared_region, fill_pattern},
+                       {plane::one_host, tcp_region, fill_pattern},
+                       {plane::one_host, tcp_region, fill_pattern}});
   pin_to_core(reader_core);
   const int status = run_comparisons(argc, argv, [&] { register_all(owner, sockets); });
   benchmark::ClearRegisteredBenchmarks();

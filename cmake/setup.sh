@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing for a purpose, and does nothing when none is.
-#   cmake/setup.sh build|tests|benchmarks|ci
+#   cmake/setup.sh build|tests|benchmarks|gpu|ci
 # Needs root or sudo only when something is missing.
 set -euo pipefail
 
@@ -12,11 +12,12 @@ case ${1:-} in
   build) ;;
   tests) packages+=(libgtest-dev libgmock-dev libboost-iostreams-dev libsqlite3-dev) ;;
   benchmarks) packages+=(libbenchmark-dev libboost-iostreams-dev) ;;
+  gpu) packages+=(libgtest-dev libgmock-dev libbenchmark-dev libboost-iostreams-dev libsqlite3-dev python3-venv) ;;
   ci)
     packages+=(libgtest-dev libgmock-dev libbenchmark-dev libboost-dev libboost-iostreams-dev libsqlite3-dev g++:g++ clang:clang++
       libclang-rt-dev clang-format:clang-format doxygen:doxygen python3-venv ccache:ccache valgrind)
     ;;
-  *) echo "usage: $0 build|tests|benchmarks|ci" >&2; exit 2 ;;
+  *) echo "usage: $0 build|tests|benchmarks|gpu|ci" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null; then

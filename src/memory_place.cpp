@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "detail/cuda_driver.hpp"
+#include "detail/processor_reach.hpp"
 
 namespace ucx {
 
@@ -20,9 +21,12 @@ memory_place place_of(const void* address) noexcept {
   const cuda::result result = driver->pointer_attributes(
       static_cast<unsigned>(attributes.size()), attributes.data(), values.data(),
       static_cast<cuda::address>(reinterpret_cast<std::uintptr_t>(address)));
-  // Not initialised, or an address that an old driver does not know: the host's.
-  if (result == cuda::not_initialized || result == cuda::invalid_value) return {};
-  if (result != cuda::success) return {memory_kind::other, -1};
+  if (result == cuda::not_initialized && !cuda_driver::may_be_inherited()) return {};
+  if (result != cuda::success) {
+    // It can not tell: it has failed, or its parent's process has it. What the processor can read
+    // is treated as the host's; the rest nobody touches.
+    return is_in_reach(address) ? memory_place() : memory_place{memory_kind::other, -1};
+  }
   if (managed != 0) return {memory_kind::cuda_managed, device};
   if (type == cuda::type_device) return {memory_kind::cuda, device};
   if (type == cuda::type_host) return {memory_kind::cuda_pinned, device};

@@ -29,7 +29,8 @@ std::shared_ptr<detail::context_core> open_core(const context& parent, std::stri
 }
 
 made_region expose(const context& parent, std::span<std::byte> bytes, access granted,
-                   std::string& what, std::error_code& ec) {
+                   const std::optional<memory_place>& expected, std::string& what,
+                   std::error_code& ec) {
   // An empty span has no address to borrow; a null one that is not empty is a mistake.
   if (bytes.data() == nullptr && !bytes.empty()) {
     what = "exposing memory at address zero";
@@ -37,7 +38,7 @@ made_region expose(const context& parent, std::span<std::byte> bytes, access gra
     return nullptr;
   }
   const std::shared_ptr<detail::context_core> core = open_core(parent, what, ec);
-  return core ? detail::expose_memory(core, bytes, granted, what, ec) : nullptr;
+  return core ? detail::expose_memory(core, bytes, granted, expected, what, ec) : nullptr;
 }
 
 made_region make(const context& parent, std::size_t size, access granted, const memory_place& place,
@@ -56,14 +57,28 @@ std::span<std::byte> writable(std::span<const std::byte> bytes) noexcept {
 memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted) {
   std::string what;
   std::error_code ec;
-  core_ = expose(parent, bytes, granted, what, ec);
+  core_ = expose(parent, bytes, granted, std::nullopt, what, ec);
   if (ec) throw error(ec, what);
 }
 
 memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted,
                              std::error_code& ec) {
   std::string what;
-  core_ = expose(parent, bytes, granted, what, ec);
+  core_ = expose(parent, bytes, granted, std::nullopt, what, ec);
+}
+
+memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted,
+                             const memory_place& expected) {
+  std::string what;
+  std::error_code ec;
+  core_ = expose(parent, bytes, granted, expected, what, ec);
+  if (ec) throw error(ec, what);
+}
+
+memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted,
+                             const memory_place& expected, std::error_code& ec) {
+  std::string what;
+  core_ = expose(parent, bytes, granted, expected, what, ec);
 }
 
 memory_region::memory_region(const context& parent, std::span<const std::byte> bytes)
@@ -120,12 +135,10 @@ std::size_t memory_region::size() const noexcept { return bytes().size(); }
 
 access memory_region::granted() const noexcept { return core_ ? core_->granted() : access::read; }
 
-memory_kind memory_region::kind() const noexcept {
-  return core_ ? core_->kind() : memory_kind::host;
-}
+memory_kind memory_region::kind() const noexcept { return place().kind; }
 
 memory_place memory_region::place() const noexcept {
-  return core_ ? core_->memory() : memory_place();
+  return core_ ? core_->place() : memory_place();
 }
 
 remote_descriptor memory_region::descriptor() const {

@@ -1,12 +1,10 @@
 #include "ucx/memory_resources.hpp"
 
 #include <cstring>
-#include <memory>
 #include <span>
 #include <string>
 #include <utility>
 
-#include "detail/device_memory.hpp"
 #include "detail/device_pointer.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_copy.hpp"
@@ -19,31 +17,15 @@ bool is_host(memory_kind kind) noexcept {
   return kind == memory_kind::host || kind == memory_kind::cuda_pinned;
 }
 
-/// Asks for the device's side of a copy.
-std::shared_ptr<detail::device_memory> open(const void* address, memory_kind kind, std::size_t size,
-                                            std::error_code& ec) {
+/// Returns whether all of it is memory of that kind; of one allocation, where it is a device's.
+std::error_code check(const void* address, memory_kind kind, std::size_t size) noexcept {
+  if (!detail::is_copied_by_driver(kind)) return {};
+  const std::span bytes(static_cast<const std::byte*>(address), size);
   const memory_place place = place_of(address);
-  if (place.kind != kind) {
-    ec = errc::invalid_argument;
-    return nullptr;
-  }
-  std::string what;
-  // It is written only where it is the target, which its caller may write.
-  auto* const bytes = static_cast<std::byte*>(const_cast<void*>(address));
-  return detail::device_memory::borrow(place, {bytes, size}, what, ec);
-}
-
-void copy_by_driver(void* into, memory_kind target, const void* from, memory_kind source,
-                    std::size_t size, std::error_code& ec) {
-  const bool writes = detail::is_copied_by_driver(target);
-  const auto device = open(writes ? into : from, writes ? target : source, size, ec);
-  if (!device) return;
-  if (writes && detail::is_copied_by_driver(source)) {
-    if (open(from, source, size, ec)) copy_memory(into, from, size, ec);
-    return;
-  }
-  ec = writes ? device->write(0, {static_cast<const std::byte*>(from), size})
-              : device->read(0, {static_cast<std::byte*>(into), size});
+  if (place.kind == memory_kind::other) return errc::not_supported;
+  const bool right =
+      place.kind == kind && place_of(&bytes.back()) == place && detail::is_of_one_allocation(bytes);
+  return right ? std::error_code() : make_error_code(errc::invalid_argument);
 }
 
 }  // namespace
@@ -87,7 +69,9 @@ void memory_resources::copy(void* into, memory_kind target, const void* from, me
              source == memory_kind::rocm || source == memory_kind::other) {
     ec = errc::not_supported;
   } else {
-    copy_by_driver(into, target, from, source, size, ec);
+    ec = check(into, target, size);
+    if (!ec) ec = check(from, source, size);
+    if (!ec) copy_memory(into, from, size, ec);
   }
 }
 

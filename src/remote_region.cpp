@@ -151,12 +151,12 @@ std::span<std::byte> remote_region::writable_view(std::uint64_t offset, std::siz
   return in_place(core_, offset, length, access::write, what, ec);
 }
 
-std::string remote_region::why_not_direct() const {
-  return core_ ? core_->why_not_direct() : std::string("there is no region");
-}
-
 std::string remote_region::why_not_mapped() const {
   return core_ ? core_->why_not_mapped() : std::string("there is no region");
+}
+
+std::string remote_region::why_not_read() const {
+  return core_ ? core_->why_not_read() : std::string("there is no region");
 }
 
 request remote_region::start_read_at(std::uint64_t offset, std::span<std::byte> into,

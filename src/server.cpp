@@ -75,15 +75,30 @@ server::~server() { close(); }
 
 publication server::publish(std::string_view name, std::span<std::byte> bytes, access granted) {
   return make_or_throw(core_, [&](auto& core, std::string& what, std::error_code& ec) {
-    return core.publish(name, bytes, granted, what, ec);
+    return core.publish(name, bytes, granted, std::nullopt, what, ec);
   });
 }
 
 publication server::publish(std::string_view name, std::span<std::byte> bytes, access granted,
                             std::error_code& ec) {
   std::string what;
+  return make(core_, what, ec, [&](auto& core) {
+    return core.publish(name, bytes, granted, std::nullopt, what, ec);
+  });
+}
+
+publication server::publish(std::string_view name, std::span<std::byte> bytes, access granted,
+                            const memory_place& expected) {
+  return make_or_throw(core_, [&](auto& core, std::string& what, std::error_code& ec) {
+    return core.publish(name, bytes, granted, expected, what, ec);
+  });
+}
+
+publication server::publish(std::string_view name, std::span<std::byte> bytes, access granted,
+                            const memory_place& expected, std::error_code& ec) {
+  std::string what;
   return make(core_, what, ec,
-              [&](auto& core) { return core.publish(name, bytes, granted, what, ec); });
+              [&](auto& core) { return core.publish(name, bytes, granted, expected, what, ec); });
 }
 
 publication server::publish(std::string_view name, std::span<const std::byte> bytes) {

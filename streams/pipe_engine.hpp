@@ -14,6 +14,7 @@
 #include "pipe_input.hpp"
 #include "pipe_output.hpp"
 #include "pipe_path.hpp"
+#include "ucx/io_options.hpp"
 
 namespace ucx::detail {
 
@@ -55,6 +56,7 @@ class pipe_engine {
   std::unique_ptr<pipe_path> path;
   std::optional<pipe_input> in;
   std::optional<pipe_output> out;
+  io_options copying;  // from and to memory of devices
   std::error_code error;
   std::string error_text;
   bool closed = false;

@@ -303,6 +303,9 @@ std::unique_ptr<pipe_path> meet(const url& where, pipe_role role, const pipe_opt
   } catch (const error& failed) {
     ec = failed.code();
     what = failed.what();
+    // Who throws it again says the cause again.
+    const std::string cause = ": " + ec.message();
+    if (what.ends_with(cause)) what.resize(what.size() - cause.size());
     return nullptr;
   }
 }

@@ -297,7 +297,7 @@ void pipe_output::move_on() noexcept {
 
 bool pipe_output::send_copy(std::span<const std::byte> bytes) {
   if (!ensure_area()) return false;
-  copy_memory(area_.data(), bytes.data(), bytes.size(), passing_);
+  copy_memory(area_.data(), bytes.data(), bytes.size(), passing_, {.timeout = options_.timeout});
   if (passing_) return false;
   if (!send_piece(area_.first(bytes.size()), filling_)) return false;
   look();

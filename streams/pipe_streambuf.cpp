@@ -126,6 +126,7 @@ void pipe_streambuf::open(std::unique_ptr<detail::pipe_path> path, std::ios_base
   }
   try {
     auto made = std::make_unique<detail::pipe_engine>(std::move(path));
+    made->copying.timeout = options.timeout;
     if (reads(mode)) made->in.emplace(*made->path, rest);
     if (writes(mode)) made->out.emplace(*made->path, rest);
     if (made->out && made->out->error()) {
@@ -360,7 +361,7 @@ std::streamsize pipe_streambuf::xsgetn(char* into, std::streamsize count) {
       throw;
     }
     const std::streamsize step = std::min<std::streamsize>(egptr() - gptr(), count - done);
-    copy_memory(into + done, gptr(), static_cast<std::size_t>(step), failed);
+    copy_memory(into + done, gptr(), static_cast<std::size_t>(step), failed, engine_->copying);
     if (failed) {  // what was not copied is still there
       engine_->note(failed, engine_->path->name + ": reading into a device: " + failed.message());
       throw_error();
@@ -376,7 +377,7 @@ void pipe_streambuf::restore(std::span<const char> read) {
   std::error_code lost;  // with its device; why there was anything to restore counts more
   engine_->restored.resize(read.size());
   char* const begin = engine_->restored.data();
-  copy_memory(begin, read.data(), read.size(), lost);
+  copy_memory(begin, read.data(), read.size(), lost, engine_->copying);
   setg(begin, begin, lost ? begin : begin + read.size());
 }
 
@@ -483,7 +484,7 @@ std::streamsize pipe_streambuf::write(const char* from, std::streamsize count) {
   if (done < count && ready_to_write()) {
     const std::streamsize rest = count - done;
     std::error_code failed;
-    copy_memory(pptr(), from + done, static_cast<std::size_t>(rest), failed);
+    copy_memory(pptr(), from + done, static_cast<std::size_t>(rest), failed, engine_->copying);
     if (failed) {
       engine_->note_write(failed, engine_->path->name + ": writing out of a device behind " +
                                       detail::pipe_bytes_text(written()) + ": " + failed.message());

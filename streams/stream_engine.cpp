@@ -60,7 +60,7 @@ stream_engine::stream_engine(std::unique_ptr<byte_source> source, std::ios_base:
       reads_(*source_, pool_, in_flight_, pool_.block_size(), usable(options.depth)),
       writes_(*source_, pool_, in_flight_, pool_.block_size(), usable(options.depth)),
       end_(*source_, options.follow),
-      cuda_stream_(options.cuda_stream),
+      copying_{options.timeout, false, options.cuda_stream},
       exceptions_(std::uncaught_exceptions()) {
   if ((mode & std::ios_base::ate) != 0) position_ = size_;
 }
@@ -342,7 +342,7 @@ void stream_engine::look_in_place(std::span<std::byte> into) {
   while (!into.empty()) {
     const std::uint64_t end = writes_.readable_end(position_, position_ + into.size());
     const auto there = source_->view(position_, static_cast<std::size_t>(end - position_));
-    copy_memory(into.data(), there.data(), there.size(), cuda_stream_);
+    copy_memory(into.data(), there.data(), there.size(), copying_);
     position_ += there.size();
     into = into.subspan(there.size());
   }
@@ -387,7 +387,7 @@ std::span<std::byte> stream_engine::copy_from_get_area(std::span<std::byte> into
   if (into.empty() || !get_.holds(position_)) return into;
   const auto at = static_cast<std::size_t>(position_ - get_.offset);
   const std::size_t copied = std::min(into.size(), get_.length - at);
-  copy_memory(into.data(), get_.bytes + at, copied, cuda_stream_);
+  copy_memory(into.data(), get_.bytes + at, copied, copying_);
   position_ += copied;
   return into.subspan(copied);
 }

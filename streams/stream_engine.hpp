@@ -19,6 +19,7 @@
 #include "byte_source.hpp"
 #include "read_ahead.hpp"
 #include "source_end.hpp"
+#include "ucx/io_options.hpp"
 #include "ucx/stream_options.hpp"
 #include "ucx/stream_statistics.hpp"
 #include "write_behind.hpp"
@@ -201,7 +202,7 @@ class stream_engine {
   source_end end_;
 
   state state_ = state::idle;  // idle: the areas are hidden, but kept
-  void* const cuda_stream_;    // that of the options
+  const io_options copying_;   // from and to memory of devices
   std::uint64_t position_ = 0;
   area get_;
   bool get_altered_ = false;

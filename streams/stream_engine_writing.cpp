@@ -93,7 +93,7 @@ void stream_engine::fill_put_area(std::span<const std::byte> from) {
   while (!from.empty()) {
     open_put_area();
     const std::size_t copied = std::min(from.size(), put_capacity() - put_.length);
-    copy_memory(put_.memory.get() + put_.length, from.data(), copied, cuda_stream_);
+    copy_memory(put_.memory.get() + put_.length, from.data(), copied, copying_);
     put_.length += copied;
     position_ += copied;
     note_taken(position_ - copied);

@@ -8,13 +8,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 ucx_newest=1.22.0 # of the PyPI package libucx-cu13
 folder=${1:-build/gpu}
-build=build/dev
+build=build/release
 programs=(ucxio-gpu-tests ucxio-test-peer gpu_benchmark gpu_to_gpu gpu_checkpoint gpu_load ucxio)
 
-cmake/setup.sh tests
-cmake/setup.sh benchmarks
+cmake/setup.sh gpu
 mkdir -p $build
-cmake --preset dev -DUCXIO_BUILD_BENCHMARKS=ON >$build/configure.log 2>&1 ||
+cmake --preset release -DUCXIO_BUILD_BENCHMARKS=ON >$build/configure.log 2>&1 ||
   { cat $build/configure.log >&2; exit 1; }
 cmake --build $build --target ucxio-gpu-tests ucxio-test-peer gpu_benchmark example-gpu_to_gpu \
   example-gpu_checkpoint example-gpu_load ucxio-tool
@@ -28,8 +27,10 @@ ldd "$folder"/bin/* | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
 python=build/ucx-$ucx_newest
 [ -x $python/bin/pip ] || python3 -m venv $python
 $python/bin/pip install --quiet --no-deps --only-binary :all: "libucx-cu13==$ucx_newest"
-cp -r "$($python/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/libucx/lib" \
-  "$folder/ucx"
+packages=$($python/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+cp -r "$packages/libucx/lib" "$folder/ucx"
+# What UCX's modules for CUDA need: without libcudart they are not loaded, and nothing says so.
+cp -L "$packages"/libucx_cu13.libs/*.so* "$folder/lib/"
 # What is only linked against, the same under other names, and what debuggers read.
 find "$folder/ucx" \( -name '*.a' -o -name '*.la' -o -name '*.so' -o -name '*.so.0.0.0' \) -delete
 rm -rf "$folder/ucx/cmake" "$folder/ucx/pkgconfig"
@@ -50,6 +51,7 @@ if [ $outcome = 77 ]; then
 fi
 [ $outcome = 0 ] || failed=1
 echo "=== $(date -u +%F), $(uname -m), $(bin/ucxio --version | tr '\n' ' ')"
+echo "UCX's transports for CUDA: $(bin/ucxio info | grep -oE '(cuda|gdr)[a-z_]*' | sort -u | tr '\n' ' ')"
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null || true
 
 for example in gpu_to_gpu gpu_checkpoint; do

@@ -23,8 +23,10 @@ constexpr std::string_view digits = "0123456789abcdef";
 /// Who has called is there within this.
 constexpr std::chrono::seconds most_for_a_caller{10};
 
-/// Of either side's memory, for what the other one says without waiting.
-constexpr std::size_t window = std::size_t{4} << 20U;
+/// Of either side's memory, for what the other one says without waiting: one message, as there is
+/// one question at a time.
+constexpr std::size_t window =
+    agent_message::longest_header + agent_message::longest_payload + (std::size_t{64} << 10U);
 
 std::string new_caller() {
   std::random_device random;

@@ -66,7 +66,9 @@ nlohmann::json agent_copy::look() {
   changed_.notify_all();
   nlohmann::json news{{"bytes", counters_.bytes.load()},
                       {"present", counters_.present.load()},
+                      {"hashed", counters_.hashed.load()},
                       {"files", counters_.files.load()},
+                      {"hollow", counters_.hollow.load()},
                       {"total_bytes", counters_.total_bytes.load()},
                       {"total_files", counters_.total_files.load()},
                       {"is_total_known", counters_.is_total_known.load()},
@@ -83,7 +85,9 @@ bool take_news(const nlohmann::json& news, transfer_counters& counters,
                const copy_run::report& tell) {
   counters.bytes = number_in(news, "bytes");
   counters.present = number_in(news, "present");
+  counters.hashed = number_in(news, "hashed");
   counters.files = number_in(news, "files");
+  counters.hollow = number_in(news, "hollow");
   counters.total_bytes = number_in(news, "total_bytes");
   counters.total_files = number_in(news, "total_files");
   counters.is_total_known = flag_in(news, "is_total_known");

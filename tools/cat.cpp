@@ -14,10 +14,13 @@
 #include "commands.hpp"
 #include "exit_code.hpp"
 #include "output.hpp"
+#include "progress_line.hpp"
+#include "shell_word.hpp"
 #include "size_option.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/stream.hpp"
+#include "watched_work.hpp"
 
 namespace ucx::tool {
 namespace {
@@ -30,6 +33,7 @@ struct cat_options {
   std::uint64_t length = std::numeric_limits<std::uint64_t>::max();
   bool verify = false;
   bool follow = false;
+  progress_mode progress = progress_mode::automatic;
 };
 
 /// So often somebody who follows looks whether anybody reads what is written.
@@ -41,6 +45,21 @@ struct source {
   remote_region region;
 };
 
+remote_region open(client& server, const url& from) {
+  std::error_code ec;
+  remote_region opened = server.open(from.name(), access::read, ec);
+  if (!ec) return opened;
+  std::error_code unknown;
+  if (server.stat(from.name(), unknown).type == entry_type::directory && !unknown) {
+    const std::string place = ucx::to_string(from);
+    throw failure(exit_code::usage,
+                  fmt::format("{} is a directory: `ucxio ls {}` lists it, and `ucxio cp -r` copies "
+                              "it",
+                              place, shell_word(place)));
+  }
+  return server.open(from.name());
+}
+
 /// Opens all of them before anything is written: a wrong name among many must not leave a result
 /// that ends in the middle.
 std::vector<source> open_all(const cat_options& options, const client_settings& settings) {
@@ -51,7 +70,7 @@ std::vector<source> open_all(const cat_options& options, const client_settings& 
   for (const url& from : parsed) {
     auto at = clients.find(from.server());
     if (at == clients.end()) at = clients.emplace(from.server(), settings.connect(from)).first;
-    opened.push_back({from, at->second.share(), at->second.open(from.name())});
+    opened.push_back({from, at->second.share(), open(at->second, from)});
     const std::uint64_t size = opened.back().region.size();
     if (options.offset <= size) continue;
     throw failure(exit_code::usage, fmt::format("{}: offset {} is behind its end, at {} bytes",
@@ -68,7 +87,8 @@ std::vector<source> open_all(const cat_options& options, const client_settings& 
                             why ? why.message() : "it ended before the end that it told"));
 }
 
-void copy(const source& chosen, const cat_options& options, std::vector<char>& piece) {
+void copy(const source& chosen, const cat_options& options, std::vector<char>& piece,
+          transfer_counters& counters) {
   std::uint64_t left = std::min(options.length, chosen.region.size() - options.offset);
   istream in(chosen.region, {.buffer_size = piece_size, .verify = options.verify});
   in.exceptions(std::ios_base::badbit);  // what failed is thrown as it is: a ucx::error
@@ -84,13 +104,15 @@ void copy(const source& chosen, const cat_options& options, std::vector<char>& p
     }
     const auto got = static_cast<std::size_t>(in.gcount());
     write_out({piece.data(), got});
+    counters.bytes += got;
     if (got < wanted) fail(in, chosen.from);
     left -= got;
   }
 }
 
 /// Copies what is there and what comes, until nobody reads it any more.
-void follow(source& chosen, const cat_options& options, std::vector<char>& piece) {
+void follow(source& chosen, const cat_options& options, std::vector<char>& piece,
+            transfer_counters& counters) {
   ifstream in(chosen.through, chosen.from.name(), std::ios_base::in,
               {.buffer_size = piece_size, .follow = output_look, .verify = options.verify});
   const auto fail_here = [&in] { throw failure(exit_code_of(in.error()), in.error_message()); };
@@ -107,11 +129,12 @@ void follow(source& chosen, const cat_options& options, std::vector<char>& piece
     const std::streamsize got = in.readsome(piece.data(), most);
     if (in.bad()) fail_here();
     write_out({piece.data(), static_cast<std::size_t>(got)});
+    counters.bytes += static_cast<std::uint64_t>(got);
     left -= static_cast<std::uint64_t>(got);
   }
 }
 
-void cat(const cat_options& options, const client_settings& settings) {
+void cat(const cat_options& options, const client_settings& settings, transfer_counters& counters) {
   std::vector<char> piece(piece_size);
   std::vector<source> opened = open_all(options, settings);
   if (options.follow && opened.size() > 1) {
@@ -119,9 +142,19 @@ void cat(const cat_options& options, const client_settings& settings) {
   }
   // Memory has the size that it has.
   if (options.follow && opened.front().region.measurable()) {
-    return follow(opened.front(), options, piece);
+    follow(opened.front(), options, piece, counters);
+    return close_output();
   }
-  for (const source& each : opened) copy(each, options, piece);
+  for (const source& each : opened) {
+    counters.total_bytes += std::min(options.length, each.region.size() - options.offset);
+  }
+  counters.total_files = opened.size();
+  counters.is_total_known = true;
+  for (const source& each : opened) {
+    copy(each, options, piece, counters);
+    ++counters.files;
+  }
+  close_output();
 }
 
 }  // namespace
@@ -139,6 +172,7 @@ void add_cat(CLI::App& program, client_settings& shared) {
                    "compare what arrives with checksums that the server sends");
   command.add_flag("-f,--follow", options->follow,
                    "go on with what is appended to the file, until it is interrupted");
+  add_progress(command, options->progress);
   add_timeout(command, shared);
   command.footer(
       "N is bytes, or has a unit: 4K, 1MiB, 1G (1024 each).\n"
@@ -146,7 +180,12 @@ void add_cat(CLI::App& program, client_settings& shared) {
       "When nobody reads the standard output any more it ends quietly, with 0.\n\n"
       "Example:\n"
       "  ucxio cat ucx://127.0.0.1:7471/weights --offset 1M --length 4K | od -c");
-  command.callback([options, &shared] { cat(*options, shared); });
+  command.callback([options, &shared] {
+    transfer_counters counters;
+    // Else what is read, or a pager, would be torn by it.
+    run_watched(options->progress, counters, output_is_file(),
+                [&](progress_line&) { cat(*options, shared, counters); });
+  });
 }
 
 }  // namespace ucx::tool

@@ -26,6 +26,8 @@ constexpr std::size_t digest_chunk = std::size_t{1} << 20U;
 struct copy_terms {
   bool verify = false;               ///< Reads are checked, and the whole is compared at the end.
   bool resume = false;               ///< Goes on with what an interrupted copy has left.
+  bool restart_changed = false;      ///< What of that is not the same any more is copied anew.
+  bool hash = false;                 ///< Tells the hash of what was copied.
   bool sparse = false;               ///< Zeros become holes.
   bool preserve = false;             ///< The time of the last change, and here the mode, too.
   codec source_codec = codec::none;  ///< What a server has comes like that.

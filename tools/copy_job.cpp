@@ -18,7 +18,8 @@ constexpr std::size_t most_open = 96;
 
 copy_job::copy_job(const copy_context& context, report on_failure)
     : asked_(context.stop),
-      context_{context.clients, context.terms, context.limit, context.counters, end_.get_token()},
+      context_{context.clients,        context.terms,     context.limit,   context.counters,
+               context.left_something, context.tell_hash, end_.get_token()},
       on_failure_(std::move(on_failure)),
       forwarding_(asked_, [this] { end_.request_stop(); }) {}
 
@@ -115,7 +116,6 @@ void copy_job::finish(const file& whole) {
   {
     const std::lock_guard guard(mutex_);
     large_.remove(whole);
-    left_something_ = left_something_ || whole->left_something();
   }
   if (why) failed(*why);
 }

@@ -30,8 +30,6 @@ class copy_job {
   /// (the connection is lost, the disk is full), the rest is not tried, and what is being copied
   /// ends. Errors: that failure; that of a single file.
   std::size_t run(std::vector<copy_task> tasks, unsigned threads);
-  /// Returns whether something is left that may be resumed.
-  bool left_something() const noexcept { return left_something_; }
 
  private:
   using file = std::shared_ptr<file_copy>;
@@ -56,7 +54,6 @@ class copy_job {
   std::size_t opening_ = 0;
   std::list<file> large_;  // those that others may help with
   std::size_t failures_ = 0;
-  bool left_something_ = false;
   std::optional<failure> ended_by_;
   std::stop_callback<std::function<void()>> forwarding_;
 };

@@ -49,6 +49,7 @@ nlohmann::json copy_question(const std::vector<std::string>& places, const copy_
           {"recursive", order.recursive},
           {"verify", order.terms.verify},
           {"resume", order.terms.resume},
+          {"restart_changed", order.terms.restart_changed},
           {"sparse", order.terms.sparse},
           {"preserve", order.terms.preserve},
           {"codec", name_of(order.terms.source_codec)},
@@ -68,6 +69,9 @@ copy_request read_copy_question(const nlohmann::json& question, const url& own_s
   read.order.recursive = flag_in(question, "recursive");
   read.order.terms.verify = flag_in(question, "verify");
   read.order.terms.resume = flag_in(question, "resume");
+  // Clients of earlier versions know of none.
+  read.order.terms.restart_changed =
+      question.contains("restart_changed") && flag_in(question, "restart_changed");
   read.order.terms.sparse = flag_in(question, "sparse");
   read.order.terms.preserve = flag_in(question, "preserve");
   read.order.terms.source_codec = codec_in(question);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "agent_links.hpp"
@@ -14,12 +15,13 @@
 namespace ucx::tool {
 
 copy_run::copy_run(const copy_order& order, server_clients& clients, transfer_counters& counters,
-                   std::stop_token stop, report tell)
+                   std::stop_token stop, report tell, hash_report tell_hash)
     : order_(order),
       clients_(clients),
       counters_(counters),
       stop_(std::move(stop)),
       tell_(std::move(tell)),
+      tell_hash_(std::move(tell_hash)),
       limit_(order.rate) {}
 
 void copy_run::run() {
@@ -78,13 +80,9 @@ void copy_run::copy_found() {
   const auto pieces = counters_.total_bytes / file_copy::piece_size + tasks_.size();
   const auto threads =
       static_cast<unsigned>(std::clamp<std::uint64_t>(pieces, 1, std::max(order_.parallel, 1U)));
-  copy_job job({clients_, order_.terms, limit_, counters_, stop_}, tell_);
-  try {
-    failures_ += job.run(std::move(tasks_), threads);
-  } catch (const failure&) {
-    left_something_ = job.left_something();
-    throw;
-  }
+  copy_job job({clients_, order_.terms, limit_, counters_, left_something_, tell_hash_, stop_},
+               tell_);
+  failures_ += job.run(std::move(tasks_), threads);
 }
 
 void copy_run::add(const location& from, const location& to) {
@@ -128,6 +126,7 @@ void copy_run::add_tree(const location& from, const location& to) {
   const bool is_new = !exists(to);
   make_directory(to);
   add_directories(tree, to);
+  if (to.is_remote()) count_hollow(tree, is_new);
   for (const found_file& each : tree.files()) {
     if (is_missing(each.path)) continue;
     try {
@@ -151,6 +150,22 @@ void copy_run::add_directories(const tree_walk& tree, const location& to) {
       missing_.insert(each + '/');
       leave_out(why);
     }
+  }
+}
+
+/// A server makes no directories but those that something goes into.
+void copy_run::count_hollow(const tree_walk& tree, bool is_new) {
+  if (is_new && tree.files().empty()) ++counters_.hollow;
+  std::set<std::string_view> with_files;
+  for (const found_file& each : tree.files()) {
+    std::string_view above = each.path;
+    for (std::size_t slash = above.rfind('/'); slash != above.npos; slash = above.rfind('/')) {
+      above = above.substr(0, slash);
+      if (!with_files.insert(above).second) break;
+    }
+  }
+  for (const std::string& each : tree.directories()) {
+    if (!with_files.contains(each)) ++counters_.hollow;
   }
 }
 

@@ -1,6 +1,7 @@
 // A copy from its order to its end: what it finds, and what becomes of it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <set>
@@ -22,8 +23,9 @@ class copy_run {
   /// Is told of what was left out, by any thread, one at a time.
   using report = std::function<void(const failure&)>;
 
+  /// `tell_hash` is called where the order's terms want it.
   copy_run(const copy_order& order, server_clients& clients, transfer_counters& counters,
-           std::stop_token stop, report tell);
+           std::stop_token stop, report tell, hash_report tell_hash = {});
 
   /// Returns when everything was copied. Errors: failure with exit_code::partial, where something
   /// was left out; what ended it.
@@ -37,6 +39,7 @@ class copy_run {
   void add(const location& from, const location& to);
   void add_tree(const location& from, const location& to);
   void add_directories(const tree_walk& tree, const location& to);
+  void count_hollow(const tree_walk& tree, bool is_new);
   bool is_missing(const std::string& path) const;
   bool exists(const location& place) const;
   void make_directory(const location& at) const;
@@ -48,11 +51,12 @@ class copy_run {
   transfer_counters& counters_;
   const std::stop_token stop_;
   report tell_;
+  hash_report tell_hash_;
   rate_limit limit_;
   std::vector<copy_task> tasks_;
   std::set<std::string> missing_;  // directories of one tree, with the slash behind their names
   std::size_t failures_ = 0;
-  bool left_something_ = false;
+  std::atomic<bool> left_something_ = false;
 };
 
 }  // namespace ucx::tool

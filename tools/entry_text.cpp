@@ -26,12 +26,21 @@ std::string_view short_form(access granted) noexcept {
   return "rw";
 }
 
+std::string memory_text(const entry& described) {
+  std::string text(to_string(described.kind));
+  if (described.device >= 0) text += ':' + std::to_string(described.device);
+  return text;
+}
+
 nlohmann::ordered_json to_json(const entry& described, const url& server) {
+  nlohmann::ordered_json device;  // null: of none
+  if (described.device >= 0) device = described.device;
   return {{"name", described.name},
           {"size", described.size},
           {"type", to_string(described.type)},
           {"access", name_of(described.granted)},
           {"memory", to_string(described.kind)},
+          {"device", device},
           {"generation", described.generation},
           {"url", to_string(server.with_name(described.name))}};
 }

@@ -1,7 +1,9 @@
 #include "exit_code.hpp"
 
 #include <cerrno>
+#include <exception>
 
+#include "output.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::tool {
@@ -69,6 +71,20 @@ exit_code exit_code_of_errno(int error) noexcept {
   }
 }
 
+exit_code exit_code_of_handled() noexcept {
+  try {
+    throw;
+  } catch (const output_closed&) {
+    return exit_code::ok;
+  } catch (const failure& failed) {
+    return failed.code();
+  } catch (const error& failed) {
+    return exit_code_of(failed.code());
+  } catch (...) {
+    return exit_code::failure;
+  }
+}
+
 bool failure::ends_all() const noexcept {
   if (reach_ == reach::one_file) return false;
   switch (code_) {
@@ -98,7 +114,8 @@ std::string_view exit_code_table() noexcept {
          "       pipe was lost, before the end\n"
          "  8    the content changed while it was read: it is not one whole\n"
          "  9    the standard output could not be written\n"
-         "  10   integrity: bytes arrived damaged, by their checksums, three times\n"
+         "  10   integrity: bytes arrived damaged, by their checksums, three times, or as a\n"
+         "       compressed piece (--compress); or both ends of a copy differ (--verify)\n"
          "  11   partial: of several files some were not copied, hashed or removed\n"
          "  12   no space: the disk, or the quota, where it was to be written is full\n"
          "  130  interrupted: SIGINT, as shells report it (143: SIGTERM); a server ends with 0\n";

@@ -33,6 +33,9 @@ exit_code exit_code_of(const std::error_code& cause) noexcept;
 /// Returns the number for a system call that failed with `error`, a value of errno.
 exit_code exit_code_of_errno(int error) noexcept;
 
+/// Returns the number for the exception that is being handled. REQUIRES: one is.
+exit_code exit_code_of_handled() noexcept;
+
 /// Returns all of them as lines for people.
 std::string_view exit_code_table() noexcept;
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <future>
 #include <utility>
 
@@ -42,11 +43,17 @@ file_copy::file_copy(const copy_task& task, const copy_context& context)
   }
   target_ = open_target(task.to, source_->size(), context.terms, context.clients);
   has_holes_ = context.terms.sparse && target_->may_have_holes();
-  if (context.terms.resume) {
-    resume();
-  } else {
-    target_->begin(0);
+  try {
+    if (context.terms.resume) {
+      resume();
+    } else {
+      target_->begin(0);
+    }
+  } catch (const std::exception&) {
+    if (target_->present() > 0) context.left_something = true;
+    throw;
   }
+  if (context.terms.hash && next_ == 0) hasher_.emplace();
 }
 
 /// Returns whether an earlier copy has finished this file.
@@ -71,18 +78,21 @@ void file_copy::check_stop() const {
 /// Keeps of an earlier copy what both ends have the same hash of: whole chunks.
 void file_copy::resume() {
   const std::uint64_t there = target_->present();
-  if (there > source_->size()) {
+  const bool may_restart = context_.terms.restart_changed;
+  if (there > source_->size() && !may_restart) {
     throw failure(exit_code::content_changed,
                   fmt::format("{}: it has {} bytes, and {} were copied before: it was changed; "
-                              "without --resume it is copied again",
+                              "--restart-changed copies it anew",
                               to_string(task_.from), source_->size(), there));
   }
-  const std::uint64_t present = there - there % digest_chunk;
+  std::uint64_t present = std::min(there, source_->size());
+  present -= present % digest_chunk;
   const auto at = first_spoiled(present);
-  if (at) {
+  if (at && !may_restart) {
     throw difference(exit_code::content_changed,
-                     "it is not what was copied before; without --resume it is copied again", *at);
+                     "it is not what was copied before; --restart-changed copies it anew", *at);
   }
+  present = at.value_or(present);
   target_->begin(present);
   next_ = written_ = present;
   context_.counters.present += present;
@@ -100,6 +110,7 @@ std::optional<std::uint64_t> file_copy::first_difference(std::uint64_t length,
     auto theirs = std::async(std::launch::async, [&] { return source_->digests(part); });
     const std::vector<content_digest> ours = other(part);
     const std::vector<content_digest> expected = theirs.get();
+    context_.counters.hashed += part.length;
     const auto at = std::mismatch(ours.begin(), ours.end(), expected.begin(), expected.end()).first;
     if (at == ours.end() && ours.size() == expected.size()) continue;
     return offset + static_cast<std::uint64_t>(at - ours.begin()) * digest_chunk;
@@ -158,6 +169,7 @@ void file_copy::move(const piece& taken, std::span<std::byte> buffer) noexcept {
       turns_.wait(guard, [&] { return failed_ || turn_ == taken.index; });
       if (failed_) return;
     }
+    hash(taken.offset, bytes);
     put(taken, bytes);
     context_.counters.bytes += taken.size;
     const std::lock_guard guard(mutex_);
@@ -187,37 +199,69 @@ void file_copy::put(const piece& taken, std::span<const std::byte> bytes) {
   }
 }
 
+/// What was left out before is a hole, and reads as zeros.
+void file_copy::hash(std::uint64_t offset, std::span<const std::byte> bytes) {
+  static constexpr std::array<std::byte, std::size_t{64} << 10U> zeros{};
+  if (!hasher_) return;
+  while (hashed_ < offset) {
+    const auto count = std::min<std::uint64_t>(zeros.size(), offset - hashed_);
+    hasher_->update(std::span(zeros).first(static_cast<std::size_t>(count)));
+    hashed_ += count;
+  }
+  hasher_->update(bytes);
+  hashed_ += bytes.size();
+}
+
+/// Where some of it was there before, the owner of the source hashes all of it.
+content_digest file_copy::whole_digest() {
+  const std::uint64_t size = source_->size();
+  if (hasher_) {
+    hash(size, {});
+    return hasher_->digest();
+  }
+  copy_terms only_hashed = context_.terms;
+  only_hashed.source_codec = codec::none;
+  const std::unique_ptr<copy_source> all = open_source(task_.from, only_hashed, context_.clients);
+  if (all->size() == 0 && size == 0) return digest_of({});
+  const content_digest whole = all->digests({.length = size, .chunk = size}).at(0);
+  source_->check_unchanged();
+  return whole;
+}
+
 bool file_copy::leave() {
   const std::lock_guard guard(mutex_);
   return --users_ == 0;
+}
+
+/// Checks what is there, and gives it its name.
+void file_copy::give_name() {
+  target_->complete(source_->size());
+  // A changed source is no damage; and smaller ones of servers came in one piece.
+  const bool may_have_changed = is_large() || has_holes_ || !task_.from.is_remote();
+  if (may_have_changed || context_.terms.verify) source_->check_unchanged();
+  if (context_.terms.verify) {
+    const auto at = first_spoiled(source_->size());
+    source_->check_unchanged();
+    if (at) throw difference(exit_code::integrity, "what was copied of it is not what it is", *at);
+  }
+  target_->commit(context_.terms.preserve ? source_->facts() : source_facts());
 }
 
 void file_copy::finish() {
   try {
     if (failed_) throw failure(*failed_);
     check_stop();
-    if (!target_) {  // it was there
-      ++context_.counters.files;
-      return;
-    }
-    target_->complete(source_->size());
-    // A changed source is no damage; and smaller ones of servers came in one piece.
-    const bool may_have_changed = is_large() || has_holes_ || !task_.from.is_remote();
-    if (may_have_changed || context_.terms.verify) source_->check_unchanged();
-    if (context_.terms.verify) {
-      const auto at = first_spoiled(source_->size());
-      source_->check_unchanged();
-      if (at)
-        throw difference(exit_code::integrity, "what was copied of it is not what it is", *at);
-    }
-    target_->commit(context_.terms.preserve ? source_->facts() : source_facts());
+    std::optional<content_digest> whole;
+    if (context_.terms.hash) whole = whole_digest();
+    if (target_) give_name();  // else it was there
     ++context_.counters.files;
+    if (whole) context_.tell_hash(task_.to, *whole);
   } catch (const std::exception& what) {
     const failure why = context_.stop.stop_requested() ? interrupted() : failure_of(what);
     const bool is_good =
         why.code() != exit_code::content_changed && why.code() != exit_code::integrity;
     if (!target_) throw failure(why);
-    left_something_ = target_->keep(is_good && written_ >= digest_chunk);
+    if (target_->keep(is_good && written_ >= digest_chunk)) context_.left_something = true;
     target_.reset();
     throw failure(why);
   }

@@ -1,6 +1,7 @@
 // One file that is being copied.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -20,12 +21,17 @@
 
 namespace ucx::tool {
 
+/// Is told where a file was copied to, and the hash of what is there; by any thread.
+using hash_report = std::function<void(const location&, const content_digest&)>;
+
 /// What all files of one command share. Lifetime: what is referred to, until the last is copied.
 struct copy_context {
   server_clients& clients;
   copy_terms terms;
   rate_limit& limit;
   transfer_counters& counters;
+  std::atomic<bool>& left_something;  ///< Of what is not whole something may be resumed.
+  hash_report tell_hash;              ///< With `copy_terms::hash`.
   std::stop_token stop;
 };
 
@@ -67,8 +73,6 @@ class file_copy {
   /// Gives the file its name. Errors: failure, of any piece too; then there is nothing left, or
   /// what may be resumed.
   void finish();
-  /// Returns whether something may be resumed.
-  bool left_something() const noexcept { return left_something_; }
 
  private:
   void resume();
@@ -78,6 +82,9 @@ class file_copy {
   std::optional<std::uint64_t> first_spoiled(std::uint64_t length);
   failure difference(exit_code code, const char* what, std::uint64_t at) const;
   void put(const piece& taken, std::span<const std::byte> bytes);
+  void hash(std::uint64_t offset, std::span<const std::byte> bytes);
+  content_digest whole_digest();
+  void give_name();
   void fail(const failure& why);
   void check_stop() const;
 
@@ -87,7 +94,8 @@ class file_copy {
   std::unique_ptr<copy_target> target_;  // nothing where an earlier copy was finished
   std::size_t piece_size_;
   bool has_holes_ = false;
-  bool left_something_ = false;
+  std::optional<content_hasher> hasher_;  // where all of it passes here
+  std::uint64_t hashed_ = 0;              // everything before was hashed
 
   std::mutex mutex_;
   std::condition_variable turns_;

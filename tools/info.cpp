@@ -96,9 +96,10 @@ std::string lines(const server_info& found) {
       fmt::format("server      {}\nversion     {}\nconnection  {}\n", to_string(found.address),
                   printable(found.version), fmt::join(found.transports, "\n            "));
   for (const chosen_way& each : found.names) {
-    fmt::format_to(std::back_inserter(text), "\n{}\n  way       {}: {}\n  region    {}\n",
-                   printable(each.described.name), ucx::to_string(each.way), each.why,
-                   printable(each.region));
+    fmt::format_to(std::back_inserter(text),
+                   "\n{}\n  memory    {}\n  way       {}: {}\n  region    {}\n",
+                   printable(each.described.name), memory_text(each.described),
+                   ucx::to_string(each.way), each.why, printable(each.region));
   }
   return text;
 }

@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 
-#include <cerrno>
 #include <ctime>
 #include <utility>
 
@@ -10,6 +9,11 @@
 
 namespace ucx::tool {
 namespace {
+
+using std::chrono::steady_clock;
+
+/// `timeout`, and schedulers, signal a process, and then its group.
+constexpr std::chrono::milliseconds one_wish{500};
 
 bool is_ignored(int signal) noexcept {
   struct ::sigaction now = {};
@@ -23,7 +27,7 @@ bool is_ignored(int signal) noexcept {
 
 }  // namespace
 
-interruption::interruption(std::function<void()> hurry, std::chrono::nanoseconds limit)
+interruption::interruption(std::function<void(int)> hurry, std::chrono::nanoseconds limit)
     : hurry_(std::move(hurry)), set_(), ignored_(), before_() {
   ::sigemptyset(&set_);
   ::sigemptyset(&ignored_);
@@ -50,16 +54,18 @@ void interruption::watch(const std::stop_token& over, std::chrono::nanoseconds l
     if (over.stop_requested()) return;
   } while (::sigismember(&ignored_, signal) == 1);
   signal_ = signal;
-  std::jthread hurrying([this] {  // it may wait for a lock
+  std::jthread hurrying([this, signal] {  // it may wait for a lock
     stop_.request_stop();
-    hurry_();
+    hurry_(signal);
   });
-  const ::timespec left = timespec_of(limit);
-  int next = 0;
-  do {
-    next = ::sigtimedwait(&set_, nullptr, &left);
-  } while (next < 0 && errno == EINTR);
-  if (over.stop_requested()) return;
+  const auto came = steady_clock::now();
+  for (auto gone = limit.zero(); gone < limit; gone = steady_clock::now() - came) {
+    const ::timespec left = timespec_of(limit - gone);
+    const int next = ::sigtimedwait(&set_, nullptr, &left);
+    if (over.stop_requested()) return;
+    if (next <= 0 || ::sigismember(&ignored_, next) == 1) continue;
+    if (steady_clock::now() - came >= one_wish) break;
+  }
   end_by(signal);
 }
 

@@ -17,10 +17,11 @@ namespace ucx::tool {
 /// signal would have. REQUIRES: made before any other thread, which inherits that.
 class interruption {
  public:
-  /// `hurry`, called on another thread when a signal has come, makes the work look at `token()`;
-  /// it may wait for what holds a lock, as connecting does. A second signal, and work that goes on
-  /// for `limit`, end the process at once.
-  explicit interruption(std::function<void()> hurry,
+  /// `hurry`, called on another thread with the signal that has come, makes the work look at
+  /// `token()`; it may wait for what holds a lock, as connecting does. Another signal, half a
+  /// second later or more, and work that goes on for `limit`, end the process at once: those that
+  /// come sooner are the same wish, which schedulers tell a process and its group.
+  explicit interruption(std::function<void(int)> hurry,
                         std::chrono::nanoseconds limit = std::chrono::seconds(5));
   interruption(const interruption&) = delete;
   interruption& operator=(const interruption&) = delete;
@@ -28,13 +29,15 @@ class interruption {
 
   bool requested() const noexcept { return stop_.stop_requested(); }
   std::stop_token token() const noexcept { return stop_.get_token(); }
+  /// Returns the signal that came. REQUIRES: requested().
+  int signal() const noexcept { return signal_; }
   /// Ends the process as the signal that came does where nobody catches it. REQUIRES: requested().
   [[noreturn]] void end() const;
 
  private:
   void watch(const std::stop_token& over, std::chrono::nanoseconds limit);
 
-  std::function<void()> hurry_;
+  std::function<void(int)> hurry_;
   std::stop_source stop_;
   std::atomic<int> signal_{0};
   ::sigset_t set_;

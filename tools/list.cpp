@@ -41,7 +41,7 @@ std::string table(const std::vector<entry>& found, const list_options& options, 
     fmt::format_to(out, "{}  {:{}}  {:>{}}  ", short_form(each.granted), ucx::to_string(each.type),
                    type_width, each.size, width);
     if (options.full) {
-      fmt::format_to(out, "{}  {}  {}\n", ucx::to_string(each.kind), each.generation,
+      fmt::format_to(out, "{}  {}  {}\n", memory_text(each), each.generation,
                      ucx::to_string(server.with_name(each.name)));
     } else {
       fmt::format_to(out, "{}\n", printable(each.name));
@@ -78,12 +78,12 @@ void add_list(CLI::App& program, client_settings& shared) {
                   "the server, ucx://HOST:PORT, one of its names, or a directory of a store")
       ->required();
   CLI::Option* json = command.add_flag("--json", options->json, "an array of objects");
-  CLI::Option* full = command.add_flag(
-      "-l,--long", options->full, "also the kind of memory, the generation, and the complete URL");
+  CLI::Option* full =
+      command.add_flag("-l,--long", options->full,
+                       "also the memory (host, cuda:0, ...), the generation, and the complete URL");
   command.add_flag("-1,--names", options->names_only, "names only, one a line")
       ->excludes(json)
       ->excludes(full);
-  full->excludes(json);
   add_timeout(command, shared);
   command.footer(
       "A line tells access (r-, -w, rw), type (memory, file,\n"

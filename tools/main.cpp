@@ -14,7 +14,6 @@
 #include "exit_code.hpp"
 #include "output.hpp"
 #include "printable.hpp"
-#include "ucx/error.hpp"
 #include "ucx/version.hpp"
 
 namespace {
@@ -22,8 +21,13 @@ namespace {
 using ucx::tool::exit_code;
 
 /// Prints what follows the options as it was written; newer versions of the parser would wrap it.
-class plain_footers : public CLI::Formatter {
+/// A command that has commands tells their options, too.
+class plain_texts : public CLI::Formatter {
  public:
+  std::string make_subcommands(const CLI::App* command, CLI::AppFormatMode mode) const override {
+    const bool is_whole_program = command->get_parent() == nullptr;
+    return Formatter::make_subcommands(command, is_whole_program ? mode : CLI::AppFormatMode::All);
+  }
   std::string make_footer(const CLI::App* command) const override {
     const std::string footer = command->get_footer();
     return footer.empty() ? footer : footer + '\n';
@@ -45,7 +49,10 @@ exit_code answer(CLI::App& program, const CLI::ParseError& end) {
     return exit_code::ok;
   }
   std::string command = "ucxio";
-  for (const CLI::App* chosen : program.get_subcommands()) command += ' ' + chosen->get_name();
+  for (const CLI::App* at = &program; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    command += ' ' + at->get_name();
+  }
   return complain(exit_code::usage, std::string(end.what()) + "; see `" + command + " --help`");
 }
 
@@ -56,7 +63,7 @@ std::string version_text() {
 
 void describe(CLI::App& program, ucx::tool::client_settings& settings) {
   program.name("ucxio");
-  program.formatter(std::make_shared<plain_footers>());
+  program.formatter(std::make_shared<plain_texts>());
   program.set_version_flag("--version", version_text);
   program.require_subcommand(1);
   ucx::tool::add_serve(program, settings);
@@ -97,12 +104,8 @@ exit_code run(int argc, const char* const* argv) {
     return exit_code::ok;
   } catch (const ucx::tool::output_closed&) {
     return exit_code::ok;
-  } catch (const ucx::tool::failure& failed) {
-    return complain(failed.code(), failed.what());
-  } catch (const ucx::error& failed) {
-    return complain(ucx::tool::exit_code_of(failed.code()), failed.what());
   } catch (const std::exception& failed) {
-    return complain(exit_code::failure, failed.what());
+    return complain(ucx::tool::exit_code_of_handled(), failed.what());
   }
 }
 

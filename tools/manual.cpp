@@ -50,19 +50,20 @@ std::string manual(const program_outline& outline) {
   std::string text = ".TH UCXIO 1 \"\" \"ucxio " + to_string(ucx::version()) + "\"\n";
   text += ".SH NAME\nucxio \\- " + roff(outline.program.description) + '\n';
   text += ".SH SYNOPSIS\n";
-  for (const outlined_command& each : outline.commands) {
-    text += ".B ucxio " + roff(each.name) + "\n";
-    for (const outlined_option& option : each.options) {
+  for (const outlined_command* each : outline.all()) {
+    if (!each->commands.empty()) continue;
+    text += ".B ucxio " + roff(each->name) + "\n";
+    for (const outlined_option& option : each->options) {
       if (option.is_positional()) text += roff(option.value) + '\n';
     }
     text += "[options]\n.br\n";
   }
   text += ".SH OPTIONS\n" + options_text(outline.program);
   text += ".SH COMMANDS\n";
-  for (const outlined_command& each : outline.commands) {
-    text += ".SS " + roff(each.name) + '\n' + roff(each.description) + ".\n";
-    text += options_text(each);
-    text += ".PP\n" + as_it_is(each.footer);
+  for (const outlined_command* each : outline.all()) {
+    text += ".SS " + roff(each->name) + '\n' + roff(each->description) + ".\n";
+    text += options_text(*each);
+    text += ".PP\n" + as_it_is(each->footer);
   }
   text += ".SH EXIT STATUS\n" + as_it_is(exit_code_table());
   return text;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -56,6 +57,12 @@ void say(std::string_view bytes) noexcept { write_all(STDERR_FILENO, bytes); }
 bool output_is_closed() noexcept {
   ::pollfd output = {STDOUT_FILENO, 0, 0};
   return ::poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
+}
+
+bool output_is_file() noexcept {
+  struct ::stat about = {};
+  if (::fstat(STDOUT_FILENO, &about) != 0 || ::isatty(STDOUT_FILENO) == 1) return false;
+  return S_ISREG(about.st_mode) || S_ISBLK(about.st_mode) || S_ISCHR(about.st_mode);
 }
 
 void close_output() {

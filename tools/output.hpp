@@ -25,8 +25,11 @@ void say(std::string_view bytes) noexcept;
 /// Returns whether nobody reads the standard output any more, as far as a pipe or socket tells.
 bool output_is_closed() noexcept;
 
-/// Closes the standard output: some file systems tell only then that they are full.
-/// Errors: as write_out.
+/// Returns whether the standard output is a file, or a device that is no terminal.
+bool output_is_file() noexcept;
+
+/// Closes the standard output: some file systems tell only then that they are full. Afterwards it
+/// is closed to everybody: output_closed. Errors: as write_out.
 void close_output();
 
 }  // namespace ucx::tool

@@ -17,11 +17,16 @@
 #include "exit_code.hpp"
 #include "output.hpp"
 #include "printable.hpp"
+#include "progress_line.hpp"
+#include "rate_limit.hpp"
+#include "shell_word.hpp"
 #include "size_option.hpp"
+#include "transfer_counters.hpp"
 #include "ucx/error.hpp"
 #include "ucx/pipe_broker.hpp"
 #include "ucx/pipe_streambuf.hpp"
 #include "ucx/server.hpp"
+#include "watched_work.hpp"
 
 namespace ucx::tool {
 namespace {
@@ -46,6 +51,14 @@ struct pipe_command {
   std::size_t others = 1;
   bool drop = false;
   std::uint64_t window = pipe_options().window;
+  std::uint64_t rate = 0;
+  progress_mode progress = progress_mode::automatic;
+};
+
+/// What an end of a pipe counts, and where it shows that.
+struct watched_end {
+  transfer_counters& counters;
+  progress_line& line;
 };
 
 pipe_options options_of(const pipe_command& command, const client_settings& settings) {
@@ -61,7 +74,7 @@ pipe_options options_of(const pipe_command& command, const client_settings& sett
 class meeting_place {
  public:
   /// `opposite` is what the other side is to call.
-  meeting_place(const pipe_command& command, const std::string& opposite) {
+  meeting_place(const pipe_command& command, const std::string& opposite, progress_line& line) {
     if (!command.where.empty()) {
       where_ = url_with_name(command.where);
       return;
@@ -70,8 +83,8 @@ class meeting_place {
     broker_.emplace(*server_);
     where_ = url(server_->url(own_name));
     if (!command.quiet) {
-      say(fmt::format("ucxio: waiting; at the other end: ucxio pipe {} {}\n", opposite,
-                      printable(ucx::to_string(where_))));
+      line.say(fmt::format("ucxio: waiting; at the other end: ucxio pipe {} {}\n", opposite,
+                           printable(shell_word(ucx::to_string(where_)))));
     }
   }
   const url& where() const noexcept { return where_; }
@@ -104,39 +117,51 @@ std::size_t read_input(std::span<char> into) {
 }
 
 [[noreturn]] void fail(const pipe_streambuf& pipe) {
-  throw failure(exit_code_of(pipe.error()), pipe.error_message());
+  // A reader that leaves because its disk is full tells it where it runs.
+  const bool is_broken = pipe.error() == errc::broken_pipe;
+  throw failure(exit_code_of(pipe.error()),
+                pipe.error_message() + (is_broken ? "; that end knows why" : ""));
 }
 
 /// Copies the standard input: what is there goes at once, together as far as a message can hold it.
-void send(const pipe_command& command, const client_settings& settings) {
+void send(const pipe_command& command, const client_settings& settings,
+          const watched_end& watched) {
   pipe_options options = options_of(command, settings);
   options.readers = command.others;
   if (command.drop) options.slow = slow_reader::drop;
-  const meeting_place place(command, "receive");
+  const meeting_place place(command, "receive", watched.line);
   pipe_streambuf pipe(place.where(), std::ios_base::out, options);
+  watched.line.restart();
+  rate_limit limit(command.rate);
   ::fcntl(STDIN_FILENO, F_SETPIPE_SZ, pipe_capacity);
   for (;;) {
-    if (!input_is_ready(std::chrono::milliseconds(0))) {
-      if (pipe.pubsync() != 0) fail(pipe);
-      while (!input_is_ready(look_around)) {
-        pipe.consumed();  // hears whether the reader is there still
-        if (pipe.error()) fail(pipe);
-      }
+    const bool is_idle = !input_is_ready(std::chrono::milliseconds(0));
+    // What goes slowly does not wait for more besides.
+    if ((is_idle || command.rate > 0) && pipe.pubsync() != 0) fail(pipe);
+    while (is_idle && !input_is_ready(look_around)) {
+      pipe.consumed();  // hears whether the reader is there still
+      if (pipe.error()) fail(pipe);
     }
-    const std::size_t count = read_input(pipe.prepare());
+    const std::span<char> room = pipe.prepare();
+    const std::size_t count = read_input(room.first(limit.piece(room.size())));
     if (count == 0) break;
+    limit.take(count, {});
     pipe.commit(count);
+    watched.counters.bytes += count;
   }
   pipe.close();
 }
 
 /// Copies to the standard output what comes, as soon as it comes.
-void receive(const pipe_command& command, const client_settings& settings) {
+void receive(const pipe_command& command, const client_settings& settings,
+             const watched_end& watched) {
   pipe_options options = options_of(command, settings);
   options.writers = command.others;
   options.timeout = look_around;
-  const meeting_place place(command, "send");
+  const meeting_place place(command, "send", watched.line);
   pipe_streambuf pipe(place.where(), std::ios_base::in, options);
+  watched.line.restart();
+  rate_limit limit(command.rate);
   ::fcntl(STDOUT_FILENO, F_SETPIPE_SZ, pipe_capacity);
   for (;;) {
     std::span<const char> came;
@@ -148,10 +173,23 @@ void receive(const pipe_command& command, const client_settings& settings) {
       continue;
     }
     if (came.empty()) break;
+    came = came.first(limit.piece(came.size()));
+    limit.take(came.size(), {});
     write_out({came.data(), came.size()});
     pipe.consume(came.size());
+    watched.counters.bytes += came.size();
   }
   pipe.close();
+  close_output();
+}
+
+/// Runs one end. A terminal that shows what is sent, or is typed on, shows nothing else.
+template <class End>
+void run_end(const pipe_command& command, const client_settings& settings, int data, End&& end) {
+  transfer_counters counters;
+  run_watched(command.progress, counters, ::isatty(data) == 0, [&](progress_line& line) {
+    end(command, settings, watched_end{counters, line});
+  });
 }
 
 void describe(CLI::App& end, const std::shared_ptr<pipe_command>& command,
@@ -170,6 +208,8 @@ void describe(CLI::App& end, const std::shared_ptr<pipe_command>& command,
                "this process")
       ->excludes(where);
   end.add_flag("-q,--quiet", command->quiet, "do not say on stderr what to call at the other end");
+  add_rate(end, command->rate);
+  add_progress(end, command->progress);
   add_timeout(end, shared);
 }
 
@@ -187,9 +227,12 @@ void add_send(CLI::App& pipe, client_settings& shared) {
       ->type_name("N");
   end.add_flag("--drop-slow", command->drop,
                "of several readers, drop those that are lost, or hold the others up for 5 seconds");
+  end.footer(
+      "Example:\n"
+      "  ucxio pipe send ucx://127.0.0.1:7471/any/name < model");
   end.callback([command, &shared] {
     check_others(*command, "--readers");
-    send(*command, shared);
+    run_end(*command, shared, STDIN_FILENO, send);
   });
 }
 
@@ -201,13 +244,16 @@ void add_receive(CLI::App& pipe, client_settings& shared) {
       ->type_name("N");
   add_size(end, "--window", command->window,
            "bytes of each writer at most that wait here to be written (default: 8M)");
+  end.footer(
+      "Example:\n"
+      "  ucxio pipe receive --bind 10.0.0.7:7471 --insecure > model");
   end.callback([command, &shared] {
     check_others(*command, "--writers");
     if (command->window < pipe_options::least_window ||
         command->window > pipe_options::most_window) {
       throw failure(exit_code::usage, "--window: not between 64K and 1G");
     }
-    receive(*command, shared);
+    run_end(*command, shared, STDOUT_FILENO, receive);
   });
 }
 

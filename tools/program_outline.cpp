@@ -5,8 +5,15 @@
 namespace ucx::tool {
 namespace {
 
-outlined_command command_of(const CLI::App& app) {
-  outlined_command made{app.get_name(), app.get_description(), app.get_footer(), {}};
+/// Returns the commands that `--help` shows.
+std::vector<const CLI::App*> below(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App* command) {
+    return !command->get_name().empty() && !command->get_group().empty();
+  });
+}
+
+outlined_command command_of(const CLI::App& app, const std::string& above) {
+  outlined_command made{above + app.get_name(), app.get_description(), app.get_footer(), {}, {}};
   for (const CLI::Option* each : app.get_options()) {
     outlined_option option;
     for (const std::string& name : each->get_snames()) option.names.push_back('-' + name);
@@ -27,6 +34,22 @@ outlined_command command_of(const CLI::App& app) {
   return made;
 }
 
+outlined_command with_all_below(const CLI::App& app, const std::string& above) {
+  outlined_command made = command_of(app, above);
+  for (const CLI::App* each : below(app)) {
+    made.commands.push_back(with_all_below(*each, made.name + ' '));
+  }
+  return made;
+}
+
+void add_all(const std::vector<outlined_command>& commands,
+             std::vector<const outlined_command*>& all) {
+  for (const outlined_command& each : commands) {
+    all.push_back(&each);
+    add_all(each.commands, all);
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> outlined_option::choices() const {
@@ -39,14 +62,15 @@ std::vector<std::string> outlined_option::choices() const {
   return all;
 }
 
+std::vector<const outlined_command*> program_outline::all() const {
+  std::vector<const outlined_command*> every;
+  add_all(commands, every);
+  return every;
+}
+
 program_outline outline_of(const CLI::App& program) {
-  program_outline made;
-  made.program = command_of(program);
-  for (const CLI::App* each : program.get_subcommands([](const CLI::App* command) {
-         return !command->get_name().empty() && !command->get_group().empty();
-       })) {
-    made.commands.push_back(command_of(*each));
-  }
+  program_outline made{command_of(program, ""), {}};
+  for (const CLI::App* each : below(program)) made.commands.push_back(with_all_below(*each, ""));
   return made;
 }
 

@@ -19,15 +19,22 @@ struct outlined_option {
 };
 
 struct outlined_command {
-  std::string name;
+  std::string name;  ///< With those of the commands above it: "pipe send".
   std::string description;
   std::string footer;
   std::vector<outlined_option> options;
+  std::vector<outlined_command> commands;  ///< Below this one.
+
+  /// Returns the last word of its name.
+  std::string word() const { return name.substr(name.rfind(' ') + 1); }  // npos + 1: 0
 };
 
 struct program_outline {
   outlined_command program;  ///< Its own options.
   std::vector<outlined_command> commands;
+
+  /// Returns all commands, each before those below it.
+  std::vector<const outlined_command*> all() const;
 };
 
 /// Reads it from what the parser knows, so that it is always true. Commands that are hidden from

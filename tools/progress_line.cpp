@@ -10,6 +10,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "exit_code.hpp"
 #include "output.hpp"
 
 namespace ucx::tool {
@@ -21,6 +22,8 @@ constexpr std::chrono::milliseconds drawing_period{200};
 constexpr std::chrono::milliseconds telling_period{1000};
 /// The rate of now is that of so much time.
 constexpr std::chrono::seconds window{3};
+/// Removes the line from a terminal.
+constexpr std::string_view cleared = "\r\x1b[K";
 
 std::string bytes_text(double bytes) {
   constexpr const char* units[]{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
@@ -45,6 +48,14 @@ std::string time_text(double seconds) {
     return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
   }
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+/// Returns what became of work, as one word.
+const char* outcome_of(int code) noexcept {
+  constexpr int first_of_signals = 128;
+  if (code == static_cast<int>(exit_code::ok)) return "done";
+  if (code == static_cast<int>(exit_code::partial)) return "partial";
+  return code > first_of_signals ? "interrupted" : "failed";
 }
 
 std::size_t terminal_width() noexcept {
@@ -72,6 +83,7 @@ std::string progress_text(const progress_state& state, std::size_t width) {
   if (state.total_files > 1) {
     begin += fmt::format("  {} of {} files", state.files, state.total_files);
   }
+  if (state.hashed > 0) begin += "  hashed " + bytes_text(static_cast<double>(state.hashed));
   std::string end = bytes_text(state.rate) + "/s";
   const std::string average = fmt::format(" (avg {}/s)", bytes_text(state.average));
   const std::optional<double> left = time_left(state);
@@ -94,7 +106,7 @@ std::string progress_text(const progress_state& state, std::size_t width) {
   return line;
 }
 
-std::string progress_json(const progress_state& state, bool is_over) {
+std::string progress_json(const progress_state& state, std::optional<int> exit_code) {
   nlohmann::ordered_json made{{"bytes", state.bytes}};
   const auto or_null = [](bool known, auto value) {
     return known ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
@@ -107,24 +119,41 @@ std::string progress_json(const progress_state& state, bool is_over) {
   made["average_bytes_per_second"] = state.average;
   const std::optional<double> left = time_left(state);
   made["seconds_left"] = or_null(left.has_value(), left.value_or(0));
-  made["done"] = is_over;
+  made["hashed_bytes"] = state.hashed;
+  made["done"] = exit_code == static_cast<int>(tool::exit_code::ok);
+  made["outcome"] = or_null(exit_code.has_value(), outcome_of(exit_code.value_or(0)));
+  made["exit_code"] = or_null(exit_code.has_value(), exit_code.value_or(0));
   return made.dump() + '\n';
 }
 
-progress_line::progress_line(progress_mode mode, const transfer_counters& counters)
-    : counters_(counters),
-      draws_(mode == progress_mode::automatic && ::isatty(STDERR_FILENO) == 1),
-      tells_(mode == progress_mode::json),
-      begin_(steady_clock::now()) {
-  if (draws_ || tells_) thread_ = std::jthread([this](const std::stop_token& t) { run(t); });
+bool progress_line::is_shown(progress_mode mode, bool may_be_drawn) noexcept {
+  if (mode == progress_mode::json) return true;
+  return mode == progress_mode::automatic && may_be_drawn && ::isatty(STDERR_FILENO) == 1;
 }
 
-progress_line::~progress_line() {
-  if (!thread_.joinable()) return;
-  thread_.request_stop();
-  thread_.join();
+progress_line::progress_line(progress_mode mode, const transfer_counters& counters,
+                             bool may_be_drawn)
+    : counters_(counters),
+      draws_(mode == progress_mode::automatic && is_shown(mode, may_be_drawn)),
+      tells_(mode == progress_mode::json),
+      begin_(steady_clock::now()) {
+  if (is_shown()) thread_ = std::jthread([this](const std::stop_token& t) { run(t); });
+}
+
+progress_line::~progress_line() { end(static_cast<int>(exit_code::failure)); }
+
+void progress_line::end(int exit_code) {
   const std::lock_guard guard(mutex_);
-  show(true);
+  if (!is_shown() || is_over_) return;
+  is_over_ = true;
+  thread_.request_stop();
+  show(exit_code);
+}
+
+void progress_line::restart() {
+  const std::lock_guard guard(mutex_);
+  begin_ = steady_clock::now();
+  samples_.clear();
 }
 
 void progress_line::run(const std::stop_token& over) {
@@ -132,7 +161,7 @@ void progress_line::run(const std::stop_token& over) {
   std::unique_lock guard(mutex_);
   const auto period = draws_ ? drawing_period : telling_period;
   while (!waits.wait_for(guard, over, period, [] { return false; }) && !over.stop_requested()) {
-    show(false);
+    if (!is_over_) show(std::nullopt);
   }
 }
 
@@ -141,6 +170,7 @@ progress_state progress_line::look() {
   progress_state state;
   state.moved = counters_.bytes;
   state.bytes = state.moved + counters_.present;
+  state.hashed = counters_.hashed;
   state.total = counters_.total_bytes;
   state.files = counters_.files;
   state.total_files = counters_.total_files;
@@ -156,17 +186,23 @@ progress_state progress_line::look() {
   return state;
 }
 
-void progress_line::show(bool is_over) {
+void progress_line::show(std::optional<int> exit_code) {
   const progress_state state = look();
-  if (tells_) return tool::say(progress_json(state, is_over));
+  if (tells_) return tool::say(progress_json(state, exit_code));
   // The last column stays free: a terminal would begin a new line there.
-  tool::say('\r' + progress_text(state, terminal_width() - 1) + "\x1b[K" + (is_over ? "\n" : ""));
+  tool::say('\r' + progress_text(state, terminal_width() - 1) + "\x1b[K" + (exit_code ? "\n" : ""));
 }
 
 void progress_line::say(std::string_view line) {
   const std::lock_guard guard(mutex_);
-  if (draws_) tool::say("\r\x1b[K");
+  if (draws_) tool::say(cleared);
   tool::say(line);
+}
+
+void progress_line::print(std::string_view line) {
+  const std::lock_guard guard(mutex_);
+  if (draws_) tool::say(cleared);
+  write_out(line);
 }
 
 }  // namespace ucx::tool

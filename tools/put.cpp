@@ -14,6 +14,7 @@
 #include "progress_line.hpp"
 #include "rate_limit.hpp"
 #include "size_option.hpp"
+#include "watched_work.hpp"
 
 namespace ucx::tool {
 namespace {
@@ -38,17 +39,12 @@ std::size_t read_input(std::span<std::byte> into) {
   }
 }
 
-void put(const put_options& options, const client_settings& settings, bool is_limited) {
-  if (is_limited && options.rate == 0) {
-    throw failure(exit_code::usage, "--bwlimit: at 0 bytes in a second it would never end");
-  }
+void put(const put_options& options, const client_settings& settings, transfer_counters& counters) {
   const url to = url_with_name(options.url);
   server_clients clients(settings);
   // What throws behind this leaves nothing.
   const std::unique_ptr<copy_target> target = open_target(location(to), 0, {}, clients);
   rate_limit limit(options.rate);
-  transfer_counters counters;
-  const progress_line line(options.progress, counters);
   std::vector<std::byte> buffer(limit.piece(piece_size));
   std::uint64_t offset = 0;
   while (const std::size_t got = read_input(buffer)) {
@@ -68,7 +64,7 @@ void add_put(CLI::App& program, client_settings& shared) {
   CLI::App& command =
       *program.add_subcommand("put", "Write the standard input to a file of a store");
   command.add_option("URL", options->url, "where to: ucx://HOST:PORT/NAME")->required();
-  CLI::Option* rate = add_size(command, "--bwlimit", options->rate, "bytes in a second at most");
+  add_rate(command, options->rate);
   add_progress(command, options->progress);
   add_timeout(command, shared);
   command.footer(
@@ -77,7 +73,11 @@ void add_put(CLI::App& program, client_settings& shared) {
       "Example:\n"
       "  ucxio put ucx://127.0.0.1:7471/store/log < log\n"
       "  tar c checkpoint | ucxio put ucx://127.0.0.1:7471/store/checkpoint.tar");
-  command.callback([options, &shared, rate] { put(*options, shared, rate->count() > 0); });
+  command.callback([options, &shared] {
+    transfer_counters counters;
+    run_watched(options->progress, counters, true,
+                [&](progress_line&) { put(*options, shared, counters); });
+  });
 }
 
 }  // namespace ucx::tool

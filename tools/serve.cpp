@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,7 +18,7 @@
 #include "exit_code.hpp"
 #include "fetch_rules.hpp"
 #include "output.hpp"
-#include "printable.hpp"
+#include "served_text.hpp"
 #include "shutdown_signals.hpp"
 #include "size_option.hpp"
 #include "ucx/error.hpp"
@@ -46,7 +45,7 @@ struct serve_options {
   bool pipes = false;
   bool agent = false;
   std::vector<std::string> fetch_from;
-  std::optional<std::uint64_t> quota;
+  std::uint64_t quota = store_options().quota;
   std::size_t workers = 1;
 };
 
@@ -92,7 +91,7 @@ publication publish_store(server& target, const std::string& text, const serve_o
   const std::size_t equals = text.find('=');
   store_options chosen;
   chosen.writable = options.writable;
-  if (options.quota) chosen.quota = *options.quota;
+  chosen.quota = options.quota;
   std::filesystem::path directory = text;
   if (equals != std::string::npos) {
     chosen.prefix = text.substr(0, equals);
@@ -130,30 +129,6 @@ void announce(const std::string& address) {
     throw failure(exit_code::output,
                   "nobody reads the standard output, so " + address + " would be known to nobody");
   }
-}
-
-/// Returns what somebody else may type to have it.
-std::string paste_line(const std::vector<publication>& published,
-                       const std::vector<publication>& stores) {
-  const bool is_file = !published.empty();
-  return fmt::format("ucxio: elsewhere: ucxio cp {}{} .\n", is_file ? "" : "-r ",
-                     is_file ? published.front().url() : stores.front().url());
-}
-
-std::string description(const std::vector<publication>& published,
-                        const std::vector<publication>& stores) {
-  if (published.empty() && stores.empty()) return "ucxio: serving, but nothing is published\n";
-  std::string text;
-  for (const publication& each : published) {
-    fmt::format_to(std::back_inserter(text), "ucxio: serving {} ({} bytes) as {}\n",
-                   printable(each.name()), each.size(), each.url());
-  }
-  for (const publication& each : stores) {
-    fmt::format_to(std::back_inserter(text), "ucxio: serving a directory{} as {}\n",
-                   includes(each.granted(), access::write) ? ", to be written too," : "",
-                   each.url());
-  }
-  return text + paste_line(published, stores);
 }
 
 /// Where others may fetch from; something may be copied also without.
@@ -207,7 +182,11 @@ void serve(const serve_options& options, const client_settings& settings) {
   announce(serving.url());
   // Where nobody reads the pipe of the standard error stream this waits, and nothing waits for it.
   if (!options.quiet) {
-    telling = std::jthread([text = description(published, stores)] { say(text); });
+    const std::string text = served_text({.server = url(serving.url()),
+                                          .files = published,
+                                          .stores = stores,
+                                          .has_pipes = options.pipes});
+    telling = std::jthread([text] { say(text); });
   }
   ending.wait();
   farewell.emplace(longest_farewell);
@@ -244,6 +223,7 @@ void add_serve(CLI::App& program, const client_settings& shared) {
                                             "a copy of the file, in the memory of a CUDA device")
                                 ->type_name("[NAME=]PATH")
                                 ->expected(1)
+                                ->allow_extra_args(false)
                                 ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_option("--gpu", options->gpu, "the device, by the driver's number (default: 0)")
       ->type_name("N")
@@ -254,6 +234,7 @@ void add_serve(CLI::App& program, const client_settings& shared) {
                   "the files of a directory, by their paths in it, behind PREFIX/ if there is one")
       ->type_name("[PREFIX=]DIR")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command
       .add_option(
@@ -261,15 +242,14 @@ void add_serve(CLI::App& program, const client_settings& shared) {
           "an empty store in memory that clients may fill, up to SIZE bytes; gone at the end")
       ->type_name("[PREFIX=]SIZE")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   CLI::Option* writable = command.add_flag(
       "--writable", options->writable,
       "clients may also create, change and remove files of stores, and write copies "
       "on devices");
-  command
-      .add_option("--quota", options->quota, "the files of each store may not be longer together")
+  add_size(command, "--quota", options->quota, "the files of each store may not be longer together")
       ->type_name("BYTES")
-      ->transform(CLI::AsSizeValue(false))
       ->needs(writable);
   command
       .add_option(
@@ -288,6 +268,7 @@ void add_serve(CLI::App& program, const client_settings& shared) {
                   "any: from all")
       ->type_name("HOST[:PORT]")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.footer(
       "The first line of the standard output is the server's URL, ucx://HOST:PORT, or\n"

@@ -3,19 +3,32 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <string_view>
 
 namespace ucx::tool {
 namespace {
 
-/// Says what is wrong with `text` as a number of bytes where the parser would not: a sign, which it
-/// lets wrap around, a leading zero, which means octal to it, and more digits than any size has.
+/// Returns whether the parser knows the unit: "", "B", "k", "MB", "GiB".
+bool is_unit(std::string_view text) {
+  constexpr std::string_view prefixes = "kKmMgGtTpPeE";
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  if (!text.empty() && prefixes.find(text.front()) != prefixes.npos) {
+    text.remove_prefix(1);
+    if (text.starts_with('i') || text.starts_with('I')) text.remove_prefix(1);
+  }
+  return text.empty() || text == "b" || text == "B";
+}
+
+/// Says what is wrong with `text` as a number of bytes where the parser would not, or not in words
+/// for people: a sign, which it lets wrap around, a leading zero, which means octal to it, more
+/// digits than any size has, a fraction, and a unit that is none.
 std::string complaint_about_size(const std::string& text) {
   constexpr std::size_t most_digits = 18;
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const bool octal = digits > 1 && text[0] == '0';
-  const bool hexadecimal = digits == 1 && text.size() > 2 && text[0] == '0';
-  if (digits > 0 && digits <= most_digits && !octal && !hexadecimal) return {};
-  return "\"" + text + "\" is not a number of bytes, such as 4096, 4K or 1MiB";
+  const bool whole = is_unit(std::string_view(text).substr(digits));
+  if (digits > 0 && digits <= most_digits && !octal && whole) return {};
+  return "\"" + text + "\" is not a whole number of bytes, such as 4096, 4K or 1MiB";
 }
 
 void take_sizes(CLI::Option& option) {
@@ -33,10 +46,19 @@ CLI::Option* add_size(CLI::App& command, const std::string& name, std::uint64_t&
   return option;
 }
 
+void add_rate(CLI::App& command, std::uint64_t& rate) {
+  const auto complain = [](const std::string& bytes) {
+    return std::string(bytes == "0" ? "at 0 bytes in a second it would never end" : "");
+  };
+  add_size(command, "--bwlimit", rate, "bytes in a second at most")
+      ->check(CLI::Validator(complain, ""));
+}
+
 void add_sizes(CLI::App& command, const std::string& name, std::vector<std::uint64_t>& sizes,
                const std::string& what) {
   // Else the URL behind it would be taken for another size.
-  take_sizes(*command.add_option(name, sizes, what)->expected(1)->take_all());
+  take_sizes(
+      *command.add_option(name, sizes, what)->expected(1)->allow_extra_args(false)->take_all());
 }
 
 std::optional<std::uint64_t> size_in(std::string text) {

@@ -17,6 +17,9 @@ CLI::Option* add_size(CLI::App& command, const std::string& name, std::uint64_t&
 void add_sizes(CLI::App& command, const std::string& name, std::vector<std::uint64_t>& sizes,
                const std::string& what);
 
+/// Adds `--bwlimit`: bytes in a second at most; 0 is none, and can not be given.
+void add_rate(CLI::App& command, std::uint64_t& rate);
+
 /// Returns what such an option would make of `text`; nothing where that is no number of bytes.
 std::optional<std::uint64_t> size_in(std::string text);
 

@@ -132,8 +132,8 @@ void store_small(const std::vector<copy_task>& tasks, const copy_context& contex
 bool is_small(const copy_task& task, const copy_context& context) noexcept {
   const copy_terms& terms = context.terms;
   return task.from.is_remote() != task.to.is_remote() && task.size <= small_size && !terms.resume &&
-         !terms.verify && !terms.sparse && !terms.preserve && terms.source_codec == codec::none &&
-         terms.target_codec == codec::none;
+         !terms.verify && !terms.hash && !terms.sparse && !terms.preserve &&
+         terms.source_codec == codec::none && terms.target_codec == codec::none;
 }
 
 bool is_alike(const copy_task& one, const copy_task& other) noexcept {

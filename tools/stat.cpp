@@ -22,7 +22,7 @@ std::string lines(const entry& described, const url& from) {
       "name        {}\nsize        {}\ntype        {}\naccess      {}\nmemory      {}\n"
       "generation  {}\nurl         {}\n",
       printable(described.name), described.size, ucx::to_string(described.type),
-      name_of(described.granted), ucx::to_string(described.kind), described.generation,
+      name_of(described.granted), memory_text(described), described.generation,
       ucx::to_string(from));
 }
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Compares our streams with other libraries, each with an owner and a reader of its own, in turns.
 
-  benchmarks/alternatives/compare.py RESULTS STREAM_CONTENDER PYTHON UCXX_CONTENDER [--passes=N]
-      [--pass_seconds=S]
+  benchmarks/alternatives/compare.py RESULTS STREAM_CONTENDER PYTHON UCXX_CONTENDER [--host]
+      [--passes=N] [--pass_seconds=S]
 
 PYTHON has the other libraries; those that it lacks, or that do not start, are left out, and it is said
-why, and so is UCXX where its program is not there. Prints a table, and writes RESULTS/loopback/alternatives_benchmark.json.
+why, and so is UCXX where its program is not there. Over TCP; with --host, reads within one host by what
+each of them takes there. Prints a table, and writes RESULTS/loopback/alternatives[_host]_benchmark.json.
 """
 import argparse
 import ctypes
@@ -22,6 +23,7 @@ import tempfile
 HERE = pathlib.Path(__file__).parent
 PR_SET_PDEATHSIG = 1
 OTHERS = {"NIXL": "nixl_contender.py", "Mooncake": "mooncake_contender.py"}
+HOST = "posix,cma,self,tcp"  # UCX's transports within a host, from which the libraries choose
 
 
 def end_with_parent():
@@ -29,9 +31,11 @@ def end_with_parent():
 
 
 class Contender:
-    def __init__(self, name, command):
+    def __init__(self, name, command, host):
         self.name = name
         environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
+        # Ours would read the memory in place, and not over TCP.
+        environment |= {"ALTERNATIVES_TLS": HOST} if host else {"UCXIO_WAY": "message"}
         self.complaints = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         stderr=self.complaints, env=environment, start_new_session=True,
@@ -78,12 +82,14 @@ class Contender:
         self.process.communicate()
 
 
-def start_all(contender, python, ucxx):
-    running = [Contender("ucxio", [contender])]
-    commands = {name: [python, str(HERE / script)] for name, script in OTHERS.items()}
-    for name, command in (commands | {"UCXX": [ucxx]}).items():
+def start_all(chosen):
+    running = [Contender("ucxio", [chosen.contender], chosen.host)]
+    commands = {name: [chosen.python, str(HERE / script)] for name, script in OTHERS.items()}
+    if chosen.host:
+        del commands["Mooncake"]  # over TCP alone
+    for name, command in (commands | {"UCXX": [chosen.ucxx]}).items():
         try:
-            running.append(Contender(name, command))
+            running.append(Contender(name, command, chosen.host))
         except (RuntimeError, OSError) as failure:
             print(f"without {name}: {failure}", file=sys.stderr)
     return running
@@ -103,10 +109,10 @@ def run_in_turns(running, verb, chosen):
     return rates
 
 
-def line_of(verb, name, rates):
+def line_of(what, name, rates):
     ratios = [ours / theirs for ours, theirs in zip(rates["ucxio"], rates[name])]
     quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
-    return {"name": f"ratio/alternatives/{verb}/1MiB, {name}", "label": name,
+    return {"name": f"ratio/alternatives/{what}/1MiB, {name}", "label": name,
             "ratio": statistics.median(ratios), "ratio_q1": quartiles[0], "ratio_q3": quartiles[2],
             "target": 1.0, "smaller_is_better": 0, "ours": statistics.median(rates["ucxio"]),
             "best": statistics.median(rates[name])}
@@ -124,16 +130,18 @@ def main():
     arguments.add_argument("contender")
     arguments.add_argument("python")
     arguments.add_argument("ucxx")
+    arguments.add_argument("--host", action="store_true", help="reads within one host, and not over TCP")
     arguments.add_argument("--passes", type=int, default=15)
     arguments.add_argument("--pass_seconds", type=float, default=0.1)
     chosen, _ = arguments.parse_known_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    running = start_all(chosen.contender, chosen.python, chosen.ucxx)
+    running = start_all(chosen)
     try:
         lines = []
-        for verb in ("read", "write"):
+        for verb in ("read",) if chosen.host else ("read", "write"):
             rates = run_in_turns(running, verb, chosen) if len(running) > 1 else {}
-            lines += [line_of(verb, each.name, rates) for each in running[1:]]
+            what = f"host {verb}" if chosen.host else verb
+            lines += [line_of(what, each.name, rates) for each in running[1:]]
         for line in lines:
             show(line)
     finally:
@@ -142,7 +150,8 @@ def main():
     if lines:
         folder = chosen.results / "loopback"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "alternatives_benchmark.json").write_text(json.dumps({"benchmarks": lines}, indent=1))
+        name = f"alternatives{'_host' if chosen.host else ''}_benchmark.json"
+        (folder / name).write_text(json.dumps({"benchmarks": lines}, indent=1))
 
 
 if __name__ == "__main__":

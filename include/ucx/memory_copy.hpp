@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "ucx/export.hpp"
+#include "ucx/io_options.hpp"
 
 namespace ucx {
 
@@ -14,20 +15,27 @@ UCXIO_EXPORT extern std::atomic<bool> has_no_cuda;
 UCXIO_EXPORT bool asks_driver(const void* address) noexcept;
 }  // namespace detail
 
-/// Returns whether the CUDA driver copies what lies at `address`: memory of a device, or managed.
-/// Cost: next to nothing where there is no driver.
+/// Returns whether the processor must leave what lies at `address` to `copy_memory`: memory of a
+/// device, or managed; or a place that nobody can tell of, which is refused there. Cost: next to
+/// nothing where there is no driver.
 inline bool is_copied_by_driver(const void* address) noexcept {
   return !detail::has_no_cuda.load(std::memory_order_relaxed) && detail::asks_driver(address);
 }
 
 /// Copies `size` bytes between memory of whatever places, which do not overlap.
 /// Completes: when the bytes are there.    Threads: safe.
-/// Where one of them is a device's, `cuda_stream` is as in `io_options`.
-/// Errors: io_error (the CUDA driver's; memory that was freed), no_memory, invalid_argument (the
-/// stream is of another context).    Cost: memcpy's where both are the host's.
+/// Where one of them is a device's, `options` tell how long it may take (zero: 30 seconds) and the
+/// stream of the program's that it comes behind.
+/// Lifetime: `into` and `from`, the call; but a device's may still change after timed_out.
+/// Errors: io_error (the CUDA driver's; memory that was freed), no_memory, busy (no thread to be
+/// had), timed_out, invalid_argument (the stream is of another context), not_supported (nobody can
+/// tell where a device's memory is: the device has failed, or this is a child that was forked).
+/// Cost: memcpy's where both are the host's. Else one copy by the driver, one by the processor, and
+/// a thread that is woken; the first call of a thread's makes a stream in the device's primary
+/// context, and each call in a context of the program's own makes and ends one.
 UCXIO_EXPORT void copy_memory(void* into, const void* from, std::size_t size,
-                              void* cuda_stream = nullptr);
+                              const io_options& options = {});
 UCXIO_EXPORT void copy_memory(void* into, const void* from, std::size_t size, std::error_code& ec,
-                              void* cuda_stream = nullptr);
+                              const io_options& options = {});
 
 }  // namespace ucx

@@ -15,8 +15,10 @@ struct memory_place {
 
 /// Returns where the byte at `address` lies: `cuda`, `cuda_managed` or `cuda_pinned` and the
 /// device, if the CUDA driver says so; of the host everywhere else, and as long as nobody in the
-/// process has initialised CUDA. Threads: safe.    Cost: next to nothing where there is no driver;
-/// its answer, else.
+/// process has initialised CUDA. Where the driver can not tell (a device that failed; a child that
+/// was forked once CUDA was initialised), what the processor can read is the host's, and anything
+/// else `other`, which is refused wherever it is used. Threads: safe.    Cost: next to nothing
+/// where there is no driver; its answer, else.
 UCXIO_EXPORT memory_place place_of(const void* address) noexcept;
 
 }  // namespace ucx

@@ -38,6 +38,13 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   memory_region(const context& parent, std::span<std::byte> bytes, access granted,
                 std::error_code& ec);
 
+  /// The same of memory that the caller says to be at `expected` (a device of -1: of any): where it
+  /// is found to be elsewhere, that is invalid_argument, and not exposed as something else.
+  memory_region(const context& parent, std::span<std::byte> bytes, access granted,
+                const memory_place& expected);
+  memory_region(const context& parent, std::span<std::byte> bytes, access granted,
+                const memory_place& expected, std::error_code& ec);
+
   /// Exposes the caller's memory for reading.
   memory_region(const context& parent, std::span<const std::byte> bytes);
   memory_region(const context& parent, std::span<const std::byte> bytes, std::error_code& ec);
@@ -58,7 +65,9 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
                                 std::error_code& ec);
 
   /// Allocates `size` zeroed bytes at `place`, and exposes them. Errors: as above; not_supported
-  /// (no CUDA driver, no such device, or a kind that nothing can be allocated of).
+  /// (no CUDA driver, no such device, or a kind that nothing can be allocated of). Memory that is
+  /// pinned (`cuda_pinned`) is the host's, which devices copy fastest; peers of the host read it
+  /// where it lies, and do not map it.
   static memory_region allocate(const context& parent, std::size_t size, access granted,
                                 const memory_place& place);
   static memory_region allocate(const context& parent, std::size_t size, access granted,
@@ -74,7 +83,7 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   std::size_t size() const noexcept;
   access granted() const noexcept;
   memory_kind kind() const noexcept;
-  /// Returns kind and device.
+  /// Returns kind and device; pinned memory is the host's in descriptors.
   memory_place place() const noexcept;
 
   /// Returns what a peer needs to reach the region.

@@ -94,10 +94,10 @@ class UCXIO_EXPORT remote_region {
                                      std::error_code& ec) const;
   /// Returns why there is no view, for people; nothing where there is one.
   std::string why_not_mapped() const;
-  /// Returns why reads of memory of a CUDA device take its owner's time, for people, as far as is
-  /// known by now: the driver shares it with processes of one host only (`docs/gpu.md`). Nothing
-  /// where it does, and `way()` is `rma`, or where it is other memory.
-  std::string why_not_direct() const;
+  /// Returns why this process, or its CUDA driver where the memory is a device's, does not read the
+  /// memory itself where its owner has it, for people, as far as is known by now; nothing where it
+  /// does, and where the way is `mapped`.
+  std::string why_not_read() const;
 
   /// Reads `into.size()` bytes at `offset` of the peer's region into `into`.
   /// Completes: when `into` is filled.    Lifetime: `into`, until the request is done.

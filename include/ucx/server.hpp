@@ -94,6 +94,12 @@ class UCXIO_EXPORT server {
   publication publish(std::string_view name, std::span<std::byte> bytes, access granted);
   publication publish(std::string_view name, std::span<std::byte> bytes, access granted,
                       std::error_code& ec);
+  /// The same of memory that is said to be at `expected`. Errors: also invalid_argument
+  /// (`memory_region`).
+  publication publish(std::string_view name, std::span<std::byte> bytes, access granted,
+                      const memory_place& expected);
+  publication publish(std::string_view name, std::span<std::byte> bytes, access granted,
+                      const memory_place& expected, std::error_code& ec);
   /// Publishes the caller's memory for reading.
   publication publish(std::string_view name, std::span<const std::byte> bytes);
   publication publish(std::string_view name, std::span<const std::byte> bytes, std::error_code& ec);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -14,6 +15,7 @@
 
 #include "detail/device_copiers.hpp"
 #include "detail/device_pointer.hpp"
+#include "detail/timed_copy.hpp"
 #include "ucx/memory_place.hpp"
 
 namespace ucx::detail {
@@ -72,13 +74,16 @@ class byte_runs {
     return found->bytes.last(found->end - offset);
   }
   /// Copies what begins at `offset` into `into`, which is the host's and no longer than what
-  /// follows there. Errors: the driver's, where a run is a device's: io_error, no_memory.
-  std::error_code copy_out(std::size_t offset, std::span<std::byte> into) const noexcept {
+  /// follows there. Errors, where a run is a device's: io_error, no_memory, closed, busy, and
+  /// timed_out at `until`, or after `longest_hold`, when only the driver may still use the run.
+  std::error_code copy_out(std::size_t offset, std::span<std::byte> into,
+                           clock::time_point until) const noexcept {
     while (!into.empty()) {
       const run here = from(offset);
       const std::size_t size = std::min(here.size(), into.size());
       if (device_copier* const copier = copier_at(offset)) {
-        const std::error_code ec = copier->copy_out(into.data(), here.data(), size);
+        const std::error_code ec =
+            copy_from_device(*copier, into.first(size), here.data(), {soonest(until)});
         if (ec) return ec;
       } else {
         std::memcpy(into.data(), here.data(), size);
@@ -90,24 +95,31 @@ class byte_runs {
   }
   /// Copies `bytes`, which are the host's, to `offset`; there is room for them. Errors: as of
   /// `copy_out`.
-  std::error_code copy_in(std::size_t offset, std::span<const std::byte> bytes) const noexcept {
-    if (!runs_.empty() || on_device()) return copy_into_runs(offset, bytes);
+  std::error_code copy_in(std::size_t offset, std::span<const std::byte> bytes,
+                          clock::time_point until) const noexcept {
+    if (!runs_.empty() || on_device()) return copy_into_runs(offset, bytes, until);
     if (!bytes.empty()) std::memcpy(first_.bytes.data() + offset, bytes.data(), bytes.size());
     return {};
   }
 
  private:
+  /// How long a device may hold up the worker that has the message: its peers would think it dead.
+  static constexpr std::chrono::seconds longest_hold{2};
+  static clock::time_point soonest(clock::time_point until) noexcept {
+    return std::min(until, clock::now() + longest_hold);
+  }
   struct placed {
     run bytes;
     std::size_t end = 0;  // where it ends in the whole
   };
-  std::error_code copy_into_runs(std::size_t offset,
-                                 std::span<const std::byte> bytes) const noexcept {
+  std::error_code copy_into_runs(std::size_t offset, std::span<const std::byte> bytes,
+                                 clock::time_point until) const noexcept {
     while (!bytes.empty()) {
       const run here = from(offset);
       const std::size_t size = std::min(here.size(), bytes.size());
       if (device_copier* const copier = copier_at(offset)) {
-        const std::error_code ec = copier->copy_in(here.data(), bytes.data(), size);
+        const std::error_code ec =
+            copy_to_device(*copier, here.data(), bytes.first(size), {soonest(until)});
         if (ec) return ec;
       } else {
         std::memcpy(here.data(), bytes.data(), size);

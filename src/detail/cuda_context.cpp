@@ -50,28 +50,48 @@ std::shared_ptr<const cuda_context> cuda_context::of_device(int device, std::str
   return nullptr;
 }
 
-std::shared_ptr<const cuda_context> cuda_context::of_address(const void* address, std::string& what,
-                                                             std::error_code& ec) {
+cuda_owner cuda_context::owner_of(const void* address, std::string& what, std::error_code& ec) {
   ec.clear();
   const cuda_driver* const driver = find_driver(what, ec);
-  if (driver == nullptr) return nullptr;
-  cuda::context owner = nullptr;
-  int device = -1;
-  std::array<int, 2> attributes{cuda::attribute_context, cuda::attribute_device};
-  std::array<void*, 2> values{&owner, &device};
+  if (driver == nullptr) return {};
+  cuda_owner found;
+  unsigned type = 0;
+  unsigned managed = 0;
+  std::array<int, 4> attributes{cuda::attribute_context, cuda::attribute_device,
+                                cuda::attribute_memory_type, cuda::attribute_is_managed};
+  std::array<void*, 4> values{&found.context, &found.device, &type, &managed};
   const cuda::result result = driver->pointer_attributes(
-      2, attributes.data(), values.data(),
+      static_cast<unsigned>(attributes.size()), attributes.data(), values.data(),
       static_cast<cuda::address>(reinterpret_cast<std::uintptr_t>(address)));
   if (result != cuda::success) {
-    what = "finding a pointer's context (" + cuda_words(*driver, "cuPointerGetAttributes", result) +
+    what = "finding out where memory is (" + cuda_words(*driver, "cuPointerGetAttributes", result) +
            ")";
-    ec = cuda_error(result);
-    return nullptr;
+    ec = errc::not_supported;
+  } else if (type == 0 && managed == 0) {
+    what = "finding out where memory is (it is no device's any more)";
+    ec = errc::io_error;
   }
-  if (owner == nullptr) return of_device(device, what, ec);
-  const std::shared_ptr<cuda_context> made(new cuda_context(*driver, device));
-  made->handle_ = owner;
+  return found;
+}
+
+std::shared_ptr<const cuda_context> cuda_context::of_owner(const cuda_owner& owner,
+                                                           std::string& what, std::error_code& ec) {
+  ec.clear();
+  if (owner.context == nullptr) return of_device(owner.device, what, ec);
+  // The program may release it; then it stays as long as it is used here.
+  std::shared_ptr<const cuda_context> primary = primary_in_use(owner.device);
+  if (primary && primary->handle() == owner.context) return primary;
+  const cuda_driver* const driver = find_driver(what, ec);
+  if (driver == nullptr) return nullptr;
+  const std::shared_ptr<cuda_context> made(new cuda_context(*driver, owner.device));
+  made->handle_ = owner.context;
   return made;
+}
+
+std::shared_ptr<const cuda_context> cuda_context::of_address(const void* address, std::string& what,
+                                                             std::error_code& ec) {
+  const cuda_owner owner = owner_of(address, what, ec);
+  return ec ? nullptr : of_owner(owner, what, ec);
 }
 
 std::shared_ptr<const cuda_context> cuda_context::primary_in_use(int device) noexcept {

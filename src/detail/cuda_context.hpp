@@ -9,6 +9,12 @@
 
 namespace ucx::detail {
 
+/// Whose memory is: the context, if any, and the device.
+struct cuda_owner {
+  cuda::context context = nullptr;
+  int device = -1;
+};
+
 /// A device's primary context, retained; or one of the program's, which may end at any time: calls
 /// in it fail then. Threads: sharing one object is safe.
 class cuda_context {
@@ -18,8 +24,14 @@ class cuda_context {
   /// io_error.
   static std::shared_ptr<const cuda_context> of_device(int device, std::string& what,
                                                        std::error_code& ec);
-  /// Takes the one that `address` belongs to; what was allocated from a pool of the driver's, and
-  /// belongs to none, is reached from its device's. Errors: as of_device().
+  /// Asks whose the memory at `address` is. Errors: not_supported (the driver can not tell),
+  /// io_error (it is nobody's, by now).
+  static cuda_owner owner_of(const void* address, std::string& what, std::error_code& ec);
+  /// Takes its context; what was allocated from a pool of the driver's, and belongs to none, is
+  /// reached from its device's. Errors: as of_device().
+  static std::shared_ptr<const cuda_context> of_owner(const cuda_owner& owner, std::string& what,
+                                                      std::error_code& ec);
+  /// Both. Errors: the same.
   static std::shared_ptr<const cuda_context> of_address(const void* address, std::string& what,
                                                         std::error_code& ec);
   /// Takes the primary context of `device` if somebody uses it; nothing otherwise.
@@ -31,6 +43,8 @@ class cuda_context {
   const cuda_driver& driver() const noexcept { return *driver_; }
   cuda::context handle() const noexcept { return handle_; }
   int device() const noexcept { return device_; }
+  /// Returns whether it stays as long as this does: it is no program's own.
+  bool is_retained() const noexcept { return retained_ >= 0; }
 
  private:
   cuda_context(const cuda_driver& driver, int device) noexcept
@@ -47,17 +61,19 @@ class cuda_context {
 /// never part of what is captured.
 class beside_captures {
  public:
-  explicit beside_captures(const cuda_driver& driver) noexcept : driver_(driver) { exchange(); }
+  explicit beside_captures(const cuda_driver& driver) noexcept
+      : driver_(driver), exchanged_(driver.exchange_capture_mode(&mode_) == cuda::success) {}
   beside_captures(const beside_captures&) = delete;
   beside_captures& operator=(const beside_captures&) = delete;
-  ~beside_captures() { exchange(); }
+  ~beside_captures() {
+    // Before CUDA was initialised there was nothing to exchange, and there may be now.
+    if (exchanged_) driver_.exchange_capture_mode(&mode_);
+  }
 
  private:
-  void exchange() noexcept {
-    if (driver_.exchange_capture_mode != nullptr) driver_.exchange_capture_mode(&mode_);
-  }
   const cuda_driver& driver_;
-  int mode_ = cuda::capture_relaxed;
+  int mode_ = cuda::capture_relaxed;  // then the thread's own
+  const bool exchanged_;
 };
 
 /// Makes a context current on this thread, until it ends; then the previous one is again.

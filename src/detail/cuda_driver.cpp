@@ -1,12 +1,17 @@
 #include "detail/cuda_driver.hpp"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
 namespace {
+
+std::atomic<bool> was_forked{false};
+[[maybe_unused]] const int forks_noticed =
+    ::pthread_atfork(nullptr, nullptr, [] { was_forked.store(true, std::memory_order_relaxed); });
 
 /// Looks functions up, and remembers whether one was missing.
 class symbol_table {
@@ -61,7 +66,7 @@ bool find_all(cuda_driver& into, void* library) noexcept {
   symbols.find("cuEventRecord", into.event_record);
   symbols.find("cuEventSynchronize", into.event_synchronize);
   symbols.find("cuEventDestroy_v2", into.event_destroy);
-  symbols.find_some("cuThreadExchangeStreamCaptureMode", into.exchange_capture_mode);
+  symbols.find("cuThreadExchangeStreamCaptureMode", into.exchange_capture_mode);
   symbols.find_some("cuIpcGetMemHandle", into.share);
   symbols.find_some("cuIpcOpenMemHandle_v2", into.open_shared);
   symbols.find_some("cuIpcCloseMemHandle", into.close_shared);
@@ -93,6 +98,8 @@ const cuda_driver* cuda_driver::find() noexcept {
   }();
   return found;
 }
+
+bool cuda_driver::may_be_inherited() noexcept { return was_forked.load(std::memory_order_relaxed); }
 
 std::unique_ptr<const cuda_driver> cuda_driver::load(const char* library) {
   void* const handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);

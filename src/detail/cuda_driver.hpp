@@ -49,6 +49,7 @@ constexpr result compatibility_not_supported = 804;
 
 constexpr int attribute_context = 1;
 constexpr int attribute_memory_type = 2;
+constexpr int attribute_buffer_id = 7;
 constexpr int attribute_is_managed = 8;
 constexpr int attribute_device = 9;
 constexpr int attribute_range_start = 11;
@@ -66,7 +67,7 @@ constexpr int capture_relaxed = 2;
 constexpr unsigned lazy_peer_access = 1;
 }  // namespace cuda
 
-/// One function pointer for each function in use, all of them there but where it says otherwise.
+/// One function pointer for each function in use, all of them there: those of CUDA 11 and newer.
 /// Never changes; the library stays loaded.
 struct cuda_driver {
   cuda::result (*init)(unsigned flags) = nullptr;
@@ -107,7 +108,6 @@ struct cuda_driver {
   cuda::result (*event_record)(cuda::event event, cuda::stream stream) = nullptr;
   cuda::result (*event_synchronize)(cuda::event event) = nullptr;
   cuda::result (*event_destroy)(cuda::event event) = nullptr;
-  /// Nobody in drivers before CUDA 10.1, which lacked what it is for.
   cuda::result (*exchange_capture_mode)(int* mode) = nullptr;
   // Of memory that processes share: nobody where the driver's platform has no such thing.
   cuda::result (*share)(cuda::memory_handle* made, cuda::address allocation) = nullptr;
@@ -122,6 +122,10 @@ struct cuda_driver {
   /// Returns the process's driver, or nobody: looked for once, in `libcuda.so.1` or what the
   /// environment's `UCXIO_CUDA_DRIVER` names instead. Nothing is initialised by that.
   static const cuda_driver* find() noexcept;
+
+  /// Returns whether this process was forked since the library was loaded: what its parent had of
+  /// CUDA's is not here.
+  static bool may_be_inherited() noexcept;
 
   /// Returns false where find() has found nobody.
   static bool may_be_there() noexcept { return !has_no_cuda.load(std::memory_order_relaxed); }

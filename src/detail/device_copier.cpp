@@ -82,13 +82,14 @@ void device_copier::release() noexcept {
 }
 
 bool device_copier::close(std::chrono::steady_clock::time_point until) noexcept {
+  if (process_ != ::getpid()) return false;
   std::unique_lock guard(mutex_);
   closed_ = true;
   changed_.notify_all();
   // On that thread it is what the thread did last that ends the copier.
   if (thread_ == std::this_thread::get_id()) return false;
-  const bool over = changed_.wait_until(
-      guard, until, [this] { return thread_ == std::thread::id() && callers_ == 0; });
+  const bool over =
+      changed_.wait_until(guard, until, [this] { return thread_ == std::thread::id(); });
   if (over) release();
   return over;
 }
@@ -155,7 +156,7 @@ void device_copier::serve() noexcept {
     }
   }
   thread_ = {};
-  if (closed_ && callers_ == 0) release();
+  if (closed_) release();
   changed_.notify_all();
 }
 
@@ -244,57 +245,6 @@ std::error_code device_copier::copy(std::shared_ptr<const void> keeps, void* dev
   wanted->after = std::move(after);
   if (const std::error_code ec = start(wanted)) return ec;
   return wanted->wait(until);
-}
-
-std::error_code device_copier::follow(const stream_mark& work) noexcept {
-  const current_context current(*context_);
-  cuda::result result = current.result();
-  if (result == cuda::success) {
-    result = context_->driver().stream_wait_event(stream_, work.event(), 0);
-  }
-  return result == cuda::success ? std::error_code() : error_of(result);
-}
-
-std::error_code device_copier::copy_in(void* device, const void* from, std::size_t size) noexcept {
-  return run([&](const cuda_driver& driver) {
-    return driver.copy_to_device(address_of(device), from, size, stream_);
-  });
-}
-
-std::error_code device_copier::copy_out(void* into, const void* device, std::size_t size) noexcept {
-  return run([&](const cuda_driver& driver) {
-    return driver.copy_from_device(into, address_of(device), size, stream_);
-  });
-}
-
-std::error_code device_copier::copy_within(void* into, const void* from,
-                                           std::size_t size) noexcept {
-  return run([&](const cuda_driver& driver) {
-    return driver.copy(address_of(into), address_of(from), size, stream_);
-  });
-}
-
-/// Starts a copy, and returns when it is over.
-template <class Start>
-std::error_code device_copier::run(Start&& start) noexcept {
-  {
-    const std::lock_guard guard(mutex_);
-    if (closed_) return errc::closed;
-    ++callers_;
-  }
-  const cuda_driver& driver = context_->driver();
-  cuda::result result = cuda::success;
-  {
-    const current_context current(*context_);
-    result = current.result();
-    if (result == cuda::success) result = start(driver);
-    if (result == cuda::success) result = driver.stream_synchronize(stream_);
-  }
-  const std::lock_guard guard(mutex_);
-  --callers_;
-  if (closed_ && callers_ == 0 && thread_ == std::thread::id()) release();
-  changed_.notify_all();
-  return result == cuda::success ? std::error_code() : error_of(result);
 }
 
 cuda::result device_copier::clear(void* bytes, std::size_t size, const char*& call) noexcept {

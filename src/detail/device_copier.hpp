@@ -1,6 +1,8 @@
 // Copies by the CUDA driver.
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -42,14 +44,8 @@ class device_copier : public std::enable_shared_from_this<device_copier> {
                        bool into_device, std::shared_ptr<const stream_mark> after,
                        clock::time_point until);
 
-  // On the calling thread, for as long as it takes. Errors of each: io_error, no_memory, closed.
-  /// Has what is copied from here on wait for `work`.
-  std::error_code follow(const stream_mark& work) noexcept;
-  std::error_code copy_in(void* device, const void* from, std::size_t size) noexcept;
-  std::error_code copy_out(void* into, const void* device, std::size_t size) noexcept;
-  /// Copies between memory that the driver knows.
-  std::error_code copy_within(void* into, const void* from, std::size_t size) noexcept;
-  /// Sets `size` bytes to zero; returns what the driver said, and of which call.
+  /// Sets `size` bytes to zero, on the calling thread, for as long as it takes; returns what the
+  /// driver said, and of which call.
   cuda::result clear(void* bytes, std::size_t size, const char*& call) noexcept;
 
   const std::shared_ptr<const cuda_context>& context() const noexcept { return context_; }
@@ -72,8 +68,6 @@ class device_copier : public std::enable_shared_from_this<device_copier> {
 
   explicit device_copier(std::shared_ptr<const cuda_context> context) noexcept
       : context_(std::move(context)) {}
-  template <class Start>
-  std::error_code run(Start&& start) noexcept;
   void start_thread();
   void serve() noexcept;
   begun_copy begin(std::shared_ptr<device_copy> wanted) noexcept;
@@ -83,6 +77,8 @@ class device_copier : public std::enable_shared_from_this<device_copier> {
   std::error_code error_of(cuda::result result) noexcept;
 
   const std::shared_ptr<const cuda_context> context_;
+  // A child that is forked has the lock as it was, and no thread.
+  const ::pid_t process_ = ::getpid();
   cuda::stream stream_ = nullptr;
   std::atomic<bool> failed_{false};
   std::vector<cuda::event> events_;  // idle ones; the thread's
@@ -91,7 +87,6 @@ class device_copier : public std::enable_shared_from_this<device_copier> {
   std::condition_variable changed_;
   std::deque<std::shared_ptr<device_copy>> waiting_;
   std::thread::id thread_;  // whose, while it runs
-  unsigned callers_ = 0;    // inside run()
   bool closed_ = false;
   bool released_ = false;
 };

@@ -17,9 +17,22 @@ device_copiers::~device_copiers() {
   for (const auto& [context, each] : known_) each->close(until);
 }
 
+void device_copiers::drop_borrowed() noexcept {
+  const auto until = std::chrono::steady_clock::now() + longest_farewell;
+  std::erase_if(known_, [until](const auto& each) {
+    if (each.second->context()->is_retained()) return false;
+    each.second->close(until);
+    return true;
+  });
+}
+
 std::shared_ptr<device_copier> device_copiers::of(const void* address, std::error_code& ec) {
   std::string what;
-  std::shared_ptr<const cuda_context> context = cuda_context::of_address(address, what, ec);
+  const cuda_owner owner = cuda_context::owner_of(address, what, ec);
+  if (ec) return nullptr;
+  const auto found = known_.find(owner.context);  // which takes nothing but the question
+  if (found != known_.end() && !found->second->failed()) return found->second;
+  std::shared_ptr<const cuda_context> context = cuda_context::of_owner(owner, what, ec);
   return ec ? nullptr : in(std::move(context), what, ec);
 }
 

@@ -24,6 +24,8 @@ class device_copiers {
   /// Returns one in the primary context of `device`, or else of another device, that somebody in
   /// this process uses; nobody where there is none.
   std::shared_ptr<device_copier> of_device_in_use(int device);
+  /// Ends those of contexts of the program's, which may end when this returns. Waits as at the end.
+  void drop_borrowed() noexcept;
 
  private:
   std::shared_ptr<device_copier> in(std::shared_ptr<const cuda_context> context, std::string& what,

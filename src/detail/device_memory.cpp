@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "detail/device_pointer.hpp"
+#include "detail/timed_copy.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
@@ -39,7 +40,14 @@ std::shared_ptr<device_memory> device_memory::borrow(const memory_place& place,
   if (ec) return nullptr;
   const std::shared_ptr<device_memory> made(new device_memory(place, std::move(copier)));
   made->bytes_ = bytes;
+  made->allocation_ = allocation_at(bytes.data());
   return made;
+}
+
+/// Returns whether the memory is still that which was borrowed.
+bool device_memory::is_there() const noexcept {
+  const std::uint64_t borrowed = allocation_.load(std::memory_order_relaxed);
+  return borrowed == 0 || allocation_at(bytes_.data()) == borrowed;
 }
 
 std::shared_ptr<device_memory> device_memory::allocate(const memory_place& place, std::size_t size,
@@ -92,31 +100,27 @@ void device_memory::take_memory(std::size_t size, std::string& what, std::error_
 
 std::error_code device_memory::start(std::shared_ptr<device_copy> wanted,
                                      std::uint64_t offset) noexcept {
+  if (!is_there()) return errc::io_error;
   wanted->device = bytes_.data() + offset;
   return unless_closed(copier_->start(std::move(wanted)));
 }
 
 std::error_code device_memory::read(std::uint64_t offset, std::span<std::byte> into) noexcept {
-  return copy(offset, into, false);
+  if (!is_there()) return errc::io_error;
+  return unless_closed(
+      copy_from_device(*copier_, into, bytes_.data() + offset,
+                       {clock::now() + longest_copy, nullptr, shared_from_this()}));
 }
 
 std::error_code device_memory::write(std::uint64_t offset,
                                      std::span<const std::byte> from) noexcept {
-  // Nobody writes to it: the direction says so.
-  return copy(offset, {const_cast<std::byte*>(from.data()), from.size()}, true);
-}
-
-std::error_code device_memory::copy(std::uint64_t offset, std::span<std::byte> host,
-                                    bool into_device) noexcept {
-  try {
-    return unless_closed(copier_->copy(shared_from_this(), bytes_.data() + offset, host,
-                                       into_device, nullptr, clock::now() + longest_copy));
-  } catch (const std::bad_alloc&) {
-    return errc::no_memory;
-  }
+  if (!is_there()) return errc::io_error;
+  return unless_closed(copy_to_device(*copier_, bytes_.data() + offset, from,
+                                      {clock::now() + longest_copy, nullptr, shared_from_this()}));
 }
 
 void device_memory::withdraw() noexcept {
+  allocation_.store(0, std::memory_order_relaxed);  // from here on the copier says why
   if (copier_->close(std::chrono::steady_clock::now() + longest_copy)) release();
 }
 

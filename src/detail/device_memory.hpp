@@ -1,6 +1,7 @@
 // Memory that the CUDA driver copies: a device's, or managed. Nothing here touches it otherwise.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +21,8 @@ namespace ucx::detail {
 class device_memory final : public file_source, public std::enable_shared_from_this<device_memory> {
  public:
   /// Uses the caller's memory, until withdraw() returns. Errors: invalid_argument (not all of it is
-  /// at `place`, or of one allocation), not_supported, no_memory, io_error.
+  /// at `place`, or of one allocation), not_supported, no_memory, io_error. Accesses fail with
+  /// io_error once that allocation is gone, even where another has its address.
   static std::shared_ptr<device_memory> borrow(const memory_place& place,
                                                std::span<std::byte> bytes, std::string& what,
                                                std::error_code& ec);
@@ -59,12 +61,15 @@ class device_memory final : public file_source, public std::enable_shared_from_t
   device_memory(const memory_place& place, std::shared_ptr<device_copier> copier) noexcept
       : place_(place), copier_(std::move(copier)) {}
   void take_memory(std::size_t size, std::string& what, std::error_code& ec);
-  std::error_code copy(std::uint64_t offset, std::span<std::byte> host, bool into_device) noexcept;
   void release() noexcept;
 
   const memory_place place_;
+  bool is_there() const noexcept;
+
   const std::shared_ptr<device_copier> copier_;
   std::span<std::byte> bytes_;
+  // Which the caller's is of. 0: of none that is known, or withdrawn.
+  std::atomic<std::uint64_t> allocation_{0};
   bool owned_ = false;
 };
 

@@ -9,26 +9,27 @@
 namespace ucx::detail {
 namespace {
 
-/// Where the stack of one thread is.
-struct stack_range {
-  std::uintptr_t begin = 0;
-  std::size_t size = 0;
-};
+/// More of a stack than any thread is deep in it.
+constexpr std::uintptr_t deepest = std::uintptr_t{64} << 20U;
 
-stack_range stack_of_this_thread() noexcept {
+/// Returns the address behind this thread's stack, which grows down from there; 0: unknown.
+std::uintptr_t end_of_own_stack() noexcept {
   ::pthread_attr_t attributes;
-  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return {};
+  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return 0;
   void* begin = nullptr;
   std::size_t size = 0;
   const int failed = ::pthread_attr_getstack(&attributes, &begin, &size);
   ::pthread_attr_destroy(&attributes);
-  if (failed != 0) return {};
-  return {reinterpret_cast<std::uintptr_t>(begin), size};
+  return failed != 0 ? 0 : reinterpret_cast<std::uintptr_t>(begin) + size;
 }
 
+/// What is in use of it: where its size is unlimited, what may become stack some day is most of the
+/// address space, and a device's memory may lie there.
 bool is_on_own_stack(const void* address) noexcept {
-  thread_local const stack_range own = stack_of_this_thread();
-  return reinterpret_cast<std::uintptr_t>(address) - own.begin < own.size;
+  thread_local const std::uintptr_t end = end_of_own_stack();
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  const auto asked = reinterpret_cast<std::uintptr_t>(address);
+  return end - here < deepest && asked >= here && asked < end;
 }
 
 }  // namespace
@@ -47,8 +48,23 @@ bool is_of_one_allocation(std::span<const std::byte> bytes) noexcept {
   return size == 0 || (bytes.size() <= size && first - begin <= size - bytes.size());
 }
 
+std::uint64_t allocation_at(const void* address) noexcept {
+  const cuda_driver* const driver = cuda_driver::find();
+  unsigned long long number = 0;  // NOLINT(google-runtime-int): the driver's type
+  int attribute = cuda::attribute_buffer_id;
+  void* value = &number;
+  const auto asked = static_cast<cuda::address>(reinterpret_cast<std::uintptr_t>(address));
+  if (driver == nullptr ||
+      driver->pointer_attributes(1, &attribute, &value, asked) != cuda::success) {
+    return 0;
+  }
+  return number;
+}
+
 bool driver_copies(const void* address) noexcept {
-  return !is_on_own_stack(address) && is_copied_by_driver(place_of(address).kind);
+  if (is_on_own_stack(address)) return false;
+  const memory_kind kind = place_of(address).kind;
+  return is_copied_by_driver(kind) || kind == memory_kind::other;
 }
 
 }  // namespace ucx::detail

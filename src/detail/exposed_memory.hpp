@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -15,11 +16,13 @@ namespace ucx::detail {
 
 class context_core;
 
-/// Exposes the caller's memory, as what `place_of` finds it to be. The one place that chooses how
+/// Exposes the caller's memory, as what `place_of` finds it to be; invalid_argument, where that is
+/// not what is expected. The one place that chooses how
 /// the bytes of a device move: by now always through the host's memory (device_region); a UCX that
 /// moves them itself would get a region_core of them here.
 std::shared_ptr<exposed_region> expose_memory(std::shared_ptr<context_core> context,
                                               std::span<std::byte> bytes, access granted,
+                                              const std::optional<memory_place>& expected,
                                               std::string& what, std::error_code& ec);
 
 /// Allocates `size` zeroed bytes at `place`, and exposes them.

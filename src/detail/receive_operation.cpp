@@ -103,7 +103,7 @@ void receive_operation::take(arrived_message& found) {
   if (found.failure) return finish(found.failure);
   if (!found.here()) return take(*found.from, found.said, found.offer());
   std::error_code ec;
-  if (prepare(found.bytes.size(), ec)) ec = into_.copy_in(0, found.bytes);
+  if (prepare(found.bytes.size(), ec)) ec = into_.copy_in(0, found.bytes, deadline());
   finish(ec);
 }
 
@@ -111,9 +111,9 @@ void receive_operation::take(std::uint64_t tag, std::span<const std::byte> paylo
   info_ = {tag, payload.size(), memory_kind::host};
   std::error_code ec;
   if (made_ != nullptr || payload.size() > into_.size()) {
-    if (prepare(payload.size(), ec)) ec = into_.copy_in(0, payload);
+    if (prepare(payload.size(), ec)) ec = into_.copy_in(0, payload, deadline());
   } else {
-    ec = into_.copy_in(0, payload);
+    ec = into_.copy_in(0, payload, deadline());
   }
   finish(ec);
 }
@@ -127,7 +127,7 @@ void receive_operation::take(endpoint_core& from, const parcel& said,
   const bool fits = prepare(said.length, ec);
   if (said.code == parcel_code::message) {
     if (said.acknowledge) link.tell_taken(said);
-    if (fits) ec = into_.copy_in(0, payload);
+    if (fits) ec = into_.copy_in(0, payload, deadline());
     return finish(ec);
   }
   if (!fits) {
@@ -199,7 +199,7 @@ void receive_operation::piece(std::uint64_t offset, std::span<const std::byte> p
     return endpoint()->blame(errc::protocol_error,
                              "a message came with other bytes than were announced");
   }
-  const std::error_code ec = into_.copy_in(static_cast<std::size_t>(offset), payload);
+  const std::error_code ec = into_.copy_in(static_cast<std::size_t>(offset), payload, deadline());
   if (ec) return give_up_for(ec);
   received_ += payload.size();
   if (received_ == total) finish({});
@@ -207,7 +207,7 @@ void receive_operation::piece(std::uint64_t offset, std::span<const std::byte> p
 
 std::size_t receive_operation::feed(std::span<const std::byte> bytes) {
   const std::size_t size = std::min(bytes.size(), into_.size() - received_);
-  if (const std::error_code ec = into_.copy_in(received_, bytes.first(size))) {
+  if (const std::error_code ec = into_.copy_in(received_, bytes.first(size), deadline())) {
     finish(ec);
     return 0;
   }

@@ -36,10 +36,12 @@ unsigned protection(access granted) noexcept {
 }  // namespace
 
 std::shared_ptr<region_core> region_core::make(std::shared_ptr<context_core> context,
-                                               std::byte* bytes, std::size_t size, access granted,
+                                               host_memory memory, access granted,
                                                std::string& what, std::error_code& ec) {
   std::shared_ptr<region_core> made(new region_core(std::move(context), granted));
-  made->map(bytes, size, what, ec);
+  made->place_ = memory.place;
+  made->keeps_ = std::move(memory.keeps);
+  made->map(memory.bytes, memory.size, what, ec);
   if (ec) return nullptr;
   made->lend();
   made->expose();
@@ -158,6 +160,7 @@ void region_core::release() noexcept {
     context().api().mem_unmap(context().handle(), std::exchange(memory_, nullptr));
   }
   file_.reset();
+  keeps_.reset();
 }
 
 }  // namespace ucx::detail

@@ -16,16 +16,24 @@
 
 namespace ucx::detail {
 
+/// Memory of the host's that is exposed.
+struct host_memory {
+  std::byte* bytes = nullptr;  ///< Null: to be allocated.
+  std::size_t size = 0;
+  memory_place place = {};                      ///< The host's, or pinned.
+  std::shared_ptr<const void> keeps = nullptr;  ///< Until nobody reaches it any more.
+};
+
 class region_core final : public exposed_region {
  public:
-  /// Exposes `bytes`; with a null address allocates `size` bytes instead.
-  static std::shared_ptr<region_core> make(std::shared_ptr<context_core> context, std::byte* bytes,
-                                           std::size_t size, access granted, std::string& what,
+  static std::shared_ptr<region_core> make(std::shared_ptr<context_core> context,
+                                           host_memory memory, access granted, std::string& what,
                                            std::error_code& ec);
   ~region_core() override;
 
   std::uint64_t size() const noexcept override { return size_; }
   memory_kind kind() const noexcept override { return kind_; }
+  memory_place place() const noexcept override { return place_; }
   std::span<std::byte> bytes() const noexcept override { return {data_, size_}; }
   std::shared_ptr<file_source> source() const noexcept override { return nullptr; }
   remote_descriptor descriptor() const override;
@@ -42,6 +50,8 @@ class region_core final : public exposed_region {
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
   memory_kind kind_ = memory_kind::host;
+  memory_place place_;
+  std::shared_ptr<const void> keeps_;
   bool shareable_ = false;
   std::unique_ptr<std::byte[]> owned_;
   std::unique_ptr<shared_memory> file_;

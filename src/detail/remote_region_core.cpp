@@ -111,14 +111,13 @@ void remote_region_core::choose_way(ucx::way wanted, std::string& why_not, std::
   }
   if (wanted != way::message) {
     if (borrow_device(wanted)) return;
-    std::string why_not_read = why_not_direct_;
-    if (!borrow(why_not_read)) ec = take_key(why_not);
-    if (ec && !why_not_read.empty()) why_not += ", and " + why_not_read;
+    if (!borrow(why_not_read_)) ec = take_key(why_not);
+    if (ec) why_not += ", and " + why_not_read_;
     if (!ec) way_ = way::rma;
     if (!ec || wanted == way::rma) return;
     ec.clear();
-  } else if (is_copied_by_driver(descriptor_.kind)) {
-    why_not_direct_ = "it was asked to go by message";
+  } else {
+    why_not_read_ = "it was asked to go another way";
   }
   if (endpoint_.worker().context().has(feature::am)) return;
   if (!why_not.empty()) why_not += ", and ";
@@ -143,10 +142,18 @@ std::error_code remote_region_core::map(std::string& why_not) {
 /// mapped, and writes and everything that the reading misses go by message.
 bool remote_region_core::borrow(std::string& why_not) {
   const context_core& context = endpoint_.worker().context();
-  if (descriptor_.shareable || descriptor_.kind != memory_kind::host || !context.has(feature::am) ||
-      !context.shares_memory() || !context.reads_processes()) {
-    return false;
+  if (descriptor_.kind != memory_kind::host) {
+    if (why_not.empty()) why_not = "it is memory of a device";  // else its driver is why
+  } else if (descriptor_.shareable) {
+    why_not = "its owner lets it be mapped, and not be read";
+  } else if (!context.has(feature::am)) {
+    why_not = "the context was made without feature::am";
+  } else if (!context.shares_memory()) {
+    why_not = "the context was made to share no memory";
+  } else if (!context.reads_processes()) {
+    why_not = "the context has no transport `cma`";
   }
+  if (!why_not.empty()) return false;
   borrowed_ = borrowed_region::open(endpoint_.worker().api(), descriptor_, why_not);
   return borrowed_ != nullptr;
 }

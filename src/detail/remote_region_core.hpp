@@ -89,8 +89,9 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
                   std::error_code& ec) const;
   /// Returns why there is no view; nothing where there is one. Never changes.
   const std::string& why_not_mapped() const noexcept { return why_not_mapped_; }
-  /// Returns why no driver copies from there without the owner; nothing where it does, or will try.
-  std::string why_not_direct() const;
+  /// Returns why neither this process nor its driver reads it where it lies; nothing where they do,
+  /// or will try, and of what is mapped.
+  std::string why_not_read() const;
   /// Returns whether accesses go by message to an owner that answers several in one.
   bool shares_messages(access wanted) const noexcept;
 
@@ -177,8 +178,8 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   std::shared_ptr<shared_mapping> mapping_;  // with copies of a driver's, maybe
   std::unique_ptr<borrowed_region> borrowed_;
   std::unique_ptr<borrowed_device> lent_;
-  std::string why_not_direct_;  // under the lock
   std::string why_not_mapped_;
+  std::string why_not_read_;     // under the lock
   std::byte* mapped_ = nullptr;  // the owner's memory, where this process can reach it
   bool copied_ = false;          // there, without UCX
   bool writes_by_rma_ = true;

@@ -35,15 +35,15 @@ bool remote_region_core::borrow_device(ucx::way wanted) {
   if (!is_copied_by_driver(descriptor_.kind)) return false;
   const context_core& context = endpoint_.worker().context();
   if (!context.shares_memory() || !context.has(feature::am)) {
-    why_not_direct_ = "the context was made to share no memory, or for no messages";
+    why_not_read_ = "the context was made to share no memory, or for no messages";
     return false;
   }
-  lent_ = borrowed_device::open(endpoint_.worker().api(), descriptor_, why_not_direct_);
+  lent_ = borrowed_device::open(endpoint_.worker().api(), descriptor_, why_not_read_);
   if (!lent_) return false;
   if (cuda_driver::find()->is_in_use()) {
     way_ = way::rma;
   } else {
-    why_not_direct_ = "this process does not use CUDA";
+    why_not_read_ = "this process does not use CUDA";
     if (wanted == way::rma) lent_.reset();
   }
   return lent_ != nullptr;
@@ -85,19 +85,19 @@ bool remote_region_core::was_moved(std::uint64_t bytes, std::error_code outcome)
 void remote_region_core::stays_staged() {
   endpoint_.worker().pools().staging.account().count_not_direct();
   if (!is_lent()) {
-    why_not_direct_ = "its owner lends it no more";
+    why_not_read_ = "its owner lends it no more";
     way_ = way::message;
     lent_.reset();
   } else if (std::string refused = lent_->refusal(); !refused.empty()) {
-    why_not_direct_ = std::move(refused);
+    why_not_read_ = std::move(refused);
     way_ = way::message;
   }
 }
 
-std::string remote_region_core::why_not_direct() const {
+std::string remote_region_core::why_not_read() const {
   const std::lock_guard guard(endpoint_.worker().lock());
-  if (way_ == way::rma) return {};
-  return why_not_direct_;
+  if (lent_ && way_ == way::rma) return {};
+  return why_not_read_;
 }
 
 operation* remote_region_core::read_from_device(std::uint64_t offset, std::span<std::byte> into,

@@ -73,7 +73,7 @@ void send_operation::begin(std::shared_ptr<endpoint_core> over, message_kind kin
 /// From here on what is sent is a copy.
 std::error_code send_operation::copy_all() {
   copy_.resize(bytes_.size());
-  if (const std::error_code ec = bytes_.copy_out(0, copy_)) return ec;
+  if (const std::error_code ec = bytes_.copy_out(0, copy_, deadline())) return ec;
   bytes_.assign(std::span<const std::byte>(copy_));
   lasting_ = true;
   return {};
@@ -285,7 +285,7 @@ std::error_code send_operation::stage(std::size_t size) noexcept {
   } catch (const std::bad_alloc&) {
     return errc::no_memory;
   }
-  return bytes_.copy_out(posted(), staged_);
+  return bytes_.copy_out(posted(), staged_, deadline());
 }
 
 /// Sends a piece of a message to the receive that asked for it, or the next bytes of the stream.
@@ -297,7 +297,7 @@ piece_sender::wrapped_piece send_operation::wrap(sent_piece& piece, bool copies)
     bytes = piece.copy;
   } else if (copies || bytes.size() < size) {
     piece.copy.resize(size);
-    bytes_.copy_out(posted(), piece.copy);
+    bytes_.copy_out(posted(), piece.copy, deadline());  // the host's
     bytes = piece.copy;
   }
   message_link& link = endpoint()->messages();

@@ -257,6 +257,7 @@ std::shared_ptr<published_name> server_core::add(std::string_view name, entry de
 
 std::shared_ptr<published_name> server_core::publish(std::string_view name,
                                                      std::span<std::byte> bytes, access granted,
+                                                     const std::optional<memory_place>& expected,
                                                      std::string& what, std::error_code& ec) {
   entry described;
   described.size = bytes.size();
@@ -268,7 +269,7 @@ std::shared_ptr<published_name> server_core::publish(std::string_view name,
     }
     std::string why;
     const std::shared_ptr<exposed_region> region =
-        expose_memory(core_access::core(context_), bytes, granted, why, ec);
+        expose_memory(core_access::core(context_), bytes, granted, expected, why, ec);
     if (!region) {
       what += ", " + why;
       return nullptr;

@@ -52,8 +52,11 @@ class server_core final : public control_server, public std::enable_shared_from_
   server_core(const server_core&) = delete;
   server_core& operator=(const server_core&) = delete;
 
+  /// Where it is not as is expected: invalid_argument.
   std::shared_ptr<published_name> publish(std::string_view name, std::span<std::byte> bytes,
-                                          access granted, std::string& what, std::error_code& ec);
+                                          access granted,
+                                          const std::optional<memory_place>& expected,
+                                          std::string& what, std::error_code& ec);
   std::shared_ptr<published_name> allocate(std::string_view name, std::size_t size, access granted,
                                            const memory_place& place, std::string& what,
                                            std::error_code& ec);

@@ -18,7 +18,7 @@ template <std::unsigned_integral Integer>
 constexpr void put_at(std::span<std::byte> into, std::size_t at, Integer value) noexcept {
   // Compilers make byte-wise loops slow: they are a tenth of what a short message costs.
   if (std::endian::native == std::endian::little && !std::is_constant_evaluated()) {
-    std::memcpy(into.subspan(at, sizeof value).data(), &value, sizeof value);
+    std::memcpy(into.data() + at, &value, sizeof value);
     return;
   }
   for (std::size_t i = 0; i < sizeof value; ++i) {
@@ -31,7 +31,7 @@ template <std::unsigned_integral Integer>
 constexpr Integer take_at(std::span<const std::byte> from, std::size_t at) noexcept {
   Integer value = 0;
   if (std::endian::native == std::endian::little && !std::is_constant_evaluated()) {
-    std::memcpy(&value, from.subspan(at, sizeof value).data(), sizeof value);
+    std::memcpy(&value, from.data() + at, sizeof value);
     return value;
   }
   for (std::size_t i = 0; i < sizeof value; ++i) {

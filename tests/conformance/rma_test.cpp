@@ -31,6 +31,10 @@ constexpr std::size_t region_size = (std::size_t{16} << 20U) + 4096;
 
 class ConformanceD : public testing::TestWithParam<pair_options> {
  protected:
+  void SetUp() override {
+    if (const std::string why = pair_.why_not_forced(); !why.empty()) GTEST_SKIP() << why;
+  }
+
   bool messages() { return pair_.options.over != route::shared_memory; }
 
   connected_pair pair_{GetParam()};

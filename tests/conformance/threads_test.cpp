@@ -16,6 +16,7 @@
 #include <span>
 #include <stdexcept>
 #include <stop_token>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -37,6 +38,10 @@ constexpr std::size_t region_size = std::size_t{1} << 20U;
 
 class ConformanceE : public testing::TestWithParam<pair_options> {
  protected:
+  void SetUp() override {
+    if (const std::string why = pair_.why_not_forced(); !why.empty()) GTEST_SKIP() << why;
+  }
+
   connected_pair pair_{GetParam()};
   memory_region owned_ = pair_.allocate(region_size);
   remote_region region_ = pair_.open(owned_);

@@ -153,13 +153,39 @@ TEST(CurrentContext, LeavesAThreadItsModeOfCapturing) {
   EXPECT_EQ(fake_cuda_end_capture(), 0);
 }
 
-TEST(CudaDriver, DoesWithoutModesOfCapturingWhereTheyAreNot) {
+TEST(CudaContext, ThatInitialisesCudaLeavesAThreadItsModeOfCapturing) {
+  fake_cuda_reset(1, 1);
+  std::string what;
+  std::error_code ec;
+  const auto context = cuda_context::of_device(0, what, ec);
+  ASSERT_FALSE(ec) << what;
+  fake_cuda_begin_capture();
+  std::uint64_t made = 0;
+  EXPECT_EQ(cuMemAlloc_v2(&made, 10), 900);  // of the program's, which asked for it
+  EXPECT_EQ(fake_cuda_end_capture(), 0);
+}
+
+TEST(CudaContext, OfAnAddressIsRetainedWhereItIsThePrimaryOne) {
   const cuda_program program;
-  cuda_driver old = *cuda_driver::find();
-  old.exchange_capture_mode = nullptr;
-  const std::uint64_t before = fake_cuda_calls("cuThreadExchangeStreamCaptureMode");
-  { const beside_captures none(old); }
-  EXPECT_EQ(fake_cuda_calls("cuThreadExchangeStreamCaptureMode"), before);
+  const auto memory = cuda_program::allocate(100);
+  std::string what;
+  std::error_code ec;
+  auto context = cuda_context::of_address(memory.data(), what, ec);
+  ASSERT_FALSE(ec) << what;
+  EXPECT_EQ(cuDevicePrimaryCtxRelease_v2(0), 0);  // the program's
+  EXPECT_EQ(fake_cuda_contexts(), 1U);
+  context.reset();
+  EXPECT_EQ(fake_cuda_contexts(), 0U);
+}
+
+TEST(CudaContext, OfMemoryThatIsFreedIsAnError) {
+  const cuda_program program;
+  const auto memory = cuda_program::allocate(100);
+  cuda_program::free(memory);
+  std::string what;
+  std::error_code ec;
+  EXPECT_EQ(cuda_context::of_address(memory.data(), what, ec), nullptr);
+  EXPECT_EQ(ec, errc::io_error);
 }
 
 TEST(CudaContext, OfADeviceIsTheOneInUseOrNone) {

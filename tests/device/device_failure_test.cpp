@@ -108,8 +108,9 @@ TEST_P(FailingDriver, OfThePeersBreaksAStreamThatWritesAndNothingElse) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Calls, FailingDriver,
-                         testing::Values("cuCtxPushCurrent", "cuMemcpyAsync", "cuEventRecord",
-                                         "cuEventSynchronize", "copy"),
+                         testing::Values("cuPointerGetAttributes", "cuCtxPushCurrent",
+                                         "cuMemcpyAsync", "cuEventRecord", "cuEventSynchronize",
+                                         "copy"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 /// Events are made when they are first needed, and used again.
@@ -203,6 +204,37 @@ TEST(DeviceMemoryOfAContextThatEnds, IsAnErrorWhileExposedAndLeftAloneOnceClosed
   std::error_code ec;
   region.read_at(0, into, ec);
   EXPECT_EQ(ec, errc::io_error);
+}
+
+TEST(DeviceMemoryOfThePrimaryContext, IsThereThoughTheProgramReleasesThat) {
+  const cuda_program program;
+  connected_pair pair;
+  memory_region exposed(*pair.owner_context, cuda_program::allocate_pattern(mib, 3), access::read);
+  ASSERT_EQ(cuDevicePrimaryCtxRelease_v2(0), 0);
+  std::vector<std::byte> into(mib);
+  pair.open(exposed).read_at(0, into);
+  EXPECT_TRUE(holds_pattern(into, 3));
+  exposed.close();
+  EXPECT_EQ(fake_cuda_late_uses(), 0U);
+}
+
+TEST(DeviceMemoryThatIsFreedWhileExposed, IsAnErrorThoughAnotherAllocationHasItsPlace) {
+  const cuda_program program;
+  connected_pair pair;
+  const auto tensor = cuda_program::allocate_pattern(mib, 3);
+  const memory_region exposed(*pair.owner_context, tensor, access::read_write);
+  remote_region region = pair.open(exposed);
+  std::vector<std::byte> bytes(mib);
+  region.read_at(0, bytes);
+  fake_cuda_reallocate(cuda_program::address(tensor));
+  cuda_program::put(tensor, pattern(mib, 4));
+  std::error_code ec;
+  region.read_at(0, bytes, ec);
+  EXPECT_EQ(ec, errc::io_error);
+  region.write_at(0, bytes, ec);
+  if (!ec) region.flush(ec);
+  EXPECT_EQ(ec, errc::io_error);
+  EXPECT_TRUE(holds_pattern(cuda_program::content(tensor), 4));
 }
 
 TEST(DeviceMemoryOverTwoAllocations, IsNotExposed) {

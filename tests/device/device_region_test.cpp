@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "support/connected_pair.hpp"
-#include "support/fake_cuda/cuda_program.hpp"
+#include "support/fake_cuda/kind_memory.hpp"
 #include "support/pattern.hpp"
 #include "support/soon.hpp"
 #include "ucx/client.hpp"
@@ -280,13 +280,77 @@ TEST(DeviceMemoryOfTheCaller, NeedsMessages) {
 TEST(DeviceMemoryOfTheCaller, KindsThatNobodyAllocatesAreNotSupported) {
   const cuda_program program;
   connected_pair pair;
-  for (const memory_kind kind : {memory_kind::rocm, memory_kind::other, memory_kind::cuda_pinned}) {
+  for (const memory_kind kind : {memory_kind::rocm, memory_kind::other}) {
     std::error_code ec;
     const memory_region made =
         memory_region::allocate(*pair.owner_context, 10, access::read, {kind}, ec);
     EXPECT_EQ(ec, errc::not_supported);
   }
 }
+
+TEST(DeviceMemoryOfTheCaller, IsExposedAsNothingElseThanIsExpected) {
+  const cuda_program program;
+  connected_pair pair;
+  ucx::server server({.bind = "127.0.0.1:0"});
+  kind_memory host(memory_kind::host, 100);
+  kind_memory pinned(memory_kind::cuda_pinned, 100);
+  kind_memory device(memory_kind::cuda, 100);
+  const auto outcome = [&](kind_memory& memory, const memory_place& expected) {
+    std::error_code ec;
+    std::error_code published;
+    const memory_region made(*pair.owner_context, memory.bytes(), access::read, expected, ec);
+    const auto lent = server.publish("x", memory.bytes(), access::read, expected, published);
+    EXPECT_EQ(ec, published);
+    return ec;
+  };
+  EXPECT_FALSE(outcome(host, {}));
+  EXPECT_FALSE(outcome(pinned, {memory_kind::cuda_pinned, 0}));
+  EXPECT_FALSE(outcome(device, {memory_kind::cuda}));
+  EXPECT_EQ(outcome(host, {memory_kind::cuda}), errc::invalid_argument);
+  EXPECT_EQ(outcome(device, {}), errc::invalid_argument);
+  EXPECT_EQ(outcome(device, {memory_kind::cuda, 1}), errc::invalid_argument);
+  EXPECT_THROW(memory_region(*pair.owner_context, device.bytes(), access::read, memory_place()),
+               error);
+}
+
+class PinnedMemory : public testing::TestWithParam<route> {};
+
+TEST_P(PinnedMemory, IsTheHostsToPeersAndGoesWithItsRegion) {
+  const cuda_program program;
+  connected_pair pair({GetParam()});
+  std::error_code ec;
+  memory_region own = memory_region::allocate(*pair.owner_context, mib, access::read_write,
+                                              {memory_kind::cuda_pinned, 1}, ec);
+  ASSERT_FALSE(ec) << ec.message();
+  EXPECT_EQ(own.place(), (memory_place{memory_kind::cuda_pinned, 1}));
+  EXPECT_EQ(place_of(own.bytes().data()), own.place());
+  EXPECT_EQ(own.descriptor().kind, memory_kind::host);
+  EXPECT_EQ(own.descriptor().device, -1);
+  EXPECT_EQ(fake_cuda_allocated(), mib);
+  std::vector<std::byte> into(mib, std::byte{1});
+  remote_region region = pair.open(own);
+  region.read_at(0, into);
+  EXPECT_EQ(into, std::vector<std::byte>(mib));
+  region.write_at(0, pattern(mib, 3));
+  region.flush();
+  EXPECT_TRUE(holds_pattern(own.bytes(), 3));
+  own.close();
+  EXPECT_EQ(fake_cuda_allocated(), 0U);
+}
+
+TEST_P(PinnedMemory, ThatThereIsNotIsNoMemory) {
+  const cuda_program program;
+  connected_pair pair({GetParam()});
+  fake_cuda_fail("cuMemHostAlloc", 0, 1, 2);
+  std::error_code ec;
+  const memory_region none = memory_region::allocate(*pair.owner_context, mib, access::read,
+                                                     {memory_kind::cuda_pinned, 0}, ec);
+  EXPECT_EQ(ec, errc::no_memory);
+}
+
+INSTANTIATE_TEST_SUITE_P(Routes, PinnedMemory,
+                         testing::Values(route::tcp_by_address, route::tcp_by_listener),
+                         [](const auto& instance) { return to_string(instance.param); });
 
 class PublishedDeviceMemory : public testing::Test {
  protected:

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "support/connected_pair.hpp"
 #include "support/fake_cuda/kind_memory.hpp"
@@ -69,6 +70,30 @@ TEST_P(DeviceStreamScript, AgreesOverAPeersRegion) {
       }
       EXPECT_EQ(std::memcmp(exposed.bytes().data(), script.content().data(), text.size()), 0);
       EXPECT_TRUE(content_of(file.path()) == script.content());
+    }
+  }
+}
+
+/// By message, which is the way to a device's; pinned memory is read where it lies.
+TEST_P(DeviceStreamScript, AgreesOverAPeersMemoryOfEveryKind) {
+  connected_pair pair;
+  for (const memory_kind kind : every_kind) {
+    for (std::uint64_t seed = 5; seed <= 6; ++seed) {
+      SCOPED_TRACE(std::string(to_string(kind)) + ", seed " + std::to_string(seed));
+      const std::string text = sample_text(size(), seed);
+      const temporary_file file;
+      fill(file, text);
+      kind_memory owned(kind, text.size());
+      owned.put(std::as_bytes(std::span(text)));
+      const memory_region exposed(*pair.owner_context, owned.bytes(), access::read_write);
+      stream_script script = make(seed, text);
+      {
+        std::fstream oracle(file.path(), in_and_out);
+        ucx::iostream ours(pair.open(exposed), {.buffer_size = buffer_size()});
+        ASSERT_TRUE(script.play(ours, oracle, 250));
+      }
+      const std::vector<std::byte> now = owned.content();
+      EXPECT_EQ(std::memcmp(now.data(), script.content().data(), text.size()), 0);
     }
   }
 }

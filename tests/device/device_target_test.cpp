@@ -301,7 +301,27 @@ TEST(MemoryCopy, ThatFailsSaysSo) {
     EXPECT_EQ(ec, wanted);
     EXPECT_THROW(copy_memory(into.data(), from.data(), 10), error);
   }
+}
+
+TEST(MemoryCopy, MakesNoStreamForEachCall) {
+  const cuda_program program;
+  const auto into = cuda_program::allocate(77);
+  const std::vector<std::byte> from = pattern(77);
+  for (int i = 0; i < 20; ++i) copy_memory(into.data(), from.data(), 77);
+  EXPECT_TRUE(holds_pattern(cuda_program::content(into)));
+  EXPECT_EQ(fake_cuda_calls("cuStreamCreate"), 1U);
+}
+
+TEST(MemoryCopy, KeepsNothingInAContextOfTheProgramsThatMayEnd) {
+  const cuda_program program;
+  CUctx_st* own = nullptr;
+  ASSERT_EQ(cuCtxCreate_v2(&own, 0, 0), 0);
+  const auto into = cuda_program::allocate(77);
+  copy_memory(into.data(), pattern(77).data(), 77);
+  EXPECT_TRUE(holds_pattern(cuda_program::content(into)));
   EXPECT_EQ(fake_cuda_streams(), 0U);
+  ASSERT_EQ(cuCtxDestroy_v2(own), 0);
+  EXPECT_EQ(fake_cuda_late_uses(), 0U);
 }
 
 TEST(MemoryCopy, AsksTheDriverNothingOfTheStack) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -71,6 +72,10 @@ std::uint64_t at_least_of(int rounds, Operation operation) {
 
 class Allocation : public testing::TestWithParam<pair_options> {
  protected:
+  void SetUp() override {
+    if (const std::string why = pair_.why_not_forced(); !why.empty()) GTEST_SKIP() << why;
+  }
+
   connected_pair pair_{GetParam()};
   memory_region owned_ = pair_.allocate(std::size_t{2} << 20U);
   remote_region region_ = pair_.open(owned_);
@@ -132,7 +137,9 @@ TEST_P(Allocation, OfAStreamThatReadsAndWritesIsNone) {
 
 INSTANTIATE_TEST_SUITE_P(Routes, Allocation,
                          testing::Values(pair_options{.over = route::tcp_by_address},
-                                         pair_options{.over = route::shared_memory}),
+                                         pair_options{.over = route::shared_memory},
+                                         pair_options{.over = route::mapped},
+                                         pair_options{.over = route::borrowed}),
                          name_of_pair);
 
 class MessageAllocation : public testing::TestWithParam<message_pair_options> {

@@ -27,6 +27,10 @@ constexpr std::size_t region_size = 9 * mib + 4096;
 
 class Transfer : public testing::TestWithParam<pair_options> {
  protected:
+  void SetUp() override {
+    if (const std::string why = pair_.why_not_forced(); !why.empty()) GTEST_SKIP() << why;
+  }
+
   connected_pair pair_{GetParam()};
 };
 

@@ -1,12 +1,12 @@
 // Memory of every kind on either side, by the CUDA driver that is there: a real one, or for ctest
 // one that is none. Public names only, and nothing that a real driver could not recover from.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <map>
 #include <optional>
 #include <random>
 #include <span>
@@ -16,6 +16,7 @@
 #include <tuple>
 #include <vector>
 
+#include "gpu/gpu_memory.hpp"
 #include "support/hex.hpp"
 #include "support/pattern.hpp"
 #include "support/process_reading.hpp"
@@ -40,28 +41,6 @@ namespace {
 
 constexpr std::size_t size = 5'000'003;
 
-/// A pool for each kind, of the device 0. They stay: a driver may end before what is static does.
-memory_pool& pool_of(memory_kind kind) {
-  static std::map<memory_kind, memory_pool*> pools;
-  memory_pool*& pool = pools[kind];
-  if (pool == nullptr) {
-    pool = new memory_pool(memory_place{kind, kind == memory_kind::host ? -1 : 0});
-  }
-  return *pool;
-}
-
-buffer filled(memory_kind kind, std::uint64_t seed, std::size_t bytes = size) {
-  buffer made(pool_of(kind), bytes);
-  copy_memory(made.data(), pattern(bytes, seed).data(), bytes);
-  return made;
-}
-
-bool holds(std::span<const std::byte> bytes, std::uint64_t seed, std::uint64_t position = 0) {
-  std::vector<std::byte> seen(bytes.size());
-  copy_memory(seen.data(), bytes.data(), bytes.size());
-  return holds_pattern(seen, seed, position);
-}
-
 using kinds = std::tuple<memory_kind, memory_kind>;
 
 /// The server's memory is of the first kind, and the user's here of the second.
@@ -70,18 +49,16 @@ class MemoryOfKinds : public testing::TestWithParam<kinds> {
   static memory_kind there() { return std::get<0>(GetParam()); }
   static memory_kind here() { return std::get<1>(GetParam()); }
 
-  buffer owned_ = filled(there(), 1);
+  buffer owned_ = filled(there(), 1, size);
   buffer mine_{pool_of(here()), size};
   server server_;
   publication published_ = server_.publish("tensor", owned_.bytes(), access::read_write);
   client client_{server_.url()};
 };
 
-constexpr auto every_kind = {memory_kind::host, memory_kind::cuda_pinned, memory_kind::cuda,
-                             memory_kind::cuda_managed};
 INSTANTIATE_TEST_SUITE_P(Each, MemoryOfKinds,
-                         testing::Combine(testing::ValuesIn(every_kind),
-                                          testing::ValuesIn(every_kind)),
+                         testing::Combine(testing::ValuesIn(gpu_kinds),
+                                          testing::ValuesIn(gpu_kinds)),
                          [](const auto& chosen) {
                            return std::string(to_string(std::get<0>(chosen.param))) + "_to_" +
                                   std::string(to_string(std::get<1>(chosen.param)));
@@ -104,7 +81,7 @@ TEST_P(MemoryOfKinds, IsReadAndWrittenAtOffsets) {
     region.read_at(at, part);
     ASSERT_TRUE(holds(part, 1, at)) << length << " bytes at " << at;
   }
-  const buffer other = filled(here(), 2);
+  const buffer other = filled(here(), 2, size);
   region.write_at(0, other.bytes());
   region.flush();
   EXPECT_TRUE(holds(owned_.bytes(), 2));
@@ -120,7 +97,7 @@ TEST_P(MemoryOfKinds, IsAStream) {
   }
   ASSERT_TRUE(stream);
   EXPECT_TRUE(holds(mine_.bytes(), 1));
-  const buffer other = filled(here(), 3);
+  const buffer other = filled(here(), 3, size);
   stream.seekp(0);
   stream.write(reinterpret_cast<const char*>(other.data()), size);
   stream.flush();
@@ -141,7 +118,7 @@ TEST_P(MemoryOfKinds, IsReadAndWrittenByManyAtOnce) {
 
 class MemoryOfKind : public testing::TestWithParam<memory_kind> {};
 
-INSTANTIATE_TEST_SUITE_P(Each, MemoryOfKind, testing::ValuesIn(every_kind),
+INSTANTIATE_TEST_SUITE_P(Each, MemoryOfKind, testing::ValuesIn(gpu_kinds),
                          [](const auto& chosen) { return std::string(to_string(chosen.param)); });
 
 TEST_P(MemoryOfKind, IsReadAsText) {
@@ -169,7 +146,7 @@ TEST_P(MemoryOfKind, IsSavedInAFileAndReadFromIt) {
   server serving;
   const auto store = serving.publish_store(directory / "", {.writable = true});
   const std::string url = serving.url("checkpoint");
-  const buffer saved = filled(GetParam(), 5);
+  const buffer saved = filled(GetParam(), 5, size);
   ucx::ofstream out(url, std::ios::binary);
   out.write(reinterpret_cast<const char*>(saved.data()), size);
   out.close();
@@ -207,14 +184,14 @@ class MemoryOfAnotherProcess : public testing::TestWithParam<memory_kind> {
   buffer mine_{pool_of(GetParam()), size};
 };
 
-INSTANTIATE_TEST_SUITE_P(Each, MemoryOfAnotherProcess, testing::ValuesIn(every_kind),
+INSTANTIATE_TEST_SUITE_P(Each, MemoryOfAnotherProcess, testing::ValuesIn(gpu_kinds),
                          [](const auto& chosen) { return std::string(to_string(chosen.param)); });
 
 TEST_P(MemoryOfAnotherProcess, IsReadWithoutIt) {
   remote_region region = allocated();
   region.read_at(0, mine_.bytes());
   EXPECT_TRUE(holds(mine_.bytes(), 1));
-  if (region.way() != way::rma) GTEST_SKIP() << "staged: " << region.why_not_direct();
+  if (region.way() != way::rma) GTEST_SKIP() << "staged: " << region.why_not_read();
   EXPECT_EQ(worker_.staging().direct_bytes, size);
   owner_.process().stop();
   region.read_at(1000, mine_.bytes().first(100'000));
@@ -224,11 +201,11 @@ TEST_P(MemoryOfAnotherProcess, IsReadWithoutIt) {
 
 TEST_P(MemoryOfAnotherProcess, IsWrittenWithoutIt) {
   remote_region region = allocated();
-  const buffer other = filled(GetParam(), 2);
+  const buffer other = filled(GetParam(), 2, size);
   region.write_at(0, other.bytes());
   region.flush();
   EXPECT_EQ(owner_.ask("holds 2"), "yes");
-  if (region.way() != way::rma) GTEST_SKIP() << "staged: " << region.why_not_direct();
+  if (region.way() != way::rma) GTEST_SKIP() << "staged: " << region.why_not_read();
   EXPECT_EQ(worker_.staging().direct_bytes, size);
 }
 
@@ -249,7 +226,7 @@ TEST_P(MemoryOfAnotherProcess, ThatIsKilledIsALostConnection) {
   std::error_code ec;
   region.read_at(0, mine_.bytes(), ec);
   EXPECT_EQ(ec, errc::connection_reset);
-  const buffer other = filled(GetParam(), 4);
+  const buffer other = filled(GetParam(), 4, size);
   EXPECT_TRUE(holds(other.bytes(), 4));
 }
 
@@ -282,12 +259,33 @@ TEST(MemoryOfDevices, IsRefusedBeyondWhatThereIs) {
 }  // namespace
 }  // namespace ucx::test
 
-/// Ends with 77 where there is no CUDA device.
+namespace {
+
+/// Returns whether the system has a device for CUDA, whatever the driver says.
+bool system_has_gpu() {
+  for (const char* each : {"/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg"}) {
+    if (::access(each, F_OK) == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+/// Ends with 77 where there is no CUDA device, and with 1 where there is one that can not be used.
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   std::error_code ec;
-  const ucx::memory_pool any({ucx::memory_kind::cuda, 0}, {}, ec);
+  std::string why;
+  try {
+    const ucx::memory_pool any({ucx::memory_kind::cuda, 0});
+  } catch (const ucx::error& failed) {
+    ec = failed.code();
+    why = failed.what();
+  }
   if (!ec || GTEST_FLAG_GET(list_tests)) return RUN_ALL_TESTS();
-  std::fprintf(stderr, "there is no CUDA device (%s): nothing was tested\n", ec.message().c_str());
-  return 77;
+  const bool is_missing = ec == ucx::errc::not_supported && !system_has_gpu();
+  std::fprintf(stderr, "%s (%s): nothing was tested\n",
+               is_missing ? "there is no CUDA device" : "the CUDA device can not be used",
+               why.c_str());
+  return is_missing ? 77 : 1;
 }

@@ -2,10 +2,11 @@
 """Counts the instructions of the paths that matter, and compares them with recorded.txt.
 
   tests/instructions/check.py PROGRAM [--record]
+  tests/instructions/check.py --without WHAT
 
 Runs PROGRAM, ucxio-hot-paths of the preset `dev`, under callgrind. Fails (1) where a path grew by more
 than 5 %. Skips (77), saying why, where the counts can not be those that were recorded: another
-compiler, other flags, another UCX, no valgrind. Where one grew, it tells that path's
+compiler, other flags, another UCX, no valgrind; and what was not there when the program was to be built. Where one grew, it tells that path's
 dearest functions. `--record` writes what was counted to recorded.txt.
 """
 import argparse
@@ -159,9 +160,14 @@ def compare(counts, recorded):
 
 def main():
     arguments = argparse.ArgumentParser(description="Compares instruction counts with recorded.txt.")
-    arguments.add_argument("program")
+    arguments.add_argument("program", nargs="?")
+    arguments.add_argument("--without", metavar="WHAT", help="there is no program, for want of this: skip")
     arguments.add_argument("--record", action="store_true", help="write what was counted to recorded.txt")
     chosen = arguments.parse_args()
+    if chosen.without:
+        skip(f"the program was not built: there is no {chosen.without}")
+    if not chosen.program:
+        arguments.error("which program?")
     if shutil.which("valgrind") is None:
         skip("there is no valgrind")
     environment = environment_of(chosen.program)

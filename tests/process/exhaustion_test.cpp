@@ -1,6 +1,5 @@
 // A process that runs out of something: a clear error, and it goes on.
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -12,6 +11,7 @@
 #include <iostream>
 #include <string>
 
+#include "support/own_mounts.hpp"
 #include "support/test_peer.hpp"
 #include "ucx/context.hpp"
 #include "ucx/error.hpp"
@@ -80,12 +80,9 @@ TEST(Exhaustion, OfSharedMemoryIsItsOwnError) {
 
 /// Gives the calling process a /dev/shm of its own. Returns whether it may have one.
 bool mount_small_shm(const char* size) {
-  if (::unshare(CLONE_NEWNS) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
   const std::string options = std::string("size=") + size;
-  // Nobody else is to see it. Where the process was moved to another root, that is no mount.
-  const bool apart = ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 ||
-                     ::mount("none", "/dev/shm", nullptr, MS_PRIVATE, nullptr) == 0;
-  return apart && ::mount("tmpfs", "/dev/shm", "tmpfs", 0, options.c_str()) == 0;
+  return leave_shared_mounts() && keep_mounts_private("/dev/shm") &&
+         ::mount("tmpfs", "/dev/shm", "tmpfs", 0, options.c_str()) == 0;
 }
 
 enum exit_code : int { as_expected, not_permitted, not_as_expected };

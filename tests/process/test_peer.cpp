@@ -1,5 +1,6 @@
 // The other process of the process tests: does what its standard input says, a line a command, and
 // answers each with a line, "ok ..." or "error VALUE TEXT" (VALUE: of ucx::errc).
+#include <grp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "peer_pipe.hpp"
 #include "support/echo_service.hpp"
 #include "support/hex.hpp"
 #include "support/pattern.hpp"
@@ -45,6 +47,7 @@
 #include "ucx/message.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/server.hpp"
+#include "ucx/way.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::test {
@@ -331,6 +334,20 @@ class peer {
   /// connections: how many the worker has.
   std::string connections(std::istringstream&) { return std::to_string(worker_.connections()); }
 
+  /// become USER: a number; what this process does from now on it does as that user.
+  std::string become(std::istringstream& words) {
+    ::uid_t user = 0;
+    words >> user;
+    if (::setgroups(0, nullptr) != 0 || ::setgid(user) != 0 || ::setuid(user) != 0) {
+      throw std::runtime_error("this process can not become another user");
+    }
+    return {};
+  }
+  /// way: how the bytes of what was opened move, and why not otherwise.
+  std::string way(std::istringstream&) {
+    return std::string(to_string(region_->way())) + ' ' + region_->why_not_read();
+  }
+
   std::string files(std::istringstream&) {
     const std::filesystem::directory_iterator open("/proc/self/fd");
     return std::to_string(std::distance(begin(open), end(open)) - 1);
@@ -493,6 +510,9 @@ class peer {
     }
   }
 
+  /// pipe ...: one end of a pipe, see peer_pipe.hpp.
+  std::string pipe(std::istringstream& words) { return pipe_.obey(words); }
+
   static const std::map<std::string, command> commands_;
 
   context context_;
@@ -519,6 +539,7 @@ class peer {
   message held_;
   std::deque<request> requests_;
   std::optional<echo_service> echo_;
+  peer_pipe pipe_;
 };
 
 const std::map<std::string, peer::command> peer::commands_{{"address", &peer::address},
@@ -542,6 +563,8 @@ const std::map<std::string, peer::command> peer::commands_{{"address", &peer::ad
                                                            {"fetch", &peer::fetch},
                                                            {"echo", &peer::echo},
                                                            {"connections", &peer::connections},
+                                                           {"become", &peer::become},
+                                                           {"way", &peer::way},
                                                            {"files", &peer::files},
                                                            {"resident", &peer::resident},
                                                            {"leave_files", &peer::leave_files},
@@ -560,7 +583,8 @@ const std::map<std::string, peer::command> peer::commands_{{"address", &peer::ad
                                                            {"client", &peer::client_of},
                                                            {"list", &peer::list},
                                                            {"open_name", &peer::open_name},
-                                                           {"ask_on", &peer::ask_on}};
+                                                           {"ask_on", &peer::ask_on},
+                                                           {"pipe", &peer::pipe}};
 
 }  // namespace
 }  // namespace ucx::test

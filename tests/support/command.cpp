@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -132,8 +133,10 @@ command_result command::finish(std::chrono::nanoseconds limit) {
   result.in_time = true;
   while (!status_) {
     int status = 0;
-    if (::waitpid(pid_, &status, result.in_time ? WNOHANG : 0) == pid_) {
+    ::rusage used = {};
+    if (::wait4(pid_, &status, result.in_time ? WNOHANG : 0, &used) == pid_) {
       status_ = status;
+      peak_memory_ = static_cast<std::size_t>(used.ru_maxrss) * 1024;
     } else if (clock::now() >= until) {
       result.in_time = false;
       send_signal(SIGKILL);
@@ -145,6 +148,7 @@ command_result command::finish(std::chrono::nanoseconds limit) {
   if (WIFSIGNALED(*status_)) result.signal = WTERMSIG(*status_);
   if (result.out.empty()) result.out = content_of(folder_ / "out");
   result.err = errors();
+  result.peak_memory = peak_memory_;
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ struct command_result {
   int signal = 0;   ///< That signal.
   std::string out;  ///< What it wrote to the standard output, unless that went elsewhere.
   std::string err;
+  /// The most memory that it had, in bytes; it counts what the test had when it started it, too, so
+  /// that it is never less than that.
+  std::size_t peak_memory = 0;
 };
 
 class command {
@@ -59,6 +63,7 @@ class command {
   pid_t pid_ = -1;
   int pipe_ = -1;
   std::optional<int> status_;
+  std::size_t peak_memory_ = 0;
 };
 
 }  // namespace ucx::test

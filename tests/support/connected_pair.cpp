@@ -1,7 +1,13 @@
 #include "support/connected_pair.hpp"
 
+#include <cstdlib>
+#include <span>
+#include <system_error>
 #include <thread>
 #include <utility>
+
+#include "ucx/error.hpp"
+#include "ucx/way.hpp"
 
 namespace ucx::test {
 namespace {
@@ -9,6 +15,10 @@ namespace {
 worker_options with_mode(worker_options options, progress_mode mode) {
   options.progress = mode;
   return options;
+}
+
+bool is_unreal(std::error_code ec) {
+  return ec == errc::not_supported || ec == errc::feature_disabled;
 }
 
 }  // namespace
@@ -27,6 +37,8 @@ std::string to_string(route over) {
       return "loopback";
     case route::mapped:
       return "mapped";
+    case route::borrowed:
+      return "borrowed";
   }
   return "unknown";
 }
@@ -49,8 +61,13 @@ std::string to_string(progress_mode mode) {
 
 context_options context_options_for(route over) {
   context_options options;
-  options.share_memory = over == route::mapped;  // else what is tested would be bypassed
+  // Else what is tested would be bypassed.
+  options.share_memory = over == route::mapped || over == route::borrowed;
   switch (over) {
+    case route::borrowed:
+      options.transports = {"tcp", "cma"};
+      options.devices = {"lo"};
+      break;
     case route::mapped:
     case route::tcp_by_address:
     case route::tcp_by_listener:
@@ -89,6 +106,7 @@ std::vector<pair_options> every_pair() {
   }
   for (const progress_mode reader : readers) {
     all.push_back({route::mapped, progress_mode::sleeping_thread, reader, {}, {}});
+    all.push_back({route::borrowed, progress_mode::sleeping_thread, reader, {}, {}});
     all.push_back({route::tcp_to_itself, reader, reader, {}, {}});
   }
   // UCX's transport `self` has no events to sleep on.
@@ -141,7 +159,31 @@ endpoint connected_pair::connect(endpoint_options wanted) {
 }
 
 memory_region connected_pair::allocate(std::size_t size, access granted) {
+  if (options.over == route::borrowed) {
+    memories.emplace_back(size);
+    return memory_region(*owner_context, std::span(memories.back()), granted);
+  }
   return memory_region::allocate(*owner_context, size, granted);
+}
+
+std::string connected_pair::why_not_forced() {
+  if (std::getenv("UCXIO_WAY") == nullptr) return {};
+  const memory_region probe = allocate(1);
+  try {
+    const remote_region tried(*connection, probe.descriptor());
+  } catch (const error& failed) {
+    if (!is_unreal(failed.code())) throw;
+    return failed.what();
+  }
+  return {};
+}
+
+remote_region connected_pair::open(const memory_region& region) {
+  std::error_code ec;
+  remote_region made(*connection, region.descriptor(), {}, ec);
+  if (!ec) return made;
+  if (std::getenv("UCXIO_WAY") == nullptr || !is_unreal(ec)) throw error(ec, "opening a region");
+  return remote_region(*connection, region.descriptor(), {.way = way::message}, ec);
 }
 
 bool connected_pair::drive_until(const std::function<bool()>& done,

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <ostream>
@@ -29,6 +30,7 @@ enum class route {
   tcp_to_itself,    ///< Owner and reader are one worker.
   loopback,         ///< One worker, over UCX's transport `self`.
   mapped,           ///< By worker address; the memory that `allocate` makes is mapped.
+  borrowed,         ///< By worker address; it is the caller's, and read where it lies.
 };
 
 std::string to_string(route over);
@@ -76,11 +78,14 @@ class connected_pair {
   /// Returns another connection from the reader to the owner.
   endpoint connect(endpoint_options options = {});
 
-  /// Makes memory that the route can reach: the test's own where any will do.
+  /// Makes memory that the route can reach; it lives as long as this.
   memory_region allocate(std::size_t size, access granted = access::read_write);
-  remote_region open(const memory_region& region) {
-    return remote_region(*connection, region.descriptor());
-  }
+  /// Returns why this route does not go the way that UCXIO_WAY forces, in the library's words;
+  /// nothing where it does, or where none is forced.
+  std::string why_not_forced();
+  /// Where a way is forced that is not real for this memory (what may only be written is shown to
+  /// nobody): by message. An empty one where that can not be either; `why_not_forced()` says why.
+  remote_region open(const memory_region& region);
 
   /// Stops an owner of mode `external`: it answers nothing until `resume_owner()`.
   void pause_owner() { owner_loop.reset(); }
@@ -91,6 +96,7 @@ class connected_pair {
                    std::chrono::nanoseconds limit = std::chrono::seconds(40));
 
   const pair_options options;
+  std::deque<std::vector<std::byte>> memories;  ///< Of the route `borrowed`.
   std::optional<context> owner_context;
   std::optional<context> other_context;  ///< The reader's, unless the owner reads its own.
   std::optional<worker> owner;

@@ -1,10 +1,12 @@
-// What memory this process has.
+// What memory this process has, and others.
 #pragma once
 
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <cstddef>
 #include <fstream>
+#include <string>
 
 #include "support/sanitizer.hpp"
 
@@ -24,6 +26,15 @@ inline std::size_t resident_memory() {
   std::size_t pages = 0;
   statm >> total >> pages;
   return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+/// Returns how many bytes of another process were resident at most; 0 when it is gone.
+inline std::size_t peak_memory(pid_t of) {
+  std::ifstream status("/proc/" + std::to_string(of) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::stoul(line.substr(6)) * 1024;
+  }
+  return 0;
 }
 
 }  // namespace ucx::test

@@ -20,14 +20,14 @@
 namespace ucx::test {
 
 /// Streams have to die before it. What UCX forbids fails the test. With a pair that shares memory
-/// the region is mapped.
+/// the region is mapped, or read where it lies.
 class remote_memory {
  public:
   explicit remote_memory(std::string content, const simulated_pair_options& options = {},
                          access granted = access::read_write)
       : pair(options),
         bytes(std::move(content)),
-        exposed(options.shares_memory
+        exposed(options.shares_memory && !options.lends_memory
                     ? allocated(granted)
                     : memory_region(pair.owner_context, std::as_writable_bytes(std::span(bytes)),
                                     granted)),

@@ -21,6 +21,8 @@ struct simulated_pair_options {
   worker_options owner_worker = {};
   worker_options reader_worker = {};
   bool shares_memory = false;  ///< What is allocated may be mapped, past the network.
+  /// With it: `remote_memory` is the owner's program's, which may be read where it lies.
+  bool lends_memory = false;
 };
 
 /// Two processes that share memory, and can read each other's.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "support/child_process.hpp"
 #include "support/hex.hpp"
@@ -23,6 +24,8 @@ class test_peer {
   /// until it has started, so that several can start at once.
   explicit test_peer(const std::string& plane, const std::string& mode = "sleeping")
       : process_(sibling_program("ucxio-test-peer"), {plane, mode}) {}
+  /// Talks to a peer that was started in some other way.
+  explicit test_peer(child_process started) : process_(std::move(started)) {}
 
   child_process& process() noexcept { return process_; }
 
@@ -39,7 +42,7 @@ class test_peer {
     return answer().value_or("no answer");
   }
 
-  /// Sends a command whose answer is not waited for.
+  /// Sends a command whose answer is for `hear()`, or for nobody.
   void say(const std::string& command) {
     if (!started_) {
       EXPECT_TRUE(answer().has_value()) << "the other process did not start";
@@ -47,6 +50,9 @@ class test_peer {
     }
     process_.write_line(command);
   }
+
+  /// Waits for the answer to what was said before, and returns the whole.
+  std::string hear() { return answer().value_or("no answer"); }
 
   socket_address listen() { return socket_address(ask("listen 127.0.0.1:0")); }
   remote_descriptor allocate(std::uint64_t size, std::uint64_t seed = 1) {

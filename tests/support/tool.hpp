@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,11 @@
 
 namespace ucx::test {
 
-inline std::string tool_program() { return sibling_program("ucxio"); }
+/// The tool of the same build; or another, such as one with a sanitizer, by $UCXIO_TOOL.
+inline std::string tool_program() {
+  const char* const other = std::getenv("UCXIO_TOOL");
+  return other != nullptr ? other : sibling_program("ucxio");
+}
 
 /// Runs `ucxio` with `arguments` to its end.
 inline command_result run_tool(const std::vector<std::string>& arguments,

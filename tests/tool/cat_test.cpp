@@ -153,6 +153,14 @@ TEST(Cat, ReadsWhatOffsetAndLengthSay) {
   }
 }
 
+TEST(Cat, SaysWhatADirectoryIs) {
+  const temporary_directory folder;
+  std::filesystem::create_directory(folder / "sub");
+  const tool_server server({"--store", (folder / "").string()});
+  expect_failure(run_tool({"cat", server.url("sub")}), 2,
+                 server.url("sub") + " is a directory: `ucxio ls " + server.url("sub") + "` lists");
+}
+
 TEST(Cat, RefusesAnOffsetBehindTheEnd) {
   const temporary_directory folder;
   const tool_server server({"x=" + folder.make("x", "12345").string()});

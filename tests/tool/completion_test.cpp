@@ -38,6 +38,13 @@ TEST(Completion, KnowsCommandsOptionsAndValuesInBash) {
   EXPECT_EQ(completed("ucxio cp --progress j"), "json\n");
   EXPECT_THAT(completed("ucxio serve --w"), HasSubstr("--writable"));
   EXPECT_EQ(completed("ucxio cp fil"), "\n") << "paths are bash's";
+  EXPECT_EQ(completed("ucxio pipe ''"), "send receive\n");
+  EXPECT_EQ(completed("ucxio pipe r"), "receive\n");
+  EXPECT_EQ(completed("ucxio pipe --h"), "--help\n");
+  EXPECT_EQ(completed("ucxio pipe send --r"), "--readers\n");
+  EXPECT_EQ(completed("ucxio pipe receive ucx://h:1/x --w"), "--writers --window\n");
+  EXPECT_EQ(completed("ucxio pipe send --progress j"), "json\n");
+  EXPECT_EQ(completed("ucxio cp pipe send --rea"), "\n") << "these are files";
 }
 
 TEST(Completion, TellsEveryCommandToEveryShell) {
@@ -45,10 +52,13 @@ TEST(Completion, TellsEveryCommandToEveryShell) {
     const command_result result = run_tool({"completion", shell});
     EXPECT_EQ(result.code, 0) << result.err;
     for (const std::string verb :
-         {"serve", "ls", "cat", "cp", "put", "mv", "rm", "stat", "hash", "info", "bench"}) {
+         {"serve", "ls", "cat", "cp", "put", "mv", "rm", "stat", "hash", "pipe", "send", "receive",
+          "info", "bench", "completion", "man"}) {
       EXPECT_THAT(result.out, HasSubstr(verb)) << shell;
     }
-    EXPECT_THAT(result.out, HasSubstr("resume")) << shell;
+    for (const std::string option : {"resume", "drop-slow", "writers"}) {
+      EXPECT_THAT(result.out, HasSubstr(option)) << shell;
+    }
   }
   expect_failure(run_tool({"completion", "tcsh"}), 2, "tcsh");
 }
@@ -71,11 +81,13 @@ TEST(Manual, TellsEveryCommandOptionAndExitCode) {
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_TRUE(result.out.starts_with(".TH UCXIO 1")) << result.out.substr(0, 80);
   for (const std::string words :
-       {".SS serve\n", ".SS cp\n", ".SS hash\n", "\\-\\-resume", "\\-\\-bwlimit N",
+       {".SS serve\n", ".SS cp\n", ".SS hash\n", ".B ucxio pipe send\n", ".SS pipe receive\n",
+        "\\-\\-drop\\-slow", "\\-\\-writers N", "\\-\\-resume", "\\-\\-bwlimit N",
         ".SH EXIT STATUS", "integrity", "ucxio cp \\-r checkpoints"}) {
     EXPECT_THAT(result.out, HasSubstr(words));
   }
   EXPECT_THAT(result.out, Not(HasSubstr("\n.nf\n.fi")));
+  EXPECT_THAT(result.out, Not(HasSubstr(".B ucxio pipe\n"))) << "by itself it is no command";
 }
 
 }  // namespace

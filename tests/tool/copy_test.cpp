@@ -13,7 +13,6 @@
 #include "support/command.hpp"
 #include "support/copy_place.hpp"
 #include "support/pattern.hpp"
-#include "support/process_memory.hpp"
 #include "support/soon.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/tool.hpp"
@@ -118,23 +117,6 @@ TEST_F(Copy, MakesHolesOfZeros) {
     ASSERT_EQ(::stat(made.c_str(), &about), 0);
     EXPECT_LT(about.st_blocks * 512, 2 * static_cast<long>(mebibyte)) << made;
   }
-}
-
-TEST_F(Copy, TakesNoMoreMemoryForALargeFile) {
-  if (!memory_is_measurable) GTEST_SKIP() << "a sanitizer keeps what is freed";
-  store_.make("x", "");
-  std::filesystem::resize_file(there("x"), 512 * mebibyte);
-  command watched("/bin/bash",
-                  {"-c",
-                   "\"$0\" cp --sparse \"$1\" \"$2\" & "
-                   "while grep VmHWM /proc/$!/status 2>/dev/null; do sleep 0.01; done; wait $!",
-                   tool_program(), url("x"), here("x")});
-  const command_result result = watched.finish();
-  EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_EQ(std::filesystem::file_size(here("x")), 512 * mebibyte);
-  const std::size_t last = result.out.rfind("VmHWM:");
-  ASSERT_NE(last, std::string::npos) << result.out;
-  EXPECT_LT(std::stoul(result.out.substr(last + 6)), 64 * 1024U) << "KiB at most";
 }
 
 TEST_F(Copy, IsToldOfWrongArguments) {

@@ -24,7 +24,6 @@ class CopyTree : public ::testing::Test {
  protected:
   CopyTree() {
     std::filesystem::create_directories(folder_ / "tree/a/b");
-    std::filesystem::create_directories(folder_ / "tree/hollow");
     folder_.make("tree/one", "1");
     folder_.make("tree/a/two", "2");
     folder_.make(
@@ -83,10 +82,41 @@ TEST_F(CopyTree, BringsAllThatAServerHas) {
 }
 
 TEST_F(CopyTree, CopiesHereToo) {
+  std::filesystem::create_directories(folder_ / "tree/hollow");
   EXPECT_EQ(run_tool({"cp", "-r", path("tree"), path("copy")}).err, "");
   expect_tree(folder_ / "copy");
   EXPECT_TRUE(std::filesystem::is_directory(folder_ / "copy/hollow"));
   expect_failure(run_tool({"cp", "-r", path("tree"), path("tree/a")}), 2, "into itself");
+}
+
+TEST_F(CopyTree, SaysOnceWhatAServerDoesNotKeep) {
+  std::filesystem::create_directories(folder_ / "tree/hollow/deep");
+  std::filesystem::create_directories(folder_ / "tree/a/b/hollow");
+  const command_result sent = run_tool({"cp", "-rp", path("tree"), server_.url("data/new")});
+  EXPECT_EQ(sent.code, 0);
+  EXPECT_EQ(sent.err,
+            "ucxio: note: --preserve: a server keeps neither times nor modes\n"
+            "ucxio: note: 3 empty directories were not made: a server makes directories that files "
+            "go into\n");
+  expect_tree(store_ / "new");
+  EXPECT_EQ(run_tool({"cp", "-rp", server_.url("data/new"), path("back")}).err, "");
+
+  EXPECT_EQ(run_tool({"cp", "-r", path("tree/hollow/deep"), server_.url("data/")}).err,
+            "ucxio: note: 1 empty directory was not made: a server makes directories that files go "
+            "into\n");
+
+  // The same where the bytes do not pass here.
+  std::filesystem::create_directories(store_ / "new/hollow");
+  const temporary_directory copies;
+  const tool_server target(
+      {"--store", (copies / "").string(), "--writable", "--fetch-from", "127.0.0.1"});
+  const command_result direct =
+      run_tool({"cp", "-rp", "--direct", server_.url("data/new"), target.url()});
+  EXPECT_EQ(direct.code, 0);
+  EXPECT_EQ(direct.err,
+            "ucxio: note: --preserve: a server keeps neither times nor modes\n"
+            "ucxio: note: 1 empty directory was not made: a server makes directories that files go "
+            "into\n");
 }
 
 TEST_F(CopyTree, LeavesLinksOutUnlessTheyAreFollowed) {

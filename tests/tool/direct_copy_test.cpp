@@ -78,7 +78,7 @@ TEST_F(DirectCopy, BringsEverySize) {
     files_.make("x", all);
     expect_copied({from("x"), to("sub/x")});
     EXPECT_TRUE(content_of(made("sub/x")) == all) << size;
-    expect_copied({"--verify", "--sparse", "-p", "--parallel", "3", from("x"), to("again")});
+    expect_copied({"--verify", "--sparse", "--parallel", "3", from("x"), to("again")});
     EXPECT_TRUE(content_of(made("again")) == all) << size;
   }
 }

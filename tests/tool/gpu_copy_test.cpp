@@ -1,6 +1,7 @@
 // `ucxio serve --gpu-copy`, with a driver whose devices are none.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdlib>
 #include <filesystem>
@@ -52,6 +53,24 @@ TEST_F(ServeGpuCopies, MayBeWrittenWhereThatIsAllowed) {
   EXPECT_EQ(run_tool({"cat", server.url("tensor"), "--length", "10"}).out, "some textx");
   tool_server sealed({"--gpu-copy", "tensor=" + text_});
   EXPECT_EQ(run_tool({"cp", shorter, sealed.url("tensor")}).code, 5);
+}
+
+TEST_F(ServeGpuCopies, AreListedWithTheirDevice) {
+  use_driver(READY_CUDA);
+  tool_server server({"--gpu-copy", "tensor=" + text_, "--gpu", "1", "text=" + text_});
+  const std::string listed = run_tool({"ls", "-l", server.url()}).out;
+  EXPECT_THAT(listed, HasSubstr("  cuda:1  "));
+  EXPECT_THAT(listed, HasSubstr("  host  "));
+  EXPECT_THAT(run_tool({"stat", server.url("tensor")}).out, HasSubstr("memory      cuda:1\n"));
+  EXPECT_THAT(run_tool({"info", server.url("tensor")}).out, HasSubstr("memory    cuda:1\n"));
+  const auto described =
+      nlohmann::json::parse(run_tool({"stat", "--json", server.url("tensor")}).out);
+  EXPECT_EQ(described["memory"], "cuda");
+  EXPECT_EQ(described["device"], 1);
+  const auto all = nlohmann::json::parse(run_tool({"ls", "--json", server.url()}).out);
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0]["device"], 1);
+  EXPECT_TRUE(all[1]["device"].is_null());
 }
 
 TEST_F(ServeGpuCopies, SaysWhatItCanNotDo) {

@@ -99,6 +99,9 @@ TEST_F(Catalogue, IsExplainedByInfo) {
   EXPECT_EQ(met["names"][0]["way"], "message");
   EXPECT_THAT(met["names"][0]["why"].get<std::string>(), HasSubstr("a file"));
   EXPECT_THAT(met["names"][1]["region"].get<std::string>(), HasSubstr("100 bytes"));
+  EXPECT_EQ(met["names"][2]["way"], "message");
+  EXPECT_THAT(met["names"][2]["why"].get<std::string>(),
+              HasSubstr("not read where it lies: its owner does not let"));
 
   const command_result one = run_tool({"info", both_.url()});
   EXPECT_THAT(one.out, HasSubstr("\nboth\n  way       "));

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/soon.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/tool.hpp"
 
@@ -60,7 +62,7 @@ TEST_F(PipeTool, CarriesTheInputToTheOutput) {
   EXPECT_EQ(came.err, "");
 }
 
-TEST_F(PipeTool, CarriesMoreThanMemoryMayHold) {
+TEST_F(PipeTool, CarriesMoreThanItsWindow) {
   const auto reads = shell("$UCXIO pipe receive $URL --window 64K | md5sum");
   const command_result sent = shell("head -c 20000000 /dev/zero | $UCXIO pipe send $URL")->finish();
   EXPECT_EQ(sent.code, 0) << sent.err;
@@ -94,6 +96,77 @@ TEST_F(PipeTool, GivesEveryReaderEverything) {
     EXPECT_EQ(came.code, 0) << came.err;
     EXPECT_EQ(came.out.size(), 588'895U);
   }
+}
+
+/// A broadcast to two readers. The writer says "begin", and the rest when there is a file "go".
+class PipeBroadcast : public PipeTool {
+ protected:
+  std::unique_ptr<command> start(const std::string& options) {
+    kept_ = shell("exec $UCXIO pipe receive $URL >" + file("kept"));
+    lost_ = shell("exec $UCXIO pipe receive $URL >" + file("lost"));
+    auto sends = shell("(echo begin; until [ -e " + file("go") +
+                       " ]; do sleep 0.05; done; seq 3000000) | "
+                       "$UCXIO pipe send --readers 2 " +
+                       options + " $URL");
+    for (const std::string each : {"kept", "lost"}) {
+      EXPECT_TRUE(soon([&] { return content_of(folder_ / each) == "begin\n"; })) << each;
+    }
+    return sends;
+  }
+  void go_on() const { folder_.make("go", ""); }
+  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+
+  static constexpr std::size_t whole = 22'888'902;  // more than a window
+
+  const temporary_directory folder_;
+  std::unique_ptr<command> kept_;
+  std::unique_ptr<command> lost_;
+};
+
+TEST_F(PipeBroadcast, FailsAllWhenAReaderIsKilled) {
+  const auto sends = start("");
+  lost_->send_signal(SIGKILL);
+  go_on();
+  const command_result sent = sends->finish();
+  EXPECT_EQ(sent.code, lost) << sent.err;
+  EXPECT_THAT(sent.err, HasSubstr("the reader was lost"));
+  const command_result came = kept_->finish();
+  EXPECT_EQ(came.code, lost) << came.err;
+  EXPECT_LT(std::filesystem::file_size(folder_ / "kept"), whole);
+}
+
+TEST_F(PipeBroadcast, DropsAReaderThatIsKilledWhereItMay) {
+  const auto sends = start("--drop-slow");
+  lost_->send_signal(SIGKILL);
+  go_on();
+  const command_result sent = sends->finish();
+  EXPECT_EQ(sent.code, 0) << sent.err;
+  const command_result came = kept_->finish();
+  EXPECT_EQ(came.code, 0) << came.err;
+  EXPECT_EQ(std::filesystem::file_size(folder_ / "kept"), whole);
+}
+
+TEST_F(PipeBroadcast, DropsAReaderThatHoldsUpTheOthersWhereItMay) {
+  const auto sends = start("--drop-slow");
+  lost_->send_signal(SIGSTOP);
+  go_on();
+  const command_result sent = sends->finish(60s);
+  EXPECT_EQ(sent.code, 0) << sent.err;
+  const command_result came = kept_->finish();
+  EXPECT_EQ(came.code, 0) << came.err;
+  EXPECT_EQ(std::filesystem::file_size(folder_ / "kept"), whole);
+  lost_->send_signal(SIGCONT);
+  const command_result dropped = lost_->finish(60s);
+  EXPECT_EQ(dropped.code, lost) << dropped.err;
+  EXPECT_LT(std::filesystem::file_size(folder_ / "lost"), whole);
+}
+
+TEST_F(PipeBroadcast, FailsWhereEveryReaderWasDropped) {
+  const auto sends = start("--drop-slow");
+  kept_->send_signal(SIGKILL);
+  lost_->send_signal(SIGKILL);
+  go_on();
+  EXPECT_EQ(sends->finish().code, lost);
 }
 
 TEST_F(PipeTool, ReadsEveryWriter) {

@@ -2,12 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <memory>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "support/command.hpp"
+#include "support/progress_objects.hpp"
 #include "support/pseudo_terminal.hpp"
+#include "support/soon.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/tool.hpp"
 
@@ -21,6 +25,23 @@ class Progress : public ::testing::Test {
  protected:
   Progress() { folder_.make("x", std::string(3 << 20U, 'x')); }
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  /// Expects what the last object says of the end.
+  static void expect_end(const std::string& errors, const std::string& outcome, int code) {
+    const nlohmann::ordered_json last = last_progress_in(errors);
+    ASSERT_TRUE(last.is_object()) << errors;
+    EXPECT_EQ(last["done"], outcome == "done") << errors;
+    EXPECT_EQ(last["outcome"], outcome) << errors;
+    EXPECT_EQ(last["exit_code"], code) << errors;
+  }
+  /// Begins a command that says how far it is, and returns when it has said so once.
+  static std::unique_ptr<command> begin(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--progress", "json"});
+    auto running = std::make_unique<command>(tool_program(), arguments, command::output::pipe);
+    EXPECT_TRUE(
+        soon([&] { return running->errors().find("\"done\":false") != std::string::npos; }));
+    return running;
+  }
 
   const temporary_directory folder_;
 };
@@ -56,23 +77,108 @@ TEST_F(Progress, TellsObjectsToPrograms) {
   const command_result result =
       run_tool({"cp", "--progress", "json", "--bwlimit", "2M", path("x"), path("y")});
   EXPECT_EQ(result.code, 0) << result.err;
-  std::istringstream lines(result.err);
-  std::vector<nlohmann::ordered_json> all;
-  for (std::string line; std::getline(lines, line);) {
-    all.push_back(nlohmann::ordered_json::parse(line));
-  }
+  const std::vector<nlohmann::ordered_json> all = progress_in(result.err);
   ASSERT_GE(all.size(), 2U);
   std::vector<std::string> members;
   for (const auto& [name, value] : all.back().items()) members.push_back(name);
-  EXPECT_THAT(members, ::testing::ElementsAre("bytes", "total_bytes", "files", "total_files",
-                                              "seconds", "bytes_per_second",
-                                              "average_bytes_per_second", "seconds_left", "done"));
+  EXPECT_THAT(members,
+              ::testing::ElementsAre("bytes", "total_bytes", "files", "total_files", "seconds",
+                                     "bytes_per_second", "average_bytes_per_second", "seconds_left",
+                                     "hashed_bytes", "done", "outcome", "exit_code"));
   EXPECT_EQ(all.front()["done"], false);
+  EXPECT_TRUE(all.front()["outcome"].is_null());
+  EXPECT_TRUE(all.front()["exit_code"].is_null());
   EXPECT_TRUE(all.front()["seconds_left"].is_number());
-  EXPECT_EQ(all.back()["done"], true);
+  expect_end(result.err, "done", 0);
   EXPECT_EQ(all.back()["bytes"], 3 << 20U);
   EXPECT_EQ(all.back()["total_bytes"], 3 << 20U);
   EXPECT_EQ(all.back()["files"], 1);
+}
+
+TEST_F(Progress, TellsThatItFailed) {
+  const command_result full = run_tool({"cp", "--progress", "json", path("x"), "/dev/full"});
+  EXPECT_EQ(full.code, 12) << full.err;
+  expect_end(full.err, "failed", 12);
+  const command_result partial =
+      run_tool({"cp", "--progress", "json", path("x"), path("missing"), path("")});
+  EXPECT_EQ(partial.code, 11) << partial.err;
+  expect_end(partial.err, "partial", 11);
+  const command_result wrong =
+      run_tool({"cp", "--progress", "json", "--direct", path("x"), path("y")});
+  EXPECT_EQ(wrong.code, 2) << wrong.err;
+  expect_end(wrong.err, "failed", 2);
+}
+
+TEST_F(Progress, TellsThatItWasInterrupted) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const auto running = begin({"cp", "--bwlimit", "500K", path("x"), path("y")});
+    running->send_signal(signal);
+    const command_result result = running->finish();
+    EXPECT_EQ(result.signal, signal);
+    expect_end(result.err, "interrupted", 128 + signal);
+    EXPECT_LT(last_progress_in(result.err)["bytes"], 3 << 20U);
+  }
+}
+
+/// What has nothing to tidy up ends at once, and says so all the same.
+TEST_F(Progress, TellsOfEveryCommandThatItWasInterrupted) {
+  const tool_server server({"--pipes", "--store", path(""), "--writable"});
+  const std::vector<std::vector<std::string>> commands{{"cat", "--follow", server.url("x")},
+                                                       {"pipe", "receive", server.url("p")}};
+  for (const std::vector<std::string>& arguments : commands) {
+    const auto running = begin(arguments);
+    running->send_signal(SIGTERM);
+    const command_result result = running->finish();
+    EXPECT_EQ(result.signal, SIGTERM);
+    expect_end(result.err, "interrupted", 128 + SIGTERM);
+  }
+}
+
+TEST_F(Progress, IsToldOfWhatIsReadAndHashed) {
+  const tool_server server({"x=" + path("x")});
+  const std::string url = server.url("x");
+  const command_result read = run_tool({"cat", "--progress", "json", "--offset", "1M", url, url});
+  EXPECT_EQ(read.out.size(), 4U << 20U);
+  expect_end(read.err, "done", 0);
+  const auto of_reading = last_progress_in(read.err);
+  EXPECT_EQ(of_reading["bytes"], 4 << 20U);
+  EXPECT_EQ(of_reading["total_bytes"], 4 << 20U);
+  EXPECT_EQ(of_reading["total_files"], 2);
+  expect_end(run_tool({"cat", "--progress", "json", url}, command::output::full_disk).err, "failed",
+             9);
+  const command_result hashed = run_tool({"hash", "--progress", "json", path("x"), url});
+  expect_end(hashed.err, "done", 0);
+  EXPECT_EQ(last_progress_in(hashed.err)["bytes"], 6 << 20U);
+  expect_end(run_tool({"hash", "--progress", "json", path("x"), path("missing")}).err, "partial",
+             11);
+}
+
+TEST_F(Progress, IsToldWhileHashesAreCompared) {
+  const command_result verified =
+      run_tool({"cp", "--verify", "--progress", "json", path("x"), path("y")});
+  EXPECT_EQ(last_progress_in(verified.err)["hashed_bytes"], 3 << 20U) << verified.err;
+  const command_result resumed =
+      run_tool({"cp", "--resume", "--progress", "json", path("x"), path("y")});
+  EXPECT_EQ(last_progress_in(resumed.err)["hashed_bytes"], 3 << 20U) << resumed.err;
+  const terminal_result shown =
+      run_on_terminal(tool_program(), {"cp", "--verify", path("x"), path("y")}, 120);
+  EXPECT_THAT(shown.shown, HasSubstr("  hashed 3.0 MiB"));
+}
+
+/// Runs a line of a shell in which $0 is the program and $1 a file, on a terminal.
+std::string shown_of(const std::string& line, const std::string& file) {
+  const terminal_result result =
+      run_on_terminal("/bin/bash", {"-c", line, tool_program(), file}, 120);
+  EXPECT_EQ(result.code, 0) << result.shown;
+  return result.shown;
+}
+
+TEST_F(Progress, OfReadingIsShownWhereThatTearsNothing) {
+  const tool_server server({"x=" + path("x")});
+  EXPECT_THAT(shown_of("\"$0\" cat \"$1\" > /dev/null", server.url("x")),
+              HasSubstr("3.0 MiB of 3.0 MiB  100% [####"));
+  EXPECT_EQ(shown_of("\"$0\" cat \"$1\" | cat > /dev/null", server.url("x")), "");
+  EXPECT_THAT(shown_of("\"$0\" hash \"$1\" > /dev/null", path("x")), HasSubstr("3.0 MiB"));
 }
 
 }  // namespace

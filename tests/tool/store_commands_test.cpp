@@ -59,6 +59,15 @@ TEST_F(StoreCommands, PutTheStandardInput) {
   EXPECT_EQ(std::filesystem::file_size(there("large")), 5000003U);
 }
 
+TEST_F(StoreCommands, PutIsToldOfARateThatIsNone) {
+  for (const std::string wrong : {"nonsense", "1.5G", "-1", "4X", "1GG", ""}) {
+    expect_failure(shell("exec \"$0\" put --bwlimit '" + wrong + "' \"$1/x\" < /dev/null"), 2,
+                   "\"" + wrong + "\" is not a whole number of bytes");
+  }
+  expect_failure(shell("exec \"$0\" put --bwlimit 0K \"$1/x\" < /dev/null"), 2, "never end");
+  EXPECT_EQ(shell("exec \"$0\" put --bwlimit '4 MiB' \"$1/x\" < /dev/null").err, "");
+}
+
 TEST_F(StoreCommands, PutNothingWhereTheInputFails) {
   store_.make("x", "old");
   expect_failure(shell("exec \"$0\" put \"$1/x\" < /"), 1, "Is a directory");

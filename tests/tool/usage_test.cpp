@@ -28,7 +28,7 @@ TEST(Usage, IsToldOfWrongArguments) {
       {"cat", "--wrong", "ucx://127.0.0.1:1/x"},
       {"ls"},
       {"ls", "ucx://127.0.0.1:1", "ucx://127.0.0.1:1"},
-      {"ls", "ucx://127.0.0.1:1", "--json", "-l"},
+      {"ls", "ucx://127.0.0.1:1", "--json", "-1"},
       {"stat"},
       {"cat", "ucx://127.0.0.1:1/x", "--timeout", "soon"},
       {"cat", "ucx://127.0.0.1:1/x", "--timeout", "0"},
@@ -68,8 +68,8 @@ TEST(Usage, IsHelped) {
   const command_result general = run_tool({"--help"});
   EXPECT_EQ(general.code, 0);
   for (const std::string words :
-       {"serve", "ls", "cat", "cp", "put", "mv", "rm", "stat", "hash", "info", "bench", "--timeout",
-        "Examples:", "Exit codes:", "130"}) {
+       {"serve", "ls", "cat", "cp", "put", "mv", "rm", "stat", "hash", "pipe", "info", "bench",
+        "completion", "man", "--timeout", "Examples:", "Exit codes:", "130"}) {
     EXPECT_THAT(general.out, HasSubstr(words));
   }
   for (const std::string verb : {"serve", "ls", "cat", "cp", "put", "mv", "rm", "stat", "hash",
@@ -82,6 +82,29 @@ TEST(Usage, IsHelped) {
     }
   }
   expect_failure(run_tool({"--help"}, command::output::full_disk), 9, "No space left");
+}
+
+TEST(Usage, IsHelpedWithCommandsOfCommands) {
+  const command_result both = run_tool({"pipe", "--help"});
+  EXPECT_EQ(both.code, 0);
+  for (const std::string words : {"send\n", "receive\n", "--readers N", "--writers N", "--bind"}) {
+    EXPECT_THAT(both.out, HasSubstr(words));
+  }
+  for (const std::string end : {"send", "receive"}) {
+    const command_result help = run_tool({"pipe", end, "--help"});
+    EXPECT_EQ(help.code, 0);
+    EXPECT_THAT(help.out, HasSubstr("Example:\n  ucxio pipe " + end));
+    EXPECT_THAT(help.out, HasSubstr("--timeout SECONDS"));
+    expect_failure(run_tool({"pipe", end, "--wrong"}), 2, "see `ucxio pipe " + end + " --help`");
+  }
+  expect_failure(run_tool({"pipe"}), 2, "see `ucxio pipe --help`");
+}
+
+TEST(Usage, IsToldWhatEveryExitCodeMeans) {
+  const std::string help = run_tool({"--help"}).out;
+  for (const std::string words : {"(--verify)", "compressed piece", "  12   no space"}) {
+    EXPECT_THAT(help, HasSubstr(words));
+  }
 }
 
 TEST(Usage, IsToldTheVersion) {

@@ -1,6 +1,7 @@
 // Memory of an owner on the same host, read where it lies.
 #include "detail/region_loan.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -25,6 +26,8 @@
 
 namespace ucx::test {
 namespace {
+
+using testing::HasSubstr;
 
 constexpr std::size_t size = 100'000;
 
@@ -64,6 +67,8 @@ class RegionLoan : public testing::Test {
 TEST_F(RegionLoan, IsReadWhereItLies) {
   remote_region region = open();
   EXPECT_EQ(region.way(), way::rma);
+  EXPECT_EQ(region.why_not_read(), "");
+  EXPECT_NE(region.why_not_mapped(), "");
   const std::uint64_t before = messages();
   region.read_at(0, into_);
   EXPECT_TRUE(holds_pattern(into_));
@@ -159,28 +164,31 @@ TEST_F(RegionLoan, IsNotOfferedOfWhatMayOnlyBeWritten) {
 
 TEST_F(RegionLoan, DescriptorsThatLieAreReadByMessage) {
   const remote_descriptor right = exposed_->descriptor();
-  const auto expect_message = [&](const remote_descriptor& described) {
+  const auto expect_message = [&](const remote_descriptor& described, const char* why) {
     remote_region region = open(described);
     EXPECT_EQ(region.way(), way::message);
+    EXPECT_THAT(region.why_not_read(), HasSubstr(why));
     region.read_at(0, into_);
     EXPECT_TRUE(holds_pattern(into_));
     std::fill(into_.begin(), into_.end(), std::byte{0});
   };
   remote_descriptor wrong = right;
   ++wrong.loan.token;
-  expect_message(wrong);
+  expect_message(wrong, "does not let this process");
   wrong = right;
   wrong.loan.record = 16;
-  expect_message(wrong);
+  expect_message(wrong, "does not let this process");
   wrong = right;
   wrong.loan.process = 0x7fffffff;
-  expect_message(wrong);
+  expect_message(wrong, "does not let this process");
   wrong = right;
   wrong.host[0] ^= std::byte{1};
-  expect_message(wrong);
+  expect_message(wrong, "another host");
   wrong = right;
   wrong.loan = {};
-  expect_message(wrong);
+  expect_message(wrong, "its owner does not let");
+  wrong.shareable = true;
+  expect_message(wrong, "be mapped");
 }
 
 TEST_F(RegionLoan, AddressThatLiesIsReadByMessage) {
@@ -193,7 +201,9 @@ TEST_F(RegionLoan, AddressThatLiesIsReadByMessage) {
 
 TEST_F(RegionLoan, GoesTheWayThatIsAskedFor) {
   const std::uint64_t before = readings();
-  EXPECT_EQ(open(exposed_->descriptor(), way::message).way(), way::message);
+  const remote_region asked = open(exposed_->descriptor(), way::message);
+  EXPECT_EQ(asked.way(), way::message);
+  EXPECT_EQ(asked.why_not_read(), "it was asked to go another way");
   EXPECT_EQ(readings(), before) << "not even tried";
   EXPECT_EQ(open(exposed_->descriptor(), way::rma).way(), way::rma);
 }
@@ -228,8 +238,26 @@ class ReaderSharesNothing : public RegionLoan {
 
 TEST_F(ReaderSharesNothing, SoItAsks) {
   EXPECT_NE(exposed_->descriptor().loan, memory_loan());
-  EXPECT_EQ(open().way(), way::message);
+  const remote_region region = open();
+  EXPECT_EQ(region.way(), way::message);
+  EXPECT_EQ(region.why_not_read(), "the context was made to share no memory");
   EXPECT_EQ(readings(), 0U);
+}
+
+class ReaderHasNoCma : public RegionLoan {
+ protected:
+  ReaderHasNoCma() : RegionLoan(reader_over_shared_memory()) {}
+  static simulated_pair_options reader_over_shared_memory() {
+    simulated_pair_options made = readable();
+    made.reader_context.transports = {"posix", "self"};
+    return made;
+  }
+};
+
+TEST_F(ReaderHasNoCma, SoItAsks) {
+  const remote_region region = open();
+  EXPECT_EQ(region.way(), way::message);
+  EXPECT_EQ(region.why_not_read(), "the context has no transport `cma`");
 }
 
 }  // namespace

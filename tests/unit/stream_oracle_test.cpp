@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "support/process_reading.hpp"
 #include "support/remote_memory.hpp"
 #include "support/stream_script.hpp"
 #include "ucx/stream.hpp"
@@ -102,6 +103,17 @@ TEST_P(StreamOracle, AgreesWhereTheMemoryIsMapped) {
   const std::size_t buffer = std::min<std::size_t>(options().buffer_size, 4096);
   for (const std::size_t size : {std::size_t{1}, buffer - 1, buffer, buffer + 1, 5 * buffer + 7}) {
     for (std::uint64_t seed = 1; seed <= 3; ++seed) play(size, 400 + seed, 600, mapped);
+  }
+}
+
+TEST_P(StreamOracle, AgreesWhereTheMemoryIsReadWhereItLies) {
+  if (!system_reads_processes()) GTEST_SKIP() << "process_vm_readv is forbidden here";
+  simulated_pair_options lent = one_host();
+  lent.shares_memory = true;
+  lent.lends_memory = true;
+  const std::size_t buffer = std::min<std::size_t>(options().buffer_size, 4096);
+  for (const std::size_t size : {std::size_t{1}, buffer - 1, buffer, buffer + 1, 5 * buffer + 7}) {
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) play(size, 500 + seed, 600, lent);
   }
 }
 

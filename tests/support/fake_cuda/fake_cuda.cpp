@@ -19,6 +19,7 @@ fake_cuda& driver() { return fake_cuda::instance(); }
 /// Does `call`, unless it has to fail.
 template <class Call>
 int answer(const char* function, Call&& call) {
+  if (driver().is_inherited()) return 3;
   const int failure = driver().enter(function);
   return failure != 0 ? failure : std::forward<Call>(call)();
 }
@@ -58,6 +59,9 @@ int tell(int attribute, void* into, const std::optional<fake_memory>& memory) {
       *static_cast<unsigned*>(into) =
           !memory ? 0U : (memory->kind == fake_kind::pinned ? host : device);
       return 0;
+    case 7:
+      *static_cast<unsigned long long*>(into) = memory ? memory->number : 0;
+      return 0;
     case 8:
       *static_cast<unsigned*>(into) = memory && memory->kind == fake_kind::managed ? 1U : 0U;
       return 0;
@@ -83,6 +87,8 @@ void fake_cuda_reset(int devices, std::uint64_t seed) { driver().reset(devices, 
 void fake_cuda_fail(const char* function, int after, int times, int result) {
   driver().fail(function, after, times, result);
 }
+void fake_cuda_refuse_unknown(int refuse) { driver().refuse_unknown(refuse != 0); }
+void fake_cuda_reallocate(std::uint64_t address) { driver().reallocate(address); }
 std::uint64_t fake_cuda_calls(const char* function) { return driver().calls(function); }
 std::uint64_t fake_cuda_copies(fake_cuda_direction direction) { return driver().copies(direction); }
 std::uint64_t fake_cuda_bytes(fake_cuda_direction direction) { return driver().bytes(direction); }
@@ -114,24 +120,26 @@ int cuDeviceGetCount(int* count) {
 }
 int cuDeviceGet(int* device, int ordinal) {
   return answer("cuDeviceGet", [&] {
-    *device = ordinal;
+    *device = driver().number_of(ordinal);
     return ordinal >= 0 && ordinal < driver().devices() ? 0 : 101;
   });
 }
 int cuDevicePrimaryCtxRetain(CUctx_st** made, int device) {
-  return answer("cuDevicePrimaryCtxRetain", [&] { return driver().retain(made, device); });
+  return answer("cuDevicePrimaryCtxRetain",
+                [&] { return driver().retain(made, driver().ordinal_of(device)); });
 }
 int cuDevicePrimaryCtxRelease_v2(int device) {
-  return answer("cuDevicePrimaryCtxRelease", [&] { return driver().release(device); });
+  return answer("cuDevicePrimaryCtxRelease",
+                [&] { return driver().release(driver().ordinal_of(device)); });
 }
 int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) {
   return answer("cuDevicePrimaryCtxGetState", [&] {
     *flags = 0;
-    return driver().is_active(device, active);
+    return driver().is_active(driver().ordinal_of(device), active);
   });
 }
 int cuCtxCreate_v2(CUctx_st** made, unsigned, int device) {
-  return answer("cuCtxCreate", [&] { return driver().create(made, device); });
+  return answer("cuCtxCreate", [&] { return driver().create(made, driver().ordinal_of(device)); });
 }
 int cuCtxDestroy_v2(CUctx_st* context) {
   return answer("cuCtxDestroy", [&] { return driver().destroy(context); });
@@ -237,6 +245,7 @@ int cuEventDestroy_v2(CUevent_st* event) {
 }
 int cuThreadExchangeStreamCaptureMode(int* mode) {
   return answer("cuThreadExchangeStreamCaptureMode", [&] {
+    if (!driver().is_initialised()) return 3;
     std::swap(*mode, ucx::test::capture_mode());
     return 0;
   });
@@ -245,7 +254,7 @@ int cuPointerGetAttributes(unsigned count, int* attributes, void** values, std::
   return answer("cuPointerGetAttributes", [&] {
     if (!driver().is_initialised()) return 3;
     const std::optional<fake_memory> memory = driver().find(address);
-    int result = 0;
+    int result = !memory && driver().refuses_unknown() ? 201 : 0;
     for (unsigned i = 0; i < count && result == 0; ++i) {
       result = tell(attributes[i], values[i], memory);
     }

@@ -21,6 +21,12 @@ void fake_cuda_reset(int devices, std::uint64_t seed);
 /// fail with `result`, and do nothing else. "copy" stands for a copy that fails when it runs.
 void fake_cuda_fail(const char* function, int after, int times, int result);
 
+/// Has it answer CUDA_ERROR_INVALID_CONTEXT (201) where it is asked of memory that it does not
+/// know.
+void fake_cuda_refuse_unknown(int refuse);
+/// What is allocated at `address`, its first one, is freed, and the same address given out again.
+void fake_cuda_reallocate(std::uint64_t address);
+
 /// How many calls of `function` there were.
 std::uint64_t fake_cuda_calls(const char* function);
 
@@ -61,11 +67,13 @@ std::size_t fake_cuda_current();
 /// What a device has in total; more can not be allocated there.
 constexpr std::size_t fake_cuda_device_size = std::size_t{256} << 20U;
 
-// What a program that uses CUDA calls, and the library does not.
+// What a program that uses CUDA calls, and the library does not. As of the real one, every call of
+// a child that was forked once CUDA was initialised is refused.
 int cuInit(unsigned flags);
 int cuCtxCreate_v2(struct CUctx_st** made, unsigned flags, int device);
 int cuCtxDestroy_v2(struct CUctx_st* context);
 int cuDevicePrimaryCtxRetain(struct CUctx_st** made, int device);
+int cuDevicePrimaryCtxRelease_v2(int device);
 int cuCtxPushCurrent_v2(struct CUctx_st* context);
 int cuCtxPopCurrent_v2(struct CUctx_st** context);
 int cuMemAlloc_v2(std::uint64_t* made, std::size_t size);

@@ -1,5 +1,6 @@
 #include "fake_device.hpp"
 
+#include <unistd.h>
 #include <cstdlib>
 #include <utility>
 
@@ -10,6 +11,7 @@ namespace {
 
 constexpr int global_capture = 0;
 constexpr int relaxed_capture = 2;
+constexpr int most_devices = 1024;
 
 /// What may wait for, or change, what a capture has yet to see.
 const std::set<std::string> unsafe_in_capture{"cuMemAlloc",
@@ -50,6 +52,7 @@ fake_cuda::~fake_cuda() = default;
 void fake_cuda::reset(int devices, std::uint64_t seed) {
   const std::lock_guard guard(mutex_);
   forget();
+  ++generation_;
   devices_ = devices;
   random_.seed(seed);
   if (!thread_.joinable()) thread_ = std::thread([this] { run_copies(); });
@@ -57,6 +60,8 @@ void fake_cuda::reset(int devices, std::uint64_t seed) {
 
 void fake_cuda::forget() {
   initialised_ = false;
+  initialised_in_ = 0;
+  refuses_unknown_ = false;
   plans_.clear();
   calls_.clear();
   primary_.clear();
@@ -107,7 +112,13 @@ std::uint64_t fake_cuda::calls(const std::string& function) {
 int fake_cuda::initialise() {
   const std::lock_guard guard(mutex_);
   initialised_ = true;
+  initialised_in_ = ::getpid();
   return success;
+}
+
+bool fake_cuda::is_inherited() const {
+  const int by = initialised_in_;
+  return by != 0 && by != ::getpid();
 }
 
 bool fake_cuda::is_initialised() {
@@ -118,6 +129,18 @@ bool fake_cuda::is_initialised() {
 int fake_cuda::devices() {
   const std::lock_guard guard(mutex_);
   return devices_;
+}
+
+int fake_cuda::number_of(int ordinal) {
+  const std::lock_guard guard(mutex_);
+  return generation_ * most_devices + ordinal;
+}
+
+/// Programs that know nothing of numbers say the ordinal.
+int fake_cuda::ordinal_of(int device) {
+  const std::lock_guard guard(mutex_);
+  if (device < most_devices || device / most_devices == generation_) return device % most_devices;
+  return -1;
 }
 
 int fake_cuda::retain(CUctx_st** made, int device) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -49,8 +50,9 @@ struct fake_memory {
   CUctx_st* context = nullptr;
   std::byte* bytes = nullptr;
   bool registered = false;
-  int file = -1;           // what holds the bytes, once other processes may open them
-  std::uint64_t from = 0;  // of another process: which file's
+  int file = -1;             // what holds the bytes, once other processes may open them
+  std::uint64_t from = 0;    // of another process: which file's
+  std::uint64_t number = 0;  // of the allocation: no other has it
 };
 
 struct fake_copy {
@@ -83,8 +85,15 @@ class fake_cuda {
 
   int initialise();
   bool is_initialised();
+  /// Returns whether another process, of which this is a child, has initialised it. Locks nothing:
+  /// who held the lock then is not here.
+  bool is_inherited() const;
   int devices();
 
+  int number_of(int ordinal);
+  /// Returns the device of a number. One of before the last reset is none any more: who retained
+  /// its context then shall not release that of now.
+  int ordinal_of(int device);
   int retain(CUctx_st** made, int device);
   int release(int device);
   int create(CUctx_st** made, int device);
@@ -97,6 +106,9 @@ class fake_cuda {
   int enlist(void* memory, std::size_t size);
   int strike_off(void* memory);
   std::optional<fake_memory> find(std::uint64_t address);
+  void reallocate(std::uint64_t address);
+  void refuse_unknown(bool refuse);
+  bool refuses_unknown();
 
   int share(std::uint64_t address, fake_cuda_handle* made);
   int open_shared(const fake_cuda_handle& shared, std::uint64_t* opened);
@@ -153,7 +165,11 @@ class fake_cuda {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool initialised_ = false;
+  std::atomic<int> initialised_in_{0};  // which process, that has not been reset since
+  bool refuses_unknown_ = false;
+  std::uint64_t last_number_ = 0;
   int devices_ = 0;
+  int generation_ = 0;
   std::mt19937_64 random_;
   std::map<std::string, plan> plans_;
   std::map<std::string, std::uint64_t> calls_;

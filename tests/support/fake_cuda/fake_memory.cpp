@@ -42,6 +42,7 @@ int fake_cuda::allocate(fake_kind kind, std::size_t size, std::uint64_t* made) {
   memory.address =
       kind == fake_kind::device ? reserve(size) : reinterpret_cast<std::uintptr_t>(bytes);
   if (memory.address == 0) return out_of_memory;
+  memory.number = ++last_number_;
   // What nobody wrote is not zero.
   if (kind == fake_kind::device) std::memset(memory.bytes, 0xA5, size);
   memory_[memory.address] = memory;
@@ -102,6 +103,23 @@ fake_memory* fake_cuda::holder(std::uint64_t address) {
   if (after == memory_.begin()) return nullptr;
   fake_memory& before = std::prev(after)->second;
   return includes(before, address, 1) ? &before : nullptr;
+}
+
+void fake_cuda::reallocate(std::uint64_t address) {
+  const std::lock_guard guard(mutex_);
+  fake_memory& again = memory_.at(address);
+  again.number = ++last_number_;
+  std::memset(again.bytes, 0xA5, again.size);
+}
+
+void fake_cuda::refuse_unknown(bool refuse) {
+  const std::lock_guard guard(mutex_);
+  refuses_unknown_ = refuse;
+}
+
+bool fake_cuda::refuses_unknown() {
+  const std::lock_guard guard(mutex_);
+  return refuses_unknown_;
 }
 
 std::optional<fake_memory> fake_cuda::find(std::uint64_t address) {

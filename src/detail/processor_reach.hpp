@@ -1,0 +1,10 @@
+// Whether the processor can read what is at an address, found out without touching it.
+#pragma once
+
+namespace ucx::detail {
+
+/// Returns whether the byte at `address` can be read by this process. The system is asked, which
+/// takes about as long as a system call; where it does not let itself be asked: false.
+bool is_in_reach(const void* address) noexcept;
+
+}  // namespace ucx::detail

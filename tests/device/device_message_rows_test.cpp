@@ -1,0 +1,183 @@
+// What conformance asks of messages (rows C1 to C22 of docs/coming-from.md), between memory of
+// every two kinds. What the driver copies is counted in device_message_test.cpp.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "support/fake_cuda/kind_memory.hpp"
+#include "support/message_pair.hpp"
+#include "support/pattern.hpp"
+#include "ucx/error.hpp"
+#include "ucx/message_handlers.hpp"
+#include "ucx/message_parts.hpp"
+
+namespace ucx::test {
+namespace {
+
+constexpr std::size_t mib = std::size_t{1} << 20U;
+constexpr std::size_t sizes[] = {0, 1, 1024, 2048, mib, 4 * mib};
+
+/// The sender's kind, and the receiver's.
+class DeviceMessageRows : public testing::TestWithParam<std::tuple<memory_kind, memory_kind>> {
+ protected:
+  static message_pair_options over_tcp() {
+    message_pair_options options;
+    options.over = route::tcp_by_listener;
+    return options;
+  }
+  static memory_kind there() { return std::get<0>(GetParam()); }
+  static memory_kind here() { return std::get<1>(GetParam()); }
+  std::error_code outcome(request& waited) {
+    EXPECT_TRUE(pair_.until([&] { return waited.done(); }));
+    return waited.error();
+  }
+  endpoint& sender() { return *pair_.sender; }
+  worker& receiver() { return pair_.receiver(); }
+
+  const cuda_program program_;
+  message_pair pair_{over_tcp()};
+};
+
+TEST_P(DeviceMessageRows, AreReceivedByTagAndMask) {
+  for (const std::size_t size : sizes) {
+    SCOPED_TRACE(size);
+    kind_memory from(there(), size + 1, size);
+    kind_memory into(here(), size + 1);
+    request receive =
+        receiver().start_receive({size << 8U, ~std::uint64_t{0xff}}, into.bytes().first(size));
+    request send = sender().start_send((size << 8U) + 7, from.bytes().first(size));
+    ASSERT_FALSE(outcome(send));
+    ASSERT_FALSE(outcome(receive));
+    EXPECT_EQ(receive.received().length, size);
+    EXPECT_TRUE(into.holds(size, size));
+  }
+}
+
+TEST_P(DeviceMessageRows, AreTakenAndReceivedByTheirHandle) {
+  for (const std::size_t size : sizes) {
+    SCOPED_TRACE(size);
+    kind_memory from(there(), size + 1, 2);
+    kind_memory into(here(), size + 1);
+    request send = sender().start_send(1, from.bytes().first(size));
+    message taken = pair_.take(1);
+    EXPECT_EQ(taken.length(), size);
+    request receive = taken.start_receive(into.bytes().first(size));
+    EXPECT_FALSE(outcome(receive));
+    EXPECT_FALSE(outcome(send));
+    EXPECT_TRUE(into.holds(2, size));
+  }
+}
+
+TEST_P(DeviceMessageRows, TellTheirLengthWhereThereIsLessRoomOrMore) {
+  for (const std::size_t size : {std::size_t{1000}, mib}) {
+    kind_memory from(there(), size, 3);
+    kind_memory into(here(), 999, 4);
+    request receive = receiver().start_receive(1, into.bytes());
+    request send = sender().start_send(1, from.bytes());
+    EXPECT_EQ(outcome(receive), errc::message_truncated);
+    EXPECT_EQ(receive.received().length, size);
+    EXPECT_TRUE(into.holds(4));  // untouched
+    outcome(send);
+    kind_memory more(here(), size + 10);
+    request longer = receiver().start_receive(2, more.bytes());
+    request again = sender().start_send(2, from.bytes());
+    EXPECT_FALSE(outcome(longer));
+    EXPECT_FALSE(outcome(again));
+    EXPECT_EQ(longer.received().length, size);
+    EXPECT_TRUE(more.holds(3, size));
+  }
+}
+
+TEST_P(DeviceMessageRows, GoBothWaysAsAStreamOfBytes) {
+  endpoint back = pair_.back();
+  kind_memory from(there(), mib, 5);
+  kind_memory into(here(), mib);
+  request sent = sender().start_stream_send(from.bytes());
+  request received = back.start_stream_receive(into.bytes(), stream_amount::all);
+  EXPECT_FALSE(outcome(received));
+  EXPECT_FALSE(outcome(sent));
+  EXPECT_TRUE(into.holds(5));
+}
+
+TEST_P(DeviceMessageRows, AreGatheredAndScattered) {
+  kind_memory from(there(), 300'000, 6);
+  kind_memory into(here(), 300'000);
+  const auto pieces = [](std::span<std::byte> whole) {
+    return std::vector<std::span<std::byte>>{whole.first(1), whole.subspan(1, 99'999),
+                                             whole.subspan(100'000)};
+  };
+  const std::vector<std::span<std::byte>> sent = pieces(from.bytes());
+  const std::vector<std::span<const std::byte>> gathered(sent.begin(), sent.end());
+  const std::vector<std::span<std::byte>> scattered = pieces(into.bytes());
+  request receive = receiver().start_receive(1, scattered);
+  request send = sender().start_send(1, gathered);
+  EXPECT_FALSE(outcome(receive));
+  EXPECT_FALSE(outcome(send));
+  EXPECT_TRUE(into.holds(6));
+}
+
+TEST_P(DeviceMessageRows, ThatAreCopiedAreDoneAtOnce) {
+  for (const std::size_t size : {std::size_t{1000}, mib}) {
+    kind_memory from(there(), size, 7);
+    kind_memory into(here(), size);
+    request send = sender().start_send(1, from.bytes(), {.memory = send_memory::copied});
+    from.fill(8);
+    request receive = receiver().start_receive(1, into.bytes());
+    EXPECT_FALSE(outcome(receive));
+    EXPECT_FALSE(outcome(send));
+    EXPECT_TRUE(into.holds(7));
+  }
+}
+
+TEST_P(DeviceMessageRows, ReturnTheirKeysOnceEach) {
+  std::mutex mutex;
+  std::map<std::uint64_t, std::error_code> ended;
+  message_handlers handlers;
+  handlers.on_sent = [&](std::uint64_t key, std::error_code how) {
+    const std::lock_guard guard(mutex);
+    EXPECT_TRUE(ended.emplace(key, how).second) << key;
+  };
+  sender().set_message_handlers(std::move(handlers));
+  kind_memory small(there(), 10, 1);
+  kind_memory big(there(), mib, 2);
+  std::error_code ec;
+  for (std::uint64_t key = 0; key < 5; ++key) {
+    sender().post_send(1, small.bytes(), key, ec);
+    sender().post_send(2, big.bytes(), 100 + key, ec);
+  }
+  for (int i = 0; i < 5; ++i) {
+    kind_memory first(here(), 10);
+    kind_memory second(here(), mib);
+    request one = receiver().start_receive(1, first.bytes());
+    request two = receiver().start_receive(2, second.bytes());
+    EXPECT_FALSE(outcome(one));
+    EXPECT_FALSE(outcome(two));
+    EXPECT_TRUE(first.holds(1));
+    EXPECT_TRUE(second.holds(2));
+  }
+  EXPECT_TRUE(pair_.until([&] {
+    const std::lock_guard guard(mutex);
+    return ended.size() == 10;
+  }));
+  for (const auto& [key, how] : ended) EXPECT_FALSE(how) << key;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, DeviceMessageRows,
+                         testing::Combine(testing::ValuesIn(every_kind),
+                                          testing::ValuesIn(every_kind)),
+                         [](const auto& chosen) {
+                           return std::string(to_string(std::get<0>(chosen.param))) + "_to_" +
+                                  std::string(to_string(std::get<1>(chosen.param)));
+                         });
+
+}  // namespace
+}  // namespace ucx::test

@@ -1,0 +1,97 @@
+// Streams that are open and do nothing wake nobody, on neither side.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <thread>
+
+#include "support/pattern.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/test_peer.hpp"
+#include "ucx/fstream.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Returns how often threads of the process have gone to sleep by themselves so far: each wake-up
+/// ends with that. The main thread of this process is the test, and is left out.
+std::uint64_t sleeps_of(::pid_t process) {
+  std::uint64_t all = 0;
+  const std::filesystem::path threads = "/proc/" + std::to_string(process) + "/task";
+  for (const auto& thread : std::filesystem::directory_iterator(threads)) {
+    if (thread.path().filename() == std::to_string(::getpid())) continue;
+    std::ifstream status(thread.path() / "status");
+    for (std::string word; status >> word;) {
+      std::uint64_t sleeps = 0;
+      if (word == "voluntary_ctxt_switches:" && status >> sleeps) all += sleeps;
+    }
+  }
+  return all;
+}
+
+TEST(IdleStreams, WakeNobody) {
+  constexpr std::size_t size = 3'000'000;
+  const temporary_directory directory;
+  test_peer owner("tcp");
+  const std::string url = owner.ask("serve");
+  owner.ask("publish borrowed " + std::to_string(size) + " 1");
+  owner.ask("provide mapped " + std::to_string(size) + " 1");
+  owner.ask("publish_file file " + directory.make("file", std::string(size, 'x')).string());
+  std::deque<fstream> streams;
+  for (int i = 0; i < 4; ++i) {
+    for (const std::string name : {"borrowed", "mapped", "file"}) {
+      const bool memory = name != "file";
+      streams.emplace_back(url + '/' + name, memory ? std::ios::in | std::ios::out : std::ios::in);
+      fstream& made = streams.back();
+      ASSERT_NE(made.get(), EOF) << name << ": " << made.error_message();
+      if (!memory) continue;
+      made.seekp(1000);
+      ASSERT_TRUE(made.put('w').flush()) << name << ": " << made.error_message();
+    }
+  }
+  ifstream following(url + "/file", std::ios::in, stream_options{.follow = 1s});
+  ASSERT_NE(following.get(), EOF);
+
+  const ::pid_t there = owner.process().pid();
+  // What the last call started may still end; whatever is done now and then is done in each second,
+  // as heartbeats are.
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (int looks = 0; looks < 8 && least > 0; ++looks) {
+    const std::uint64_t before = sleeps_of(::getpid()) + sleeps_of(there);
+    std::this_thread::sleep_for(1500ms);
+    least = std::min(least, sleeps_of(::getpid()) + sleeps_of(there) - before);
+  }
+  EXPECT_EQ(least, 0U);
+  for (fstream& each : streams) EXPECT_NE(each.get(), EOF) << each.error_message();
+}
+
+// Else the test above sees nothing.
+TEST(IdleStreams, WakeTheirOwnersWhenTheyRead) {
+  test_peer owner("tcp");
+  const std::string url = owner.ask("serve");
+  const temporary_directory directory;
+  owner.ask("publish_file file " + directory.make("file", std::string(1'000'000, 'x')).string());
+  ifstream in(url + "/file", std::ios::in, stream_options{.buffer_size = 1000, .depth = 1});
+  const std::uint64_t before = sleeps_of(owner.process().pid());
+  std::uint64_t seen = before;
+  for (int i = 0; i < 900 && seen == before; ++i) {
+    in.seekg(i * 1000);
+    ASSERT_NE(in.get(), EOF) << in.error_message();
+    std::this_thread::sleep_for(1ms);  // longer than its worker polls
+    seen = sleeps_of(owner.process().pid());
+  }
+  EXPECT_GT(seen, before);
+}
+
+}  // namespace
+}  // namespace ucx::test

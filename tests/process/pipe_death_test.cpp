@@ -1,0 +1,285 @@
+// Ends of pipes whose processes are killed: a reader never takes that for the end, a writer never
+// for success, and where others were at the same pipe they are told, or go on.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <future>
+#include <ios>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "support/pipe_place.hpp"
+#include "support/test_peer.hpp"
+#include "ucx/error.hpp"
+#include "ucx/pipe_stream.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+constexpr auto soon_enough = 20s;
+
+/// Within one host, in the reader's memory or by messages.
+class PipeDeath : public pipe_place, public testing::WithParamInterface<way> {
+ protected:
+  PipeDeath() { shares_memory_ = GetParam() == way::mapped; }
+
+  pipe_options options() const {
+    pipe_options chosen;
+    chosen.context.share_memory = shares_memory_;
+    return chosen;
+  }
+  /// Has a process open its end. It answers when this one has opened the other.
+  void begin(test_peer& peer, const std::string& direction) const {
+    peer.say("pipe open " + direction + ' ' + name() + (shares_memory_ ? " mapped" : " message"));
+  }
+  static void expect_open(test_peer& peer) {
+    const std::string answer = peer.hear();
+    EXPECT_TRUE(answer.starts_with("ok")) << answer;
+  }
+  template <class Stream>
+  Stream meet(test_peer& peer, const std::string& direction) const {
+    begin(peer, direction);
+    Stream here(name(), options());
+    EXPECT_TRUE(here) << here.error_message();
+    expect_open(peer);
+    return here;
+  }
+
+  /// `told`: how many bytes came of the writer that was lost.
+  template <class Stream>
+  static void expect_no_end(Stream& in, std::uint64_t told) {
+    EXPECT_TRUE(in.bad());
+    EXPECT_FALSE(in.eof());
+    EXPECT_EQ(in.error(), errc::connection_reset) << in.error_message();
+    const std::string count = "after " + std::to_string(told) + " bytes";
+    EXPECT_NE(in.error_message().find(count), std::string::npos) << in.error_message();
+  }
+  /// Writes until it fails, which it has to do in a bounded time.
+  template <class Stream>
+  static void expect_writes_to_fail(Stream& out) {
+    const std::string more = text_of(100'000);
+    const auto limit = clock::now() + soon_enough;
+    while (out.write(more.data(), static_cast<std::streamsize>(more.size())).flush() &&
+           clock::now() < limit) {
+    }
+    EXPECT_TRUE(out.fail());
+    EXPECT_EQ(out.error(), errc::connection_reset) << out.error_message();
+  }
+};
+
+TEST_P(PipeDeath, OfAWriterIsNoEndForWhoWaits) {
+  test_peer victim("tcp");
+  auto in = meet<ipipestream>(victim, "out");
+  victim.ask("pipe write 300000 1");
+  std::string came(300'000, '\0');
+  ASSERT_TRUE(in.read(came.data(), 300'000)) << in.error_message();
+  EXPECT_TRUE(came == text_of(300'000));
+  auto waiting = std::async(std::launch::async, [&] { return in.get(); });
+  victim.process().kill();
+  ASSERT_EQ(waiting.wait_for(soon_enough), std::future_status::ready);
+  EXPECT_EQ(waiting.get(), std::char_traits<char>::eof());
+  expect_no_end(in, in.received());
+  in.clear();
+  std::string line;
+  EXPECT_FALSE(std::getline(in, line));
+  expect_no_end(in, in.received());
+}
+
+TEST_P(PipeDeath, OfAWriterIsNoEndBehindWhatCame) {
+  test_peer victim("tcp");
+  auto in = meet<ipipestream>(victim, "out");
+  // Short: it is in this process before anybody reads it.
+  victim.ask("pipe write 1000 1");
+  victim.process().kill();
+  EXPECT_EQ(all_of(in), text_of(1000));
+  expect_no_end(in, in.received());
+}
+
+TEST_P(PipeDeath, OfAWriterInTheMiddleKeepsWhatCameBefore) {
+  test_peer victim("tcp");
+  auto in = meet<ipipestream>(victim, "out");
+  victim.ask("pipe pour");
+  std::string came(20'000'000, '\0');
+  ASSERT_TRUE(in.read(came.data(), 20'000'000)) << in.error_message();
+  victim.process().kill();
+  came += all_of(in);
+  expect_no_end(in, in.received());
+  EXPECT_EQ(in.received(), came.size());
+  EXPECT_TRUE(came == text_of(came.size()));
+}
+
+TEST_P(PipeDeath, OfAWriterThatHadClosedIsNone) {
+  test_peer victim("tcp");
+  auto in = meet<ipipestream>(victim, "out");
+  victim.ask("pipe write 100000 1");
+  victim.ask("pipe end");
+  victim.process().kill();
+  EXPECT_TRUE(all_of(in) == text_of(100'000));
+  EXPECT_TRUE(in.eof());
+  EXPECT_FALSE(in.bad());
+  EXPECT_FALSE(in.error()) << in.error_message();
+}
+
+TEST_P(PipeDeath, OfAReaderFailsAWriteThatWaits) {
+  test_peer victim("tcp");
+  auto out = meet<opipestream>(victim, "in");
+  out << text_of(1000) << std::flush;
+  EXPECT_EQ(victim.ask("pipe read 1000 1"), "yes");
+  auto writing = std::async(std::launch::async, [&] { expect_writes_to_fail(out); });
+  // It stands still with the window full.
+  EXPECT_EQ(writing.wait_for(300ms), std::future_status::timeout);
+  victim.process().kill();
+  ASSERT_EQ(writing.wait_for(soon_enough), std::future_status::ready);
+  EXPECT_NE(out.error_message().find("having taken"), std::string::npos) << out.error_message();
+  out.clear();
+  out.close();
+  EXPECT_TRUE(out.fail()) << "not all of it is there";
+}
+
+TEST_P(PipeDeath, OfATwoWayPeerFailsBothDirections) {
+  for (const bool reads_first : {true, false}) {
+    SCOPED_TRACE(reads_first ? "reading" : "writing");
+    test_peer victim("tcp");
+    auto both = meet<pipestream>(victim, "both");
+    both << text_of(1000) << std::flush;
+    EXPECT_EQ(victim.ask("pipe read 1000 1"), "yes");
+    victim.ask("pipe write 500 2");
+    auto waiting = std::async(std::launch::async, [&] {
+      if (reads_first) return all_of(both);
+      expect_writes_to_fail(both);
+      return std::string();
+    });
+    EXPECT_EQ(waiting.wait_for(300ms), std::future_status::timeout);
+    victim.process().kill();
+    ASSERT_EQ(waiting.wait_for(soon_enough), std::future_status::ready);
+    std::string came = waiting.get();
+    if (reads_first) {
+      expect_no_end(both, 500);
+      both.clear();
+      expect_writes_to_fail(both);
+    } else {
+      both.clear();
+      came = all_of(both);
+      expect_no_end(both, 500);
+    }
+    EXPECT_EQ(came, text_of(500, 2));
+  }
+}
+
+TEST_P(PipeDeath, OfATwoWayPeerThatHadEndedItsOutput) {
+  test_peer victim("tcp");
+  auto both = meet<pipestream>(victim, "both");
+  victim.ask("pipe write 500 2");
+  victim.ask("pipe end");
+  EXPECT_EQ(all_of(both), text_of(500, 2));
+  EXPECT_TRUE(both.eof());
+  EXPECT_FALSE(both.bad());
+  both.clear();
+  victim.process().kill();
+  expect_writes_to_fail(both);
+  both.clear();
+  EXPECT_EQ(both.get(), std::char_traits<char>::eof());
+  EXPECT_TRUE(both.eof()) << "all of that direction was there";
+  EXPECT_FALSE(both.bad());
+}
+
+/// A broadcast to two processes, one of which is killed.
+class PipeBroadcastDeath : public PipeDeath {
+ protected:
+  opipestream start(slow_reader slow) {
+    for (test_peer* each : {&stays_, &victim_}) begin(*each, "in");
+    pipe_options chosen = options();
+    chosen.readers = 2;
+    chosen.slow = slow;
+    opipestream out(name(), chosen);
+    EXPECT_TRUE(out) << out.error_message();
+    for (test_peer* each : {&stays_, &victim_}) expect_open(*each);
+    out << text_of(1000) << std::flush;
+    for (test_peer* each : {&stays_, &victim_}) EXPECT_EQ(each->ask("pipe read 1000 1"), "yes");
+    return out;
+  }
+
+  test_peer stays_{"tcp"};
+  test_peer victim_{"tcp"};
+};
+
+TEST_P(PipeBroadcastDeath, EndsAllWhereItWaitsForTheSlow) {
+  opipestream out = start(slow_reader::wait);
+  stays_.say("pipe rest");
+  victim_.process().kill();
+  expect_writes_to_fail(out);
+  out.clear();
+  out.close();
+  EXPECT_TRUE(out.fail());
+  const std::string left = stays_.hear();
+  const std::string why = std::to_string(make_error_code(errc::connection_reset).value());
+  EXPECT_TRUE(left.starts_with("ok bad ") && left.ends_with(' ' + why)) << left;
+}
+
+TEST_P(PipeBroadcastDeath, IsNoMatterWhereTheSlowAreDropped) {
+  opipestream out = start(slow_reader::drop);
+  stays_.say("pipe rest");
+  victim_.process().kill();
+  const std::string more = text_of(100'000);
+  const auto limit = clock::now() + soon_enough;
+  while (out.rdbuf()->readers() == 2 && clock::now() < limit) out << more << std::flush;
+  EXPECT_EQ(out.rdbuf()->readers(), 1U);
+  for (int i = 0; i < 100; ++i) out << more << std::flush;
+  EXPECT_TRUE(out) << out.error_message();
+  const auto sent = out.rdbuf()->sent();
+  out.close();
+  EXPECT_TRUE(out) << out.error_message();
+  EXPECT_EQ(stays_.hear(), "ok eof " + std::to_string(sent - 1000));
+}
+
+TEST_P(PipeBroadcastDeath, OfEveryReaderFailsTheWriter) {
+  opipestream out = start(slow_reader::drop);
+  victim_.process().kill();
+  stays_.process().kill();
+  expect_writes_to_fail(out);
+  EXPECT_EQ(out.rdbuf()->readers(), 0U);
+}
+
+TEST_P(PipeDeath, OfOneOfSeveralWritersIsNoEnd) {
+  for (const bool closes : {true, false}) {
+    SCOPED_TRACE(closes);
+    test_peer stays("tcp");
+    test_peer victim("tcp");
+    for (test_peer* each : {&stays, &victim}) begin(*each, "out");
+    pipe_options chosen = options();
+    chosen.writers = 2;
+    ipipestream in(name(), chosen);
+    ASSERT_TRUE(in) << in.error_message();
+    for (test_peer* each : {&stays, &victim}) expect_open(*each);
+    stays.ask("pipe write 1000 1");
+    victim.ask("pipe write 500 2");
+    victim.process().kill();
+    if (closes) stays.ask("pipe end");
+    const std::string came = all_of(in);
+    expect_no_end(in, 500);
+    EXPECT_EQ(came.size(), 1500U);
+    EXPECT_NE(came.find(text_of(1000, 1)), std::string::npos);
+    EXPECT_NE(came.find(text_of(500, 2)), std::string::npos);
+    in.close();
+    if (!closes) {  // who wrote on is told that nobody reads any more
+      stays.say("pipe pour");
+      std::string said = stays.hear();
+      if (said.starts_with("ok")) said = stays.hear();
+      EXPECT_TRUE(said.starts_with("error ")) << said;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, PipeDeath, testing::Values(way::mapped, way::message),
+                         [](const auto& chosen) { return std::string(to_string(chosen.param)); });
+INSTANTIATE_TEST_SUITE_P(, PipeBroadcastDeath, testing::Values(way::mapped, way::message),
+                         [](const auto& chosen) { return std::string(to_string(chosen.param)); });
+
+}  // namespace
+}  // namespace ucx::test

@@ -1,0 +1,75 @@
+// A reader on the owner's host that the system does not let look into the owner: it asks the owner.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "support/command.hpp"
+#include "support/pattern.hpp"
+#include "support/process_reading.hpp"
+#include "support/test_peer.hpp"
+#include "ucx/server.hpp"
+
+namespace ucx::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::size_t size = 200'000;
+constexpr const char* unshare_program = "/usr/bin/unshare";
+
+class Stranger : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!system_reads_children()) GTEST_SKIP() << "the system lets nobody read another process";
+  }
+
+  /// Opens the memory in the other process, and returns which way it takes, and why.
+  std::string way_of(test_peer& reader) {
+    reader.ask("client " + owner_.url());
+    reader.ask("open_name matrix read");
+    EXPECT_EQ(reader.ask("read 1000 150000 4"), "yes");
+    return reader.ask("way");
+  }
+
+  std::vector<std::byte> memory_ = pattern(size, 4);
+  server owner_;
+  publication matrix_ = owner_.publish("matrix", std::span(memory_), access::read);
+};
+
+// Else the other tests say nothing.
+TEST_F(Stranger, IsNoneOfTheSameUser) {
+  test_peer reader("tcp");
+  EXPECT_EQ(way_of(reader), "rma ");
+}
+
+TEST_F(Stranger, OfAnotherUserAsksTheOwner) {
+  if (::getuid() != 0) GTEST_SKIP() << "only root becomes another user";
+  test_peer reader("tcp");
+  reader.ask("become 65534");
+  const std::string said = way_of(reader);
+  EXPECT_TRUE(said.starts_with("message ")) << said;
+  EXPECT_THAT(said, HasSubstr("another user"));
+}
+
+TEST_F(Stranger, OfAnotherSpaceOfProcessNumbersAsksTheOwner) {
+  std::vector<std::string> arguments{"--pid", "--fork", "--kill-child"};
+  if (::getuid() != 0) arguments.insert(arguments.begin(), {"--user", "--map-root-user"});
+  std::vector<std::string> trying = arguments;
+  trying.emplace_back("/bin/true");
+  if (::access(unshare_program, X_OK) != 0) GTEST_SKIP() << "there is no " << unshare_program;
+  const command_result tried = command(unshare_program, trying).finish();
+  if (tried.code != 0) GTEST_SKIP() << "no name space can be made here: " << tried.err;
+  arguments.insert(arguments.end(), {sibling_program("ucxio-test-peer"), "tcp", "sleeping"});
+  test_peer reader(child_process(unshare_program, arguments));
+  const std::string said = way_of(reader);
+  EXPECT_TRUE(said.starts_with("message ")) << said;
+  EXPECT_THAT(said, HasSubstr("another container"));
+}
+
+}  // namespace
+}  // namespace ucx::test

@@ -1,0 +1,251 @@
+// What becomes of copies where the file system is really full, and when there is room again.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/command.hpp"
+#include "support/copy_place.hpp"
+#include "support/own_mounts.hpp"
+#include "support/pattern.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/tool.hpp"
+
+namespace ucx::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int no_output = 9;
+constexpr int no_space = 12;
+constexpr int lost = 7;
+constexpr std::size_t little = 8 * mebibyte;
+constexpr std::size_t enough = 64 * mebibyte;
+
+std::string content(std::size_t size, std::uint64_t seed = 0) {
+  std::string filled(size, '\0');
+  fill_pattern(std::as_writable_bytes(std::span(filled)), seed);
+  return filled;
+}
+
+ino_t identity(const std::filesystem::path& file) {
+  struct ::stat about = {};
+  EXPECT_EQ(::stat(file.c_str(), &about), 0) << file;
+  return about.st_ino;
+}
+
+/// A disk on which "x" does not fit, a server of it, and one that has "x".
+class FullDisk : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!disk_.is_there()) GTEST_SKIP() << "nothing can be mounted here: " << disk_.why_not();
+    files_.make("x", whole_);
+    owner_.emplace(std::vector<std::string>{"--store", (files_ / "").string(), "--agent"});
+    full_.emplace(std::vector<std::string>{"--store", (disk_ / "").string(), "--writable",
+                                           "--agent", "--fetch-from", "127.0.0.1"});
+  }
+
+  std::string source() const { return (files_ / "x").string(); }
+  std::string source_url() const { return owner_->url("x"); }
+  std::string target() const { return (disk_ / "x").string(); }
+  std::string here() const { return (disk_ / "").string(); }
+  std::string there() const { return full_->url(""); }
+  std::string target_url() const { return full_->url("x"); }
+
+  /// Returns the names on the disk, without the place where a store keeps what has no name yet.
+  std::vector<std::string> names() const {
+    std::vector<std::string> all = names_in(disk_ / "");
+    std::erase(all, ".ucxio-unfinished");
+    return all;
+  }
+  /// Expects that there is nothing but the beginning of "x", as what can be resumed.
+  void expect_part() const {
+    EXPECT_THAT(names(), ElementsAre(".x.ucxio-part"));
+    const std::string part = content_of(disk_ / ".x.ucxio-part");
+    EXPECT_GT(part.size(), mebibyte);
+    EXPECT_LE(part.size(), little);
+    EXPECT_TRUE(whole_.starts_with(part));
+  }
+  /// Makes room, and expects that the same command goes on with what is there.
+  void expect_to_go_on(const std::vector<std::string>& line) {
+    const ino_t part = identity(disk_ / ".x.ucxio-part");
+    disk_.resize(enough);
+    const command_result again = run_tool(line);
+    EXPECT_EQ(again.code, 0) << again.err;
+    EXPECT_EQ(again.err, "");
+    EXPECT_THAT(names(), ElementsAre("x"));
+    EXPECT_TRUE(content_of(disk_ / "x") == whole_);
+    EXPECT_EQ(identity(disk_ / "x"), part) << "it was begun anew";
+  }
+  void expect_stopped_and_resumed(const std::vector<std::string>& line, const std::string& where) {
+    expect_no_space(run_tool(line), where + ".x.ucxio-part");
+    expect_part();
+    expect_to_go_on(line);
+  }
+  /// Expects that it says which file there is no room for; here by the system's own words.
+  static void expect_no_space(const command_result& result, const std::string& where) {
+    const bool is_remote = where.starts_with("ucx://");
+    expect_failure(result, no_space, is_remote ? "a quota is full" : "No space left on device");
+    EXPECT_THAT(result.err, HasSubstr(where));
+  }
+
+  /// Runs a line of the shell, in which $UCXIO is the tool.
+  static std::unique_ptr<command> shell(const std::string& line) {
+    const std::string all = "UCXIO=" + tool_program() + "; " + line;
+    return std::make_unique<command>("/bin/sh", std::vector<std::string>{"-c", all});
+  }
+
+  const std::string whole_ = content(20 * mebibyte + 3);
+  small_disk disk_{little};
+  const temporary_directory files_;
+  std::optional<tool_server> owner_;
+  std::optional<tool_server> full_;
+};
+
+TEST_F(FullDisk, KeepsThePartOfACopyFromAPath) {
+  expect_stopped_and_resumed({"cp", "--resume", source(), target()}, here());
+}
+
+TEST_F(FullDisk, KeepsThePartOfACopyFromAServer) {
+  expect_stopped_and_resumed({"cp", "--resume", "--verify", source_url(), target()}, here());
+}
+
+TEST_F(FullDisk, KeepsThePartWithoutBeingToldTo) {
+  expect_no_space(run_tool({"cp", source_url(), target()}), here());
+  expect_part();
+  expect_to_go_on({"cp", "--resume", source_url(), target()});
+}
+
+TEST_F(FullDisk, KeepsThePartOfACopyToAServer) {
+  expect_stopped_and_resumed({"cp", "--resume", source(), target_url()}, there());
+}
+
+TEST_F(FullDisk, KeepsThePartOfACopyFromServerToServer) {
+  expect_stopped_and_resumed({"cp", "--resume", source_url(), target_url()}, there());
+}
+
+TEST_F(FullDisk, KeepsThePartOfWhatAServerFetches) {
+  expect_stopped_and_resumed({"cp", "--direct", "--resume", source_url(), target_url()}, there());
+}
+
+TEST_F(FullDisk, KeepsThePartOfWhatIsCompressed) {
+  expect_stopped_and_resumed({"cp", "--compress", "zstd", "--resume", source_url(), target()},
+                             here());
+  std::filesystem::remove(target());
+  disk_.resize(little);
+  expect_stopped_and_resumed({"cp", "--compress", "lz4", "--resume", source(), target_url()},
+                             there());
+}
+
+TEST_F(FullDisk, LeavesWhatWasThereAndNothingElseOfAnUpload) {
+  for (const bool puts : {true, false}) {
+    std::ofstream(disk_ / "x") << "old";
+    const command_result result =
+        puts ? shell("exec $UCXIO put " + target_url() + " <" + source())->finish()
+             : run_tool({"cp", source(), target_url()});
+    expect_no_space(result, target_url());
+    EXPECT_THAT(names(), ElementsAre("x"));
+    EXPECT_EQ(content_of(disk_ / "x"), "old");
+    // What the failed one had taken is free again.
+    std::filesystem::remove(disk_ / "x");
+    const std::string fits = files_.make("fits", content(6 * mebibyte));
+    const command_result next = run_tool({"cp", fits, target_url()});
+    EXPECT_EQ(next.code, 0) << next.err;
+    EXPECT_TRUE(content_of(disk_ / "x") == content_of(fits));
+    std::filesystem::remove(disk_ / "x");
+  }
+}
+
+TEST_F(FullDisk, TakesWhatFitsWithoutAByteToSpare) {
+  const std::string fits = files_.make("fits", content(little));
+  const command_result uploaded = run_tool({"cp", fits, full_->url("fits")});
+  EXPECT_EQ(uploaded.code, 0) << uploaded.err;
+  EXPECT_TRUE(content_of(disk_ / "fits") == content_of(fits));
+}
+
+TEST_F(FullDisk, HasRoomForHoles) {
+  files_.make("holes", "begin");
+  std::filesystem::resize_file(files_ / "holes", enough);
+  for (const std::string& to : {(disk_ / "holes").string(), full_->url("holes")}) {
+    const command_result result = run_tool({"cp", "--sparse", (files_ / "holes").string(), to});
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_EQ(std::filesystem::file_size(disk_ / "holes"), enough);
+    std::filesystem::remove(disk_ / "holes");
+  }
+}
+
+/// A tree ends at once, and goes on where it was.
+TEST_F(FullDisk, EndsATreeAndGoesOnWithIt) {
+  std::filesystem::create_directories(files_ / "tree/sub");
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = "tree/" + std::string(i % 2 == 0 ? "" : "sub/") + std::to_string(i);
+    files_.make(name, content(mebibyte - 100, static_cast<std::uint64_t>(i)));
+  }
+  const std::string tree = (files_ / "tree").string();
+  for (const bool to_server : {false, true}) {
+    SCOPED_TRACE(to_server);
+    disk_.resize(little);
+    const std::string to = to_server ? full_->url("copy") : (disk_ / "copy").string();
+    std::filesystem::create_directory(disk_ / "copy");
+    const std::vector<std::string> line{"cp", "-r", "--resume", tree + "/.", to};
+    expect_no_space(run_tool(line), to);
+    std::vector<std::pair<std::filesystem::path, ino_t>> there;
+    for (const auto& each : std::filesystem::recursive_directory_iterator(disk_ / "copy")) {
+      if (!each.is_regular_file()) continue;
+      if (each.path().extension() == ".ucxio-part") continue;
+      const auto from = tree / std::filesystem::relative(each.path(), disk_ / "copy");
+      EXPECT_TRUE(content_of(each.path()) == content_of(from)) << each.path();
+      there.emplace_back(each.path(), identity(each.path()));
+    }
+    EXPECT_FALSE(there.empty());
+    disk_.resize(enough);
+    const command_result again = run_tool(line);
+    EXPECT_EQ(again.code, 0) << again.err;
+    for (const auto& [path, was] : there) EXPECT_EQ(identity(path), was) << path;
+    const command_result same =
+        shell("diff -r " + tree + " " + (disk_ / "copy").string())->finish();
+    EXPECT_EQ(same.code, 0) << same.out;
+    std::filesystem::remove_all(disk_ / "copy");
+  }
+}
+
+TEST_F(FullDisk, IsOneWithoutRoomForNames) {
+  std::filesystem::create_directories(files_ / "many");
+  for (int i = 0; i < 100; ++i) files_.make("many/" + std::to_string(i), "small");
+  disk_.resize(little, ",nr_inodes=30");
+  for (const std::string& to : {(disk_ / "many").string(), full_->url("many")}) {
+    expect_no_space(run_tool({"cp", "-r", (files_ / "many").string(), to}), to);
+    for (const std::string& name : names_in(disk_ / "many")) {
+      EXPECT_EQ(content_of(disk_ / ("many/" + name)), "small") << name;
+    }
+    std::filesystem::remove_all(disk_ / "many");
+  }
+}
+
+TEST_F(FullDisk, FailsWhoWritesItsOutputThere) {
+  const command_result read = shell("exec $UCXIO cat " + source_url() + " >" + target())->finish();
+  expect_failure(read, no_output, "No space left on device");
+  EXPECT_TRUE(whole_.starts_with(content_of(target())));
+
+  const tool_server meeting({"--pipes"});
+  const std::string pipe = meeting.url("pipe");
+  const auto receives = shell("exec $UCXIO pipe receive " + pipe + " >" + target());
+  const auto sends = shell("exec $UCXIO pipe send " + pipe + " <" + source());
+  expect_failure(receives->finish(), no_output, "No space left on device");
+  expect_failure(sends->finish(), lost, "the reader left");
+  EXPECT_TRUE(whole_.starts_with(content_of(target())));
+}
+
+}  // namespace
+}  // namespace ucx::test

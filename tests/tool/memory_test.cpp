@@ -1,0 +1,187 @@
+// How much memory the tool takes, whatever goes through it: docs/tool.md, "Memory".
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/command.hpp"
+#include "support/copy_place.hpp"
+#include "support/process_memory.hpp"
+#include "support/soon.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/tool.hpp"
+#include "ucx/pipe_options.hpp"
+
+namespace ucx::test {
+namespace {
+
+/// Much more than any of the bounds.
+constexpr std::size_t large = 256 * mebibyte;
+
+// In MiB: what docs/tool.md says, and half as much again, for other versions of the libraries. All
+// of them count those, too.
+constexpr std::size_t copies = 40;
+constexpr std::size_t copies_64_pieces = 120;
+constexpr std::size_t compresses = 105;
+constexpr std::size_t reads = 36;
+constexpr std::size_t pipes = 60;
+constexpr std::size_t serves = 45;
+constexpr std::size_t serves_agent = 135;
+
+/// Files that are large, and a bound for each command that reads or writes one of them.
+class ToolMemory : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!memory_is_measurable) GTEST_SKIP() << "a sanitizer keeps what is freed";
+    if (std::getenv("UCXIO_TOOL") != nullptr) GTEST_SKIP() << "another build's tool may take more";
+    std::filesystem::create_directories(store_ / "tree");
+    std::filesystem::create_directories(folder_ / "here");
+    store_.make("x", "");
+    std::filesystem::resize_file(store_ / "x", large);
+    for (int i = 0; i < 16; ++i) {
+      const std::string name = "tree/" + std::to_string(i);
+      store_.make(name, noise(mebibyte));
+      std::filesystem::resize_file(store_ / name, large / 16);
+    }
+  }
+
+  /// Bytes that do not become shorter.
+  static std::string noise(std::size_t size) {
+    std::string all(size, '\0');
+    std::uint64_t state = 1;
+    for (char& each : all) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      each = static_cast<char>(state >> 56U);
+    }
+    return all;
+  }
+  std::string source() const { return (store_ / "x").string(); }
+  std::string here(const std::string& name) const { return (folder_ / ("here/" + name)).string(); }
+  std::vector<std::string> served(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> all{"--store", (store_ / "").string(), "--writable"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+  /// Expects that a command goes well with so many MiB.
+  static void expect_to_fit(const std::vector<std::string>& arguments, std::size_t most) {
+    const command_result result = run_tool(arguments);
+    EXPECT_EQ(result.code, 0) << result.err;
+    expect_at_most(result.peak_memory, most, arguments.front());
+  }
+  static void expect_at_most(std::size_t taken, std::size_t most, const std::string& who) {
+    EXPECT_GT(taken, 0U) << who;
+    EXPECT_LE(taken, most * mebibyte) << who << ": " << taken / mebibyte << " MiB";
+  }
+  static void expect_at_most(tool_server& server, std::size_t most) {
+    expect_at_most(peak_memory(server.process().pid()), most, "serve");
+  }
+  static std::unique_ptr<command> shell(const std::string& line,
+                                        const std::string& environment = "") {
+    const std::string all = environment + " exec " + tool_program() + " " + line;
+    return std::make_unique<command>("/bin/sh", std::vector<std::string>{"-c", all});
+  }
+
+  /// Returns how many bytes a process has read.
+  static std::size_t bytes_read(pid_t by) {
+    std::ifstream counts("/proc/" + std::to_string(by) + "/io");
+    std::string name;
+    std::size_t count = 0;
+    counts >> name >> count;
+    return name == "rchar:" ? count : 0;
+  }
+
+  const temporary_directory folder_;
+  const temporary_directory store_;
+};
+
+TEST_F(ToolMemory, OfCopiesIsBounded) {
+  tool_server server(served());
+  const std::string url = server.url("x");
+  expect_to_fit({"cp", url, here("x")}, copies);
+  expect_to_fit({"cp", "--resume", "--verify", "--sparse", url, here("y")}, copies);
+  expect_to_fit({"cp", source(), here("z")}, copies);
+  expect_to_fit({"cp", source(), server.url("w")}, copies);
+  expect_to_fit({"cp", "-r", server.url("tree"), here("tree")}, copies);
+  expect_at_most(server, serves);
+}
+
+TEST_F(ToolMemory, OfManyPiecesAtATimeIsBounded) {
+  tool_server server(served());
+  expect_to_fit({"cp", "--parallel", "64", server.url("x"), here("x")}, copies_64_pieces);
+  expect_at_most(server, serves);
+}
+
+TEST_F(ToolMemory, OfCompressionIsBounded) {
+  tool_server server(served({"--agent"}));
+  expect_to_fit({"cp", "--compress", "zstd", server.url("x"), here("x")}, compresses);
+  expect_to_fit({"cp", "--compress", "zstd", "-r", server.url("tree"), here("tree")}, compresses);
+  expect_to_fit({"cp", "--compress", "lz4", "-r", here("tree"), server.url("back")}, compresses);
+  expect_at_most(server, serves_agent);
+}
+
+TEST_F(ToolMemory, OfAServerThatFetchesIsBounded) {
+  tool_server source(served({"--agent"}));
+  const temporary_directory copies_there;
+  tool_server target(
+      {"--store", (copies_there / "").string(), "--writable", "--fetch-from", "any"});
+  expect_to_fit({"cp", "--direct", "-r", source.url("tree"), target.url("plain")}, reads);
+  expect_to_fit(
+      {"cp", "--direct", "-r", "--compress", "zstd", source.url("tree"), target.url("compressed")},
+      reads);
+  expect_at_most(source, serves_agent);
+  expect_at_most(target, serves_agent);
+}
+
+TEST_F(ToolMemory, OfWhatReadsAndWritesIsBounded) {
+  tool_server server(served());
+  const command_result read = shell("cat " + server.url("x") + " >/dev/null")->finish();
+  EXPECT_EQ(read.code, 0) << read.err;
+  expect_at_most(read.peak_memory, reads, "cat");
+  const command_result put = shell("put " + server.url("y") + " <" + source())->finish();
+  EXPECT_EQ(put.code, 0) << put.err;
+  expect_at_most(put.peak_memory, reads, "put");
+  expect_to_fit({"hash", server.url("x")}, reads);
+  expect_to_fit({"hash", source()}, reads);
+  expect_at_most(server, serves);
+}
+
+TEST_F(ToolMemory, OfPipesIsBounded) {
+  tool_server server({"--pipes"});
+  const std::string url = server.url("pipe");
+  for (const std::string way : {"export UCXIO_WAY=message;", ""}) {
+    SCOPED_TRACE(way);
+    const auto receives = shell("pipe receive " + url + " >/dev/null", way);
+    const auto sends = shell("pipe send " + url + " <" + source(), way);
+    for (const auto& end : {&receives, &sends}) {
+      const command_result result = (*end)->finish();
+      EXPECT_EQ(result.code, 0) << result.err;
+      expect_at_most(result.peak_memory, pipes, "pipe");
+    }
+  }
+}
+
+/// A reader whose output nobody takes for a while: the window fills, and no more than that.
+TEST_F(ToolMemory, OfAPipeThatNobodyReadsIsBounded) {
+  tool_server server({"--pipes"});
+  const std::string url = server.url("pipe");
+  command receives(tool_program(), {"pipe", "receive", url}, command::output::pipe);
+  const auto sends = shell("pipe send " + url + " <" + source());
+  EXPECT_EQ(receives.read(1).size(), 1U);
+  // By then it waits for the window.
+  EXPECT_TRUE(soon([&] { return bytes_read(sends->pid()) >= pipe_options().window; }));
+  for (const pid_t end : {receives.pid(), sends->pid()}) {
+    expect_at_most(peak_memory(end), pipes, "pipe");
+  }
+}
+
+}  // namespace
+}  // namespace ucx::test

@@ -1,0 +1,130 @@
+// What `ucxio serve` tells people: lines that can be pasted into a shell elsewhere.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/command.hpp"
+#include "support/copy_place.hpp"
+#include "support/soon.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/tool.hpp"
+
+namespace ucx::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+/// A server that says what to type elsewhere, and a directory where that is typed.
+class ServeText : public ::testing::Test {
+ protected:
+  ServeText() {
+    std::filesystem::create_directories(folder_ / "store");
+    std::filesystem::create_directories(folder_ / "elsewhere");
+  }
+
+  /// Starts it, and returns what is to be typed, without "ucxio: elsewhere: ".
+  std::vector<std::string> serve(std::vector<std::string> line) {
+    line.insert(line.begin(), "serve");
+    server_ = std::make_unique<command>(tool_program(), line, command::output::pipe);
+    while (!url_.ends_with('\n')) url_ += server_->read(1);
+    url_.pop_back();
+    EXPECT_TRUE(soon([&] { return server_->errors().ends_with('\n'); }));  // it is one text
+    std::vector<std::string> all;
+    std::istringstream lines(server_->errors());
+    const std::string begin = "ucxio: elsewhere: ";
+    for (std::string each; std::getline(lines, each);) {
+      if (each.starts_with(begin)) all.push_back(each.substr(begin.size()));
+    }
+    return all;
+  }
+  std::string said() const { return server_->errors(); }
+  /// Types a line elsewhere, where `ucxio` is the tool.
+  command_result type(const std::string& line) const {
+    const std::string directory = std::filesystem::path(tool_program()).parent_path().string();
+    return command("/bin/bash", {"-c", "PATH=$0:$PATH; cd \"$1\"; " + line, directory,
+                                 (folder_ / "elsewhere").string()})
+        .finish();
+  }
+  std::string elsewhere(const std::string& name) const {
+    return content_of(folder_ / ("elsewhere/" + name));
+  }
+
+  const temporary_directory folder_;
+  std::string url_;
+  std::unique_ptr<command> server_;
+};
+
+TEST_F(ServeText, TellsOfAFile) {
+  const auto lines = serve({"a b=" + folder_.make("x", "12345").string()});
+  EXPECT_THAT(said(), StartsWith("ucxio: serving a b (5 bytes) as " + url_ + "/a%20b\n"));
+  EXPECT_THAT(lines, ElementsAre("ucxio cp " + url_ + "/a%20b ."));
+  EXPECT_EQ(type(lines.at(0)).err, "");
+  EXPECT_EQ(elsewhere("a b"), "12345");
+  server_->send_signal(SIGTERM);
+  EXPECT_EQ(server_->finish().code, 0);
+}
+
+/// Whatever shells make of it otherwise.
+TEST_F(ServeText, IsQuotedForAShell) {
+  const std::string name = "it's $HOME; echo & (all) *~!";
+  const auto lines = serve({name + "=" + folder_.make("x", "12345").string()});
+  ASSERT_EQ(lines.size(), 1U);
+  const command_result typed = type(lines[0]);
+  EXPECT_EQ(typed.code, 0) << lines[0] << typed.err;
+  EXPECT_EQ(typed.out + typed.err, "");
+  EXPECT_EQ(elsewhere(name), "12345") << lines[0];
+}
+
+TEST_F(ServeText, TellsOfAStore) {
+  folder_.make("store/x", "1");
+  const auto lines = serve({"--store", "s=" + (folder_ / "store").string()});
+  EXPECT_THAT(said(), HasSubstr("serving a directory as " + url_ + "/s\n"));
+  EXPECT_THAT(lines, ElementsAre("ucxio cp -r " + url_ + "/s ."));
+  EXPECT_EQ(type(lines.at(0)).err, "");
+  EXPECT_EQ(elsewhere("s/x"), "1");
+}
+
+TEST_F(ServeText, TellsHowToFillAStore) {
+  for (const bool has_prefix : {true, false}) {
+    const std::string store = (has_prefix ? "s=" : "") + (folder_ / "store").string();
+    const auto lines = serve({"--writable", "--store", store});
+    EXPECT_THAT(said(), HasSubstr("to be written too"));
+    const std::string place = url_ + (has_prefix ? "/s" : "");
+    ASSERT_THAT(lines,
+                ElementsAre("ucxio cp -r " + place + " .", "ucxio cp -r PATH " + place + "/"));
+    folder_.make("elsewhere/PATH", "filled");
+    EXPECT_EQ(type(lines[1]).err, "");
+    EXPECT_EQ(content_of(folder_ / "store/PATH"), "filled");
+    std::filesystem::remove(folder_ / "store/PATH");
+    url_.clear();
+  }
+}
+
+TEST_F(ServeText, TellsOfPipes) {
+  const auto lines = serve({"--pipes"});
+  EXPECT_THAT(said(), StartsWith("ucxio: introducing the ends of pipes, of any name\n"));
+  ASSERT_THAT(lines, ElementsAre("ucxio pipe receive " + url_ + "/pipe",
+                                 "ucxio pipe send " + url_ + "/pipe"));
+  EXPECT_EQ(type(lines[0] + " & echo over | " + lines[1] + "; wait").out, "over\n");
+}
+
+TEST_F(ServeText, TellsOfNoPipesWhereTheyCanNotMeet) {
+  const std::string file = (folder_ / "address").string();
+  EXPECT_THAT(serve({"--pipes", "--address-file", file}), ElementsAre());
+}
+
+TEST_F(ServeText, TellsThatNothingIsPublished) {
+  EXPECT_THAT(serve({}), ElementsAre());
+  EXPECT_EQ(said(), "ucxio: serving, but nothing is published\n");
+}
+
+}  // namespace
+}  // namespace ucx::test
