@@ -71,6 +71,15 @@ std::span<std::byte> allocate(std::size_t size) {
 buffer::buffer(std::size_t size)
     : bytes_(allocate(size)), size_(size), home_(&heap_home::instance()) {}
 
+buffer::buffer(std::size_t size, std::error_code& ec) noexcept {
+  ec.clear();
+  try {
+    *this = buffer(size);
+  } catch (const std::bad_alloc&) {
+    ec = errc::no_memory;
+  }
+}
+
 buffer::buffer(std::pmr::memory_resource& from, std::size_t size) {
   auto home = std::make_unique<adopted_home>(
       [&from](std::span<std::byte> bytes) { from.deallocate(bytes.data(), bytes.size()); });

@@ -28,7 +28,10 @@ made_core make(const context& registering, const memory_pool_options& options, s
   what = "making a pool of registered memory";
   const std::shared_ptr<detail::context_core>& context = detail::core_access::core(registering);
   if (!context) ec = errc::closed;
-  if (context && !context->has(feature::rma)) ec = errc::feature_disabled;
+  if (context && !context->has(feature::rma)) {
+    what += ": its context was made without feature::rma";
+    ec = errc::feature_disabled;
+  }
   if (ec) return nullptr;
   return std::make_unique<detail::memory_pool_core>(detail::memory_source::registered(context),
                                                     options.bound);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "detail/core_access.hpp"
+#include "detail/error_text.hpp"
 #include "detail/failed_operation.hpp"
 #include "detail/posted_operations.hpp"
 #include "detail/region_batch.hpp"
@@ -25,7 +26,8 @@ request start(const core_pointer& core, const char* what, Call call) {
   const std::lock_guard guard(core->endpoint().worker().lock());
   std::error_code ec;
   if (detail::operation* started = call(*core, ec)) return core_access::make_request(started);
-  return ec ? detail::failed_request(ec, what + core->description()) : request();
+  return ec ? detail::failed_request(ec, what + core->description() + detail::lacking(ec))
+            : request();
 }
 
 /// Returns when one more may be posted.
@@ -62,7 +64,7 @@ void post(const core_pointer& core, detail::posted_operations* posted, const io_
 [[noreturn]] void fail(std::error_code ec, const char* what, std::size_t length,
                        std::uint64_t offset, const remote_region& region) {
   throw error(ec, std::string(what) + std::to_string(length) + " bytes at offset " +
-                      std::to_string(offset) + " of " + region.description());
+                      std::to_string(offset) + " of " + region.description() + detail::lacking(ec));
 }
 
 }  // namespace

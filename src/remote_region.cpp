@@ -5,6 +5,7 @@
 
 #include "detail/abandon.hpp"
 #include "detail/core_access.hpp"
+#include "detail/error_text.hpp"
 #include "detail/failed_operation.hpp"
 #include "detail/posted_operations.hpp"
 #include "detail/remote_region_core.hpp"
@@ -168,7 +169,8 @@ request remote_region::start_read_at(std::uint64_t offset, std::span<std::byte> 
   if (detail::operation* started = core_->start_read(offset, into, options, ec)) {
     return core_access::make_request(started);
   }
-  return ec ? detail::failed_request(ec, attempt("read of ", into.size(), offset, *this))
+  return ec ? detail::failed_request(
+                  ec, attempt("read of ", into.size(), offset, *this) + detail::lacking(ec))
             : request();
 }
 
@@ -191,7 +193,8 @@ request remote_region::start_write_at(std::uint64_t offset, std::span<const std:
   if (detail::operation* started = core_->start_write(tracker_, offset, from, options, ec)) {
     return core_access::make_request(started);
   }
-  return ec ? detail::failed_request(ec, attempt("write of ", from.size(), offset, *this))
+  return ec ? detail::failed_request(
+                  ec, attempt("write of ", from.size(), offset, *this) + detail::lacking(ec))
             : request();
 }
 

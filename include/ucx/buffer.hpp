@@ -27,6 +27,8 @@ class UCXIO_EXPORT buffer {
   buffer() noexcept = default;
   /// Makes a buffer of `size` bytes of the heap; they are not initialised.
   explicit buffer(std::size_t size);
+  /// Likewise; empty with an error. Errors: no_memory.
+  buffer(std::size_t size, std::error_code& ec) noexcept;
   /// Makes a buffer of `size` bytes of `from`, which is given them back: a `memory_pool` gives
   /// those of a CUDA device. They are not initialised, and not touched. Lifetime: `from`, until the
   /// buffer is freed. Errors: what `from` throws.

@@ -59,6 +59,9 @@ struct connection_end {
   /// `closed_by_peer` where it said goodbye; connection_reset, protocol_error, ... otherwise.
   std::error_code reason = {};
   std::string words = {};
+  /// The keys of the posts that had not ended by then, in the order in which they were made: what
+  /// was not sent, or not surely. `message_handlers::on_sent` is told of each of them, too.
+  std::vector<std::uint64_t> unsent = {};
 };
 
 }  // namespace ucx

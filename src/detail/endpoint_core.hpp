@@ -88,6 +88,7 @@ class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
   /// What the peer said of itself.
   const introduction& peer_introduction() const noexcept { return theirs_; }
   connection_report report();
+  connection_end end() const;
   /// What is asked of the connection, and told to the peer. Before hello.
   void set_terms(connection_terms terms) { terms_ = std::move(terms); }
   /// Who else is told what becomes of it. Before hello.

@@ -73,6 +73,10 @@ connection_report endpoint_core::report() {
   return made;
 }
 
+connection_end endpoint_core::end() const {
+  return {number_, peer_, error_, words_, messages_->unsent()};
+}
+
 void endpoint_core::arm(endpoint_options&& handlers) {
   const std::lock_guard guard(worker_.lock());
   options_.on_established = std::move(handlers.on_established);
@@ -124,7 +128,7 @@ void endpoint_core::tell(event what) {
     case event::refused:
       return call(guard, options_.on_refused, connection_refusal{number_, peer_, error_, words_});
     case event::closed:
-      return call(guard, options_.on_closed, connection_end{number_, peer_, error_, words_});
+      return call(guard, options_.on_closed, end());
   }
 }
 

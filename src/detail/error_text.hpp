@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <system_error>
 
 #include "ucx/error.hpp"
 
@@ -13,6 +14,11 @@ inline std::string text_of(const error& failed) {
   const std::string ending = ": " + failed.code().message();
   if (text.ends_with(ending)) text.resize(text.size() - ending.size());
   return text;
+}
+
+/// Names the feature that a call over a connection lacks, where that is why it failed.
+inline const char* lacking(std::error_code why) noexcept {
+  return why == errc::feature_disabled ? ", on a context without feature::am" : "";
 }
 
 }  // namespace ucx::detail

@@ -269,8 +269,7 @@ void listener_core::ended(endpoint_core& connection, bool was_established) {
   if (!was_established || !options_.on_closed) return;
   const std::error_code why = connection.failure();
   if (!why || why == errc::canceled) return;  // closed on this side
-  tell(options_.on_closed,
-       connection_end{connection.number(), connection.peer(), why, connection.words()});
+  tell(options_.on_closed, connection.end());
 }
 
 std::shared_ptr<accept_wait> listener_core::add_wait() {

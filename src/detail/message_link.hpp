@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <new>
 #include <span>
 #include <system_error>
+#include <vector>
 
 #include "detail/arrived_message.hpp"
 #include "detail/borrowing.hpp"
@@ -114,6 +116,15 @@ class message_link {
   }
   bool sends_pending() const noexcept { return !queued_.empty() || !unanswered_.empty(); }
 
+  /// The connection failed before a post with this key had ended.
+  void left_unsent(std::uint64_t key) noexcept {
+    try {
+      unsent_.push_back(key);
+    } catch (const std::bad_alloc&) {  // its handler is told all the same
+    }
+  }
+  const std::vector<std::uint64_t>& unsent() const noexcept { return unsent_; }
+
   void swap_handlers(std::shared_ptr<message_handlers>& handlers) noexcept {
     handlers_.swap(handlers);
   }
@@ -157,6 +168,7 @@ class message_link {
   intrusive_list<send_operation, send_tag> unanswered_;
   bool sending_queued_ = false;
   bool room_wanted_ = false;
+  std::vector<std::uint64_t> unsent_;  // keys of posts that the connection's failure ended
   // Receiving.
   std::size_t granted_;
   std::size_t used_ = 0;          // by the peer, of what was granted

@@ -15,6 +15,16 @@
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
+namespace {
+
+std::string words_for(const tag_match& wanted) {
+  if (wanted.mask == 0) return " with any tag";
+  std::string text = " with tag " + std::to_string(wanted.tag);
+  if (wanted.mask != tag_match::every_bit) text += " by mask " + std::to_string(wanted.mask);
+  return text;
+}
+
+}  // namespace
 
 void receive_operation::begin(worker_core& worker, kept_alive&& held, source kind,
                               const tag_match& wanted, std::span<std::byte> into,
@@ -48,6 +58,7 @@ void receive_operation::begin(worker_core& worker, kept_alive&& held, source kin
   wanted_ = wanted;
   from_ = held.endpoint.get();
   info_ = {};
+  came_ = false;
   received_ = 0;
   start(worker, std::move(held), deadline);
   counted_ = from_ != nullptr;
@@ -98,6 +109,8 @@ bool receive_operation::prepare(std::uint64_t length, std::error_code& ec) {
 
 void receive_operation::take(arrived_message& found) {
   found.taken = true;
+  came_ = true;
+  kind_ = found.said.kind;
   info_.tag = found.said.tag;
   info_.memory = found.said.memory;
   if (found.failure) return finish(found.failure);
@@ -108,6 +121,8 @@ void receive_operation::take(arrived_message& found) {
 }
 
 void receive_operation::take(std::uint64_t tag, std::span<const std::byte> payload) {
+  came_ = true;
+  kind_ = message_kind::tagged;
   info_ = {tag, payload.size(), memory_kind::host};
   std::error_code ec;
   if (made_ != nullptr || payload.size() > into_.size()) {
@@ -121,6 +136,8 @@ void receive_operation::take(std::uint64_t tag, std::span<const std::byte> paylo
 void receive_operation::take(endpoint_core& from, const parcel& said,
                              std::span<const std::byte> payload) {
   message_link& link = from.messages();
+  came_ = true;
+  kind_ = said.kind;
   info_.tag = said.tag;
   info_.memory = said.memory;
   std::error_code ec;
@@ -276,10 +293,16 @@ std::string receive_operation::describe() const {
     text += "bytes of the stream";
   } else {
     text += "a message";
+    if (source_ == source::tagged) text += words_for(wanted_);
   }
   text += endpoint() != nullptr ? " from " + endpoint()->peer_name() : " from anybody";
-  if (info_.length > 0) text.append(" (of ").append(std::to_string(info_.length)).append(" bytes)");
-  return text;
+  if (info_.length == 0 && !came_) return text;
+  text.append(" (of ").append(std::to_string(info_.length)).append(" bytes");
+  if (came_) {
+    text += kind_ == message_kind::active ? ", for handler " : ", with tag ";
+    text += std::to_string(info_.tag);
+  }
+  return text + ")";
 }
 
 void receive_operation::recycle() noexcept {

@@ -131,6 +131,7 @@ class receive_operation final : public operation,
   bool lacks_buffer_ = false;
   arrived_message* held_ = nullptr;  // meanwhile
   message_info info_;
+  bool came_ = false;          // and its tag and kind are known
   std::uint64_t id_ = 0;       // while its message is on the way
   std::uint64_t message_ = 0;  // that message's
   message_kind kind_ = message_kind::tagged;

@@ -59,7 +59,8 @@ remote_region_core::remote_region_core(endpoint_core& endpoint, const remote_des
       descriptor_(descriptor),
       size_(descriptor.size),
       content_(content_of(descriptor)),
-      window_(is_copied_by_driver(descriptor.kind) ? device_write_window : 0) {
+      window_(is_copied_by_driver(descriptor.kind) ? device_write_window : 0),
+      logged_(endpoint.worker().context().log().writes(log_level::debug)) {
   endpoint_.add(*this);
 }
 
@@ -269,15 +270,26 @@ operation* remote_region_core::start_read(std::uint64_t offset, std::span<std::b
   if (options.verify) return read_by_message(offset, into, options, ec);
   if (copied_here()) {
     std::memcpy(into.data(), mapped_ + offset, into.size());
+    log_done("read of ", offset, into.size());
     return nullptr;
   }
   // Where that fails the owner has gone, or taken the region back: asked, it says so.
   const bool now = into.size() <= longest_borrowed_read && read_here();
-  if (now && borrowed_->read(offset, into)) return nullptr;
+  if (now && borrowed_->read(offset, into)) {
+    log_done("read of ", offset, into.size());
+    return nullptr;
+  }
   if (lent_) return read_from_device(offset, into, options, ec);
   if (!by_rma(access::read)) return read_by_message(offset, into, options, ec);
   const clock::time_point deadline = endpoint_.worker().deadline_after(options.timeout);
   return rma_operation::read(shared_from_this(), offset, into, deadline, ec);
+}
+
+void remote_region_core::write_done(const char* what, std::uint64_t offset,
+                                    std::size_t length) const {
+  std::string line = what + std::to_string(length);
+  line.append(" bytes at offset ").append(std::to_string(offset)).append(" of ");
+  endpoint_.worker().log_done(line + description() + ", within the call", endpoint_);
 }
 
 operation* remote_region_core::read_by_message(std::uint64_t offset, std::span<std::byte> into,
@@ -300,6 +312,7 @@ operation* remote_region_core::start_write(const std::shared_ptr<write_tracker>&
   if (copied_here()) {
     std::memcpy(mapped_ + offset, from.data(), from.size());
     std::atomic_thread_fence(std::memory_order_release);  // before what tells the owner of it
+    log_done("write of ", offset, from.size());
     return nullptr;
   }
   if (limit_ > 0) size_ = std::max<std::uint64_t>(size_, offset + from.size());
@@ -360,6 +373,7 @@ operation* remote_region_core::start_atomic(std::uint64_t offset, const atomic_a
     }
     // One machine's processors agree among themselves: this is what the owner would do.
     store_number(perform(wanted, mapped_ + offset), previous);
+    log_done("atomic access to ", offset, wanted.width);
     return nullptr;
   }
   if (!worker.context().has(feature::am)) {

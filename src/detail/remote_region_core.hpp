@@ -162,6 +162,11 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   bool copied_here() const noexcept;
   /// Returns whether it reads them where the owner has them, likewise.
   bool read_here() const noexcept;
+  /// Tells the log of what was over within its call, where that wants to know.
+  void log_done(const char* what, std::uint64_t offset, std::size_t length) const {
+    if (logged_) write_done(what, offset, length);
+  }
+  void write_done(const char* what, std::uint64_t offset, std::size_t length) const;
 
   endpoint_core& endpoint_;
   const remote_descriptor descriptor_;
@@ -182,6 +187,7 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   std::string why_not_read_;     // under the lock
   std::byte* mapped_ = nullptr;  // the owner's memory, where this process can reach it
   bool copied_ = false;          // there, without UCX
+  const bool logged_;            // each operation
   bool writes_by_rma_ = true;
   bool closed_ = false;
   bool revoked_ = false;

@@ -128,6 +128,7 @@ operation* remote_region_core::read_into_device(std::uint64_t offset, std::span<
   if (copied_here() && !moves_later()) {
     ec = copier->copy(mapping_, into.data(), {mapped_ + offset, into.size()}, true,
                       std::move(after), worker.deadline_after(options.timeout));
+    if (!ec) log_done("read of ", offset, into.size());
     return nullptr;
   }
   if (!worker.context().has(feature::am)) {
@@ -154,6 +155,7 @@ operation* remote_region_core::write_from_device(const std::shared_ptr<write_tra
         copier->copy(mapping_, const_cast<std::byte*>(from.data()), {mapped_ + offset, from.size()},
                      false, std::move(after), worker.deadline_after(options.timeout));
     std::atomic_thread_fence(std::memory_order_release);  // before what tells the owner of it
+    if (!ec) log_done("write of ", offset, from.size());
     return nullptr;
   }
   if (!worker.context().has(feature::am)) {

@@ -44,6 +44,7 @@ void send_operation::begin(std::shared_ptr<endpoint_core> over, message_kind kin
   wants_answer_ = options.until == send_until::matched && kind != message_kind::stream;
   said_anything_ = header_lent_ = payload_lent_ = over_ = lasting_ = watched_ = false;
   failure_.clear();
+  key_.reset();
   if (source.owned != nullptr) {
     source.only = std::as_const(*source.owned).bytes();
     lasting_ = true;
@@ -81,6 +82,7 @@ std::error_code send_operation::copy_all() {
 
 void send_operation::tell(std::uint64_t key) noexcept {
   claim_handler();
+  if (!done()) key_ = key;
   set_expected_handler(
       [handlers = endpoint()->messages().handlers(), key](std::error_code outcome) {
         if (handlers && handlers->on_sent) handlers->on_sent(key, outcome);
@@ -342,6 +344,11 @@ void send_operation::give_up_for(std::error_code why, bool tell_peer) noexcept {
     worker().tick_soon();
   }
   end_if_over();
+}
+
+void send_operation::connection_failed(std::error_code why) noexcept {
+  if (key_ && !done()) endpoint()->messages().left_unsent(*std::exchange(key_, std::nullopt));
+  give_up_for(why, false);
 }
 
 /// Once UCX has had the time to let go of the caller's memory and did not, the connection has to.

@@ -67,7 +67,7 @@ class send_operation final : public operation,
   void refused(std::error_code why);
 
   void give_up(errc why) noexcept override { give_up_for(make_error_code(why), true); }
-  void connection_failed(std::error_code why) noexcept override { give_up_for(why, false); }
+  void connection_failed(std::error_code why) noexcept override;
   bool awaits_peer() const noexcept override { return true; }
   std::string describe() const override;
 
@@ -117,6 +117,7 @@ class send_operation final : public operation,
   bool over_ = false;           // but for what UCX still has
   bool watched_ = false;        // the peer's heart, meanwhile
   std::error_code failure_;
+  std::optional<std::uint64_t> key_;  // of one that was posted
 };
 
 }  // namespace ucx::detail

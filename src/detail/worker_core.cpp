@@ -439,14 +439,12 @@ void worker_core::add_outstanding(operation& started) noexcept {
   wake_driver();  // what is sent now may want UCX's progress
 }
 
-void worker_core::write_end(const operation& ended, std::error_code outcome) {
-  const std::string what = ended.describe();
+void worker_core::write_end(std::uint64_t sequence, const std::string& what,
+                            const endpoint_core* over, std::error_code outcome) {
   if (what.empty()) return;  // the library's own
   std::string line = "operation ";
-  line.append(std::to_string(ended.sequence())).append(": ").append(what);
-  if (const endpoint_core* over = ended.endpoint()) {
-    line.append(", connection ").append(std::to_string(over->number()));
-  }
+  line.append(std::to_string(sequence)).append(": ").append(what);
+  if (over != nullptr) line.append(", connection ").append(std::to_string(over->number()));
   line.append(": ").append(outcome ? outcome.message() : "done");
   context_->log().write(log_level::debug, line);
 }

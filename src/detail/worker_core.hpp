@@ -152,7 +152,12 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void remove_outstanding(operation& ended) noexcept { outstanding_.remove(ended); }
   /// Writes into the log how an operation ended, where the log wants it.
   void log_end(const operation& ended, std::error_code outcome) {
-    if (context_->log().writes(log_level::debug)) write_end(ended, outcome);
+    if (!context_->log().writes(log_level::debug)) return;
+    write_end(ended.sequence(), ended.describe(), ended.endpoint(), outcome);
+  }
+  /// The same of one that was over within its call, and was no operation.
+  void log_done(const std::string& what, const endpoint_core& over) {
+    write_end(++last_sequence_, what, &over, {});
   }
   /// Makes room for the handler of an operation, so that it can be queued whatever memory is left.
   void expect_handler() { handlers_.expect(); }
@@ -225,7 +230,8 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void create(std::string& what, std::error_code& ec);
   void check_threads(std::string& what, std::error_code& ec);
   void retire() noexcept;
-  void write_end(const operation& ended, std::error_code outcome);
+  void write_end(std::uint64_t sequence, const std::string& what, const endpoint_core* over,
+                 std::error_code outcome);
   bool run_work();
   /// `kept` is this worker, where the caller has it.
   bool run_handlers(std::unique_lock<worker_lock>& guard, const std::shared_ptr<worker_core>& kept);

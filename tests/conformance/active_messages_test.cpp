@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <memory_resource>
 #include <mutex>
@@ -19,6 +20,8 @@
 
 namespace ucx::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 class ConformanceCActive : public ConformanceC {};
 
@@ -217,6 +220,28 @@ TEST_P(ConformanceCActive, PeerThatLeavesBetweenHeaderAndPayload) {
   EXPECT_TRUE(holds_pattern(kept->header()));
   kept.reset();
   receiver().on_message(9, {});
+}
+
+// Three gibibytes out of one mebibyte, into one.
+TEST(ConformanceCActiveLarge, C9_C14_C15_ThreeGibibytesAreOneMessage) {
+  message_pair pair(message_pair_options{});
+  const std::vector<std::byte> bytes = pattern(std::size_t{1} << 20U);
+  std::vector<std::byte> into(bytes.size());
+  const std::vector<std::span<const std::byte>> from(3 << 10U, bytes);
+  const std::vector<std::span<std::byte>> to(3 << 10U, into);
+  std::optional<request> receive;
+  std::atomic<bool> called{false};
+  pair.receiver().on_message(9, [&](message came) {
+    EXPECT_EQ(came.length(), std::uint64_t{3} << 30U);
+    receive = came.start_receive(to, {.timeout = 100s});
+    called = true;
+  });
+  request send = pair.sender->start_send_message(9, {}, from, {.timeout = 100s});
+  EXPECT_TRUE(pair.until([&] { return called && receive->done() && send.done(); }, 100s));
+  EXPECT_FALSE(receive->error());
+  EXPECT_FALSE(send.error());
+  EXPECT_TRUE(holds_pattern(into));
+  pair.receiver().on_message(9, {});
 }
 
 INSTANTIATE_TEST_SUITE_P(Messages, ConformanceCActive, testing::ValuesIn(every_message_pair()),

@@ -152,8 +152,8 @@ TEST_P(ConformanceBByAddress, B29_DuplicatesAreFoundWhereAsked) {
 std::vector<pair_options> pairs_by_address() {
   std::vector<pair_options> all;
   for (const route over : {route::tcp_by_address, route::shared_memory}) {
-    for (const progress_mode mode :
-         {progress_mode::caller, progress_mode::polling_thread, progress_mode::sleeping_thread}) {
+    for (const progress_mode mode : {progress_mode::caller, progress_mode::polling_thread,
+                                     progress_mode::sleeping_thread, progress_mode::external}) {
       all.push_back({over, progress_mode::external, mode, {}, {}});
     }
   }

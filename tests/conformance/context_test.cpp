@@ -58,6 +58,29 @@ TEST(ConformanceA, A2_CallsWithoutTheirFeatureAreErrors) {
   silent.flush();  // UCX 1.13 ends a process whose peer leaves before their lanes stand
   const remote_region by_message(silent, exposed.descriptor(), {.way = way::message}, ec);
   EXPECT_EQ(ec, errc::feature_disabled) << "no messages";
+  // The exceptions name it.
+  const auto expect_named = [](const char* feature, auto call) {
+    try {
+      call();
+      ADD_FAILURE() << feature;
+    } catch (const error& failed) {
+      EXPECT_EQ(failed.code(), errc::feature_disabled);
+      EXPECT_NE(std::string(failed.what()).find(feature), std::string::npos) << failed.what();
+    }
+  };
+  expect_named("feature::wakeup",
+               [&] { const worker driven(plain, {.progress = progress_mode::sleeping_thread}); });
+  expect_named("feature::rma", [&] {
+    const remote_region region(connection, exposed.descriptor(), {.way = way::rma});
+  });
+  expect_named("feature::am", [&] {
+    const remote_region region(silent, exposed.descriptor(), {.way = way::message});
+  });
+  expect_named("feature::am", [&] { silent.send(1, memory); });
+  expect_named("feature::am", [&] { silent.receive(1, memory); });
+  expect_named("feature::am", [&] { silent.stream_send(memory); });
+  expect_named("feature::am", [&] { silent.send_message(1, {}, memory); });
+  expect_named("feature::am", [&] { mute.on_message(1, [](message) {}); });
 }
 
 TEST(ConformanceA, A3_PrecedenceOverTheEnvironmentIsSelectable) {
@@ -200,6 +223,12 @@ TEST(ConformanceA, A12_WhatIsMadeKeepsWhatItNeeds) {
 TEST(ConformanceA, A13_InterfacesHaveAddresses) {
   const auto found = interface_addresses("lo", 77);
   EXPECT_NE(std::find(found.begin(), found.end(), socket_address("127.0.0.1:77")), found.end());
+  // The system's own list: an address without colons, its index, prefix, scope, flags, name.
+  std::ifstream list("/proc/net/if_inet6");
+  const std::string inet6(std::istreambuf_iterator<char>(list), {});
+  const bool has_ipv6 = inet6.find("00000000000000000000000000000001 ") != std::string::npos;
+  EXPECT_EQ(std::find(found.begin(), found.end(), socket_address("[::1]:77")) != found.end(),
+            has_ipv6);
   std::error_code ec;
   EXPECT_TRUE(interface_addresses("no such interface", 0, ec).empty());
   EXPECT_EQ(ec, errc::host_not_found);

@@ -13,7 +13,7 @@ namespace ucx::test {
 inline constexpr std::size_t conformance_sizes[] = {
     0, 1, 1024, 2048, std::size_t{1} << 20U, std::size_t{16} << 20U};
 
-/// Over every transport, in every progress mode.
+/// Over every transport, in every progress mode on either side: see every_message_pair().
 class ConformanceC : public testing::TestWithParam<message_pair_options> {
  protected:
   explicit ConformanceC(std::size_t window = 0) : ConformanceC(with_window(window)) {}

@@ -143,7 +143,7 @@ TEST_P(ConformanceC, C7_ReceiverAllocatesWhatIsOfUnknownLength) {
 
 TEST_P(ConformanceC, C8_StreamsBytesBothWays) {
   endpoint back = pair_.back();
-  for (const std::size_t size : {std::size_t{1}, std::size_t{5000}, std::size_t{16} << 20U}) {
+  for (const std::size_t size : conformance_sizes) {
     const std::vector<std::byte> there = pattern(size, 1);
     const std::vector<std::byte> here = pattern(size, 2);
     std::vector<std::byte> into(size);
@@ -350,6 +350,25 @@ TEST(ConformanceCLarge, C21_SendsTakeTheCallersMemoryAsItIs) {
   EXPECT_FALSE(send.error());
   EXPECT_EQ(receive.received().length, std::uint64_t{3} << 30U);
   EXPECT_TRUE(holds_pattern(into));
+}
+
+TEST(ConformanceCLarge, C8_StreamsHaveNoEnd) {
+  message_pair pair(message_pair_options{});
+  endpoint back = pair.back();
+  const std::vector<std::byte> bytes = pattern(std::size_t{1} << 20U);
+  std::vector<std::byte> into(bytes.size());
+  const std::vector<std::span<const std::byte>> from(3 << 10U, bytes);
+  request send = pair.sender->start_stream_send(from, {.timeout = 100s});
+  for (std::size_t mebibyte = 0; mebibyte < from.size(); ++mebibyte) {
+    request receive = back.start_stream_receive(into, stream_amount::all);
+    ASSERT_TRUE(pair.until([&] { return receive.done(); }));
+    ASSERT_FALSE(receive.error()) << mebibyte;
+    if (mebibyte % 512 == 511) {
+      EXPECT_TRUE(holds_pattern(into)) << mebibyte;
+    }
+  }
+  EXPECT_TRUE(pair.until([&] { return send.done(); }));
+  EXPECT_FALSE(send.error());
 }
 
 TEST_P(ConformanceC, CancelAtAnyMomentEndsBothSidesOnce) {

@@ -240,6 +240,7 @@ TEST_P(ConformanceD, D10_OwnersAreToldBehindTheData) {
   if (!messages()) {
     region_.notify(1, ec);
     EXPECT_EQ(ec, errc::feature_disabled);
+    EXPECT_NE(region_.start_notify(1).description().find("feature::am"), std::string::npos);
     return;
   }
   std::atomic<int> right{0};

@@ -103,6 +103,7 @@ std::vector<pair_options> every_pair() {
          {progress_mode::polling_thread, progress_mode::sleeping_thread, progress_mode::external}) {
       for (const progress_mode reader : readers) all.push_back({over, owner, reader, {}, {}});
     }
+    all.push_back({over, progress_mode::sleeping_thread, progress_mode::external, {}, {}});
   }
   for (const progress_mode reader : readers) {
     all.push_back({route::mapped, progress_mode::sleeping_thread, reader, {}, {}});
@@ -136,7 +137,11 @@ connected_pair::connected_pair(const pair_options& chosen) : options(chosen) {
   if (!to_itself()) {
     if (options.owner == progress_mode::external) owner_loop.emplace(*owner);
     other_context.emplace(context_options_for(options.over));
-    other.emplace(*other_context, with_mode(options.reader_defaults, options.reader));
+    worker_options wanted = with_mode(options.reader_defaults, options.reader);
+    const bool loops = options.reader == progress_mode::external;
+    if (loops) wanted.threads = thread_safety::safe;  // the loop drives beside the test
+    other.emplace(*other_context, wanted);
+    if (loops) reader_loop.emplace(*other);
   }
   if (door) {
     connection.emplace(reader(), door->address());

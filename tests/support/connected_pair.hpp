@@ -58,7 +58,8 @@ inline std::string name_of_pair(const testing::TestParamInfo<pair_options>& inst
   return to_string(instance.param);
 }
 
-/// Returns every combination of routes and progress modes that makes sense.
+/// Returns the combinations of routes and progress modes that tests of regions run with: readers
+/// and owners of each mode over each route, of mode `external` with one owner.
 std::vector<pair_options> every_pair();
 /// Returns pairs whose owner answers by messages and can be paused, one for each mode of the
 /// reader. Data that is stuck in a socket when its connection is dropped: by listener only, because
@@ -102,6 +103,7 @@ class connected_pair {
   std::optional<worker> owner;
   std::optional<event_loop> owner_loop;
   std::optional<worker> other;
+  std::optional<event_loop> reader_loop;
   std::optional<listener> door;
   std::optional<endpoint> connection;
 

@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <system_error>
@@ -39,6 +41,17 @@ TEST(Buffer, OwnsMemoryOfTheHeap) {
   EXPECT_EQ(released.size(), 100U);
   EXPECT_FALSE(moved);
   delete[] released.data();
+}
+
+TEST(Buffer, OfMoreThanThereIsIsEmpty) {
+  std::error_code ec;
+  const buffer none(std::numeric_limits<std::size_t>::max(), ec);
+  EXPECT_EQ(ec, errc::no_memory);
+  EXPECT_FALSE(none);
+  EXPECT_THROW(buffer(std::numeric_limits<std::size_t>::max()), std::bad_alloc);
+  const buffer some(100, ec);
+  EXPECT_FALSE(ec);
+  EXPECT_EQ(some.size(), 100U);
 }
 
 TEST(Buffer, GivesAdoptedMemoryToItsFunctionOnce) {

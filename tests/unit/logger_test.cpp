@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -14,9 +16,12 @@
 
 #include "detail/logger.hpp"
 #include "support/pattern.hpp"
+#include "support/served_region.hpp"
+#include "support/simulated_messages.hpp"
 #include "support/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
+#include "ucx/remote_atomic.hpp"
 #include "ucx/remote_region.hpp"
 
 namespace ucx::test {
@@ -92,6 +97,69 @@ TEST(Log, TracesEachOperationAtDebug) {
   EXPECT_TRUE(mentions(lines, "connection 1: done")) << lines;
   EXPECT_TRUE(mentions(lines, "connection 1: the connection was lost")) << lines;
   EXPECT_FALSE(mentions(lines, "frame")) << lines;
+}
+
+/// What both sides of a pair write at debug.
+struct traced_pair {
+  simulated_pair_options options(simulated_pair_options made = {}) {
+    for (context_options* each : {&made.owner_context, &made.reader_context}) {
+      each->log = {log_level::debug,
+                   [this](log_level, std::string_view line) { lines.append(line).append("\n"); }};
+    }
+    return made;
+  }
+  bool says(const std::string& words) const { return mentions(lines, words); }
+
+  std::string lines;
+};
+
+TEST(Log, TellsWhichTagsWereWantedAndReceived) {
+  traced_pair traced;
+  simulated_messages both(traced.options());
+  std::vector<std::byte> into(100);
+  const std::vector<std::byte> bytes = pattern(60);
+  both.sender.send(7, bytes);
+  both.receiver().receive(7, into);
+  EXPECT_TRUE(traced.says(": send of 60 bytes with tag 7 to ")) << traced.lines;
+  EXPECT_TRUE(
+      traced.says(": receive of a message with tag 7 from anybody (of 60 bytes, with tag "
+                  "7): done"))
+      << traced.lines;
+  both.sender.send(0x105, bytes);
+  both.receiver().receive({5, 0xff}, into);
+  EXPECT_TRUE(traced.says("with tag 5 by mask 255 from anybody (of 60 bytes, with tag 261): done"))
+      << traced.lines;
+  both.sender.send(0, {});
+  both.receiver().receive(tag_match::any(), into);
+  EXPECT_TRUE(traced.says("with any tag from anybody (of 0 bytes, with tag 0): done"))
+      << traced.lines;
+  request never = both.receiver().start_receive(9, into);
+  never.cancel();
+  EXPECT_TRUE(traced.says("a message with tag 9 from anybody: the operation was canceled"))
+      << traced.lines;
+  both.sender.send_message(3, {}, bytes, {.until = send_until::reusable});
+  both.settle();
+  EXPECT_TRUE(traced.says(": send of 60 bytes for handler 3 to ")) << traced.lines;
+}
+
+TEST(Log, TracesWhatIsOverWithinItsCall) {
+  traced_pair traced;
+  simulated_pair_options options = traced.options();
+  options.shares_memory = true;
+  simulated_pair pair(options);
+  const memory_region exposed =
+      memory_region::allocate(pair.owner_context, 1000, access::read_write);
+  endpoint connection = pair.connect();
+  remote_region region(connection, exposed.descriptor());
+  ASSERT_EQ(region.way(), way::mapped);
+  std::vector<std::byte> into(60);
+  region.read_at(7, into);
+  EXPECT_TRUE(traced.says(": read of 60 bytes at offset 7 of region ")) << traced.lines;
+  region.write_at(8, into);
+  EXPECT_TRUE(traced.says(": write of 60 bytes at offset 8 of region ")) << traced.lines;
+  remote_atomic<std::uint64_t>(region, 16).fetch_add(1);
+  EXPECT_TRUE(traced.says(": atomic access to 8 bytes at offset 16 of region ")) << traced.lines;
+  EXPECT_TRUE(traced.says(", within the call, connection 1: done")) << traced.lines;
 }
 
 TEST(Log, ShowsTheProtocolAtTrace) {
