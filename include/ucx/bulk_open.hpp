@@ -26,7 +26,8 @@ struct opened_name {
 /// files a round trip each is what takes the time. Returns as many as there are names, in order.
 /// Errors: in each of them, as of `client::open`; too_many_files where a store lets a client have
 /// fewer open (`store_options`); would_deadlock inside a completion callback. `closed` is thrown
-/// where `from` is empty. Cost: a round trip for each 64.
+/// where `from` is empty. The time-out is that of each 64; behind one that is not answered in time
+/// no more are asked for, and the rest has timed_out too. Cost: a round trip for each 64.
 UCXIO_EXPORT std::vector<opened_name> open_each(client& from, std::span<const std::string> names,
                                                 access wanted = access::read,
                                                 const io_options& options = {});
@@ -42,8 +43,8 @@ struct fetched_name {
 /// opened; the rest is opened and read, and a file that is changed meanwhile is read as any other.
 /// Returns as many as there are names, in order. Errors: in each of them, as of `open_each` and
 /// `remote_region::read_at`; message_truncated (it is longer). `closed` is thrown where `from` is
-/// empty. Cost: a round trip for each 64, and for each 64 KiB of a dozen; two more for each dozen
-/// that does not come like this.
+/// empty. The time-out is as of `open_each`. Cost: a round trip for each 64, and for each 64 KiB of
+/// a dozen; two more for each dozen that does not come like this.
 UCXIO_EXPORT std::vector<fetched_name> fetch_each(client& from, std::span<const std::string> names,
                                                   std::size_t most, const io_options& options = {});
 
@@ -61,7 +62,9 @@ struct short_file {
 /// connection's.
 /// Lifetime: the bytes, until this returns. Returns as many as there are files, in order.
 /// Errors: in each of them, as of `client::create`, `remote_region::flush` and `client::commit`;
-/// busy also where two have one name, unless the later one just replaces the earlier. Thrown:
+/// busy also where the server had no room in time, and where two have one name, unless either just
+/// replaces the other. The time-out is that of each 2 MiB or 512 files; behind some for which it
+/// passed no more are sent, and the rest has the same error. Thrown:
 /// `closed` where `to` is empty, invalid_argument (another `how`). Cost: a round trip for each
 /// 2 MiB; a copy of the bytes at either end.
 UCXIO_EXPORT std::vector<std::error_code> store_each(client& to, std::span<const short_file> files,

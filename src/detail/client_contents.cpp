@@ -1,11 +1,16 @@
 // Many short files that a client fetches or stores at once.
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
 #include <string>
 #include <utility>
 
 #include "detail/client_core.hpp"
+#include "detail/core_access.hpp"
 #include "detail/device_pointer.hpp"
 #include "detail/name.hpp"
+#include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
@@ -17,6 +22,17 @@ constexpr std::size_t file_overhead = 16;
 
 /// A server keeps them all until its disk has taken them.
 constexpr std::size_t most_bytes_at_once = std::size_t{2} << 20U;
+constexpr std::size_t most_files_at_once = 512;
+
+/// The threads of a client share this: a server of several workers blames for 16 MiB of questions,
+/// of which each takes 4 KiB by itself, and takes 1024 files of one client at a time.
+constexpr std::size_t most_bytes_of_all = std::size_t{8} << 20U;
+constexpr std::size_t most_files_of_all = 1024;
+constexpr std::size_t room_of_message = std::size_t{4} << 10U;
+
+/// Between two attempts to have the server take what it had no room for.
+constexpr std::chrono::milliseconds first_pause{1};
+constexpr std::chrono::milliseconds longest_pause{50};
 
 /// Files of a page each fit one answer together.
 constexpr std::size_t names_of_one_question = 12;
@@ -31,7 +47,15 @@ std::vector<fetched_name> client_core::fetch_each(std::span<const std::string> n
   std::vector<fetched_name> all(names.size());
   for (std::size_t i = 0; i < names.size(); i += most_at_once) {
     const std::size_t count = std::min(names.size() - i, most_at_once);
-    fetch_some(names.subspan(i, count), most, options, std::span(all).subspan(i, count));
+    const auto some = std::span(all).subspan(i, count);
+    fetch_some(names.subspan(i, count), most, options, some);
+    // A server that does not answer in time is not asked for the rest, which would take as long.
+    const bool answers = std::none_of(some.begin(), some.end(), [](const fetched_name& each) {
+      return each.error == errc::timed_out;
+    });
+    if (answers) continue;
+    for (fetched_name& each : std::span(all).subspan(i + count)) each.error = errc::timed_out;
+    break;
   }
   const auto failures = std::count_if(all.begin(), all.end(), [](const fetched_name& each) {
     return static_cast<bool>(each.error);
@@ -58,6 +82,10 @@ void client_core::fetch_some(std::span<const std::string> names, std::size_t mos
     const auto some = left.first(std::min(left.size(), most_open));
     read_each(some, names, most, options, all);
     left = left.subspan(some.size());
+    const bool answers = std::none_of(
+        some.begin(), some.end(), [&](std::size_t i) { return all[i].error == errc::timed_out; });
+    if (answers) continue;
+    for (const std::size_t i : std::exchange(left, {})) all[i].error = errc::timed_out;
   }
 }
 
@@ -146,14 +174,65 @@ std::vector<std::error_code> client_core::store_each(std::span<const short_file>
   all.reserve(files.size());
   while (all.size() < files.size()) {
     const std::span<const short_file> left = files.subspan(all.size());
+    std::error_code given_up;
     if (can_be_put(left.front())) {
-      put_some(left, how, options, all);
+      given_up = put_some(left, how, options, all);
     } else {
       all.push_back(store_alone(left.front(), how, options));
+      if (all.back() == errc::timed_out) given_up = all.back();
     }
+    if (!given_up) continue;
+    // The rest would take as long, each batch of it.
+    const std::size_t asked = all.size();
+    all.resize(files.size(), given_up);
+    count_failures(std::span(all).subspan(asked));
   }
   return all;
 }
+
+void client_core::count_failures(std::span<const std::error_code> outcomes) noexcept {
+  const auto failures = std::count_if(outcomes.begin(), outcomes.end(),
+                                      [](auto each) { return static_cast<bool>(each); });
+  failures_.fetch_add(static_cast<std::uint64_t>(failures), std::memory_order_relaxed);
+}
+
+/// What some short files take, as long as they are on their way: other threads wait for it.
+class client_core::put_room {
+ public:
+  put_room(client_core& of, std::size_t bytes, std::size_t files, clock::time_point deadline)
+      : of_(of), bytes_(bytes), files_(files) {
+    worker_core& core = *core_access::core(of.worker_);
+    if (core.in_handler()) return;  // nothing will be asked
+    taken_ = core.wait_until(deadline, [this] {
+      const bool fits = of_.put_bytes_ + bytes_ <= most_bytes_of_all &&
+                        of_.put_files_ + files_ <= most_files_of_all;
+      if (!fits) return false;
+      of_.put_bytes_ += bytes_;
+      of_.put_files_ += files_;
+      return true;
+    });
+  }
+  put_room(const put_room&) = delete;
+  put_room& operator=(const put_room&) = delete;
+  /// Returns whether they may go; whoever asks inside a handler is told otherwise.
+  explicit operator bool() const noexcept {
+    return taken_ || core_access::core(of_.worker_)->in_handler();
+  }
+  ~put_room() {
+    if (!taken_) return;
+    worker_core& core = *core_access::core(of_.worker_);
+    const std::lock_guard guard(core.lock());
+    of_.put_bytes_ -= bytes_;
+    of_.put_files_ -= files_;
+    core.wake_waiters();
+  }
+
+ private:
+  client_core& of_;
+  const std::size_t bytes_;
+  const std::size_t files_;
+  bool taken_ = false;
+};
 
 /// What has no name to begin with is told so one by one: a server ends a connection that says it. A
 /// device's memory goes as other files do.
@@ -164,17 +243,19 @@ bool client_core::can_be_put(const short_file& file) const {
          !is_on_device(file.bytes.data());
 }
 
-/// Stores as many of the first of them as are well put together: one at least.
+/// Stores as many of the first of them as are well put together: one at least. Returns why no more
+/// are to be tried: their time was up.
 /// REQUIRES: the first can be put.
-void client_core::put_some(std::span<const short_file> files, creation how,
-                           const io_options& options, std::vector<std::error_code>& all) {
+std::error_code client_core::put_some(std::span<const short_file> files, creation how,
+                                      const io_options& options,
+                                      std::vector<std::error_code>& all) {
   const std::size_t room = channel_.longest() - put_overhead;
   std::vector<put_body> bodies;
   std::size_t length = room;
   std::size_t bytes = 0;
   std::size_t count = 0;
   for (const short_file& each : files.first(std::min(files.size(), most_at_once * 4))) {
-    if (!can_be_put(each) || bytes >= most_bytes_at_once) break;
+    if (!can_be_put(each) || bytes >= most_bytes_at_once || count == most_files_at_once) break;
     const std::size_t its = each.name.size() + each.bytes.size() + file_overhead;
     length += its;
     if (length > room || bodies.back().files.size() == put_body::most_files) {
@@ -186,25 +267,52 @@ void client_core::put_some(std::span<const short_file> files, creation how,
     bytes += each.bytes.size();
     ++count;
   }
-  std::vector<client_session::question> asked(bodies.size(), {control_type::stored});
-  const auto send = [&](std::size_t i) { session_.ask(asked[i], control_type::put, bodies[i]); };
-  ask_all(asked, send, deadline_after(options));
+  const clock::time_point deadline = deadline_after(options);
+  const put_room room_there(*this, bytes + bodies.size() * room_of_message, count, deadline);
+  std::error_code given_up;
+  if (!room_there) {
+    given_up = errc::busy;
+    all.insert(all.end(), count, given_up);
+    count_failures(std::span(all).last(count));
+    return given_up;
+  }
+  const std::vector<client_session::question> asked = ask_to_put(bodies, deadline);
   for (std::size_t i = 0; i < bodies.size(); ++i) {
+    const std::error_code refused = asked[i].outcome;
+    if (refused == errc::timed_out || refused == errc::busy) given_up = refused;
     const std::size_t expected = bodies[i].files.size();
     std::optional<stored_body> said;
-    if (!asked[i].outcome) said = decode_stored(asked[i].answer);
+    if (!refused) said = decode_stored(asked[i].answer);
     if (said && said->outcomes.size() == expected) {
       all.insert(all.end(), said->outcomes.begin(), said->outcomes.end());
     } else {
-      const std::error_code why =
-          asked[i].outcome ? asked[i].outcome : make_error_code(errc::protocol_error);
-      all.insert(all.end(), expected, why);
+      all.insert(all.end(), expected, refused ? refused : make_error_code(errc::protocol_error));
     }
   }
-  failures_.fetch_add(
-      static_cast<std::uint64_t>(std::count_if(all.end() - static_cast<std::ptrdiff_t>(count),
-                                               all.end(), [](auto each) { return bool(each); })),
-      std::memory_order_relaxed);
+  count_failures(std::span(all).last(count));
+  return given_up;
+}
+
+/// A server that has no room for a message says `busy` of all of it, and has done nothing: then it
+/// is asked again, as long as there is time.
+std::vector<client_session::question> client_core::ask_to_put(const std::vector<put_body>& bodies,
+                                                              clock::time_point deadline) {
+  std::vector<client_session::question> asked(bodies.size(), {control_type::stored});
+  std::chrono::milliseconds pause = first_pause;
+  for (;;) {
+    const auto send = [&](std::size_t i) { session_.ask(asked[i], control_type::put, bodies[i]); };
+    ask_all(asked, send, deadline);
+    const auto is_refused = [](const client_session::question& each) {
+      return each.outcome == errc::busy;
+    };
+    if (std::none_of(asked.begin(), asked.end(), is_refused)) return asked;
+    core_access::core(worker_)->wait_until(std::min(deadline, now() + pause), [] { return false; });
+    if (now() >= deadline) return asked;
+    pause = std::min(2 * pause, longest_pause);
+    for (client_session::question& each : asked) {
+      if (is_refused(each)) each = {control_type::stored};
+    }
+  }
 }
 
 std::error_code client_core::store_alone(const short_file& file, creation how,

@@ -124,8 +124,12 @@ class client_core {
   void ask_all(std::vector<client_session::question>& asked,
                const std::function<void(std::size_t)>& send, clock::time_point deadline);
   bool can_be_put(const short_file& file) const;
-  void put_some(std::span<const short_file> files, creation how, const io_options& options,
-                std::vector<std::error_code>& all);
+  std::error_code put_some(std::span<const short_file> files, creation how,
+                           const io_options& options, std::vector<std::error_code>& all);
+  class put_room;
+  std::vector<client_session::question> ask_to_put(const std::vector<put_body>& bodies,
+                                                   clock::time_point deadline);
+  void count_failures(std::span<const std::error_code> outcomes) noexcept;
   std::error_code store_alone(const short_file& file, creation how, const io_options& options);
   void fetch_some(std::span<const std::string> names, std::size_t most, const io_options& options,
                   std::span<fetched_name> all);
@@ -173,6 +177,9 @@ class client_core {
   // Under the worker's lock: regions that are open, by the owner's number.
   std::unordered_multimap<std::uint64_t, std::weak_ptr<remote_region_core>> opened_;
   std::size_t sweep_at_ = 64;
+  // Likewise: what short files that are being stored take of the server's room, by any thread.
+  std::size_t put_bytes_ = 0;
+  std::size_t put_files_ = 0;
 
   /// Connects as this was connected.
   client_slot::connector again_;

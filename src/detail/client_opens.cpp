@@ -18,7 +18,9 @@ std::vector<opened_name> client_core::open_each(std::span<const std::string> nam
   for (; !names.empty(); names = names.subspan(std::min(names.size(), most_at_once))) {
     const auto some = names.first(std::min(names.size(), most_at_once));
     const std::vector<client_session::question> asked = ask_names(some, wanted, options);
+    bool answers = true;
     for (std::size_t i = 0; i < some.size(); ++i) {
+      answers = answers && asked[i].outcome != errc::timed_out;
       opened_name& made = all.emplace_back();
       made.error = asked[i].outcome;
       if (!made.error) made.region = region_of(asked[i].answer, some[i], wanted, made.error);
@@ -26,6 +28,12 @@ std::vector<opened_name> client_core::open_each(std::span<const std::string> nam
       made.region.reset();
       failures_.fetch_add(1, std::memory_order_relaxed);
     }
+    if (answers) continue;
+    // A server that does not answer in time is not asked for the rest, which would take as long.
+    const std::size_t left = names.size() - some.size();
+    for (std::size_t i = 0; i < left; ++i) all.emplace_back().error = errc::timed_out;
+    failures_.fetch_add(left, std::memory_order_relaxed);
+    break;
   }
   return all;
 }

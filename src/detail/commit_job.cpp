@@ -3,6 +3,8 @@
 #include <new>
 #include <utility>
 
+#include "ucx/error.hpp"
+
 namespace ucx::detail {
 
 commit_job::outcome commit_job::operator()(std::error_code& ec) const {
@@ -21,6 +23,8 @@ commit_job::outcome commit_job::give_name(std::error_code& ec) const {
   try {
     if (!spooled.empty()) file->give_back_room();
     if (durable) ec = file->sync();
+    // Somebody else may publish the directory by now.
+    if (!spooled.empty() && !ec && by && by->is_left_behind()) ec = errc::revoked;
     if (!spooled.empty() && !ec) {
       replaced_file replaced;
       made.named = directory->give_name(spooled, path, exclusive, replaced, ec);
@@ -43,10 +47,10 @@ commit_job::outcome commit_job::give_name(std::error_code& ec) const {
 
 /// Whatever is written next finds the room; where it can not be later it is now.
 void commit_job::free_later(owned_descriptor replaced) const noexcept {
-  if (!replaced || !freeing) return;
+  if (!replaced || !by) return;
   try {
     const auto held = std::make_shared<owned_descriptor>(std::move(replaced));
-    freeing->start_next([held] {
+    by->start_next([held] {
       *held = owned_descriptor();
       return disk_queue::answer();
     });

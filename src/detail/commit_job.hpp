@@ -23,8 +23,9 @@ struct commit_job {
   std::shared_ptr<store_directory> directory;
   std::shared_ptr<store_quota> quota;
   std::shared_ptr<file_account> account;
-  /// Frees what was replaced, which may take as long as writing it did.
-  std::shared_ptr<disk_queue> freeing;
+  /// What it waits in, where what was replaced is freed, too: that may take as long as writing it
+  /// did.
+  std::shared_ptr<disk_queue> by;
 
   struct outcome {
     bool ended = false;  ///< The spool has nothing of it any more.
@@ -32,6 +33,7 @@ struct commit_job {
     file_facts facts;
   };
 
+  /// Errors: those of the system; no_memory; revoked (the store was closed while the disk hung).
   outcome operator()(std::error_code& ec) const;
   /// The same, without the facts.
   outcome give_name(std::error_code& ec) const;

@@ -1,20 +1,36 @@
 #include "detail/control_relay.hpp"
 
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "detail/control_message.hpp"
 #include "detail/endpoint_channel.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/frame.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
 namespace {
 
-/// A peer whose questions take so much room is asking them in bad faith; each takes some by itself.
+/// So much room questions may take; each takes some by itself. What has no answer may take more: of
+/// a peer that has said so much of that, bad faith is the reason.
 constexpr std::size_t most_arriving = std::size_t{16} << 20U;
+constexpr std::size_t most_unanswerable = most_arriving + most_arriving / 4;
 constexpr std::size_t room_of_message = std::size_t{4} << 10U;
+
+/// Before it is welcomed a peer says hello, and maybe that it has waited for too long.
+constexpr std::size_t most_before_welcome = std::size_t{16} << 10U;
+
+/// Answers of ours that a peer has not taken, where it goes on asking.
+constexpr std::size_t most_refusals_unsent = std::size_t{1} << 20U;
+
+/// Returns whether nobody waits for an answer to it, so that it can not be refused.
+bool has_no_answer(const control_header& said) noexcept {
+  return said.type == control_type::release || said.type == control_type::bye;
+}
 
 /// Has `to` do it, if it is still there.
 template <class Work>
@@ -29,6 +45,11 @@ class control_relay::way_back final : public channel {
   explicit way_back(std::shared_ptr<control_relay> relay) noexcept : relay_(std::move(relay)) {}
 
   void send(std::span<const std::byte> message) override {
+    if (!relay_->welcomed_.load(std::memory_order_relaxed)) {
+      const std::optional<control_header> said = decode_control(message);
+      const bool welcomes = said && said->type == control_type::welcome && said->status == 0;
+      relay_->welcomed_.store(welcomes, std::memory_order_relaxed);
+    }
     relay_->on_the_way_.fetch_add(message.size(), std::memory_order_relaxed);
     try {
       post(relay_->away_,
@@ -86,14 +107,31 @@ void control_relay::look_at_unsent() {
   }
 }
 
+/// Nobody has heard it; a question of who is well-behaved is said again.
+void control_relay::refuse(endpoint_core& peer, const std::optional<control_header>& said) {
+  if (!said || has_no_answer(*said) || peer.unsent_control() > most_refusals_unsent) {
+    return endpoint_channel(peer).blame(errc::protocol_error,
+                                        "the peer does not wait for its answers");
+  }
+  control_header answer = answer_to(*said, control_type::done);
+  answer.status = error_status(errc::busy);
+  peer.send_control(encode_control(answer));
+}
+
 void control_relay::received(std::span<const std::byte> message) {
   look_at_unsent();
   const std::size_t room = message.size() + room_of_message;
-  if (arriving_.load(std::memory_order_relaxed) + room > most_arriving) {
-    if (const std::shared_ptr<endpoint_core> peer = peer_.lock()) {
-      endpoint_channel(*peer).blame(errc::protocol_error, "the peer does not wait for its answers");
+  const std::size_t taken = arriving_.load(std::memory_order_relaxed) + room;
+  const std::size_t most =
+      welcomed_.load(std::memory_order_relaxed) ? most_arriving : most_before_welcome;
+  if (taken > most) {
+    const std::optional<control_header> said = decode_control(message);
+    const bool is_kept = most == most_arriving && said && has_no_answer(*said);
+    if (!is_kept || taken > most_unanswerable) {
+      const std::shared_ptr<endpoint_core> peer = peer_.lock();
+      if (peer) refuse(*peer, most == most_arriving ? said : std::nullopt);
+      return;
     }
-    return;
   }
   std::vector<std::byte> copy(message.begin(), message.end());
   arriving_.fetch_add(room, std::memory_order_relaxed);

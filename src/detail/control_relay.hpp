@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <system_error>
 #include <vector>
@@ -13,12 +14,14 @@
 
 namespace ucx::detail {
 
+struct control_header;
 class endpoint_core;
 class worker_core;
 
 /// Carries what arrives to the session, in order, and what the session says back: each side is
 /// under the lock of its own worker, and neither ever waits for the other's. A peer that asks
-/// faster than the session answers is blamed: nothing else holds it back here.
+/// faster than the session answers is told `busy`, and blamed where it goes on with what has no
+/// answer: nothing else holds it back here.
 class control_relay final : public channel_receiver,
                             public std::enable_shared_from_this<control_relay> {
  public:
@@ -42,6 +45,7 @@ class control_relay final : public channel_receiver,
 
   control_relay(endpoint_core& peer, std::weak_ptr<worker_core> home);
   void look_at_unsent();
+  static void refuse(endpoint_core& peer, const std::optional<control_header>& said);
 
   const std::weak_ptr<worker_core> home_;
   const std::weak_ptr<worker_core> away_;
@@ -51,6 +55,7 @@ class control_relay final : public channel_receiver,
   std::atomic<std::size_t> on_the_way_{0};    // bytes that the connection's worker has not got yet
   std::atomic<std::size_t> arriving_{0};      // those that the session has not got yet
   std::atomic<std::size_t> unsent_there_{0};  // when that was looked at last
+  std::atomic<bool> welcomed_{false};         // until then a peer has little to say
   channel_receiver* session_ = nullptr;       // where the session lives
 };
 

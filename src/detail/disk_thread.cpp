@@ -34,6 +34,11 @@ bool disk_queue::start_next(work job) noexcept {
   return true;
 }
 
+bool disk_queue::is_left_behind() noexcept {
+  const std::lock_guard guard(mutex_);
+  return stopped_;
+}
+
 bool disk_queue::add(work job, std::size_t most, bool wakes) {
   const std::lock_guard guard(mutex_);
   if (ended_ || (finishing_ && wakes) || waiting_.size() >= most) return false;

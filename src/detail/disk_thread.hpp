@@ -38,6 +38,8 @@ class disk_queue {
   /// Of a job: what is to be done behind its answer, and before everything that waits. Returns
   /// false where nothing is done any more, or there is no memory for it.
   bool start_next(work job) noexcept;
+  /// Of a job: its thread's owner is gone, and nothing of what it does is told any more.
+  bool is_left_behind() noexcept;
 
  private:
   friend class disk_thread;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -62,6 +63,7 @@ std::shared_ptr<listener_core> listener_core::make(std::shared_ptr<worker_core> 
   ucp_api& api = made->worker_->api();
   const std::lock_guard guard(made->worker_->lock());
   if ((ec = listen_error(api, address))) return nullptr;
+  made->socket_.emplace(address);
   ucp_listener_params_t params = {};
   params.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR | UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
   params.sockaddr.addr = address.native();
@@ -82,7 +84,7 @@ std::shared_ptr<listener_core> listener_core::make(std::shared_ptr<worker_core> 
   made->address_ = socket_address::from_native(
       reinterpret_cast<const ::sockaddr*>(&attributes.sockaddr), sizeof attributes.sockaddr, ec);
   if (ec) return nullptr;
-  made->socket_.emplace(made->address_);
+  made->socket_->listens_at(made->address_);
   made->socket_->close_on_exec();
   made->owner_ = ::getpid();
   made->worker_->context().log().write(log_level::info,
@@ -194,14 +196,28 @@ void listener_core::on_connection(ucp_conn_request_h request, void* self) {
   if (listener.closed_) return listener.reject(request);
   if (listener.arrived_.size() >= listener.options_.most_waiting) return listener.reject(request);
   listener.socket_->add_known(pending_connection::peer_of(listener.worker_->api(), request));
-  listener.arrived_.push_back(request);
-  auto later = [weak = listener.weak_from_this()] {
-    if (const auto kept = weak.lock()) kept->decide();
-  };
-  if (listener.options_.on_request) {
-    listener.worker_->queue_handler(std::move(later));
-  } else {
-    listener.worker_->defer(std::move(later));
+  try {
+    listener.arrived(request);
+  } catch (const std::bad_alloc&) {
+    listener.reject(request);
+  }
+}
+
+/// Has somebody decide about it, soon; where there is no memory for that, nothing has happened.
+void listener_core::arrived(ucp_conn_request_h request) {
+  arrived_.push_back(request);
+  try {
+    auto later = [weak = weak_from_this()] {
+      if (const auto kept = weak.lock()) kept->decide();
+    };
+    if (options_.on_request) {
+      worker_->queue_handler(std::move(later));
+    } else {
+      worker_->defer(std::move(later));
+    }
+  } catch (const std::bad_alloc&) {
+    arrived_.pop_back();
+    throw;
   }
 }
 

@@ -90,6 +90,7 @@ class listener_core final : public connection_observer,
  private:
   listener_core(std::shared_ptr<worker_core> worker, listener_options options) noexcept;
   static void on_connection(ucp_conn_request_h request, void* self);
+  void arrived(ucp_conn_request_h request);
   void await_requests() noexcept;
   void await_asynchronous_thread() noexcept;
   void decide();

@@ -2,6 +2,8 @@
 // them to itself; here they are found among the descriptors of the process.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <unordered_set>
 
@@ -14,14 +16,17 @@ namespace ucx::detail {
 /// request is on its way. REQUIRES: external synchronization.
 class listening_socket {
  public:
-  /// Of what listens at `address`.
-  explicit listening_socket(const socket_address& address) : address_(address) {}
+  /// Of what is about to listen at `address`: who is connected there already came to somebody else,
+  /// and is left alone.
+  explicit listening_socket(const socket_address& address);
 
+  /// It listens; the system has chosen the port, where nobody else had.
+  void listens_at(const socket_address& address) noexcept { address_ = address; }
   /// Keeps it from the programs that this process starts, which would keep the address.
   void close_on_exec() noexcept;
 
   /// The request of this peer has come.
-  void add_known(const socket_address& peer);
+  void add_known(const socket_address& peer) noexcept;
 
   /// Has the system leave unanswered who comes from now on; where it can not, they are let in.
   void refuse() noexcept;
@@ -34,10 +39,14 @@ class listening_socket {
  private:
   bool listens(int descriptor) const noexcept;
   bool is_accepted(int descriptor) const noexcept;
+  ::ino_t accepted_from(const socket_address& peer, bool& all_seen) const;
   void forget_gone();
 
-  const socket_address address_;
-  std::unordered_set<socket_address> known_;
+  socket_address address_;
+  /// Sockets that are left alone, by the number that the system gives each but once: an address
+  /// may be that of the peer's next connection, of which nothing has come.
+  std::unordered_set<::ino_t> known_;
+  bool all_are_known_ = true;     // else nobody can be told from those whose request has come
   std::size_t most_known_ = 256;  // until those that are gone are looked for
 };
 

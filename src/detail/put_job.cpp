@@ -48,6 +48,7 @@ std::vector<std::error_code> put_job::operator()(std::error_code&) const {
 }
 
 std::error_code put_job::write(const whole_file& file) const {
+  if (by && by->is_left_behind()) return errc::revoked;
   std::error_code ec;
   const auto account = std::make_shared<file_account>(quota, 0);
   if ((ec = account->take(file.bytes.size()))) return ec;
@@ -67,7 +68,7 @@ std::error_code put_job::write(const whole_file& file) const {
                           .directory = directory,
                           .quota = quota,
                           .account = account,
-                          .freeing = freeing};
+                          .by = by};
   unnamed.keep();
   naming.give_name(ec);
   return ec;

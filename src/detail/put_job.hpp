@@ -19,15 +19,14 @@ struct whole_file {
   std::error_code outcome = {};  ///< Why it is not written, where that is known before.
 };
 
-/// Runs on the thread that writes. Each file is there, whole, or nothing of it is.
+/// Runs on a thread of its own. Each file is there, whole, or nothing of it is.
 struct put_job {
   std::vector<whole_file> files;
   bool exclusive;
   bool durable;
   std::shared_ptr<store_directory> directory;
   std::shared_ptr<store_quota> quota;
-  /// Frees what was replaced, which may take as long as writing it did.
-  std::shared_ptr<disk_queue> freeing;
+  std::shared_ptr<disk_queue> by;  ///< What it waits in.
 
   /// Returns how it went with each. Errors of each: as commit_job's; no_space.
   std::vector<std::error_code> operator()(std::error_code& ec) const;

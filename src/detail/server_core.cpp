@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "detail/await_rounds.hpp"
 #include "detail/context_core.hpp"
 #include "detail/control_relay.hpp"
 #include "detail/core_access.hpp"
@@ -457,10 +459,10 @@ void server_core::close() noexcept {
       table_->tell_all([](server_session& each) { each.leave(); });
     }
     // What was said is on its way when the connections end.
-    bool all_have_passed = true;
-    for (ucx::worker& each : further_) {
-      all_have_passed = core_access::core(each)->await_round() && all_have_passed;
-    }
+    std::array<worker_core*, server_options::most_workers> others = {};
+    std::transform(further_.begin(), further_.end(), others.begin(),
+                   [](ucx::worker& each) { return core_access::core(each).get(); });
+    const bool all_have_passed = await_rounds(std::span(others).first(further_.size()));
     // Else it goes when those are gone.
     if (listening_ && all_have_passed) listening_->stop();
   }

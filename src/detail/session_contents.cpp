@@ -38,7 +38,10 @@ void session_contents::put(const control_header& asked, put_body&& body) {
   if (body.files.empty() || body.files.size() > put_body::most_files) {
     return refuse_(asked, control_type::stored, errc::invalid_argument);
   }
-  if (unanswered_ >= most_unanswered) return refuse_(asked, control_type::stored, errc::busy);
+  if (unanswered_ >= most_unanswered ||
+      body.files.size() > most_files_unanswered - files_unanswered_) {
+    return refuse_(asked, control_type::stored, errc::busy);
+  }
   const auto all = std::make_shared<storing>();
   all->asked = asked;
   all->outcomes.resize(body.files.size());
@@ -62,16 +65,22 @@ void session_contents::put(const control_header& asked, put_body&& body) {
       all->outcomes[i] = errc::no_such_name;
     }
   }
+  // All of them or none, so that who is told `busy` of a file knows that somebody writes that.
+  const bool is_room = std::all_of(parts.begin(), parts.end(), [](const auto& each) {
+    return each.first->has_room(each.second.files);
+  });
+  if (!is_room) return refuse_(asked, control_type::stored, errc::busy);
   ++unanswered_;
+  files_unanswered_ += body.files.size();
   for (auto& [store, its] : parts) {
     ++all->awaited;
-    const auto answered = [self = self_, all,
-                           numbers = its.numbers](const std::vector<std::error_code>& outcomes) {
-      for (std::size_t i = 0; i < numbers.size(); ++i) all->outcomes[numbers[i]] = outcomes[i];
-      --all->awaited;
-      if (*self != nullptr) (*self)->stored(*all);
-    };
     try {
+      const auto answered = [self = self_, all,
+                             numbers = its.numbers](const std::vector<std::error_code>& outcomes) {
+        for (std::size_t i = 0; i < numbers.size(); ++i) all->outcomes[numbers[i]] = outcomes[i];
+        --all->awaited;
+        if (*self != nullptr) (*self)->stored(*all);
+      };
       store->put(std::move(its.files), body.exclusive, body.durable, answered);
     } catch (const std::bad_alloc&) {  // then it has answered nothing, and will not
       for (const std::size_t i : its.numbers) all->outcomes[i] = errc::no_memory;
@@ -86,6 +95,7 @@ void session_contents::put(const control_header& asked, put_body&& body) {
 void session_contents::stored(const storing& part) {
   if (part.awaited > 0) return;
   --unanswered_;
+  files_unanswered_ -= part.outcomes.size();
   send_(encode_control(answer_to(part.asked, control_type::stored), stored_body{part.outcomes}));
 }
 

@@ -22,8 +22,10 @@ class session_contents {
   using refusal = std::function<void(const control_header&, control_type, std::error_code)>;
   using sender = std::function<void(const std::vector<std::byte>&)>;
 
-  /// A client may have so many questions unanswered; further ones are refused with `busy`.
+  /// A client may have so many questions, and files, unanswered; further ones are refused with
+  /// `busy`.
   static constexpr std::size_t most_unanswered = 256;
+  static constexpr std::size_t most_files_unanswered = 1024;
 
   session_contents(const catalogue& names, std::size_t longest, refusal refuse, sender send);
   session_contents(const session_contents&) = delete;
@@ -45,6 +47,7 @@ class session_contents {
   refusal refuse_;
   sender send_;
   std::size_t unanswered_ = 0;
+  std::size_t files_unanswered_ = 0;
   std::shared_ptr<session_contents*> self_;  // nobody, once this is gone
 };
 

@@ -261,7 +261,7 @@ void store_core::commit(const std::shared_ptr<store_region>& region, bool durabl
                  .directory = directory_,
                  .quota = quota_,
                  .account = region->account(),
-                 .freeing = queue(lane::writing)};
+                 .by = queue(lane::writing)};
   const auto end = [kept = std::weak_ptr(region), answer](std::error_code ec,
                                                           const commit_job::outcome& made) {
     if (const std::shared_ptr<store_region> of = kept.lock()) {

@@ -77,8 +77,9 @@ class store_core final : public published, public std::enable_shared_from_this<s
   /// Describes a file or directory as `name`.
   entry describe(std::string name, const file_facts& facts) const;
 
-  /// So many bytes of files that come whole, with their names, may wait for the disk.
+  /// So many bytes of files that come whole may wait for the disk; each takes some by itself.
   static constexpr std::size_t most_put = std::size_t{64} << 20U;
+  static constexpr std::size_t room_of_file = std::size_t{1} << 10U;
 
   using done = std::function<void(std::error_code)>;
   using opened = std::function<void(std::error_code, std::shared_ptr<store_region>, file_facts)>;
@@ -102,8 +103,10 @@ class store_core final : public published, public std::enable_shared_from_this<s
   /// Gives a file its name, if it has none, and has it on the device where that is wanted.
   void commit(const std::shared_ptr<store_region>& region, bool durable, found answer);
   using stored = std::function<void(std::vector<std::error_code>)>;
+  /// Returns whether they may wait for the disk, too.
+  bool has_room(const std::vector<whole_file>& files) const noexcept;
   /// Writes files that come whole, and tells how that went with each. Errors: as create and commit;
-  /// busy (it is being written already, or `most_put` bytes of others wait for the disk).
+  /// busy (it is being written already). REQUIRES: has_room(files).
   void put(std::vector<whole_file> files, bool exclusive, bool durable, stored answer);
   /// Takes a region out of its client's hands; what has no name yet is thrown away.
   void let_go(store_region& region) noexcept;
@@ -132,8 +135,8 @@ class store_core final : public published, public std::enable_shared_from_this<s
              std::uint64_t used);
 
   /// Kinds of work that do not wait for each other.
-  enum class lane : std::size_t { quick, listing, writing };
-  static constexpr std::size_t lanes = 3;
+  enum class lane : std::size_t { quick, listing, writing, putting };
+  static constexpr std::size_t lanes = 4;
   std::shared_ptr<disk_queue> queue(lane which);
   /// Returns whether it was asked; else it is answered already. `always`: bounded by other means.
   template <class Result, class Work, class Answer>

@@ -7,6 +7,13 @@
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
+namespace {
+
+std::size_t room_for(const whole_file& file) noexcept {
+  return file.bytes.size() + file.path.size() + store_core::room_of_file;
+}
+
+}  // namespace
 
 /// The names and the room that one `put` takes, until it is answered.
 class store_core::put_claim {
@@ -52,10 +59,18 @@ std::error_code store_core::claim(const whole_file& file, put_claim& claimed) {
   if (!is_open()) return errc::no_such_name;
   if (const std::error_code refused = check_change(file.path)) return refused;
   if (file.bytes.size() > largest_file()) return errc::no_space;
-  const std::size_t taken = file.bytes.size() + file.path.size();
-  if (taken > most_put - put_bytes_) return errc::busy;
-  claimed.add(file.path, taken);
+  claimed.add(file.path, room_for(file));
   return {};
+}
+
+bool store_core::has_room(const std::vector<whole_file>& files) const noexcept {
+  std::size_t room = most_put - put_bytes_;
+  for (const whole_file& each : files) {
+    const std::size_t taken = room_for(each);
+    if (taken > room) return false;
+    room -= taken;
+  }
+  return true;
 }
 
 void store_core::put(std::vector<whole_file> files, bool exclusive, bool durable, stored answer) {
@@ -74,13 +89,15 @@ void store_core::put(std::vector<whole_file> files, bool exclusive, bool durable
               .durable = durable || options_.sync_on_commit,
               .directory = directory_,
               .quota = quota_,
-              .freeing = queue(lane::writing)};
+              .by = queue(lane::putting)};
   const auto end = [claimed, answer = std::move(answer)](std::error_code ec,
                                                          std::vector<std::error_code> outcomes) {
     claimed->release();
     answer(ec ? claimed->refusals(ec) : std::move(outcomes));
   };
-  ask<std::vector<std::error_code>>(lane::writing, std::move(job), end);
+  // Bounded by their room. On a thread of its own: of so many files each may take the device a
+  // while, and other writers wait for none of them.
+  ask<std::vector<std::error_code>>(lane::putting, std::move(job), end, true);
 }
 
 }  // namespace ucx::detail

@@ -4,6 +4,7 @@
 #include <new>
 #include <thread>
 
+#include "detail/await_rounds.hpp"
 #include "detail/deadline.hpp"
 #include "detail/exposed_region.hpp"
 #include "detail/progress_thread.hpp"
@@ -113,26 +114,8 @@ void worker_core::sleep_on_events(clock::time_point until, std::uint32_t seen) {
 }
 
 bool worker_core::await_round() noexcept {
-  if (!driven_elsewhere() || in_handler()) return false;
-  struct mark {
-    std::mutex mutex;
-    std::condition_variable reached;
-    bool passed = false;
-  };
-  try {
-    // Shared: we may have given up when the thread comes to it.
-    const std::shared_ptr<mark> placed = std::make_shared<mark>();
-    post([placed] {
-      const std::lock_guard guard(placed->mutex);
-      placed->passed = true;
-      placed->reached.notify_all();
-    });
-    std::unique_lock guard(placed->mutex);
-    return placed->reached.wait_for(guard, options_.close_timeout, [&] { return placed->passed; });
-  } catch (const std::bad_alloc&) {
-    // Then whatever that round keeps goes when the thread lets go of it.
-    return false;
-  }
+  worker_core* const self = this;
+  return await_rounds({&self, 1});
 }
 
 std::chrono::nanoseconds worker_core::until_next_deadline() {

@@ -78,6 +78,21 @@ TEST_P(ListenerClose, LeavesConnectionsAlone) {
   }
 }
 
+TEST_P(ListenerClose, LeavesTheConnectionsOfAnEarlierListenerAlone) {
+  const memory_region owned = memory_region::allocate(server_context_, 100, access::read);
+  const socket_address address = door_->address();
+  const endpoint earlier(client_, address_);
+  door_.reset();
+  door_.emplace(server_, address);
+  const endpoint later(client_, address_);
+  const slow_peer slow(address_);
+  door_.reset();
+  EXPECT_TRUE(slow.is_let_go());
+  std::vector<std::byte> into(100);
+  remote_region(earlier, owned.descriptor()).read_at(0, into);
+  remote_region(later, owned.descriptor()).read_at(0, into);
+}
+
 TEST_P(ListenerClose, GivesTheAddressBackAtOnce) {
   for (int i = 0; i < 5; ++i) {
     const slow_peer slow(address_);

@@ -264,5 +264,21 @@ TEST_F(ServerWorkers, IntroduceTheEndsOfPipes) {
   }
 }
 
+// Each of them by itself would be waited for a second.
+TEST(ServerOfBusyWorkers, WaitsForThemTogether) {
+  constexpr std::size_t many = 5;
+  server_options chosen;
+  chosen.workers = many;
+  chosen.worker.close_timeout = 1s;
+  std::promise<void> rest;
+  const std::shared_future<void> over = rest.get_future().share();
+  server served(chosen);
+  for (std::size_t i = 1; i < many; ++i) served.worker(i).post([over] { over.wait(); });
+  const auto begin = std::chrono::steady_clock::now();
+  served.close();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, (many - 1) * 1s);
+  rest.set_value();
+}
+
 }  // namespace
 }  // namespace ucx::test

@@ -2,20 +2,32 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <future>
 #include <mutex>
+#include <optional>
+#include <span>
+#include <string>
 #include <system_error>
-#include <thread>
 #include <vector>
 
+#include "detail/channel.hpp"
 #include "detail/control_message.hpp"
 #include "detail/core_access.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/frame.hpp"
 #include "detail/worker_core.hpp"
+#include "support/soon.hpp"
+#include "support/temporary_directory.hpp"
+#include "ucx/bulk_open.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
+#include "ucx/error.hpp"
+#include "ucx/publication.hpp"
 #include "ucx/server.hpp"
 #include "ucx/worker.hpp"
 
@@ -23,7 +35,6 @@ namespace ucx::test {
 namespace {
 
 using namespace detail;
-using namespace std::chrono_literals;
 
 /// A server of two workers, and a peer of the second one, whose session lives on the first.
 class ControlRelay : public testing::Test {
@@ -42,11 +53,30 @@ class ControlRelay : public testing::Test {
     return true;
   }
   bool is_lost_before_long() const {
-    for (const auto end = std::chrono::steady_clock::now() + 10s;
-         std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(5ms)) {
-      if (peer_.status()) return true;
+    return soon([this] { return static_cast<bool>(peer_.status()); });
+  }
+  /// Says hello, and returns when the server has heard it.
+  void greet() {
+    control_header asked;
+    asked.type = control_type::hello;
+    ASSERT_TRUE(say(encode_control(asked, hello_body{})));
+    ASSERT_TRUE(soon([this] { return server_.statistics().clients == 2; }));
+  }
+
+  /// Counts what a server said that it is too busy for.
+  struct refusals_of final : public channel_receiver {
+    void received(std::span<const std::byte> message) override {
+      const std::optional<control_header> said = decode_control(message);
+      if (said && said->type == control_type::done && said->status == error_status(errc::busy)) {
+        ++count;
+      }
     }
-    return false;
+    void ended(std::error_code) noexcept override {}
+    std::atomic<int> count{0};
+  };
+  void hear(channel_receiver* by) {
+    const std::lock_guard guard(core_access::core(driver_)->lock());
+    core_access::core(peer_)->set_receiver(by);
   }
 
   server server_{two_workers()};
@@ -57,20 +87,79 @@ class ControlRelay : public testing::Test {
 };
 
 // What one worker takes from the network, and another one answers, is held back by nothing else.
-TEST_F(ControlRelay, BlamesAPeerThatDoesNotWaitForItsAnswers) {
+TEST_F(ControlRelay, TellsAPeerThatDoesNotWaitForItsAnswersThatItIsBusy) {
+  refusals_of refusals;
+  hear(&refusals);
+  greet();
   control_header asked;
-  asked.type = control_type::hello;
-  ASSERT_TRUE(say(encode_control(asked, hello_body{})));
   asked.type = control_type::stat;
   const std::vector<std::byte> question = encode_control(asked, stat_body{"x"});
   {
     // Nobody answers meanwhile.
     const std::lock_guard busy(core_access::core(server_.worker(0))->lock());
-    for (int i = 0; i < 20'000 && say(question); ++i) {
+    for (int i = 0; i < 6'000; ++i) ASSERT_TRUE(say(question)) << i;
+    EXPECT_TRUE(soon([&] { return refusals.count > 0; }));
+  }
+  EXPECT_FALSE(peer_.status());
+  hear(nullptr);
+}
+
+TEST_F(ControlRelay, BlamesAPeerThatSaysTooMuchThatHasNoAnswer) {
+  greet();
+  control_header said;
+  said.type = control_type::release;
+  const std::vector<std::byte> message = encode_control(said, release_body{1});
+  {
+    const std::lock_guard busy(core_access::core(server_.worker(0))->lock());
+    for (int i = 0; i < 20'000 && say(message); ++i) {
     }
     EXPECT_TRUE(is_lost_before_long());
   }
   EXPECT_TRUE(first_.list().empty()) << "the others are served";
+}
+
+TEST_F(ControlRelay, KeepsLittleOfAPeerThatIsNotWelcomedYet) {
+  control_header said;
+  said.type = control_type::stat;
+  const std::vector<std::byte> question = encode_control(said, stat_body{"x"});
+  {
+    const std::lock_guard busy(core_access::core(server_.worker(0))->lock());
+    for (int i = 0; i < 100 && say(question); ++i) {
+    }
+    EXPECT_TRUE(is_lost_before_long());
+  }
+  EXPECT_TRUE(first_.list().empty()) << "the others are served";
+}
+
+// However many threads of a client send as much as they may, they are no reason to end it.
+TEST_F(ControlRelay, LetsTheThreadsOfAClientStoreTogether) {
+  const temporary_directory directory;
+  const publication store = server_.publish_store(directory / "", {.writable = true});
+  const client third(server_.url());
+  client writer(server_.url());  // of the second worker
+  const std::vector<std::byte> content(4'000);
+  const auto store_many = [&](std::size_t by) {
+    std::vector<short_file> files;
+    for (int i = 0; i < 500; ++i) {
+      files.push_back({std::to_string(by) + '/' + std::to_string(i), content});
+    }
+    return store_each(writer, files, creation::replace, {.timeout = std::chrono::seconds(1)});
+  };
+  {
+    const std::lock_guard busy(core_access::core(server_.worker(0))->lock());
+    std::vector<std::future<std::vector<std::error_code>>> all;
+    for (std::size_t i = 0; i < 24; ++i)
+      all.push_back(std::async(std::launch::async, store_many, i));
+    for (auto& each : all) {
+      for (const std::error_code& outcome : each.get()) {
+        EXPECT_TRUE(outcome == errc::timed_out || outcome == errc::busy) << outcome.message();
+      }
+    }
+  }
+  EXPECT_TRUE(soon([&] {
+    const std::vector<std::error_code> outcomes = store_many(100);
+    return std::none_of(outcomes.begin(), outcomes.end(), [](auto each) { return bool(each); });
+  }));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -21,6 +23,7 @@
 #include "detail/core_access.hpp"
 #include "detail/endpoint_channel.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/frame.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/bulk_open.hpp"
 #include "ucx/client.hpp"
@@ -36,6 +39,7 @@ namespace ucx::test {
 namespace {
 
 using namespace detail;
+using namespace std::chrono_literals;
 using message = std::vector<std::byte>;
 
 /// Answers each question as the test says, and greets.
@@ -260,6 +264,62 @@ TEST_F(HostileStore, TellsMoreOutcomesThanThereWereFiles) {
   ASSERT_EQ(outcomes.size(), 2U);
   EXPECT_EQ(outcomes[0], errc::protocol_error);
   EXPECT_EQ(outcomes[1], errc::protocol_error);
+}
+
+TEST_F(HostileStore, IsAskedForNoMoreWhereItDoesNotAnswerInTime) {
+  // A question may arrive behind the test.
+  struct counts {
+    std::atomic<int> puts{0};
+    std::atomic<int> fetches{0};
+    std::atomic<int> opens{0};
+  };
+  const auto asked = std::make_shared<counts>();
+  script_ = [asked](control_header answer, std::span<const std::byte>) {
+    if (answer.type == control_type::put) ++asked->puts;
+    if (answer.type == control_type::fetch) ++asked->fetches;
+    if (answer.type == control_type::open) ++asked->opens;
+    return std::optional<message>();
+  };
+  client asking(at());
+  const io_options soon{.timeout = 100ms};
+  const std::vector<short_file> files(2000, short_file{.name = "f"});
+  for (const std::error_code& each : store_each(asking, files, creation::replace, soon)) {
+    EXPECT_EQ(each, errc::timed_out);
+  }
+  const std::vector<std::string> names(300, "f");
+  for (const fetched_name& each : fetch_each(asking, names, 100, soon)) {
+    EXPECT_EQ(each.error, errc::timed_out);
+  }
+  const std::vector<opened_name> opened = open_each(asking, names, access::read, soon);
+  ASSERT_EQ(opened.size(), names.size());
+  for (const opened_name& each : opened) EXPECT_EQ(each.error, errc::timed_out);
+  EXPECT_LE(asked->puts, 8) << "512 files, 64 a message";
+  EXPECT_LE(asked->fetches, 6) << "64 names, 12 a message";
+  EXPECT_LE(asked->opens, 64);
+  EXPECT_EQ(asking.statistics().failures, files.size() + 2 * names.size());
+}
+
+TEST_F(HostileStore, IsAskedAgainForWhatItHadNoRoomFor) {
+  const auto refusals = std::make_shared<std::atomic<int>>(3);
+  script_ = [refusals](control_header answer, std::span<const std::byte> asked) {
+    answer.type = control_type::stored;
+    if ((*refusals)-- > 0) {
+      answer.status = error_status(errc::busy);
+      return encode_control(answer);
+    }
+    const std::optional<put_body> body = decode_put(asked);
+    const std::size_t count = body ? body->files.size() : 0;
+    return encode_control(answer, stored_body{std::vector<std::error_code>(count)});
+  };
+  client asking(at());
+  const std::vector<short_file> files(100, short_file{.name = "f"});
+  for (const std::error_code& each : store_each(asking, files)) EXPECT_FALSE(each);
+  EXPECT_LT(*refusals, 0);
+  *refusals = 1 << 20;
+  const io_options soon{.timeout = 100ms};
+  for (const std::error_code& each : store_each(asking, files, creation::replace, soon)) {
+    EXPECT_TRUE(each == errc::busy || each == errc::timed_out) << each.message();
+  }
 }
 
 /// What is asked of a server from before short files travelled whole.

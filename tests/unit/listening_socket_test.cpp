@@ -1,0 +1,207 @@
+#include "detail/listening_socket.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "detail/owned_descriptor.hpp"
+
+namespace ucx::detail {
+namespace {
+
+socket_address name_of(int descriptor, int (*ask)(int, ::sockaddr*, ::socklen_t*)) {
+  ::sockaddr_storage found = {};
+  ::socklen_t size = sizeof found;
+  EXPECT_EQ(ask(descriptor, reinterpret_cast<::sockaddr*>(&found), &size), 0);
+  std::error_code ec;
+  return socket_address::from_native(reinterpret_cast<const ::sockaddr*>(&found), size, ec);
+}
+
+owned_descriptor make_socket(int type, const socket_address& at) {
+  owned_descriptor made(::socket(AF_INET, type | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  EXPECT_EQ(::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes), 0);
+  EXPECT_EQ(::bind(made.get(), at.native(), at.native_size()), 0) << to_string(at);
+  return made;
+}
+
+/// Both ends of a connection.
+struct connection {
+  owned_descriptor peer;
+  owned_descriptor accepted;
+
+  socket_address from() const { return name_of(peer.get(), &::getsockname); }
+  /// Returns whether this side has let go.
+  bool is_ended() const {
+    ::pollfd waiting{peer.get(), POLLIN, 0};
+    return ::poll(&waiting, 1, 0) > 0;
+  }
+  /// Leaves at once, so that the peer's address is free again.
+  void reset() {
+    const ::linger none{1, 0};
+    ::setsockopt(peer.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    peer = owned_descriptor();
+    accepted = owned_descriptor();
+  }
+};
+
+/// Plain sockets in the place of UCX's.
+class ListeningSocket : public testing::TestWithParam<const char*> {
+ protected:
+  ListeningSocket() { listen(socket_address(GetParam())); }
+
+  void listen(const socket_address& at) {
+    own_.emplace(at);
+    listening_ = make_socket(SOCK_STREAM, at);
+    ASSERT_EQ(::listen(listening_.get(), 100), 0);
+    address_ = name_of(listening_.get(), &::getsockname);
+    own_->listens_at(address_);
+  }
+  void end() {
+    own_.reset();
+    listening_ = owned_descriptor();
+  }
+  connection connect(const socket_address& from = socket_address("127.0.0.1:0")) {
+    connection made{make_socket(SOCK_STREAM, from), {}};
+    const socket_address to("127.0.0.1", address_.port());
+    EXPECT_EQ(::connect(made.peer.get(), to.native(), to.native_size()), 0);
+    made.accepted = owned_descriptor(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    EXPECT_TRUE(made.accepted);
+    return made;
+  }
+
+  std::optional<listening_socket> own_;
+  owned_descriptor listening_;
+  socket_address address_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Addresses, ListeningSocket, testing::Values("127.0.0.1:0", "0.0.0.0:0"),
+                         [](const auto& chosen) { return chosen.index == 0 ? "One" : "All"; });
+
+TEST_P(ListeningSocket, EndsThoseWhoseRequestHasNotCome) {
+  const connection known = connect();
+  const connection unknown = connect();
+  own_->add_known(known.from());
+  EXPECT_EQ(own_->end_unknown(), 1U);
+  EXPECT_FALSE(known.is_ended());
+  EXPECT_TRUE(unknown.is_ended());
+}
+
+TEST_P(ListeningSocket, LeavesThoseOfAnEarlierListenerAlone) {
+  const connection earlier = connect();
+  const socket_address at = address_;
+  end();
+  listen(at);
+  const connection unknown = connect();
+  EXPECT_EQ(own_->end_unknown(), 1U);
+  EXPECT_FALSE(earlier.is_ended());
+  EXPECT_TRUE(unknown.is_ended());
+}
+
+TEST_P(ListeningSocket, LeavesSocketsOfOtherKindsAlone) {
+  const owned_descriptor datagrams =
+      make_socket(SOCK_DGRAM, socket_address("127.0.0.1", address_.port()));
+  const socket_address itself = name_of(datagrams.get(), &::getsockname);
+  ASSERT_EQ(::connect(datagrams.get(), itself.native(), itself.native_size()), 0);
+  EXPECT_EQ(own_->end_unknown(), 0U);
+  EXPECT_EQ(::send(datagrams.get(), "x", 1, MSG_NOSIGNAL), 1);
+}
+
+TEST_P(ListeningSocket, LeavesASocketThatIsMerelyBoundAlone) {
+  const socket_address at = address_;
+  end();
+  const owned_descriptor bound = make_socket(SOCK_STREAM, at);
+  listen(at);
+  EXPECT_EQ(own_->end_unknown(), 0U);
+}
+
+// What comes from the same address is another connection all the same.
+TEST_P(ListeningSocket, EndsWhoComesAgainFromTheSameAddress) {
+  connection first = connect();
+  const socket_address from = first.from();
+  own_->add_known(from);
+  first.reset();
+  const connection again = connect(from);
+  EXPECT_EQ(own_->end_unknown(), 1U);
+  EXPECT_TRUE(again.is_ended());
+}
+
+TEST_P(ListeningSocket, KnowsEachOfManyWhileOthersLeave) {
+  std::deque<connection> all;
+  for (std::size_t i = 0; i < 400; ++i) {  // more than it knows before it looks who is still there
+    all.push_back(connect());
+    own_->add_known(all.back().from());
+    if (i % 3 == 2) all[i / 2].reset();
+  }
+  EXPECT_EQ(own_->end_unknown(), 0U);
+  for (const connection& each : all) EXPECT_TRUE(!each.peer || !each.is_ended());
+}
+
+/// So long the process gets no further descriptor.
+class no_descriptors {
+ public:
+  no_descriptors() {
+    int highest = 0;
+    for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
+      highest = std::max(highest, std::stoi(each.path().filename().string()));
+    }
+    while (taken_.empty() || taken_.back().get() <= highest) {  // all below are
+      taken_.emplace_back(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
+      if (!taken_.back()) throw std::runtime_error("no descriptors to begin with");
+    }
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    ::rlimit least = before_;
+    least.rlim_cur = static_cast<::rlim_t>(taken_.back().get()) + 1;
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &least), 0);
+  }
+  ~no_descriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  no_descriptors(const no_descriptors&) = delete;
+  no_descriptors& operator=(const no_descriptors&) = delete;
+
+ private:
+  ::rlimit before_ = {};
+  std::vector<owned_descriptor> taken_;
+};
+
+TEST_P(ListeningSocket, ForgetsNobodyWhereThereAreNoDescriptors) {
+  std::deque<connection> all;
+  for (int i = 0; i < 256; ++i) {
+    all.push_back(connect());
+    own_->add_known(all.back().from());
+  }
+  const connection last = connect();
+  {
+    const no_descriptors none;
+    own_->add_known(last.from());  // and looks who is still there
+  }
+  EXPECT_EQ(own_->end_unknown(), 0U);
+  for (const connection& each : all) EXPECT_FALSE(each.is_ended());
+  EXPECT_FALSE(last.is_ended());
+}
+
+TEST_P(ListeningSocket, CountsWhomItCanNotEndForWantOfADescriptor) {
+  const connection unknown = connect();
+  {
+    const no_descriptors none;
+    EXPECT_EQ(own_->end_unknown(), 1U);
+    EXPECT_FALSE(unknown.is_ended());
+  }
+  EXPECT_EQ(own_->end_unknown(), 1U);
+  EXPECT_TRUE(unknown.is_ended());
+}
+
+}  // namespace
+}  // namespace ucx::detail
