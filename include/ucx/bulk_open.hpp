@@ -63,7 +63,7 @@ struct short_file {
 /// Lifetime: the bytes, until this returns. Returns as many as there are files, in order.
 /// Errors: in each of them, as of `client::create`, `remote_region::flush` and `client::commit`;
 /// busy also where the server had no room in time, and where two have one name, unless either just
-/// replaces the other. The time-out is that of each 2 MiB or 512 files; behind some for which it
+/// replaces the other. The time-out is that of each 2 MiB or 256 files; behind some for which it
 /// passed no more are sent, and the rest has the same error. Thrown:
 /// `closed` where `to` is empty, invalid_argument (another `how`). Cost: a round trip for each
 /// 2 MiB; a copy of the bytes at either end.

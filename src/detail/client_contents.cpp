@@ -22,7 +22,7 @@ constexpr std::size_t file_overhead = 16;
 
 /// A server keeps them all until its disk has taken them.
 constexpr std::size_t most_bytes_at_once = std::size_t{2} << 20U;
-constexpr std::size_t most_files_at_once = 512;
+constexpr std::size_t most_files_at_once = 256;
 
 /// The threads of a client share this: a server of several workers blames for 16 MiB of questions,
 /// of which each takes 4 KiB by itself, and takes 1024 files of one client at a time.
@@ -254,8 +254,8 @@ std::error_code client_core::put_some(std::span<const short_file> files, creatio
   std::size_t length = room;
   std::size_t bytes = 0;
   std::size_t count = 0;
-  for (const short_file& each : files.first(std::min(files.size(), most_at_once * 4))) {
-    if (!can_be_put(each) || bytes >= most_bytes_at_once || count == most_files_at_once) break;
+  for (const short_file& each : files.first(std::min(files.size(), most_files_at_once))) {
+    if (!can_be_put(each) || bytes >= most_bytes_at_once) break;
     const std::size_t its = each.name.size() + each.bytes.size() + file_overhead;
     length += its;
     if (length > room || bodies.back().files.size() == put_body::most_files) {

@@ -1,7 +1,6 @@
 // How threads wait for a worker: spinning, yielding and sleeping. Apart from worker_core.cpp, which
 // never waits.
 #include <algorithm>
-#include <new>
 #include <thread>
 
 #include "detail/await_rounds.hpp"

@@ -293,7 +293,7 @@ TEST_F(HostileStore, IsAskedForNoMoreWhereItDoesNotAnswerInTime) {
   const std::vector<opened_name> opened = open_each(asking, names, access::read, soon);
   ASSERT_EQ(opened.size(), names.size());
   for (const opened_name& each : opened) EXPECT_EQ(each.error, errc::timed_out);
-  EXPECT_LE(asked->puts, 8) << "512 files, 64 a message";
+  EXPECT_LE(asked->puts, 4) << "256 files, 64 a message";
   EXPECT_LE(asked->fetches, 6) << "64 names, 12 a message";
   EXPECT_LE(asked->opens, 64);
   EXPECT_EQ(asking.statistics().failures, files.size() + 2 * names.size());
