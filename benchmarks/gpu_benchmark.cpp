@@ -156,7 +156,7 @@ void register_all(const std::shared_ptr<bench>& on) {
       write_bound);
   if (on->direct().way() != way::rma) {
     std::fprintf(stderr, "gpu_benchmark: nothing goes directly, because %s\n",
-                 on->direct().why_not_direct().c_str());
+                 on->direct().why_not_read().c_str());
     return;
   }
   const auto within = [on] { return on->copy_within_device(); };
