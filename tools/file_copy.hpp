@@ -1,6 +1,7 @@
 // One file that is being copied.
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "copy_ends.hpp"
+#include "copy_order.hpp"
 #include "exit_code.hpp"
 #include "location.hpp"
 #include "rate_limit.hpp"
@@ -79,6 +81,7 @@ class file_copy {
   failure difference(exit_code code, const char* what, std::uint64_t at) const;
   void put(const piece& taken, std::span<const std::byte> bytes);
   void fail(const failure& why);
+  std::condition_variable& turn_of(std::uint64_t index) { return turns_[index % turns_.size()]; }
   void check_stop() const;
 
   const copy_task task_;
@@ -90,7 +93,8 @@ class file_copy {
   bool left_something_ = false;
 
   std::mutex mutex_;
-  std::condition_variable turns_;
+  /// Of pieces, by their index, of which no more are under way: each wakes the next one alone.
+  std::array<std::condition_variable, copy_order::most_parallel> turns_;
   std::uint64_t next_ = 0;        // the first byte that nobody has taken
   std::uint64_t next_index_ = 0;  // of the next piece
   std::uint64_t turn_ = 0;        // the piece that is to be written next
