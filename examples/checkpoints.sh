@@ -55,13 +55,13 @@ echo "== interrupted, and a shard is written anew meanwhile"
 shard=$checkpoint/model-00003-of-00003.safetensors
 has() { [ "$(stat -c %s "$1")" -ge "$2" ]; }
 rm "node7/$shard"
-"$ucxio" cp -r --resume --bwlimit "$((size / 4))" "$checkpoint" "$url/checkpoints/" & copy=$!
+"$ucxio" cp -r --resume --bwlimit "$((size / 4))" "node1/$checkpoint" "$url/checkpoints/" & copy=$!
 soon has "node7/$checkpoint/.model-00003-of-00003.safetensors.ucxio-part" 2000000
 code=0; kill "$copy"; wait "$copy" || code=$?; [ "$code" = 143 ]
-head -c "$size" /dev/urandom >"$shard"
-code=0; "$ucxio" cp -r --resume "$checkpoint" "$url/checkpoints/" || code=$?; [ "$code" = 11 ]
-"$ucxio" cp -r --restart-changed --hash xxh3 "$checkpoint" "$url/checkpoints/"
-diff -r "$checkpoint" "node7/$checkpoint"
+head -c "$size" /dev/urandom >"node1/$shard"
+code=0; "$ucxio" cp -r --resume "node1/$checkpoint" "$url/checkpoints/" || code=$?; [ "$code" = 11 ]
+"$ucxio" cp -r --restart-changed --hash xxh3 "node1/$checkpoint" "$url/checkpoints/"
+diff -r "node1/$checkpoint" "node7/$checkpoint"
 
 echo "== compared, where the bytes are"
 for file in "node1/$checkpoint"/*.safetensors; do

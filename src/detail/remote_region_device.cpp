@@ -62,7 +62,12 @@ std::unique_ptr<direct_move> remote_region_core::mover(const std::shared_ptr<dev
     there.host = mapping_->data();
     there.keeps = mapping_;
   } else {
-    if (!lent_ || !copier || (wanted == access::write && !descriptor_.shareable)) return nullptr;
+    if (!lent_ || (wanted == access::write && !descriptor_.shareable)) return nullptr;
+    if (!copier) {  // CUDA is in use, and no device yet
+      way_ = way::message;
+      why_not_read_ = "this process uses no device";
+      return nullptr;
+    }
     there.device = lent_->mapping_for(copier);
     if (!there.device) return nullptr;
   }

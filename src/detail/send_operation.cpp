@@ -60,21 +60,22 @@ void send_operation::begin(std::shared_ptr<endpoint_core> over, message_kind kin
   }
   std::error_code unreadable = bytes_.find_devices(worker.pools().copiers);
   said_.memory = options.kind.value_or(bytes_.kind());
+  const clock::time_point until = worker.deadline_after(options.timeout);
   if (options.memory == send_memory::copied && source.owned == nullptr && !unreadable) {
-    unreadable = copy_all();
+    unreadable = copy_all(until);
   }
   if (source.owned != nullptr) owned_ = std::move(*source.owned);
   said_.length = bytes_.size();
-  start(worker, over, worker.deadline_after(options.timeout));
+  start(worker, over, until);
   prepare_pieces(*endpoint(), bytes_.size());
   if (unreadable) return give_up_for(unreadable, false);
   endpoint()->messages().start(*this);
 }
 
 /// From here on what is sent is a copy.
-std::error_code send_operation::copy_all() {
+std::error_code send_operation::copy_all(clock::time_point until) {
   copy_.resize(bytes_.size());
-  if (const std::error_code ec = bytes_.copy_out(0, copy_, deadline())) return ec;
+  if (const std::error_code ec = bytes_.copy_out(0, copy_, until)) return ec;
   bytes_.assign(std::span<const std::byte>(copy_));
   lasting_ = true;
   return {};
@@ -103,7 +104,7 @@ bool send_operation::go_whole() {
   const std::size_t units = units_of(bytes_.size() + said_.header_length);
   if (!link.has_room(units)) return false;
   if (copies) {  // what throws, or fails, has used nothing
-    if (const std::error_code ec = copy_all()) {
+    if (const std::error_code ec = copy_all(deadline())) {
       give_up_for(ec, false);
       return true;
     }

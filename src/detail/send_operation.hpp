@@ -76,7 +76,7 @@ class send_operation final : public operation,
 
  private:
   static void on_header_sent(void* request, ucs_status_t status, void* self);
-  std::error_code copy_all();
+  std::error_code copy_all(clock::time_point until);
   bool go_whole();
   bool go_announced();
   void lend();

@@ -197,6 +197,7 @@ TEST(ConformanceELoops, E8_E9_E11_APlainEpollLoop) {
   connected_pair pair(chosen);
   const memory_region owned = pair.allocate(region_size);
   remote_region region = pair.open(owned);
+  pair.reader_loop.reset();  // this test is the loop
   worker& reader = pair.reader();
   const int loop = ::epoll_create1(0);
   ::epoll_event wanted = {};

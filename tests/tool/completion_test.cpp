@@ -33,7 +33,7 @@ std::string completed(const std::string& words) {
 TEST(Completion, KnowsCommandsOptionsAndValuesInBash) {
   EXPECT_EQ(completed("ucxio ser"), "serve\n");
   EXPECT_THAT(completed("ucxio ''"), HasSubstr("cp"));
-  EXPECT_EQ(completed("ucxio cp --res"), "--resume\n");
+  EXPECT_EQ(completed("ucxio cp --res"), "--resume --restart-changed\n");
   EXPECT_EQ(completed("ucxio cp --verify x --bw"), "--bwlimit\n");
   EXPECT_EQ(completed("ucxio cp --progress j"), "json\n");
   EXPECT_THAT(completed("ucxio serve --w"), HasSubstr("--writable"));

@@ -73,6 +73,7 @@ TEST_F(GoldenJson, OfLs) {
     "type": "file",
     "access": "read",
     "memory": "host",
+    "device": null,
     "generation": 0,
     "url": "ucx://HOST:PORT/a%20file"
   },
@@ -82,6 +83,7 @@ TEST_F(GoldenJson, OfLs) {
     "type": "file",
     "access": "read",
     "memory": "host",
+    "device": null,
     "generation": 0,
     "url": "ucx://HOST:PORT/s/x"
   }
@@ -100,6 +102,7 @@ TEST_F(GoldenJson, OfLsOfADirectory) {
     "type": "directory",
     "access": "read",
     "memory": "host",
+    "device": null,
     "generation": 0,
     "url": "ucx://HOST:PORT/s/sub"
   },
@@ -109,6 +112,7 @@ TEST_F(GoldenJson, OfLsOfADirectory) {
     "type": "file",
     "access": "read",
     "memory": "host",
+    "device": null,
     "generation": 0,
     "url": "ucx://HOST:PORT/s/x"
   }
@@ -124,6 +128,7 @@ TEST_F(GoldenJson, OfStat) {
   "type": "file",
   "access": "read",
   "memory": "host",
+  "device": null,
   "generation": 0,
   "url": "ucx://HOST:PORT/a%20file"
 }
@@ -162,6 +167,7 @@ TEST_F(GoldenJson, OfInfo) {
         "type": "file",
         "access": "read",
         "memory": "host",
+        "device": null,
         "generation": 0,
         "url": "ucx://HOST:PORT/a%20file",
         "way": "message",
@@ -182,6 +188,7 @@ TEST_F(GoldenJson, OfBench) {
   "type": "file",
   "access": "read",
   "memory": "host",
+  "device": null,
   "generation": 0,
   "url": "ucx://HOST:PORT/a%20file",
   "transports": [

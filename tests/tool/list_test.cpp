@@ -104,7 +104,7 @@ TEST_F(Catalogue, IsExplainedByInfo) {
               HasSubstr("not read where it lies: its owner does not let"));
 
   const command_result one = run_tool({"info", both_.url()});
-  EXPECT_THAT(one.out, HasSubstr("\nboth\n  way       "));
+  EXPECT_THAT(one.out, HasSubstr("\nboth\n  memory    host\n  way       "));
   EXPECT_THAT(one.out, ::testing::Not(HasSubstr("c/write")));
   expect_failure(run_tool({"info", owner_.url("nothing"), "--json"}), 3, "\"nothing\"");
 }
