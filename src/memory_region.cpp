@@ -138,7 +138,7 @@ access memory_region::granted() const noexcept { return core_ ? core_->granted()
 memory_kind memory_region::kind() const noexcept { return place().kind; }
 
 memory_place memory_region::place() const noexcept {
-  return core_ ? core_->place() : memory_place();
+  return core_ ? core_->whereabouts() : memory_place();
 }
 
 remote_descriptor memory_region::descriptor() const {

@@ -116,22 +116,16 @@ std::size_t read_input(std::span<char> into) {
   }
 }
 
-[[noreturn]] void fail(const pipe_streambuf& pipe) {
+[[noreturn]] void fail(std::error_code why, std::string said) {
   // A reader that leaves because its disk is full tells it where it runs.
-  const bool is_broken = pipe.error() == errc::broken_pipe;
-  throw failure(exit_code_of(pipe.error()),
-                pipe.error_message() + (is_broken ? "; that end knows why" : ""));
+  if (why == errc::broken_pipe) said += "; that end knows why";
+  throw failure(exit_code_of(why), said);
 }
 
+[[noreturn]] void fail(const pipe_streambuf& pipe) { fail(pipe.error(), pipe.error_message()); }
+
 /// Copies the standard input: what is there goes at once, together as far as a message can hold it.
-void send(const pipe_command& command, const client_settings& settings,
-          const watched_end& watched) {
-  pipe_options options = options_of(command, settings);
-  options.readers = command.others;
-  if (command.drop) options.slow = slow_reader::drop;
-  const meeting_place place(command, "receive", watched.line);
-  pipe_streambuf pipe(place.where(), std::ios_base::out, options);
-  watched.line.restart();
+void send_all(pipe_streambuf& pipe, const pipe_command& command, transfer_counters& counters) {
   rate_limit limit(command.rate);
   ::fcntl(STDIN_FILENO, F_SETPIPE_SZ, pipe_capacity);
   for (;;) {
@@ -147,9 +141,24 @@ void send(const pipe_command& command, const client_settings& settings,
     if (count == 0) break;
     limit.take(count, {});
     pipe.commit(count);
-    watched.counters.bytes += count;
+    counters.bytes += count;
   }
   pipe.close();
+}
+
+void send(const pipe_command& command, const client_settings& settings,
+          const watched_end& watched) {
+  pipe_options options = options_of(command, settings);
+  options.readers = command.others;
+  if (command.drop) options.slow = slow_reader::drop;
+  const meeting_place place(command, "receive", watched.line);
+  pipe_streambuf pipe(place.where(), std::ios_base::out, options);
+  watched.line.restart();
+  try {
+    send_all(pipe, command, watched.counters);
+  } catch (const error& failed) {
+    fail(failed.code(), failed.what());
+  }
 }
 
 /// Copies to the standard output what comes, as soon as it comes.

@@ -52,7 +52,7 @@ class exposed_region {
   virtual memory_kind kind() const noexcept = 0;
   virtual memory_place memory() const noexcept { return {kind()}; }
   /// Returns where it lies: the same, but that pinned memory is the host's to peers.
-  virtual memory_place place() const noexcept { return memory(); }
+  virtual memory_place whereabouts() const noexcept { return memory(); }
   virtual remote_descriptor descriptor() const = 0;
 
   /// Returns the memory that the processor reaches; nothing for a file, or a device's memory.

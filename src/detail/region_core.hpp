@@ -33,7 +33,7 @@ class region_core final : public exposed_region {
 
   std::uint64_t size() const noexcept override { return size_; }
   memory_kind kind() const noexcept override { return kind_; }
-  memory_place place() const noexcept override { return place_; }
+  memory_place whereabouts() const noexcept override { return place_; }
   std::span<std::byte> bytes() const noexcept override { return {data_, size_}; }
   std::shared_ptr<file_source> source() const noexcept override { return nullptr; }
   remote_descriptor descriptor() const override;

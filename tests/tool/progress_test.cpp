@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -99,8 +100,9 @@ TEST_F(Progress, TellsThatItFailed) {
   const command_result full = run_tool({"cp", "--progress", "json", path("x"), "/dev/full"});
   EXPECT_EQ(full.code, 12) << full.err;
   expect_end(full.err, "failed", 12);
+  std::filesystem::create_directory(path("into"));
   const command_result partial =
-      run_tool({"cp", "--progress", "json", path("x"), path("missing"), path("")});
+      run_tool({"cp", "--progress", "json", path("x"), path("missing"), path("into/")});
   EXPECT_EQ(partial.code, 11) << partial.err;
   expect_end(partial.err, "partial", 11);
   const command_result wrong =
