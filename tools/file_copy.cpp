@@ -155,7 +155,7 @@ std::optional<file_copy::piece> file_copy::take() {
 void file_copy::fail(const failure& why) {
   const std::lock_guard guard(mutex_);
   if (!failed_) failed_ = context_.stop.stop_requested() ? interrupted() : why;
-  turns_.notify_all();
+  for (std::condition_variable& each : turns_) each.notify_all();
 }
 
 void file_copy::move(const piece& taken, std::span<std::byte> buffer) noexcept {
@@ -166,7 +166,7 @@ void file_copy::move(const piece& taken, std::span<std::byte> buffer) noexcept {
     source_->read(taken.offset, bytes);
     {
       std::unique_lock guard(mutex_);
-      turns_.wait(guard, [&] { return failed_ || turn_ == taken.index; });
+      turn_of(taken.index).wait(guard, [&] { return failed_ || turn_ == taken.index; });
       if (failed_) return;
     }
     hash(taken.offset, bytes);
@@ -174,8 +174,7 @@ void file_copy::move(const piece& taken, std::span<std::byte> buffer) noexcept {
     context_.counters.bytes += taken.size;
     const std::lock_guard guard(mutex_);
     written_ = taken.offset + taken.size;
-    ++turn_;
-    turns_.notify_all();
+    turn_of(++turn_).notify_one();
   } catch (const std::exception& what) {
     fail(failure_of(what));
   }

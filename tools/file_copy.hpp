@@ -1,6 +1,7 @@
 // One file that is being copied.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "copy_ends.hpp"
+#include "copy_order.hpp"
 #include "exit_code.hpp"
 #include "location.hpp"
 #include "rate_limit.hpp"
@@ -86,6 +88,7 @@ class file_copy {
   content_digest whole_digest();
   void give_name();
   void fail(const failure& why);
+  std::condition_variable& turn_of(std::uint64_t index) { return turns_[index % turns_.size()]; }
   void check_stop() const;
 
   const copy_task task_;
@@ -98,7 +101,8 @@ class file_copy {
   std::uint64_t hashed_ = 0;              // everything before was hashed
 
   std::mutex mutex_;
-  std::condition_variable turns_;
+  /// Of pieces, by their index, of which no more are under way: each wakes the next one alone.
+  std::array<std::condition_variable, copy_order::most_parallel> turns_;
   std::uint64_t next_ = 0;        // the first byte that nobody has taken
   std::uint64_t next_index_ = 0;  // of the next piece
   std::uint64_t turn_ = 0;        // the piece that is to be written next

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,8 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+
+#include "support/process_memory.hpp"
 
 extern char** environ;
 
@@ -133,10 +134,10 @@ command_result command::finish(std::chrono::nanoseconds limit) {
   result.in_time = true;
   while (!status_) {
     int status = 0;
-    ::rusage used = {};
-    if (::wait4(pid_, &status, result.in_time ? WNOHANG : 0, &used) == pid_) {
+    // What wait4 tells counts this process, too: as it was when it started the other.
+    peak_memory_ = std::max(peak_memory_, peak_memory(pid_));
+    if (::waitpid(pid_, &status, result.in_time ? WNOHANG : 0) == pid_) {
       status_ = status;
-      peak_memory_ = static_cast<std::size_t>(used.ru_maxrss) * 1024;
     } else if (clock::now() >= until) {
       result.in_time = false;
       send_signal(SIGKILL);

@@ -21,8 +21,7 @@ struct command_result {
   int signal = 0;   ///< That signal.
   std::string out;  ///< What it wrote to the standard output, unless that went elsewhere.
   std::string err;
-  /// The most memory that it had, in bytes; it counts what the test had when it started it, too, so
-  /// that it is never less than that.
+  /// The most memory that it had, in bytes, some milliseconds before its end.
   std::size_t peak_memory = 0;
 };
 
