@@ -51,7 +51,8 @@ template <awaitable_accept_handler Handler>
 accept_handler run_to_end(Handler&& handler) {
   return [kept = std::make_shared<std::decay_t<Handler>>(std::forward<Handler>(handler))](
              connection_request request) {
-    detail::run_to_end(kept, detail::reporter_of(request), std::move(request));
+    auto report = detail::reporter_of(request);  // before it is moved from
+    detail::run_to_end(kept, std::move(report), std::move(request));
   };
 }
 
