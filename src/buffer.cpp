@@ -1,6 +1,7 @@
 #include "ucx/buffer.hpp"
 
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <new>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "detail/buffer_home.hpp"
+#include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx {
@@ -29,6 +31,16 @@ class heap_home final : public detail::buffer_home {
   }
 };
 
+/// Calls users' code from where nothing may be thrown.
+template <class Call>
+void call_at_end(Call call) noexcept {
+  try {
+    call();
+  } catch (...) {
+    detail::worker_core::report_thrown();
+  }
+}
+
 /// Of memory that was taken over; dies with it.
 class adopted_home final : public detail::buffer_home {
  public:
@@ -36,7 +48,7 @@ class adopted_home final : public detail::buffer_home {
       : free_(std::move(free)) {}
   /// Frees what was taken back and never freed: a call that was queued may go with its queue.
   ~adopted_home() {
-    if (owed_) free();
+    if (owed_) call_at_end([this] { free(); });
   }
   adopted_home(const adopted_home&) = delete;
   adopted_home& operator=(const adopted_home&) = delete;
@@ -93,7 +105,7 @@ buffer::buffer(std::span<std::byte> bytes, move_only_handler<std::span<std::byte
 
 buffer::~buffer() {
   if (home_ == nullptr) return;
-  if (move_only_handler<> due = home_->take_back(bytes_)) due();
+  if (move_only_handler<> due = home_->take_back(bytes_)) call_at_end(std::ref(due));
 }
 
 void buffer::resize(std::size_t size) {

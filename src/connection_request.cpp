@@ -1,8 +1,16 @@
 #include "ucx/connection_request.hpp"
 
+#include <exception>
+#include <functional>
+#include <memory>
 #include <utility>
 
+#include "detail/core_access.hpp"
+#include "detail/handler_queue.hpp"
+#include "detail/listener_core.hpp"
 #include "detail/pending_connection.hpp"
+#include "detail/worker_core.hpp"
+#include "ucx/listener.hpp"
 
 namespace ucx {
 
@@ -27,6 +35,14 @@ void connection_request::reject() noexcept { pending_.reset(); }
 
 void connection_request::reject(errc why, std::string_view words) {
   if (const auto taken = std::move(pending_)) taken->refuse(why, words);
+}
+
+std::function<void(std::exception_ptr)> detail::reporter_of(const connection_request& request) {
+  const std::unique_ptr<pending_connection>& pending = core_access::pending(request);
+  if (!pending) return [](const std::exception_ptr&) { std::terminate(); };
+  return [report = pending->worker().reporter()](std::exception_ptr thrown) {
+    handler_queue::report_to(*report, std::move(thrown));
+  };
 }
 
 }  // namespace ucx

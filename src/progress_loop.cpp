@@ -20,6 +20,8 @@ constexpr std::chrono::milliseconds longest_rest{100};
 
 using core_pointer = std::shared_ptr<detail::worker_core>;
 
+constexpr const char* run_inside = "running a loop inside a handler of its workers";
+
 }  // namespace
 
 struct progress_loop::state {
@@ -28,12 +30,10 @@ struct progress_loop::state {
   std::atomic<std::uint64_t> rounds{0};
   bool changed = true;
 
-  void check() const {
-    for (const core_pointer& each : workers) {
-      if (!each->in_handler()) continue;
-      throw error(make_error_code(errc::would_deadlock),
-                  "running a loop inside a handler of its workers");
-    }
+  std::error_code check() const noexcept {
+    const bool inside = std::any_of(workers.begin(), workers.end(),
+                                    [](const core_pointer& each) { return each->in_handler(); });
+    return inside ? make_error_code(errc::would_deadlock) : std::error_code();
   }
   bool progress() {
     if (std::exchange(changed, false)) {
@@ -81,7 +81,13 @@ void progress_loop::remove(const worker& driven) noexcept {
 }
 
 void progress_loop::run(std::stop_token stop) {
-  state_->check();
+  std::error_code ec;
+  run(std::move(stop), ec);
+  if (ec) throw error(ec, run_inside);
+}
+
+void progress_loop::run(std::stop_token stop, std::error_code& ec) {
+  if ((ec = state_->check())) return;
   // Those that are there now; one that is added later is waited for as long as a rest takes.
   const std::vector<core_pointer> woken = state_->workers;
   const std::stop_callback wake(stop, [&woken] {
@@ -98,7 +104,14 @@ void progress_loop::run(std::stop_token stop) {
 }
 
 bool progress_loop::run_once(std::chrono::nanoseconds longest) {
-  state_->check();
+  std::error_code ec;
+  const bool active = run_once(longest, ec);
+  if (ec) throw error(ec, run_inside);
+  return active;
+}
+
+bool progress_loop::run_once(std::chrono::nanoseconds longest, std::error_code& ec) {
+  if ((ec = state_->check())) return false;
   bool active = state_->progress();
   if (!active && !state_->workers.empty()) {
     detail::ucp_api& api = state_->workers.front()->api();

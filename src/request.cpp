@@ -52,13 +52,26 @@ bool request::wait_for(std::chrono::nanoseconds duration) {
   return wait_until(detail::after(operation_->worker().api().now(), duration));
 }
 
+bool request::wait_for(std::chrono::nanoseconds duration, std::error_code& ec) {
+  ec.clear();
+  if (done()) return true;
+  return wait_until(detail::after(operation_->worker().api().now(), duration), ec);
+}
+
 bool request::wait_until(std::chrono::steady_clock::time_point deadline) {
+  std::error_code ec;
+  const bool ended = wait_until(deadline, ec);
+  if (ec) throw ucx::error(ec, detail::failure_text(*operation_));
+  return ended;
+}
+
+bool request::wait_until(std::chrono::steady_clock::time_point deadline, std::error_code& ec) {
+  ec.clear();
   if (done()) return true;
   detail::worker_core& worker = operation_->worker();
-  if (worker.in_handler()) {
-    throw ucx::error(make_error_code(errc::would_deadlock), detail::failure_text(*operation_));
-  }
-  return worker.wait(*operation_, deadline);
+  if (!worker.in_handler()) return worker.wait(*operation_, deadline);
+  ec = errc::would_deadlock;
+  return false;
 }
 
 void request::then(completion_handler handler) {

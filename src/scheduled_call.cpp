@@ -33,11 +33,20 @@ bool scheduled_call::over() const noexcept {
 }
 
 bool scheduled_call::wait_for(std::chrono::nanoseconds limit) {
+  std::error_code ec;
+  const bool is_over = wait_for(limit, ec);
+  if (ec) throw error(ec, "waiting for a call inside a handler");
+  return is_over;
+}
+
+bool scheduled_call::wait_for(std::chrono::nanoseconds limit, std::error_code& ec) {
+  ec.clear();
   if (over()) return true;
   const std::shared_ptr<detail::worker_core> worker = call_->worker.lock();
   if (!worker) return true;
   if (worker->in_handler()) {
-    throw error(make_error_code(errc::would_deadlock), "waiting for a call inside a handler");
+    ec = errc::would_deadlock;
+    return false;
   }
   return worker->wait_until(detail::after(worker->api().now(), limit),
                             [this] { return call_->over.load(); });

@@ -22,7 +22,9 @@ detail::worker_core* awaited(const request& each) {
 
 /// Waits until `condition` holds, which only the end of a request can bring about.
 template <class Condition>
-bool wait_until(std::span<const request> requests, time_point until, Condition condition) {
+bool wait_until(std::span<const request> requests, time_point until, Condition condition,
+                std::error_code& ec) {
+  ec.clear();
   if (condition()) return true;
   detail::worker_core* only = nullptr;
   detail::worker_set all;
@@ -31,7 +33,8 @@ bool wait_until(std::span<const request> requests, time_point until, Condition c
     detail::worker_core* const worker = awaited(each);
     if (worker == nullptr) continue;
     if (worker->in_handler()) {
-      throw error(make_error_code(errc::would_deadlock), "waiting for requests inside a handler");
+      ec = errc::would_deadlock;
+      return false;
     }
     if (worker != only) ++workers;
     only = worker;
@@ -59,9 +62,14 @@ time_point in(std::span<const request> requests, std::chrono::nanoseconds limit)
   return time_point::max();
 }
 
+void throw_if(const std::error_code& ec) {
+  if (ec) throw error(ec, "waiting for requests inside a handler");
+}
+
 }  // namespace
 
-std::optional<std::size_t> wait_any_until(std::span<const request> requests, time_point deadline) {
+std::optional<std::size_t> wait_any_until(std::span<const request> requests, time_point deadline,
+                                          std::error_code& ec) {
   std::size_t found = 0;
   const auto any = [&] {
     const auto ended = std::find_if(requests.begin(), requests.end(),
@@ -69,8 +77,21 @@ std::optional<std::size_t> wait_any_until(std::span<const request> requests, tim
     found = static_cast<std::size_t>(ended - requests.begin());
     return ended != requests.end();
   };
-  if (requests.empty() || !wait_until(requests, deadline, any)) return std::nullopt;
+  ec.clear();
+  if (requests.empty() || !wait_until(requests, deadline, any, ec)) return std::nullopt;
   return found;
+}
+
+std::optional<std::size_t> wait_any_until(std::span<const request> requests, time_point deadline) {
+  std::error_code ec;
+  const std::optional<std::size_t> found = wait_any_until(requests, deadline, ec);
+  throw_if(ec);
+  return found;
+}
+
+std::optional<std::size_t> wait_any(std::span<const request> requests,
+                                    std::chrono::nanoseconds limit, std::error_code& ec) {
+  return wait_any_until(requests, in(requests, limit), ec);
 }
 
 std::optional<std::size_t> wait_any(std::span<const request> requests,
@@ -78,11 +99,24 @@ std::optional<std::size_t> wait_any(std::span<const request> requests,
   return wait_any_until(requests, in(requests, limit));
 }
 
-bool wait_all_until(std::span<const request> requests, time_point deadline) {
-  return wait_until(requests, deadline, [&] {
+bool wait_all_until(std::span<const request> requests, time_point deadline, std::error_code& ec) {
+  const auto all = [&] {
     return std::all_of(requests.begin(), requests.end(),
                        [](const request& each) { return each.done(); });
-  });
+  };
+  return wait_until(requests, deadline, all, ec);
+}
+
+bool wait_all_until(std::span<const request> requests, time_point deadline) {
+  std::error_code ec;
+  const bool ended = wait_all_until(requests, deadline, ec);
+  throw_if(ec);
+  return ended;
+}
+
+bool wait_all(std::span<const request> requests, std::chrono::nanoseconds limit,
+              std::error_code& ec) {
+  return wait_all_until(requests, in(requests, limit), ec);
 }
 
 bool wait_all(std::span<const request> requests, std::chrono::nanoseconds limit) {

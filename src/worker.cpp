@@ -150,13 +150,17 @@ std::size_t worker::connections() const noexcept {
 }
 
 void worker::run(std::stop_token stop) {
-  if (core_->driven_elsewhere()) {
-    throw error(make_error_code(errc::invalid_argument),
-                "running a worker that a thread of its own drives");
-  }
-  if (core_->in_handler()) {
-    throw error(make_error_code(errc::would_deadlock), "running a worker inside its own handler");
-  }
+  std::error_code ec;
+  run(std::move(stop), ec);
+  if (ec == errc::would_deadlock) throw error(ec, "running a worker inside its own handler");
+  if (ec) throw error(ec, "running a worker that a thread of its own drives");
+}
+
+void worker::run(std::stop_token stop, std::error_code& ec) {
+  ec.clear();
+  if (core_->in_handler()) ec = errc::would_deadlock;
+  if (core_->driven_elsewhere()) ec = errc::invalid_argument;
+  if (ec) return;
   const std::stop_callback wake(stop, [core = core_.get()] { core->signal(); });
   detail::idle_rounds idle;
   detail::worker_core::driver_seat seat(*core_);

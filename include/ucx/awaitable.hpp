@@ -27,8 +27,8 @@ concept awaitable = awaiter<T> || requires(T&& value) {
 
 namespace detail {
 
-/// A coroutine that owns itself: it begins at once, and frees itself at its end. What it throws
-/// ends the process: whoever called it has gone on.
+/// A coroutine that owns itself: it begins at once, and frees itself at its end. Nothing may leave
+/// it: whoever called it has gone on.
 struct self_owned {
   struct promise_type {
     self_owned get_return_object() noexcept { return {}; }
@@ -44,10 +44,17 @@ struct self_owned {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsubobject-linkage"
 #endif
-/// Calls `handler`, and runs what it returns to its end; both live until then.
+/// Calls `handler`, and runs what it returns to its end; both live until then. `report` is told
+/// what they throw, on the thread that has resumed them.
 template <class Handler, class... Arguments>
-self_owned run_to_end(std::shared_ptr<Handler> handler, Arguments... arguments) {
-  co_await std::invoke(*handler, std::move(arguments)...);
+self_owned run_to_end(std::shared_ptr<Handler> handler,
+                      std::function<void(std::exception_ptr)> report, Arguments... arguments) {
+  try {
+    auto&& awaited = std::invoke(*handler, std::move(arguments)...);
+    co_await std::forward<decltype(awaited)>(awaited);
+  } catch (...) {
+    report(std::current_exception());
+  }
 }
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop

@@ -20,7 +20,8 @@ class buffer_home;
 /// `buffer_pool`.
 /// Threads: as any value. The function that frees is called on the thread that destroys the buffer,
 /// or, of one that was sent or replaced by a receive, as a handler on the thread that drives
-/// progress: it must not wait, and must not throw.
+/// progress: it must not wait. What it throws there, or wherever a handler destroys a buffer, goes
+/// to the worker's `on_exception`; else it ends the process, as in any destructor.
 class UCXIO_EXPORT buffer {
  public:
   /// Makes an empty buffer, which holds nothing.

@@ -52,7 +52,9 @@ class UCXIO_EXPORT buffer_pool {
   /// Calls `handler` once, when a buffer is back that no receive waits for; now, on this thread, if
   /// there is one. Else on the thread on which the buffer comes back: the one that destroys it, or,
   /// of a buffer that was sent, as a handler on the thread that drives progress. There it may take
-  /// buffers and call this again (that is how to be told always), and must not wait or throw.
+  /// buffers and call this again (that is how to be told always), and must not wait. What it throws
+  /// comes out of this call where it is called now; in a handler it goes to the worker's
+  /// `on_exception`; where the program itself destroys a buffer it ends the process.
   /// One at a time: a handler that has not been called yet is destroyed, and so is it with the
   /// pool.
   void when_available(move_only_handler<> handler);

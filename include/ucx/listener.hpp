@@ -3,6 +3,7 @@
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -38,12 +39,21 @@ concept awaitable_accept_handler = std::invocable < std::decay_t<Handler>
 &, connection_request >
        &&awaitable<std::invoke_result_t<std::decay_t<Handler>&, connection_request>>;
 
+namespace detail {
+/// Returns who is told what a handler of `request` throws: `worker_options::on_exception`.
+UCXIO_EXPORT std::function<void(std::exception_ptr)> reporter_of(const connection_request& request);
+}  // namespace detail
+
 /// Makes an accept handler of one that returns an awaitable: what it returns is run to its end,
-/// and kept with the handler itself until then, also behind the listener's end.
+/// and kept with the handler itself until then, also behind the listener's end. What either throws,
+/// however late, goes to the worker's `on_exception`, on the thread that has resumed it.
 template <awaitable_accept_handler Handler>
 accept_handler run_to_end(Handler&& handler) {
   return [kept = std::make_shared<std::decay_t<Handler>>(std::forward<Handler>(handler))](
-             connection_request request) { detail::run_to_end(kept, std::move(request)); };
+             connection_request request) {
+    auto report = detail::reporter_of(request);  // before it is moved from
+    detail::run_to_end(kept, std::move(report), std::move(request));
+  };
 }
 
 /// How a listener deals with peers. Without `on_request`, and unless they are `awaited`, they are
@@ -59,6 +69,9 @@ struct listener_options {
   /// Called from progress, for each connection that was accepted here; not any more when `close()`
   /// or the destructor has returned.
   move_only_handler<const connection_report&> on_established = {};
+  /// The same of one that did not come to be, once it was accepted: the terms were not met, or the
+  /// peer left, or did not say hello in time.
+  move_only_handler<const connection_refusal&> on_refused = {};
   move_only_handler<const connection_end&> on_closed = {};
 };
 
@@ -87,6 +100,10 @@ class UCXIO_EXPORT listener {
   template <awaitable_accept_handler Handler>
   listener(const worker& parent, const socket_address& address, Handler&& on_request)
       : listener(parent, address, run_to_end(std::forward<Handler>(on_request))) {}
+  template <awaitable_accept_handler Handler>
+  listener(const worker& parent, const socket_address& address, Handler&& on_request,
+           std::error_code& ec)
+      : listener(parent, address, run_to_end(std::forward<Handler>(on_request)), ec) {}
 
   listener(listener&& other) noexcept;
   listener& operator=(listener&& other) noexcept;

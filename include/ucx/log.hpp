@@ -22,7 +22,8 @@ enum class log_level {
 UCXIO_EXPORT const char* to_string(log_level level) noexcept;
 
 /// Takes one line, without a line break or other control characters. It is called from any thread,
-/// one line at a time, and under locks of the library's: it must not call the library, nor throw.
+/// one line at a time, and under locks of the library's: it must not call the library. What it
+/// throws is dropped, with its line.
 using log_sink = std::function<void(log_level level, std::string_view line)>;
 
 /// Where a context logs, and how much. Without a level the environment decides:

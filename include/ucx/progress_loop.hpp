@@ -32,10 +32,12 @@ class UCXIO_EXPORT progress_loop {
   /// millisecond.
   /// Errors: would_deadlock inside a handler of one of its workers.
   void run(std::stop_token stop);
+  void run(std::stop_token stop, std::error_code& ec);
 
   /// Makes one round of each worker; if none had anything to do, sleeps until one has, `longest` at
   /// most, and makes another. Returns whether anything happened. Errors: as run.
   bool run_once(std::chrono::nanoseconds longest = std::chrono::nanoseconds::zero());
+  bool run_once(std::chrono::nanoseconds longest, std::error_code& ec);
 
   /// Returns how often it has looked at its workers: idle loops do so a few times a second.
   std::uint64_t rounds() const noexcept;

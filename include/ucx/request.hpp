@@ -65,9 +65,12 @@ class [[nodiscard]] UCXIO_EXPORT request {
   void wait(std::error_code& ec);
 
   /// Waits for `duration` at most and returns whether the operation has ended. It goes on if not.
+  /// Errors: would_deadlock inside a completion callback of the same worker.
   bool wait_for(std::chrono::nanoseconds duration);
-  /// Waits until `deadline` at most and returns whether the operation has ended.
+  bool wait_for(std::chrono::nanoseconds duration, std::error_code& ec);
+  /// Waits until `deadline` at most and returns whether the operation has ended. Errors: as above.
   bool wait_until(std::chrono::steady_clock::time_point deadline);
+  bool wait_until(std::chrono::steady_clock::time_point deadline, std::error_code& ec);
 
   /// Calls `handler` once when the operation ends, on the thread that drives progress, or now, on
   /// this thread, if it has ended already. The request keeps owning the operation: keep it until

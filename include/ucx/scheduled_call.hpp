@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <system_error>
 
 #include "ucx/export.hpp"
 
@@ -33,6 +34,7 @@ class [[nodiscard]] UCXIO_EXPORT scheduled_call {
   /// Waits for `limit` at most until that is so, and returns whether it is. Drives the worker as
   /// every wait. Errors: would_deadlock inside a handler of the worker.
   bool wait_for(std::chrono::nanoseconds limit);
+  bool wait_for(std::chrono::nanoseconds limit, std::error_code& ec);
   /// Lets go of the call, which will come all the same.
   void detach() noexcept { call_.reset(); }
 

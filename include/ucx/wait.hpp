@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <system_error>
 
 #include "ucx/export.hpp"
 #include "ucx/request.hpp"
@@ -19,13 +20,24 @@ namespace ucx {
 UCXIO_EXPORT std::optional<std::size_t> wait_any(
     std::span<const request> requests,
     std::chrono::nanoseconds limit = std::chrono::nanoseconds::max());
+UCXIO_EXPORT std::optional<std::size_t> wait_any(std::span<const request> requests,
+                                                 std::chrono::nanoseconds limit,
+                                                 std::error_code& ec);
 UCXIO_EXPORT std::optional<std::size_t> wait_any_until(
     std::span<const request> requests, std::chrono::steady_clock::time_point deadline);
+UCXIO_EXPORT std::optional<std::size_t> wait_any_until(
+    std::span<const request> requests, std::chrono::steady_clock::time_point deadline,
+    std::error_code& ec);
 
 /// Waits until all of `requests` have ended; returns whether they have, within `limit`.
 UCXIO_EXPORT bool wait_all(std::span<const request> requests,
                            std::chrono::nanoseconds limit = std::chrono::nanoseconds::max());
+UCXIO_EXPORT bool wait_all(std::span<const request> requests, std::chrono::nanoseconds limit,
+                           std::error_code& ec);
 UCXIO_EXPORT bool wait_all_until(std::span<const request> requests,
                                  std::chrono::steady_clock::time_point deadline);
+UCXIO_EXPORT bool wait_all_until(std::span<const request> requests,
+                                 std::chrono::steady_clock::time_point deadline,
+                                 std::error_code& ec);
 
 }  // namespace ucx

@@ -197,8 +197,10 @@ class UCXIO_EXPORT worker {
   std::size_t cancel_all(std::chrono::nanoseconds limit = std::chrono::nanoseconds::zero());
 
   /// Drives progress on the calling thread, sleeping when idle where the context has
-  /// `feature::wakeup`, until `stop` is requested. REQUIRES: mode `caller` or `external`.
+  /// `feature::wakeup`, until `stop` is requested. Errors: invalid_argument (a thread of its own
+  /// drives it), would_deadlock inside a handler of it.
   void run(std::stop_token stop);
+  void run(std::stop_token stop, std::error_code& ec);
 
   /// Returns the mode in force; never `automatic`.
   progress_mode mode() const noexcept;

@@ -168,7 +168,7 @@ void connection_table::serve(std::shared_ptr<endpoint_core> peer) {
 void connection_table::reap() {
   for (std::size_t i = 0; i < served_.size();) {
     if (served_[i]->state() == endpoint_state::failed && served_[i]->transfers() == 0 &&
-        served_[i]->answers() == 0) {
+        served_[i]->answers() == 0 && !served_[i]->untold()) {
       const std::shared_ptr<endpoint_core> gone = std::move(served_[i]);
       served_[i] = std::move(served_.back());
       served_.pop_back();

@@ -40,7 +40,8 @@ struct core_access {
   }
   static connection_request make_connection_request(
       std::unique_ptr<pending_connection> pending) noexcept;
-  static std::unique_ptr<pending_connection>& pending(connection_request& handle) noexcept {
+  template <class Handle>
+  static auto& pending(Handle& handle) noexcept {
     return handle.pending_;
   }
   static remote_region empty_region() noexcept { return remote_region(); }

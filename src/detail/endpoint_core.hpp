@@ -89,6 +89,8 @@ class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
   const introduction& peer_introduction() const noexcept { return theirs_; }
   connection_report report();
   connection_end end() const;
+  /// Returns whether its observer has not been told yet what has become of it.
+  bool untold() const noexcept { return untold_ > 0; }
   /// What is asked of the connection, and told to the peer. Before hello.
   void set_terms(connection_terms terms) { terms_ = std::move(terms); }
   /// Who else is told what becomes of it. Before hello.
@@ -267,6 +269,7 @@ class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
   connection_terms terms_;
   introduction theirs_;
   std::weak_ptr<connection_observer> observer_;
+  int untold_ = 0;               // of what its observer is to be told
   std::error_code leaving_why_;  // what the end of a peer that leaves is called
   std::string leaving_words_;
   std::error_code refusal_;  // of whoever says hello

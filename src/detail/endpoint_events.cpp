@@ -134,10 +134,13 @@ void endpoint_core::tell(event what) {
 
 void endpoint_core::tell_observer(event what) {
   if (observer_.expired()) return;
+  ++untold_;
   worker_.defer([weak = weak_from_this(), observer = observer_, what] {
     const std::shared_ptr<endpoint_core> self = weak.lock();
+    if (!self) return;
+    --self->untold_;
     const std::shared_ptr<connection_observer> told = observer.lock();
-    if (!self || !told) return;
+    if (!told) return;
     if (what == event::established) return told->established(*self);
     told->ended(*self, what == event::closed);
   });

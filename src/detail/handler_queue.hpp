@@ -28,7 +28,8 @@ class handler_queue {
  public:
   /// `report` gets what handlers throw; without one the process ends.
   explicit handler_queue(std::function<void(std::exception_ptr)> report = {})
-      : report_(std::move(report)) {}
+      : report_(
+            std::make_shared<const std::function<void(std::exception_ptr)>>(std::move(report))) {}
   handler_queue(const handler_queue&) = delete;
   handler_queue& operator=(const handler_queue&) = delete;
   ~handler_queue();
@@ -80,9 +81,18 @@ class handler_queue {
     try {
       call();
     } catch (...) {
-      if (!report_) std::terminate();
-      report_(std::current_exception());
+      report_to(*report_, std::current_exception());
     }
+  }
+  /// Tells of what was thrown. REQUIRES: it is being caught, so that an end of the process says it.
+  static void report_to(const std::function<void(std::exception_ptr)>& report,
+                        std::exception_ptr thrown) noexcept {
+    if (!report) std::terminate();
+    report(std::move(thrown));
+  }
+  /// Returns who is told: for users' code that runs on behind the worker's end.
+  std::shared_ptr<const std::function<void(std::exception_ptr)>> reporter() const noexcept {
+    return report_;
   }
 
  private:
@@ -93,7 +103,7 @@ class handler_queue {
   };
   void call(entry due) noexcept;
 
-  std::function<void(std::exception_ptr)> report_;
+  std::shared_ptr<const std::function<void(std::exception_ptr)>> report_;
   std::vector<entry> due_;
   std::size_t next_ = 0;      // those before it have run
   std::size_t expected_ = 0;  // so many have their room in `due_`

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/worker_core.hpp"
@@ -52,7 +53,10 @@ void joint_operation::end_if_over() noexcept {
 }
 
 void joint_operation::give_up(errc why) noexcept {
-  if (!done()) give_up_members(why);
+  if (done()) return;
+  // Its members may take their time, and have deadlines of their own.
+  move_deadline(after(worker().api().now(), worker().options().heartbeat_timeout));
+  give_up_members(why);
 }
 
 void joint_operation::recycle() noexcept { worker().pools().joint.give_back(this); }

@@ -282,10 +282,14 @@ void listener_core::established(endpoint_core& connection) {
 
 void listener_core::ended(endpoint_core& connection, bool was_established) {
   if (connection.refuses_hello()) return end_refusal();
-  if (!was_established || !options_.on_closed) return;
   const std::error_code why = connection.failure();
   if (!why || why == errc::canceled) return;  // closed on this side
-  tell(options_.on_closed, connection.end());
+  if (!was_established) {
+    if (!options_.on_refused) return;
+    return tell(options_.on_refused, connection_refusal{connection.number(), connection.peer(), why,
+                                                        connection.words()});
+  }
+  if (options_.on_closed) tell(options_.on_closed, connection.end());
 }
 
 std::shared_ptr<accept_wait> listener_core::add_wait() {

@@ -103,7 +103,11 @@ void logger::write(log_level level, std::string_view text) noexcept {
   const std::string shown = escaped(text);
   if (sink_) {
     const std::lock_guard guard(mutex_);
-    return sink_(level, shown);
+    try {
+      sink_(level, shown);
+    } catch (...) {  // neither is this one
+    }
+    return;
   }
   std::string line = timestamp();
   line.append(" ucxio ").append(to_string(level)).append(" ");

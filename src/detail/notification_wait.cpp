@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "detail/deadline.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
@@ -45,8 +46,10 @@ void notification_wait::refuse_later(errc why) {
 }
 
 void notification_wait::give_up(errc why) noexcept {
-  // Else it has been served, and will end in a moment.
-  if (!done() && queue_->remove(*this)) complete(make_error_code(why));
+  if (done()) return;
+  if (queue_->remove(*this)) return complete(make_error_code(why));
+  // It has been served, and will end in a moment.
+  move_deadline(after(worker().api().now(), worker().options().heartbeat_timeout));
 }
 
 void notification_wait::recycle() noexcept {

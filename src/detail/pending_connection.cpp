@@ -97,6 +97,8 @@ std::shared_ptr<endpoint_core> pending_connection::make(worker_core& worker,
 
 const socket_address& pending_connection::local() const noexcept { return listener_->address(); }
 
+worker_core& pending_connection::worker() const noexcept { return listener_->worker(); }
+
 void pending_connection::refuse(errc why, std::string_view words) {
   worker_core& worker = listener_->worker();
   const std::lock_guard guard(worker.lock());

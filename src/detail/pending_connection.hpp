@@ -28,6 +28,8 @@ class pending_connection {
 
   const socket_address& peer() const noexcept { return peer_; }
   const socket_address& local() const noexcept;
+  /// Returns its listener's.
+  worker_core& worker() const noexcept;
   void reject() noexcept;
   /// Rejects, and tells the peer why as soon as it has said hello.
   void refuse(errc why, std::string_view words);

@@ -411,7 +411,8 @@ void worker_core::tick(clock::time_point now) {
     if (op->deadline() <= now) {
       op->retain();
       op->give_up(errc::timed_out);
-      // Giving up may fail a connection and with it any operation, `next` among them.
+      // Giving up may fail a connection and with it any operation, `next` among them. Whoever has
+      // not ended has moved its deadline: else it would be the next for ever.
       next = outstanding_.front();
       op->release();
     }

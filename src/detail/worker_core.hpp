@@ -117,6 +117,13 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   /// Returns whether the calling thread is inside a round of this worker: in a handler, in the
   /// library's own work, or in UCX. Nothing can be waited for there.
   bool in_handler() const noexcept;
+  /// Returns who is told what handlers throw.
+  std::shared_ptr<const std::function<void(std::exception_ptr)>> reporter() const noexcept {
+    return handlers_.reporter();
+  }
+  /// Tells of what users' code threw where nothing may be thrown: to the worker of which this
+  /// thread makes a round. Where it makes none the process ends. REQUIRES: it is being caught.
+  static void report_thrown() noexcept;
   /// Returns whether waiting has to be left to the worker's own thread.
   bool driven_elsewhere() const noexcept;
 

@@ -61,6 +61,11 @@ bool worker_core::cancel(scheduled& call) noexcept {
   return kept;
 }
 
+void worker_core::report_thrown() noexcept {
+  if (innermost_round == nullptr) std::terminate();
+  handler_queue::report_to(*innermost_round->worker_->reporter(), std::current_exception());
+}
+
 /// Calls it, without the lock; what it throws comes out.
 void worker_core::run(scheduled& call) {
   struct scope {

@@ -103,7 +103,10 @@ void worker_core::sleep_on_events(clock::time_point until, std::uint32_t seen) {
     return;
   }
   if (prepare_to_sleep(seen)) {
-    const std::chrono::nanoseconds limit = until_next_deadline();
+    std::chrono::nanoseconds limit = until_next_deadline();
+    // A loop of the caller's may take what was to wake this thread: it arms the same descriptor.
+    const bool beside_loop = options_.progress == progress_mode::external && shared();
+    if (beside_loop) limit = std::min<std::chrono::nanoseconds>(limit, longest_nap);
     const clock::time_point now = api().now();
     if (until > now) {
       api().wait_readable(event_fd_, -1, std::min<std::chrono::nanoseconds>(limit, until - now));

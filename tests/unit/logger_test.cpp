@@ -16,6 +16,7 @@
 
 #include "detail/logger.hpp"
 #include "support/pattern.hpp"
+#include "support/process_reading.hpp"
 #include "support/served_region.hpp"
 #include "support/simulated_messages.hpp"
 #include "support/simulated_pair.hpp"
@@ -159,6 +160,18 @@ TEST(Log, TracesWhatIsOverWithinItsCall) {
   EXPECT_TRUE(traced.says(": write of 60 bytes at offset 8 of region ")) << traced.lines;
   remote_atomic<std::uint64_t>(region, 16).fetch_add(1);
   EXPECT_TRUE(traced.says(": atomic access to 8 bytes at offset 16 of region ")) << traced.lines;
+  EXPECT_TRUE(traced.says(", within the call, connection 1: done")) << traced.lines;
+}
+
+TEST(Log, TracesWhatIsReadWhereItLies) {
+  if (!system_reads_processes()) GTEST_SKIP() << "process_vm_readv is forbidden here";
+  traced_pair traced;
+  simulated_pair_options options = traced.options(one_host());
+  options.shares_memory = true;
+  served_region served(1000, options, access::read);
+  std::vector<std::byte> into(60);
+  served.region.read_at(7, into);
+  EXPECT_TRUE(traced.says(": read of 60 bytes at offset 7 of region ")) << traced.lines;
   EXPECT_TRUE(traced.says(", within the call, connection 1: done")) << traced.lines;
 }
 

@@ -243,6 +243,57 @@ TEST(ThrowingHandlerDeathTest, EndsTheProcessWhereNobodyIsTold) {
       "");
 }
 
+/// Each form that takes an error code says what the other one throws.
+TEST(WaitInsideAHandler, IsAnErrorThatNeedsNoException) {
+  remote_memory memory(std::string(100'000, 'x'));
+  worker& reader = memory.pair.reader;
+  std::vector<std::byte> into(1000);
+  std::array<request, 1> reads{memory.region.start_read_at(0, into)};
+  scheduled_call later = reader.call_after(1h, [] {});
+  progress_loop loop;
+  loop.add(reader);
+  std::stop_source stopped;
+  int codes = 0;
+  int exceptions = 0;
+  const auto both = [&](auto with_code, auto without) {
+    std::error_code ec;
+    with_code(ec);
+    if (ec == errc::would_deadlock) ++codes;
+    try {
+      without();
+    } catch (const error& failed) {
+      if (failed.code() == errc::would_deadlock) ++exceptions;
+    }
+  };
+  reader.post([&] {
+    both([&](auto& ec) { EXPECT_FALSE(reads[0].wait_for(1s, ec)); },
+         [&] { reads[0].wait_for(1s); });
+    both([&](auto& ec) { EXPECT_FALSE(reads[0].wait_until(memory.pair.network.now() + 1s, ec)); },
+         [&] { reads[0].wait_until(memory.pair.network.now() + 1s); });
+    both([&](auto& ec) { EXPECT_FALSE(later.wait_for(1s, ec)); }, [&] { later.wait_for(1s); });
+    both([&](auto& ec) { EXPECT_FALSE(wait_any(reads, 1s, ec)); }, [&] { wait_any(reads, 1s); });
+    both([&](auto& ec) { EXPECT_FALSE(wait_all(reads, 1s, ec)); }, [&] { wait_all(reads, 1s); });
+    both([&](auto& ec) { reader.run(stopped.get_token(), ec); },
+         [&] { reader.run(stopped.get_token()); });
+    both([&](auto& ec) { loop.run(stopped.get_token(), ec); },
+         [&] { loop.run(stopped.get_token()); });
+    both([&](auto& ec) { EXPECT_FALSE(loop.run_once(1s, ec)); }, [&] { loop.run_once(1s); });
+  });
+  reader.progress();
+  EXPECT_EQ(codes, 8);
+  EXPECT_EQ(exceptions, 8);
+  std::error_code ec = errc::busy;
+  EXPECT_TRUE(wait_all(reads, 1s, ec));
+  EXPECT_FALSE(ec);
+  ec = errc::busy;
+  EXPECT_EQ(wait_any(reads, 1s, ec), 0U);
+  EXPECT_FALSE(ec);
+  stopped.request_stop();
+  ec = errc::busy;
+  reader.run(stopped.get_token(), ec);
+  EXPECT_FALSE(ec);
+}
+
 TEST(WaitForSeveral, ReturnsWhichHasEnded) {
   remote_memory memory(std::string(100'000, 'x'));
   std::vector<std::byte> into(1000);
