@@ -309,8 +309,9 @@ TEST(DeviceMemoryOfTheCaller, IsExposedAsNothingElseThanIsExpected) {
   EXPECT_EQ(outcome(host, {memory_kind::cuda}), errc::invalid_argument);
   EXPECT_EQ(outcome(device, {}), errc::invalid_argument);
   EXPECT_EQ(outcome(device, {memory_kind::cuda, 1}), errc::invalid_argument);
-  EXPECT_THROW(memory_region(*pair.owner_context, device.bytes(), access::read, memory_place()),
-               error);
+  EXPECT_THROW(
+      const memory_region made(*pair.owner_context, device.bytes(), access::read, memory_place()),
+      error);
 }
 
 class PinnedMemory : public testing::TestWithParam<route> {};

@@ -44,11 +44,12 @@ TEST(Buffer, OwnsMemoryOfTheHeap) {
 }
 
 TEST(Buffer, OfMoreThanThereIsIsEmpty) {
+  constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
   std::error_code ec;
-  const buffer none(std::numeric_limits<std::size_t>::max(), ec);
+  const buffer none(most, ec);
   EXPECT_EQ(ec, errc::no_memory);
   EXPECT_FALSE(none);
-  EXPECT_THROW(buffer(std::numeric_limits<std::size_t>::max()), std::bad_alloc);
+  EXPECT_THROW(const buffer thrown(most), std::bad_alloc);
   const buffer some(100, ec);
   EXPECT_FALSE(ec);
   EXPECT_EQ(some.size(), 100U);
