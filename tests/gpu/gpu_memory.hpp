@@ -20,12 +20,9 @@ inline constexpr auto gpu_kinds = {memory_kind::host, memory_kind::cuda_pinned, 
 
 /// A pool for each kind, of the device 0. They stay: a driver may end before what is static does.
 inline memory_pool& pool_of(memory_kind kind) {
-  static std::map<memory_kind, memory_pool*> pools;
-  memory_pool*& pool = pools[kind];
-  if (pool == nullptr) {
-    pool = new memory_pool(memory_place{kind, kind == memory_kind::host ? -1 : 0});
-  }
-  return *pool;
+  static auto& pools = *new std::map<memory_kind, memory_pool>;
+  const memory_place place{kind, kind == memory_kind::host ? -1 : 0};
+  return pools.try_emplace(kind, place).first->second;
 }
 
 inline buffer filled(memory_kind kind, std::uint64_t seed, std::size_t size) {

@@ -157,12 +157,12 @@ int fake_cuda::run(const fake_copy& wanted) {
   std::byte* const into = reach(wanted.into, wanted.size, &into_device, &result);
   if (result != success) return illegal_address;
   if (wanted.fill) {
-    std::memset(into, *wanted.fill, wanted.size);
+    if (wanted.size > 0) std::memset(into, *wanted.fill, wanted.size);
     return success;
   }
   const std::byte* const from = reach(wanted.from, wanted.size, &from_device, &result);
   if (result != success) return illegal_address;
-  std::memcpy(into, from, wanted.size);
+  if (wanted.size > 0) std::memcpy(into, from, wanted.size);
   const auto direction = into_device
                              ? (from_device ? fake_cuda_within_devices : fake_cuda_to_device)
                              : (from_device ? fake_cuda_from_device : fake_cuda_within_host);
