@@ -7,11 +7,11 @@
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdint>
 #include <filesystem>
 #include <new>
 #include <string>
@@ -50,10 +50,11 @@ bool was_connected(int descriptor) noexcept {
          known.tcpi_segs_in > 0;
 }
 
-/// Returns the number of a socket; 0 if that can not be had.
-::ino_t number_of(int descriptor) noexcept {
-  struct ::stat known = {};
-  return ::fstat(descriptor, &known) == 0 ? known.st_ino : 0;
+/// Returns the number of a socket, which no other one gets; 0 if that can not be had.
+std::uint64_t number_of(int descriptor) noexcept {
+  std::uint64_t cookie = 0;
+  ::socklen_t size = sizeof cookie;
+  return ::getsockopt(descriptor, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 ? cookie : 0;
 }
 
 /// Where the system has no descriptor left for a list, so many are tried.
@@ -132,7 +133,7 @@ void listening_socket::add_known(const socket_address& peer) noexcept try {
   if (!all_are_known_) return;
   if (known_.size() >= most_known_) forget_gone();
   bool all_seen = false;
-  const ::ino_t found = accepted_from(peer, all_seen);
+  const std::uint64_t found = accepted_from(peer, all_seen);
   if (found != 0) known_.insert(found);
   all_are_known_ = found != 0 || all_seen;  // a peer that is gone already has no socket
 } catch (const std::bad_alloc&) {
@@ -140,7 +141,7 @@ void listening_socket::add_known(const socket_address& peer) noexcept try {
 }
 
 /// Returns the number of the socket of this peer; 0 if there is none, or `all_seen` is false.
-::ino_t listening_socket::accepted_from(const socket_address& peer, bool& all_seen) const {
+std::uint64_t listening_socket::accepted_from(const socket_address& peer, bool& all_seen) const {
   const auto is_it = [&](int number) {
     return name_of(number, &::getpeername) == peer && is_accepted(number);
   };
@@ -151,7 +152,7 @@ void listening_socket::add_known(const socket_address& peer) noexcept try {
   for (int number = next.get(); number-- > 0;) {
     if (is_it(number)) return number_of(number);
   }
-  ::ino_t found = 0;
+  std::uint64_t found = 0;
   all_seen = each_descriptor([&](int number) {
     if (found == 0 && is_it(number)) found = number_of(number);
   });
@@ -159,7 +160,7 @@ void listening_socket::add_known(const socket_address& peer) noexcept try {
 }
 
 void listening_socket::forget_gone() {
-  std::unordered_set<::ino_t> left;
+  std::unordered_set<std::uint64_t> left;
   const bool all_seen = each_descriptor([&](int number) {
     if (is_accepted(number) && known_.contains(number_of(number))) left.insert(number_of(number));
   });

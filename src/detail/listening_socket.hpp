@@ -2,9 +2,8 @@
 // them to itself; here they are found among the descriptors of the process.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstddef>
+#include <cstdint>
 #include <unordered_set>
 
 #include "ucx/socket_address.hpp"
@@ -39,13 +38,13 @@ class listening_socket {
  private:
   bool listens(int descriptor) const noexcept;
   bool is_accepted(int descriptor) const noexcept;
-  ::ino_t accepted_from(const socket_address& peer, bool& all_seen) const;
+  std::uint64_t accepted_from(const socket_address& peer, bool& all_seen) const;
   void forget_gone();
 
   socket_address address_;
   /// Sockets that are left alone, by the number that the system gives each but once: an address
   /// may be that of the peer's next connection, of which nothing has come.
-  std::unordered_set<::ino_t> known_;
+  std::unordered_set<std::uint64_t> known_;
   bool all_are_known_ = true;     // else nobody can be told from those whose request has come
   std::size_t most_known_ = 256;  // until those that are gone are looked for
 };
