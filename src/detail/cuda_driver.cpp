@@ -55,7 +55,6 @@ bool find_all(cuda_driver& into, void* library) noexcept {
   symbols.find("cuMemHostUnregister", into.host_unregister);
   symbols.find("cuMemcpyHtoDAsync_v2", into.copy_to_device);
   symbols.find("cuMemcpyDtoHAsync_v2", into.copy_from_device);
-  symbols.find("cuMemcpyAsync", into.copy);
   symbols.find("cuMemcpyDtoDAsync_v2", into.copy_within_devices);
   symbols.find("cuMemsetD8Async", into.fill);
   symbols.find("cuStreamCreate", into.stream_create);

@@ -86,14 +86,12 @@ struct cuda_driver {
   cuda::result (*host_free)(void* made) = nullptr;
   cuda::result (*host_register)(void* memory, std::size_t size, unsigned flags) = nullptr;
   cuda::result (*host_unregister)(void* memory) = nullptr;
-  /// These look at the side that is the device's. `copy` infers from each address what it is: one
-  /// that is nobody's any more would be the processor's.
+  /// Each says which side is a device's. `cuMemcpyAsync` would infer it, and take memory that is
+  /// nobody's any more for the processor's.
   cuda::result (*copy_to_device)(cuda::address into, const void* from, std::size_t size,
                                  cuda::stream stream) = nullptr;
   cuda::result (*copy_from_device)(void* into, cuda::address from, std::size_t size,
                                    cuda::stream stream) = nullptr;
-  cuda::result (*copy)(cuda::address into, cuda::address from, std::size_t size,
-                       cuda::stream stream) = nullptr;
   /// Takes both for a device's, of whatever contexts.
   cuda::result (*copy_within_devices)(cuda::address into, cuda::address from, std::size_t size,
                                       cuda::stream stream) = nullptr;

@@ -37,8 +37,6 @@ class borrowed_device {
   std::shared_ptr<device_mapping> mapping_for(const std::shared_ptr<device_copier>& copier);
   /// Returns why the driver refused, the last time; nothing where it did not.
   std::string refusal() const;
-  /// What is open goes, when its copies are over.
-  void let_go() noexcept { mappings_.clear(); }
 
  private:
   borrowed_device(const remote_descriptor& described,
