@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -38,6 +39,10 @@ using namespace detail;
 class SessionContents : public testing::Test {
  protected:
   SessionContents() { EXPECT_TRUE(names_.add_store(core())); }
+  ~SessionContents() override {
+    const std::lock_guard guard(lock());  // what is unanswered may be answered now
+    contents_.reset();
+  }
 
   std::shared_ptr<store_core> core() {
     return std::static_pointer_cast<store_core>(core_access::core(store_));
@@ -67,38 +72,39 @@ class SessionContents : public testing::Test {
   std::size_t made_ = 0;
   std::size_t answers_ = 0;
   std::vector<std::error_code> refusals_;
-  session_contents contents_{names_, 60'000,
-                             [this](const control_header&, control_type, std::error_code why) {
-                               refusals_.push_back(why);
-                             },
-                             [this](const std::vector<std::byte>&) { ++answers_; }};
+  std::optional<session_contents> contents_{
+      std::in_place, names_, 60'000,
+      [this](const control_header&, control_type, std::error_code why) {
+        refusals_.push_back(why);
+      },
+      [this](const std::vector<std::byte>&) { ++answers_; }};
 };
 
 TEST_F(SessionContents, LetsAClientSendSoManyFilesAndNoMore) {
   const std::size_t messages = session_contents::most_files_unanswered / put_body::most_files;
   {
     const std::lock_guard guard(lock());  // under which nothing is answered
-    for (std::size_t i = 0; i < messages; ++i) contents_.put({}, files(put_body::most_files));
+    for (std::size_t i = 0; i < messages; ++i) contents_->put({}, files(put_body::most_files));
     EXPECT_TRUE(refusals_.empty());
-    contents_.put({}, files(1));
+    contents_->put({}, files(1));
     ASSERT_EQ(refusals_.size(), 1U);
     EXPECT_EQ(refusals_.back(), errc::busy);
   }
   ASSERT_TRUE(all_are_answered(messages));
   const std::lock_guard guard(lock());
-  contents_.put({}, files(1));
+  contents_->put({}, files(1));
   EXPECT_EQ(refusals_.size(), 1U);
 }
 
 TEST_F(SessionContents, TakesAllFilesOfAMessageOrNone) {
   {
     const std::lock_guard guard(lock());
-    contents_.put({}, files(1, store_core::most_put - (std::size_t{1} << 20U)));
+    contents_->put({}, files(1, store_core::most_put - (std::size_t{1} << 20U)));
     EXPECT_TRUE(refusals_.empty());
-    contents_.put({}, files(3, std::size_t{1} << 19U));
+    contents_->put({}, files(3, std::size_t{1} << 19U));
     ASSERT_EQ(refusals_.size(), 1U);
     EXPECT_EQ(refusals_.back(), errc::busy);
-    contents_.put({}, files(1, 100));
+    contents_->put({}, files(1, 100));
     EXPECT_EQ(refusals_.size(), 1U);
   }
   EXPECT_TRUE(all_are_answered(2));
@@ -117,7 +123,7 @@ TEST_F(SessionContents, CountsNothingForWantOfMemory) {
       bool is_thrown = false;
       allocations_until_failure = spared;
       try {
-        contents_.put({}, std::move(body));
+        contents_->put({}, std::move(body));
       } catch (const std::bad_alloc&) {
         is_thrown = true;
       }
