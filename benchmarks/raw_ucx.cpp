@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
@@ -261,7 +262,13 @@ raw_client::~raw_client() {
   ucs_status_ptr_t closing = ucp_ep_close_nbx(owner_, &params);
   if (UCS_PTR_IS_ERR(closing)) closing = ucp_ep_close_nbx(owner_, &(params = {}));
   if (!UCS_PTR_IS_PTR(closing)) return;
-  progress_until([&] { return ucp_request_check_status(closing) != UCS_INPROGRESS; });
+  // A second at most: of shared memory that nothing went through, UCX may wait for ever between
+  // network namespaces.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  progress_until([&] {
+    return ucp_request_check_status(closing) != UCS_INPROGRESS ||
+           std::chrono::steady_clock::now() > until;
+  });
   ucp_request_free(closing);
 }
 
