@@ -10,9 +10,13 @@
 namespace ucx::tool {
 namespace {
 
-/// Files that are open at a time, where they do not come or go whole: a store lets a client have
-/// 128.
+/// Names that are open at a time, where it is looked whether earlier copies have left something: a
+/// store lets a client have 128.
 constexpr std::size_t most_open = 96;
+
+bool opens_names(const copy_task& task) noexcept {
+  return task.to.is_remote() && !task.goes_into_new;
+}
 
 }  // namespace
 
@@ -25,7 +29,8 @@ copy_job::copy_job(const copy_context& context, report on_failure)
 
 std::size_t copy_job::run(std::vector<copy_task> tasks, unsigned threads) {
   tasks_ = std::move(tasks);
-  batch_ = std::clamp<std::size_t>(most_open / threads, 1, most_small);
+  batch_ = std::clamp<std::size_t>(tasks_.size() / threads, 1, most_small);
+  batch_of_names_ = std::clamp<std::size_t>(most_open / threads, 1, batch_);
   {
     std::vector<std::jthread> workers;
     for (unsigned i = 0; i < threads; ++i) workers.emplace_back([this] { work(); });
@@ -59,8 +64,9 @@ std::vector<copy_task> copy_job::take_small() {
   std::vector<copy_task> taken;
   const std::lock_guard guard(mutex_);
   if (ended_by_ || context_.stop.stop_requested()) return taken;
-  while (taken.size() < batch_ && next_ < tasks_.size() && is_small(tasks_[next_], context_)) {
+  while (next_ < tasks_.size() && is_small(tasks_[next_], context_)) {
     const copy_task& task = tasks_[next_];
+    if (taken.size() >= (opens_names(task) ? batch_of_names_ : batch_)) break;
     if (!taken.empty() && !is_alike(taken.front(), task)) break;
     taken.push_back(task);
     ++next_;

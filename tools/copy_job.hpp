@@ -49,7 +49,8 @@ class copy_job {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<copy_task> tasks_;
-  std::size_t batch_ = 1;  // small files that one thread takes at a time
+  std::size_t batch_ = 1;           // small files that one thread takes at a time,
+  std::size_t batch_of_names_ = 1;  // and where names are opened for them
   std::size_t next_ = 0;
   std::size_t opening_ = 0;
   std::list<file> large_;  // those that others may help with

@@ -17,6 +17,9 @@
 namespace ucx::tool {
 namespace {
 
+/// What a file is read ahead for only where it is longer.
+constexpr ::off_t longest_at_once = ::off_t{128} << 10U;
+
 std::chrono::system_clock::time_point time_of(const ::timespec& at) {
   return std::chrono::system_clock::time_point(
       std::chrono::duration_cast<std::chrono::system_clock::duration>(
@@ -42,7 +45,9 @@ class local_source final : public copy_source {
       throw failure(exit_code::usage,
                     path.string() + " does not tell how long it is: use cat, or put");
     }
-    ::posix_fadvise(file_.descriptor(), 0, 0, POSIX_FADV_SEQUENTIAL);
+    if (before_.st_size > longest_at_once) {
+      ::posix_fadvise(file_.descriptor(), 0, 0, POSIX_FADV_SEQUENTIAL);
+    }
   }
 
   std::uint64_t size() const noexcept override {

@@ -90,10 +90,14 @@ void tree_walk::look_at(const std::filesystem::path& entry, const std::string& p
     leave_out(failure(exit_code::failure, fmt::format("{}: {}", entry.string(), why)));
   };
   struct ::stat about = {};
-  if (::lstat(entry.c_str(), &about) == 0 && S_ISLNK(about.st_mode) && !terms_.follow_links) {
-    return refuse("a symbolic link is not copied; -L copies what it leads to");
+  bool is_there = ::lstat(entry.c_str(), &about) == 0;
+  if (is_there && S_ISLNK(about.st_mode)) {
+    if (!terms_.follow_links) {
+      return refuse("a symbolic link is not copied; -L copies what it leads to");
+    }
+    is_there = ::stat(entry.c_str(), &about) == 0;
   }
-  if (::stat(entry.c_str(), &about) != 0) {
+  if (!is_there) {
     if (errno == ELOOP) return refuse("symbolic links that lead in a circle");
     return leave_out(
         failure(exit_code_of_errno(errno),

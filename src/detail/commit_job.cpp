@@ -18,7 +18,7 @@ commit_job::outcome commit_job::operator()(std::error_code& ec) const {
   return made;
 }
 
-commit_job::outcome commit_job::give_name(std::error_code& ec) const {
+commit_job::outcome commit_job::give_name(std::error_code& ec, last_parent* last) const {
   outcome made;
   try {
     if (!spooled.empty()) file->give_back_room();
@@ -27,7 +27,7 @@ commit_job::outcome commit_job::give_name(std::error_code& ec) const {
     if (!spooled.empty() && !ec && by && by->is_left_behind()) ec = errc::revoked;
     if (!spooled.empty() && !ec) {
       replaced_file replaced;
-      made.named = directory->give_name(spooled, path, exclusive, replaced, ec);
+      made.named = directory->give_name(spooled, path, exclusive, replaced, ec, last);
       if (made.named) {
         quota->refund(replaced.facts.size);
         free_later(std::move(replaced.kept));

@@ -35,8 +35,8 @@ struct commit_job {
 
   /// Errors: those of the system; no_memory; revoked (the store was closed while the disk hung).
   outcome operator()(std::error_code& ec) const;
-  /// The same, without the facts.
-  outcome give_name(std::error_code& ec) const;
+  /// The same, without the facts; `last` as that of store_directory::give_name.
+  outcome give_name(std::error_code& ec, last_parent* last = nullptr) const;
 
  private:
   void free_later(owned_descriptor replaced) const noexcept;

@@ -37,9 +37,10 @@ class unnamed_file {
 std::vector<std::error_code> put_job::operator()(std::error_code&) const {
   std::vector<std::error_code> outcomes;
   outcomes.reserve(files.size());
+  last_parent last;
   for (const whole_file& each : files) {
     try {
-      outcomes.push_back(each.outcome ? each.outcome : write(each));
+      outcomes.push_back(each.outcome ? each.outcome : write(each, last));
     } catch (const std::bad_alloc&) {
       outcomes.push_back(errc::no_memory);
     }
@@ -47,7 +48,7 @@ std::vector<std::error_code> put_job::operator()(std::error_code&) const {
   return outcomes;
 }
 
-std::error_code put_job::write(const whole_file& file) const {
+std::error_code put_job::write(const whole_file& file, last_parent& last) const {
   if (by && by->is_left_behind()) return errc::revoked;
   std::error_code ec;
   const auto account = std::make_shared<file_account>(quota, 0);
@@ -70,7 +71,7 @@ std::error_code put_job::write(const whole_file& file) const {
                           .account = account,
                           .by = by};
   unnamed.keep();
-  naming.give_name(ec);
+  naming.give_name(ec, &last);
   return ec;
 }
 

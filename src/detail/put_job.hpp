@@ -32,7 +32,7 @@ struct put_job {
   std::vector<std::error_code> operator()(std::error_code& ec) const;
 
  private:
-  std::error_code write(const whole_file& file) const;
+  std::error_code write(const whole_file& file, last_parent& last) const;
 };
 
 }  // namespace ucx::detail

@@ -364,28 +364,40 @@ file_facts store_directory::find_replaced(const std::string& path, bool exclusiv
 }
 
 bool store_directory::give_name(const std::string& spooled, const std::string& path, bool exclusive,
-                                replaced_file& replaced, std::error_code& ec) const {
-  const owned_descriptor parent = make_parent(path);
+                                replaced_file& replaced, std::error_code& ec,
+                                last_parent* last) const {
+  last_parent mine;
+  last_parent& to = last != nullptr ? *last : mine;
+  const std::string directory(split(path).directory);
+  if (to.opened && to.path == directory) {
+    if (move_in(spooled, to.opened.get(), path, exclusive, replaced, ec)) return true;
+    if (ec != errc::no_such_name) return false;
+    ec.clear();  // somebody has taken the directory away meanwhile
+  }
+  to = {.path = directory, .opened = make_parent(path)};
+  if (to.opened) return move_in(spooled, to.opened.get(), path, exclusive, replaced, ec);
+  ec = move_error(errno);
+  return false;
+}
+
+bool store_directory::move_in(const std::string& spooled, int parent, const std::string& path,
+                              bool exclusive, replaced_file& replaced, std::error_code& ec) const {
   const std::string name(split(path).name);
-  struct ::stat about = {};
-  if (parent && !exclusive) {
-    const std::error_code refused = check_movable(parent.get(), name, false, about);
-    if (refused && refused != errc::no_such_name) {
-      ec = refused;
-      return false;
+  // Most are new: then there is nothing to look at.
+  if (move(spool_.get(), spooled, parent, name, true)) return true;
+  if (!exclusive && errno == EEXIST) {
+    struct ::stat about = {};
+    ec = check_movable(parent, name, false, about);
+    if (!ec && room_ahead_helps_) {
+      replaced.kept = owned_descriptor(::openat(parent, name.c_str(), to_look_at));
     }
-    if (!refused) {
-      replaced.facts = facts_from(about);
-      if (room_ahead_helps_) {
-        replaced.kept = owned_descriptor(::openat(parent.get(), name.c_str(), to_look_at));
-      }
-    }
+    if (!ec) replaced.facts = facts_from(about);
+    if (ec == errc::no_such_name) ec.clear();  // by now
+    if (ec) return false;
+    if (move(spool_.get(), spooled, parent, name, false)) return true;
   }
-  if (!parent || !move(spool_.get(), spooled, parent.get(), name, exclusive)) {
-    ec = move_error(errno);
-    return false;
-  }
-  return true;
+  ec = move_error(errno);
+  return false;
 }
 
 /// The directories on the way may have been made just now, by whomever.

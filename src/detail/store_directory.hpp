@@ -24,6 +24,12 @@ struct replaced_file {
   owned_descriptor kept = {};
 };
 
+/// The directory that a file has just been moved to: files often come many to one.
+struct last_parent {
+  std::string path = {};
+  owned_descriptor opened = {};
+};
+
 /// Every call may take as long as a disk does. Paths are such that nothing complains about
 /// (`complaint_about_path`). No symbolic link is followed, whoever makes one and when; nothing but
 /// a regular file is ever opened. Safe from any thread.
@@ -78,9 +84,10 @@ class store_directory {
                            std::error_code& ec) const noexcept;
   /// Gives such a file its name, with the directories that are missing, and tells what had it;
   /// returns whether it has it. Errors: as find_replaced; no_space, permission_denied, no_such_name
-  /// (a directory of the path is none).
+  /// (a directory of the path is none). `last` is where the file before it went, if that was just
+  /// now, and tells where this one went.
   bool give_name(const std::string& spooled, const std::string& path, bool exclusive,
-                 replaced_file& replaced, std::error_code& ec) const;
+                 replaced_file& replaced, std::error_code& ec, last_parent* last = nullptr) const;
   /// Returns when the name is on the device, with those of its directories. Errors: io_error.
   void sync_name(std::string_view path, std::error_code& ec) const;
   void discard(const std::string& spooled) const noexcept;
@@ -105,6 +112,8 @@ class store_directory {
   owned_descriptor open_beneath(const std::string& path, int flags) const noexcept;
   owned_descriptor open_parent(std::string_view path) const;
   owned_descriptor make_parent(std::string_view path) const;
+  bool move_in(const std::string& spooled, int parent, const std::string& path, bool exclusive,
+               replaced_file& replaced, std::error_code& ec) const;
 
   owned_descriptor root_;
   owned_descriptor spool_;

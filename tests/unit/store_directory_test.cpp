@@ -276,6 +276,32 @@ TEST_P(StoreDirectory, HoldsWhatIsReplacedUntilItIsToBeFreed) {
   EXPECT_EQ(about.st_nlink, 0U);
 }
 
+TEST_P(StoreDirectory, KeepsTheDirectoryOfManyFilesWhileItIsThere) {
+  std::filesystem::create_directory(directory_ / "to");
+  directory_.make("to/old", "12345");
+  const auto opened = open(true);
+  std::error_code ec;
+  std::string spooled;
+  last_parent last;
+  const auto move_to = [&](const std::string& path) {
+    opened->create_unnamed(spooled, ec);
+    replaced_file replaced;
+    EXPECT_TRUE(opened->give_name(spooled, path, false, replaced, ec, &last)) << path;
+    EXPECT_FALSE(ec) << path << ": " << ec.message();
+    EXPECT_EQ(content_of(directory_ / path), "") << path;
+    return replaced.facts.size;
+  };
+  EXPECT_EQ(move_to("to/one"), 0U);
+  EXPECT_EQ(last.path, "to");
+  EXPECT_EQ(move_to("to/old"), 5U) << "it was replaced";
+  std::filesystem::remove_all(directory_ / "to");
+  EXPECT_EQ(move_to("to/two"), 0U);
+  EXPECT_EQ(move_to("elsewhere/two"), 0U);
+  EXPECT_EQ(last.path, "elsewhere");
+  EXPECT_EQ(move_to("three"), 0U);
+  EXPECT_EQ(move_to("four"), 0U);
+}
+
 TEST_P(StoreDirectory, GivesAFileItsNameWhenItIsWhole) {
   const auto opened = open(true);
   std::error_code ec;
