@@ -29,13 +29,17 @@ void read_ahead::begin(std::uint64_t position, std::span<std::byte> into) {
 void read_ahead::adapt(std::uint64_t position, std::size_t wanted) {
   sequential_ = !pieces_.empty() || position == asked_end_;
   if (sequential_) {
-    unit_ = std::max(growth * unit_, wanted);
+    scattered_ = 0;
+    unit_ = std::max({growth * unit_, wanted, first_unit});
     ahead_ = std::min(flow_.most_pieces(), 2 * ahead_);
   } else {
+    const bool nearby = position < begun_at_ + first_unit && begun_at_ < position + first_unit;
+    scattered_ = nearby ? -patience : scattered_ + 1;
+    unit_ = scattered_ > few && wanted > 0 ? std::min(first_unit, wanted) : first_unit;
     asked_end_ = position;
-    unit_ = first_unit;
     ahead_ = 1;
   }
+  begun_at_ = position;
   unit_ = std::min(flow_.piece(), unit_);
 }
 

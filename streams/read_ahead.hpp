@@ -16,7 +16,8 @@
 namespace ucx::detail {
 
 /// A queue of adjacent pieces. A first read asks for little; each further one in sequence asks for
-/// four times as much, and for twice as many pieces ahead, up to a block and to the window.
+/// four times as much, and for twice as many pieces ahead, up to a block and to the window. Where
+/// reads are scattered, each asks for what the caller wants and no more.
 class read_ahead {
  public:
   /// What a read that follows no other asks for, at least: a round trip costs as much with it.
@@ -68,6 +69,10 @@ class read_ahead {
   static constexpr std::uint64_t nowhere = std::numeric_limits<std::uint64_t>::max();
 
   static constexpr std::size_t growth = 4;
+  /// After so many reads that follow no other and are not near each other the next ones will not be
+  /// either; after so many it is tried again, where that was not so.
+  static constexpr int few = 3;
+  static constexpr int patience = 64;
 
   void adapt(std::uint64_t position, std::size_t wanted);
   void ask_demanded(std::uint64_t position, std::span<std::byte> into, std::uint64_t end);
@@ -88,6 +93,8 @@ class read_ahead {
   std::size_t asked_bytes_ = 0;        // of the pieces
   std::size_t arrived_ = 0;            // so many of the first pieces have been counted as delivered
   std::uint64_t asked_end_ = nowhere;  // where the next piece begins
+  std::uint64_t begun_at_ = nowhere - first_unit;
+  int scattered_ = 0;  // so many reads followed no other; less than none: some were near it
   bool sequential_ = false;
   bool at_once_ = false;   // the last piece was over as soon as it was asked for
   std::size_t unit_ = 0;   // bytes of the next piece into a block

@@ -30,6 +30,43 @@ TEST(ReadAhead, TakesOneSmallTransferForASmallReadSomewhere) {
   }
 }
 
+/// Seeks and reads 8 bytes; returns how many bytes came.
+std::size_t bytes_for(remote_memory& memory, remote_streambuf& buffer, std::size_t offset) {
+  const auto before = memory.pair.network.bytes(call::am_send);
+  buffer.pubseekpos(std::streamoff(offset));
+  EXPECT_EQ(read(buffer, 8), memory.bytes.substr(offset, 8));
+  memory.settle();
+  return memory.pair.network.bytes(call::am_send) - before;
+}
+
+TEST(ReadAhead, FetchesNoMoreThanScatteredReadsAskFor) {
+  remote_memory memory(sample_text(8U << 20U, 1));
+  remote_streambuf buffer(memory.region, in);
+  for (const std::size_t offset : {5'000'000U, 77U, 3'123'456U}) {
+    EXPECT_EQ(bytes_for(memory, buffer, offset), 1024U);
+  }
+  for (const std::size_t offset : {8'000'000U, 4'000'000U, 123U, 7'000'000U}) {
+    EXPECT_EQ(bytes_for(memory, buffer, offset), 8U);
+  }
+  // One behind the other again: as from a beginning.
+  std::string text = read(buffer, 8);
+  text += read(buffer, 1000);
+  EXPECT_TRUE(same(text, memory.bytes.substr(7'000'008, 1008)));
+  EXPECT_EQ(bytes_for(memory, buffer, 2'000'000), 1024U);
+}
+
+TEST(ReadAhead, FetchesABlockAgainWhereScatteredReadsComeNearEachOther) {
+  remote_memory memory(sample_text(8U << 20U, 1));
+  remote_streambuf buffer(memory.region, in);
+  for (const std::size_t offset : {5'000'000U, 77U, 3'123'456U}) bytes_for(memory, buffer, offset);
+  EXPECT_EQ(bytes_for(memory, buffer, 6'000'000), 8U);
+  EXPECT_EQ(bytes_for(memory, buffer, 6'000'100), 1024U);
+  EXPECT_EQ(bytes_for(memory, buffer, 6'000'600), 0U) << "it is there";
+  for (std::size_t i = 0; i < 50; ++i) {
+    EXPECT_EQ(bytes_for(memory, buffer, 10'000 + i * 100'000), 1024U);
+  }
+}
+
 TEST(ReadAhead, FetchesExactlyWhatALargeReadSomewhereAsksFor) {
   remote_memory memory(sample_text(1U << 20U, 2));
   remote_streambuf buffer(memory.region, in, small_blocks);
