@@ -1,17 +1,55 @@
 #include "ucx/request.hpp"
 
+#include <chrono>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
 #include "detail/abandon.hpp"
 #include "detail/core_access.hpp"
+#include "detail/cuda_driver.hpp"
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/operation.hpp"
+#include "detail/stream_gate.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx {
+namespace {
+
+/// Has a stream wait for an operation's end; returns why not.
+std::string hold(detail::operation* wanted, void* cuda_stream, std::error_code& ec) {
+  ec.clear();
+  if (cuda_stream == nullptr) {
+    ec = errc::invalid_argument;
+    return "no stream: the default ones are CU_STREAM_LEGACY and CU_STREAM_PER_THREAD";
+  }
+  if (wanted == nullptr || wanted->done()) return {};
+  const detail::cuda_driver* const driver = detail::cuda_driver::find();
+  if (driver == nullptr) {
+    ec = errc::not_supported;
+    return "there is no CUDA driver";
+  }
+  detail::worker_core& worker = wanted->worker();
+  std::chrono::nanoseconds left;
+  {
+    const std::lock_guard guard(worker.lock());
+    left = wanted->deadline() - worker.api().now();
+  }
+  const detail::clock::time_point until = detail::after(detail::clock::now(), left);
+  std::string why;
+  // Without the lock: a driver whose queue is full waits.
+  std::unique_ptr<detail::stream_gate> gate =
+      detail::stream_gate::shut(*driver, cuda_stream, until, why, ec);
+  if (ec) return why;
+  const std::lock_guard guard(worker.lock());
+  if (!wanted->done()) wanted->add_gate(std::move(gate));
+  return {};
+}
+
+}  // namespace
 
 void request::drop(detail::operation& held) noexcept {
   if (!held.done()) detail::abandon(held);
@@ -87,6 +125,18 @@ void request::then(completion_handler handler) {
     }
   }
   if (handler) handler(error());
+}
+
+void request::enqueue_wait(void* cuda_stream) {
+  std::error_code ec;
+  const std::string why = hold(operation_, cuda_stream, ec);
+  if (ec) {
+    throw ucx::error(ec, "a CUDA stream's wait for the " + description() + " (" + why + ")");
+  }
+}
+
+void request::enqueue_wait(void* cuda_stream, std::error_code& ec) {
+  hold(operation_, cuda_stream, ec);
 }
 
 void request::cancel() noexcept {

@@ -81,6 +81,25 @@ class [[nodiscard]] UCXIO_EXPORT request {
   /// Errors: invalid_argument: there is one handler a request, whether it has run or not.
   void then(completion_handler handler);
 
+  /// Has what is enqueued on a CUDA stream from now on (a `CUstream`, which a `cudaStream_t` is
+  /// too, of whatever context; the default ones as in `io_options::cuda_stream`) wait until the
+  /// operation has ended. No thread waits for that: a kernel behind it finds the bytes of a read,
+  /// or may overwrite those of a write. Whatever the operation is of, and as often as it is called.
+  /// The stream goes on at every end: failure, cancellation and the loss of this request included,
+  /// so that `error()` is to be looked at before what was made of the bytes is used; and at the
+  /// deadline even where nobody drives the worker. The operation then is `timed_out`, whatever
+  /// becomes of it. Of a request that is done nothing is enqueued.
+  /// Somebody has to drive the worker meanwhile: a thread that ought to, and waits for the stream
+  /// instead, gets that `timed_out` (docs/gpu.md, "What is ordered").
+  /// Errors: not_supported (there is no CUDA driver, it is too old, or this is a child that was
+  /// forked), invalid_argument (null; a stream that captures a graph; a default one where no
+  /// context is current), busy (1024 waits of the streams of one context have not ended; no thread
+  /// to be had), no_memory, io_error (the driver's). Then nothing is enqueued.
+  /// Cost: some calls of the driver's, which wait for nothing; the first for a context registers 4
+  /// KiB of the host's memory with it, for good.
+  void enqueue_wait(void* cuda_stream);
+  void enqueue_wait(void* cuda_stream, std::error_code& ec);
+
   /// Asks for an early end. The outcome is told as always: `canceled`, or what happened first.
   void cancel() noexcept;
 

@@ -94,6 +94,20 @@ std::shared_ptr<const cuda_context> cuda_context::of_address(const void* address
   return ec ? nullptr : of_owner(owner, what, ec);
 }
 
+std::shared_ptr<const cuda_context> cuda_context::of_stream(const cuda_driver& driver,
+                                                            cuda::stream stream, std::string& what,
+                                                            std::error_code& ec) {
+  ec.clear();
+  const std::shared_ptr<cuda_context> made(new cuda_context(driver, -1));
+  const cuda::result result = driver.stream_context(stream, &made->handle_);
+  if (result == cuda::success) return made;
+  what = cuda_words(driver, "cuStreamGetCtx", result);
+  // A default stream, and no context is current; or the stream's is over.
+  ec = result == cuda::invalid_context ? make_error_code(errc::invalid_argument)
+                                       : cuda_error(result);
+  return nullptr;
+}
+
 std::shared_ptr<const cuda_context> cuda_context::primary_in_use(int device) noexcept {
   const cuda_driver* const driver = cuda_driver::find();
   if (driver == nullptr) return nullptr;

@@ -34,6 +34,12 @@ class cuda_context {
   /// Both. Errors: the same.
   static std::shared_ptr<const cuda_context> of_address(const void* address, std::string& what,
                                                         std::error_code& ec);
+  /// Takes that of `stream`, which may be one of the default ones of the thread's current context;
+  /// it is not kept. Errors: invalid_argument (no stream, no such context), not_supported,
+  /// io_error.    REQUIRES: `driver.holds_streams()`.
+  static std::shared_ptr<const cuda_context> of_stream(const cuda_driver& driver,
+                                                       cuda::stream stream, std::string& what,
+                                                       std::error_code& ec);
   /// Takes the primary context of `device` if somebody uses it; nothing otherwise.
   static std::shared_ptr<const cuda_context> primary_in_use(int device) noexcept;
   cuda_context(const cuda_context&) = delete;

@@ -69,6 +69,16 @@ bool find_all(cuda_driver& into, void* library) noexcept {
   symbols.find_some("cuIpcGetMemHandle", into.share);
   symbols.find_some("cuIpcOpenMemHandle_v2", into.open_shared);
   symbols.find_some("cuIpcCloseMemHandle", into.close_shared);
+  symbols.find_some("cuStreamGetCtx", into.stream_context);
+  symbols.find_some("cuStreamIsCapturing", into.stream_is_capturing);
+  symbols.find_some("cuStreamWaitValue32_v2", into.stream_wait_value);
+  into.wait_value_has_to_be_allowed = into.stream_wait_value == nullptr;
+  if (into.stream_wait_value == nullptr) {
+    symbols.find_some("cuStreamWaitValue32", into.stream_wait_value);
+  }
+  symbols.find_some("cuMemHostGetDevicePointer_v2", into.host_device_pointer);
+  symbols.find_some("cuCtxGetDevice", into.context_device);
+  symbols.find_some("cuDeviceGetAttribute", into.device_attribute);
   symbols.find("cuPointerGetAttributes", into.pointer_attributes);
   symbols.find("cuGetErrorName", into.error_name);
   symbols.find("cuGetErrorString", into.error_text);

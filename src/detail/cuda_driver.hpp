@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -43,9 +44,11 @@ constexpr result invalid_context = 201;
 constexpr result already_mapped = 208;
 constexpr result invalid_handle = 400;
 constexpr result illegal_address = 700;
+constexpr result already_registered = 712;
 constexpr result not_supported = 801;
 constexpr result driver_mismatch = 803;
 constexpr result compatibility_not_supported = 804;
+constexpr result capture_implicit = 906;
 
 constexpr int attribute_context = 1;
 constexpr int attribute_memory_type = 2;
@@ -60,11 +63,14 @@ constexpr unsigned type_device = 2;
 constexpr unsigned attach_global = 1;
 constexpr unsigned host_portable = 1;
 constexpr unsigned register_portable = 1;
+constexpr unsigned register_device_map = 2;
 constexpr unsigned stream_non_blocking = 1;
 constexpr unsigned event_blocking_sync = 1;
 constexpr unsigned event_disable_timing = 2;
 constexpr int capture_relaxed = 2;
 constexpr unsigned lazy_peer_access = 1;
+constexpr unsigned wait_value_geq = 0;
+constexpr int attribute_stream_mem_ops = 92;  ///< Of a device.
 }  // namespace cuda
 
 /// One function pointer for each function in use, all of them there: those of CUDA 11 and newer.
@@ -112,6 +118,17 @@ struct cuda_driver {
   cuda::result (*open_shared)(cuda::address* opened, cuda::memory_handle shared,
                               unsigned flags) = nullptr;
   cuda::result (*close_shared)(cuda::address opened) = nullptr;
+  // Of streams that wait for a word of memory: likewise, or where the driver is older.
+  cuda::result (*stream_context)(cuda::stream stream, cuda::context* context) = nullptr;
+  cuda::result (*stream_is_capturing)(cuda::stream stream, int* status) = nullptr;
+  /// Until `(int)(word - value) >= 0`, which ignores that numbers wrap.
+  cuda::result (*stream_wait_value)(cuda::stream stream, cuda::address word, std::uint32_t value,
+                                    unsigned flags) = nullptr;
+  cuda::result (*host_device_pointer)(cuda::address* seen, void* memory, unsigned flags) = nullptr;
+  cuda::result (*context_device)(cuda::device* device) = nullptr;
+  cuda::result (*device_attribute)(int* value, int attribute, cuda::device device) = nullptr;
+  /// Whether `stream_wait_value` is the form of before CUDA 11.7, which devices have to allow.
+  bool wait_value_has_to_be_allowed = false;
   cuda::result (*pointer_attributes)(unsigned count, int* attributes, void** values,
                                      cuda::address address) = nullptr;
   cuda::result (*error_name)(cuda::result value, const char** name) = nullptr;
@@ -133,6 +150,11 @@ struct cuda_driver {
 
   bool shares_memory() const noexcept {
     return share != nullptr && open_shared != nullptr && close_shared != nullptr;
+  }
+  bool holds_streams() const noexcept {
+    return stream_context != nullptr && stream_is_capturing != nullptr &&
+           stream_wait_value != nullptr && host_device_pointer != nullptr &&
+           context_device != nullptr && device_attribute != nullptr;
   }
   /// Returns whether somebody in this process has initialised CUDA, and the process was not forked
   /// since. Initialises nothing.

@@ -8,7 +8,7 @@
 
 namespace ucx::detail {
 
-operation::~operation() = default;
+operation::~operation() { open_gates(); }
 
 void operation::start(worker_core& worker, std::shared_ptr<endpoint_core> endpoint,
                       clock::time_point deadline) noexcept {
@@ -49,14 +49,33 @@ void operation::fail(std::error_code why) noexcept {
 }
 
 void operation::complete(std::error_code outcome) noexcept {
+  if (gates_ && !claim_gates() && !outcome) outcome = errc::timed_out;
   worker_->log_end(*this, outcome);
   worker_->remove_outstanding(*this);
   error_ = outcome;
   done_.store(true, std::memory_order_release);
+  if (gates_) open_gates();  // what runs behind them finds it done
   worker_->wake_waiters_for(*this);
   if (handler_) worker_->queue_handler(*this);
   if (operation_group* const group = std::exchange(group_, nullptr)) group->ended(*this);
   release();
+}
+
+void operation::add_gate(std::unique_ptr<stream_gate> shut) noexcept {
+  shut->next = std::move(gates_);
+  gates_ = std::move(shut);
+}
+
+bool operation::claim_gates() noexcept {
+  bool all = true;
+  for (stream_gate* each = gates_.get(); each != nullptr; each = each->next.get()) {
+    all = each->claim() && all;
+  }
+  return all;
+}
+
+void operation::open_gates() noexcept {
+  while (gates_) gates_ = std::move(gates_->next);
 }
 
 void operation::retire() noexcept {

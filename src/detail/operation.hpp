@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "detail/intrusive_list.hpp"
+#include "detail/stream_gate.hpp"
 #include "detail/ucp_api.hpp"
 #include "ucx/completion_handler.hpp"
 #include "ucx/error.hpp"
@@ -81,6 +82,10 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   void set_handler(completion_handler handler);
   /// The same, of one that the worker expects already.
   void set_expected_handler(completion_handler handler) noexcept;
+  /// Takes a gate, which is opened when the operation ends, or is gone. If its time was over
+  /// before, the operation has timed out, whatever became of it: what the gate held back has gone
+  /// on. REQUIRES: it has not ended.
+  void add_gate(std::unique_ptr<stream_gate> shut) noexcept;
   /// Calls and clears the handler; called by the worker outside of UCX's callbacks. What the
   /// handler throws comes out.
   void run_handler();
@@ -129,6 +134,8 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
     return references_.load(std::memory_order_acquire) == 1 ||
            references_.fetch_sub(1, std::memory_order_acq_rel) == 1;
   }
+  bool claim_gates() noexcept;
+  void open_gates() noexcept;
   /// Recycles what nobody refers to. Takes the lock itself.
   void retire() noexcept;
   void begin(worker_core& worker, clock::time_point deadline) noexcept;
@@ -137,6 +144,7 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   std::atomic<bool> done_{true};
   std::error_code error_;
   completion_handler handler_;
+  std::unique_ptr<stream_gate> gates_;  // a list
   bool has_handler_ = false;
   std::uint64_t sequence_ = 0;
   worker_core* worker_ = nullptr;

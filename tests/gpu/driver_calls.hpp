@@ -71,6 +71,11 @@ class driver_program {
     expect(call<int(std::uint64_t, unsigned char, std::size_t, CUstream_st*)>("cuMemsetD8Async")(
         address(memory), value, memory.size(), stream));
   }
+  /// Enqueues a copy within the device.
+  static void copy(std::span<std::byte> into, std::span<std::byte> from, CUstream_st* stream) {
+    expect(call<int(std::uint64_t, std::uint64_t, std::size_t, CUstream_st*)>(
+        "cuMemcpyDtoDAsync_v2")(address(into), address(from), from.size(), stream));
+  }
   static void wait_for(CUstream_st* stream) {
     expect(call<int(CUstream_st*)>("cuStreamSynchronize")(stream));
   }

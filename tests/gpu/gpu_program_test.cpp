@@ -74,6 +74,31 @@ TEST_F(GpuProgram, ReadsBehindWhatItsStreamHasToDo) {
   driver_program::end_stream(stream);
 }
 
+TEST_F(GpuProgram, HasItsStreamWaitForWhatIsRead) {
+  CUstream_st* const stream = driver_program::make_stream();
+  const std::span<std::byte> copied = driver_program::allocate(size);
+  worker_options options;
+  options.progress = progress_mode::sleeping_thread;
+  client driven(server_.url(), client_options{.worker = options});
+  remote_region region = driven.open("host", access::read_write);
+  for (unsigned char value = 1; value < 20; ++value) {
+    driver_program::set(tensor_, value, stream);
+    request read = region.start_read_at(0, tensor_, {.cuda_stream = stream});
+    std::error_code ec;
+    read.enqueue_wait(stream, ec);
+    if (ec == errc::not_supported) GTEST_SKIP() << "this driver has no stream wait for memory";
+    ASSERT_FALSE(ec) << ec.message();
+    driver_program::copy(copied, tensor_, stream);
+    driver_program::set(tensor_, 0, stream);
+    driver_program::wait_for(stream);
+    ASSERT_TRUE(read.done());
+    ASSERT_FALSE(read.error()) << read.error().message();
+    ASSERT_TRUE(holds(copied, 1)) << "the stream went on too early";
+  }
+  driver_program::free(copied);
+  driver_program::end_stream(stream);
+}
+
 TEST_F(GpuProgram, HasContextsOfItsOwn) {
   const driver_program other(driver_program::context::own);
   const std::span<std::byte> theirs = driver_program::allocate(size);

@@ -378,6 +378,25 @@ TEST(Request, EmptyHandlerIsNone) {
   done.then({});
 }
 
+TEST(Request, HasNoStreamWaitWhereThereIsNoCudaDriver) {
+  stalled_region served;
+  std::vector<std::byte> into(100);
+  request read = served.region.start_read_at(0, into);
+  void* const legacy_stream = reinterpret_cast<void*>(1);
+  std::error_code ec;
+  read.enqueue_wait(legacy_stream, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  read.enqueue_wait(nullptr, ec);
+  EXPECT_EQ(ec, errc::invalid_argument);
+  try {
+    read.enqueue_wait(nullptr);
+    ADD_FAILURE() << "waited on no stream";
+  } catch (const ucx::error& failure) {
+    EXPECT_NE(std::string(failure.what()).find("read of 100 bytes"), std::string::npos);
+  }
+  EXPECT_FALSE(read.done());
+}
+
 TEST(Request, CancelEndsAReadNow) {
   stalled_region served;
   std::vector<std::byte> into(100, untouched);

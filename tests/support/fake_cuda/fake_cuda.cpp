@@ -96,6 +96,10 @@ void fake_cuda_hold_copies(int hold) { driver().hold_copies(hold != 0); }
 void fake_cuda_hold_stream(CUstream_st* stream, int hold) {
   driver().hold_stream(stream, hold != 0);
 }
+void fake_cuda_capture_stream(CUstream_st* stream, int captures) {
+  driver().capture_stream(stream, captures != 0);
+}
+void fake_cuda_allow_stream_mem_ops(int allow) { driver().allow_stream_mem_ops(allow != 0); }
 void fake_cuda_begin_capture() { driver().begin_capture(); }
 int fake_cuda_end_capture() { return driver().end_capture() ? 1 : 0; }
 std::size_t fake_cuda_registered() { return driver().registered(); }
@@ -230,6 +234,27 @@ int cuStreamDestroy_v2(CUstream_st* stream) {
 }
 int cuStreamWaitEvent(CUstream_st* stream, CUevent_st* event, unsigned) {
   return answer("cuStreamWaitEvent", [&] { return driver().await(stream, event); });
+}
+int cuStreamGetCtx(CUstream_st* stream, CUctx_st** context) {
+  return answer("cuStreamGetCtx", [&] { return driver().context_of(stream, context); });
+}
+int cuStreamIsCapturing(CUstream_st* stream, int* status) {
+  return answer("cuStreamIsCapturing", [&] { return driver().is_capturing(stream, status); });
+}
+int cuStreamWaitValue32_v2(CUstream_st* stream, std::uint64_t word, std::uint32_t value,
+                           unsigned flags) {
+  return answer("cuStreamWaitValue32",
+                [&] { return driver().await_word(stream, word, value, flags); });
+}
+int cuMemHostGetDevicePointer_v2(std::uint64_t* seen, void* memory, unsigned) {
+  return answer("cuMemHostGetDevicePointer", [&] { return driver().seen_by_device(memory, seen); });
+}
+int cuCtxGetDevice(int* device) {
+  return answer("cuCtxGetDevice", [&] { return driver().device_of_context(device); });
+}
+int cuDeviceGetAttribute(int* value, int attribute, int device) {
+  return answer("cuDeviceGetAttribute",
+                [&] { return driver().attribute_of_device(attribute, device, value); });
 }
 int cuEventCreate(CUevent_st** made, unsigned) {
   return answer("cuEventCreate", [&] { return driver().make_event(made); });

@@ -43,6 +43,10 @@ std::uint64_t fake_cuda_bytes(fake_cuda_direction direction);
 void fake_cuda_hold_copies(int hold);
 /// Holds back what was, or is, enqueued on one stream, likewise.
 void fake_cuda_hold_stream(struct CUstream_st* stream, int hold);
+/// What is enqueued on one stream goes into a graph, until it is called with 0.
+void fake_cuda_capture_stream(struct CUstream_st* stream, int captures);
+/// Devices allow, or not, what streams do to memory in the form of before CUDA 11.7.
+void fake_cuda_allow_stream_mem_ops(int allow);
 /// A graph is being captured, in the mode that forbids any thread what it might need.
 void fake_cuda_begin_capture();
 /// Returns whether nothing has spoiled it.
@@ -91,4 +95,8 @@ int cuIpcOpenMemHandle_v2(std::uint64_t* opened, fake_cuda_handle shared, unsign
 int cuIpcCloseMemHandle(std::uint64_t opened);
 int cuStreamCreate(struct CUstream_st** made, unsigned flags);
 int cuStreamSynchronize(struct CUstream_st* stream);
+int cuStreamWaitValue32_v2(struct CUstream_st* stream, std::uint64_t word, std::uint32_t value,
+                           unsigned flags);
+int cuMemHostRegister_v2(void* memory, std::size_t size, unsigned flags);
+int cuMemHostGetDevicePointer_v2(std::uint64_t* seen, void* memory, unsigned flags);
 }

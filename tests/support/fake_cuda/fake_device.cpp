@@ -62,6 +62,7 @@ void fake_cuda::forget() {
   initialised_ = false;
   initialised_in_ = 0;
   refuses_unknown_ = false;
+  allows_stream_mem_ops_ = false;
   plans_.clear();
   calls_.clear();
   primary_.clear();
@@ -228,6 +229,29 @@ int fake_cuda::is_active(int device, int* active) {
   const auto found = primary_.find(device);
   *active = found != primary_.end() && found->second != nullptr ? 1 : 0;
   return success;
+}
+
+int fake_cuda::device_of_context(int* device) {
+  const std::lock_guard guard(mutex_);
+  if (current() == nullptr) return invalid_context;
+  *device = generation_ * most_devices + current()->device;
+  return success;
+}
+
+int fake_cuda::attribute_of_device(int attribute, int device, int* value) {
+  const std::lock_guard guard(mutex_);
+  constexpr int can_use_stream_mem_ops = 92;
+  if (device / most_devices != generation_ || device % most_devices >= devices_) {
+    return invalid_device;
+  }
+  if (attribute != can_use_stream_mem_ops) return invalid_value;
+  *value = allows_stream_mem_ops_ ? 1 : 0;
+  return success;
+}
+
+void fake_cuda::allow_stream_mem_ops(bool allow) {
+  const std::lock_guard guard(mutex_);
+  allows_stream_mem_ops_ = allow;
 }
 
 void fake_cuda::begin_capture() {

@@ -28,6 +28,7 @@ struct CUstream_st {
   CUctx_st* context = nullptr;
   int failed = 0;  // what the first copy that failed said
   bool held = false;
+  bool captures = false;
 };
 
 struct CUevent_st {
@@ -62,12 +63,14 @@ struct fake_copy {
   std::optional<unsigned char> fill = {};  // instead of `from`
 };
 
-/// What a stream does next: a copy; or it comes to an event, or waits for one.
+/// What a stream does next: a copy; or it comes to an event, or waits for one, or for a word.
 struct fake_step {
   fake_copy copy = {};
   CUevent_st* reaches = nullptr;
   CUevent_st* awaits = nullptr;
   unsigned count = 0;  // how often `awaits` has to have been reached
+  const std::atomic<std::uint32_t>* word = nullptr;
+  std::uint32_t value = 0;  // what `word` has to have
 };
 
 /// Threads: every function locks. Copies run on a thread, one at a time.
@@ -125,12 +128,21 @@ class fake_cuda {
   int wait_for(CUevent_st* event);
   int end_event(CUevent_st* event);
   int is_active(int device, int* active);
+  int context_of(CUstream_st* stream, CUctx_st** context);
+  int is_capturing(CUstream_st* stream, int* status);
+  int await_word(CUstream_st* stream, std::uint64_t word, std::uint32_t value, unsigned flags);
+  int device_of_context(int* device);
+  int attribute_of_device(int attribute, int device, int* value);
+  /// Returns where devices see pinned memory of the host's: nowhere near where the processor does.
+  int seen_by_device(void* memory, std::uint64_t* seen);
 
   void begin_capture();
   bool end_capture();
 
   void hold_copies(bool hold);
   void hold_stream(CUstream_st* stream, bool hold);
+  void capture_stream(CUstream_st* stream, bool captures);
+  void allow_stream_mem_ops(bool allow);
   std::size_t waiting_copies();
   std::uint64_t copies(fake_cuda_direction direction);
   std::uint64_t bytes(fake_cuda_direction direction);
@@ -148,6 +160,7 @@ class fake_cuda {
     int times = 0;
     int result = 0;
   };
+  static constexpr std::uint64_t seen_from = std::uint64_t{1} << 56U;
   CUctx_st* current();
   int end(CUctx_st* context);
   int enter_locked(const std::string& function);
@@ -167,6 +180,7 @@ class fake_cuda {
   bool initialised_ = false;
   std::atomic<int> initialised_in_{0};  // which process, that has not been reset since
   bool refuses_unknown_ = false;
+  bool allows_stream_mem_ops_ = false;
   std::uint64_t last_number_ = 0;
   int devices_ = 0;
   int generation_ = 0;

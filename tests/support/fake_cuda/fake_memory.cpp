@@ -84,6 +84,17 @@ int fake_cuda::strike_off(void* memory) {
   return success;
 }
 
+int fake_cuda::seen_by_device(void* memory, std::uint64_t* seen) {
+  const std::lock_guard guard(mutex_);
+  const std::uint64_t address = reinterpret_cast<std::uintptr_t>(memory);
+  const fake_memory* const found = holder(address);
+  if (current() == nullptr) return invalid_context;
+  if (found == nullptr || found->kind != fake_kind::pinned) return invalid_value;
+  if (found->context != current()) return invalid_value;
+  *seen = address + seen_from;
+  return success;
+}
+
 /// The pages of the system go, the addresses stay taken.
 void fake_cuda::retire(const fake_memory& memory) {
   if (memory.registered) return;

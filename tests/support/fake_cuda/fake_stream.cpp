@@ -1,5 +1,6 @@
 #include "fake_device.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -92,14 +93,56 @@ int fake_cuda::end_event(CUevent_st* event) {
   return events_.erase(event) > 0 ? success : invalid_handle;
 }
 
+int fake_cuda::context_of(CUstream_st* stream, CUctx_st** context) {
+  const std::lock_guard guard(mutex_);
+  if (!initialised_) return not_initialized;
+  const auto legacy = reinterpret_cast<CUstream_st*>(1);
+  const auto per_thread = reinterpret_cast<CUstream_st*>(2);
+  const bool is_default = stream == nullptr || stream == legacy || stream == per_thread;
+  if (!is_default && streams_.count(stream) == 0) return invalid_handle;
+  *context = is_default ? current() : stream->context;
+  return *context != nullptr ? success : invalid_context;
+}
+
+int fake_cuda::is_capturing(CUstream_st* stream, int* status) {
+  const std::lock_guard guard(mutex_);
+  if (streams_.count(stream) == 0) return invalid_handle;
+  *status = stream->captures ? 1 : 0;
+  return success;
+}
+
+int fake_cuda::await_word(CUstream_st* stream, std::uint64_t word, std::uint32_t value,
+                          unsigned flags) {
+  const std::lock_guard guard(mutex_);
+  const auto found = streams_.find(stream);
+  if (current() == nullptr) return invalid_context;
+  if (found == streams_.end() || stream->context != current()) return invalid_handle;
+  if (stream->captures) return capture_unsupported;
+  const fake_memory* const memory = word < seen_from ? nullptr : holder(word - seen_from);
+  if (memory == nullptr || memory->kind != fake_kind::pinned || memory->context != current() ||
+      word % sizeof(std::uint32_t) != 0 || flags != 0) {
+    return invalid_value;
+  }
+  static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
+  const std::uintptr_t address = word - seen_from;
+  found->second.push_back(
+      {.word = reinterpret_cast<const std::atomic<std::uint32_t>*>(address), .value = value});
+  changed_.notify_all();
+  return success;
+}
+
 bool fake_cuda::may_run(const CUstream_st& stream, const std::deque<fake_step>& steps) {
   if (stream.held || steps.empty()) return false;
   const fake_step& next = steps.front();
+  if (next.word != nullptr) {
+    const std::uint32_t beyond = next.word->load(std::memory_order_acquire) - next.value;
+    return static_cast<std::int32_t>(beyond) >= 0;
+  }
   return next.awaits == nullptr || next.awaits->reached >= next.count;
 }
 
 void fake_cuda::run_step(CUstream_st& stream, const fake_step& next) {
-  if (next.awaits != nullptr) return;
+  if (next.awaits != nullptr || next.word != nullptr) return;
   if (next.reaches != nullptr) {
     ++next.reaches->reached;
     next.reaches->failed = std::exchange(stream.failed, success);
@@ -118,7 +161,15 @@ void fake_cuda::run_copies() {
       if (may_run(*stream, steps)) ready.push_back(stream);
     }
     if (held_ || ready.empty()) {
-      changed_.wait(guard);
+      // Nobody tells of a word that was written.
+      const bool looks = std::any_of(streams_.begin(), streams_.end(), [](const auto& each) {
+        return !each.second.empty() && each.second.front().word != nullptr;
+      });
+      if (looks) {
+        changed_.wait_for(guard, std::chrono::microseconds(100));
+      } else {
+        changed_.wait(guard);
+      }
       continue;
     }
     CUstream_st* const chosen = ready[random_() % ready.size()];
@@ -142,6 +193,11 @@ void fake_cuda::hold_stream(CUstream_st* stream, bool hold) {
   const std::lock_guard guard(mutex_);
   stream->held = hold;
   changed_.notify_all();
+}
+
+void fake_cuda::capture_stream(CUstream_st* stream, bool captures) {
+  const std::lock_guard guard(mutex_);
+  stream->captures = captures;
 }
 
 std::size_t fake_cuda::events() {
