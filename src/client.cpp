@@ -324,6 +324,10 @@ client_statistics client::statistics() const {
 
 worker& client::worker() noexcept { return core_->worker(); }
 
+endpoint client::connection() const {
+  return core_access::make_endpoint(core_ ? core_->connection() : nullptr);
+}
+
 void client::close() noexcept {
   if (core_) core_->close();
 }

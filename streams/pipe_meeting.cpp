@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "pipe_door.hpp"
 #include "pipe_end.hpp"
 #include "ucx/error.hpp"
-#include "ucx/listener.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -20,9 +20,6 @@ using clock = std::chrono::steady_clock;
 
 /// So often whoever waits for a peer to connect looks around.
 constexpr std::chrono::milliseconds one_look{20};
-
-/// So many who have not said who they are may be connected at a time.
-constexpr std::size_t most_strangers = pipe_options::most_peers + 16;
 
 /// Room for some messages of any length.
 constexpr std::size_t least_room = std::size_t{1} << 20U;
@@ -78,14 +75,13 @@ class meeting {
   }
 
   std::unique_ptr<pipe_path> run() {
-    endpoint broker = reach_server();
-    std::optional<listener> door;
+    endpoint broker = path_->introduced->connection();
+    std::optional<pipe_door> door;
     question_ = {.role = role_, .name = where_.name()};
     if (role_ != pipe_role::writer) {
-      listener_options awaited;
-      awaited.awaited = true;
-      door.emplace(*path_->driven, broker.local().with_port(0), std::move(awaited));
-      question_.address = to_string(door->address());
+      door.emplace(*path_->driven, has_ip() ? broker.local().with_port(0) : socket_address());
+      question_.address = door->address();
+      if (!has_ip()) question_.worker = own_address();
     }
     hear(broker);
     while (path_->peers.size() < wanted_) {
@@ -98,21 +94,22 @@ class meeting {
       take_answers(broker);
       match();
     }
+    for (caller& each : knocked_) pipe_door::turn_away(each.peer);
     path_->until = end_;
     waiter_->end();
     return std::move(path_);
   }
 
  private:
-  endpoint reach_server() {
-    std::error_code ec;
-    const socket_address at(where_.host(), where_.port(), ec);
-    // A name has to be looked up: that can not be stopped.
-    if (ec) return {*path_->driven, where_.host(), where_.port()};
-    endpoint made(*path_->driven, at, {.wait = connect_wait::none}, ec);
-    if (!ec) ec = settle(made);
-    if (ec) fail(ec, "connecting to the server");
-    return made;
+  bool has_ip() const noexcept { return where_.address_file().empty(); }
+
+  worker_address own_address() const {
+    worker_address made = path_->driven->address();
+    const std::size_t size = made.encode().size();
+    if (size <= longest_pipe_worker) return made;
+    fail(errc::not_supported, "this end's worker address has " + std::to_string(size) + " bytes, " +
+                                  std::to_string(longest_pipe_worker) +
+                                  " may have: name fewer devices (UCX_NET_DEVICES)");
   }
 
   void hear(endpoint& broker) {
@@ -173,11 +170,15 @@ class meeting {
       const auto heard =
           decode_pipe_answer(std::span<const std::byte>(answer_bytes_).first(length));
       if (!heard) fail(errc::protocol_error, "the server gave an answer that is none");
+      if (is_of_older(*heard)) {
+        hear(broker);
+        continue;
+      }
       if (heard->status != 0) {
         fail(pipe_status_error(heard->status), "the server did not introduce the " + other());
       }
       hear(broker);
-      if (role_ == pipe_role::writer || !heard->address.empty()) {
+      if (role_ == pipe_role::writer || !heard->address.empty() || !heard->worker.empty()) {
         connect(*heard);
       } else {
         expected_.push_back({heard->token, clock::now() + most_for_connecting});
@@ -185,8 +186,24 @@ class meeting {
     }
   }
 
+  /// A server from before worker addresses does not understand the question, and says so in its own
+  /// version. It is asked once more in that, where it can be.
+  bool is_of_older(const pipe_answer& heard) {
+    if (heard.status != static_cast<std::uint32_t>(errc::protocol_error) ||
+        heard.version >= question_.version) {
+      return false;
+    }
+    if (!has_ip()) {
+      fail(errc::not_supported,
+           "the server is of a version that lets pipes meet at a URL of a host and a port only");
+    }
+    question_.version = heard.version;
+    unasked_ = wanted_;
+    return true;
+  }
+
   /// Lets in who knocks; who that is shows later.
-  void welcome(listener& door) {
+  void welcome(pipe_door& door) {
     const clock::time_point now = clock::now();
     const std::string why = "the " + other() + " was introduced, and did not connect";
     if (now >= end_) fail(errc::timed_out, why);
@@ -196,11 +213,9 @@ class meeting {
     }
     if (waiter_->stopped()) check(errc::canceled);
     std::error_code ec;
-    connection_request knocks = door.accept().wait(ec, {.timeout = one_look});
-    if (ec == errc::timed_out) return;
+    std::optional<endpoint> came = door.wait(one_look, ec);
     if (ec) fail(ec, "waiting for the " + other() + " to connect");
-    endpoint came(*path_->driven, std::move(knocks), {}, ec);
-    if (!ec) knocked_.push_back({std::move(came), now + most_for_connecting});
+    if (came) knocked_.push_back({std::move(*came), now + most_for_connecting});
   }
 
   /// Keeps who knows a token, and turns others away: who knocks early may be introduced yet.
@@ -213,27 +228,58 @@ class meeting {
       if (meant != expected_.end()) {
         path_->peers.push_back(std::move(each->peer));
         expected_.erase(meant);
-      } else if (!each->peer.status() && now < each->until && knocked_.size() <= most_strangers) {
+      } else if (!each->peer.status() && now < each->until &&
+                 knocked_.size() <= pipe_door::most_strangers) {
         ++each;
         continue;
+      } else {
+        pipe_door::turn_away(each->peer);
       }
       each = knocked_.erase(each);
     }
   }
 
   void connect(const pipe_answer& found) {
-    std::error_code ec;
-    const socket_address at(found.address, ec);
-    if (ec || at.empty()) fail(errc::protocol_error, "the server gave no address");
     endpoint_options options;
     options.connect_timeout = std::min(most_for_connecting, left());
     options.wait = connect_wait::none;
     options.terms = connection_terms();
     options.terms->info.assign(found.token.begin(), found.token.end());
+    if (!found.worker.empty()) return connect_to_worker(found.worker, std::move(options));
+    std::error_code ec;
+    const socket_address at(found.address, ec);
+    if (ec || at.empty()) fail(errc::protocol_error, "the server gave no address");
     endpoint made(*path_->driven, at, std::move(options), ec);
     if (!ec) ec = settle(made);
     if (ec) return miss(ec, "connecting to the " + other() + " at " + found.address);
     path_->peers.push_back(std::move(made));
+  }
+
+  /// Its worker has no listener that would tell the other end: that is told by a message.
+  void connect_to_worker(const worker_address& at, endpoint_options options) {
+    std::error_code ec;
+    endpoint made(*path_->driven, at, std::move(options), ec);
+    if (!ec) ec = settle(made);
+    if (!ec) ec = knock(made);
+    if (!ec) return path_->peers.push_back(std::move(made));
+    pipe_door::turn_away(made);
+    if (ec == errc::no_such_handler) ec = errc::closed_by_peer;
+    miss(ec, "connecting to the " + other() + " by its worker address");
+  }
+
+  std::error_code knock(endpoint& at) {
+    std::error_code ec;
+    request knocking =
+        at.start_send_message(pipe_knock_number, {}, std::span<const std::byte>(),
+                              {.memory = send_memory::copied, .until = send_until::matched});
+    waiter_->begin(std::min(most_for_connecting, left()));
+    while (!knocking.done()) {
+      std::array<request*, 1> wanted{&knocking};
+      ec = waiter_->wait(wanted);
+      if (ec) return ec;
+    }
+    knocking.wait(ec);
+    return ec;
   }
 
   void check_asked() {
@@ -241,6 +287,7 @@ class meeting {
     std::error_code ec;
     asking_.wait(ec);
     if (ec == errc::no_such_handler) fail(errc::not_supported, "the server takes no pipes");
+    if (ec == errc::message_refused) return;  // the answer says why
     if (ec) fail(ec, "asking the server for the " + other());
   }
 
@@ -279,7 +326,7 @@ class meeting {
   std::error_code last_;
   std::string last_text_;
   request asking_;
-  std::array<std::byte, pipe_answer::longest> answer_bytes_{};
+  std::vector<std::byte> answer_bytes_ = std::vector<std::byte>(pipe_answer::longest);
   request answer_;
   std::vector<expectation> expected_;  // were introduced, and did not connect yet
   std::list<caller> knocked_;          // connected, and may be anybody
@@ -291,13 +338,6 @@ class meeting {
 std::unique_ptr<pipe_path> meet(const url& where, pipe_role role, const pipe_options& options,
                                 std::string& what, std::error_code& ec) {
   ec.clear();
-  if (where.host().empty()) {
-    ec = errc::not_supported;
-    what = to_string(where) +
-           ": the ends of a pipe meet at a server that listens, and connect to each other: a URL "
-           "of a host and a port is needed";
-    return nullptr;
-  }
   try {
     return meeting(where, role, options).run();
   } catch (const error& failed) {

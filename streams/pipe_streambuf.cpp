@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "pipe_engine.hpp"
-#include "pipe_introduction.hpp"
-#include "pipe_meeting.hpp"
+#include "pipe_opening.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_copy.hpp"
 
@@ -15,74 +14,10 @@ namespace {
 
 using detail::pipe_input;
 using detail::pipe_output;
-using detail::pipe_role;
+using detail::reads;
+using detail::writes;
 
 constexpr const char* use_of_nothing = "using a pipe that is not open";
-
-bool reads(std::ios_base::openmode mode) noexcept { return (mode & std::ios_base::in) != 0; }
-bool writes(std::ios_base::openmode mode) noexcept { return (mode & std::ios_base::out) != 0; }
-
-/// Returns what makes no sense; nothing if all does.
-std::string complaint_about(std::ios_base::openmode mode, const pipe_options& options) {
-  const auto is_count = [](std::size_t count) {
-    return count > 0 && count <= pipe_options::most_peers;
-  };
-  if (!reads(mode) && !writes(mode)) return "neither reads nor writes";
-  if (options.window < pipe_options::least_window || options.window > pipe_options::most_window) {
-    return "has a window of " + std::to_string(options.window) + " bytes";
-  }
-  if (!is_count(options.readers) || !is_count(options.writers)) {
-    return "has no readers, no writers, or more than " + std::to_string(pipe_options::most_peers);
-  }
-  if (reads(mode) && writes(mode) && options.readers + options.writers != 2) {
-    return "goes both ways, and has more than two ends";
-  }
-  const auto zero = std::chrono::nanoseconds::zero();
-  if (options.meeting <= zero || options.silence <= zero || options.patience <= zero ||
-      options.timeout < zero) {
-    return "has a time that is not positive";
-  }
-  return {};
-}
-
-pipe_role role_of(std::ios_base::openmode mode) noexcept {
-  if (reads(mode) && writes(mode)) return pipe_role::both;
-  return reads(mode) ? pipe_role::reader : pipe_role::writer;
-}
-
-std::unique_ptr<detail::pipe_path> meet(const url& where, std::ios_base::openmode mode,
-                                        const pipe_options& options, std::string& what,
-                                        std::error_code& ec) {
-  ec.clear();
-  if (const std::string why = complaint_about(mode, options); !why.empty()) {
-    ec = errc::invalid_argument;
-    what = "a pipe at " + to_string(where) + " that " + why;
-  } else if (where.name().empty()) {
-    ec = errc::bad_url;
-    what = "opening a pipe at \"" + to_string(where) + "\", which has no name";
-  }
-  if (ec) return nullptr;
-  return detail::meet(where, role_of(mode), options, what, ec);
-}
-
-std::unique_ptr<detail::pipe_path> over(worker& driven, endpoint&& connection,
-                                        std::ios_base::openmode mode, const pipe_options& options,
-                                        std::string& what, std::error_code& ec) {
-  ec = connection.status();
-  what = "a pipe over a connection that is not usable";
-  std::string why = complaint_about(mode, options);
-  if (why.empty() && options.readers + options.writers != 2) why = "has more than two ends";
-  if (!why.empty()) {
-    ec = errc::invalid_argument;
-    what = "a pipe over a connection that " + why;
-  }
-  if (ec) return nullptr;
-  auto made = std::make_unique<detail::pipe_path>();
-  made->name = "pipe with " + to_string(connection.peer());
-  made->driven = &driven;
-  made->peers.push_back(std::move(connection));
-  return made;
-}
 
 }  // namespace
 
@@ -92,28 +27,30 @@ pipe_streambuf::pipe_streambuf(const url& where, std::ios_base::openmode mode,
                                const pipe_options& options) {
   std::error_code ec;
   std::string what;
-  open(meet(where, mode, options, what, ec), mode, options, what, ec);
+  open(detail::path_to(where, mode, options, what, ec), mode, options, what, ec);
   if (ec) throw ucx::error(ec, what);
 }
 
 pipe_streambuf::pipe_streambuf(const url& where, std::ios_base::openmode mode,
                                const pipe_options& options, std::error_code& ec) {
   std::string what;
-  open(meet(where, mode, options, what, ec), mode, options, what, ec);
+  open(detail::path_to(where, mode, options, what, ec), mode, options, what, ec);
 }
 
 pipe_streambuf::pipe_streambuf(worker& driven, endpoint connection, std::ios_base::openmode mode,
                                const pipe_options& options) {
   std::error_code ec;
   std::string what;
-  open(over(driven, std::move(connection), mode, options, what, ec), mode, options, what, ec);
+  open(detail::path_over(driven, std::move(connection), mode, options, what, ec), mode, options,
+       what, ec);
   if (ec) throw ucx::error(ec, what);
 }
 
 pipe_streambuf::pipe_streambuf(worker& driven, endpoint connection, std::ios_base::openmode mode,
                                const pipe_options& options, std::error_code& ec) {
   std::string what;
-  open(over(driven, std::move(connection), mode, options, what, ec), mode, options, what, ec);
+  open(detail::path_over(driven, std::move(connection), mode, options, what, ec), mode, options,
+       what, ec);
 }
 
 void pipe_streambuf::open(std::unique_ptr<detail::pipe_path> path, std::ios_base::openmode mode,

@@ -10,9 +10,6 @@
 namespace ucx::tool {
 namespace {
 
-/// Ends of pipes meet at an address of the network.
-bool may_meet(const served& all) { return all.has_pipes && all.server.address_file().empty(); }
-
 bool is_writable(const publication& store) { return includes(store.granted(), access::write); }
 
 std::string lines_to_paste(const served& all) {
@@ -32,7 +29,7 @@ std::string lines_to_paste(const served& all) {
     add(fmt::format("cp -r PATH {}", shell_word(url.ends_with('/') ? url : url + '/')));
     break;
   }
-  if (may_meet(all)) {
+  if (all.has_pipes) {
     const std::string pipe = shell_word(to_string(all.server.with_name("pipe")));
     add("pipe receive " + pipe);
     add("pipe send " + pipe);

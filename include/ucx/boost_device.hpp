@@ -1,18 +1,15 @@
 #pragma once
 
-// The only header that includes Boost: Boost.Iostreams 1.70 or newer, which is yours to find. The
-// library itself does without.
+// This and boost_mapped.hpp are the only headers that include Boost: Boost.Iostreams 1.70 or newer,
+// which is yours to find. The library itself does without.
 #include <boost/iostreams/categories.hpp>
-#include <cstddef>
 #include <ios>
 #include <memory>
 #include <optional>
-#include <span>
 #include <streambuf>
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
@@ -291,66 +288,6 @@ class remote_device : public boost_device<std::ios_base::in | std::ios_base::out
   std::streamsize write(const char* from, std::streamsize count) {
     return core_->write(from, count);
   }
-};
-
-/// Reads a mapped region in place, as a Boost Direct Source: Boost copies nothing, not even into a
-/// buffer. A handle: copies are one. As with Boost's own `mapped_file_source`, putting back another
-/// character than was read writes to the memory, which ends the process.
-/// Lifetime: the memory, as long as any copy.    Threads: as the worker's.
-class mapped_source {
- public:
-  using char_type = char;
-  struct category : boost::iostreams::source_tag,
-                    boost::iostreams::direct_tag,
-                    boost::iostreams::closable_tag {};
-
-  /// Takes all of `region`, to which it keeps a handle of its own.
-  /// Errors: those of `remote_region::view`; not_supported where it is not mapped.
-  explicit mapped_source(const remote_region& region)
-      : region_(std::make_shared<remote_region>(region.share())) {
-    if (region_->size() > 0) bytes_ = region_->view(0, static_cast<std::size_t>(region_->size()));
-  }
-
-  /// Returns begin and end of the bytes; Boost wants them without `const`.
-  std::pair<char*, char*> input_sequence() const noexcept {
-    char* const first = reinterpret_cast<char*>(const_cast<std::byte*>(bytes_.data()));
-    return {first, first + bytes_.size()};
-  }
-  /// Nothing has to be done.
-  void close() noexcept {}
-
- private:
-  std::shared_ptr<remote_region> region_;
-  std::span<const std::byte> bytes_;
-};
-
-/// Writes a mapped region in place, as a Boost Direct Sink: what is written is at its owner at
-/// once. Otherwise as `mapped_source`.
-class mapped_sink {
- public:
-  using char_type = char;
-  struct category : boost::iostreams::sink_tag,
-                    boost::iostreams::direct_tag,
-                    boost::iostreams::closable_tag {};
-
-  /// As the constructor of `mapped_source`. Errors: permission_denied, too.
-  explicit mapped_sink(const remote_region& region)
-      : region_(std::make_shared<remote_region>(region.share())) {
-    if (region_->size() == 0) return;
-    bytes_ = region_->writable_view(0, static_cast<std::size_t>(region_->size()));
-  }
-
-  /// Returns begin and end of the bytes.
-  std::pair<char*, char*> output_sequence() const noexcept {
-    char* const first = reinterpret_cast<char*>(bytes_.data());
-    return {first, first + bytes_.size()};
-  }
-  /// Nothing has to be done.
-  void close() noexcept {}
-
- private:
-  std::shared_ptr<remote_region> region_;
-  std::span<std::byte> bytes_;
 };
 
 }  // namespace ucx

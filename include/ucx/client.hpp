@@ -23,6 +23,8 @@
 
 namespace ucx {
 
+class endpoint;
+
 namespace detail {
 class client_core;
 }
@@ -209,6 +211,9 @@ class UCXIO_EXPORT client {
   /// Returns the worker that drives the connection: for modes `caller` (between calls) and
   /// `external`. Lifetime: the client's.
   ucx::worker& worker() noexcept;
+  /// Returns another handle to the connection itself: for messages to the server's program, beside
+  /// what the client says. Closing it closes the client's.
+  endpoint connection() const;
 
   /// Says goodbye and closes the connection for every handle, region and stream. Idempotent.
   void close() noexcept;

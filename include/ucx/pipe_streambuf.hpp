@@ -38,8 +38,9 @@ class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
   /// Meets the other end at the server of a URL, which has to have a `pipe_broker`: reads (`in`),
   /// writes (`out`), or both ways. Either side may come first. Returns when they are connected.
   /// Errors: timed_out (nobody came within `options.meeting`), not_supported (the server has no
-  /// broker, or no IP address), no_memory, busy, bad_url (without a name), invalid_argument
-  /// (options that make no sense), canceled; those of `client` and `endpoint`.
+  /// broker, or one of a version that needs an IP address), no_memory, busy, bad_url (without a
+  /// name), invalid_argument (options that make no sense), canceled; those of `client` and
+  /// `endpoint`.
   pipe_streambuf(const url& where, std::ios_base::openmode mode, const pipe_options& options = {});
   pipe_streambuf(const url& where, std::ios_base::openmode mode, const pipe_options& options,
                  std::error_code& ec);

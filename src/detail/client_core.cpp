@@ -73,6 +73,10 @@ client_core::~client_core() {
   endpoint_.reset();
 }
 
+std::shared_ptr<endpoint_core> client_core::connection() const noexcept {
+  return core_access::core(*endpoint_);
+}
+
 template <class Place>
 void client_core::remember_way(const Place& server, const client_options& options) {
   const auto way = [&server](const client_options& chosen) {

@@ -95,6 +95,8 @@ class client_core {
   std::vector<std::string> transports() const { return endpoint_->transports(); }
   client_statistics statistics() const noexcept;
   ucx::worker& worker() noexcept { return worker_; }
+  /// Returns what may outlive the client.
+  std::shared_ptr<endpoint_core> connection() const noexcept;
   void close() noexcept;
 
  private:

@@ -16,7 +16,8 @@ namespace {
 
 class device_pipes : public pipe_place {
  protected:
-  explicit device_pipes(way moved) { shares_memory_ = moved == way::mapped; }
+  explicit device_pipes(way moved)
+      : pipe_place(moved == way::mapped ? pipe_route::mapped : pipe_route::message) {}
 
   /// Writes all of `from` and reads as much into `into`, each on a thread of its own.
   void pass(kind_memory& from, kind_memory& into) {

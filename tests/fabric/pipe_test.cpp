@@ -28,10 +28,9 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-/// Within one host, in the reader's memory or by messages.
-class Pipe : public pipe_place, public testing::WithParamInterface<way> {
+class Pipe : public pipe_place, public testing::WithParamInterface<pipe_route> {
  protected:
-  Pipe() { shares_memory_ = GetParam() == way::mapped; }
+  Pipe() : pipe_place(GetParam()) {}
 };
 
 TEST_P(Pipe, CarriesBytesToTheEnd) {
@@ -73,8 +72,8 @@ TEST_P(Pipe, TellsHowItsBytesMove) {
   in_->read(came.data(), static_cast<std::streamsize>(came.size()));
   writing.wait();
   EXPECT_TRUE(came == sent);
-  EXPECT_EQ(out_->rdbuf()->way(), GetParam());
-  EXPECT_EQ(in_->rdbuf()->way(), GetParam());
+  EXPECT_EQ(out_->rdbuf()->way(), wanted_way());
+  EXPECT_EQ(in_->rdbuf()->way(), wanted_way());
   EXPECT_EQ(pipe_streambuf().way(), way::message);
 }
 
@@ -670,8 +669,10 @@ TEST(PipeInPlace, FailsWhereAWriterNamesAPlaceThatIsNone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, Pipe, testing::Values(way::mapped, way::message),
-                         [](const auto& chosen) { return std::string(to_string(chosen.param)); });
+INSTANTIATE_TEST_SUITE_P(, Pipe,
+                         testing::Values(pipe_route::mapped, pipe_route::message,
+                                         pipe_route::without_ip),
+                         [](const auto& chosen) { return to_string(chosen.param); });
 
 }  // namespace
 }  // namespace ucx::test

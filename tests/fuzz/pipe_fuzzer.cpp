@@ -15,6 +15,17 @@ void read_twice(const Said& read, Decode decode) {
   if (!decode(bytes)) std::abort();
 }
 
+/// Of two addresses there is one at most, and none of a version that does not have it.
+template <class Said>
+void check_addresses(const Said& read) {
+  using namespace ucx::detail;
+  if (read.worker.empty()) return;
+  if (!read.address.empty() || read.version == oldest_meeting_version ||
+      read.worker.encode().size() > longest_pipe_worker) {
+    std::abort();
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -32,7 +43,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     read_twice(ring, decode_pipe_ring);
   }
   if (decode_pipe_count(wire) && size != 8) std::abort();
-  if (const auto asked = decode_pipe_question(wire)) read_twice(asked, decode_pipe_question);
-  if (const auto found = decode_pipe_answer(wire)) read_twice(found, decode_pipe_answer);
+  if (const auto asked = decode_pipe_question(wire)) {
+    check_addresses(*asked);
+    read_twice(asked, decode_pipe_question);
+  }
+  if (const auto found = decode_pipe_answer(wire)) {
+    check_addresses(*found);
+    read_twice(found, decode_pipe_answer);
+  }
   return 0;
 }

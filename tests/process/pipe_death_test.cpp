@@ -24,19 +24,18 @@ using clock = std::chrono::steady_clock;
 
 constexpr auto soon_enough = 20s;
 
-/// Within one host, in the reader's memory or by messages.
-class PipeDeath : public pipe_place, public testing::WithParamInterface<way> {
+class PipeDeath : public pipe_place, public testing::WithParamInterface<pipe_route> {
  protected:
-  PipeDeath() { shares_memory_ = GetParam() == way::mapped; }
+  PipeDeath() : pipe_place(GetParam()) {}
 
   pipe_options options() const {
     pipe_options chosen;
-    chosen.context.share_memory = shares_memory_;
+    chosen.context.share_memory = shares_memory();
     return chosen;
   }
   /// Has a process open its end. It answers when this one has opened the other.
   void begin(test_peer& peer, const std::string& direction) const {
-    peer.say("pipe open " + direction + ' ' + name() + (shares_memory_ ? " mapped" : " message"));
+    peer.say("pipe open " + direction + ' ' + name() + (shares_memory() ? " mapped" : " message"));
   }
   static void expect_open(test_peer& peer) {
     const std::string answer = peer.hear();
@@ -276,10 +275,15 @@ TEST_P(PipeDeath, OfOneOfSeveralWritersIsNoEnd) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, PipeDeath, testing::Values(way::mapped, way::message),
-                         [](const auto& chosen) { return std::string(to_string(chosen.param)); });
-INSTANTIATE_TEST_SUITE_P(, PipeBroadcastDeath, testing::Values(way::mapped, way::message),
-                         [](const auto& chosen) { return std::string(to_string(chosen.param)); });
+std::string name_of(const testing::TestParamInfo<pipe_route>& chosen) {
+  return to_string(chosen.param);
+}
+
+const auto every_route =
+    testing::Values(pipe_route::mapped, pipe_route::message, pipe_route::without_ip);
+
+INSTANTIATE_TEST_SUITE_P(, PipeDeath, every_route, name_of);
+INSTANTIATE_TEST_SUITE_P(, PipeBroadcastDeath, every_route, name_of);
 
 }  // namespace
 }  // namespace ucx::test

@@ -9,10 +9,13 @@
 #include <future>
 #include <istream>
 #include <optional>
+#include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/pattern.hpp"
+#include "support/temporary_directory.hpp"
 #include "ucx/pipe_broker.hpp"
 #include "ucx/pipe_stream.hpp"
 #include "ucx/server.hpp"
@@ -39,18 +42,36 @@ inline std::string all_of(std::istream& in) {
   return came;
 }
 
+/// How the bytes of a pipe go within one host, and where its ends meet.
+enum class pipe_route {
+  mapped,      ///< In the reader's memory.
+  message,     ///< By messages.
+  without_ip,  ///< By messages; the server, and the reader, are met by their workers' addresses.
+};
+
+inline std::string to_string(pipe_route route) {
+  if (route == pipe_route::without_ip) return "without_ip";
+  return route == pipe_route::mapped ? "mapped" : "message";
+}
+inline void PrintTo(pipe_route route, std::ostream* out) { *out << to_string(route); }
+
 /// A server that introduces, and both ends of a pipe, each opened on a thread of its own.
 class pipe_place : public testing::Test {
  protected:
+  explicit pipe_place(pipe_route route = pipe_route::mapped, server_options options = {})
+      : route_(route), server_(at(route, std::move(options))) {
+    if (route == pipe_route::without_ip) server_.publish_address(folder_ / "address");
+  }
+
   std::string name(const std::string& of = "pipe") const { return server_.url(of); }
 
   template <class Stream>
   std::future<Stream> open(pipe_options options = {}, const std::string& of = "pipe") {
-    options.context.share_memory = shares_memory_;
+    options.context.share_memory = shares_memory();
     return std::async(std::launch::async, [=, this] { return Stream(name(of), options); });
   }
   void connect(const pipe_options& reading = {}, pipe_options writing = {}) {
-    writing.context.share_memory = shares_memory_;
+    writing.context.share_memory = shares_memory();
     auto opened = open<ipipestream>(reading);
     out_.emplace(name(), writing);
     in_.emplace(opened.get());
@@ -58,14 +79,21 @@ class pipe_place : public testing::Test {
     ASSERT_TRUE(out_->good()) << out_->error_message();
     // What is written before the reader's offer has come goes by messages.
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    const way wanted = shares_memory_ ? way::mapped : way::message;
-    while (out_->rdbuf()->way() != wanted && std::chrono::steady_clock::now() < end) {
+    while (out_->rdbuf()->way() != wanted_way() && std::chrono::steady_clock::now() < end) {
       out_->consumed();
     }
-    ASSERT_EQ(out_->rdbuf()->way(), wanted);
+    ASSERT_EQ(out_->rdbuf()->way(), wanted_way());
+  }
+  bool shares_memory() const { return route_ != pipe_route::message; }
+  way wanted_way() const { return route_ == pipe_route::mapped ? way::mapped : way::message; }
+
+  static server_options at(pipe_route route, server_options options) {
+    if (route == pipe_route::without_ip) options.bind.clear();
+    return options;
   }
 
-  bool shares_memory_ = true;
+  const pipe_route route_;
+  const temporary_directory folder_;
   server server_;
   std::optional<pipe_broker> broker_{server_};
   std::optional<ipipestream> in_;

@@ -56,9 +56,9 @@ TEST_F(ServeByAddressFile, LeadsCopiesThereAndBack) {
   EXPECT_EQ(content_of(back + "/resumed"), content_of(text_));
 }
 
-TEST_F(ServeByAddressFile, IsNoPlaceForPipesToMeet) {
-  const tool_server server({"--address-file", file(), "--pipes"});
-  expect_failure(run_tool({"pipe", "receive", url() + "/any"}), 1, "listens");
+TEST_F(ServeByAddressFile, TakesNoPipesUnlessToldTo) {
+  const tool_server server({"--address-file", file()});
+  expect_failure(run_tool({"pipe", "receive", url() + "/any"}), 1, "takes no pipes");
 }
 
 TEST_F(ServeByAddressFile, LeadsToNobodyWhenTheServerWasKilled) {

@@ -185,26 +185,30 @@ TEST_F(FullDisk, HasRoomForHoles) {
   }
 }
 
-/// A tree ends at once, and goes on where it was.
-TEST_F(FullDisk, EndsATreeAndGoesOnWithIt) {
-  std::filesystem::create_directories(files_ / "tree/sub");
-  for (int i = 0; i < 20; ++i) {
-    const std::string name = "tree/" + std::string(i % 2 == 0 ? "" : "sub/") + std::to_string(i);
-    files_.make(name, content(mebibyte - 100, static_cast<std::uint64_t>(i)));
+/// A tree that does not fit.
+class FullDiskTree : public FullDisk {
+ protected:
+  void SetUp() override {
+    FullDisk::SetUp();
+    if (IsSkipped()) return;
+    std::filesystem::create_directories(tree_ / "sub");
+    for (int i = 0; i < 20; ++i) {
+      const std::string name = "tree/" + std::string(i % 2 == 0 ? "" : "sub/") + std::to_string(i);
+      files_.make(name, content(mebibyte - 100, static_cast<std::uint64_t>(i)));
+    }
   }
-  const std::string tree = (files_ / "tree").string();
-  for (const bool to_server : {false, true}) {
-    SCOPED_TRACE(to_server);
+
+  /// Expects that it ends at once, naming `where`, and goes on where it was, in `copy` on the disk.
+  void expect_stopped_and_resumed(const std::vector<std::string>& line, const std::string& where,
+                                  const std::string& copy) {
     disk_.resize(little);
-    const std::string to = to_server ? full_->url("copy") : (disk_ / "copy").string();
     std::filesystem::create_directory(disk_ / "copy");
-    const std::vector<std::string> line{"cp", "-r", "--resume", tree + "/.", to};
-    expect_no_space(run_tool(line), to);
+    expect_no_space(run_tool(line), where);
     std::vector<std::pair<std::filesystem::path, ino_t>> there;
-    for (const auto& each : std::filesystem::recursive_directory_iterator(disk_ / "copy")) {
+    for (const auto& each : std::filesystem::recursive_directory_iterator(disk_ / copy)) {
       if (!each.is_regular_file()) continue;
       if (each.path().extension() == ".ucxio-part") continue;
-      const auto from = tree / std::filesystem::relative(each.path(), disk_ / "copy");
+      const auto from = tree_ / std::filesystem::relative(each.path(), disk_ / copy);
       EXPECT_TRUE(content_of(each.path()) == content_of(from)) << each.path();
       there.emplace_back(each.path(), identity(each.path()));
     }
@@ -214,10 +218,40 @@ TEST_F(FullDisk, EndsATreeAndGoesOnWithIt) {
     EXPECT_EQ(again.code, 0) << again.err;
     for (const auto& [path, was] : there) EXPECT_EQ(identity(path), was) << path;
     const command_result same =
-        shell("diff -r " + tree + " " + (disk_ / "copy").string())->finish();
+        shell("diff -r " + tree_.string() + " " + (disk_ / copy).string())->finish();
     EXPECT_EQ(same.code, 0) << same.out;
     std::filesystem::remove_all(disk_ / "copy");
   }
+
+  const std::filesystem::path tree_ = files_ / "tree";
+};
+
+TEST_F(FullDiskTree, GoesOnHere) {
+  const std::string to = (disk_ / "copy").string();
+  expect_stopped_and_resumed({"cp", "-r", "--resume", tree_.string() + "/.", to}, to, "copy");
+}
+
+TEST_F(FullDiskTree, GoesOnAtAServer) {
+  const std::string to = full_->url("copy");
+  expect_stopped_and_resumed({"cp", "-r", "--resume", tree_.string() + "/.", to}, to, "copy");
+}
+
+TEST_F(FullDiskTree, GoesOnWhereAServerFetchesIt) {
+  const std::string from = owner_->url("tree");
+  const std::string to = full_->url("copy/");
+  expect_stopped_and_resumed({"cp", "-r", "--direct", "--resume", from, to}, to, "copy/tree");
+  expect_stopped_and_resumed(
+      {"cp", "-r", "--direct", "--resume", "--verify", "--compress", "zstd", from, to}, to,
+      "copy/tree");
+}
+
+TEST_F(FullDiskTree, GoesOnWhereItIsCompressed) {
+  const std::string here = (disk_ / "copy/").string();
+  expect_stopped_and_resumed(
+      {"cp", "-r", "--compress", "lz4", "--resume", owner_->url("tree"), here}, here, "copy/tree");
+  const std::string there = full_->url("copy/");
+  expect_stopped_and_resumed({"cp", "-r", "--compress", "zstd", "--resume", tree_.string(), there},
+                             there, "copy/tree");
 }
 
 TEST_F(FullDisk, IsOneWithoutRoomForNames) {

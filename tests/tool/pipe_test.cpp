@@ -27,8 +27,9 @@ using ::testing::StartsWith;
 
 constexpr int lost = 7;
 
-/// A server that introduces, and ends of pipes that meet there.
-class PipeTool : public testing::Test {
+/// A server that introduces, by an IP address or by the file that leads to it, and ends of pipes
+/// that meet there.
+class PipeTool : public testing::TestWithParam<bool> {
  protected:
   std::string name() const { return server_.url("checkpoint"); }
   std::vector<std::string> receive() const { return {"pipe", "receive", name()}; }
@@ -48,10 +49,16 @@ class PipeTool : public testing::Test {
     return status && WIFEXITED(*status) ? WEXITSTATUS(*status) : -1;
   }
 
-  tool_server server_{{"--pipes"}};
+  std::vector<std::string> place() const {
+    if (!GetParam()) return {"--pipes"};
+    return {"--pipes", "--address-file", (nearby_ / "address").string()};
+  }
+
+  const temporary_directory nearby_;
+  tool_server server_{place()};
 };
 
-TEST_F(PipeTool, CarriesTheInputToTheOutput) {
+TEST_P(PipeTool, CarriesTheInputToTheOutput) {
   const auto reads = receiver();
   const command_result sent = shell("printf 'one\\ntwo' | $UCXIO pipe send $URL")->finish();
   const command_result came = reads->finish();
@@ -62,14 +69,14 @@ TEST_F(PipeTool, CarriesTheInputToTheOutput) {
   EXPECT_EQ(came.err, "");
 }
 
-TEST_F(PipeTool, CarriesMoreThanItsWindow) {
+TEST_P(PipeTool, CarriesMoreThanItsWindow) {
   const auto reads = shell("$UCXIO pipe receive $URL --window 64K | md5sum");
   const command_result sent = shell("head -c 20000000 /dev/zero | $UCXIO pipe send $URL")->finish();
   EXPECT_EQ(sent.code, 0) << sent.err;
   EXPECT_THAT(reads->finish().out, StartsWith("10e4462c9d0b08e7f0b304c4fbfeafa3"));
 }
 
-TEST_F(PipeTool, CarriesNothingToo) {
+TEST_P(PipeTool, CarriesNothingToo) {
   const auto reads = receiver();
   EXPECT_EQ(shell("$UCXIO pipe send $URL </dev/null")->finish().code, 0);
   const command_result came = reads->finish();
@@ -77,7 +84,7 @@ TEST_F(PipeTool, CarriesNothingToo) {
   EXPECT_EQ(came.out, "");
 }
 
-TEST_F(PipeTool, SendsTheFirstByteAtOnce) {
+TEST_P(PipeTool, SendsTheFirstByteAtOnce) {
   const auto reads = receiver(command::output::pipe);
   child_process sends(tool_program(), send());
   for (const std::string line : {"first", "second"}) {
@@ -86,7 +93,7 @@ TEST_F(PipeTool, SendsTheFirstByteAtOnce) {
   }
 }
 
-TEST_F(PipeTool, GivesEveryReaderEverything) {
+TEST_P(PipeTool, GivesEveryReaderEverything) {
   std::vector<std::unique_ptr<command>> readers;
   for (int i = 0; i < 3; ++i) readers.push_back(receiver());
   const command_result sent = shell("seq 100000 | $UCXIO pipe send --readers 3 $URL")->finish();
@@ -123,7 +130,7 @@ class PipeBroadcast : public PipeTool {
   std::unique_ptr<command> lost_;
 };
 
-TEST_F(PipeBroadcast, FailsAllWhenAReaderIsKilled) {
+TEST_P(PipeBroadcast, FailsAllWhenAReaderIsKilled) {
   const auto sends = start("");
   lost_->send_signal(SIGKILL);
   go_on();
@@ -135,7 +142,7 @@ TEST_F(PipeBroadcast, FailsAllWhenAReaderIsKilled) {
   EXPECT_LT(std::filesystem::file_size(folder_ / "kept"), whole);
 }
 
-TEST_F(PipeBroadcast, DropsAReaderThatIsKilledWhereItMay) {
+TEST_P(PipeBroadcast, DropsAReaderThatIsKilledWhereItMay) {
   const auto sends = start("--drop-slow");
   lost_->send_signal(SIGKILL);
   go_on();
@@ -146,7 +153,7 @@ TEST_F(PipeBroadcast, DropsAReaderThatIsKilledWhereItMay) {
   EXPECT_EQ(std::filesystem::file_size(folder_ / "kept"), whole);
 }
 
-TEST_F(PipeBroadcast, DropsAReaderThatHoldsUpTheOthersWhereItMay) {
+TEST_P(PipeBroadcast, DropsAReaderThatHoldsUpTheOthersWhereItMay) {
   const auto sends = start("--drop-slow");
   lost_->send_signal(SIGSTOP);
   go_on();
@@ -161,7 +168,7 @@ TEST_F(PipeBroadcast, DropsAReaderThatHoldsUpTheOthersWhereItMay) {
   EXPECT_LT(std::filesystem::file_size(folder_ / "lost"), whole);
 }
 
-TEST_F(PipeBroadcast, FailsWhereEveryReaderWasDropped) {
+TEST_P(PipeBroadcast, FailsWhereEveryReaderWasDropped) {
   const auto sends = start("--drop-slow");
   kept_->send_signal(SIGKILL);
   lost_->send_signal(SIGKILL);
@@ -169,7 +176,7 @@ TEST_F(PipeBroadcast, FailsWhereEveryReaderWasDropped) {
   EXPECT_EQ(sends->finish().code, lost);
 }
 
-TEST_F(PipeTool, ReadsEveryWriter) {
+TEST_P(PipeTool, ReadsEveryWriter) {
   const auto reads = shell("$UCXIO pipe receive --writers 2 $URL | sort | tr -d '\\n'");
   const auto first = shell("echo a | $UCXIO pipe send $URL");
   const auto second = shell("echo b | $UCXIO pipe send $URL");
@@ -201,7 +208,7 @@ TEST(PipeToolAlone, ListensAndSaysWhatToCall) {
   }
 }
 
-TEST_F(PipeTool, FailsTheReaderWhenTheWriterIsKilled) {
+TEST_P(PipeTool, FailsTheReaderWhenTheWriterIsKilled) {
   for (const auto after : {0ms, 20ms, 200ms}) {
     const auto reads = receiver(command::output::pipe);
     child_process sends(tool_program(), send());
@@ -216,7 +223,7 @@ TEST_F(PipeTool, FailsTheReaderWhenTheWriterIsKilled) {
   }
 }
 
-TEST_F(PipeTool, FailsTheReaderWhenTheWriterFallsSilent) {
+TEST_P(PipeTool, FailsTheReaderWhenTheWriterFallsSilent) {
   const auto reads = receiver(command::output::pipe);
   child_process sends(tool_program(), send());
   sends.write_line("begin");
@@ -227,7 +234,7 @@ TEST_F(PipeTool, FailsTheReaderWhenTheWriterFallsSilent) {
   EXPECT_THAT(came.err, HasSubstr("6 bytes"));
 }
 
-TEST_F(PipeTool, FailsTheWriterWhenTheReaderIsKilled) {
+TEST_P(PipeTool, FailsTheWriterWhenTheReaderIsKilled) {
   for (const bool busy : {true, false}) {
     child_process reads(tool_program(), receive());
     const auto busy_writer = busy ? shell("yes | $UCXIO pipe send $URL") : nullptr;
@@ -248,7 +255,7 @@ TEST_F(PipeTool, FailsTheWriterWhenTheReaderIsKilled) {
   }
 }
 
-TEST_F(PipeTool, FailsTheWriterWhenTheReaderFallsSilent) {
+TEST_P(PipeTool, FailsTheWriterWhenTheReaderFallsSilent) {
   child_process reads(tool_program(), receive());
   const auto sends = shell("yes | $UCXIO pipe send $URL");
   ASSERT_EQ(reads.read_line(30s), "y");
@@ -258,7 +265,7 @@ TEST_F(PipeTool, FailsTheWriterWhenTheReaderFallsSilent) {
   EXPECT_THAT(sent.err, HasSubstr("having taken"));
 }
 
-TEST_F(PipeTool, EndsQuietlyWhenNobodyReadsItsOutput) {
+TEST_P(PipeTool, EndsQuietlyWhenNobodyReadsItsOutput) {
   const auto reads = receiver(command::output::broken);
   const command_result sent = shell("yes | $UCXIO pipe send $URL")->finish();
   const command_result came = reads->finish();
@@ -268,14 +275,14 @@ TEST_F(PipeTool, EndsQuietlyWhenNobodyReadsItsOutput) {
   EXPECT_THAT(sent.err, HasSubstr("the reader left"));
 }
 
-TEST_F(PipeTool, FailsBothWhenTheDiskIsFull) {
+TEST_P(PipeTool, FailsBothWhenTheDiskIsFull) {
   const auto reads = receiver(command::output::full_disk);
   const command_result sent = shell("yes | $UCXIO pipe send $URL")->finish();
   EXPECT_EQ(reads->finish().code, 9);
   EXPECT_EQ(sent.code, lost) << sent.err;
 }
 
-TEST_F(PipeTool, SurvivesTheServer) {
+TEST_P(PipeTool, SurvivesTheServer) {
   const auto reads = receiver(command::output::pipe);
   child_process sends(tool_program(), send());
   sends.write_line("begin");
@@ -285,7 +292,7 @@ TEST_F(PipeTool, SurvivesTheServer) {
   EXPECT_EQ(reads->read(8), "goes on\n");
 }
 
-TEST_F(PipeTool, SaysWhoDidNotCome) {
+TEST_P(PipeTool, SaysWhoDidNotCome) {
   expect_failure(run_tool({"pipe", "receive", name(), "--timeout", "0.1"}), 6, "no writer came");
   expect_failure(run_tool({"pipe", "send", name(), "--timeout", "0.1"}), 6, "no reader came");
 }
@@ -315,6 +322,13 @@ TEST(PipeToolAlone, IsToldOfWrongArguments) {
   }
   expect_failure(run_tool({"pipe", "receive", "--bind", "0.0.0.0:0"}), 5, "insecure");
 }
+
+std::string name_of(const testing::TestParamInfo<bool>& chosen) {
+  return chosen.param ? "without_ip" : "with_ip";
+}
+
+INSTANTIATE_TEST_SUITE_P(, PipeTool, testing::Bool(), name_of);
+INSTANTIATE_TEST_SUITE_P(, PipeBroadcast, testing::Bool(), name_of);
 
 }  // namespace
 }  // namespace ucx::test

@@ -30,6 +30,7 @@
 #include "support/stream_script.hpp"
 #include "support/temporary_directory.hpp"
 #include "ucx/boost_device.hpp"
+#include "ucx/boost_mapped.hpp"
 #include "ucx/error.hpp"
 #include "ucx/stream.hpp"
 

@@ -171,9 +171,44 @@ pipe_question question() {
   return {.role = pipe_role::reader, .wanted = 3, .name = "a/name", .address = "127.0.0.1:7471"};
 }
 
+worker_address worker_of(std::size_t size) {
+  return worker_address::from_native(bytes(size, std::byte{0x77}));
+}
+
+/// The same by a worker's address, as where there is no IP address.
+pipe_question question_by_worker() {
+  pipe_question said = question();
+  said.address.clear();
+  said.worker = worker_of(300);
+  return said;
+}
+
+bytes mangled(bytes wire, std::size_t bit) {
+  wire[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+  return wire;
+}
+
+TEST(PipeIntroduction, QuestionIsTheseBytes) {
+  pipe_question said{.role = pipe_role::both, .wanted = 1, .name = "n", .address = "h:1"};
+  EXPECT_EQ(encode(said), numbers({'U', 'X', 'P', 'Q', 2, 0,   0, 0, 3,   0,   0,   0, 1,
+                                   0,   0,   0,   1,   0, 'n', 3, 0, 'h', ':', '1', 0, 0}));
+  said.version = oldest_meeting_version;
+  EXPECT_EQ(encode(said), numbers({'U', 'X', 'P', 'Q', 1, 0, 0,   0, 3, 0,   0,   0,
+                                   1,   0,   0,   0,   1, 0, 'n', 3, 0, 'h', ':', '1'}));
+  said.version = pipe_meeting_version;
+  said.address.clear();
+  said.worker = worker_of(1);
+  const bytes wire = encode(said);
+  EXPECT_EQ(bytes(wire.begin(), wire.begin() + 27),
+            numbers({'U', 'X', 'P', 'Q', 2,   0, 0, 0,  3, 0,   0,   0,   1,  0,
+                     0,   0,   1,   0,   'n', 0, 0, 21, 0, 'U', 'X', 'W', 'A'}));
+}
+
 TEST(PipeIntroduction, CarriesQuestionAndAnswer) {
   const auto asked = decode_pipe_question(encode(question()));
   ASSERT_TRUE(asked);
+  EXPECT_EQ(asked->version, pipe_meeting_version);
+  EXPECT_TRUE(asked->worker.empty());
   EXPECT_EQ(asked->role, pipe_role::reader);
   EXPECT_EQ(asked->wanted, 3U);
   EXPECT_EQ(asked->name, "a/name");
@@ -185,6 +220,42 @@ TEST(PipeIntroduction, CarriesQuestionAndAnswer) {
   EXPECT_EQ(heard->status, 7U);
   EXPECT_EQ(heard->token, said.token);
   EXPECT_EQ(heard->address, "[::1]:5");
+}
+
+TEST(PipeIntroduction, CarriesWorkerAddresses) {
+  for (const std::size_t size : {std::size_t{1}, std::size_t{300}, longest_pipe_worker - 20}) {
+    pipe_question said = question_by_worker();
+    said.worker = worker_of(size);
+    EXPECT_LE(encode(said).size(), pipe_question::longest);
+    const auto asked = decode_pipe_question(encode(said));
+    ASSERT_TRUE(asked) << size;
+    EXPECT_EQ(asked->worker, worker_of(size));
+    EXPECT_EQ(asked->address, "");
+    const bytes answered = encode(pipe_answer{.worker = worker_of(size)});
+    EXPECT_LE(answered.size(), pipe_answer::longest);
+    const auto heard = decode_pipe_answer(answered);
+    ASSERT_TRUE(heard) << size;
+    EXPECT_EQ(heard->worker, worker_of(size));
+  }
+}
+
+TEST(PipeIntroduction, IsReadInTheVersionOfWhoKnowsSocketsOnly) {
+  pipe_question said = question();
+  said.version = oldest_meeting_version;
+  const auto asked = decode_pipe_question(encode(said));
+  ASSERT_TRUE(asked);
+  EXPECT_EQ(asked->version, oldest_meeting_version);
+  EXPECT_EQ(asked->address, "127.0.0.1:7471");
+  const auto heard = decode_pipe_answer(
+      encode(pipe_answer{.version = oldest_meeting_version, .address = "127.0.0.1:1"}));
+  ASSERT_TRUE(heard);
+  EXPECT_EQ(heard->version, oldest_meeting_version);
+  for (const unsigned unknown : {0U, 3U, 0x101U}) {
+    bytes later = encode(question());
+    later[4] = static_cast<std::byte>(unknown & 0xffU);
+    later[5] = static_cast<std::byte>(unknown >> 8U);
+    EXPECT_FALSE(decode_pipe_question(later)) << unknown;
+  }
 }
 
 TEST(PipeIntroduction, RefusesWhatMakesNoSense) {
@@ -204,45 +275,79 @@ TEST(PipeIntroduction, RefusesWhatMakesNoSense) {
   EXPECT_FALSE(is_taken([](auto& said) { said.role = pipe_role::writer; }));
   EXPECT_FALSE(is_taken([](auto& said) { said.role = static_cast<pipe_role>(4); }));
   EXPECT_FALSE(is_taken([](auto& said) { said.role = static_cast<pipe_role>(0); }));
+  EXPECT_FALSE(is_taken([](auto& said) { said.worker = worker_of(300); })) << "it has two";
+  EXPECT_FALSE(is_taken([](auto& said) {
+    said = question_by_worker();
+    said.role = pipe_role::writer;
+  }));
+  EXPECT_FALSE(is_taken([](auto& said) {
+    said = question_by_worker();
+    said.worker = worker_of(longest_pipe_worker - 19);
+  }));
+  EXPECT_FALSE(
+      decode_pipe_answer(encode(pipe_answer{.address = "127.0.0.1:1", .worker = worker_of(300)})));
+  // An address that reaches nobody is none.
+  const bytes envelope = worker_address().encode();
+  bytes wire = encode(pipe_answer{});
+  wire[wire.size() - 2] = static_cast<std::byte>(envelope.size());
+  wire.insert(wire.end(), envelope.begin(), envelope.end());
+  EXPECT_FALSE(decode_pipe_answer(wire));
+}
+
+TEST(PipeIntroduction, RefusesEveryDamageToAWorkerAddress) {
+  const bytes asked = encode(question_by_worker());
+  const bytes answered = encode(pipe_answer{.worker = worker_of(300)});
+  // The address, and its length before it, are the last of both.
+  const std::size_t length = 2 + worker_of(300).encode().size();
+  for (std::size_t bit = 8 * (asked.size() - length); bit < 8 * asked.size(); ++bit) {
+    EXPECT_FALSE(decode_pipe_question(mangled(asked, bit))) << bit;
+  }
+  for (std::size_t bit = 8 * (answered.size() - length); bit < 8 * answered.size(); ++bit) {
+    EXPECT_FALSE(decode_pipe_answer(mangled(answered, bit))) << bit;
+  }
 }
 
 TEST(PipeIntroduction, TakesNothingCutOffOrLonger) {
-  bytes asked = encode(question());
-  for (std::size_t size = 0; size < asked.size(); ++size) {
-    EXPECT_FALSE(decode_pipe_question(std::span(asked).first(size))) << size;
+  for (const pipe_question& said : {question(), question_by_worker()}) {
+    bytes asked = encode(said);
+    for (std::size_t size = 0; size < asked.size(); ++size) {
+      EXPECT_FALSE(decode_pipe_question(std::span(asked).first(size))) << size;
+    }
+    bytes answered = encode(pipe_answer{.address = said.address, .worker = said.worker});
+    for (std::size_t size = 0; size < answered.size(); ++size) {
+      EXPECT_FALSE(decode_pipe_answer(std::span(answered).first(size))) << size;
+    }
+    asked.push_back({});
+    answered.push_back({});
+    EXPECT_FALSE(decode_pipe_question(asked));
+    EXPECT_FALSE(decode_pipe_answer(answered));
   }
-  bytes answered = encode(pipe_answer{.address = "127.0.0.1:1"});
-  for (std::size_t size = 0; size < answered.size(); ++size) {
-    EXPECT_FALSE(decode_pipe_answer(std::span(answered).first(size))) << size;
-  }
-  asked.push_back({});
-  answered.push_back({});
-  EXPECT_FALSE(decode_pipe_question(asked));
-  EXPECT_FALSE(decode_pipe_answer(answered));
 }
 
 TEST(PipeIntroduction, SurvivesEveryFlippedBit) {
-  const bytes asked = encode(question());
-  for (std::size_t bit = 0; bit < 8 * asked.size(); ++bit) {
-    bytes flipped = asked;
-    flipped[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
-    const auto heard = decode_pipe_question(flipped);
-    if (bit < 64) {
-      EXPECT_FALSE(heard) << bit;
+  for (const pipe_question& said : {question(), question_by_worker()}) {
+    const bytes asked = encode(said);
+    for (std::size_t bit = 0; bit < 8 * asked.size(); ++bit) {
+      const auto heard = decode_pipe_question(mangled(asked, bit));
+      if (bit < 64) {
+        EXPECT_FALSE(heard) << bit;
+      }
+      if (heard) {
+        EXPECT_GE(heard->wanted, 1U);
+        EXPECT_LE(heard->wanted, pipe_options::most_peers);
+        EXPECT_FALSE(heard->name.empty());
+        EXPECT_EQ(heard->worker, said.worker);
+      }
     }
-    if (heard) {
-      EXPECT_GE(heard->wanted, 1U);
-      EXPECT_LE(heard->wanted, pipe_options::most_peers);
-      EXPECT_FALSE(heard->name.empty());
-    }
-  }
-  const bytes answered = encode(pipe_answer{.address = "127.0.0.1:1"});
-  for (std::size_t bit = 0; bit < 8 * answered.size(); ++bit) {
-    bytes flipped = answered;
-    flipped[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
-    const auto heard = decode_pipe_answer(flipped);
-    if (bit < 64) {
-      EXPECT_FALSE(heard) << bit;
+    const bytes answered = encode(pipe_answer{.address = said.address, .worker = said.worker});
+    for (std::size_t bit = 0; bit < 8 * answered.size(); ++bit) {
+      const auto heard = decode_pipe_answer(mangled(answered, bit));
+      if (bit < 64) {
+        EXPECT_FALSE(heard) << bit;
+      }
+      if (heard) {
+        EXPECT_EQ(heard->worker, said.worker);
+      }
     }
   }
 }
