@@ -137,6 +137,7 @@ std::shared_ptr<context_core> context_core::adopt(ucp_api& api, ucp_context_h ha
   context_options alike;
   alike.features = options.features;
   alike.log = options.log;
+  alike.share_memory = options.share_memory;
   std::shared_ptr<context_core> made(new context_core(api, alike, what, ec));
   if (ec) return nullptr;
   made->owned_ = false;
