@@ -165,10 +165,10 @@ TEST_P(ListeningSocket, KnowsEachOfManyWhileOthersLeave) {
 // A server has thousands of sockets, and others come and go: none of them is looked at for a new
 // one.
 TEST_P(ListeningSocket, LooksAtNoOtherSocketsWhereTheSystemTells) {
-  if (!GetParam().told) GTEST_SKIP() << "here all of them are looked at";
   std::deque<connection> all;
   for (int i = 0; i < 150; ++i) all.push_back(connect());  // fewer than it forgets some at
-  if (socket_lookup().find(
+  if (GetParam().told &&
+      socket_lookup().find(
           address_.is_wildcard() ? socket_address("127.0.0.1", address_.port()) : address_,
           all.front().from()) == 0) {
     GTEST_SKIP() << "this system does not tell";
@@ -183,7 +183,7 @@ TEST_P(ListeningSocket, LooksAtNoOtherSocketsWhereTheSystemTells) {
     own_->add_known(from);
     looks += test::getpeername_calls() - before;
   }
-  EXPECT_EQ(looks, 0U);
+  EXPECT_EQ(looks == 0, GetParam().told) << looks;
   EXPECT_EQ(own_->end_unknown(), 0U);
 }
 
