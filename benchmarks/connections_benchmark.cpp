@@ -127,7 +127,7 @@ class crowd {
  private:
   context context_;
   std::size_t count_;
-  worker worker_{context_};
+  worker worker_{context_, {.close_timeout = limit, .heartbeat_timeout = limit}};
   std::vector<endpoint> connections_;
 };
 
