@@ -16,8 +16,8 @@ import sys
 
 import plots
 
-PROGRAMS = ["stream", "latency", "cpu", "server", "message", "text", "mapped", "boost", "store", "alternatives",
-            "alternatives_host"]
+PROGRAMS = ["stream", "latency", "cpu", "server", "connections", "message", "text", "mapped", "boost", "store",
+            "alternatives", "alternatives_host"]
 NETWORKS = {"loopback": "Over the loopback interface, and within one host",
             "namespaces": "Over a pair of interfaces between two namespaces",
             "newest": "Within one host, with UCX's newest release"}
@@ -84,11 +84,26 @@ def memory(lines):
     return table
 
 
+def connections(lines):
+    chosen = {name: line for name, line in lines.items() if "connect_us" in line}
+    if not chosen:
+        return []
+    count = next(iter(chosen.values()))["connections"]
+    table = ["", f"| {count:.0f} connections to one server, microseconds each | connect | echo 1 KiB | echo 1 MiB "
+             "| close | kB of the server for each, connected | behind 1 KiB | behind 1 MiB |",
+             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+    for name, line in chosen.items():
+        values = " | ".join(number(line[key]) for key in ("connect_us", "short_echo_us", "long_echo_us", "close_us",
+                                                          "connected_kB", "short_echo_kB", "long_echo_kB"))
+        table.append(f"| {name.removeprefix('connections/')} | {values} |")
+    return table
+
+
 def report(results, drawn):
     text = []
     for network, lines in results.items():
         text += ["", f"{NETWORKS[network]}:", ""]
-        text += comparisons(lines) + latencies(lines) + memory(lines)
+        text += comparisons(lines) + latencies(lines) + memory(lines) + connections(lines)
     for name, caption in drawn:
         text += ["", f"![{caption}](plots/{name})"]
     return "\n".join(text).strip() + "\n"

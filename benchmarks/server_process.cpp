@@ -6,13 +6,13 @@
 #include <array>
 #include <cstdio>
 #include <exception>
-#include <fstream>
 #include <iostream>
 #include <sstream>
 #include <stdexcept>
 #include <vector>
 
 #include "owner_process.hpp"
+#include "process_memory.hpp"
 #include "processor_time.hpp"
 #include "raw_ucx.hpp"
 #include "ucx/listener.hpp"
@@ -122,13 +122,6 @@ std::chrono::nanoseconds server_process::processor_time() const {
   return processor_time_of(child_);
 }
 
-double server_process::resident_kilobytes() const {
-  std::ifstream status("/proc/" + std::to_string(child_) + "/status");
-  for (std::string word; status >> word;) {
-    double kilobytes = 0;
-    if (word == "VmRSS:" && status >> kilobytes) return kilobytes;
-  }
-  throw std::runtime_error("the server's memory is not known");
-}
+double server_process::resident_kilobytes() const { return resident_kilobytes_of(child_); }
 
 }  // namespace ucx::benchmarks

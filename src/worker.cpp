@@ -163,7 +163,7 @@ void worker::run(std::stop_token stop, std::error_code& ec) {
   if (ec) return;
   const std::stop_callback wake(stop, [core = core_.get()] { core->signal(); });
   detail::idle_rounds idle;
-  detail::worker_core::driver_seat seat(*core_);
+  detail::driver_seat seat(*core_);
   while (!stop.stop_requested()) {
     const std::uint32_t seen = core_->wakes();
     core_->progress_or_rest(idle, core_->api().now() + longest_rest, seat, seen);

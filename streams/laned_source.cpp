@@ -1,6 +1,7 @@
 #include "laned_source.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "ucx/error.hpp"
@@ -13,6 +14,22 @@ laned_source::laned_source(std::unique_ptr<byte_source> first,
   lanes_.reserve(lanes.size());
   for (std::unique_ptr<byte_source>& each : lanes) {
     lanes_.push_back({std::move(each), std::make_shared<std::atomic<std::size_t>>(0)});
+  }
+}
+
+/// Who is the last that uses a lane closes its connection, which waits for the server, within a
+/// bound: one that is stopped or gone is waited for once, and not by one lane after the other.
+laned_source::~laned_source() {
+  for (lane& each : lanes_) {
+    try {
+      each.closing = std::thread([closed = std::move(each.source)]() mutable { closed.reset(); });
+    } catch (const std::exception&) {
+      each.source.reset();  // no thread is to be had, or no memory for one
+    }
+  }
+  first_.reset();
+  for (lane& each : lanes_) {
+    if (each.closing.joinable()) each.closing.join();
   }
 }
 

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include "byte_source.hpp"
@@ -26,6 +27,11 @@ class laned_source final : public byte_source {
   /// REQUIRES: more than one lane, each of the content and the size that `first` has; nothing is in
   /// place, and nothing grows when it is written.
   laned_source(std::unique_ptr<byte_source> first, std::vector<std::unique_ptr<byte_source>> lanes);
+  /// Closes all of them at the same time, `first` on the calling thread.
+  /// REQUIRES: each lane may be used by any thread.
+  ~laned_source() override;
+  laned_source(const laned_source&) = delete;
+  laned_source& operator=(const laned_source&) = delete;
 
   std::uint64_t size() const noexcept override { return first_->size(); }
   bool can_be_measured() const noexcept override { return first_->can_be_measured(); }
@@ -54,6 +60,7 @@ class laned_source final : public byte_source {
     std::unique_ptr<byte_source> source;
     /// Bytes under way; counted down on the lane's own thread, maybe when this is gone.
     std::shared_ptr<std::atomic<std::size_t>> outstanding;
+    std::thread closing = {};
   };
   lane* choose(std::uint64_t end) noexcept;
 

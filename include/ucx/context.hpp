@@ -96,6 +96,7 @@ struct adopted_context_options {
   std::size_t segment = std::size_t{8} << 10U;
   ownership owner = ownership::borrow;
   log_options log = {};
+  bool share_memory = true;  ///< See `context_options::share_memory`.
 };
 
 /// A UCP context: which features and transports are available, and the regions that its workers

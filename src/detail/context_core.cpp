@@ -20,18 +20,6 @@
 namespace ucx::detail {
 namespace {
 
-/// Payloads of one segment: what is left beside our header and UCX's, in whole pages. Answers to
-/// reads are slower again in larger pieces than half a MiB, because sender and receiver then
-/// overlap less; writes are not.
-constexpr std::size_t page = 4096;
-constexpr std::size_t largest_answer = std::size_t{512} << 10U;
-constexpr std::size_t largest_write = std::size_t{4} << 20U;
-
-std::size_t piece_of_segment(std::size_t segment, std::size_t largest) noexcept {
-  const std::size_t pages = segment / page;
-  return pages < 3 ? page : std::min((pages - 1) * page, largest);
-}
-
 std::uint64_t ucp_features(feature set) noexcept {
   std::uint64_t features = 0;
   if (includes(set, feature::rma)) features |= UCP_FEATURE_RMA;
@@ -149,6 +137,7 @@ std::shared_ptr<context_core> context_core::adopt(ucp_api& api, ucp_context_h ha
   context_options alike;
   alike.features = options.features;
   alike.log = options.log;
+  alike.share_memory = options.share_memory;
   std::shared_ptr<context_core> made(new context_core(api, alike, what, ec));
   if (ec) return nullptr;
   made->owned_ = false;
@@ -170,8 +159,7 @@ context_core::~context_core() {
 
 void context_core::take_segment(std::size_t segment) noexcept {
   segment_size_ = segment;
-  answer_piece_ = piece_of_segment(segment, largest_answer);
-  write_piece_ = piece_of_segment(segment, largest_write);
+  pieces_ = piece_sizes::of_segment(segment);
 }
 
 bool context_core::resources_are_of_one_host() const noexcept {

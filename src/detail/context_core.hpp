@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "detail/logger.hpp"
+#include "detail/piece_sizes.hpp"
 #include "detail/ucp_api.hpp"
 #include "ucx/context.hpp"
 
@@ -62,8 +63,8 @@ class context_core : public std::enable_shared_from_this<context_core> {
   /// fit one segment of the wire. Messages of several segments abort the owner when their reader
   /// dies (1.13.1).
   std::size_t segment_size() const noexcept { return segment_size_; }
-  std::size_t answer_piece() const noexcept { return answer_piece_; }
-  std::size_t write_piece() const noexcept { return write_piece_; }
+  std::size_t answer_piece() const noexcept { return pieces_.answer; }
+  std::size_t write_piece() const noexcept { return pieces_.write; }
 
   // Regions. Safe from any thread.
   std::uint64_t next_region_id() noexcept;
@@ -95,8 +96,7 @@ class context_core : public std::enable_shared_from_this<context_core> {
   bool single_threaded_ = false;
   std::uint64_t incarnation_ = 0;
   std::size_t segment_size_ = 0;
-  std::size_t answer_piece_ = 0;
-  std::size_t write_piece_ = 0;
+  piece_sizes pieces_;
   bool same_host_only_ = false;
   bool speaks_ipv6_ = false;
   bool shares_memory_ = true;

@@ -11,7 +11,7 @@ namespace ucx::detail {
 void endpoint_channel::send(std::span<const std::byte> message) { endpoint_.send_control(message); }
 
 std::size_t endpoint_channel::longest() const noexcept {
-  return std::min(most, endpoint_.worker().context().answer_piece());
+  return std::min(most, endpoint_.pieces().answer);
 }
 
 std::size_t endpoint_channel::unsent() const noexcept { return endpoint_.unsent_control(); }

@@ -6,16 +6,17 @@
 #include <mutex>
 #include <span>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "detail/connection_observer.hpp"
+#include "detail/endpoint_state.hpp"
 #include "detail/frame.hpp"
 #include "detail/heartbeat.hpp"
 #include "detail/introduction.hpp"
 #include "detail/operation.hpp"
 #include "detail/operation_book.hpp"
+#include "detail/piece_sizes.hpp"
 #include "detail/ucp_api.hpp"
 #include "detail/worker_lock.hpp"
 #include "ucx/endpoint.hpp"
@@ -29,13 +30,6 @@ class close_operation;
 class message_link;
 class remote_region_core;
 class worker_core;
-
-enum class endpoint_state {
-  connecting,  ///< Hello was sent, or is awaited.
-  ready,       ///< The peer answered; operations go out.
-  failed,      ///< The connection is lost; `error()` says why.
-  closed,      ///< close() was called here, and is over.
-};
 
 /// Everything but the shared pointers happens under the worker's lock.
 class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
@@ -87,6 +81,8 @@ class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
   std::uint64_t number() const noexcept { return number_; }
   /// What the peer said of itself.
   const introduction& peer_introduction() const noexcept { return theirs_; }
+  /// Returns how much both sides can have in one message; until the peer has said so, the least.
+  const piece_sizes& pieces() const noexcept { return pieces_; }
   connection_report report();
   connection_end end() const;
   /// Returns whether its observer has not been told yet what has become of it.
@@ -268,6 +264,7 @@ class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
   const std::uint64_t number_;
   connection_terms terms_;
   introduction theirs_;
+  piece_sizes pieces_;
   std::weak_ptr<connection_observer> observer_;
   int untold_ = 0;               // of what its observer is to be told
   std::error_code leaving_why_;  // what the end of a peer that leaves is called
@@ -299,8 +296,5 @@ class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
   std::vector<remote_region_core*> regions_;
   unsigned transfers_ = 0;
 };
-
-/// Reads the "transport/device" pairs out of what UCX prints about an endpoint.
-std::vector<std::string> parse_transports(std::string_view printed);
 
 }  // namespace ucx::detail

@@ -63,8 +63,7 @@ connection_report endpoint_core::report() {
   made.features = static_cast<feature>(common);
   made.transports = transports();
   made.segment = smaller(context.segment_size(), theirs_.segment);
-  made.largest_eager =
-      smaller(std::min(context.answer_piece(), context.write_piece()), theirs_.largest_eager);
+  made.largest_eager = smaller(std::min(pieces_.answer, pieces_.write), theirs_.largest_eager);
   made.largest_header = smaller(worker_.largest_header(), theirs_.largest_header);
   made.zero_copy = any_is_rdma(made.transports);
   made.rma_is_real = includes(made.features, feature::rma) &&

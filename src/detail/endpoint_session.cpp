@@ -177,6 +177,10 @@ void endpoint_core::refused(std::error_code why, const std::string& words, bool 
 void endpoint_core::establish(introduction&& theirs, std::uint64_t room) {
   if (state_ != endpoint_state::connecting) return;
   theirs_ = std::move(theirs);
+  // One that says nothing of itself is like this side.
+  std::size_t segment = worker_.context().segment_size();
+  if (theirs_.segment != 0) segment = std::min<std::size_t>(segment, theirs_.segment);
+  pieces_ = piece_sizes::of_segment(segment);
   state_ = endpoint_state::ready;
   log(log_level::info, "established",
       theirs_.name.empty() ? std::string() : " with " + theirs_.name);

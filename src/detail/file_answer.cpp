@@ -40,7 +40,7 @@ void file_answer::read_into(staging_buffer buffer) {
   taken.busy = true;
   taken.offset = next_;
   taken.size = static_cast<std::size_t>(
-      std::min<std::uint64_t>(service_->piece_size(), asked_.length - next_));
+      std::min<std::uint64_t>(peer_->pieces().answer, asked_.length - next_));
   taken.buffer = std::move(buffer);
   next_ += taken.size;
   if (!wants_buffer()) service_->unqueue(*this);

@@ -18,6 +18,7 @@
 #include <system_error>
 #include <utility>
 
+#include "detail/network_device.hpp"
 #include "detail/owned_descriptor.hpp"
 
 namespace ucx::detail {
@@ -114,7 +115,8 @@ bool listening_socket::is_accepted(int descriptor) const noexcept {
   return is_here && was_connected(descriptor);
 }
 
-listening_socket::listening_socket(const socket_address& address) : address_(address) {
+listening_socket::listening_socket(const socket_address& address, socket_lookup lookup)
+    : address_(address), lookup_(std::move(lookup)) {
   if (address.port() == 0) return;
   all_are_known_ = each_descriptor([this](int number) {
     if (is_accepted(number)) known_.insert(number_of(number));
@@ -141,12 +143,16 @@ void listening_socket::add_known(const socket_address& peer) noexcept try {
 }
 
 /// Returns the number of the socket of this peer; 0 if there is none, or `all_seen` is false.
-std::uint64_t listening_socket::accepted_from(const socket_address& peer, bool& all_seen) const {
+std::uint64_t listening_socket::accepted_from(const socket_address& peer, bool& all_seen) {
+  all_seen = !peer.empty();
+  if (!all_seen) return 0;
+  // Where this is every address of the machine, the peer came to the one that leads to it, mostly.
+  const socket_address local =
+      address_.is_wildcard() ? source_towards(peer).with_port(address_.port()) : address_;
+  if (const std::uint64_t told = lookup_.find(local, peer); told != 0) return told;
   const auto is_it = [&](int number) {
     return name_of(number, &::getpeername) == peer && is_accepted(number);
   };
-  all_seen = !peer.empty();
-  if (!all_seen) return 0;
   // The system gives the lowest number that is free: mostly it is close below the next one.
   const owned_descriptor next(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   for (int number = next.get(); number-- > 0;) {

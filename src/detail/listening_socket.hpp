@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <unordered_set>
 
+#include "detail/socket_lookup.hpp"
 #include "ucx/socket_address.hpp"
 
 namespace ucx::detail {
@@ -16,8 +17,8 @@ namespace ucx::detail {
 class listening_socket {
  public:
   /// Of what is about to listen at `address`: who is connected there already came to somebody else,
-  /// and is left alone.
-  explicit listening_socket(const socket_address& address);
+  /// and is left alone. REQUIRES: `lookup` is of the network namespace where it listens.
+  explicit listening_socket(const socket_address& address, socket_lookup lookup = socket_lookup());
 
   /// It listens; the system has chosen the port, where nobody else had.
   void listens_at(const socket_address& address) noexcept { address_ = address; }
@@ -38,10 +39,11 @@ class listening_socket {
  private:
   bool listens(int descriptor) const noexcept;
   bool is_accepted(int descriptor) const noexcept;
-  std::uint64_t accepted_from(const socket_address& peer, bool& all_seen) const;
+  std::uint64_t accepted_from(const socket_address& peer, bool& all_seen);
   void forget_gone();
 
   socket_address address_;
+  socket_lookup lookup_;
   /// Sockets that are left alone, by the number that the system gives each but once: an address
   /// may be that of the peer's next connection, of which nothing has come.
   std::unordered_set<std::uint64_t> known_;

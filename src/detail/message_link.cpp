@@ -163,7 +163,7 @@ bool message_link::take_room(std::size_t units) noexcept {
 }
 
 bool message_link::goes_whole(std::size_t size) const noexcept {
-  if (size > std::min(longest_whole, endpoint_.worker().context().write_piece())) return false;
+  if (size > std::min(longest_whole, endpoint_.pieces().write)) return false;
   if (size <= always_whole) return units_of(size) <= room_granted_ / 2;
   return endpoint_.detects_failure() && units_of(size) + room_granted_ / 2 <= room_;
 }

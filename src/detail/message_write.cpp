@@ -90,7 +90,7 @@ class message_write::piece_copy final : public worker_copy {
 };
 
 std::size_t message_write::largest_piece() const noexcept {
-  const std::size_t largest = worker().context().write_piece();
+  const std::size_t largest = endpoint()->pieces().write;
   return endpoint()->detects_failure() ? largest : std::min(largest, largest_copy);
 }
 

@@ -4,11 +4,12 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
 #include <system_error>
+
+#include "detail/owned_descriptor.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -68,21 +69,23 @@ std::vector<std::string> devices_of(const socket_address& local) {
   return devices;
 }
 
-std::vector<std::string> devices_towards(const socket_address& peer) {
+socket_address source_towards(const socket_address& peer) {
   if (peer.empty()) return {};
   // A datagram socket that is "connected" has the source address that the route says.
-  const int probe = ::socket(peer.native()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (probe < 0) return {};
+  const owned_descriptor probe(::socket(peer.native()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!probe) return {};
   ::sockaddr_storage storage = {};
   ::socklen_t size = sizeof storage;
-  const bool routed = ::connect(probe, peer.native(), peer.native_size()) == 0 &&
-                      ::getsockname(probe, reinterpret_cast<::sockaddr*>(&storage), &size) == 0;
-  ::close(probe);
+  const bool routed =
+      ::connect(probe.get(), peer.native(), peer.native_size()) == 0 &&
+      ::getsockname(probe.get(), reinterpret_cast<::sockaddr*>(&storage), &size) == 0;
   if (!routed) return {};
-  std::error_code ec;
-  const socket_address local =
-      socket_address::from_native(reinterpret_cast<const ::sockaddr*>(&storage), size, ec);
-  return ec ? std::vector<std::string>() : devices_of(local);
+  std::error_code ignored;
+  return socket_address::from_native(reinterpret_cast<const ::sockaddr*>(&storage), size, ignored);
+}
+
+std::vector<std::string> devices_towards(const socket_address& peer) {
+  return devices_of(source_towards(peer));
 }
 
 }  // namespace ucx::detail

@@ -21,6 +21,10 @@ bool is_shown_by_interface(const socket_address& local);
 /// Returns the machine's RDMA devices with their ports, as UCX names them.
 std::vector<std::string> rdma_devices();
 
+/// Returns the address of this machine that the way to `peer` begins at, with any port; an empty
+/// one where there is no way. Sends nothing.
+socket_address source_towards(const socket_address& peer);
+
 /// Returns the devices for connecting to `peer`: those of the interface that routes to it. Sends
 /// nothing.
 std::vector<std::string> devices_towards(const socket_address& peer);

@@ -58,9 +58,8 @@ void piece_sender::send_pieces() {
 }
 
 piece_sender::wrapped_piece piece_sender::wrap(sent_piece& piece, bool copies) {
-  const context_core& context = endpoint_->worker().context();
-  std::size_t largest =
-      first_.code == opcode::write ? context.write_piece() : context.answer_piece();
+  const piece_sizes& sizes = endpoint_->pieces();
+  std::size_t largest = first_.code == opcode::write ? sizes.write : sizes.answer;
   if (copies) largest = std::min(largest, largest_copy);
   std::span<const std::byte> bytes = bytes_.subspan(posted_);
   bytes = bytes.first(std::min(largest, bytes.size()));

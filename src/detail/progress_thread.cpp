@@ -1,8 +1,8 @@
 #include "detail/progress_thread.hpp"
 
-#include <chrono>
 #include <utility>
 
+#include "detail/activity_spin.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
@@ -50,20 +50,14 @@ void progress_thread::poll() {
 }
 
 void progress_thread::sleep_and_spin() {
-  // Spinning pays only where another core can do the work that is waited for.
-  const bool may_spin = std::thread::hardware_concurrency() > 1;
-  bool active = true;  // since the last sleep
-  clock::time_point last_activity = worker_.api().now();
+  activity_spin spin(worker_.api(), worker_.options().spin, std::thread::hardware_concurrency());
   while (!stopping_.load(std::memory_order_relaxed)) {
     worker_.lock().let_others_in();
     if (worker_.round()) {
-      active = true;
-      last_activity = worker_.api().now();
-    } else if (active && may_spin && worker_.api().now() - last_activity < worker_.options().spin) {
-      if (worker_.api().relax()) active = false;  // the core is wanted: no more spinning
-    } else {
+      spin.begin_again();
+    } else if (spin.time_to_sleep()) {
       worker_.sleep_on_events(clock::time_point::max(), worker_.wakes());
-      active = false;
+      spin.slept();
     }
   }
 }

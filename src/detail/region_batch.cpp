@@ -73,7 +73,7 @@ class sharing {
   sharing(const Kind& kind, joint_operation& all, clock::time_point deadline)
       : kind_(kind), all_(all), deadline_(deadline) {
     // List and bytes together have to fit one segment.
-    room_ = kind.region.endpoint().worker().context().write_piece();
+    room_ = kind.region.endpoint().pieces().write;
   }
 
   void add(const typename Kind::piece& piece) {

@@ -258,7 +258,7 @@ void send_operation::refused(std::error_code why) {
 /// copied together.
 std::size_t send_operation::next_size() const noexcept {
   const bool copies = !endpoint()->detects_failure();
-  std::size_t largest = worker().context().answer_piece();
+  std::size_t largest = endpoint()->pieces().answer;
   if (copies) largest = std::min(largest, largest_copy);
   if (streams()) largest = std::min(largest, endpoint()->messages().longest_chunk());
   const std::size_t run = bytes_.from(posted()).size();

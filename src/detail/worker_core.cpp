@@ -15,6 +15,7 @@
 #include "detail/resource_error.hpp"
 #include "detail/spare_room.hpp"
 #include "detail/status.hpp"
+#include "detail/worker_round.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -53,18 +54,6 @@ bool has_visitors_only(const worker_options& options) noexcept {
 }
 
 }  // namespace
-
-/// The workers of which this thread makes rounds, innermost first. Where a library's variables of
-/// threads usually are, it would take two calls to find: a sixth of a round that finds nothing.
-[[gnu::tls_model("initial-exec")]] constinit thread_local const worker_core::round_scope*
-    worker_core::innermost_round = nullptr;
-
-worker_core::round_scope::round_scope(const worker_core& worker, part made) noexcept
-    : worker_(&worker), part_(made), outer_(innermost_round) {
-  innermost_round = this;
-}
-
-worker_core::round_scope::~round_scope() { innermost_round = outer_; }
 
 worker_core::worker_core(std::shared_ptr<context_core> context, const worker_options& options)
     : context_(std::move(context)),
@@ -229,7 +218,7 @@ worker_core::~worker_core() {
       progress_ucx();
       run_work();
     }
-    const round_scope scope(*this);
+    const worker_round scope(*this);
     std::unique_lock guard(lock_);
     run_handlers(guard, nullptr);
   }
@@ -284,7 +273,7 @@ staging_statistics worker_core::staging() const noexcept {
 }
 
 unsigned worker_core::progress_ucx() noexcept {
-  const round_scope scope(*this, round_scope::part::ucx);
+  const worker_round scope(*this, worker_round::part::ucx);
   return api().worker_progress(handle_);
 }
 
@@ -294,7 +283,7 @@ bool worker_core::round() {
   const auto keep = [&] {
     if (!kept && thread_ == nullptr) kept = weak_from_this().lock();
   };
-  round_scope scope(*this);
+  worker_round scope(*this);
   if (schedule_.has(progress_phase::before)) {
     keep();
     run_in_progress(progress_phase::before);
@@ -302,9 +291,9 @@ bool worker_core::round() {
   bool active = false;
   {
     std::unique_lock guard(lock_);
-    scope.enter(round_scope::part::ucx);
+    scope.enter(worker_round::part::ucx);
     active = api().worker_progress(handle_) > 0;
-    scope.enter(round_scope::part::any);
+    scope.enter(worker_round::part::any);
     active = run_work() || active;
     if (messages_->borrows()) {
       messages_->read_loans();
@@ -336,25 +325,15 @@ bool worker_core::look_at_clock() {
   return true;  // it may have ended what the caller waits for
 }
 
-bool worker_core::in_handler() const noexcept {
-  for (const round_scope* each = innermost_round; each != nullptr; each = each->outer_) {
-    if (each->worker_ == this) return true;
-  }
-  return false;
-}
+bool worker_core::in_handler() const noexcept { return worker_round::is_made_of(*this); }
 
-bool worker_core::inside_ucx() const noexcept {
-  for (const round_scope* each = innermost_round; each != nullptr; each = each->outer_) {
-    if (each->worker_ == this && each->part_ == round_scope::part::ucx) return true;
-  }
-  return false;
-}
+bool worker_core::inside_ucx() const noexcept { return worker_round::is_inside_ucx(*this); }
 
 void worker_core::settle() {
   if (in_handler() || driven_elsewhere()) return;
   const std::shared_ptr<worker_core> kept = weak_from_this().lock();  // a handler may drop it
   {
-    const round_scope scope(*this);
+    const worker_round scope(*this);
     std::unique_lock guard(lock_);
     run_work();
     run_handlers(guard, kept);

@@ -14,6 +14,7 @@
 
 #include "detail/call_schedule.hpp"
 #include "detail/context_core.hpp"
+#include "detail/driver_seat.hpp"
 #include "detail/handler_queue.hpp"
 #include "detail/idle_rounds.hpp"
 #include "detail/intrusive_list.hpp"
@@ -37,24 +38,6 @@ class progress_thread;
 
 class worker_core : public std::enable_shared_from_this<worker_core> {
  public:
-  /// The right of one thread to drive a worker that several share and wait for; the others are
-  /// woken by it. Goes with the wait that took it, and to whoever waits next.
-  class driver_seat {
-   public:
-    explicit driver_seat(worker_core& worker) noexcept : worker_(worker) {}
-    driver_seat(const driver_seat&) = delete;
-    driver_seat& operator=(const driver_seat&) = delete;
-    ~driver_seat();
-    /// Returns whether the calling thread drives.
-    bool take() noexcept;
-
-   private:
-    friend class worker_core;
-    worker_core& worker_;
-    bool held_ = false;
-    bool slept_ = false;  // while another one had it
-  };
-
   /// Makes a worker; the last reference stops its thread, wherever it is dropped.
   static std::shared_ptr<worker_core> make(std::shared_ptr<context_core> context,
                                            const worker_options& options, std::string& what,
@@ -210,26 +193,9 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void end_drain(exposed_region& region) noexcept;
 
  private:
+  friend class driver_seat;
   friend class progress_thread;
   friend class worker_set;
-  /// Marks that this thread makes a round of `worker`, or a part of one.
-  class round_scope {
-   public:
-    enum class part { any, ucx };
-    explicit round_scope(const worker_core& worker, part made = part::any) noexcept;
-    /// What follows is this part of the round.
-    void enter(part made) noexcept { part_ = made; }
-    round_scope(const round_scope&) = delete;
-    round_scope& operator=(const round_scope&) = delete;
-    ~round_scope();
-
-   private:
-    friend class worker_core;
-    const worker_core* worker_;
-    part part_;
-    const round_scope* outer_;
-  };
-  static thread_local const round_scope* innermost_round;
 
   worker_core(std::shared_ptr<context_core> context, const worker_options& options);
   ~worker_core();

@@ -8,6 +8,7 @@
 #include "detail/endpoint_core.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/worker_core.hpp"
+#include "detail/worker_round.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -62,8 +63,9 @@ bool worker_core::cancel(scheduled& call) noexcept {
 }
 
 void worker_core::report_thrown() noexcept {
-  if (innermost_round == nullptr) std::terminate();
-  handler_queue::report_to(*innermost_round->worker_->reporter(), std::current_exception());
+  const worker_core* const worker = worker_round::worker();
+  if (worker == nullptr) std::terminate();
+  handler_queue::report_to(*worker->reporter(), std::current_exception());
 }
 
 /// Calls it, without the lock; what it throws comes out.

@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 
+#include "detail/driver_seat.hpp"
 #include "detail/idle_rounds.hpp"
 #include "detail/ucp_api.hpp"
 #include "detail/worker_core.hpp"
@@ -37,7 +38,7 @@ class worker_set {
   struct member {
     explicit member(std::shared_ptr<worker_core> of) : worker(std::move(of)), seat(*worker) {}
     std::shared_ptr<worker_core> worker;
-    worker_core::driver_seat seat;
+    driver_seat seat;
     std::uint32_t seen = 0;
     bool driven_here = false;
   };

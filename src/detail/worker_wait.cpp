@@ -8,6 +8,7 @@
 #include "detail/exposed_region.hpp"
 #include "detail/progress_thread.hpp"
 #include "detail/worker_core.hpp"
+#include "detail/worker_round.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -22,19 +23,6 @@ constexpr std::chrono::milliseconds longest_nap{100};
 
 bool worker_core::driven_elsewhere() const noexcept {
   return thread_ != nullptr && !thread_->is_current();
-}
-
-worker_core::driver_seat::~driver_seat() {
-  if (held_) worker_.seat_taken_.store(false, std::memory_order_seq_cst);
-  // Who has slept may be the one that was woken to take it, and then nobody has it.
-  const bool passes_on = slept_ && !worker_.seat_taken_.load(std::memory_order_seq_cst);
-  if (held_ || passes_on) worker_.waiting_.wake_one();
-}
-
-bool worker_core::driver_seat::take() noexcept {
-  if (held_ || !worker_.shared() || worker_.in_handler()) return true;
-  held_ = !worker_.seat_taken_.exchange(true, std::memory_order_seq_cst);
-  return held_;
 }
 
 bool worker_core::wait(const operation& waited, clock::time_point until) {
@@ -145,7 +133,7 @@ bool worker_core::drain(exposed_region& region, idle_rounds& idle) noexcept {
     if (ours) {
       // Users' handlers belong to the thread that uses the worker, which may be another one, and
       // may sleep: it is left everything that only it may do.
-      const round_scope scope(*this);
+      const worker_round scope(*this);
       const bool active = progress_ucx() > 0;
       if (run_work() || active) signal();
     }

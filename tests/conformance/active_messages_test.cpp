@@ -1,6 +1,7 @@
 // Active messages, by the rows C9 to C18 of docs/coming-from.md.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -190,13 +191,15 @@ TEST_P(ConformanceCActive, C18_HandlerKeepsWhatTheProgramLooksAtLater) {
 }
 
 TEST_P(ConformanceCActive, C12_KeepsWhatCameWithoutASecondCopy) {
-  sender().send(1, pattern(60000, 1));
+  // As much as a segment of UCX's own takes; ours are longer.
+  const std::size_t size = std::min<std::size_t>(60000, sender().report().largest_eager / 2);
+  sender().send(1, pattern(size, 1));
   sender().send(1, pattern(10, 2));
   message first = pair_.take(1);
   message second = pair_.take(1);
   ASSERT_TRUE(first.is_here());
   EXPECT_TRUE(holds_pattern(first.data(), 1));
-  EXPECT_EQ(first.data().size(), 60000U);
+  EXPECT_EQ(first.data().size(), size);
   EXPECT_TRUE(holds_pattern(second.data(), 2));
 }
 
@@ -245,6 +248,8 @@ TEST(ConformanceCActiveLarge, C9_C14_C15_ThreeGibibytesAreOneMessage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Messages, ConformanceCActive, testing::ValuesIn(every_message_pair()),
+                         name_of_messages);
+INSTANTIATE_TEST_SUITE_P(Adopted, ConformanceCActive, testing::ValuesIn(adopted_message_pairs()),
                          name_of_messages);
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <coroutine>
@@ -27,6 +28,7 @@
 #include "ucx/connection_manager.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
+#include "ucx/way.hpp"
 
 namespace ucx::test {
 namespace {
@@ -368,6 +370,51 @@ TEST_P(ConformanceB, B28_ConnectionsReportWhatTheyCanDo) {
   const endpoint tcp(client_, door.address(), {.terms = connection_terms{.transports = {"tcp"}}},
                      ec);
   EXPECT_FALSE(ec);
+}
+
+// UCX 1.13 ends a process that gets a longer segment than its own: each side sends what both can
+// have.
+TEST_P(ConformanceB, B28_SidesMayHaveSegmentsOfDifferentLength) {
+  for (const char* segment : {"8k", "64k", "4m"}) {
+    context_options options = loopback_tcp();
+    options.configuration = {{"TCP_TX_SEG_SIZE", segment}, {"TCP_RX_SEG_SIZE", segment}};
+    const context other(options);
+    worker server(other, {.progress = progress_mode::sleeping_thread});
+    const std::size_t size = std::size_t{5} << 20U;
+    const memory_region owned = memory_region::allocate(other, size, access::read_write);
+    const listener door(server, any_port);
+    endpoint connection(client_, door.address());
+    const std::vector<std::byte> bytes = pattern(size, 1);
+    std::vector<std::byte> into(size);
+    remote_region region(connection, owned.descriptor(), {.way = way::message});
+    region.write_at(0, bytes);
+    region.flush();
+    EXPECT_TRUE(holds_pattern(owned.bytes(), 1));
+    region.read_at(0, into);
+    EXPECT_TRUE(holds_pattern(into, 1));
+    for (const std::size_t each : {std::size_t{50'000}, std::size_t{200'000}, size}) {
+      const std::vector<std::byte> sent = pattern(each, each);
+      std::vector<std::byte> there(each);
+      request receive = server.start_receive(each, there);
+      request send = connection.start_send(each, sent);
+      EXPECT_TRUE(until([&] { return send.done() && receive.done(); }));
+      EXPECT_FALSE(receive.error()) << receive.error().message();
+      EXPECT_TRUE(holds_pattern(there, each));
+    }
+    std::vector<write_piece> writes;
+    std::vector<read_piece> reads;
+    for (std::size_t at = 0; at < size / 2; at += 15'000) {
+      writes.push_back({at, std::span(bytes).subspan(size / 2 + at, 10'000)});
+      reads.push_back({at, std::span(into).subspan(at, 10'000)});
+    }
+    region.write_batch(writes);
+    region.flush();
+    region.read_batch(reads);
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      ASSERT_TRUE(std::ranges::equal(reads[i].into, writes[i].from)) << i;
+    }
+    connection.close();
+  }
 }
 
 TEST_P(ConformanceB, B29_DuplicatesAreFoundWhereAsked) {

@@ -162,6 +162,8 @@ TEST_P(ConformanceCEnds, E22_UnmatchedMessagesGoWithTheWorker) {
 
 INSTANTIATE_TEST_SUITE_P(Messages, ConformanceCEnds, testing::ValuesIn(every_message_pair()),
                          name_of_messages);
+INSTANTIATE_TEST_SUITE_P(Adopted, ConformanceCEnds, testing::ValuesIn(adopted_message_pairs()),
+                         name_of_messages);
 
 class ConformanceCWorkers : public testing::TestWithParam<route> {};
 

@@ -402,6 +402,8 @@ TEST_P(ConformanceC, CancelAtAnyMomentEndsBothSidesOnce) {
 
 INSTANTIATE_TEST_SUITE_P(Messages, ConformanceC, testing::ValuesIn(every_message_pair()),
                          name_of_messages);
+INSTANTIATE_TEST_SUITE_P(Adopted, ConformanceC, testing::ValuesIn(adopted_message_pairs()),
+                         name_of_messages);
 
 /// With little room.
 class ConformanceCRoom : public ConformanceC {
@@ -446,6 +448,8 @@ TEST_P(ConformanceCRoom, C25_SlowReceiverIsNeverOverrun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Messages, ConformanceCRoom, testing::ValuesIn(every_message_pair()),
+                         name_of_messages);
+INSTANTIATE_TEST_SUITE_P(Adopted, ConformanceCRoom, testing::ValuesIn(adopted_message_pairs()),
                          name_of_messages);
 
 }  // namespace

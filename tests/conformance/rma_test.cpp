@@ -274,6 +274,7 @@ TEST_P(ConformanceD, D19_D20_RegionsAreStreams) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Pairs, ConformanceD, testing::ValuesIn(every_pair()), name_of_pair);
+INSTANTIATE_TEST_SUITE_P(Adopted, ConformanceD, testing::ValuesIn(adopted_pairs()), name_of_pair);
 
 // Shared memory with messages beside it: what one of them can not do the other does.
 TEST(ConformanceDMixed, D10_D17_SharedMemoryWithMessages) {

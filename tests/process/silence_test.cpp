@@ -12,9 +12,12 @@
 #include <vector>
 
 #include "support/pattern.hpp"
+#include "support/temporary_directory.hpp"
 #include "support/test_peer.hpp"
+#include "ucx/client.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
+#include "ucx/fstream.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/worker.hpp"
 
@@ -171,6 +174,25 @@ TEST_F(Silence, OfAReaderDoesNotKeepTheOwnerFromEnding) {
   const std::optional<int> status = owner_.process().wait(20s);
   ASSERT_TRUE(status) << "the owner waits for a reader that is stopped";
   EXPECT_TRUE(WIFEXITED(*status) && WEXITSTATUS(*status) == 0) << "status " << *status;
+}
+
+// One lane after the other would take sixteen times as long as the client waits for one.
+TEST(SilentServer, IsWaitedForOnceWhereAStreamWithLanesIsClosed) {
+  const temporary_directory directory;
+  test_peer owner("tcp");
+  const std::string url = owner.ask("serve");
+  owner.ask("publish_file file " + directory.make("file", std::string(100'000, 'x')).string());
+  client_options options;
+  options.worker.close_timeout = 2s;
+  client own(url, options);
+  std::optional<ifstream> in(std::in_place, own, "file", std::ios::in, stream_options{.lanes = 16});
+  ASSERT_NE(in->get(), EOF) << in->error_message();
+  ASSERT_EQ(in->rdbuf()->statistics().lanes, 16U);
+  owner.process().stop();
+  const clock::time_point begin = clock::now();
+  in.reset();
+  EXPECT_LT(clock::now() - begin, 15s);
+  owner.process().resume();
 }
 
 }  // namespace

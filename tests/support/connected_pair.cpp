@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "support/foreign_ucx.hpp"
 #include "ucx/error.hpp"
 #include "ucx/way.hpp"
 
@@ -15,6 +16,16 @@ namespace {
 worker_options with_mode(worker_options options, progress_mode mode) {
   options.progress = mode;
   return options;
+}
+
+context make_context(const pair_options& options) {
+  const context_options wanted = context_options_for(options.over);
+  return options.adopted ? adopt_context(wanted) : context(wanted);
+}
+
+worker make_worker(const pair_options& options, const context& parent,
+                   const worker_options& wanted) {
+  return options.adopted ? adopt_worker(parent, wanted) : worker(parent, wanted);
 }
 
 bool is_unreal(std::error_code ec) {
@@ -91,7 +102,8 @@ std::string to_string(const pair_options& options) {
   std::string text = to_string(options.over);
   const bool to_itself = options.over == route::tcp_to_itself || options.over == route::loopback;
   if (!to_itself) text += "_owner_" + to_string(options.owner);
-  return text + "_reader_" + to_string(options.reader);
+  text += "_reader_" + to_string(options.reader);
+  return options.adopted ? text + "_adopted" : text;
 }
 
 std::vector<pair_options> every_pair() {
@@ -117,6 +129,24 @@ std::vector<pair_options> every_pair() {
   return all;
 }
 
+std::vector<pair_options> adopted_pairs() {
+  std::vector<pair_options> all;
+  for (const route over : {route::tcp_by_listener, route::tcp_by_address, route::shared_memory}) {
+    const auto add = [&](progress_mode owner, progress_mode reader) {
+      all.push_back({over, owner, reader, {}, {}, true});
+    };
+    if (over != route::tcp_by_address) {
+      add(progress_mode::sleeping_thread, progress_mode::caller);
+      add(progress_mode::polling_thread, progress_mode::sleeping_thread);
+    }
+    if (over != route::tcp_by_listener) {
+      add(progress_mode::external, progress_mode::polling_thread);
+      add(progress_mode::sleeping_thread, progress_mode::external);
+    }
+  }
+  return all;
+}
+
 std::vector<pair_options> message_pairs(route over) {
   std::vector<pair_options> all;
   for (const progress_mode reader :
@@ -127,8 +157,9 @@ std::vector<pair_options> message_pairs(route over) {
 }
 
 connected_pair::connected_pair(const pair_options& chosen) : options(chosen) {
-  owner_context.emplace(context_options_for(options.over));
-  owner.emplace(*owner_context, with_mode(options.owner_defaults, options.owner));
+  owner_context.emplace(make_context(options));
+  worker_options owners = with_mode(options.owner_defaults, options.owner);
+  owner.emplace(make_worker(options, *owner_context, owners));
   // Asked for before somebody else drives the worker.
   const worker_address address = owner->address();
   if (options.over == route::tcp_by_listener) {
@@ -136,11 +167,11 @@ connected_pair::connected_pair(const pair_options& chosen) : options(chosen) {
   }
   if (!to_itself()) {
     if (options.owner == progress_mode::external) owner_loop.emplace(*owner);
-    other_context.emplace(context_options_for(options.over));
+    other_context.emplace(make_context(options));
     worker_options wanted = with_mode(options.reader_defaults, options.reader);
     const bool loops = options.reader == progress_mode::external;
     if (loops) wanted.threads = thread_safety::safe;  // the loop drives beside the test
-    other.emplace(*other_context, wanted);
+    other.emplace(make_worker(options, *other_context, wanted));
     if (loops) reader_loop.emplace(*other);
   }
   if (door) {

@@ -45,6 +45,7 @@ struct pair_options {
   progress_mode reader = progress_mode::caller;
   worker_options owner_defaults = {};   ///< All but `progress`.
   worker_options reader_defaults = {};  ///< All but `progress`.
+  bool adopted = false;  ///< Contexts and workers are UCX's own, made elsewhere and taken over.
 };
 
 /// Makes a name of letters, digits and underscores: of a parameterised test.
@@ -61,6 +62,9 @@ inline std::string name_of_pair(const testing::TestParamInfo<pair_options>& inst
 /// Returns the combinations of routes and progress modes that tests of regions run with: readers
 /// and owners of each mode over each route, of mode `external` with one owner.
 std::vector<pair_options> every_pair();
+/// Returns pairs of adopted contexts and workers: over TCP and shared memory, every mode at least
+/// once on either side.
+std::vector<pair_options> adopted_pairs();
 /// Returns pairs whose owner answers by messages and can be paused, one for each mode of the
 /// reader. Data that is stuck in a socket when its connection is dropped: by listener only, because
 /// UCX 1.13 to 1.22 spins on, and crashes by, what that leaves of a connection by worker address.

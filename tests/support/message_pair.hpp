@@ -13,6 +13,7 @@
 
 #include "support/connected_pair.hpp"
 #include "support/event_loop.hpp"
+#include "support/foreign_ucx.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/listener.hpp"
@@ -28,6 +29,7 @@ struct message_pair_options {
   /// Of both sides, but for those of mode `external`, which a loop drives beside the test: `safe`.
   thread_safety threads = thread_safety::safe;
   worker_options defaults = {};  ///< All but `progress` and `threads`.
+  bool adopted = false;  ///< Contexts and workers are UCX's own, made elsewhere and taken over.
 };
 
 inline void PrintTo(const message_pair_options& options, std::ostream* out) {
@@ -36,7 +38,8 @@ inline void PrintTo(const message_pair_options& options, std::ostream* out) {
 
 inline std::string name_of_messages(const testing::TestParamInfo<message_pair_options>& instance) {
   return to_string(instance.param.over) + "_sender_" + to_string(instance.param.sender) +
-         "_receiver_" + to_string(instance.param.receiver);
+         "_receiver_" + to_string(instance.param.receiver) +
+         (instance.param.adopted ? "_adopted" : "");
 }
 
 /// Returns the pairs that every test of messages runs with: over each transport every mode at least
@@ -58,6 +61,19 @@ inline std::vector<message_pair_options> every_message_pair() {
   return all;
 }
 
+/// Returns pairs of adopted contexts and workers: over TCP and shared memory, in every mode.
+inline std::vector<message_pair_options> adopted_message_pairs() {
+  using mode = progress_mode;
+  std::vector<message_pair_options> all;
+  for (const route over : {route::tcp_by_listener, route::shared_memory}) {
+    all.push_back({over, mode::caller, mode::sleeping_thread, thread_safety::automatic, {}, true});
+  }
+  for (const route over : {route::tcp_by_address, route::shared_memory}) {
+    all.push_back({over, mode::external, mode::polling_thread, thread_safety::automatic, {}, true});
+  }
+  return all;
+}
+
 /// The receiver makes progress by itself, so that one thread of a test can use blocking calls of
 /// either side. Members die last to first.
 class message_pair {
@@ -65,8 +81,8 @@ class message_pair {
   explicit message_pair(const message_pair_options& chosen) : options(chosen) {
     context_options wanted = context_options_for(options.over);
     wanted.features = feature::am | feature::wakeup;
-    receiver_context.emplace(wanted);
-    receiver_.emplace(*receiver_context, with(options.receiver));
+    receiver_context.emplace(make_context(wanted));
+    receiver_.emplace(make_worker(*receiver_context, options.receiver));
     const worker_address address = receiver_->address();
     if (to_itself()) {
       sender.emplace(*receiver_, address);
@@ -75,8 +91,8 @@ class message_pair {
       if (options.over == route::tcp_by_listener) {
         door.emplace(*receiver_, socket_address("127.0.0.1:0"));
       }
-      sender_context.emplace(wanted);
-      sender_worker.emplace(*sender_context, with(options.sender));
+      sender_context.emplace(make_context(wanted));
+      sender_worker.emplace(make_worker(*sender_context, options.sender));
       if (options.sender == progress_mode::external) sender_loop.emplace(*sender_worker);
       if (door) {
         sender.emplace(*sender_worker, door->address());
@@ -126,6 +142,12 @@ class message_pair {
   std::optional<endpoint> sender;
 
  private:
+  context make_context(const context_options& wanted) const {
+    return options.adopted ? adopt_context(wanted) : context(wanted);
+  }
+  worker make_worker(const context& parent, progress_mode mode) const {
+    return options.adopted ? adopt_worker(parent, with(mode)) : worker(parent, with(mode));
+  }
   worker_options with(progress_mode mode) const {
     worker_options made = options.defaults;
     made.progress = mode;

@@ -1,9 +1,12 @@
 #include <dirent.h>
 #include <dlfcn.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 
+#include "support/counted_calls.hpp"
 #include "support/failing_calls.hpp"
 
 namespace {
@@ -11,6 +14,7 @@ namespace {
 std::atomic<int> failing{-1};  // which
 std::atomic<int> error_number{0};
 std::atomic<int> left_to_spare{0};
+std::atomic<std::uint64_t> getpeernames{0};
 
 bool fails(ucx::test::disk_call which) noexcept {
   if (failing.load() != static_cast<int>(which) || left_to_spare.fetch_sub(1) > 0) return false;
@@ -38,6 +42,12 @@ int fsync(int descriptor) {
   return fails(ucx::test::disk_call::fsync) ? -1 : real(descriptor);
 }
 
+int getpeername(int descriptor, sockaddr* address, socklen_t* size) noexcept {
+  static auto* const real = next<int(int, sockaddr*, socklen_t*)>("getpeername");
+  getpeernames.fetch_add(1);
+  return real(descriptor, address, size);
+}
+
 }  // extern "C"
 
 namespace ucx::test {
@@ -49,5 +59,7 @@ failing_calls::failing_calls(disk_call which, int number, int spared) noexcept {
 }
 
 failing_calls::~failing_calls() { failing.store(-1); }
+
+std::uint64_t getpeername_calls() noexcept { return getpeernames.load(); }
 
 }  // namespace ucx::test

@@ -2,12 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -33,6 +38,52 @@ struct connection_log {
   std::optional<std::uint64_t> forgotten = {};
   std::error_code status = {};
   bool at_once = true;
+};
+
+/// Where all who come wait for the last.
+class meeting {
+ public:
+  explicit meeting(std::size_t expected) : left_(expected) {}
+  /// Returns whether everybody came, within a bound.
+  bool attend() {
+    std::unique_lock guard(mutex_);
+    if (--left_ == 0) changed_.notify_all();
+    return changed_.wait_for(guard, std::chrono::seconds(20), [this] { return left_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t left_;
+};
+
+/// Closes when everybody does.
+class closing_source final : public byte_source {
+ public:
+  closing_source(meeting& with, std::atomic<std::size_t>& met, std::thread::id* closed_by = nullptr)
+      : with_(with), met_(met), closed_by_(closed_by) {}
+  ~closing_source() override {
+    if (closed_by_ != nullptr) *closed_by_ = std::this_thread::get_id();
+    if (with_.attend()) ++met_;
+  }
+  closing_source(const closing_source&) = delete;
+  closing_source& operator=(const closing_source&) = delete;
+
+  std::uint64_t size() const noexcept override { return 0; }
+  request start_read_at(std::uint64_t, std::span<std::byte>) override { return {}; }
+  request start_write_at(std::uint64_t, std::span<const std::byte>) override { return {}; }
+  request start_flush() override { return {}; }
+  bool abandons_reads_at_once() const noexcept override { return true; }
+  std::optional<std::uint64_t> first_unconfirmed() const override { return {}; }
+  void forget_writes(std::uint64_t) override {}
+  std::chrono::steady_clock::time_point now() const noexcept override { return {}; }
+  std::error_code status() const noexcept override { return {}; }
+  std::string description() const override { return {}; }
+
+ private:
+  meeting& with_;
+  std::atomic<std::size_t>& met_;
+  std::thread::id* closed_by_;
 };
 
 /// Moves bytes of a simulated region, and keeps a log.
@@ -208,6 +259,22 @@ TEST_F(LanedSource, ReadsNothingOnceTheFirstIsClosed) {
   first_.status = errc::closed;
   EXPECT_THROW(static_cast<void>(read(*source, 0, 10)), error);
   for (const connection_log& each : logs_) EXPECT_TRUE(each.reads.empty());
+}
+
+// Each waits for its server: together they wait as long as one.
+TEST(LanedSourceEnd, ClosesAllConnectionsAtTheSameTime) {
+  constexpr std::size_t lanes = 5;
+  meeting everybody(lanes + 1);
+  std::atomic<std::size_t> met{0};
+  std::thread::id first_closed_by;
+  std::vector<std::unique_ptr<byte_source>> all;
+  for (std::size_t i = 0; i < lanes; ++i) {
+    all.push_back(std::make_unique<closing_source>(everybody, met));
+  }
+  auto first = std::make_unique<closing_source>(everybody, met, &first_closed_by);
+  std::make_unique<laned_source>(std::move(first), std::move(all)).reset();
+  EXPECT_EQ(met, lanes + 1);
+  EXPECT_EQ(first_closed_by, std::this_thread::get_id()) << "its worker may be of one thread";
 }
 
 }  // namespace

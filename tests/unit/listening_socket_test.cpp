@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <filesystem>
 #include <optional>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "detail/owned_descriptor.hpp"
+#include "support/counted_calls.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -58,13 +60,18 @@ struct connection {
   }
 };
 
+struct place {
+  const char* address;
+  bool told;  ///< By the system, which socket is whose; else all descriptors are looked at.
+};
+
 /// Plain sockets in the place of UCX's.
-class ListeningSocket : public testing::TestWithParam<const char*> {
+class ListeningSocket : public testing::TestWithParam<place> {
  protected:
-  ListeningSocket() { listen(socket_address(GetParam())); }
+  ListeningSocket() { listen(socket_address(GetParam().address)); }
 
   void listen(const socket_address& at) {
-    own_.emplace(at);
+    own_.emplace(at, GetParam().told ? socket_lookup() : socket_lookup::of_nothing());
     listening_ = make_socket(SOCK_STREAM, at);
     ASSERT_EQ(::listen(listening_.get(), 100), 0);
     address_ = name_of(listening_.get(), &::getsockname);
@@ -88,8 +95,13 @@ class ListeningSocket : public testing::TestWithParam<const char*> {
   socket_address address_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Addresses, ListeningSocket, testing::Values("127.0.0.1:0", "0.0.0.0:0"),
-                         [](const auto& chosen) { return chosen.index == 0 ? "One" : "All"; });
+INSTANTIATE_TEST_SUITE_P(Addresses, ListeningSocket,
+                         testing::Values(place{"127.0.0.1:0", true}, place{"0.0.0.0:0", true},
+                                         place{"127.0.0.1:0", false}, place{"0.0.0.0:0", false}),
+                         [](const auto& chosen) {
+                           const std::string whose = chosen.index % 2 == 0 ? "One" : "All";
+                           return whose + (chosen.param.told ? "Told" : "LookedFor");
+                         });
 
 TEST_P(ListeningSocket, EndsThoseWhoseRequestHasNotCome) {
   const connection known = connect();
@@ -148,6 +160,31 @@ TEST_P(ListeningSocket, KnowsEachOfManyWhileOthersLeave) {
   }
   EXPECT_EQ(own_->end_unknown(), 0U);
   for (const connection& each : all) EXPECT_TRUE(!each.peer || !each.is_ended());
+}
+
+// A server has thousands of sockets, and others come and go: none of them is looked at for a new
+// one.
+TEST_P(ListeningSocket, LooksAtNoOtherSocketsWhereTheSystemTells) {
+  std::deque<connection> all;
+  for (int i = 0; i < 150; ++i) all.push_back(connect());  // fewer than it forgets some at
+  if (GetParam().told &&
+      socket_lookup().find(
+          address_.is_wildcard() ? socket_address("127.0.0.1", address_.port()) : address_,
+          all.front().from()) == 0) {
+    GTEST_SKIP() << "this system does not tell";
+  }
+  for (const connection& each : all) own_->add_known(each.from());
+  std::uint64_t looks = 0;
+  for (std::size_t i = 0; i < 50; ++i) {
+    all[i].reset();  // the lowest descriptors are free: the next ones get them
+    all.push_back(connect());
+    const socket_address from = all.back().from();
+    const std::uint64_t before = test::getpeername_calls();
+    own_->add_known(from);
+    looks += test::getpeername_calls() - before;
+  }
+  EXPECT_EQ(looks == 0, GetParam().told) << looks;
+  EXPECT_EQ(own_->end_unknown(), 0U);
 }
 
 /// So long the process gets no further descriptor.
