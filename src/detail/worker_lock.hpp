@@ -1,8 +1,8 @@
 // The lock of a worker: taken once a call, and once a round of progress.
 #pragma once
 
+#include <array>
 #include <atomic>
-#include <chrono>
 #include <mutex>
 #include <thread>
 
@@ -13,20 +13,25 @@ namespace ucx::detail {
 [[gnu::tls_model("initial-exec")]] inline constinit thread_local char thread_mark = 0;
 
 /// Recursive, because completions start operations.
+/// Where there are visitors only, its user takes it with plain stores and loads, as in Dekker's
+/// algorithm; what these lack of an order, a visitor has the system bring about (membarrier(2);
+/// WG21 P1202, "asymmetric fences"). An atomic exchange of the user's would wait until all that it
+/// has stored is in its cache, and what UCX sends through shared memory lies in another core's. Who
+/// visits again and again becomes the user; where that changes too often, nobody is any more.
 class worker_lock {
  public:
   /// Whom it keeps apart.
   enum class between {
     threads,   ///< That use the worker at the same time: who has to wait sleeps.
-    visitors,  ///< One thread, and now and then another one, which looks again and again.
+    visitors,  ///< One thread, and now and then another one; or one after the other.
   };
   explicit worker_lock(between whom = between::threads) noexcept
-      : visited_(whom == between::visitors) {}
+      : visited_(whom == between::visitors && has_barrier()) {}
   worker_lock(const worker_lock&) = delete;
   worker_lock& operator=(const worker_lock&) = delete;
 
   void lock() {
-    if (visited_) return lock_as_visitor();
+    if (visited_) return lock_as_user();
     if (!mutex_.try_lock()) {
       contenders_.fetch_add(1, std::memory_order_relaxed);
       mutex_.lock();
@@ -37,7 +42,7 @@ class worker_lock {
   void unlock() {
     --depth_;
     if (!visited_) return mutex_.unlock();
-    if (depth_ == 0) owner_.store(nullptr, std::memory_order_release);
+    if (depth_ == 0) unlock_as_user();
   }
   /// Returns whether its holder, who asks, holds it once: unlocking then sets it free.
   bool is_outermost() const noexcept { return depth_ == 1; }
@@ -48,40 +53,65 @@ class worker_lock {
   }
 
  private:
-  /// One atomic exchange, and a plain store to unlock. A mutex would take two, to find out who is
-  /// to be woken, and the locks of a short message cost more than what they guard.
-  void lock_as_visitor() {
+  /// Where a thread that usually takes the lock says that it has it. Never another thread's later:
+  /// who was the user may still store there what nobody looks at any more.
+  struct seat {
+    std::atomic<const char*> user{nullptr};
+    std::atomic<bool> taken{false};  // or about to be
+  };
+  static constexpr unsigned seats = 8;
+  static constexpr unsigned no_seat = seats;
+
+  /// Returns whether the system has such a barrier for this process.
+  static bool has_barrier() noexcept;
+
+  void lock_as_user() {
     const char* const self = &thread_mark;
-    if (owner_.load(std::memory_order_relaxed) != self) {
-      const char* nobody = nullptr;
-      if (!owner_.compare_exchange_strong(nobody, self, std::memory_order_acquire,
-                                          std::memory_order_relaxed)) {
-        wait_for_turn(self);
-      }
-    }
+    if (holder_.load(std::memory_order_relaxed) != self && !sit_down(self)) visit(self);
     ++depth_;
   }
-  void wait_for_turn(const char* self) {
-    contenders_.fetch_add(1, std::memory_order_relaxed);
-    const char* nobody = nullptr;
-    for (unsigned looks = 0; !owner_.compare_exchange_weak(nobody, self, std::memory_order_acquire,
-                                                           std::memory_order_relaxed);
-         ++looks) {
-      nobody = nullptr;
-      if (looks < longest_yielding) {
-        std::this_thread::yield();
-      } else {
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
-      }
+  bool sit_down(const char* self) noexcept {
+    const unsigned number = seat_.load(std::memory_order_relaxed);
+    if (number == no_seat) return false;
+    seat& mine = seats_[number];
+    if (mine.user.load(std::memory_order_relaxed) != self) return false;
+    mine.taken.store(true, std::memory_order_relaxed);
+    // Here a visitor's barrier stands for a fence of this thread's.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (visited_now_.load(std::memory_order_acquire) ||
+        seat_.load(std::memory_order_relaxed) != number) {
+      mine.taken.store(false, std::memory_order_release);
+      return false;
     }
-    contenders_.fetch_sub(1, std::memory_order_relaxed);
+    sitting_ = &mine;
+    holder_.store(self, std::memory_order_relaxed);
+    return true;
   }
-  static constexpr unsigned longest_yielding = 1000;
+  void unlock_as_user() noexcept {
+    holder_.store(nullptr, std::memory_order_relaxed);
+    if (seat* const left = sitting_) {
+      sitting_ = nullptr;
+      left->taken.store(false, std::memory_order_release);
+    } else {
+      end_visit();
+    }
+  }
+  void visit(const char* self);
+  void end_visit() noexcept;
+  void wait_until_free() const noexcept;
+  void note_visit(const char* self) noexcept;
 
   const bool visited_;
   unsigned depth_ = 0;  // the holder's
-  std::atomic<const char*> owner_{nullptr};
-  std::recursive_mutex mutex_;
+  std::atomic<const char*> holder_{nullptr};
+  seat* sitting_ = nullptr;  // the holder's, where it is no visitor
+  std::atomic<unsigned> seat_{no_seat};
+  std::atomic<bool> visited_now_{false};  // somebody has it without the seat, or waits for it
+  std::array<seat, seats> seats_;
+  unsigned given_ = 0;   // of them
+  unsigned visits_ = 0;  // in a row, of one thread
+  const char* last_visitor_ = nullptr;
+  std::recursive_mutex mutex_;  // of the threads, or of those without the seat
   std::atomic<int> contenders_{0};
 };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -64,6 +65,69 @@ TEST_P(WorkerLock, KeepsThreadsApart) {
     }
   }
   EXPECT_EQ(plain, 3 * rounds);
+}
+
+// One thread after the other is the user, more often than there may be users; others visit all the
+// time.
+TEST_P(WorkerLock, HasOneUserAfterTheOther) {
+  worker_lock lock(GetParam());
+  constexpr int users = 20;
+  constexpr int rounds = 3000;
+  std::atomic<bool> over{false};
+  int plain = 0;
+  std::atomic<int> visits{0};
+  std::jthread visitor([&] {
+    while (!over) {
+      {
+        const std::lock_guard guard(lock);
+        ++plain;
+        ++visits;
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  });
+  for (int user = 0; user < users; ++user) {
+    std::thread([&] {
+      for (int round = 0; round < rounds; ++round) {
+        lock.let_others_in();
+        const std::lock_guard guard(lock);
+        ++plain;
+        const std::lock_guard again(lock);
+        EXPECT_FALSE(lock.is_outermost());
+      }
+    }).join();
+  }
+  over = true;
+  visitor.join();
+  EXPECT_EQ(plain, users * rounds + visits);
+}
+
+// Nothing but the lock keeps what they do apart, on two cores, and in a hurry.
+TEST_P(WorkerLock, KeepsAVisitorApartFromAUserInAHurry) {
+  worker_lock lock(GetParam());
+  std::atomic<bool> over{false};
+  std::array<volatile int, 16> plain = {};
+  const auto change = [&] {
+    const std::lock_guard guard(lock);
+    for (volatile int& each : plain) each = each + 1;
+  };
+  change();  // by the user
+  std::atomic<int> changes{1};
+  std::jthread visitor([&] {
+    for (int visit = 0; visit < 3000; ++visit) {
+      change();
+      ++changes;
+      std::this_thread::yield();
+    }
+    over = true;
+  });
+  while (!over) {
+    lock.let_others_in();
+    change();
+    ++changes;
+  }
+  visitor.join();
+  for (const volatile int& each : plain) EXPECT_EQ(each, changes);
 }
 
 }  // namespace

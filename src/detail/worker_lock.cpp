@@ -1,0 +1,79 @@
+#include "detail/worker_lock.hpp"
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+namespace ucx::detail {
+namespace {
+
+/// So many visits in a row make a visitor the user.
+constexpr unsigned most_visits = 8;
+constexpr unsigned longest_yielding = 1000;
+
+long barrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0, 0); }
+
+/// When the library is loaded there is one thread, mostly, and it takes no time; with more it takes
+/// milliseconds.
+const bool has_private_barrier = barrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+
+/// From here on what each thread of the process did before is seen, and it sees what this one did.
+void order_all_threads() noexcept {
+  while (barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {
+    // Of a child that was forked, the system may want to hear it again.
+    barrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+  }
+}
+
+}  // namespace
+
+bool worker_lock::has_barrier() noexcept { return has_private_barrier; }
+
+void worker_lock::visit(const char* self) {
+  contenders_.fetch_add(1, std::memory_order_relaxed);
+  mutex_.lock();
+  contenders_.fetch_sub(1, std::memory_order_relaxed);
+  const unsigned number = seat_.load(std::memory_order_relaxed);
+  if (number != no_seat && seats_[number].user.load(std::memory_order_relaxed) != self) {
+    visited_now_.store(true, std::memory_order_relaxed);
+    order_all_threads();
+    wait_until_free();
+  }
+  note_visit(self);
+  holder_.store(self, std::memory_order_relaxed);
+}
+
+void worker_lock::wait_until_free() const noexcept {
+  const std::atomic<bool>& taken = seats_[seat_.load(std::memory_order_relaxed)].taken;
+  for (unsigned looks = 0; taken.load(std::memory_order_acquire); ++looks) {
+    if (looks < longest_yielding) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+}
+
+/// The first one to come gets the seat, and who comes again and again.
+void worker_lock::note_visit(const char* self) noexcept {
+  const unsigned number = seat_.load(std::memory_order_relaxed);
+  const bool is_mine =
+      number != no_seat && seats_[number].user.load(std::memory_order_relaxed) == self;
+  visits_ = is_mine ? 0 : self == last_visitor_ ? visits_ + 1 : 1;
+  last_visitor_ = self;
+  if (given_ > 0 && (is_mine || number == no_seat || visits_ < most_visits)) return;
+  visits_ = 0;
+  if (given_ == seats) return seat_.store(no_seat, std::memory_order_relaxed);
+  seats_[given_].user.store(self, std::memory_order_relaxed);
+  seat_.store(given_++, std::memory_order_release);
+}
+
+void worker_lock::end_visit() noexcept {
+  visited_now_.store(false, std::memory_order_release);
+  mutex_.unlock();
+}
+
+}  // namespace ucx::detail
