@@ -6,6 +6,7 @@
 #include "detail/client_core.hpp"
 #include "detail/core_access.hpp"
 #include "detail/error_text.hpp"
+#include "ucx/directory_listing.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx {
@@ -169,16 +170,28 @@ remote_region client::open(std::string_view name, access wanted, std::error_code
 }
 
 std::vector<entry> client::list_directory(std::string_view directory, const io_options& options) {
-  if (!core_) throw error(errc::closed, no_client);
-  return or_throw(
-      [&](auto& what, auto& ec) { return core_->list_directory(directory, options, what, ec); });
+  return read_directory(*this, directory, options).entries;
 }
 
 std::vector<entry> client::list_directory(std::string_view directory, std::error_code& ec,
                                           const io_options& options) {
+  return read_directory(*this, directory, ec, options).entries;
+}
+
+directory_listing read_directory(client& from, std::string_view directory,
+                                 const io_options& options) {
+  const std::shared_ptr<client_core>& core = core_access::core(from);
+  if (!core) throw error(errc::closed, no_client);
+  return or_throw(
+      [&](auto& what, auto& ec) { return core->read_directory(directory, options, what, ec); });
+}
+
+directory_listing read_directory(client& from, std::string_view directory, std::error_code& ec,
+                                 const io_options& options) {
+  const std::shared_ptr<client_core>& core = core_access::core(from);
   std::string what;
-  ec = core_ ? std::error_code() : make_error_code(errc::closed);
-  return core_ ? core_->list_directory(directory, options, what, ec) : std::vector<entry>();
+  ec = core ? std::error_code() : make_error_code(errc::closed);
+  return core ? core->read_directory(directory, options, what, ec) : directory_listing();
 }
 
 remote_region client::create(std::string_view name, const create_options& how,

@@ -125,7 +125,7 @@ bool pipe_output::wait_for_readers(Condition condition, Holds holds_up) {
     }
     if (!changed) return false;
     passing_.clear();
-    if (readers() > 0) continue;
+    if (present() > 0) continue;
     failure_.set(make_error_code(errc::broken_pipe),
                  path_.name + ": every reader was too slow, and was dropped");
     return false;
@@ -385,6 +385,7 @@ bool pipe_output::say_end() {
     each.end = each.peer->start_send(
         pipe_tag(pipe_said::end), end,
         {.timeout = pipe_patience, .memory = send_memory::copied, .until = send_until::matched});
+    each.told_end = true;
   }
   const auto ended = [](const link& each) { return each.over || each.end.done(); };
   if (!wait_for_readers([&] { return std::all_of(links_.begin(), links_.end(), ended); },
@@ -412,7 +413,7 @@ std::uint64_t pipe_output::taken() {
   look();
   std::uint64_t least = sent_;
   for (const link& each : links_) {
-    if (!each.over || readers() == 0) least = std::min(least, each.taken);
+    if (!each.over || present() == 0) least = std::min(least, each.taken);
   }
   return least;
 }

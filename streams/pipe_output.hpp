@@ -60,6 +60,7 @@ class pipe_output {
   /// Returns how many bytes every reader's program has taken, as far as it has told. Drives
   /// nothing.
   std::uint64_t taken();
+  /// Returns how many readers are there; after a close that went well how many have had everything.
   std::size_t readers() const noexcept;
   /// Returns whether long messages go into memory of the reader's.
   bool uses_places() const noexcept { return first_place_ != ~std::size_t{0}; }
@@ -92,12 +93,15 @@ class pipe_output {
     std::deque<std::uint64_t> waiting;  // where messages end that were sent and not taken
     std::size_t sends_before = 0;       // when somebody began to wait for it
     bool over = false;                  // nothing more is sent to it
+    bool left = false;                  // it said so
+    bool told_end = false;
     std::deque<sending> sends;
     std::deque<std::pair<std::uint64_t, std::size_t>> placed;  // where they end, and their slots
     request end;
     bool is_ending = false;
   };
 
+  std::size_t present() const noexcept;
   void listen(link& to, hearing& next);
   void look();
   void look(link& at);

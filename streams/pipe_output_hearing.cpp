@@ -112,6 +112,7 @@ void pipe_output::count(link& at, std::span<const std::byte> said, bool leaves) 
   }
   if (!leaves) return;
   at.over = true;
+  at.left = true;
   // One that has had everything so far is missed only if more comes.
   if (at.taken != sent_) miss(at);
 }
@@ -140,10 +141,19 @@ void pipe_output::lose(link& at, std::error_code why) {
 
 /// Returns whether a reader that is over is not missed, because there are others.
 bool pipe_output::goes_on() const noexcept {
-  return options_.slow == slow_reader::drop && readers() > 0;
+  return options_.slow == slow_reader::drop && present() > 0;
 }
 
 std::size_t pipe_output::readers() const noexcept {
+  if (!closed_) return present();
+  const auto has_everything = [this](const link& each) {
+    if (each.left && each.taken == sent_) return true;
+    return each.told_end && each.end.done() && !each.end.error();
+  };
+  return static_cast<std::size_t>(std::count_if(links_.begin(), links_.end(), has_everything));
+}
+
+std::size_t pipe_output::present() const noexcept {
   return static_cast<std::size_t>(
       std::count_if(links_.begin(), links_.end(), [](const link& each) { return !each.over; }));
 }
@@ -151,6 +161,7 @@ std::size_t pipe_output::readers() const noexcept {
 /// Tells a reader that nothing more will come, and why.
 void pipe_output::drop(link& at, std::error_code why) noexcept {
   at.over = true;
+  at.told_end = false;
   for (sending& each : at.sends) each.send.cancel();
   std::error_code unusable;
   const pipe_end_bytes end = encode(pipe_end{sent_, pipe_error_status(why)});

@@ -116,8 +116,10 @@ std::string_view exit_code_table() noexcept {
          "  9    the standard output could not be written\n"
          "  10   integrity: bytes arrived damaged, by their checksums, three times, or as a\n"
          "       compressed piece (--compress); or both ends of a copy differ (--verify)\n"
-         "  11   partial: of several files some were not copied, hashed or removed\n"
-         "  12   no space: the disk, or the quota, where it was to be written is full\n"
+         "  11   partial: of several files some were not copied, hashed or removed, or of several\n"
+         "       readers of a pipe some were dropped\n"
+         "  12   no space: the disk, or the quota, where it was to be written is full, or more\n"
+         "       than there is room for\n"
          "  130  interrupted: SIGINT, as shells report it (143: SIGTERM); a server ends with 0\n";
 }
 

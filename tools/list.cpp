@@ -7,12 +7,15 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "commands.hpp"
 #include "entry_text.hpp"
 #include "output.hpp"
 #include "printable.hpp"
+#include "tree_walk.hpp"
+#include "ucx/directory_listing.hpp"
 
 namespace ucx::tool {
 namespace {
@@ -58,7 +61,13 @@ void list(const list_options& options, const client_settings& settings) {
     found = server.list();
   } else {
     found.push_back(server.stat(from.name()));
-    if (found.front().type == entry_type::directory) found = server.list_directory(from.name());
+    if (found.front().type == entry_type::directory) {
+      directory_listing listed = read_directory(server, from.name());
+      found = std::move(listed.entries);
+      if (listed.unserved > 0) {
+        say("ucxio: note: " + unserved_text(ucx::to_string(from), listed.unserved) + '\n');
+      }
+    }
   }
   std::sort(found.begin(), found.end(),
             [](const entry& a, const entry& b) { return a.name < b.name; });

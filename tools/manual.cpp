@@ -46,6 +46,10 @@ std::string options_text(const outlined_command& command) {
   return text;
 }
 
+constexpr std::string_view environment =
+    "UCX_...     what UCX is to use, as its own documentation says\n"
+    "UCXIO_WAY   message, rma or mapped: how bytes move\n";
+
 std::string manual(const program_outline& outline) {
   std::string text = ".TH UCXIO 1 \"\" \"ucxio " + to_string(ucx::version()) + "\"\n";
   text += ".SH NAME\nucxio \\- " + roff(outline.program.description) + '\n';
@@ -54,7 +58,8 @@ std::string manual(const program_outline& outline) {
     if (!each->commands.empty()) continue;
     text += ".B ucxio " + roff(each->name) + "\n";
     for (const outlined_option& option : each->options) {
-      if (option.is_positional()) text += roff(option.value) + '\n';
+      if (!option.is_positional()) continue;
+      text += roff(option.is_required ? option.value : '[' + option.value + ']') + '\n';
     }
     text += "[options]\n.br\n";
   }
@@ -66,6 +71,7 @@ std::string manual(const program_outline& outline) {
     text += ".PP\n" + as_it_is(each->footer);
   }
   text += ".SH EXIT STATUS\n" + as_it_is(exit_code_table());
+  text += ".SH ENVIRONMENT\n" + as_it_is(environment);
   return text;
 }
 

@@ -144,6 +144,11 @@ void send_all(pipe_streambuf& pipe, const pipe_command& command, transfer_counte
     counters.bytes += count;
   }
   pipe.close();
+  const std::size_t left = pipe.readers();
+  if (left >= command.others) return;
+  throw failure(exit_code::partial,
+                fmt::format("{} of {} readers {} dropped", command.others - left, command.others,
+                            command.others - left == 1 ? "was" : "were"));
 }
 
 void send(const pipe_command& command, const client_settings& settings,
@@ -220,6 +225,8 @@ void describe(CLI::App& end, const std::shared_ptr<pipe_command>& command,
   add_rate(end, command->rate);
   add_progress(end, command->progress);
   add_timeout(end, shared);
+  end.get_option("--timeout")
+      ->description("how long to wait for the other end to come (default: 300)");
 }
 
 void check_others(const pipe_command& command, const char* option) {
@@ -232,10 +239,13 @@ void add_send(CLI::App& pipe, client_settings& shared) {
   const auto command = std::make_shared<pipe_command>();
   CLI::App& end = *pipe.add_subcommand("send", "Send the standard input");
   describe(end, command, shared);
-  end.add_option("--readers", command->others, "wait for so many readers; each gets everything")
+  end.add_option("--readers", command->others,
+                 "wait for so many readers, 1 to 1024; each gets everything")
       ->type_name("N");
-  end.add_flag("--drop-slow", command->drop,
-               "of several readers, drop those that are lost, or hold the others up for 5 seconds");
+  end.add_flag(
+      "--drop-slow", command->drop,
+      "of several readers, drop those that are lost, or hold the others up for 5 seconds;\n"
+      "where one was dropped it ends with 11");
   end.footer(
       "Example:\n"
       "  ucxio pipe send ucx://127.0.0.1:7471/any/name < model");
@@ -249,10 +259,12 @@ void add_receive(CLI::App& pipe, client_settings& shared) {
   const auto command = std::make_shared<pipe_command>();
   CLI::App& end = *pipe.add_subcommand("receive", "Write what is sent to the standard output");
   describe(end, command, shared);
-  end.add_option("--writers", command->others, "wait for so many writers, and read all of them")
+  end.add_option("--writers", command->others,
+                 "wait for so many writers, 1 to 1024, and read all of them")
       ->type_name("N");
   add_size(end, "--window", command->window,
-           "bytes of each writer at most that wait here to be written (default: 8M)");
+           "bytes of each writer at most that wait here to be written, 64K to 1G "
+           "(default: 8M)");
   end.footer(
       "Example:\n"
       "  ucxio pipe receive --bind 10.0.0.7:7471 --insecure > model");

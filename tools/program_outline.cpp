@@ -1,5 +1,7 @@
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+
 #include "program_outline.hpp"
 
 namespace ucx::tool {
@@ -19,6 +21,7 @@ outlined_command command_of(const CLI::App& app, const std::string& above) {
     for (const std::string& name : each->get_snames()) option.names.push_back('-' + name);
     for (const std::string& name : each->get_lnames()) option.names.push_back("--" + name);
     option.description = each->get_description();
+    option.is_required = each->get_required();
     if (option.is_positional()) {
       option.value = each->get_type_name().empty() || each->get_type_name() == "TEXT"
                          ? each->get_name(true)
@@ -54,7 +57,9 @@ void add_all(const std::vector<outlined_command>& commands,
 
 std::vector<std::string> outlined_option::choices() const {
   std::vector<std::string> all;
-  if (value.find('|') == std::string::npos) return all;
+  // What stands for something else is in capitals.
+  const auto is_small = [](char letter) { return letter >= 'a' && letter <= 'z'; };
+  if (std::none_of(value.begin(), value.end(), is_small)) return all;
   for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
     end = value.find('|', begin);
     all.push_back(value.substr(begin, end - begin));

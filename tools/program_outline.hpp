@@ -12,6 +12,7 @@ struct outlined_option {
   std::vector<std::string> names;  ///< "-r", "--recursive"; nothing of what goes by its place.
   std::string value;               ///< "N"; nothing of a flag.
   std::string description;
+  bool is_required = false;
 
   bool is_positional() const noexcept { return names.empty(); }
   /// Returns what its value may be, where those are few: "auto|json|none".

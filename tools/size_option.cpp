@@ -51,6 +51,7 @@ void add_rate(CLI::App& command, std::uint64_t& rate) {
     return std::string(bytes == "0" ? "at 0 bytes in a second it would never end" : "");
   };
   add_size(command, "--bwlimit", rate, "bytes in a second at most")
+      ->type_name("RATE")
       ->check(CLI::Validator(complain, ""));
 }
 

@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <set>
+#include <utility>
 
 #include "file_copy.hpp"
 #include "local_file.hpp"
+#include "ucx/directory_listing.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::tool {
@@ -19,6 +20,12 @@ std::string joined(const std::string& above, std::string_view name) {
 }
 
 }  // namespace
+
+std::string unserved_text(const std::string& directory, std::uint64_t count) {
+  return fmt::format(
+      "{}: {} {} not served: symbolic links, special files, names that are no UTF-8 or too long",
+      directory, count, count == 1 ? "entry is" : "entries are");
+}
 
 bool is_harmless_path(std::string_view name) noexcept {
   while (true) {
@@ -122,7 +129,10 @@ void tree_walk::look_at(const std::filesystem::path& entry, const std::string& p
 void tree_walk::walk_store(const url& directory, const std::string& path) {
   check_stop();
   const std::string above = directory.name() + '/';
-  for (const entry& each : clients_.of(directory).list_directory(directory.name())) {
+  // The one that was named is all that there is to copy.
+  const std::vector<entry> entries =
+      path.empty() ? read(directory) : read_or_leave_out(directory, false);
+  for (const entry& each : entries) {
     const std::string name = each.name.starts_with(above) ? each.name.substr(above.size()) : "";
     if (!is_harmless_path(name) || name.find('/') != name.npos) {
       leave_out(failure(exit_code::failure,
@@ -155,6 +165,51 @@ void tree_walk::list_server(const url& server) {
     files_.push_back({location(server.with_name(each.name)), each.name, each.size});
   }
   directories_.insert(directories_.end(), directories.begin(), directories.end());
+  look_behind_list(server, directories);
+}
+
+/// A server's list is of files alone: of what it leaves out only its directories tell.
+void tree_walk::look_behind_list(const url& server, const std::set<std::string>& directories) {
+  std::set<std::string> seen(directories);
+  seen.insert("");  // of a store without a prefix
+  std::vector<std::string> left(seen.begin(), seen.end());
+  while (!left.empty()) {
+    check_stop();
+    const std::string name = std::move(left.back());
+    left.pop_back();
+    // What was published by itself may have slashes, and no directory.
+    const bool is_guessed = name.empty() || directories.contains(name);
+    const url directory = name.empty() ? server : server.with_name(name);
+    for (const entry& each : read_or_leave_out(directory, is_guessed)) {
+      const bool is_new = each.type == entry_type::directory && seen.insert(each.name).second;
+      if (is_new) left.push_back(each.name);
+    }
+  }
+}
+
+/// Reads a directory of a server, and tells what the server does not serve of it.
+std::vector<entry> tree_walk::read(const url& directory) {
+  directory_listing listed = read_directory(clients_.of(directory), directory.name());
+  if (listed.unserved > 0) {
+    failures_ += static_cast<std::size_t>(listed.unserved);
+    on_failure_(
+        failure(exit_code::failure, unserved_text(ucx::to_string(directory), listed.unserved)));
+  }
+  return std::move(listed.entries);
+}
+
+/// Says nothing of one that is `guessed` and is not there.
+std::vector<entry> tree_walk::read_or_leave_out(const url& directory, bool guessed) {
+  try {
+    return read(directory);
+  } catch (const error& why) {
+    const bool is_none = why.code() == errc::no_such_name || why.code() == errc::not_supported;
+    if (guessed && is_none) return {};
+    const failure told(exit_code_of(why.code()), why.what());
+    if (told.ends_all()) throw;
+    leave_out(told);
+    return {};
+  }
 }
 
 }  // namespace ucx::tool

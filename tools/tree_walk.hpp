@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -61,6 +62,9 @@ class tree_walk {
                std::vector<identity>& above);
   void walk_store(const url& directory, const std::string& path);
   void list_server(const url& server);
+  void look_behind_list(const url& server, const std::set<std::string>& directories);
+  std::vector<entry> read(const url& directory);
+  std::vector<entry> read_or_leave_out(const url& directory, bool guessed);
   void leave_out(const failure& why);
   void check_stop() const;
 
@@ -76,6 +80,9 @@ class tree_walk {
 /// Returns whether it is there, and a directory: of a server one of a store, or the server itself.
 /// Errors: those of the connection.
 bool is_directory(const location& place, server_clients& clients);
+
+/// Says that a server leaves `count` names of a directory out of its lists.
+std::string unserved_text(const std::string& directory, std::uint64_t count);
 
 /// Returns whether a name of a server's may become a path below a directory: relative, and without
 /// parts that lead elsewhere.

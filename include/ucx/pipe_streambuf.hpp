@@ -89,7 +89,7 @@ class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
   /// Returns how the bytes move: `mapped`, where a writer puts them into memory of a reader of its
   /// host, else `message`. A reader knows when the first such bytes were read.
   ucx::way way() const noexcept;
-  /// Returns how many readers are there.
+  /// Returns how many readers are there; after `close()` how many have had everything.
   std::size_t readers() const noexcept;
 
   // Without a copy: the stream's own memory. Both fail as reads and writes do, by throwing.

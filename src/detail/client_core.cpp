@@ -325,7 +325,7 @@ void client_core::check_name(std::string_view name, std::string& what, std::erro
 std::vector<entry> client_core::list(const io_options& options, std::string& what,
                                      std::error_code& ec) {
   what = "listing what " + place() + " publishes";
-  return list_all({}, deadline_after(options), what, ec);
+  return list_all({}, deadline_after(options), what, ec).entries;
 }
 
 /// Returns whether `listed` can follow what was asked for: a page that does not go on would be
@@ -346,11 +346,12 @@ bool client_core::continues(const list_body& asked, const listed_body& listed) {
   return true;
 }
 
-std::vector<entry> client_core::list_all(list_body page, clock::time_point deadline,
-                                         std::string& what, std::error_code& ec) {
-  std::vector<entry> found;
+directory_listing client_core::list_all(list_body page, clock::time_point deadline,
+                                        std::string& what, std::error_code& ec) {
+  directory_listing found;
+  std::vector<entry>& all = found.entries;
   for (bool more = true; more;) {
-    if (!found.empty()) page.after = found.back().name;
+    if (!all.empty()) page.after = all.back().name;
     const auto answer = ask(control_type::list, control_type::listed, page, deadline, what, ec);
     if (!answer) return {};
     std::optional<listed_body> listed = decode_listed(*answer);
@@ -359,7 +360,8 @@ std::vector<entry> client_core::list_all(list_body page, clock::time_point deadl
       return {};
     }
     more = listed->more;
-    std::move(listed->entries.begin(), listed->entries.end(), std::back_inserter(found));
+    if (all.empty()) found.unserved = listed->unserved;
+    std::move(listed->entries.begin(), listed->entries.end(), std::back_inserter(all));
   }
   return found;
 }

@@ -21,6 +21,7 @@
 #include "ucx/bulk_open.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"
+#include "ucx/directory_listing.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/worker.hpp"
@@ -69,8 +70,8 @@ class client_core {
                                           const io_options& options);
 
   // Of stores; see ucx::client.
-  std::vector<entry> list_directory(std::string_view directory, const io_options& options,
-                                    std::string& what, std::error_code& ec);
+  directory_listing read_directory(std::string_view directory, const io_options& options,
+                                   std::string& what, std::error_code& ec);
   remote_region create(std::string_view name, const create_options& how, const io_options& options,
                        std::string& what, std::error_code& ec);
   entry commit(remote_region& file, bool durable, bool released, const io_options& options,
@@ -154,8 +155,8 @@ class client_core {
   std::string place() const;
   /// Returns every entry that `page` asks for, page by page.
   static bool continues(const list_body& asked, const listed_body& listed);
-  std::vector<entry> list_all(list_body page, clock::time_point deadline, std::string& what,
-                              std::error_code& ec);
+  directory_listing list_all(list_body page, clock::time_point deadline, std::string& what,
+                             std::error_code& ec);
   /// Makes a region of the answer to an open or create.
   remote_region region_of(const std::vector<std::byte>& answer, std::string_view name,
                           access wanted, std::error_code& ec);

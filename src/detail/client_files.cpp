@@ -19,9 +19,8 @@ void client_core::check_stores(std::string& what, std::error_code& ec) const {
   ec = errc::not_supported;
 }
 
-std::vector<entry> client_core::list_directory(std::string_view directory,
-                                               const io_options& options, std::string& what,
-                                               std::error_code& ec) {
+directory_listing client_core::read_directory(std::string_view directory, const io_options& options,
+                                              std::string& what, std::error_code& ec) {
   if (!directory.empty()) check_name(directory, what, ec);
   if (ec) return {};
   what = attempt("listing the directory", directory);
@@ -29,7 +28,9 @@ std::vector<entry> client_core::list_directory(std::string_view directory,
   if (ec) return {};
   list_body page;
   page.directory = std::string(directory);
-  return list_all(std::move(page), deadline_after(options), what, ec);
+  directory_listing found = list_all(std::move(page), deadline_after(options), what, ec);
+  if (ec == errc::permission_denied) what += ", which the server may not read";
+  return found;
 }
 
 remote_region client_core::create(std::string_view name, const create_options& how,

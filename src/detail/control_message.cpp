@@ -97,10 +97,11 @@ std::vector<std::byte> encode_control(const control_header& header, const list_b
 }
 
 std::vector<std::byte> encode_control(const control_header& header, const listed_body& body) {
-  control_writer made(header, 2);
+  control_writer made(header, body.unserved > 0 ? 3 : 2);
   made.begin_array(body.entries.size());
   for (const entry& each : body.entries) made.put(each);
   made.put_bool(body.more);
+  if (body.unserved > 0) made.put(body.unserved);
   return made.take();
 }
 
@@ -313,6 +314,7 @@ std::optional<listed_body> decode_listed(std::span<const std::byte> wire) {
       wire, control_type::listed, [](control_fields& fields, listed_body& body) {
         fields.each([&](control_fields& entries) { body.entries.push_back(entries.described()); });
         body.more = fields.boolean();
+        if (fields.more()) body.unserved = fields.number(most_unserved);
       });
 }
 

@@ -127,7 +127,12 @@ struct list_body {
 struct listed_body {
   std::vector<entry> entries = {};
   bool more = false;
+  /// Of the first page of a directory: how many names in it are of nothing that is served.
+  std::uint64_t unserved = 0;
 };
+
+/// More than these nobody counts.
+inline constexpr std::uint64_t most_unserved = 0xffffffff;
 
 struct revoke_body {
   std::uint64_t region = 0;

@@ -26,6 +26,11 @@ std::error_code walk_directory(int directory, std::string_view after, const foun
 /// Returns the same.
 std::error_code walk_tree(int top, std::string_view after, const found_entry& visit);
 
+/// Calls `visit` for each name in an open directory, in any order, with the type of what has it, as
+/// in `st_mode`: 0 where that can not be told. Returns the same.
+std::error_code each_type(int directory,
+                          const std::function<void(const std::string& name, ::mode_t type)>& visit);
+
 /// Returns all names in an open directory.
 std::vector<std::string> names_in(int directory, std::error_code& ec);
 

@@ -297,6 +297,7 @@ void session_files::list_directory(const control_header& asked, const list_body&
         listed_body answer;
         const bool fits = fill(answer.entries, std::move(all), self->longest_ - page_overhead);
         answer.more = page.more || !fits;
+        answer.unserved = std::min(page.unserved, most_unserved);
         self->send_(encode_control(answer_to(asked, control_type::listed), answer));
       }));
 }

@@ -86,9 +86,7 @@ int open_by_component(int root, std::string_view path, int flags) noexcept {
   return ::openat(at, ".", flags);
 }
 
-bool is_served(const struct ::stat& about) noexcept {
-  return S_ISREG(about.st_mode) || S_ISDIR(about.st_mode);
-}
+bool is_served(::mode_t mode) noexcept { return S_ISREG(mode) || S_ISDIR(mode); }
 
 /// A writable store is one file system: what would have to be copied is not moved.
 std::error_code move_error(int number) noexcept {
@@ -119,7 +117,7 @@ std::error_code check_movable(int directory, const std::string& name, bool direc
 /// Looks at what `descriptor` is; -1 with errno where it is nothing that a store serves.
 int look_at(int descriptor, struct ::stat& about) noexcept {
   if (::fstat(descriptor, &about) != 0) return -1;
-  if (is_served(about)) return 0;
+  if (is_served(about.st_mode)) return 0;
   errno = S_ISLNK(about.st_mode) ? ELOOP : ENODEV;
   return -1;
 }
@@ -305,11 +303,23 @@ store_directory::page store_directory::list_directory(const std::string& directo
     ec = store_error(errno);
     return made;
   }
-  const auto take = [&](const std::string& name, const struct ::stat& about) {
+  // Of one that may be read and not searched, the names are all that there is.
+  if (::faccessat(top.get(), ".", X_OK, AT_EACCESS) != 0) {
+    ec = store_error(errno);
+    return made;
+  }
+  const auto serves = [&](const std::string& name, ::mode_t mode) {
     const std::string path = directory.empty() ? name : directory + '/' + name;
-    if (!is_served(about) || path.size() > longest || !complaint_about_path(path).empty()) {
-      return true;
-    }
+    return is_served(mode) && path.size() <= longest && complaint_about_path(path).empty();
+  };
+  if (after.empty()) {
+    ec = each_type(top.get(), [&](const std::string& name, ::mode_t mode) {
+      if (!serves(name, mode)) ++made.unserved;
+    });
+    if (ec) return made;
+  }
+  const auto take = [&](const std::string& name, const struct ::stat& about) {
+    if (!serves(name, about.st_mode)) return true;
     made.more = made.items.size() == most;
     if (!made.more) made.items.push_back({name, facts_from(about)});
     return !made.more;

@@ -65,13 +65,14 @@ class store_directory {
   struct page {
     std::vector<item> items;
     bool more = false;
+    std::uint64_t unserved = 0;  ///< Names in a directory, on its first page alone.
   };
   /// Lists regular files, in order of the bytes of their paths, behind `after`; `most` at most.
   /// Paths of more than `longest` bytes are left out. Errors: io_error, too_many_files.
   page list_files(std::string_view after, std::size_t most, std::error_code& ec,
                   std::size_t longest = longest_name) const;
-  /// Lists files and directories that lie directly in `directory`, behind the name `after`.
-  /// Errors: as stat; not_supported (not a directory).
+  /// Lists files and directories that lie directly in `directory`, behind the name `after`, and
+  /// counts what else does. Errors: as stat; not_supported (not a directory), permission_denied.
   page list_directory(const std::string& directory, std::string_view after, std::size_t most,
                       std::error_code& ec, std::size_t longest = longest_name) const;
 

@@ -36,6 +36,7 @@ TEST(Completion, KnowsCommandsOptionsAndValuesInBash) {
   EXPECT_EQ(completed("ucxio cp --res"), "--resume --restart-changed\n");
   EXPECT_EQ(completed("ucxio cp --verify x --bw"), "--bwlimit\n");
   EXPECT_EQ(completed("ucxio cp --progress j"), "json\n");
+  EXPECT_EQ(completed("ucxio cp --hash x"), "xxh3\n");
   EXPECT_THAT(completed("ucxio serve --w"), HasSubstr("--writable"));
   EXPECT_EQ(completed("ucxio cp fil"), "\n") << "paths are bash's";
   EXPECT_EQ(completed("ucxio pipe ''"), "send receive\n");
@@ -82,8 +83,9 @@ TEST(Manual, TellsEveryCommandOptionAndExitCode) {
   EXPECT_TRUE(result.out.starts_with(".TH UCXIO 1")) << result.out.substr(0, 80);
   for (const std::string words :
        {".SS serve\n", ".SS cp\n", ".SS hash\n", ".B ucxio pipe send\n", ".SS pipe receive\n",
-        "\\-\\-drop\\-slow", "\\-\\-writers N", "\\-\\-resume", "\\-\\-bwlimit N",
-        ".SH EXIT STATUS", "integrity", "ucxio cp \\-r checkpoints"}) {
+        "\\-\\-drop\\-slow", "\\-\\-writers N", "\\-\\-resume", "\\-\\-bwlimit RATE",
+        ".B ucxio pipe send\n[URL]\n", ".SH ENVIRONMENT", "UCXIO_WAY", ".SH EXIT STATUS",
+        "integrity", "ucxio cp \\-r checkpoints"}) {
     EXPECT_THAT(result.out, HasSubstr(words));
   }
   EXPECT_THAT(result.out, Not(HasSubstr("\n.nf\n.fi")));

@@ -17,6 +17,7 @@ namespace ucx::test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 TEST(Usage, IsToldOfWrongArguments) {
@@ -95,6 +96,8 @@ TEST(Usage, IsHelpedWithCommandsOfCommands) {
     EXPECT_EQ(help.code, 0);
     EXPECT_THAT(help.out, HasSubstr("Example:\n  ucxio pipe " + end));
     EXPECT_THAT(help.out, HasSubstr("--timeout SECONDS"));
+    EXPECT_THAT(help.out, HasSubstr("how long to wait for the other end to come (default: 300)"));
+    EXPECT_THAT(help.out, Not(HasSubstr("5 and 30")));
     expect_failure(run_tool({"pipe", end, "--wrong"}), 2, "see `ucxio pipe " + end + " --help`");
   }
   expect_failure(run_tool({"pipe"}), 2, "see `ucxio pipe --help`");

@@ -40,6 +40,7 @@ std::vector<std::vector<std::byte>> one_of_each() {
       encode_control(header(type::described), described_body{log}),
       encode_control(header(type::list), list_body{"a"}),
       encode_control(header(type::listed), listed_body{{log, weights}, true}),
+      encode_control(header(type::listed), listed_body{{log}, false, 3}),
       encode_control(header(type::revoke, 0), revoke_body{9, "log"}),
       encode_control(header(type::bye, 0)),
       encode_control(header(type::create), create_body{"new", access::write, create_mode::fresh}),
@@ -306,6 +307,17 @@ TEST(ControlMessage, PassesOverElementsOfALaterVersion) {
   const auto stat = decode_stat(wire);
   ASSERT_TRUE(stat);
   EXPECT_EQ(stat->name, "a");
+}
+
+TEST(ControlMessage, ListTellsHowMuchItLeavesOut) {
+  const auto said = [](std::uint64_t unserved) {
+    return encode_control(header(control_type::listed), listed_body{{}, false, unserved});
+  };
+  EXPECT_EQ(decode_listed(said(0)).value().unserved, 0U);
+  EXPECT_EQ(decode_listed(said(7)).value().unserved, 7U);
+  EXPECT_EQ(decode_listed(said(most_unserved)).value().unserved, most_unserved);
+  EXPECT_FALSE(decode_listed(said(most_unserved + 1)));
+  EXPECT_LE(said(most_unserved).size() - said(0).size(), 5U);
 }
 
 TEST(ControlMessage, EntryTakesNoMoreRoomThanPromised) {

@@ -94,6 +94,24 @@ TEST_P(StoreDirectory, FollowsNoSymbolicLink) {
   EXPECT_EQ(ec, errc::not_supported);
 }
 
+TEST_P(StoreDirectory, CountsWhatItDoesNotServe) {
+  std::filesystem::create_directories(directory_ / "in/inner");
+  directory_.make("in/file", "1");
+  directory_.make("in/bad\xff", "1");
+  std::filesystem::create_symlink("file", directory_ / "in/link");
+  ASSERT_EQ(::mkfifo((directory_ / "in/fifo").c_str(), 0600), 0);
+  const auto opened = open();
+  std::error_code ec;
+  const store_directory::page first = opened->list_directory("in", "", 1, ec);
+  EXPECT_FALSE(ec);
+  EXPECT_EQ(first.items.size(), 1U);
+  EXPECT_TRUE(first.more);
+  EXPECT_EQ(first.unserved, 3U);
+  EXPECT_EQ(opened->list_directory("in", "file", 10, ec).unserved, 0U) << "it was told";
+  EXPECT_EQ(opened->list_directory("in", "", 10, ec, 7).unserved, 4U) << "in/inner is too long";
+  EXPECT_EQ(opened->list_directory("", "", 10, ec).unserved, 0U);
+}
+
 TEST_P(StoreDirectory, OpensNothingButRegularFiles) {
   std::filesystem::create_directories(directory_ / "directory");
   ASSERT_EQ(::mkfifo((directory_ / "pipe").c_str(), 0600), 0);
