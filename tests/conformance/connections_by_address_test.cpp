@@ -14,6 +14,7 @@
 
 #include "support/connection_conformance.hpp"
 #include "support/pattern.hpp"
+#include "ucx/connection_manager.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {
@@ -162,6 +163,27 @@ TEST_P(ConformanceBByAddress, B29_DuplicatesAreFoundWhereAsked) {
   std::error_code ec;
   again.wait_connected(ec);
   EXPECT_EQ(ec, errc::already_exists);
+}
+
+TEST_P(ConformanceBByAddress, B26_B27_ManagersKeepConnections) {
+  connection_manager_options options;
+  options.reconnect.first_delay = 1ms;
+  options.reconnect.longest_delay = 10ms;
+  options.reconnect.most_attempts = 1000;
+  connection_manager manager(client_, options);
+  manager.add("server", address_);
+  endpoint first = manager.wait_active("server");
+  first.flush();
+  const std::uint64_t id = first.id();
+  EXPECT_EQ(manager.count(connection_state::active), 1U);
+  first.close(close_mode::abort);  // as if it were lost
+  ASSERT_TRUE(until([&] {
+    const endpoint next = manager.find("server");
+    return next.state() == connection_state::active && next.id() != id;
+  }));
+  manager.wait_active("server").flush();
+  manager.close();
+  EXPECT_EQ(manager.count(), 0U);
 }
 
 std::vector<pair_options> pairs_by_address() {
