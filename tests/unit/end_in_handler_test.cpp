@@ -76,8 +76,9 @@ void listener_that_refuses_in_its_accept_handler(watched_calls& calls) {
   simulated_pair pair;
   std::optional<listener> door;
   door.emplace(pair.owner, any_port, calls.of([&](connection_request) { door.reset(); }));
+  const socket_address where = door->address();
   std::error_code ec;
-  const endpoint none(pair.reader, door->address(), {}, ec);
+  const endpoint none(pair.reader, where, {}, ec);
   EXPECT_TRUE(ec);
   EXPECT_FALSE(door.has_value());
 }
@@ -101,8 +102,9 @@ void listener_in_on_refused(watched_calls& calls) {
   options.terms = connection_terms{.require_rdma = true};
   options.on_refused = calls.of([&](const connection_refusal&) { door.reset(); });
   door.emplace(pair.owner, any_port, std::move(options));
+  const socket_address where = door->address();
   std::error_code ec;
-  const endpoint none(pair.reader, door->address(), {}, ec);
+  const endpoint none(pair.reader, where, {}, ec);
   EXPECT_EQ(ec, errc::no_rdma);
   pair.network.advance(1ms);
   EXPECT_FALSE(door.has_value());
