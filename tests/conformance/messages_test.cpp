@@ -292,6 +292,44 @@ TEST_P(ConformanceC, C24_C25_OnePoolOfReceivesHoldsEverySenderBack) {
   EXPECT_EQ(pool.available(), 3U);
 }
 
+TEST_P(ConformanceC, C24_AConnectionsOwnPoolHoldsNobodyElseBack) {
+  if (pair_.to_itself()) GTEST_SKIP() << "whose message it is can not be told: all come from here";
+  endpoint second(pair_.sender_side(), receiver().address());
+  ASSERT_TRUE(pair_.until([&] { return second.state() == connection_state::active; }));
+  second.send(0xbac, {});
+  endpoint back_of_second = pair_.take(0xbac).peer();
+  endpoint back = pair_.back();
+  buffer_pool narrow({.size = 1000, .count = 1});
+  buffer_pool wide({.size = 1000, .count = 3});
+  const std::vector<std::byte> bytes = pattern(900);
+  std::vector<buffer> first_places(3);
+  std::vector<buffer> second_places(3);
+  std::vector<request> firsts;
+  std::vector<request> seconds;
+  for (std::size_t i = 0; i < 3; ++i) {
+    firsts.push_back(back.start_receive(tag_match::any(), first_places[i], narrow));
+    seconds.push_back(back_of_second.start_receive(tag_match::any(), second_places[i], wide));
+    sender().send(1, bytes);
+    second.send(2, bytes);
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_FALSE(outcome(seconds[i]));
+    EXPECT_TRUE(wide.owns(second_places[i]));
+    EXPECT_TRUE(holds_pattern(second_places[i].bytes()));
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_FALSE(outcome(firsts[i]));
+    EXPECT_EQ(firsts[i].received().tag, 1U);
+    EXPECT_TRUE(narrow.owns(first_places[i]));
+    if (i < 2) {
+      EXPECT_FALSE(firsts[i + 1].done()) << "the only buffer is out";
+    }
+    first_places[i] = buffer();
+  }
+  request closing = second.start_close();
+  EXPECT_FALSE(outcome(closing));
+}
+
 TEST_P(ConformanceC, C20_CopyingSendsAreDoneAtOnce) {
   std::vector<std::byte> bytes = pattern(1000);
   request send = sender().start_send(1, bytes, {.memory = send_memory::copied});
