@@ -141,8 +141,8 @@ endpoint::endpoint(const worker& parent, const worker_address& peer, endpoint_op
 
 endpoint::endpoint(const worker& parent, const socket_address& peer, endpoint_options options) {
   std::error_code ec;
+  std::string what = "connecting to " + to_string(peer);  // a handler may end the listener it is of
   core_ = connect(parent, peer, std::move(options), ec);
-  std::string what = "connecting to " + to_string(peer);
   if (ec == errc::not_supported) what += detail::no_ipv6;
   if (ec) fail(ec, what, core_);
 }

@@ -104,6 +104,9 @@ request start_owned(const std::shared_ptr<endpoint_core>& over, message_kind kin
   const std::error_code ec = owned_error(over, header, owned);
   if (ec) return detail::failed_request(ec, what_failed(ec));
   const std::lock_guard guard(over->worker().lock());
+  if (const std::error_code unusable = over->status()) {
+    return detail::failed_request(unusable, "sending a message to " + over->peer_name());
+  }
   if (lacks_room(*over, header.size(), owned.size(), options)) {
     return detail::failed_request(errc::would_block, what_failed(errc::would_block));
   }

@@ -29,6 +29,7 @@ struct progress_loop::state {
   std::optional<detail::worker_set> driven;  // made anew when the workers have changed
   std::atomic<std::uint64_t> rounds{0};
   bool changed = true;
+  bool gone = false;  // the loop itself was destroyed, by a handler
 
   std::error_code check() const noexcept {
     const bool inside = std::any_of(workers.begin(), workers.end(),
@@ -51,10 +52,16 @@ struct progress_loop::state {
   }
 };
 
-progress_loop::progress_loop() : state_(std::make_unique<state>()) {}
+progress_loop::progress_loop() : state_(std::make_shared<state>()) {}
 progress_loop::progress_loop(progress_loop&& other) noexcept = default;
-progress_loop& progress_loop::operator=(progress_loop&& other) noexcept = default;
-progress_loop::~progress_loop() = default;
+progress_loop& progress_loop::operator=(progress_loop&& other) noexcept {
+  const progress_loop replaced(std::move(*this));
+  state_ = std::move(other.state_);
+  return *this;
+}
+progress_loop::~progress_loop() {
+  if (state_) state_->gone = true;
+}
 
 void progress_loop::add(const worker& driven) {
   std::error_code ec;
@@ -88,19 +95,21 @@ void progress_loop::run(std::stop_token stop) {
 
 void progress_loop::run(std::stop_token stop, std::error_code& ec) {
   if ((ec = state_->check())) return;
+  const std::shared_ptr<state> kept = state_;
   // Those that are there now; one that is added later is waited for as long as a rest takes.
-  const std::vector<core_pointer> woken = state_->workers;
+  const std::vector<core_pointer> woken = kept->workers;
   const std::stop_callback wake(stop, [&woken] {
     for (const core_pointer& each : woken) each->signal();
   });
-  while (!stop.stop_requested()) {
-    if (state_->progress() || state_->changed) continue;
+  while (!stop.stop_requested() && !kept->gone) {
+    if (kept->progress() || kept->changed) continue;
+    if (kept->gone) break;
     const detail::clock::time_point now =
         woken.empty() ? detail::clock::now() : woken.front()->api().now();
-    state_->driven->rest(now + longest_rest);
-    if (state_->workers.empty()) break;  // nothing could ever happen
+    kept->driven->rest(now + longest_rest);
+    if (kept->workers.empty()) break;  // nothing could ever happen
   }
-  state_->leave();
+  kept->leave();
 }
 
 bool progress_loop::run_once(std::chrono::nanoseconds longest) {
@@ -112,16 +121,17 @@ bool progress_loop::run_once(std::chrono::nanoseconds longest) {
 
 bool progress_loop::run_once(std::chrono::nanoseconds longest, std::error_code& ec) {
   if ((ec = state_->check())) return false;
-  bool active = state_->progress();
-  if (!active && !state_->workers.empty()) {
-    detail::ucp_api& api = state_->workers.front()->api();
+  const std::shared_ptr<state> kept = state_;
+  bool active = kept->progress();
+  if (!active && !kept->workers.empty()) {
+    detail::ucp_api& api = kept->workers.front()->api();
     const detail::clock::time_point until = detail::after(api.now(), longest);
-    while (!active && !state_->changed && api.now() < until) {
-      state_->driven->rest(until);
-      active = state_->progress();
+    while (!active && !kept->changed && !kept->gone && api.now() < until) {
+      kept->driven->rest(until);
+      active = kept->progress();
     }
   }
-  state_->leave();
+  kept->leave();
   return active;
 }
 

@@ -68,7 +68,7 @@ class UCXIO_EXPORT endpoint {
 
   /// Connects to a listener by the name of its host, or by a numeric address: looks the name up,
   /// and tries its addresses one after the other, all within one `connect_timeout`.
-  /// Errors: as by socket address, those of the last address that said more than `unreachable`;
+  /// Errors: as by socket address, those of the first address that said more than `unreachable`;
   /// host_not_found; timed_out also where the resolver does not answer.
   endpoint(const worker& parent, std::string_view host, std::uint16_t port,
            endpoint_options options = {});

@@ -12,7 +12,8 @@
 namespace ucx {
 
 /// Drives several workers on one thread, and sleeps while none of them has anything to do.
-/// Threads: one at a time; handlers of its workers may call anything but `run` and `run_once`.
+/// Threads: one at a time; handlers of its workers may call anything but `run` and `run_once`, and
+/// may destroy it: then those return behind the round.
 class UCXIO_EXPORT progress_loop {
  public:
   progress_loop();
@@ -44,7 +45,8 @@ class UCXIO_EXPORT progress_loop {
 
  private:
   struct state;
-  std::unique_ptr<state> state_;
+  std::shared_ptr<state>
+      state_;  // also of `run` and `run_once`, in which a handler may destroy this
 };
 
 }  // namespace ucx

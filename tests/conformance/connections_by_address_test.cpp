@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "support/connection_conformance.hpp"
+#include "support/pattern.hpp"
+#include "ucx/connection_manager.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {
@@ -96,21 +98,35 @@ TEST_P(ConformanceBByAddress, B14_LossIsTold) {
 }
 
 TEST_P(ConformanceBByAddress, B19_B20_B21_ClosesAsTheCallerChooses) {
+  std::vector<std::byte> memory(std::size_t{8} << 20U);
+  const memory_region exposed(server_context_, std::span<std::byte>(memory), access::read_write);
+  const std::vector<std::byte> from = pattern(memory.size(), 1);
   for (const close_mode mode : {close_mode::flush, close_mode::abort}) {
     endpoint connection(client_, address_);
     connection.wait_connected();
+    remote_region region(connection, exposed.descriptor(), {.way = way::message});
+    if (mode == close_mode::flush) region.post_write_at(0, from);
     request closing = connection.start_close(mode);
     closing.wait();
     EXPECT_EQ(connection.state(), connection_state::closed);
+    EXPECT_TRUE(holds_pattern(memory, 1)) << "it was flushed";
   }
-  endpoint last(client_, address_);
+  // The worker's default is 5 s.
+  worker hasty(client_context_, {.progress = GetParam().reader, .close_timeout = 300ms});
+  endpoint last(hasty, address_);
   last.wait_connected();
+  remote_region region(last, exposed.descriptor(), {.way = way::message});
   silence();
+  std::vector<std::byte> into(100);
+  request read = region.start_read_at(0, into);
   const auto begin = clock::now();
   std::error_code ec;
   last.close(close_mode::flush, ec);
-  EXPECT_LT(clock::now() - begin, 20s);
+  EXPECT_LT(clock::now() - begin, 5s);
+  EXPECT_EQ(ec, errc::timed_out);
   EXPECT_EQ(last.state(), connection_state::closed);
+  EXPECT_TRUE(read.done());
+  EXPECT_TRUE(read.error());
 }
 
 TEST_P(ConformanceBByAddress, B23_WhatIsOutstandingEndsWithTheConnection) {
@@ -147,6 +163,27 @@ TEST_P(ConformanceBByAddress, B29_DuplicatesAreFoundWhereAsked) {
   std::error_code ec;
   again.wait_connected(ec);
   EXPECT_EQ(ec, errc::already_exists);
+}
+
+TEST_P(ConformanceBByAddress, B26_B27_ManagersKeepConnections) {
+  connection_manager_options options;
+  options.reconnect.first_delay = 1ms;
+  options.reconnect.longest_delay = 10ms;
+  options.reconnect.most_attempts = 1000;
+  connection_manager manager(client_, options);
+  manager.add("server", address_);
+  endpoint first = manager.wait_active("server");
+  first.flush();
+  const std::uint64_t id = first.id();
+  EXPECT_EQ(manager.count(connection_state::active), 1U);
+  first.close(close_mode::abort);  // as if it were lost
+  ASSERT_TRUE(until([&] {
+    const endpoint next = manager.find("server");
+    return next.state() == connection_state::active && next.id() != id;
+  }));
+  manager.wait_active("server").flush();
+  manager.close();
+  EXPECT_EQ(manager.count(), 0U);
 }
 
 std::vector<pair_options> pairs_by_address() {

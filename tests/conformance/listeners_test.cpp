@@ -2,21 +2,29 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <coroutine>
+#include <cstddef>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "support/connection_conformance.hpp"
 #include "support/fire.hpp"
+#include "support/pattern.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
+#include "ucx/remote_region.hpp"
 
 namespace ucx::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 TEST_P(ConformanceB, B1_B2_ListensOnOneAddressAndTellsItsPort) {
   const listener door(server_, any_port);
@@ -168,6 +176,78 @@ TEST_P(ConformanceB, B25_B30_ListenersCountAndCloseTheirConnections) {
     EXPECT_TRUE(until([&] { return client_.connections() == 0; }));
   }
 }
+
+/// The server's mode is the parameter; its clients have a thread.
+class ConformanceBServers : public testing::TestWithParam<progress_mode> {};
+
+TEST_P(ConformanceBServers, B3_ServersOfEveryModeAccept) {
+  const context server_context(loopback_tcp());
+  const context client_context(loopback_tcp());
+  const memory_region owned = memory_region::allocate(server_context, 5000, access::read_write);
+  worker server(server_context, {.progress = GetParam()});
+  std::mutex mutex;
+  std::optional<endpoint> accepted;
+  std::optional<connection_end> end;
+  listener_options doors;
+  doors.on_request = [&](connection_request request) {
+    const std::lock_guard guard(mutex);
+    accepted.emplace(server, std::move(request));
+  };
+  doors.on_closed = [&](const connection_end& told) {
+    const std::lock_guard guard(mutex);
+    end = told;
+  };
+  std::optional<listener> door(std::in_place, server, any_port, std::move(doors));
+  std::optional<event_loop> loop;
+  if (GetParam() == progress_mode::external) loop.emplace(server);
+  const auto until = [&](const std::function<bool()>& done) {
+    const auto limit = std::chrono::steady_clock::now() + 40s;
+    while (!done()) {
+      if (std::chrono::steady_clock::now() >= limit) return false;
+      const bool active = GetParam() == progress_mode::caller && server.progress();
+      if (!active) std::this_thread::sleep_for(100us);
+    }
+    return true;
+  };
+
+  const worker client(client_context, {.progress = progress_mode::sleeping_thread});
+  endpoint connection(client, door->address(), {.wait = connect_wait::none});
+  ASSERT_TRUE(until([&] { return connection.state() != connection_state::connecting; }));
+  EXPECT_EQ(connection.state(), connection_state::active);
+  {
+    const std::lock_guard guard(mutex);
+    EXPECT_TRUE(accepted.has_value());
+  }
+  {
+    remote_region region(connection, owned.descriptor(), {.way = way::message});
+    const std::vector<std::byte> from = pattern(5000, 1);
+    std::vector<std::byte> into(5000);
+    region.post_write_at(0, from);
+    request flush = region.start_flush();
+    ASSERT_TRUE(until([&] { return flush.done(); }));
+    EXPECT_FALSE(flush.error());
+    EXPECT_TRUE(holds_pattern(owned.bytes(), 1));
+    request read = region.start_read_at(0, into);
+    ASSERT_TRUE(until([&] { return read.done(); }));
+    EXPECT_TRUE(holds_pattern(into, 1));
+  }
+  request closing = connection.start_close();
+  ASSERT_TRUE(until([&] { return closing.done(); }));
+  EXPECT_FALSE(closing.error());
+  ASSERT_TRUE(until([&] {
+    const std::lock_guard guard(mutex);
+    return end.has_value();
+  }));
+  EXPECT_EQ(end->reason, errc::closed_by_peer);
+  loop.reset();
+  accepted.reset();
+  door.reset();
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, ConformanceBServers,
+                         testing::Values(progress_mode::caller, progress_mode::polling_thread,
+                                         progress_mode::sleeping_thread, progress_mode::external),
+                         [](const auto& chosen) { return to_string(chosen.param); });
 
 }  // namespace
 }  // namespace ucx::test

@@ -128,6 +128,35 @@ TEST_P(ConformanceCEnds, B24_APeerThatLeavesReturnsTheKeys) {
   outcome(closing);
 }
 
+TEST_P(ConformanceCEnds, B24_TheEndNamesTheKeysOfWhatWasNotSent) {
+  if (pair_.to_itself()) GTEST_SKIP() << "there is no other side that could leave";
+  std::mutex mutex;
+  std::optional<connection_end> end;
+  endpoint_options options;
+  options.wait = connect_wait::none;
+  options.on_closed = [&](const connection_end& told) {
+    const std::lock_guard guard(mutex);
+    end = told;
+  };
+  worker& side = pair_.sender_side();
+  endpoint told = pair_.door ? endpoint(side, pair_.door->address(), std::move(options))
+                             : endpoint(side, receiver().address(), std::move(options));
+  ASSERT_TRUE(pair_.until([&] { return told.state() == connection_state::active; }));
+  told.send(0xbac, {});
+  endpoint back = pair_.take(0xbac).peer();
+  std::error_code ec;
+  for (std::uint64_t key = 10; key < 13; ++key) told.post_send(1, long_, key, ec);
+  EXPECT_FALSE(ec);
+  request closing = back.start_close(close_mode::flush);
+  ASSERT_TRUE(pair_.until([&] {
+    const std::lock_guard guard(mutex);
+    return end.has_value();
+  }));
+  EXPECT_EQ(end->reason, errc::closed_by_peer);
+  EXPECT_EQ(end->unsent, (std::vector<std::uint64_t>{10, 11, 12}));
+  outcome(closing);
+}
+
 TEST_P(ConformanceCEnds, E22_UnmatchedMessagesGoWithTheWorker) {
   if (pair_.to_itself()) GTEST_SKIP() << "this worker sends, too: it can not end alone";
   // Of every kind: here, held by the program, announced, for a handler, and of the stream.

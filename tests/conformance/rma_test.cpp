@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -18,6 +19,7 @@
 #include "support/sanitizer.hpp"
 #include "support/sparse_memory.hpp"
 #include "ucx/error.hpp"
+#include "ucx/listener.hpp"
 #include "ucx/remote_atomic.hpp"
 #include "ucx/stream.hpp"
 
@@ -302,6 +304,65 @@ TEST(ConformanceDMixed, D10_D17_SharedMemoryWithMessages) {
   EXPECT_EQ(number.fetch_add(4), 3U);
   EXPECT_EQ(number.load(), 7U);
 }
+
+/// The owner is of mode `caller`: it serves its peers while it waits for what they say.
+class ConformanceDWaiting : public testing::TestWithParam<route> {
+ protected:
+  static context_options options() {
+    context_options made = context_options_for(GetParam());
+    made.features = feature::rma | feature::am | feature::wakeup;
+    return made;
+  }
+
+  context owner_context_{options()};
+  context reader_context_{options()};
+  worker owner_{owner_context_};
+  memory_region owned_ = memory_region::allocate(owner_context_, region_size, access::read_write);
+};
+
+TEST_P(ConformanceDWaiting, D10_OwnersWaitForWhatTheyAreTold) {
+  constexpr std::size_t size = std::size_t{2} << 20U;
+  std::optional<listener> door;
+  if (GetParam() == route::tcp_by_listener) door.emplace(owner_, socket_address("127.0.0.1:0"));
+  const worker_address address = owner_.address();
+  std::atomic<bool> over{false};
+  std::jthread reading([&] {
+    worker reader(reader_context_);
+    std::optional<endpoint> connection;
+    if (door) {
+      connection.emplace(reader, door->address());
+    } else {
+      connection.emplace(reader, address);
+    }
+    remote_region region(*connection, owned_.descriptor());
+    for (std::uint64_t round = 1; round <= 3; ++round) {
+      const std::vector<std::byte> from = pattern(size, round);
+      region.write_at(0, from);
+      std::vector<std::byte> back(size);
+      region.read_at(0, back);
+      EXPECT_TRUE(holds_pattern(back, round));
+      region.notify(round);
+    }
+    connection->close();
+    over = true;
+  });
+  EXPECT_EQ(owned_.wait_notify(owner_, {.timeout = 60s}).value, 1U);
+  notification second;
+  request waiting = owned_.start_wait_notify(owner_, second, {.timeout = 60s});
+  waiting.wait();
+  EXPECT_EQ(second.value, 2U);
+  EXPECT_EQ(owned_.wait_notify(owner_, {.timeout = 60s}).value, 3U);
+  EXPECT_TRUE(holds_pattern(owned_.bytes().first(size), 3));
+  while (!over) owner_.progress();  // the peer closes
+  std::error_code ec;
+  owned_.wait_notify(owner_, ec, {.timeout = 10ms});
+  EXPECT_EQ(ec, errc::timed_out);
+}
+
+INSTANTIATE_TEST_SUITE_P(Routes, ConformanceDWaiting,
+                         testing::Values(route::tcp_by_address, route::tcp_by_listener,
+                                         route::shared_memory),
+                         [](const auto& chosen) { return to_string(chosen.param); });
 
 // One transfer of 3 GiB. One side of it is sparse, so that it takes so much memory once.
 class ConformanceDLarge : public testing::Test {

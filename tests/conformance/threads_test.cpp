@@ -122,9 +122,81 @@ TEST_P(ConformanceE, E20_TimersNeedNoSignals) {
   EXPECT_TRUE(timer.wait_for(10s));
   EXPECT_TRUE(called);
   EXPECT_GE(std::chrono::steady_clock::duration(after), 20ms);
+  const auto when = std::chrono::steady_clock::now() + 20ms;
+  std::atomic<bool> early{false};
+  scheduled_call alarm =
+      pair_.reader().call_at(when, [&] { early = std::chrono::steady_clock::now() < when; });
+  EXPECT_FALSE(pair_.reader().call_after(1h, [] { ADD_FAILURE(); }).wait_for(1ms));
+  EXPECT_TRUE(alarm.wait_for(10s));
+  EXPECT_FALSE(early);
 }
 
 INSTANTIATE_TEST_SUITE_P(Pairs, ConformanceE, testing::ValuesIn(every_pair()), name_of_pair);
+
+/// The owner stands still until it is told to go on: nothing ends by itself.
+class ConformanceEPaused : public ConformanceE {
+ protected:
+  std::vector<request> start(std::size_t count) {
+    memory_.assign(count, std::vector<std::byte>(1000));
+    std::vector<request> many;
+    for (std::vector<std::byte>& each : memory_) many.push_back(region_.start_read_at(0, each));
+    return many;
+  }
+
+  std::vector<std::vector<std::byte>> memory_;
+};
+
+TEST_P(ConformanceEPaused, E2_E3_CancelsOneAndAll) {
+  fill_pattern(owned_.bytes(), 1);
+  pair_.pause_owner();
+  std::vector<request> many = start(21);
+  many[0].cancel();
+  std::error_code ec;
+  many[0].wait(ec);
+  EXPECT_EQ(ec, errc::canceled);
+  EXPECT_FALSE(many[1].done()) << "only one was canceled";
+  EXPECT_EQ(pair_.connection->cancel_all(5s), 0U);
+  for (request& each : many) {
+    EXPECT_TRUE(each.done());
+    EXPECT_EQ(each.error(), errc::canceled);
+  }
+  many = start(5);
+  EXPECT_EQ(pair_.reader().cancel_all(5s), 0U);
+  for (request& each : many) EXPECT_EQ(each.error(), errc::canceled);
+  pair_.resume_owner();
+  region_.read_at(0, into_);  // late answers are nobody's
+  EXPECT_TRUE(holds_pattern(into_, 1));
+}
+
+TEST_P(ConformanceEPaused, E6_LimitsOfWaitsRunOut) {
+  pair_.pause_owner();
+  std::vector<request> many = start(10);
+  const auto soon = [] { return std::chrono::steady_clock::now() + 10ms; };
+  EXPECT_FALSE(many[0].wait_for(10ms));
+  EXPECT_EQ(wait_any(many, 10ms), std::nullopt);
+  EXPECT_EQ(wait_any_until(many, soon()), std::nullopt);
+  EXPECT_FALSE(wait_all(many, 10ms));
+  EXPECT_FALSE(wait_all_until(many, soon()));
+  for (request& each : many) EXPECT_FALSE(each.done()) << "a wait ends nothing";
+  many[3].cancel();
+  EXPECT_EQ(wait_any(many, 10s), 3U);
+  EXPECT_FALSE(wait_all(many, 10ms)) << "one is not all";
+  pair_.resume_owner();
+  EXPECT_TRUE(wait_all(many, 30s));
+  for (std::size_t i = 0; i < many.size(); ++i) EXPECT_EQ(bool(many[i].error()), i == 3) << i;
+}
+
+std::vector<pair_options> pairs_that_pause() {
+  std::vector<pair_options> all;
+  for (const route over : {route::tcp_by_address, route::tcp_by_listener}) {
+    for (const pair_options& each : message_pairs(over)) all.push_back(each);
+    all.push_back({over, progress_mode::external, progress_mode::external, {}, {}});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Pairs, ConformanceEPaused, testing::ValuesIn(pairs_that_pause()),
+                         name_of_pair);
 
 class ConformanceEShared : public testing::TestWithParam<route> {
  protected:

@@ -18,6 +18,7 @@
 #include "ucx/endpoint.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/message.hpp"
+#include "ucx/request.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::test {
@@ -43,9 +44,9 @@ inline std::string name_of_messages(const testing::TestParamInfo<message_pair_op
 }
 
 /// Returns the pairs that every test of messages runs with: over each transport every mode at least
-/// once on either side; not every mode with every other. A receiver of mode `caller` makes no
-/// progress while the test waits for its sender: it is the sender's own worker. Senders of that
-/// mode have one thread and say so, as by default; one pair shows that `safe` is the same.
+/// once on either side; not every mode with every other. Where both are of mode `caller` the test's
+/// one thread drives them by turns. Senders of that mode have one thread and say so, as by default;
+/// one pair shows that `safe` is the same.
 inline std::vector<message_pair_options> every_message_pair() {
   using mode = progress_mode;
   std::vector<message_pair_options> all;
@@ -53,6 +54,7 @@ inline std::vector<message_pair_options> every_message_pair() {
     const bool shows_safe = over == route::tcp_by_address;
     all.push_back({over, mode::caller, mode::sleeping_thread,
                    shows_safe ? thread_safety::safe : thread_safety::automatic});
+    all.push_back({over, mode::caller, mode::caller, thread_safety::automatic});
     all.push_back({over, mode::polling_thread, mode::polling_thread, thread_safety::automatic});
     all.push_back({over, mode::sleeping_thread, mode::external, thread_safety::automatic});
     all.push_back({over, mode::external, mode::sleeping_thread, thread_safety::automatic});
@@ -74,8 +76,9 @@ inline std::vector<message_pair_options> adopted_message_pairs() {
   return all;
 }
 
-/// The receiver makes progress by itself, so that one thread of a test can use blocking calls of
-/// either side. Members die last to first.
+/// One thread of a test uses both sides. Nobody drives a receiver of mode `caller` beside it while
+/// a call of the sender's blocks: what needs an answer of the receiver's is waited for by
+/// `until()`. Members die last to first.
 class message_pair {
  public:
   explicit message_pair(const message_pair_options& chosen) : options(chosen) {
@@ -95,15 +98,29 @@ class message_pair {
       sender_worker.emplace(make_worker(*sender_context, options.sender));
       if (options.sender == progress_mode::external) sender_loop.emplace(*sender_worker);
       if (door) {
-        sender.emplace(*sender_worker, door->address());
+        sender.emplace(*sender_worker, door->address(), nobody_waits());
       } else {
         sender.emplace(*sender_worker, address);
       }
     }
+    until([&] { return sender->state() != connection_state::connecting; });
     sender->wait_connected();
   }
 
+  /// The receiver answers while its sender closes.
+  ~message_pair() {
+    if (!drives_receiver() || !receiver_ || !sender) return;
+    const request closing = sender->start_close();
+    until([&] { return closing.done(); });
+  }
+  message_pair(const message_pair&) = delete;
+  message_pair& operator=(const message_pair&) = delete;
+
   bool to_itself() const noexcept { return options.over == route::tcp_to_itself; }
+  /// Returns whether nobody but `until()` drives the receiver.
+  bool drives_receiver() const noexcept {
+    return !to_itself() && options.receiver == progress_mode::caller;
+  }
   worker& receiver() { return *receiver_; }
   worker& sender_side() { return to_itself() ? *receiver_ : *sender_worker; }
 
@@ -113,9 +130,9 @@ class message_pair {
     const auto end = std::chrono::steady_clock::now() + limit;
     while (!done()) {
       if (std::chrono::steady_clock::now() >= end) return false;
-      if (sender_loop || !sender_side().progress()) {
-        std::this_thread::sleep_for(std::chrono::microseconds(20));
-      }
+      bool active = !sender_loop && sender_side().progress();
+      if (receiver_ && drives_receiver()) active = receiver().progress() || active;
+      if (!active) std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
     return true;
   }
@@ -142,6 +159,11 @@ class message_pair {
   std::optional<endpoint> sender;
 
  private:
+  static endpoint_options nobody_waits() {
+    endpoint_options made;
+    made.wait = connect_wait::none;
+    return made;
+  }
   context make_context(const context_options& wanted) const {
     return options.adopted ? adopt_context(wanted) : context(wanted);
   }

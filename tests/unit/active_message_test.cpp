@@ -354,5 +354,41 @@ TEST(EmptyMessage, HasNothing) {
   EXPECT_EQ(none.peer().status(), errc::closed);
 }
 
+// Where UCX leaves its own memory to the receiver, as over shared memory, a message lies in it
+// until nobody has it any more; a short one is copied.
+TEST(ActiveMessage, ThatMayLastIsKeptWithoutACopy) {
+  simulated_pair_options options;
+  options.link.lasting_data = true;
+  simulated_messages both(options);
+  std::vector<message> kept;
+  both.receiver().on_message(3, [&](message came) { kept.push_back(std::move(came)); });
+  const auto given_back = [&] { return both.pair.owner_process.count(call::am_data_release); };
+  for (const std::size_t size : {0U, 1U, 2047U}) {
+    both.sender.send_message(3, {}, pattern(size, size), {.until = send_until::reusable});
+    both.settle();
+    ASSERT_EQ(kept.size(), 1U);
+    EXPECT_EQ(both.network().live().messages, 0U) << "a copy of " << size;
+    EXPECT_TRUE(holds_pattern(kept[0].data(), size));
+    kept.clear();
+    both.settle();
+    EXPECT_EQ(given_back(), 0U);
+  }
+  std::uint64_t released = 0;
+  for (const std::size_t size : {2048U, 30000U, 60000U}) {
+    both.sender.send_message(3, {}, pattern(size, size), {.until = send_until::reusable});
+    both.settle();
+    ASSERT_EQ(kept.size(), 1U);
+    EXPECT_EQ(both.network().live().messages, 1U) << "it lies where UCX put it: " << size;
+    EXPECT_EQ(kept[0].data().size(), size);
+    EXPECT_TRUE(holds_pattern(kept[0].data(), size));
+    EXPECT_EQ(given_back(), released) << "somebody has it";
+    kept.clear();
+    both.settle();
+    EXPECT_EQ(given_back(), ++released) << size;
+    EXPECT_EQ(both.network().live().messages, 0U);
+  }
+  both.receiver().on_message(3, {});
+}
+
 }  // namespace
 }  // namespace ucx::test

@@ -32,6 +32,29 @@ namespace {
 
 using namespace std::chrono_literals;
 
+TEST(Timer, WaitForItRunsOut) {
+  simulated_pair pair;
+  int called = 0;
+  scheduled_call timer = pair.reader.call_after(100ms, [&] { ++called; });
+  const auto begin = pair.network.now();
+  EXPECT_FALSE(timer.wait_for(30ms));
+  EXPECT_GE(pair.network.now() - begin, 30ms);
+  EXPECT_LT(pair.network.now() - begin, 100ms);
+  EXPECT_FALSE(timer.wait_for(0ms));
+  std::error_code ec;
+  EXPECT_FALSE(timer.wait_for(-1ms, ec));
+  EXPECT_FALSE(ec) << "that it has not come yet is no failure";
+  EXPECT_FALSE(timer.over());
+  EXPECT_EQ(called, 0);
+  EXPECT_TRUE(timer.wait_for(1s));
+  EXPECT_EQ(called, 1);
+  scheduled_call every = pair.reader.call_in_progress(progress_phase::after,
+                                                      repetition::every_round, [&] { ++called; });
+  EXPECT_FALSE(every.wait_for(5ms)) << "it never is";
+  EXPECT_TRUE(every.cancel());
+  EXPECT_TRUE(every.wait_for(0ms));
+}
+
 TEST(Timer, CallsInTheOrderOfTheTimesAndNeverEarly) {
   simulated_pair pair;
   const auto begin = pair.network.now();
