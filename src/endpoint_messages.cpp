@@ -35,7 +35,7 @@ std::error_code send_error(const std::shared_ptr<endpoint_core>& over,
   if (!over) return errc::closed;
   if (!over->worker().context().has(feature::am)) return errc::feature_disabled;
   if (header.size() > over->worker().router().longest_header()) return errc::header_too_long;
-  if (!header.empty() && detail::is_on_device(header.data())) return errc::invalid_argument;
+  if (!detail::is_on_host(header)) return errc::invalid_argument;
   return {};
 }
 

@@ -40,14 +40,18 @@ class thread_copiers {
 
 }  // namespace
 
-bool detail::asks_driver(const void* address) noexcept { return driver_copies(address); }
+bool detail::asks_driver(const void* address, std::size_t size,
+                         std::error_code& misplaced) noexcept {
+  return driver_copies({static_cast<const std::byte*>(address), size}, misplaced);
+}
 
 void copy_memory(void* into, const void* from, std::size_t size, std::error_code& ec,
                  const io_options& options) {
   ec.clear();
   if (size == 0) return;
-  const bool to_device = detail::is_on_device(into);
-  const bool from_device = detail::is_on_device(from);
+  const bool to_device = detail::is_on_device({static_cast<const std::byte*>(into), size}, ec);
+  const bool from_device = detail::is_on_device({static_cast<const std::byte*>(from), size}, ec);
+  if (ec) return;
   if (!to_device && !from_device) {
     std::memcpy(into, from, size);
     return;

@@ -338,7 +338,7 @@ std::streamsize filebuf::xsgetn(char* into, std::streamsize count) {
   // What is buffered is copied here, but from an area of one character: it may be std::filebuf's
   // for what was put back, which notices in its turn that it is taken.
   const bool has_all = count > 0 && count <= egptr() - gptr() && egptr() - eback() > 1;
-  const bool to_device = is_copied_by_driver(into);
+  const bool to_device = count > 0 && is_copied_by_driver(into, static_cast<std::size_t>(count));
   if (to_device && !by_url_ && count > 0) return read_staged(into, count);
   if (has_all && !to_device) {
     std::memcpy(into, gptr(), static_cast<std::size_t>(count));
@@ -359,7 +359,7 @@ std::streamsize filebuf::xsputn(const char* from, std::streamsize count) {
   // std::filebuf writes what is long past its buffer, and fills that up only by itself.
   constexpr std::streamsize longest = 1024;
   const std::streamsize limit = by_url_ ? room + 1 : std::min(room, longest);
-  const bool from_device = is_copied_by_driver(from);
+  const bool from_device = count > 0 && is_copied_by_driver(from, static_cast<std::size_t>(count));
   if (from_device && !by_url_ && count > 0) return write_staged(from, count);
   if (count > 0 && count < limit && !from_device) {
     std::memcpy(pptr(), from, static_cast<std::size_t>(count));
@@ -377,6 +377,12 @@ std::streamsize filebuf::xsputn(const char* from, std::streamsize count) {
 /// Through memory of the host's: std::filebuf can not reach a device's.
 std::streamsize filebuf::read_staged(char* into, std::streamsize count) {
   std::streamsize done = 0;
+  std::error_code misplaced;
+  detail::is_copied_by_driver(into, static_cast<std::size_t>(count), misplaced);
+  if (misplaced) {
+    fail(misplaced, "reading into memory of two places");
+    throw ucx::error(misplaced, name_ + ": reading into memory of two places");
+  }
   const std::streamsize piece = std::min(count, longest_staged);
   const auto stage = std::make_unique<char[]>(static_cast<std::size_t>(piece));
   while (done < count) {
@@ -398,6 +404,12 @@ std::streamsize filebuf::read_staged(char* into, std::streamsize count) {
 
 std::streamsize filebuf::write_staged(const char* from, std::streamsize count) {
   std::streamsize done = 0;
+  std::error_code misplaced;
+  detail::is_copied_by_driver(from, static_cast<std::size_t>(count), misplaced);
+  if (misplaced) {
+    fail(misplaced, "writing out of memory of two places");
+    return done;
+  }
   const std::streamsize piece = std::min(count, longest_staged);
   const auto stage = std::make_unique<char[]>(static_cast<std::size_t>(piece));
   while (done < count) {

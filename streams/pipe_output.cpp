@@ -313,7 +313,8 @@ std::size_t pipe_output::send(std::span<const std::byte> bytes) {
     const std::span<const std::byte> next = bytes.subspan(done, size);
     if (!wait_for_room(size)) break;
     if (!area_.empty()) move_on();
-    const bool as_it_lies = goes_from_callers() && !is_copied_by_driver(next.data());
+    const bool as_it_lies =
+        goes_from_callers() && !ucx::is_copied_by_driver(next.data(), next.size());
     if (!(as_it_lies ? send_piece(next, callers) : send_copy(next))) break;
     done += size;
   }

@@ -289,6 +289,11 @@ pipe_streambuf::int_type pipe_streambuf::pbackfail(int_type c) {
 std::streamsize pipe_streambuf::xsgetn(char* into, std::streamsize count) {
   std::streamsize done = 0;
   std::error_code failed;
+  if (count > 0) detail::is_copied_by_driver(into, static_cast<std::size_t>(count), failed);
+  if (failed && is_open()) {
+    engine_->note(failed, engine_->path->name + ": reading into memory of two places");
+    throw_error();
+  }
   while (done < count) {
     try {
       if (gptr() == egptr() && !refill()) break;
@@ -407,6 +412,14 @@ std::streamsize pipe_streambuf::xsputn(const char* from, std::streamsize count) 
 std::streamsize pipe_streambuf::write(const char* from, std::streamsize count) {
   std::streamsize done = 0;
   if (!ready_to_write()) return done;
+  std::error_code misplaced;
+  detail::is_copied_by_driver(from, static_cast<std::size_t>(count), misplaced);
+  if (misplaced) {
+    engine_->note_write(misplaced, engine_->path->name +
+                                       ": writing out of memory of two places behind " +
+                                       detail::pipe_bytes_text(written()));
+    return done;
+  }
   const auto piece = static_cast<std::streamsize>(engine_->out->piece());
   // What fits one message goes as one, so that bytes of other writers do not come between.
   if (count > epptr() - pptr() && (!flush_area() || !ready_to_write())) return done;

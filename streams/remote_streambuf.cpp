@@ -45,6 +45,16 @@ constexpr const char* use_of_nothing = "using a stream over nothing";
 
 [[noreturn]] void throw_empty() { throw error(errc::closed, use_of_nothing); }
 
+/// Returns whether there are no devices, in one look.
+inline bool has_no_devices() noexcept {
+  return detail::has_no_cuda.load(std::memory_order_relaxed);
+}
+
+/// Returns whether the processor may copy the caller's bytes, where there may be devices.
+[[gnu::noinline]] bool is_the_hosts(const char* bytes, std::streamsize count) noexcept {
+  return !is_copied_by_driver(bytes, static_cast<std::size_t>(count));
+}
+
 }  // namespace
 
 remote_streambuf::remote_streambuf() = default;
@@ -155,7 +165,7 @@ std::streamsize remote_streambuf::xsgetn(char* into, std::streamsize count) {
   // One comparison for both: that there is something to read, and that the get area has it.
   const bool has_all =
       static_cast<std::size_t>(count) - 1 < static_cast<std::size_t>(egptr() - gptr());
-  if (has_all && !is_copied_by_driver(into)) [[likely]] {
+  if (has_all && (has_no_devices() || is_the_hosts(into, count))) [[likely]] {
     std::memcpy(into, gptr(), static_cast<std::size_t>(count));
     setg(eback(), gptr() + count, egptr());
     return count;
@@ -197,7 +207,7 @@ remote_streambuf::int_type remote_streambuf::overflow(int_type c) {
 
 std::streamsize remote_streambuf::xsputn(const char* from, std::streamsize count) {
   if (count <= 0) return 0;
-  if (count <= epptr() - pptr() && !is_copied_by_driver(from)) {
+  if (count <= epptr() - pptr() && (has_no_devices() || is_the_hosts(from, count))) {
     std::memcpy(pptr(), from, static_cast<std::size_t>(count));
     setp(pptr() + count, epptr());
     return count;

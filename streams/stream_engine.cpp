@@ -169,6 +169,13 @@ void stream_engine::refuse(std::error_code why, std::string_view what) const {
                             (source_ ? source_->description() : std::string("a closed stream")));
 }
 
+/// No part of what is in two places is copied: where the first ends, nobody can tell.
+void stream_engine::check_place(std::span<const std::byte> bytes) const {
+  std::error_code misplaced;
+  detail::is_copied_by_driver(bytes.data(), bytes.size(), misplaced);
+  if (misplaced) refuse(misplaced, "memory of two places for");
+}
+
 void stream_engine::require(std::ios_base::openmode wanted, std::string_view what) const {
   if (!source_) refuse(errc::closed, what);
   if ((mode_ & wanted) != wanted) refuse(errc::permission_denied, what);
@@ -214,6 +221,7 @@ stream_engine::outcome stream_engine::read(std::span<std::byte> into, std::size_
   const outcome ended = attempt_to_read([&] {
     try {
       begin_reading();
+      check_place(into);
       while (position_ - start < into.size()) {
         if (position_ >= size_ && !look_behind_end()) return outcome::end_of_data;
         const auto rest = into.subspan(static_cast<std::size_t>(position_ - start));

@@ -154,6 +154,7 @@ class stream_engine {
   void note_failure() noexcept;
   void note_gone();
   void require(std::ios_base::openmode wanted, std::string_view what) const;
+  void check_place(std::span<const std::byte> bytes) const;
   [[noreturn]] void refuse(std::error_code why, std::string_view what) const;
 
   void begin_reading();

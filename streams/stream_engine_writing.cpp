@@ -45,6 +45,7 @@ std::size_t stream_engine::write(std::span<const std::byte> from) noexcept {
   const outcome ended = attempt([&] {
     begin_writing();
     start = position_;
+    check_place(from);
     const auto fitting = from.first(
         static_cast<std::size_t>(std::min<std::uint64_t>(from.size(), room_from(position_))));
     if (fitting.size() < pool_.block_size()) {

@@ -56,7 +56,8 @@ class byte_runs {
   }
 
   /// Finds out which runs are a device's: from here on the driver copies those, and nobody else may
-  /// touch them. Errors: no_memory, not_supported, io_error.
+  /// touch them. Errors: no_memory, not_supported, io_error, invalid_argument (a run that begins in
+  /// one place and ends in another).
   std::error_code find_devices(device_copiers& known) {
     return cuda_driver::may_be_there() ? look_for_devices(known) : std::error_code();
   }
@@ -148,8 +149,8 @@ class byte_runs {
     return {};
   }
   std::error_code find_device(run bytes, std::size_t index, device_copiers& known) {
-    if (bytes.empty() || !is_on_device(bytes.data())) return {};
     std::error_code ec;
+    if (!is_on_device(bytes, ec) || ec) return ec;
     std::shared_ptr<device_copier> copier = known.of(bytes.data(), ec);
     if (ec) return ec;
     if (copiers_.empty()) {

@@ -240,7 +240,7 @@ bool client_core::can_be_put(const short_file& file) const {
   const std::size_t room = channel_.longest() - put_overhead - file_overhead;
   return (features_ & control_feature::contents) != 0 && complaint_about_name(file.name).empty() &&
          file.name.size() <= room && file.bytes.size() <= room - file.name.size() &&
-         !is_on_device(file.bytes.data());
+         is_on_host(file.bytes);
 }
 
 /// Stores as many of the first of them as are well put together: one at least. Returns why no more

@@ -10,6 +10,7 @@ namespace ucx::detail {
 namespace {
 
 std::atomic<bool> was_forked{false};
+std::atomic<bool> lacks_some{false};
 [[maybe_unused]] const int forks_noticed =
     ::pthread_atfork(nullptr, nullptr, [] { was_forked.store(true, std::memory_order_relaxed); });
 
@@ -85,10 +86,10 @@ bool find_all(cuda_driver& into, void* library) noexcept {
   return symbols.complete();
 }
 
-std::unique_ptr<const cuda_driver> load_chosen() noexcept {
+std::unique_ptr<const cuda_driver> load_chosen(bool& lacks_functions) noexcept {
   try {
     const char* const named = ::secure_getenv("UCXIO_CUDA_DRIVER");
-    return cuda_driver::load(named != nullptr ? named : "libcuda.so.1");
+    return cuda_driver::load(named != nullptr ? named : "libcuda.so.1", lacks_functions);
   } catch (...) {  // out of memory
     return nullptr;
   }
@@ -101,20 +102,26 @@ std::atomic<bool> has_no_cuda{false};
 const cuda_driver* cuda_driver::find() noexcept {
   static const cuda_driver* const found = [] {
     // Kept for good: what uses it may end after this.
-    const cuda_driver* const loaded = load_chosen().release();
-    has_no_cuda.store(loaded == nullptr, std::memory_order_relaxed);
+    bool lacks_functions = false;
+    const cuda_driver* const loaded = load_chosen(lacks_functions).release();
+    lacks_some.store(lacks_functions, std::memory_order_relaxed);
+    has_no_cuda.store(loaded == nullptr && !lacks_functions, std::memory_order_relaxed);
     return loaded;
   }();
   return found;
 }
 
+bool cuda_driver::is_unusable() noexcept { return lacks_some.load(std::memory_order_relaxed); }
+
 bool cuda_driver::may_be_inherited() noexcept { return was_forked.load(std::memory_order_relaxed); }
 
-std::unique_ptr<const cuda_driver> cuda_driver::load(const char* library) {
+std::unique_ptr<const cuda_driver> cuda_driver::load(const char* library, bool& lacks_functions) {
+  lacks_functions = false;
   void* const handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return nullptr;
   auto made = std::make_unique<cuda_driver>();
   if (find_all(*made, handle)) return made;
+  lacks_functions = true;
   ::dlclose(handle);
   return nullptr;
 }

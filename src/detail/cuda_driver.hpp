@@ -142,11 +142,16 @@ struct cuda_driver {
   /// CUDA's is not here.
   static bool may_be_inherited() noexcept;
 
-  /// Returns false where find() has found nobody.
+  /// Returns whether find() has found nobody though there is a library of that name: it lacks
+  /// functions, and what else in the process uses it may have memory of devices.
+  static bool is_unusable() noexcept;
+
+  /// Returns false where find() has found no library.
   static bool may_be_there() noexcept { return !has_no_cuda.load(std::memory_order_relaxed); }
 
-  /// Loads `library`. Returns nothing where there is no such library, or a function is missing.
-  static std::unique_ptr<const cuda_driver> load(const char* library);
+  /// Loads `library`. Returns nothing where there is no such library, or a function is missing,
+  /// which `lacks_functions` then tells.
+  static std::unique_ptr<const cuda_driver> load(const char* library, bool& lacks_functions);
 
   bool shares_memory() const noexcept {
     return share != nullptr && open_shared != nullptr && close_shared != nullptr;

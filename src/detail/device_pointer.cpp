@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ucx/error.hpp"
+
 namespace ucx::detail {
 namespace {
 
@@ -30,6 +32,13 @@ bool is_on_own_stack(const void* address) noexcept {
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   const auto asked = reinterpret_cast<std::uintptr_t>(address);
   return end - here < deepest && asked >= here && asked < end;
+}
+
+/// No page is of two kinds.
+bool are_in_one_page(const void* first, const void* last) noexcept {
+  constexpr std::uintptr_t page = 4096;  // or more
+  return reinterpret_cast<std::uintptr_t>(first) / page ==
+         reinterpret_cast<std::uintptr_t>(last) / page;
 }
 
 }  // namespace
@@ -61,10 +70,23 @@ std::uint64_t allocation_at(const void* address) noexcept {
   return number;
 }
 
-bool driver_copies(const void* address) noexcept {
-  if (is_on_own_stack(address)) return false;
-  const memory_kind kind = place_of(address).kind;
-  return is_copied_by_driver(kind) || kind == memory_kind::other;
+bool driver_copies(std::span<const std::byte> bytes, std::error_code& ec) noexcept {
+  if (bytes.empty()) return false;
+  const void* const begin = bytes.data();
+  const void* const last = &bytes.back();
+  if (is_on_own_stack(begin) && is_on_own_stack(last)) return false;
+  const memory_place first = place_of(begin);
+  if (first.kind == memory_kind::other) return true;
+  const bool on_device = is_copied_by_driver(first.kind);
+  if (!on_device && are_in_one_page(begin, last)) return false;
+  const memory_place end = place_of(last);
+  if (end.kind == memory_kind::other) {  // beyond the memory's end; or the driver has failed
+    ec = on_device && is_of_one_allocation(bytes) ? errc::not_supported : errc::invalid_argument;
+    return on_device;
+  }
+  const bool fits = on_device ? end == first : !is_copied_by_driver(end.kind);
+  if (!fits) ec = errc::invalid_argument;
+  return on_device;
 }
 
 }  // namespace ucx::detail

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <system_error>
 
 #include "detail/cuda_driver.hpp"
 #include "ucx/memory_place.hpp"
@@ -23,12 +24,19 @@ bool is_of_one_allocation(std::span<const std::byte> bytes) noexcept;
 std::uint64_t allocation_at(const void* address) noexcept;
 
 /// Asks the driver, but for what lies on the calling thread's stack: small reads go there.
-bool driver_copies(const void* address) noexcept;
+bool driver_copies(std::span<const std::byte> bytes, std::error_code& ec) noexcept;
 
-/// Returns whether the CUDA driver copies what lies at `address`; or nobody, where it can not tell,
-/// and who tries is told. Nearly free where there is no driver.
-inline bool is_on_device(const void* address) noexcept {
-  return cuda_driver::may_be_there() && driver_copies(address);
+/// Returns whether the CUDA driver copies `bytes`; or nobody, where it can not tell, and who tries
+/// is told. The first and the last are asked for. Nearly free where there is no driver.
+/// Errors: invalid_argument, where they begin in one place and end in another; else `ec` is left.
+inline bool is_on_device(std::span<const std::byte> bytes, std::error_code& ec) noexcept {
+  return cuda_driver::may_be_there() && driver_copies(bytes, ec);
+}
+
+/// Returns whether all of `bytes` may be touched by the processor.
+inline bool is_on_host(std::span<const std::byte> bytes) noexcept {
+  std::error_code ec;
+  return !is_on_device(bytes, ec) && !ec;
 }
 
 }  // namespace ucx::detail

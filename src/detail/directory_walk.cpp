@@ -167,7 +167,7 @@ std::error_code each_type(
     int directory, const std::function<void(const std::string& name, ::mode_t type)>& visit) {
   return each_name(directory, [&](std::string_view found, unsigned char type) {
     const std::string name(found);
-    if (type != DT_UNKNOWN) return visit(name, DTTOIF(type));
+    if (type != DT_UNKNOWN) return visit(name, static_cast<::mode_t>(DTTOIF(type)));
     struct ::stat about = {};
     const bool is_there = ::fstatat(directory, name.c_str(), &about, AT_SYMLINK_NOFOLLOW) == 0;
     if (is_there || errno != ENOENT) visit(name, is_there ? about.st_mode & S_IFMT : 0);

@@ -177,7 +177,7 @@ void message_read::give_up_for(std::error_code why) noexcept {
 
 bool message_read::rebind(std::span<std::byte> into) noexcept {
   if (done() || received_ != 0 || into.size() != into_.size()) return false;
-  if (copier_ || direct_ || is_on_device(into.data())) return false;
+  if (copier_ || direct_ || !is_on_host(into)) return false;
   into_ = into;
   return true;
 }

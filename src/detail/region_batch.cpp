@@ -23,8 +23,8 @@ constexpr std::size_t largest_shared = std::size_t{16} << 10U;
 
 std::size_t size_of(const read_piece& piece) noexcept { return piece.into.size(); }
 std::size_t size_of(const write_piece& piece) noexcept { return piece.from.size(); }
-bool is_here(const read_piece& piece) noexcept { return !is_on_device(piece.into.data()); }
-bool is_here(const write_piece& piece) noexcept { return !is_on_device(piece.from.data()); }
+bool is_here(const read_piece& piece) noexcept { return is_on_host(piece.into); }
+bool is_here(const write_piece& piece) noexcept { return is_on_host(piece.from); }
 
 /// How one kind of batch starts its parts.
 struct reading {

@@ -266,7 +266,9 @@ bool remote_region_core::shares_messages(access wanted) const noexcept {
 operation* remote_region_core::start_read(std::uint64_t offset, std::span<std::byte> into,
                                           const io_options& options, std::error_code& ec) {
   if ((ec = check(offset, into.size(), access::read)) || into.empty()) return nullptr;
-  if (is_on_device(into.data())) return read_into_device(offset, into, options, ec);
+  const bool on_device = is_on_device(into, ec);
+  if (ec) return nullptr;
+  if (on_device) return read_into_device(offset, into, options, ec);
   if (options.verify) return read_by_message(offset, into, options, ec);
   if (copied_here()) {
     std::memcpy(into.data(), mapped_ + offset, into.size());
@@ -308,7 +310,9 @@ operation* remote_region_core::start_write(const std::shared_ptr<write_tracker>&
                                            std::uint64_t offset, std::span<const std::byte> from,
                                            const io_options& options, std::error_code& ec) {
   if ((ec = check(offset, from.size(), access::write)) || from.empty()) return nullptr;
-  if (is_on_device(from.data())) return write_from_device(tracker, offset, from, options, ec);
+  const bool on_device = is_on_device(from, ec);
+  if (ec) return nullptr;
+  if (on_device) return write_from_device(tracker, offset, from, options, ec);
   if (copied_here()) {
     std::memcpy(mapped_ + offset, from.data(), from.size());
     std::atomic_thread_fence(std::memory_order_release);  // before what tells the owner of it

@@ -16,10 +16,7 @@ namespace ucx::detail {
 bool message_link::send_short(message_kind kind, std::uint64_t tag,
                               std::span<const std::byte> header, std::span<const std::byte> bytes) {
   if (bytes.size() >= short_below_ || header.size() > message_router::short_header) return false;
-  if (cuda_driver::may_be_there() &&
-      (driver_copies(bytes.data()) || driver_copies(header.data()))) {
-    return false;
-  }
+  if (!is_on_host(bytes) || !is_on_host(header)) return false;
   const std::size_t units = units_of(header.size() + bytes.size());
   const bool empty_stream = kind == message_kind::stream && bytes.empty();
   if (!endpoint_.is_ready() || units > room_ || units > room_granted_ / 2 || !queued_.empty() ||

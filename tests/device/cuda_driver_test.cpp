@@ -16,15 +16,20 @@ namespace {
 using test::cuda_program;
 
 TEST(CudaDriver, IsNobodyWhereThereIsNoLibrary) {
-  EXPECT_EQ(cuda_driver::load("/nowhere/libcuda.so.1"), nullptr);
+  bool lacks_functions = true;
+  EXPECT_EQ(cuda_driver::load("/nowhere/libcuda.so.1", lacks_functions), nullptr);
+  EXPECT_FALSE(lacks_functions);
 }
 
 TEST(CudaDriver, IsNobodyWhereTheLibraryLacksItsFunctions) {
-  EXPECT_EQ(cuda_driver::load("libc.so.6"), nullptr);
+  bool lacks_functions = false;
+  EXPECT_EQ(cuda_driver::load("libc.so.6", lacks_functions), nullptr);
+  EXPECT_TRUE(lacks_functions);
 }
 
 TEST(CudaDriver, HasEveryFunctionWhenItIsFound) {
-  const auto loaded = cuda_driver::load(FAKE_CUDA);
+  bool lacks_functions = false;
+  const auto loaded = cuda_driver::load(FAKE_CUDA, lacks_functions);
   ASSERT_NE(loaded, nullptr);
   EXPECT_NE(loaded->init, nullptr);
   EXPECT_NE(loaded->error_text, nullptr);

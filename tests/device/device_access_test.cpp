@@ -1,5 +1,5 @@
-// What conformance asks of one-sided access (rows D10 to D16 of docs/coming-from.md), with regions
-// and with the user's memory of every kind.
+// What conformance asks of one-sided access (rows D4, D9 to D16 of docs/coming-from.md), with
+// regions and with the user's memory of every kind.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -42,6 +42,30 @@ class DeviceAccess : public testing::TestWithParam<std::tuple<memory_kind, memor
   memory_region exposed_{*pair_.owner_context, owned_.bytes(), access::read_write};
   remote_region region_ = pair_.open(exposed_);
 };
+
+TEST_P(DeviceAccess, IsForReadingOrWritingOnlyWhereThatIsGranted) {
+  kind_memory bytes(here(), 8, 2);
+  std::error_code ec;
+  {
+    const memory_region readable(*pair_.owner_context, owned_.bytes(), access::read);
+    pair_.open(readable).write_at(0, bytes.bytes(), ec);
+    EXPECT_EQ(ec, errc::permission_denied);
+  }
+  const memory_region writable(*pair_.owner_context, owned_.bytes(), access::write);
+  pair_.open(writable).read_at(0, bytes.bytes(), ec);
+  EXPECT_EQ(ec, errc::permission_denied);
+  EXPECT_TRUE(bytes.holds(2));
+}
+
+TEST_P(DeviceAccess, KeepsWhatItsRunningOperationsNeed) {
+  owned_.fill(3);
+  kind_memory into(here(), 4 * mib);
+  request read = region_.start_read_at(0, into.bytes());
+  region_ = pair_.open(exposed_);
+  pair_.connection.reset();
+  read.wait();
+  EXPECT_TRUE(into.holds(3));
+}
 
 TEST_P(DeviceAccess, ReadsAndWritesAtOffsets) {
   for (const std::size_t size : sizes) {

@@ -16,6 +16,8 @@
 #include "support/fake_cuda/kind_memory.hpp"
 #include "support/message_pair.hpp"
 #include "support/pattern.hpp"
+#include "ucx/buffer.hpp"
+#include "ucx/buffer_pool.hpp"
 #include "ucx/error.hpp"
 #include "ucx/message_handlers.hpp"
 #include "ucx/message_parts.hpp"
@@ -59,6 +61,26 @@ TEST_P(DeviceMessageRows, AreReceivedByTagAndMask) {
     ASSERT_FALSE(outcome(receive));
     EXPECT_EQ(receive.received().length, size);
     EXPECT_TRUE(into.holds(size, size));
+  }
+}
+
+TEST_P(DeviceMessageRows, AreReceivedFromAnybodyAndFromOnePeer) {
+  endpoint back = pair_.back();
+  for (const std::size_t size : sizes) {
+    SCOPED_TRACE(size);
+    kind_memory from(there(), size + 1, 1);
+    kind_memory into(here(), size + 1);
+    request from_any = pair_.sender_side().start_receive(5, into.bytes().first(size));
+    request send = back.start_send(5, from.bytes().first(size));
+    ASSERT_FALSE(outcome(from_any));
+    ASSERT_FALSE(outcome(send));
+    EXPECT_TRUE(into.holds(1, size));
+    from.fill(2);
+    request again = sender().start_send(6, from.bytes().first(size));
+    request from_one = back.start_receive(6, into.bytes().first(size));
+    ASSERT_FALSE(outcome(from_one));
+    ASSERT_FALSE(outcome(again));
+    EXPECT_TRUE(into.holds(2, size));
   }
 }
 
@@ -170,6 +192,85 @@ TEST_P(DeviceMessageRows, ReturnTheirKeysOnceEach) {
   }));
   for (const auto& [key, how] : ended) EXPECT_FALSE(how) << key;
 }
+
+/// What comes into memory of the library's, which is the host's: the sender's kind.
+class DeviceMessageSender : public DeviceMessageRows {};
+
+TEST_P(DeviceMessageSender, IsReceivedInAsManyPartsAsThereAre) {
+  kind_memory from(there(), 300'000, 4);
+  std::vector<std::span<const std::byte>> parts{from.bytes().first(1), {}};
+  parts.push_back(from.bytes().subspan(1, 199'999));
+  parts.push_back(from.bytes().subspan(200'000));
+  message_parts received;
+  request receive = receiver().start_receive(1, received, mib);
+  request send = sender().start_send_parts(1, parts);
+  ASSERT_FALSE(outcome(receive));
+  ASSERT_FALSE(outcome(send));
+  ASSERT_EQ(received.size(), parts.size());
+  std::uint64_t at = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    ASSERT_EQ(received[i].size(), parts[i].size());
+    EXPECT_TRUE(holds_pattern(received[i], 4, at));
+    at += parts[i].size();
+  }
+}
+
+TEST_P(DeviceMessageSender, NeedNotTellItsLength) {
+  for (const std::size_t size : sizes) {
+    SCOPED_TRACE(size);
+    kind_memory from(there(), size + 1, 5);
+    buffer made;
+    request receive = receiver().start_receive(1, made, 16 * mib);
+    request send = sender().start_send(1, from.bytes().first(size));
+    ASSERT_FALSE(outcome(receive));
+    ASSERT_FALSE(outcome(send));
+    EXPECT_EQ(made.size(), size);
+    EXPECT_TRUE(holds_pattern(made.bytes(), 5));
+  }
+}
+
+TEST_P(DeviceMessageSender, IsReceivedIntoBuffersOfOnePool) {
+  buffer_pool pool({.size = mib, .count = 2});
+  for (const std::size_t size : {std::size_t{1000}, mib}) {
+    SCOPED_TRACE(size);
+    kind_memory from(there(), size, 3);
+    std::vector<buffer> made(6);
+    std::vector<request> receives;
+    std::vector<request> sends;
+    for (buffer& each : made) {
+      receives.push_back(receiver().start_receive(tag_match::any(), each, pool));
+      sends.push_back(sender().start_send(1, from.bytes()));
+    }
+    // Two are out; what is behind them waits until one comes back.
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      ASSERT_FALSE(outcome(receives[i]));
+      EXPECT_EQ(made[i].size(), size);
+      EXPECT_TRUE(holds_pattern(made[i].bytes(), 3));
+      made[i] = {};
+    }
+    for (request& each : sends) EXPECT_FALSE(outcome(each));
+  }
+}
+
+TEST_P(DeviceMessageSender, IsKeptAsItCame) {
+  kind_memory first(there(), 1000, 6);
+  kind_memory second(there(), 10, 7);
+  sender().send(1, first.bytes());
+  sender().send(1, second.bytes());
+  const message one = pair_.take(1);
+  const message two = pair_.take(1);
+  ASSERT_TRUE(one.is_here());
+  EXPECT_EQ(one.data().size(), 1000U);
+  EXPECT_TRUE(holds_pattern(one.data(), 6));
+  EXPECT_TRUE(holds_pattern(two.data(), 7));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, DeviceMessageSender,
+                         testing::Combine(testing::ValuesIn(every_kind),
+                                          testing::Values(memory_kind::host)),
+                         [](const auto& chosen) {
+                           return std::string(to_string(std::get<0>(chosen.param)));
+                         });
 
 INSTANTIATE_TEST_SUITE_P(Kinds, DeviceMessageRows,
                          testing::Combine(testing::ValuesIn(every_kind),

@@ -45,11 +45,11 @@ TEST(MemoryPlace, IsTheHostsWhereNobodyInitialisedCudaAndInitialisesItNot) {
   EXPECT_EQ(fake_cuda_calls("cuInit"), 0U);
 }
 
-TEST(MemoryPlace, IsTheHostsOnceTheMemoryIsFreed) {
+TEST(MemoryPlace, IsNobodysOnceTheMemoryIsFreed) {
   const cuda_program program;
   const auto device = cuda_program::allocate(10);
   cuda_program::free(device);
-  EXPECT_EQ(place_of(device.data()), memory_place());
+  EXPECT_EQ(place_of(device.data()), (memory_place{memory_kind::other, -1}));
 }
 
 }  // namespace

@@ -210,11 +210,13 @@ TEST_F(HungDevice, HasItsBuffersToItselfUntilItLetsGo) {
   remote_region region = pair_.open(exposed);
   std::vector<std::byte> into(mib);
   std::error_code ec;
-  region.read_at(0, into, ec, {.timeout = 50ms});
+  request first = region.start_read_at(0, into, {.timeout = 1s});
+  ASSERT_TRUE(pair_.drive_until([] { return fake_cuda_waiting_copies() > 0; }));
+  first.wait(ec);
   EXPECT_EQ(ec, errc::timed_out);
   // These get other buffers: what the driver writes late is in none of them.
   request again = region.start_read_at(mib, into);
-  ASSERT_TRUE(pair_.drive_until([] { return fake_cuda_waiting_copies() > 1; }));
+  EXPECT_FALSE(pair_.drive_until([&] { return again.done(); }, 100ms));
   fake_cuda_hold_copies(0);
   again.wait();
   EXPECT_TRUE(holds_pattern(into, 6, mib));

@@ -53,7 +53,8 @@ class StreamGate : public testing::Test {
   }
 
   const test::cuda_program program_;
-  const std::unique_ptr<const cuda_driver> driver_ = cuda_driver::load(FAKE_CUDA);
+  bool lacks_functions_ = false;
+  const std::unique_ptr<const cuda_driver> driver_ = cuda_driver::load(FAKE_CUDA, lacks_functions_);
   CUstream_st* stream_ = nullptr;
   std::string what_;
   std::error_code ec_;

@@ -2,6 +2,7 @@
 // host's, and the rest is refused.
 #include <gtest/gtest.h>
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <algorithm>
 #include <cstddef>
@@ -12,7 +13,6 @@
 #include <system_error>
 #include <vector>
 
-#include "detail/device_pointer.hpp"
 #include "support/connected_pair.hpp"
 #include "support/fake_cuda/cuda_program.hpp"
 #include "support/message_pair.hpp"
@@ -149,6 +149,39 @@ TEST(UnknownMemoryHere, ThatEndsInADevicesIsNotExposed) {
   EXPECT_EQ(ec, errc::invalid_argument);
 }
 
+TEST_P(UnknownMemory, ThatWasFreedIsRefusedAndTheProcessGoesOn) {
+  remote_region region = pair_.open(exposed_);
+  cuda_program::free(tensor_);
+  for (const std::size_t length : {std::size_t{10}, size}) {
+    const auto freed = tensor_.first(length);
+    std::error_code ec;
+    region.read_at(0, freed, ec);
+    EXPECT_EQ(ec, errc::io_error);
+    region.write_at(0, freed, ec);
+    EXPECT_EQ(ec, errc::io_error);
+    ucx::istream in(pair_.open(exposed_), {.buffer_size = 4096});
+    in.get();
+    in.read(characters(freed), static_cast<std::streamsize>(length - 1));
+    EXPECT_TRUE(in.bad());
+    EXPECT_EQ(in.error(), errc::io_error);
+    ucx::ostream out(pair_.open(exposed_), {.buffer_size = 4096});
+    out.write(characters(freed), static_cast<std::streamsize>(length));
+    EXPECT_TRUE(out.bad());
+    EXPECT_EQ(out.error(), errc::io_error);
+    std::vector<std::byte> host(length);
+    copy_memory(host.data(), freed.data(), length, ec);
+    EXPECT_EQ(ec, errc::io_error);
+    const memory_region refused(*pair_.owner_context, freed, access::read, ec);
+    EXPECT_EQ(ec, errc::not_supported);
+  }
+  const std::vector<std::byte> from = pattern(size, 2);
+  region.write_at(0, from);
+  region.flush();
+  std::vector<std::byte> into(size);
+  region.read_at(0, into);
+  EXPECT_TRUE(holds_pattern(into, 2));
+}
+
 /// What a child does with what it has of its parent: returns the number of the step that went
 /// wrong.
 int use_inherited(std::span<std::byte> tensor, const std::string& path) {
@@ -179,6 +212,44 @@ TEST(UnknownMemoryHere, OfAForkedChildsParentIsRefused) {
   EXPECT_TRUE(holds_pattern(seen, 1));
 }
 
+/// What is done with memory that the processor can not read where a library has the driver's name
+/// and lacks its functions: returns the number of the step that went wrong.
+int use_without_functions(std::span<std::byte> tensor, const std::string& path) {
+  std::vector<std::byte> host = pattern(10, 4);
+  std::error_code ec;
+  if (place_of(tensor.data()) != unknown || place_of(host.data()) != memory_place()) return 1;
+  copy_memory(host.data(), tensor.data(), 10, ec);
+  if (ec != errc::not_supported) return 2;
+  connected_pair pair;
+  const memory_region refused(*pair.owner_context, tensor, access::read, ec);
+  if (ec != errc::not_supported) return 3;
+  const memory_region exposed(*pair.owner_context, std::span(host), access::read_write);
+  remote_region region = pair.open(exposed);
+  region.read_at(0, tensor.first(10), ec);
+  if (ec != errc::not_supported) return 4;
+  region.write_at(0, tensor.first(10), ec);
+  if (ec != errc::not_supported) return 5;
+  ucx::ifstream in(path);
+  if (in.read(characters(tensor), 10) || !in.bad() || in.error() != errc::not_supported) return 6;
+  std::vector<std::byte> into(10);
+  region.read_at(0, into);
+  return holds_pattern(into, 4) ? 0 : 7;
+}
+
+TEST(UnknownMemoryHere, OfADeviceIsRefusedWhereTheLibraryLacksFunctions) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // begins a new process, which looks for its own
+  const temporary_file file;
+  file.write(0, pattern(10, 5));
+  EXPECT_EXIT(
+      {
+        ::setenv("UCXIO_CUDA_DRIVER", "libc.so.6", 1);
+        void* const made = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        const std::span tensor(static_cast<std::byte*>(made), 4096);
+        std::_Exit(use_without_functions(tensor, file.path()));
+      },
+      testing::ExitedWithCode(0), "");
+}
+
 /// Where the stack may become as long as it likes, most of the address space is left for it, and
 /// holds other things.
 TEST(UnknownMemoryHere, BelowAStackWithoutLimitIsNotTakenForTheStack) {
@@ -194,9 +265,9 @@ TEST(UnknownMemoryHere, BelowAStackWithoutLimitIsNotTakenForTheStack) {
         constexpr std::ptrdiff_t far = std::ptrdiff_t{1} << 40U;
         const char* const here = static_cast<const char*>(__builtin_frame_address(0));
         const std::uint64_t asked = fake_cuda_calls("cuPointerGetAttributes");
-        detail::is_on_device(here);
+        is_copied_by_driver(here);
         const bool knows_its_own = fake_cuda_calls("cuPointerGetAttributes") == asked;
-        detail::is_on_device(here - far);
+        is_copied_by_driver(here - far);
         const bool asks_of_others = fake_cuda_calls("cuPointerGetAttributes") == asked + 1;
         std::exit(knows_its_own && asks_of_others ? 0 : 1);
       },

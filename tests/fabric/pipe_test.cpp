@@ -302,6 +302,49 @@ TEST_P(Pipe, StopsAWriteFromAnotherThread) {
   EXPECT_EQ(in_->error(), errc::connection_reset);  // not the end: bytes are missing
 }
 
+/// A writer that has filled the window of a reader who takes nothing, and has some bytes more.
+class BlockedPipe : public Pipe {
+ protected:
+  void fill() {
+    connect({.window = one_window}, {.stop = stop_.get_token()});
+    const std::string much = text_of(one_window);
+    out_->write(much.data(), static_cast<std::streamsize>(much.size()));
+    out_->flush();
+    *out_ << text_of(1000);
+    ASSERT_TRUE(*out_) << out_->error_message();
+  }
+  std::jthread stop_later() {
+    return std::jthread([this] {
+      std::this_thread::sleep_for(50ms);
+      stop_.request_stop();
+    });
+  }
+  void expect_stopped() {
+    EXPECT_TRUE(out_->fail());
+    EXPECT_EQ(out_->error(), errc::canceled);
+    all_of(*in_);
+    EXPECT_EQ(in_->error(), errc::connection_reset);  // not the end: bytes are missing
+  }
+
+  std::stop_source stop_;
+};
+
+TEST_P(BlockedPipe, HasItsFlushStoppedFromAnotherThread) {
+  fill();
+  const std::jthread later = stop_later();
+  out_->flush();
+  EXPECT_EQ(out_->error(), errc::canceled);
+  out_->close();
+  expect_stopped();
+}
+
+TEST_P(BlockedPipe, HasItsCloseStoppedFromAnotherThread) {
+  fill();
+  const std::jthread later = stop_later();
+  out_->close();
+  expect_stopped();
+}
+
 TEST_P(Pipe, GoesBothWays) {
   auto opened = open<pipestream>();
   pipestream here(name());
@@ -670,6 +713,10 @@ TEST(PipeInPlace, FailsWhereAWriterNamesAPlaceThatIsNone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, Pipe,
+                         testing::Values(pipe_route::mapped, pipe_route::message,
+                                         pipe_route::without_ip),
+                         [](const auto& chosen) { return to_string(chosen.param); });
+INSTANTIATE_TEST_SUITE_P(, BlockedPipe,
                          testing::Values(pipe_route::mapped, pipe_route::message,
                                          pipe_route::without_ip),
                          [](const auto& chosen) { return to_string(chosen.param); });

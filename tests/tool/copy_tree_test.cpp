@@ -146,16 +146,6 @@ TEST_F(CopyTree, TellsOfNamesThatAreNoUtf8) {
   expect_tree(folder_ / "copy");
 }
 
-TEST_F(CopyTree, TellsOfWhatCanNotBeRead) {
-  std::filesystem::create_directories(folder_ / "tree/closed");
-  folder_.make("tree/secret", "x");
-  std::filesystem::permissions(folder_ / "tree/secret", std::filesystem::perms::none);
-  if (::access((folder_ / "tree/secret").c_str(), R_OK) == 0) {
-    GTEST_SKIP() << "this user may read everything";
-  }
-  expect_partial(run_tool({"cp", "-r", path("tree"), server_.url("data/x")}), "Permission denied");
-}
-
 TEST_F(CopyTree, LeavesOutWhatIsNoFile) {
   ASSERT_EQ(::mkfifo(path("tree/pipe").c_str(), 0600), 0);
   expect_partial(run_tool({"cp", "-r", path("tree"), path("copy")}), "no regular file");

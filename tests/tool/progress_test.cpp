@@ -183,5 +183,30 @@ TEST_F(Progress, OfReadingIsShownWhereThatTearsNothing) {
   EXPECT_THAT(shown_of("\"$0\" hash \"$1\" > /dev/null", path("x")), HasSubstr("3.0 MiB"));
 }
 
+TEST_F(Progress, OfWritingIsShownOnATerminal) {
+  const temporary_directory store;
+  const tool_server server({"--store", (store / "").string(), "--writable"});
+  const std::string file = path("x");
+  // Nobody knows how long the input is.
+  EXPECT_THAT(shown_of("\"$0\" put \"$1\" < " + file, server.url("put")), HasSubstr("3.0 MiB  "));
+  EXPECT_EQ(std::filesystem::file_size(store / "put"), 3U << 20U);
+  std::filesystem::create_directory(path("tree"));
+  for (const char* name : {"tree/a", "tree/b"}) folder_.make(name, std::string(1 << 20U, 'x'));
+  EXPECT_THAT(shown_of("\"$0\" cp -r " + path("tree") + " \"$1\"", server.url("copy")),
+              HasSubstr("2.0 MiB of 2.0 MiB  2 of 2 files  100% [####"));
+}
+
+TEST_F(Progress, OfAPipeIsShownUnlessItsDataIsOnTheTerminal) {
+  const tool_server server({"--pipes"});
+  command receives(tool_program(), {"pipe", "receive", server.url("p")});
+  EXPECT_THAT(shown_of("\"$0\" pipe send \"$1\" < " + path("x"), server.url("p")),
+              HasSubstr("3.0 MiB  "));
+  EXPECT_EQ(receives.finish().out.size(), 3U << 20U);
+  command sends("/bin/sh",
+                {"-c", "printf hello | \"$0\" pipe send \"$1\"", tool_program(), server.url("q")});
+  EXPECT_EQ(shown_of("\"$0\" pipe receive \"$1\" >&2", server.url("q")), "hello");
+  EXPECT_EQ(sends.finish().code, 0);
+}
+
 }  // namespace
 }  // namespace ucx::test

@@ -161,5 +161,15 @@ TEST_F(ClosedDirectory, OfThisMachineIsLeftOut) {
   EXPECT_EQ(content_of(folder_ / "out/tree/x"), "2");
 }
 
+TEST_F(ClosedDirectory, MayBeAFileToo) {
+  std::filesystem::remove_all(folder_ / "tree/closed");
+  folder_.make("tree/closed", "secret");
+  std::filesystem::permissions(folder_ / "tree/closed", std::filesystem::perms::none);
+  const temporary_directory store;
+  const tool_server server({"--store", (store / "").string(), "--writable"});
+  expect_told(run({"cp", "-r", path("tree"), server.url("new")}), "Permission denied");
+  EXPECT_EQ(content_of(store / "new/x"), "2");
+}
+
 }  // namespace
 }  // namespace ucx::test

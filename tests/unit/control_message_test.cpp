@@ -40,7 +40,6 @@ std::vector<std::vector<std::byte>> one_of_each() {
       encode_control(header(type::described), described_body{log}),
       encode_control(header(type::list), list_body{"a"}),
       encode_control(header(type::listed), listed_body{{log, weights}, true}),
-      encode_control(header(type::listed), listed_body{{log}, false, 3}),
       encode_control(header(type::revoke, 0), revoke_body{9, "log"}),
       encode_control(header(type::bye, 0)),
       encode_control(header(type::create), create_body{"new", access::write, create_mode::fresh}),
@@ -59,6 +58,7 @@ std::vector<std::vector<std::byte>> one_of_each() {
       encode_control(header(type::stored), stored_body{{{}, errc::no_space}}),
       encode_control(header(type::fetch), fetch_body{5000, {"a", "b"}}),
       encode_control(header(type::fetched), fetched_body{{some_bytes, std::nullopt}}),
+      encode_control(header(type::listed), listed_body{{log}, false, 3}),
   };
 }
 

@@ -72,6 +72,7 @@ void fake_cuda::forget() {
   streams_.clear();
   events_.clear();
   late_uses_ = 0;
+  ended_.clear();
   capturing_ = false;
   copies_ = {};
   bytes_ = {};
@@ -183,6 +184,7 @@ int fake_cuda::destroy(CUctx_st* context) {
 
 int fake_cuda::end(CUctx_st* context) {
   if (contexts_.erase(context) == 0) return invalid_context;
+  ended_.insert(context);
   std::erase(context_stack(), context);
   // What was made in it goes with it.
   std::erase_if(streams_, [&](const auto& each) { return each.first->context == context; });
@@ -200,7 +202,7 @@ int fake_cuda::push(CUctx_st* context) {
   const std::lock_guard guard(mutex_);
   if (!initialised_) return not_initialized;
   if (contexts_.count(context) == 0) {
-    ++late_uses_;
+    if (ended_.count(context) != 0) ++late_uses_;
     return invalid_context;
   }
   context_stack().push_back(context);

@@ -189,6 +189,7 @@ class fake_cuda {
   std::map<std::string, std::uint64_t> calls_;
   std::map<int, CUctx_st*> primary_;
   std::set<CUctx_st*> contexts_;
+  std::set<CUctx_st*> ended_;                            // since the driver was new
   std::vector<std::shared_ptr<CUctx_st>> all_contexts_;  // so that no address is used again
   CUctx_st* make_context(int device);
   std::map<std::uint64_t, fake_memory> memory_;
