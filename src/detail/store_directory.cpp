@@ -299,12 +299,8 @@ store_directory::page store_directory::list_directory(const std::string& directo
     return made;
   }
   const owned_descriptor top = open_beneath(directory, to_read_names);
-  if (!top) {
-    ec = store_error(errno);
-    return made;
-  }
   // Of one that may be read and not searched, the names are all that there is.
-  if (::faccessat(top.get(), ".", X_OK, AT_EACCESS) != 0) {
+  if (!top || ::faccessat(top.get(), ".", X_OK, AT_EACCESS) != 0) {
     ec = store_error(errno);
     return made;
   }
@@ -312,12 +308,10 @@ store_directory::page store_directory::list_directory(const std::string& directo
     const std::string path = directory.empty() ? name : directory + '/' + name;
     return is_served(mode) && path.size() <= longest && complaint_about_path(path).empty();
   };
-  if (after.empty()) {
-    ec = each_type(top.get(), [&](const std::string& name, ::mode_t mode) {
-      if (!serves(name, mode)) ++made.unserved;
-    });
-    if (ec) return made;
-  }
+  const auto count = [&](const std::string& name, ::mode_t mode) {
+    if (!serves(name, mode)) ++made.unserved;
+  };
+  if (after.empty() && (ec = each_type(top.get(), count))) return made;
   const auto take = [&](const std::string& name, const struct ::stat& about) {
     if (!serves(name, about.st_mode)) return true;
     made.more = made.items.size() == most;
