@@ -2,6 +2,7 @@
 #include "fake_cuda.hpp"
 
 #include <array>
+#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,15 @@ using ucx::test::fake_kind;
 using ucx::test::fake_memory;
 
 fake_cuda& driver() { return fake_cuda::instance(); }
+
+/// What the environment adds to each seed: so one program's tests run in other orders.
+std::uint64_t added_to_seeds() {
+  static const std::uint64_t added = [] {
+    const char* const text = std::getenv("UCXIO_FAKE_CUDA_SEED");
+    return text != nullptr ? std::strtoull(text, nullptr, 10) : 0;
+  }();
+  return added;
+}
 
 /// Does `call`, unless it has to fail.
 template <class Call>
@@ -83,7 +93,9 @@ int tell(int attribute, void* into, const std::optional<fake_memory>& memory) {
 
 extern "C" {
 
-void fake_cuda_reset(int devices, std::uint64_t seed) { driver().reset(devices, seed); }
+void fake_cuda_reset(int devices, std::uint64_t seed) {
+  driver().reset(devices, seed + added_to_seeds());
+}
 void fake_cuda_fail(const char* function, int after, int times, int result) {
   driver().fail(function, after, times, result);
 }

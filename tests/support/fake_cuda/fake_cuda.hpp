@@ -13,7 +13,8 @@ struct fake_cuda_handle {
 extern "C" {
 
 /// Makes everything new: `devices` devices, nothing allocated, nobody has initialised CUDA, no call
-/// fails. `seed` decides in which order streams run. What was allocated before is no address of a
+/// fails. `seed`, and what the environment's UCXIO_FAKE_CUDA_SEED adds to it, decide in which order
+/// streams run. What was allocated before is no address of a
 /// device any more, and still no memory for the host.
 void fake_cuda_reset(int devices, std::uint64_t seed);
 
@@ -61,7 +62,8 @@ std::size_t fake_cuda_registered();
 std::size_t fake_cuda_events();
 std::size_t fake_cuda_streams();
 std::size_t fake_cuda_contexts();
-/// How often somebody wanted to use a context that was over.
+/// How often somebody wanted to use a context that was over. One of before the driver was made new
+/// does not count: what a test has left behind because its device hung may let go of it late.
 std::size_t fake_cuda_late_uses();
 /// Memory of other processes that is open now.
 std::size_t fake_cuda_opened();
