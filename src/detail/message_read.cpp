@@ -21,6 +21,7 @@ void message_read::begin(std::shared_ptr<remote_region_core> region, std::uint64
   part_ = 0;
   part_end_ = copier_ ? std::min(device_part, into.size()) : into.size();
   uncopied_ = 0;
+  failure_.clear();
   verify_ = verify;
   unsealed_ = false;
   attempts_ = 0;
@@ -74,7 +75,7 @@ void message_read::answered(const frame& answer, std::span<const std::byte> payl
   if (!copier_) {
     std::memcpy(into, payload.data(), payload.size());
   } else if (const std::error_code ec = copy_to_device(into, payload)) {
-    return give_up_for(ec);
+    return fail_when_copied(ec);
   }
   received_ += payload.size();
   if (verify_) check(answer);
@@ -117,8 +118,15 @@ std::error_code message_read::copy_to_device(std::byte* into,
 void message_read::copied(piece_copy& ended) {
   std::erase_if(copies_, [&](const auto& each) { return each.get() == &ended; });
   uncopied_ -= ended.host.size();
-  if (ended.error) return give_up_for(ended.error);
+  if (ended.error || failure_) return fail_when_copied(ended.error);
   if (received_ == part_end_) ask_for_more();
+}
+
+/// The caller's memory is the caller's again when no other piece is on its way there.
+void message_read::fail_when_copied(std::error_code why) noexcept {
+  if (!failure_) failure_ = why;
+  leave();
+  if (copies_.empty()) give_up_for(failure_);
 }
 
 /// All of a part has come.

@@ -59,6 +59,7 @@ class message_read final : public message_operation, private direct_move::user {
   void arrived();
   std::error_code copy_to_device(std::byte* into, std::span<const std::byte> payload) noexcept;
   void copied(piece_copy& ended);
+  void fail_when_copied(std::error_code why) noexcept;
   void ask_for_more();
 
   std::span<std::byte> into_;
@@ -67,6 +68,7 @@ class message_read final : public message_operation, private direct_move::user {
   std::unique_ptr<direct_move> direct_;              // nobody, once it could not
   std::vector<std::shared_ptr<piece_copy>> copies_;  // that the driver has, or will have
   std::size_t uncopied_ = 0;                         // bytes of them
+  std::error_code failure_;                          // that is told when there are none any more
   std::size_t part_ = 0;                             // where what was asked for last begins,
   std::size_t part_end_ = 0;                         // and ends
   bool verify_ = false;
