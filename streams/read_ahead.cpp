@@ -34,7 +34,7 @@ void read_ahead::adapt(std::uint64_t position, std::size_t wanted) {
     ahead_ = std::min(flow_.most_pieces(), 2 * ahead_);
   } else {
     const bool nearby = position < begun_at_ + first_unit && begun_at_ < position + first_unit;
-    scattered_ = nearby ? -patience : scattered_ + 1;
+    scattered_ = nearby ? -patience : std::min(scattered_ + 1, few + 1);
     unit_ = scattered_ > few && wanted > 0 ? std::min(first_unit, wanted) : first_unit;
     asked_end_ = position;
     ahead_ = 1;

@@ -61,10 +61,7 @@ void message_read::ask_owner() {
 void message_read::answered(const frame& answer, std::span<const std::byte> payload) {
   if (direct_) return blame_peer("a read was answered that was not asked for");
   if (answer.code != opcode::data) return blame_peer("a read was answered by another frame");
-  if (answer.status != 0) {
-    leave();
-    return complete(status_error(answer.status));
-  }
+  if (answer.status != 0) return fail_when_copied(status_error(answer.status));
   // Pieces come in any order: UCX promises none between messages.
   const std::size_t part = part_end_ - part_;
   if (answer.length != payload.size() || payload.empty() || answer.offset > part ||
@@ -191,6 +188,8 @@ bool message_read::rebind(std::span<std::byte> into) noexcept {
 }
 
 void message_read::recycle() noexcept {
+  for (const std::shared_ptr<piece_copy>& each : copies_) each->abandon();
+  copies_.clear();
   direct_.reset();
   copier_.reset();
   after_.reset();

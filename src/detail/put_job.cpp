@@ -71,7 +71,8 @@ std::error_code put_job::write(const whole_file& file, last_parent& last) const 
                           .account = account,
                           .by = by};
   unnamed.keep();
-  naming.give_name(ec, &last);
+  // What is to be on the device is there where its path leads to.
+  naming.give_name(ec, durable ? nullptr : &last);
   return ec;
 }
 

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 namespace ucx::detail {
@@ -21,11 +23,16 @@ long barrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0
 const bool has_private_barrier = barrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 
 /// From here on what each thread of the process did before is seen, and it sees what this one did.
+/// Nothing else could be relied on where the system no longer does what it has said it would: then
+/// the process ends.
 void order_all_threads() noexcept {
-  while (barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {
-    // Of a child that was forked, the system may want to hear it again.
-    barrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
-  }
+  if (barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return;
+  // Of a child that was forked, the system may want to hear it again.
+  barrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+  if (barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return;
+  std::fputs("ucxio: membarrier(2) was allowed when the library was loaded, and is no longer\n",
+             stderr);
+  std::abort();
 }
 
 }  // namespace
