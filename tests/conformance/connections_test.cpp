@@ -249,6 +249,8 @@ TEST_P(ConformanceB, B19_B20_B21_ClosesAsTheCallerChooses) {
   EXPECT_TRUE(until([&] { return outcome >= 0; }));
   EXPECT_EQ(outcome, 0);
   EXPECT_EQ(first.state(), connection_state::closed);
+  // Asked of the worker that wrote it: so that what it wrote is seen by this thread, too.
+  EXPECT_TRUE(until([&] { return server_.connections() == 0; }));
   EXPECT_TRUE(holds_pattern(memory, 1)) << "it was flushed";
   endpoint second(client_, door.address());
   request aborting = second.start_close(close_mode::abort);
