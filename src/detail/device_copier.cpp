@@ -36,7 +36,8 @@ class waited_copy final : public device_copy {
   std::atomic<bool> given_up_{false};
 };
 
-/// Nothing but memory may be missing for it, and that may come back. What it keeps goes with it.
+/// Nothing but memory may be missing for it: it is told when there is some again. Nobody waits for
+/// this thread without a deadline of their own, and what it keeps goes with it.
 void tell(std::shared_ptr<device_copy> ended) noexcept {
   for (;;) {
     try {

@@ -286,6 +286,17 @@ class PipeBothWays : public testing::Test {
   std::string by_file() const {
     return to_string(url::of_address_file((folder_ / "address").string(), "pipe"));
   }
+  /// A reader and a writer, each by an address of its own.
+  static void expect_to_meet(const std::string& read_at, const std::string& written_at) {
+    auto opening = std::async(std::launch::async, [&] { return opipestream(written_at); });
+    ipipestream in(read_at);
+    opipestream out = opening.get();
+    ASSERT_TRUE(in) << in.error_message();
+    ASSERT_TRUE(out) << out.error_message();
+    out << "met";
+    out.close();
+    EXPECT_EQ(all_of(in), "met");
+  }
 
   const temporary_directory folder_;
   server server_;
@@ -295,15 +306,8 @@ TEST_F(PipeBothWays, MeetWhoeverTheyCameBy) {
   const pipe_broker broker(server_);
   for (const bool reads_by_file : {true, false}) {
     SCOPED_TRACE(reads_by_file);
-    const std::string there = reads_by_file ? by_address() : by_file();
-    auto opening = std::async(std::launch::async, [&] { return opipestream(there); });
-    ipipestream in(reads_by_file ? by_file() : by_address());
-    opipestream out = opening.get();
-    ASSERT_TRUE(in) << in.error_message();
-    ASSERT_TRUE(out) << out.error_message();
-    out << "met";
-    out.close();
-    EXPECT_EQ(all_of(in), "met");
+    expect_to_meet(reads_by_file ? by_file() : by_address(),
+                   reads_by_file ? by_address() : by_file());
   }
 }
 
@@ -349,14 +353,7 @@ class old_broker {
 
 TEST_F(PipeBothWays, MeetAtAnOldBrokerByAddressOnly) {
   const old_broker broker(server_);
-  auto opening = std::async(std::launch::async, [&] { return opipestream(by_address()); });
-  ipipestream in(by_address());
-  opipestream out = opening.get();
-  ASSERT_TRUE(in) << in.error_message();
-  ASSERT_TRUE(out) << out.error_message();
-  out << "met";
-  out.close();
-  EXPECT_EQ(all_of(in), "met");
+  expect_to_meet(by_address(), by_address());
   const ipipestream refused(by_file());
   EXPECT_EQ(refused.error(), errc::not_supported) << refused.error_message();
   EXPECT_NE(refused.error_message().find("version"), std::string::npos) << refused.error_message();
