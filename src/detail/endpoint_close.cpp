@@ -136,6 +136,7 @@ void endpoint_core::start_drop() noexcept {
   params.user_data = this;
   closing_ = true;
   ucs_status_ptr_t started = worker_.api().ep_close_nbx(std::exchange(handle_, nullptr), &params);
+  worker_.socket_closed();
   if (!UCS_PTR_IS_PTR(started)) closing_ = false;
   // What could not be closed goes with its worker, and may report until then that it was lost.
   if (UCS_PTR_IS_ERR(started)) not_closed_ = true;

@@ -136,7 +136,9 @@ void listener_core::await_asynchronous_thread() noexcept {
 
 void listener_core::reject(ucp_conn_request_h request) noexcept {
   const std::lock_guard guard(worker_->lock());
-  if (handle_ != nullptr) worker_->api().listener_reject(handle_, request);
+  if (handle_ == nullptr) return;
+  worker_->api().listener_reject(handle_, request);
+  worker_->socket_closed();
 }
 
 void listener_core::close() noexcept {

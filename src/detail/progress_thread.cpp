@@ -21,7 +21,9 @@ void progress_thread::stop() noexcept {
   seat_.front().thread.join();
 }
 
+/// From now on the process's exit waits: whoever sees what this thread does next may call it.
 void progress_thread::leave_with_worker() noexcept {
+  departing_ = departed_threads::instance().add(std::move(seat_));
   owns_worker_ = true;
   stopping_.store(true);
 }
@@ -36,10 +38,9 @@ void progress_thread::loop() {
     sleep_and_spin();
   }
   if (!owns_worker_) return;
-  departed_threads& departed = departed_threads::instance();
-  const departed_threads::ticket self = departed.add(std::move(seat_));
+  const departed_threads::ticket self = departing_;
   worker_.destroy();  // and with it this object
-  departed.end(self);
+  departed_threads::instance().end(self);
 }
 
 void progress_thread::poll() {

@@ -35,6 +35,7 @@ class progress_thread {
   worker_core& worker_;
   std::atomic<bool> stopping_{false};
   bool owns_worker_ = false;
+  departed_threads::ticket departing_;  // where it owns its worker
   std::atomic<std::thread::id> id_;
   std::list<departed_threads::departure> seat_;  // one; a list, to be handed over without failure
 };

@@ -274,6 +274,7 @@ staging_statistics worker_core::staging() const noexcept {
 
 unsigned worker_core::progress_ucx() noexcept {
   const worker_round scope(*this, worker_round::part::ucx);
+  socket_closed_ = false;
   return api().worker_progress(handle_);
 }
 
@@ -300,6 +301,7 @@ bool worker_core::round() {
       active = true;
     }
     if (!active || ++busy_rounds_ % rounds_a_look == 0) active = look_at_clock() || active;
+    if (socket_closed_) progress_ucx();
     if (handlers_.due()) {
       keep();
       active = run_handlers(guard, kept) || active;

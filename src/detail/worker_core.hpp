@@ -180,6 +180,10 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void fail_outstanding_of(const endpoint_core& connection, std::error_code why) noexcept;
   /// One round of UCX alone. Under the lock.
   unsigned progress_ucx() noexcept;
+  /// Call it when UCX was asked to close a socket outside its rounds: its thread may have left this
+  /// worker a message about that one, which is to be read before another worker's socket gets the
+  /// number (docs/architecture.md, "Facts about UCX behind all this"). Under the lock.
+  void socket_closed() noexcept { socket_closed_ = true; }
   /// Returns whether this is called from UCX's callbacks, where UCX's objects can not be destroyed.
   bool inside_ucx() const noexcept;
 
@@ -259,6 +263,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   clock::time_point now_hint_;        // about when it was at the last look
   const clock::duration watch_step_;  // within which a heartbeat begins to watch
   unsigned busy_rounds_ = 0;
+  bool socket_closed_ = false;  // since UCX's last round
   std::vector<endpoint_core*> buried_;
 
   std::mutex posted_mutex_;

@@ -384,6 +384,7 @@ TEST(WorkerLifetimeDeathTest, TheProcessEndsBehindAWorkersOwnThread) {
         driven->post([kept = std::make_unique<slow>()] {});
         driven.reset();
         called = true;
+        std::this_thread::sleep_for(50ms);  // the process may end before this handler has
       });
       while (!called) std::this_thread::sleep_for(1ms);
       std::exit(0);
