@@ -127,6 +127,16 @@ void raw_worker::handle_messages(unsigned id, ucp_am_recv_callback_t handler,
 
 void raw_sender::send(ucp_ep_h to, unsigned id, const raw_header& header,
                       std::span<const std::byte> bytes) {
+  send(to, id, header, bytes, UCP_AM_SEND_FLAG_EAGER);
+}
+
+void raw_sender::send_by_rendezvous(ucp_ep_h to, unsigned id, const raw_header& header,
+                                    std::span<const std::byte> bytes) {
+  send(to, id, header, bytes, UCP_AM_SEND_FLAG_RNDV);
+}
+
+void raw_sender::send(ucp_ep_h to, unsigned id, const raw_header& header,
+                      std::span<const std::byte> bytes, std::uint32_t flags) {
   if (free_.empty()) {
     all_.push_back(std::make_unique<sent>());
     free_.push_back(all_.back().get());
@@ -141,7 +151,7 @@ void raw_sender::send(ucp_ep_h to, unsigned id, const raw_header& header,
       UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
   params.cb.send = &raw_sender::on_sent;
   params.user_data = taken;
-  params.flags = UCP_AM_SEND_FLAG_EAGER;
+  params.flags = flags;
   ucs_status_ptr_t started = ucp_am_send_nbx(to, id, &taken->header, sizeof taken->header,
                                              bytes.data(), bytes.size(), &params);
   if (UCS_PTR_IS_PTR(started)) return;
@@ -224,8 +234,12 @@ ucs_status_t raw_owner::on_read(void* self, const void* header, std::size_t head
   const auto asked = owner.regions_[answer.region].subspan(answer.offset, answer.length);
   for (std::size_t at = 0; at < asked.size(); at += answer.piece) {
     answer.place = at;
-    owner.sender_.send(owner.clients_[answer.client], message::data, answer,
-                       asked.subspan(at, std::min(answer.piece, asked.size() - at)));
+    const auto piece = asked.subspan(at, std::min(answer.piece, asked.size() - at));
+    if (answer.rendezvous != 0) {
+      owner.sender_.send_by_rendezvous(owner.clients_[answer.client], message::data, answer, piece);
+    } else {
+      owner.sender_.send(owner.clients_[answer.client], message::data, answer, piece);
+    }
   }
   return UCS_OK;
 }
@@ -278,10 +292,23 @@ void raw_client::progress_until(Condition condition) {
 }
 
 ucs_status_t raw_client::on_data(void* self, const void* header, std::size_t header_length,
-                                 void* data, std::size_t length, const ucp_am_recv_param_t*) {
+                                 void* data, std::size_t length,
+                                 const ucp_am_recv_param_t* params) {
   auto& client = *static_cast<raw_client*>(self);
   const raw_header answer = header_of(header, header_length);
   slot& filled = client.slots_[answer.slot];
+  if ((params->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
+    ucp_request_param_t fetch = {};
+    fetch.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    fetch.cb.recv_am = &raw_client::on_fetched;
+    fetch.user_data = &filled;
+    ucs_status_ptr_t started = ucp_am_recv_data_nbx(client.worker_.handle(), data,
+                                                    filled.into + answer.place, length, &fetch);
+    if (UCS_PTR_IS_PTR(started)) return UCS_INPROGRESS;
+    require(UCS_PTR_RAW_STATUS(started), "fetching a raw message");
+    filled.missing -= length;
+    return UCS_OK;
+  }
   std::memcpy(filled.into + answer.place, data, length);
   filled.missing -= length;
   return UCS_OK;
@@ -295,6 +322,12 @@ ucs_status_t raw_client::on_confirmation(void* self, const void* header, std::si
   client.confirmed_bytes_ += answer.length;
   ++client.confirmations_;
   return UCS_OK;
+}
+
+void raw_client::on_fetched(void* request, ucs_status_t status, std::size_t length, void* filled) {
+  require(status, "fetching a raw message");
+  static_cast<slot*>(filled)->missing -= length;
+  ucp_request_free(request);
 }
 
 void raw_client::on_got(void* request, ucs_status_t status, void* filled) {
@@ -317,13 +350,14 @@ void raw_client::ask(const raw_loop& loop, unsigned number, std::uint64_t offset
   slot& asked = slots_[number % slots];
   asked.into = buffer(loop, number);
   asked.missing = loop.call;
-  if (loop.way == raw_way::message) {
+  if (loop.way != raw_way::rma) {
     raw_header header;
     header.offset = offset;
     header.length = loop.call;
     header.piece = loop.piece != 0 ? loop.piece : loop.call;
     header.region = region_;
     header.client = number_;
+    header.rendezvous = loop.way == raw_way::rendezvous ? 1 : 0;
     header.slot = number % slots;
     sender_.send(owner_, read_request, header, {});
     return;

@@ -63,13 +63,16 @@ struct raw_header {
   std::uint64_t place = 0;  ///< Of an answer: where in the destination it belongs.
   std::uint64_t region = 0;
   std::uint64_t slot = 0;
-  std::uint64_t client = 0;  ///< Whom to answer; the answer to hello tells it.
+  std::uint64_t client = 0;      ///< Whom to answer; the answer to hello tells it.
+  std::uint64_t rendezvous = 0;  ///< Whether the answers go by rendezvous, not eagerly.
 };
 
 /// Keeps headers alive until UCX has sent them: 1.13 does not copy them.
 class raw_sender {
  public:
   void send(ucp_ep_h to, unsigned id, const raw_header& header, std::span<const std::byte> bytes);
+  void send_by_rendezvous(ucp_ep_h to, unsigned id, const raw_header& header,
+                          std::span<const std::byte> bytes);
   unsigned in_flight() const noexcept { return in_flight_; }
 
  private:
@@ -77,6 +80,8 @@ class raw_sender {
     raw_sender* sender = nullptr;
     raw_header header;
   };
+  void send(ucp_ep_h to, unsigned id, const raw_header& header, std::span<const std::byte> bytes,
+            std::uint32_t flags);
   static void on_sent(void* request, ucs_status_t status, void* argument);
   void give_back(sent& unused);
 
@@ -113,8 +118,9 @@ class raw_owner {
   std::vector<std::span<std::byte>> regions_;
 };
 
-/// How a raw loop moves the bytes.
-enum class raw_way { rma, message };
+/// How a raw loop moves the bytes: by UCX's get and put, by eager active messages, or (reads) by
+/// those that the reader asks for when it knows where they go.
+enum class raw_way { rma, message, rendezvous };
 
 /// One way to write the loop.
 struct raw_loop {
@@ -169,6 +175,7 @@ class raw_client {
                               std::size_t length, const ucp_am_recv_param_t*);
   static ucs_status_t on_confirmation(void* self, const void* header, std::size_t header_length,
                                       void* data, std::size_t length, const ucp_am_recv_param_t*);
+  static void on_fetched(void* request, ucs_status_t status, std::size_t length, void* slot);
   static void on_got(void* request, ucs_status_t status, void* slot);
   static void on_put(void* request, ucs_status_t status, void* self);
 

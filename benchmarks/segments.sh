@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Measures what the size of TCP's segments brings, over the loopback interface: one stream, the
-# latency of 8 bytes, 100 clients that read at once, and the memory of a server for each of them. It
-# is the table of docs/tuning.md, "Segments".
+# latency of 8 bytes, 100 clients that read at once, and the memory of a server for each of them; and
+# what UCX's rendezvous brings by hand beside eager messages. They are the tables of docs/tuning.md,
+# "Segments".
 #   benchmarks/segments.sh [ROUNDS [SIZE...]]
 # Each round goes through all sizes (64k 256k 1m 4m unless given), and the table has the medians.
 # REQUIRES: build/release/bin/stream_benchmark and server_benchmark (benchmarks/run.sh builds them).
@@ -22,7 +23,7 @@ for ((round = 1; round <= rounds; ++round)); do
   for size in "${sizes[@]}"; do
     {
       run "$size" stream_benchmark '^pass/tcp/(read/1MiB|seek.read/8B)/ucx'
-      run "$size" server_benchmark '^ratio/server/(memory of a connection|100 busy)'
+      run "$size" server_benchmark '^ratio/server/(memory of a connection|100 busy|.*rendezvous)'
     } | sed "s/^/$size /" >>"$measured"
     echo "round $round of $rounds: $size" >&2
   done
@@ -39,6 +40,11 @@ awk -v sizes="${sizes[*]}" '
   }
   $2 ~ /^tcp.read.1MiB/ { stream[$1] = stream[$1] " " $(NF - 1) }
   $2 ~ /^tcp.seek/ { latency[$1] = latency[$1] " " $(NF - 1) }
+  $2 == "server/1" && $5 == "rendezvous" { met[$1] = met[$1] " " $6; eager[$1] = eager[$1] " " $7 }
+  $2 == "server/100" && $5 == "rendezvous" {
+    met_all[$1] = met_all[$1] " " $6
+    eager_all[$1] = eager_all[$1] " " $7
+  }
   / busy connections/ { memory[$1] = memory[$1] " " $5; together[$1] = together[$1] " " $(NF - 2) }
   END {
     print "| segment | one stream | 8 bytes | 100 clients, together | a connection, all of them busy |"
@@ -46,7 +52,15 @@ awk -v sizes="${sizes[*]}" '
     count = split(sizes, each, " ")
     for (i = 1; i <= count; ++i) {
       size = each[i]
-      printf "| %s | %.1f GB/s | %.1f us | %.1f GB/s | %.0f kB |\n", size, median(stream[size]),
+      printf "| %s | %.1f GB/s | %.1f us | %.1f GB/s | %.0f KiB |\n", size, median(stream[size]),
              1 / median(latency[size]), median(together[size]), median(memory[size])
+    }
+    print ""
+    print "| segment | eager | rendezvous | 100 connections, eager | rendezvous |"
+    print "| --- | --- | --- | --- | --- |"
+    for (i = 1; i <= count; ++i) {
+      size = each[i]
+      printf "| %s | %.1f GB/s | %.1f GB/s | %.1f GB/s | %.1f GB/s |\n", size, median(eager[size]),
+             median(met[size]), median(eager_all[size]), median(met_all[size])
     }
   }' "$measured"

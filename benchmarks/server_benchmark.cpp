@@ -37,6 +37,7 @@ using party = owner_process::party;
 constexpr std::size_t mib = std::size_t{1} << 20U;
 constexpr std::size_t matrix = 128 * mib;
 constexpr std::size_t many = 64;
+constexpr std::size_t busy = 100;
 constexpr std::size_t most_streams = 16;
 constexpr std::uint64_t least_calls = 32;
 constexpr std::size_t idle = 100;
@@ -176,11 +177,11 @@ struct bench {
 /// The matrix read by hand, by one client or by many, each with a worker and a connection.
 class raw_crowd {
  public:
-  explicit raw_crowd(owner_process& owner) : owner_(owner) {
+  raw_crowd(owner_process& owner, std::size_t count) : owner_(owner) {
     const owner_process::target& matrix_there = owner.targets().back();
     const raw_fabric fabric = fabric_of(plane::tcp, context(options_of(plane::tcp)));
     owner_.serve(party::raw);
-    for (std::size_t i = 0; i < many; ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
       clients_.push_back(
           std::make_unique<raw_client>(fabric, matrix_there.raw, matrix_there.raw_region));
       all_.push_back(clients_.back().get());
@@ -188,18 +189,18 @@ class raw_crowd {
     owner_.serve(party::nobody);
   }
 
-  double read(std::size_t clients) {
+  double read(std::size_t clients, const raw_loop& loop = eager) {
     owner_.serve(party::raw);
-    const double rate =
-        raw_client::read_at_once(std::span(all_).first(clients), one_window, pass_time());
+    const double rate = raw_client::read_at_once(std::span(all_).first(clients), loop, pass_time());
     owner_.serve(party::nobody);
     return rate;
   }
 
- private:
-  // The best of `stream_benchmark` over TCP.
-  static constexpr raw_loop one_window{raw_way::message, 4, mib, mib / 2};
+  // The best of `stream_benchmark` over TCP, and the same where the reader asks for each piece.
+  static constexpr raw_loop eager{raw_way::message, 4, mib, mib / 2};
+  static constexpr raw_loop by_rendezvous{raw_way::rendezvous, 4, mib};
 
+ private:
   owner_process& owner_;
   std::vector<std::unique_ptr<raw_client>> clients_;
   std::vector<raw_client*> all_;
@@ -242,8 +243,8 @@ void register_rates(servers& all) {
     crowd.target = target;
     register_comparison(crowd);
   }
-  const auto raw =
-      std::make_shared<lazy<raw_crowd>>([&] { return std::make_unique<raw_crowd>(all.by_hand); });
+  const auto raw = std::make_shared<lazy<raw_crowd>>(
+      [&] { return std::make_unique<raw_crowd>(all.by_hand, many); });
   const contender raw_many = {"64 by hand", [raw] { return (*raw)->read(many); }};
   crowd.name = std::string("server/64 clients, 64 by hand");
   crowd.target = 0;
@@ -253,6 +254,22 @@ void register_rates(servers& all) {
   crowd.ours = raw_many;
   crowd.others = {{"one by hand", [raw] { return (*raw)->read(1); }}};
   register_comparison(crowd);
+}
+
+/// What a rendezvous brings by hand beside eager messages: one connection, and a hundred at once.
+void register_rendezvous(servers& all) {
+  const auto raw = std::make_shared<lazy<raw_crowd>>(
+      [&] { return std::make_unique<raw_crowd>(all.by_hand, busy); });
+  for (const std::size_t count : {std::size_t{1}, busy}) {
+    comparison each;
+    each.name = "server/" + std::to_string(count) + " by hand, rendezvous";
+    each.ours = {"rendezvous",
+                 [raw, count] { return (*raw)->read(count, raw_crowd::by_rendezvous); }};
+    each.others = {{"eager", [raw, count] { return (*raw)->read(count); }}};
+    each.scale = static_cast<double>(mib) / 1e9;
+    each.unit = "GB/s";
+    register_comparison(each);
+  }
 }
 
 /// One stream by URL: opened, its first byte read, closed.
@@ -413,6 +430,7 @@ int main(int argc, char** argv) {
   const int status = run_comparisons(argc, argv, [&] {
     register_opening(all);
     register_rates(all);
+    register_rendezvous(all);
     register_idling(all);
     register_memory(all);
   });
