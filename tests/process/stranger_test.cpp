@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "support/command.hpp"
+#include "support/own_namespace.hpp"
 #include "support/pattern.hpp"
 #include "support/process_reading.hpp"
 #include "support/test_peer.hpp"
@@ -20,7 +20,6 @@ namespace {
 using testing::HasSubstr;
 
 constexpr std::size_t size = 200'000;
-constexpr const char* unshare_program = "/usr/bin/unshare";
 
 class Stranger : public testing::Test {
  protected:
@@ -57,15 +56,11 @@ TEST_F(Stranger, OfAnotherUserAsksTheOwner) {
 }
 
 TEST_F(Stranger, OfAnotherSpaceOfProcessNumbersAsksTheOwner) {
-  std::vector<std::string> arguments{"--pid", "--fork", "--kill-child"};
-  if (::getuid() != 0) arguments.insert(arguments.begin(), {"--user", "--map-root-user"});
-  std::vector<std::string> trying = arguments;
-  trying.emplace_back("/bin/true");
-  if (::access(unshare_program, X_OK) != 0) GTEST_SKIP() << "there is no " << unshare_program;
-  const command_result tried = command(unshare_program, trying).finish();
-  if (tried.code != 0) GTEST_SKIP() << "no name space can be made here: " << tried.err;
-  arguments.insert(arguments.end(), {sibling_program("ucxio-test-peer"), "tcp", "sleeping"});
-  test_peer reader(child_process(unshare_program, arguments));
+  const own_namespace processes({"--pid", "--fork", "--kill-child"});
+  if (!processes.why_not().empty()) GTEST_SKIP() << processes.why_not();
+  test_peer reader(
+      child_process(own_namespace::program,
+                    processes.line({sibling_program("ucxio-test-peer"), "tcp", "sleeping"})));
   const std::string said = way_of(reader);
   EXPECT_TRUE(said.starts_with("message ")) << said;
   EXPECT_THAT(said, HasSubstr("another container"));

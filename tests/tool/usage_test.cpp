@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "support/command.hpp"
+#include "support/own_namespace.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/tool.hpp"
 #include "ucx/socket_address.hpp"
@@ -125,6 +127,17 @@ TEST(Connecting, IsRefusedWhereNobodyListens) {
 
 TEST(Connecting, FailsWhereThereIsNoSuchHost) {
   expect_failure(run_tool({"ls", "ucx://no-such-host.invalid:1"}), 4, "no-such-host.invalid");
+}
+
+TEST(Connecting, FailsWhereThereIsNoRoute) {
+  const own_namespace nothing_but_itself({"--net"});
+  if (!nothing_but_itself.why_not().empty()) GTEST_SKIP() << nothing_but_itself.why_not();
+  const command_result result =
+      command(own_namespace::program,
+              nothing_but_itself.line({tool_program(), "ls", "ucx://10.0.0.1:7471/"}))
+          .finish();
+  expect_failure(result, 4, "ucx://10.0.0.1:7471");
+  EXPECT_THAT(result.err, HasSubstr("no route to the peer"));
 }
 
 TEST(Connecting, TimesOutWhereNobodyAnswers) {
