@@ -1,26 +1,28 @@
 #!/usr/bin/env bash
 # Packs the tests, benchmarks and examples of GPU memory into a folder that can be taken to another
 # machine, with the libraries that they need and a UCX that knows CUDA; and runs them where a GPU is.
-#   tests/run-gpu.sh [FOLDER]      (default: build/gpu)
-# FOLDER/run.sh runs them again, there or elsewhere. Ends with 0 when they passed, and with 77, saying
-# so, when nothing was run because there is no GPU.
+#   tests/run-gpu.sh [FOLDER [BUILD]]      (default: build/gpu, of build/release)
+# A BUILD that is named is packed as it is. FOLDER/run.sh runs them again, there or elsewhere. Ends
+# with 0 when they passed, and with 77, saying so, when nothing was run because there is no GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ucx_newest=1.22.0 # of the PyPI package libucx-cu13
 folder=${1:-build/gpu}
-build=build/release
+build=${2:-build/release}
 programs=(ucxio-gpu-tests ucxio-test-peer gpu_benchmark gpu_to_gpu gpu_checkpoint gpu_load ucxio)
 
-cmake/setup.sh gpu
-mkdir -p $build
-cmake --preset release -DUCXIO_BUILD_BENCHMARKS=ON >$build/configure.log 2>&1 ||
-  { cat $build/configure.log >&2; exit 1; }
-cmake --build $build --target ucxio-gpu-tests ucxio-test-peer gpu_benchmark example-gpu_to_gpu \
-  example-gpu_checkpoint example-gpu_load ucxio-tool
+if [ $# -lt 2 ]; then
+  cmake/setup.sh gpu
+  mkdir -p "$build"
+  cmake --preset release -DUCXIO_BUILD_BENCHMARKS=ON >"$build/configure.log" 2>&1 ||
+    { cat "$build/configure.log" >&2; exit 1; }
+  cmake --build "$build" --target ucxio-gpu-tests ucxio-test-peer gpu_benchmark example-gpu_to_gpu \
+    example-gpu_checkpoint example-gpu_load ucxio-tool
+fi
 
 rm -rf "$folder"
 mkdir -p "$folder/bin" "$folder/lib"
-for program in "${programs[@]}"; do cp $build/bin/"$program" "$folder/bin/"; done
+for program in "${programs[@]}"; do cp "$build/bin/$program" "$folder/bin/"; done
 # Everything but UCX, which comes from the package, and the C library, which is the system's.
 ldd "$folder"/bin/* | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
   grep -vE '/lib(c|m|rt|dl|pthread|resolv|ucp|uct|ucs|ucm)\.so' | xargs cp -L -t "$folder/lib"

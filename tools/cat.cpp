@@ -88,9 +88,14 @@ std::vector<source> open_all(const cat_options& options, const client_settings& 
 }
 
 void copy(const source& chosen, const cat_options& options, std::vector<char>& piece,
-          transfer_counters& counters) {
+          transfer_counters& counters, progress_line& line) {
   std::uint64_t left = std::min(options.length, chosen.region.size() - options.offset);
-  istream in(chosen.region, {.buffer_size = piece_size, .verify = options.verify});
+  const bool verify = options.verify && chosen.region.kind() == memory_kind::host;
+  if (options.verify && !verify) {
+    line.say(fmt::format("ucxio: note: {}: --verify: memory of a device comes without checksums\n",
+                         ucx::to_string(chosen.from)));
+  }
+  istream in(chosen.region, {.buffer_size = piece_size, .verify = verify});
   in.exceptions(std::ios_base::badbit);  // what failed is thrown as it is: a ucx::error
   // A server may claim more than positions can tell.
   if (!in.seekg(static_cast<std::streamoff>(options.offset))) fail(in, chosen.from);
@@ -134,7 +139,8 @@ void follow(source& chosen, const cat_options& options, std::vector<char>& piece
   }
 }
 
-void cat(const cat_options& options, const client_settings& settings, transfer_counters& counters) {
+void cat(const cat_options& options, const client_settings& settings, transfer_counters& counters,
+         progress_line& line) {
   std::vector<char> piece(piece_size);
   std::vector<source> opened = open_all(options, settings);
   if (options.follow && opened.size() > 1) {
@@ -151,7 +157,7 @@ void cat(const cat_options& options, const client_settings& settings, transfer_c
   counters.total_files = opened.size();
   counters.is_total_known = true;
   for (const source& each : opened) {
-    copy(each, options, piece, counters);
+    copy(each, options, piece, counters, line);
     ++counters.files;
   }
   close_output();
@@ -184,7 +190,7 @@ void add_cat(CLI::App& program, client_settings& shared) {
     transfer_counters counters;
     // Else what is read, or a pager, would be torn by it.
     run_watched(options->progress, counters, output_is_file(),
-                [&](progress_line&) { cat(*options, shared, counters); });
+                [&](progress_line& line) { cat(*options, shared, counters, line); });
   });
 }
 

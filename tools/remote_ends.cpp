@@ -57,16 +57,16 @@ class remote_source final : public copy_source {
  public:
   remote_source(const url& from, const copy_terms& terms, server_clients& clients)
       : from_(from),
-        terms_(terms),
         clients_(clients),
         client_(clients.of(from)),
         region_(client_.open(from.name())),
+        is_checked_(terms.verify && region_.kind() == memory_kind::host),
         size_(region_.size()),
         before_(region_.content()) {}
 
   std::uint64_t size() const noexcept override { return size_; }
   void read(std::uint64_t offset, std::span<std::byte> into) override {
-    told_of(from_, [&] { handle().read_at(offset, into, {.verify = terms_.verify}); });
+    told_of(from_, [&] { handle().read_at(offset, into, {.verify = is_checked_}); });
   }
   std::uint64_t next_data(std::uint64_t offset) override { return offset; }
   std::vector<content_digest> digests(const digest_range& wanted) override {
@@ -101,11 +101,11 @@ class remote_source final : public copy_source {
   }
 
   const url from_;
-  const copy_terms terms_;
   server_clients& clients_;
   client& client_;
   std::mutex mutex_;
   remote_region region_;
+  const bool is_checked_;  // as it comes: of a device's memory only the whole can be
   const std::uint64_t size_;
   const content_id before_;
 };

@@ -65,9 +65,11 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
                                 std::error_code& ec);
 
   /// Allocates `size` zeroed bytes at `place`, and exposes them. Errors: as above; not_supported
-  /// (no CUDA driver, no such device, or a kind that nothing can be allocated of). Memory that is
-  /// pinned (`cuda_pinned`) is the host's, which devices copy fastest; peers of the host read it
-  /// where it lies, and do not map it.
+  /// (no CUDA driver, no such device, or a kind that nothing can be allocated of), io_error (the
+  /// driver's), timed_out (the device has not set them to zero within five seconds: they are given
+  /// back when it goes on), busy (no thread to be had that waits for it). Memory that is pinned
+  /// (`cuda_pinned`) is the host's, which devices copy fastest; peers of the host read it where it
+  /// lies, and do not map it.
   static memory_region allocate(const context& parent, std::size_t size, access granted,
                                 const memory_place& place);
   static memory_region allocate(const context& parent, std::size_t size, access granted,

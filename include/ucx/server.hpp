@@ -116,8 +116,7 @@ class UCXIO_EXPORT server {
   publication allocate(std::string_view name, std::size_t size, access granted,
                        std::error_code& ec);
 
-  /// The same at `place`. Errors: as publish(); not_supported (no CUDA driver, no such device, or a
-  /// kind that nothing can be allocated of), io_error.
+  /// The same at `place`. Errors: as publish(), and as `memory_region::allocate()` of a place.
   publication allocate(std::string_view name, std::size_t size, access granted,
                        const memory_place& place);
   publication allocate(std::string_view name, std::size_t size, access granted,

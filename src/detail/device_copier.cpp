@@ -36,8 +36,11 @@ class waited_copy final : public device_copy {
   std::atomic<bool> given_up_{false};
 };
 
-/// Nothing but memory may be missing for it: it is told when there is some again. Nobody waits for
-/// this thread without a deadline of their own, and what it keeps goes with it.
+/// Nothing but memory may be missing for it: it is told when there is some again, however long that
+/// is. There is no bound because a copy that were dropped instead would never be answered for: an
+/// owner's reads are told of their end by nothing else, and its peer would have one answer less at
+/// a time for good. Nobody waits for that: this thread is the library's own, who started the copy
+/// has a deadline, closing the copier is bounded, and the process ends without it.
 void tell(std::shared_ptr<device_copy> ended) noexcept {
   for (;;) {
     try {
@@ -203,7 +206,9 @@ cuda::result device_copier::enqueue(const device_copy& wanted, cuda::event event
   std::byte* const host = wanted.host.data();
   const std::size_t size = wanted.host.size();
   const cuda::address device = address_of(wanted.device);
-  if (wanted.within_devices) {
+  if (wanted.zeroes) {
+    result = driver.fill(device, 0, size, stream_);
+  } else if (wanted.within_devices) {
     const cuda::address other = address_of(host);
     result = wanted.into_device ? driver.copy_within_devices(device, other, size, stream_)
                                 : driver.copy_within_devices(other, device, size, stream_);
@@ -248,16 +253,14 @@ std::error_code device_copier::copy(std::shared_ptr<const void> keeps, void* dev
   return wanted->wait(until);
 }
 
-cuda::result device_copier::clear(void* bytes, std::size_t size, const char*& call) noexcept {
-  const cuda_driver& driver = context_->driver();
-  const current_context current(*context_);
-  call = "cuCtxPushCurrent";
-  if (current.result() != cuda::success) return current.result();
-  call = "cuMemsetD8Async";
-  const cuda::result result = driver.fill(address_of(bytes), 0, size, stream_);
-  if (result != cuda::success) return result;
-  call = "cuStreamSynchronize";
-  return driver.stream_synchronize(stream_);
+std::error_code device_copier::clear(std::shared_ptr<const void> keeps, std::span<std::byte> bytes,
+                                     clock::time_point until) {
+  const auto wanted = std::make_shared<waited_copy>(std::move(keeps));
+  wanted->device = bytes.data();
+  wanted->host = bytes;
+  wanted->zeroes = true;
+  if (const std::error_code ec = start(wanted)) return ec;
+  return wanted->wait(until);
 }
 
 cuda::address address_of(const void* pointer) noexcept {

@@ -10,6 +10,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -44,9 +45,10 @@ class device_copier : public std::enable_shared_from_this<device_copier> {
                        bool into_device, std::shared_ptr<const stream_mark> after,
                        clock::time_point until);
 
-  /// Sets `size` bytes to zero, on the calling thread, for as long as it takes; returns what the
-  /// driver said, and of which call.
-  cuda::result clear(void* bytes, std::size_t size, const char*& call) noexcept;
+  /// Sets bytes of a device's to zero and waits for that, until `until`; then it may still happen,
+  /// and `keeps` is kept until the driver has let go. Errors: as copy().
+  std::error_code clear(std::shared_ptr<const void> keeps, std::span<std::byte> bytes,
+                        clock::time_point until);
 
   const std::shared_ptr<const cuda_context>& context() const noexcept { return context_; }
   /// Returns whether a copy has failed: its context may be over.

@@ -25,6 +25,7 @@ class device_copy {
   std::span<std::byte> host = {};
   bool into_device = false;
   bool within_devices = false;               ///< `host` is a device's as well.
+  bool zeroes = false;                       ///< `device` gets zeros, as many as `host` is long.
   staging_buffer* staging = nullptr;         ///< What `host` is in, to be pinned first.
   std::shared_ptr<const stream_mark> after;  ///< Work of the program's that comes before, if any.
   /// How it ended: written before `done()`. canceled: it was not begun.

@@ -59,6 +59,7 @@ std::shared_ptr<device_memory> device_memory::allocate(const memory_place& place
   if (ec) return nullptr;
   const std::shared_ptr<device_memory> made(new device_memory(found, std::move(copier)));
   made->take_memory(size, what, ec);
+  if (!ec) ec = made->clear(what);
   return ec ? nullptr : made;
 }
 
@@ -88,14 +89,22 @@ void device_memory::take_memory(std::size_t size, std::string& what, std::error_
     result = managed ? driver.allocate_managed(&made, size, cuda::attach_global)
                      : driver.allocate(&made, size);
   }
-  if (result == cuda::success) {
-    owned_ = true;
-    bytes_ = {reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(made)), size};
-    result = copier_->clear(bytes_.data(), size, call);
+  if (result != cuda::success) {
+    what = said_of("allocating", size, place_) + " (" + cuda_words(driver, call, result) + ")";
+    ec = cuda_error(result);
+    return;
   }
-  if (result == cuda::success) return;
-  what = said_of("allocating", size, place_) + " (" + cuda_words(driver, call, result) + ")";
-  ec = cuda_error(result);
+  owned_ = true;
+  bytes_ = {reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(made)), size};
+}
+
+/// A device that hangs has the memory for as long as it likes: it is given back behind that, and
+/// not before.
+std::error_code device_memory::clear(std::string& what) {
+  const std::error_code ec =
+      copier_->clear(shared_from_this(), bytes_, clock::now() + longest_copy);
+  if (ec) what = said_of("allocating", bytes_.size(), place_) + " (setting them to zero)";
+  return ec;
 }
 
 std::error_code device_memory::start(std::shared_ptr<device_copy> wanted,

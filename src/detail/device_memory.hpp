@@ -27,7 +27,8 @@ class device_memory final : public file_source, public std::enable_shared_from_t
                                                std::span<std::byte> bytes, std::string& what,
                                                std::error_code& ec);
   /// Allocates `size` zeroed bytes, which go with the object, or when it is withdrawn. Errors: the
-  /// same.
+  /// same; busy (no thread to be had), timed_out (the device has not set them to zero within
+  /// `longest_copy`; they are given back when the driver lets go of them).
   static std::shared_ptr<device_memory> allocate(const memory_place& place, std::size_t size,
                                                  std::string& what, std::error_code& ec);
   ~device_memory() override;
@@ -61,6 +62,7 @@ class device_memory final : public file_source, public std::enable_shared_from_t
   device_memory(const memory_place& place, std::shared_ptr<device_copier> copier) noexcept
       : place_(place), copier_(std::move(copier)) {}
   void take_memory(std::size_t size, std::string& what, std::error_code& ec);
+  std::error_code clear(std::string& what);
   void release() noexcept;
 
   const memory_place place_;

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <chrono>
@@ -26,6 +27,28 @@ using namespace std::chrono_literals;
 using test::cuda_program;
 using test::holds_pattern;
 using test::pattern;
+
+/// No thread begins while it lives: none finds room for such a stack.
+class no_more_threads {
+ public:
+  no_more_threads() {
+    ::pthread_getattr_default_np(&before_);
+    ::pthread_attr_t none;
+    ::pthread_attr_init(&none);
+    ::pthread_attr_setstacksize(&none, std::size_t{1} << 47U);
+    EXPECT_EQ(::pthread_setattr_default_np(&none), 0);
+    ::pthread_attr_destroy(&none);
+  }
+  no_more_threads(const no_more_threads&) = delete;
+  no_more_threads& operator=(const no_more_threads&) = delete;
+  ~no_more_threads() {
+    EXPECT_EQ(::pthread_setattr_default_np(&before_), 0);
+    ::pthread_attr_destroy(&before_);
+  }
+
+ private:
+  ::pthread_attr_t before_;
+};
 
 class DeviceMemory : public testing::Test {
  protected:
@@ -158,14 +181,55 @@ TEST_F(DeviceMemory, GivesEverythingBackWhenItIsWithdrawnAndLeavesItsContextAlon
 }
 
 TEST_F(DeviceMemory, EveryCallThatFailsIsAnErrorThatLeavesNothingBehind) {
-  for (const char* call : {"cuCtxPushCurrent", "cuStreamCreate", "cuMemAlloc", "cuMemsetD8Async",
-                           "cuStreamSynchronize", "copy"}) {
+  for (const char* call : {"cuCtxPushCurrent", "cuStreamCreate", "cuMemAlloc", "cuEventCreate",
+                           "cuMemsetD8Async", "cuEventRecord", "cuEventSynchronize", "copy"}) {
     fake_cuda_fail(call, 0, 1, 719);
     EXPECT_EQ(allocate({memory_kind::cuda, 0}, 1000), nullptr) << call;
     EXPECT_EQ(ec_, errc::io_error) << call;
     EXPECT_EQ(fake_cuda_allocated(), 0U) << call;
     EXPECT_EQ(fake_cuda_streams(), 0U) << call;
   }
+}
+
+TEST_F(DeviceMemory, IsGivenOutWhenTheDeviceHasSetItToZero) {
+  fake_cuda_hold_copies(1);
+  auto allocating = std::async(std::launch::async, [&] {
+    return allocate({memory_kind::cuda, 0}, 1000);
+  });
+  ASSERT_TRUE(test::soon([] { return fake_cuda_waiting_copies() == 1; }));
+  EXPECT_EQ(allocating.wait_for(50ms), std::future_status::timeout);
+  fake_cuda_hold_copies(0);
+  const auto memory = allocating.get();
+  ASSERT_FALSE(ec_) << what_;
+  EXPECT_EQ(cuda_program::content(memory->where()), std::vector<std::byte>(1000));
+}
+
+TEST_F(DeviceMemory, IsBusyWhereThereIsNoThreadToWaitForTheDevice) {
+  {
+    const no_more_threads while_it_asks;
+    EXPECT_EQ(allocate({memory_kind::cuda, 0}, 1000), nullptr);
+  }
+  EXPECT_EQ(ec_, errc::busy);
+  EXPECT_EQ(fake_cuda_allocated(), 0U);
+  EXPECT_EQ(fake_cuda_streams(), 0U);
+  EXPECT_NE(allocate({memory_kind::cuda, 0}, 1000), nullptr);
+}
+
+TEST_F(DeviceMemory, ThatAHungDeviceHasIsGivenBackBehindIt) {
+  fake_cuda_hold_copies(1);
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_EQ(allocate({memory_kind::cuda, 0}, 1000), nullptr);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 25s);
+  EXPECT_EQ(ec_, errc::timed_out);
+  EXPECT_THAT(what_, testing::HasSubstr("setting them to zero"));
+  // The driver may still write there.
+  EXPECT_EQ(fake_cuda_allocated(), 1000U);
+  EXPECT_EQ(fake_cuda_calls("cuMemFree"), 0U);
+  fake_cuda_hold_copies(0);
+  EXPECT_TRUE(test::soon([] { return fake_cuda_streams() == 0; }));
+  EXPECT_EQ(fake_cuda_allocated(), 0U);
+  EXPECT_EQ(fake_cuda_events(), 0U);
+  EXPECT_EQ(fake_cuda_late_uses(), 0U);
 }
 
 TEST_F(DeviceMemory, CopyThatFailsIsAnErrorAndTheNextOneIsNot) {

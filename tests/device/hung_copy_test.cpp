@@ -14,6 +14,7 @@
 #include "support/message_pair.hpp"
 #include "support/pattern.hpp"
 #include "support/pipe_place.hpp"
+#include "ucx/context.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_copy.hpp"
 #include "ucx/memory_region.hpp"
@@ -135,6 +136,18 @@ TEST(HungCopyHere, LeavesTheHostsMemoryToItsCaller) {
   EXPECT_EQ(into, std::vector<std::byte>(3 * mib));  // nothing came late
   copy_memory(into.data(), device.bytes().data(), into.size());
   EXPECT_TRUE(holds_pattern(into, 1));
+}
+
+TEST(HungAllocation, IsTimedOut) {
+  const cuda_program program;
+  const context owner;
+  const memory_place device{memory_kind::cuda, 0};
+  hang();
+  std::error_code ec;
+  memory_region none = memory_region::allocate(owner, 1000, access::read, device, ec);
+  EXPECT_EQ(ec, errc::timed_out);
+  go_on();
+  EXPECT_EQ(memory_region::allocate(owner, 1000, access::read, device).size(), 1000U);
 }
 
 class HungPipe : public pipe_place {
