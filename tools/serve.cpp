@@ -135,9 +135,6 @@ void announce(const std::string& address) {
 fetch_rules rules_of(const serve_options& options) {
   fetch_rules rules;
   for (const std::string& each : options.fetch_from) rules.allow(each);
-  if ((options.agent || !rules.empty()) && !options.address_file.empty() && !options.bind) {
-    throw failure(exit_code::usage, "--agent: it needs an address too, by --bind");
-  }
   return rules;
 }
 
@@ -175,9 +172,10 @@ void serve(const serve_options& options, const client_settings& settings) {
   }
   std::optional<pipe_broker> broker;
   if (options.pipes || has_agent) broker.emplace(serving);
+  // An agent may have no other way to its server.
+  if (!options.address_file.empty()) serving.publish_address(options.address_file);
   std::optional<agent> copies;
   if (has_agent) copies.emplace(url(serving.url()), rules);
-  if (!options.address_file.empty()) serving.publish_address(options.address_file);
   ending.expect();
   announce(serving.url());
   // Where nobody reads the pipe of the standard error stream this waits, and nothing waits for it.

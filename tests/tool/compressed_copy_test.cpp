@@ -223,8 +223,6 @@ TEST_F(CompressedCopy, IsToldOfWrongArguments) {
   expect_failure(copy({here("x"), here("y")}), 2, "--compress");
   expect_failure(copy({here("x"), url("y")}, "zip"), 2, "zip");
   expect_failure(copy({here("x"), url("y")}, "none"), 2, "none");
-  const tool_server nearby({"--address-file", here("nearby")});
-  expect_failure(copy({nearby.url("x"), here("y")}), 2, "--compress");
 }
 
 TEST_F(CompressedCopy, ServesManyAtOnce) {

@@ -210,12 +210,9 @@ TEST_F(DirectCopy, IsToldOfWrongArguments) {
   files_.make("x", "1");
   expect_failure(copy({from("x"), made("y")}), 2, "--direct");
   expect_failure(copy({made("x"), to("y")}), 2, "--direct");
-  const tool_server nearby({"--address-file", made("nearby")});
-  expect_failure(copy({from("x"), nearby.url("y")}), 2, "--direct");
   expect_failure(copy({"-L", from("x"), to("y")}), 2, "--dereference");
   expect_failure(run_tool({"serve", "--fetch-from", "a/b"}), 2, "--fetch-from");
   expect_failure(run_tool({"serve", "--fetch-from", "a:b:c"}), 2, "--fetch-from");
-  expect_failure(run_tool({"serve", "--agent", "--address-file", made("address")}), 2, "--bind");
 }
 
 TEST_F(DirectCopy, ServesManyAtOnce) {
