@@ -39,6 +39,15 @@ pipe_role role_of(std::ios_base::openmode mode) noexcept {
   return reads(mode) ? pipe_role::reader : pipe_role::writer;
 }
 
+/// Returns what people are told: one that was met by worker address has no other, but maybe a name.
+std::string name_of(const endpoint& connection) {
+  if (const socket_address peer = connection.peer(); !peer.empty()) {
+    return "pipe with " + to_string(peer);
+  }
+  const std::string name = connection.report().peer_name;
+  return name.empty() ? "pipe with a peer met by worker address" : "pipe with \"" + name + '"';
+}
+
 }  // namespace
 
 std::unique_ptr<pipe_path> path_to(const url& where, std::ios_base::openmode mode,
@@ -69,7 +78,7 @@ std::unique_ptr<pipe_path> path_over(worker& driven, endpoint&& connection,
   }
   if (ec) return nullptr;
   auto made = std::make_unique<pipe_path>();
-  made->name = "pipe with " + to_string(connection.peer());
+  made->name = name_of(connection);
   made->driven = &driven;
   made->peers.push_back(std::move(connection));
   return made;

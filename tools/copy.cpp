@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <exception>
 #include <map>
 #include <memory>
@@ -37,18 +38,10 @@ struct copy_options {
   progress_mode progress = progress_mode::automatic;
 };
 
-/// An agent is called by its server's address, and no other place has one.
+/// Only a server has an agent.
 void check_compressible(const copy_order& order) {
-  bool is_remote = false;
-  const auto look_at = [&](const location& place) {
-    is_remote = is_remote || place.is_remote();
-    if (!place.is_remote() || place.remote().address_file().empty()) return;
-    throw failure(exit_code::usage,
-                  "--compress: the server has to have an address, ucx://HOST:PORT");
-  };
-  for (const location& each : order.from) look_at(each);
-  look_at(order.to);
-  if (!is_remote) throw failure(exit_code::usage, "--compress: from path to path nothing travels");
+  if (order.to.is_remote() || std::ranges::any_of(order.from, &location::is_remote)) return;
+  throw failure(exit_code::usage, "--compress: from path to path nothing travels");
 }
 
 copy_order order_of(const copy_options& options) {

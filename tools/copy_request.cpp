@@ -38,6 +38,14 @@ location read_target(const std::string& text, const url& own_server) {
   return location(to_string(own_server) + (slash == text.npos ? "" : text.substr(slash)));
 }
 
+/// Returns what `read_target` makes the same of: where the agent's server has no host, any.
+std::string target_text(const std::string& written) {
+  const url target(written);
+  if (target.address_file().empty()) return written;
+  constexpr std::uint16_t any_port = 1;
+  return to_string(url("localhost", any_port, target.name()));
+}
+
 }  // namespace
 
 nlohmann::json copy_question(const std::vector<std::string>& places, const copy_order& order,
@@ -45,7 +53,7 @@ nlohmann::json copy_question(const std::vector<std::string>& places, const copy_
   const double seconds = settings.timeout_seconds.value_or(0);
   return {{"ask", "copy"},
           {"from", std::vector<std::string>(places.begin(), places.end() - 1)},
-          {"to", places.back()},
+          {"to", target_text(places.back())},
           {"recursive", order.recursive},
           {"verify", order.terms.verify},
           {"resume", order.terms.resume},

@@ -17,8 +17,8 @@ struct copy_request {
   client_settings settings;
 };
 
-/// Returns the question; `places` are the order's, as somebody wrote them: all URLs of servers that
-/// have hosts, and the last is where it goes.
+/// Returns the question; `places` are the order's, as somebody wrote them: the last is where it
+/// goes, and all the others are URLs of servers that have hosts.
 nlohmann::json copy_question(const std::vector<std::string>& places, const copy_order& order,
                              const client_settings& settings);
 

@@ -13,12 +13,24 @@
 namespace ucx::tool {
 namespace {
 
-void check_host(const location& place) {
-  if (place.is_remote() && place.remote().address_file().empty()) return;
+void check_remote(const location& place) {
+  if (place.is_remote()) return;
   throw failure(exit_code::usage,
-                fmt::format("--direct: {} is no URL ucx://HOST:PORT, and it goes from one server "
-                            "to another",
+                fmt::format("--direct: {} is a path, and it goes from one server to another: "
+                            "copy without --direct",
                             to_string(place)));
+}
+
+/// No server reads a file of its own because a client names it.
+void check_host(const location& source) {
+  check_remote(source);
+  if (source.remote().address_file().empty()) return;
+  throw failure(exit_code::usage,
+                fmt::format("--direct: {} is behind an address file, and the target's server reads "
+                            "none that a client names: copy without --direct, or start the "
+                            "source's server with --bind HOST:PORT, too, and name it "
+                            "ucx://HOST:PORT",
+                            to_string(source)));
 }
 
 }  // namespace
@@ -33,7 +45,7 @@ direct_copy::direct_copy(const std::vector<std::string>& places, const copy_orde
       stop_(std::move(stop)),
       tell_(std::move(tell)) {
   for (const location& each : order.from) check_host(each);
-  check_host(order.to);
+  check_remote(order.to);
   if (order.walk.follow_links) {
     throw failure(exit_code::usage, "--dereference: with --direct there are no links");
   }

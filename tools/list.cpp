@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <iterator>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,8 +15,10 @@
 #include "entry_text.hpp"
 #include "output.hpp"
 #include "printable.hpp"
+#include "server_directories.hpp"
 #include "tree_walk.hpp"
 #include "ucx/directory_listing.hpp"
+#include "ucx/error.hpp"
 
 namespace ucx::tool {
 namespace {
@@ -53,28 +56,58 @@ std::string table(const std::vector<entry>& found, const list_options& options, 
   return text;
 }
 
+void note(const std::string& what) { say("ucxio: note: " + printable(what) + '\n'); }
+
+/// Returns what lies in a directory, and tells what the server does not serve of it.
+std::vector<entry> read(client& server, const url& directory) {
+  directory_listing listed = read_directory(server, directory.name());
+  if (listed.unserved > 0) note(unserved_text(ucx::to_string(directory), listed.unserved));
+  return std::move(listed.entries);
+}
+
+/// The same of a directory that need not be there, or that the server may not be let read.
+std::vector<entry> read_if_possible(client& server, const url& directory, bool guessed) {
+  try {
+    return read(server, directory);
+  } catch (const error& why) {
+    const bool is_none = why.code() == errc::no_such_name || why.code() == errc::not_supported;
+    if (failure(exit_code_of(why.code()), why.what()).ends_all()) throw;
+    if (!guessed || !is_none) note(why.what());
+    return {};
+  }
+}
+
+/// Tells what a server does not serve of its stores, whose files it lists as `found`.
+void tell_unserved(client& server, const url& at, const std::vector<entry>& found) {
+  std::set<std::string> directories;
+  for (const entry& each : found) {
+    if (is_harmless_path(each.name)) add_directories_of(each.name, directories);
+  }
+  visit_directories(directories, [&](const std::string& name, bool guessed) {
+    return read_if_possible(server, name.empty() ? at : at.with_name(name), guessed);
+  });
+}
+
+void write(std::vector<entry> found, const list_options& options, const url& server) {
+  std::sort(found.begin(), found.end(),
+            [](const entry& a, const entry& b) { return a.name < b.name; });
+  if (!options.json) return write_out(table(found, options, server));
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const entry& each : found) all.push_back(to_json(each, server));
+  write_out(to_document(all));
+}
+
 void list(const list_options& options, const client_settings& settings) {
   const url from(options.url);
   client server = settings.connect(from);
-  std::vector<entry> found;
   if (from.name().empty()) {
-    found = server.list();
-  } else {
-    found.push_back(server.stat(from.name()));
-    if (found.front().type == entry_type::directory) {
-      directory_listing listed = read_directory(server, from.name());
-      found = std::move(listed.entries);
-      if (listed.unserved > 0) {
-        say("ucxio: note: " + unserved_text(ucx::to_string(from), listed.unserved) + '\n');
-      }
-    }
+    const std::vector<entry> found = server.list();
+    write(found, options, from);
+    return tell_unserved(server, from, found);
   }
-  std::sort(found.begin(), found.end(),
-            [](const entry& a, const entry& b) { return a.name < b.name; });
-  if (!options.json) return write_out(table(found, options, from.server()));
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const entry& each : found) all.push_back(to_json(each, from.server()));
-  write_out(to_document(all));
+  const entry described = server.stat(from.name());
+  const bool is_directory = described.type == entry_type::directory;
+  write(is_directory ? read(server, from) : std::vector{described}, options, from.server());
 }
 
 }  // namespace

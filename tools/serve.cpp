@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,9 +19,11 @@
 #include "exit_code.hpp"
 #include "fetch_rules.hpp"
 #include "output.hpp"
+#include "printable.hpp"
 #include "served_text.hpp"
 #include "shutdown_signals.hpp"
 #include "size_option.hpp"
+#include "store_content.hpp"
 #include "ucx/error.hpp"
 #include "ucx/pipe_broker.hpp"
 #include "ucx/server.hpp"
@@ -86,21 +89,42 @@ publication publish_copy(server& target, const std::string& text, device_files& 
   }
 }
 
+struct shared_directory {
+  std::string prefix;
+  std::filesystem::path path;
+};
+
 /// Reads "PREFIX=DIR", or "DIR", whose files go by their paths in it.
-publication publish_store(server& target, const std::string& text, const serve_options& options) {
+shared_directory parse_directory(const std::string& text) {
   const std::size_t equals = text.find('=');
+  if (equals == std::string::npos) return {{}, text};
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+publication publish_store(server& target, const std::string& text, const serve_options& options) {
+  const shared_directory shared = parse_directory(text);
   store_options chosen;
   chosen.writable = options.writable;
   chosen.quota = options.quota;
-  std::filesystem::path directory = text;
-  if (equals != std::string::npos) {
-    chosen.prefix = text.substr(0, equals);
-    directory = text.substr(equals + 1);
-  }
+  chosen.prefix = shared.prefix;
   try {
-    return target.publish_store(directory, chosen);
+    return target.publish_store(shared.path, chosen);
   } catch (const error& failed) {
-    throw not_served(directory.string(), failed);
+    throw not_served(shared.path.string(), failed);
+  }
+}
+
+/// Says of which directories nothing is served: that is easily overlooked.
+void tell_empty_stores(const std::vector<std::string>& stores, const url& server,
+                       const std::stop_token& stop) {
+  for (const std::string& each : stores) {
+    const shared_directory shared = parse_directory(each);
+    const url store = shared.prefix.empty() ? server : server.with_name(shared.prefix);
+    if (!serves_nothing(shared.path, store, stop)) continue;
+    say(
+        fmt::format("ucxio: note: {}: nothing in it is served now: there are no files, or only "
+                    "symbolic links, special files, and names that are no UTF-8 or too long\n",
+                    printable(shared.path.string())));
   }
 }
 
@@ -135,9 +159,6 @@ void announce(const std::string& address) {
 fetch_rules rules_of(const serve_options& options) {
   fetch_rules rules;
   for (const std::string& each : options.fetch_from) rules.allow(each);
-  if ((options.agent || !rules.empty()) && !options.address_file.empty() && !options.bind) {
-    throw failure(exit_code::usage, "--agent: it needs an address too, by --bind");
-  }
   return rules;
 }
 
@@ -175,9 +196,10 @@ void serve(const serve_options& options, const client_settings& settings) {
   }
   std::optional<pipe_broker> broker;
   if (options.pipes || has_agent) broker.emplace(serving);
+  // An agent may have no other way to its server.
+  if (!options.address_file.empty()) serving.publish_address(options.address_file);
   std::optional<agent> copies;
   if (has_agent) copies.emplace(url(serving.url()), rules);
-  if (!options.address_file.empty()) serving.publish_address(options.address_file);
   ending.expect();
   announce(serving.url());
   // Where nobody reads the pipe of the standard error stream this waits, and nothing waits for it.
@@ -186,7 +208,10 @@ void serve(const serve_options& options, const client_settings& settings) {
                                           .files = published,
                                           .stores = stores,
                                           .has_pipes = options.pipes});
-    telling = std::jthread([text] { say(text); });
+    telling = std::jthread([text, &options, at = url(serving.url())](const std::stop_token& stop) {
+      say(text);
+      tell_empty_stores(options.stores, at, stop);
+    });
   }
   ending.wait();
   farewell.emplace(longest_farewell);

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 #include <utility>
 
 #include "file_copy.hpp"
 #include "local_file.hpp"
+#include "server_directories.hpp"
 #include "ucx/directory_listing.hpp"
 #include "ucx/error.hpp"
 
@@ -158,33 +160,15 @@ void tree_walk::list_server(const url& server) {
                                                         ucx::to_string(server), each.name)));
       continue;
     }
-    for (std::size_t slash = each.name.find('/'); slash != each.name.npos;
-         slash = each.name.find('/', slash + 1)) {
-      directories.insert(each.name.substr(0, slash));
-    }
+    add_directories_of(each.name, directories);
     files_.push_back({location(server.with_name(each.name)), each.name, each.size});
   }
   directories_.insert(directories_.end(), directories.begin(), directories.end());
-  look_behind_list(server, directories);
-}
-
-/// A server's list is of files alone: of what it leaves out only its directories tell.
-void tree_walk::look_behind_list(const url& server, const std::set<std::string>& directories) {
-  std::set<std::string> seen(directories);
-  seen.insert("");  // of a store without a prefix
-  std::vector<std::string> left(seen.begin(), seen.end());
-  while (!left.empty()) {
+  // Of what the list leaves out only the directories tell.
+  visit_directories(directories, [&](const std::string& name, bool guessed) {
     check_stop();
-    const std::string name = std::move(left.back());
-    left.pop_back();
-    // What was published by itself may have slashes, and no directory.
-    const bool is_guessed = name.empty() || directories.contains(name);
-    const url directory = name.empty() ? server : server.with_name(name);
-    for (const entry& each : read_or_leave_out(directory, is_guessed)) {
-      const bool is_new = each.type == entry_type::directory && seen.insert(each.name).second;
-      if (is_new) left.push_back(each.name);
-    }
-  }
+    return read_or_leave_out(name.empty() ? server : server.with_name(name), guessed);
+  });
 }
 
 /// Reads a directory of a server, and tells what the server does not serve of it.

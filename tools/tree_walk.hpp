@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <set>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -62,7 +61,6 @@ class tree_walk {
                std::vector<identity>& above);
   void walk_store(const url& directory, const std::string& path);
   void list_server(const url& server);
-  void look_behind_list(const url& server, const std::set<std::string>& directories);
   std::vector<entry> read(const url& directory);
   std::vector<entry> read_or_leave_out(const url& directory, bool guessed);
   void leave_out(const failure& why);

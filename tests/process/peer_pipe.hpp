@@ -13,13 +13,16 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/pattern.hpp"
+#include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/pipe_options.hpp"
 #include "ucx/pipe_streambuf.hpp"
 #include "ucx/url.hpp"
+#include "ucx/worker.hpp"
 
 namespace ucx::test {
 
@@ -38,19 +41,27 @@ class peer_pipe {
     throw std::invalid_argument("a pipe knows no " + verb);
   }
 
+  /// The same as "open", over a connection that there is.
+  void open_over(worker& driven, endpoint connection, const std::string& direction) {
+    pipe_ = std::make_unique<pipe_streambuf>(driven, std::move(connection), mode_of(direction));
+  }
+
  private:
+  static std::ios_base::openmode mode_of(const std::string& direction) {
+    std::ios_base::openmode mode{};
+    if (direction != "out") mode |= std::ios_base::in;
+    if (direction != "in") mode |= std::ios_base::out;
+    return mode;
+  }
   /// open in|out|both URL mapped|message
   std::string open(std::istringstream& words) {
     std::string direction;
     std::string where;
     std::string moved;
     words >> direction >> where >> moved;
-    std::ios_base::openmode mode{};
-    if (direction != "out") mode |= std::ios_base::in;
-    if (direction != "in") mode |= std::ios_base::out;
     pipe_options options;
     options.context.share_memory = moved == "mapped";
-    pipe_ = std::make_unique<pipe_streambuf>(url(where), mode, options);
+    pipe_ = std::make_unique<pipe_streambuf>(url(where), mode_of(direction), options);
     return {};
   }
   /// write SIZE SEED: puts a pattern on its way.

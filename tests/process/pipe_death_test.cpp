@@ -13,8 +13,12 @@
 
 #include "support/pipe_place.hpp"
 #include "support/test_peer.hpp"
+#include "ucx/context.hpp"
+#include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/pipe_stream.hpp"
+#include "ucx/worker.hpp"
+#include "ucx/worker_address.hpp"
 
 namespace ucx::test {
 namespace {
@@ -273,6 +277,89 @@ TEST_P(PipeDeath, OfOneOfSeveralWritersIsNoEnd) {
       EXPECT_TRUE(said.starts_with("error ")) << said;
     }
   }
+}
+
+/// A pipe over a connection by worker address to a process that is killed.
+class PipeByAddressDeath : public testing::Test {
+ protected:
+  static context_options network() {
+    context_options chosen;
+    chosen.transports = {"tcp"};
+    chosen.devices = {"lo"};
+    return chosen;
+  }
+  /// Returns the end here, once the victim has its own.
+  template <class Stream>
+  Stream meet(const std::string& direction) {
+    endpoint connection(here_, parse_worker_address(victim_.ask("address")));
+    victim_.say("pipe_over " + direction);
+    connection.send(1, {});
+    Stream opened(here_, std::move(connection), {.timeout = 30s});
+    EXPECT_TRUE(opened) << opened.error_message();
+    const std::string answer = victim_.hear();
+    EXPECT_TRUE(answer.starts_with("ok")) << answer;
+    return opened;
+  }
+
+  const context context_{network()};
+  worker here_{context_, {.progress = progress_mode::sleeping_thread}};
+  test_peer victim_{"tcp"};
+};
+
+TEST_F(PipeByAddressDeath, OfAWriterIsNoEnd) {
+  auto in = meet<ipipestream>("out");
+  victim_.ask("pipe write 300000 1");
+  auto reading = std::async(std::launch::async, [&] { return all_of(in); });
+  EXPECT_EQ(reading.wait_for(300ms), std::future_status::timeout);
+  victim_.process().kill();
+  ASSERT_EQ(reading.wait_for(soon_enough), std::future_status::ready);
+  EXPECT_TRUE(reading.get() == text_of(300'000));
+  EXPECT_TRUE(in.bad());
+  EXPECT_FALSE(in.eof());
+  EXPECT_EQ(in.error(), errc::connection_reset) << in.error_message();
+  EXPECT_NE(in.error_message().find("after 300000 bytes"), std::string::npos) << in.error_message();
+}
+
+TEST_F(PipeByAddressDeath, OfAWriterThatHadClosedIsNone) {
+  auto in = meet<ipipestream>("out");
+  victim_.ask("pipe write 100000 1");
+  victim_.ask("pipe end");
+  victim_.process().kill();
+  EXPECT_TRUE(all_of(in) == text_of(100'000));
+  EXPECT_TRUE(in.eof());
+  EXPECT_FALSE(in.bad()) << in.error_message();
+}
+
+TEST_F(PipeByAddressDeath, OfAReaderFailsAWriteThatWaits) {
+  auto out = meet<opipestream>("in");
+  auto writing = std::async(std::launch::async, [&] {
+    const std::string more = text_of(100'000);
+    while (out.write(more.data(), static_cast<std::streamsize>(more.size())).flush()) {
+    }
+  });
+  // It stands still with the window full.
+  EXPECT_EQ(writing.wait_for(300ms), std::future_status::timeout);
+  victim_.process().kill();
+  ASSERT_EQ(writing.wait_for(soon_enough), std::future_status::ready);
+  EXPECT_EQ(out.error(), errc::connection_reset) << out.error_message();
+  out.clear();
+  out.close();
+  EXPECT_TRUE(out.fail()) << "not all of it is there";
+}
+
+TEST_F(PipeByAddressDeath, FailsBothDirections) {
+  auto both = meet<pipestream>("both");
+  both << text_of(1000) << std::flush;
+  EXPECT_EQ(victim_.ask("pipe read 1000 1"), "yes");
+  victim_.ask("pipe write 500 2");
+  victim_.process().kill();
+  EXPECT_EQ(all_of(both), text_of(500, 2));
+  EXPECT_TRUE(both.bad());
+  EXPECT_FALSE(both.eof());
+  EXPECT_EQ(both.error(), errc::connection_reset) << both.error_message();
+  both.clear();
+  both.close();
+  EXPECT_TRUE(both.fail());
 }
 
 std::string name_of(const testing::TestParamInfo<pipe_route>& chosen) {

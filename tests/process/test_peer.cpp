@@ -33,6 +33,7 @@
 #include "support/hex.hpp"
 #include "support/pattern.hpp"
 #include "support/process_memory.hpp"
+#include "support/soon.hpp"
 #include "support/whole_file.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/client.hpp"
@@ -513,6 +514,16 @@ class peer {
   /// pipe ...: one end of a pipe, see peer_pipe.hpp.
   std::string pipe(std::istringstream& words) { return pipe_.obey(words); }
 
+  /// pipe_over in|out|both: the same, over the connection that the next message comes by.
+  std::string pipe_over(std::istringstream& words) {
+    std::string direction;
+    words >> direction;
+    std::optional<message> came;
+    soon([&] { return (came = worker_.take(tag_match::any())).has_value(); });
+    pipe_.open_over(worker_, came.value().peer(), direction);
+    return {};
+  }
+
   static const std::map<std::string, command> commands_;
 
   context context_;
@@ -584,7 +595,8 @@ const std::map<std::string, peer::command> peer::commands_{{"address", &peer::ad
                                                            {"list", &peer::list},
                                                            {"open_name", &peer::open_name},
                                                            {"ask_on", &peer::ask_on},
-                                                           {"pipe", &peer::pipe}};
+                                                           {"pipe", &peer::pipe},
+                                                           {"pipe_over", &peer::pipe_over}};
 
 }  // namespace
 }  // namespace ucx::test

@@ -50,6 +50,7 @@ class agent_talk {
   void say(const std::string& bytes) { *pipe_ << bytes << std::flush; }
   /// Returns the header of the next message; nothing where the conversation has ended.
   std::optional<nlohmann::json> hear() {
+    pipe_->clear();  // who has answered may have left before it was said whole
     const std::size_t of_header = hear_length();
     payload.resize(hear_length());
     std::string header(of_header, '\0');

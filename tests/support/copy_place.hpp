@@ -25,6 +25,14 @@ inline std::vector<std::string> names_in(const std::filesystem::path& directory)
   return names;
 }
 
+/// Returns bytes that become much shorter.
+inline std::string log_text(std::size_t size) {
+  std::string all;
+  while (all.size() < size) all += "line " + std::to_string(all.size()) + " of a log\n";
+  all.resize(size);
+  return all;
+}
+
 class copy_place : public ::testing::Test {
  protected:
   copy_place() { std::filesystem::create_directories(folder_ / "here"); }

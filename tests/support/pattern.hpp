@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace ucx::test {
@@ -34,6 +35,13 @@ inline std::vector<std::byte> pattern(std::size_t size, std::uint64_t seed = 0) 
   std::vector<std::byte> bytes(size);
   fill_pattern(bytes, seed);
   return bytes;
+}
+
+/// The same as a text.
+inline std::string pattern_text(std::size_t size, std::uint64_t seed = 0) {
+  std::string text(size, '\0');
+  fill_pattern(std::as_writable_bytes(std::span(text)), seed);
+  return text;
 }
 
 /// Returns whether every byte is `value`: of memory that nothing may have touched.

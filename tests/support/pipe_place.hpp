@@ -12,7 +12,6 @@
 #include <ostream>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "support/pattern.hpp"
 #include "support/temporary_directory.hpp"
@@ -25,8 +24,7 @@ namespace ucx::test {
 inline constexpr std::size_t one_window = pipe_options::least_window;
 
 inline std::string text_of(std::size_t size, std::uint64_t seed = 1) {
-  const std::vector<std::byte> bytes = pattern(size, seed);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  return pattern_text(size, seed);
 }
 
 /// Unlike `ignore`, which looks for what is behind.

@@ -23,12 +23,6 @@ using ::testing::HasSubstr;
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20U;
 
-std::string pattern_text(std::size_t size) {
-  std::string made(size, '\0');
-  fill_pattern(std::as_writable_bytes(std::span(made)));
-  return made;
-}
-
 /// Measures briefly, and returns what is told as JSON.
 json bench(const std::string& url, const std::vector<std::string>& more = {}) {
   std::vector<std::string> arguments{"bench", url, "--seconds", "0.01", "--json"};

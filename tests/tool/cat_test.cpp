@@ -28,11 +28,7 @@ constexpr std::size_t large = 64 * mebibyte;
 
 /// Returns the first bytes of a content in which no two places look alike.
 std::string_view pattern(std::size_t size) {
-  static const std::string made = [] {
-    std::string filled(large, '\0');
-    fill_pattern(std::as_writable_bytes(std::span(filled)));
-    return filled;
-  }();
+  static const std::string made = pattern_text(large);
   return std::string_view(made).substr(0, size);
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -22,9 +21,7 @@ class CopyHash : public copy_place {
  protected:
   /// Returns a content in which no two places look alike, but for its zeros.
   static std::string content(std::size_t size, std::size_t zeros = 0) {
-    std::string filled(size, '\0');
-    fill_pattern(std::as_writable_bytes(std::span(filled)));
-    return filled.insert(size / 2, std::string(zeros, '\0')) + std::string(zeros, '\0');
+    return pattern_text(size).insert(size / 2, std::string(zeros, '\0')) + std::string(zeros, '\0');
   }
   /// Copies, and expects to be told what `ucxio hash` tells of the copies.
   static void expect_hashed(std::vector<std::string> arguments, std::vector<std::string> copies) {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -24,13 +23,11 @@ using ::testing::UnorderedElementsAre;
 class CopyRestart : public copy_place {
  protected:
   CopyRestart() {
-    content_.assign(4 * mebibyte, '\0');
-    fill_pattern(std::as_writable_bytes(std::span(content_)));
     other_ = content_.substr(0, 3 * mebibyte);
     other_[mebibyte + 5] ^= 1;
   }
 
-  std::string content_;
+  std::string content_ = pattern_text(4 * mebibyte);
   std::string other_;  // what an earlier copy has left: its first chunk is the same
 };
 

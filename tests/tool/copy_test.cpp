@@ -24,19 +24,12 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
-/// Returns a content in which no two places look alike.
-std::string pattern(std::size_t size) {
-  std::string filled(size, '\0');
-  fill_pattern(std::as_writable_bytes(std::span(filled)));
-  return filled;
-}
-
 class Copy : public copy_place {};
 
 TEST_F(Copy, BringsEverySizeThereAndBack) {
   for (const std::size_t size :
        {std::size_t{0}, std::size_t{1}, mebibyte - 1, mebibyte, mebibyte + 1, 9 * mebibyte + 3}) {
-    const std::string content = pattern(size);
+    const std::string content = pattern_text(size);
     folder_.make("here/x", content);
     copy({here("x"), url("sub/x")});
     EXPECT_TRUE(content_of(there("sub/x")) == content) << size;
@@ -83,7 +76,7 @@ TEST_F(Copy, WritesMemoryOfAFixedSize) {
   server owner;
   const publication shown =
       owner.publish("m", std::as_writable_bytes(std::span(memory)), access::read_write);
-  const std::string content = pattern(mebibyte);
+  const std::string content = pattern_text(mebibyte);
   folder_.make("here/x", content);
   copy({here("x"), shown.url()});
   EXPECT_TRUE(memory == content);
@@ -106,7 +99,7 @@ TEST_F(Copy, KeepsTheTimeWhereItIsAsked) {
 }
 
 TEST_F(Copy, MakesHolesOfZeros) {
-  std::string content = pattern(64 * 1024) + std::string(8 * mebibyte, '\0') + "end";
+  std::string content = pattern_text(64 * 1024) + std::string(8 * mebibyte, '\0') + "end";
   content += std::string(3 * mebibyte, '\0');
   folder_.make("here/x", content);
   copy({"--sparse", here("x"), url("x")});
@@ -142,7 +135,7 @@ TEST_F(Copy, IsToldOfWrongArguments) {
 }
 
 TEST_F(Copy, TellsOfAFullDiskAtEitherEnd) {
-  folder_.make("here/x", pattern(3 * mebibyte));
+  folder_.make("here/x", pattern_text(3 * mebibyte));
   expect_failure(run_tool({"cp", here("x"), "/dev/full"}), 12, "No space left");
   const tool_server small({"--memory-store", "1M"});
   expect_failure(run_tool({"cp", here("x"), small.url("x")}), 12, small.url("x"));
@@ -180,7 +173,7 @@ class CopyInTheMiddle : public Copy {
     return running;
   }
 
-  const std::string content_ = pattern(size);
+  const std::string content_ = pattern_text(size);
 };
 
 TEST_F(CopyInTheMiddle, LeavesWhatCanBeResumedWhenItIsInterrupted) {
@@ -283,7 +276,7 @@ TEST_F(CopyInTheMiddle, DoesNotWriteWhatAnotherCopyWrites) {
 }
 
 TEST_F(Copy, DoesNotResumeWhatWasChanged) {
-  const std::string content = pattern(4 * mebibyte);
+  const std::string content = pattern_text(4 * mebibyte);
   store_.make("x", content);
   std::string other = content.substr(0, 3 * mebibyte);
   other[2 * mebibyte + 5] ^= 1;

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -24,12 +23,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int lost = 7;
-
-std::string content(std::size_t size) {
-  std::string filled(size, '\0');
-  fill_pattern(std::as_writable_bytes(std::span(filled)));
-  return filled;
-}
 
 /// A server that has files, and one that fetches them.
 class DirectCopy : public ::testing::Test {
@@ -63,7 +56,7 @@ class DirectCopy : public ::testing::Test {
     return running;
   }
 
-  const std::string whole_ = content(16 * mebibyte);
+  const std::string whole_ = pattern_text(16 * mebibyte);
   const temporary_directory files_;
   const temporary_directory copies_;
   tool_server owner_{{"--store", (files_ / "").string()}};
@@ -74,7 +67,7 @@ class DirectCopy : public ::testing::Test {
 TEST_F(DirectCopy, BringsEverySize) {
   for (const std::size_t size :
        {std::size_t{0}, std::size_t{1}, mebibyte - 1, mebibyte, mebibyte + 1, 9 * mebibyte + 3}) {
-    const std::string all = content(size);
+    const std::string all = pattern_text(size);
     files_.make("x", all);
     expect_copied({from("x"), to("sub/x")});
     EXPECT_TRUE(content_of(made("sub/x")) == all) << size;
@@ -86,14 +79,15 @@ TEST_F(DirectCopy, BringsEverySize) {
 TEST_F(DirectCopy, BringsTrees) {
   std::filesystem::create_directories(files_ / "tree/a/b");
   files_.make("tree/one", "1");
-  files_.make("tree/a/b/gr\xc3\xb6\xc3\x9f %", content(3 * mebibyte));
+  files_.make("tree/a/b/gr\xc3\xb6\xc3\x9f %", pattern_text(3 * mebibyte));
   for (int i = 0; i < 300; ++i) files_.make("tree/a/f" + std::to_string(i), std::to_string(i));
   expect_copied({"-r", "--verify", from("tree"), to("new")});
   expect_copied({"-r", from("tree"), to("")});
   for (const std::string copied : {"new", "tree"}) {
     EXPECT_EQ(names_in(copies_ / (copied + "/a")).size(), 301U);
     EXPECT_EQ(content_of(made(copied + "/a/f299")), "299");
-    EXPECT_TRUE(content_of(made(copied + "/a/b/gr\xc3\xb6\xc3\x9f %")) == content(3 * mebibyte));
+    EXPECT_TRUE(content_of(made(copied + "/a/b/gr\xc3\xb6\xc3\x9f %")) ==
+                pattern_text(3 * mebibyte));
   }
   expect_failure(copy({from("tree"), to("third")}), 2, "-r");
 }
@@ -110,7 +104,7 @@ TEST_F(DirectCopy, TellsWhatItLeavesOut) {
 }
 
 TEST_F(DirectCopy, ShowsHowFarItIs) {
-  files_.make("x", content(3 * mebibyte));
+  files_.make("x", pattern_text(3 * mebibyte));
   const command_result result = copy({"--progress", "json", from("x"), to("y")});
   EXPECT_EQ(result.code, 0) << result.err;
   const auto last = nlohmann::json::parse(result.err.substr(result.err.rfind("{\"bytes\"")));
@@ -210,12 +204,9 @@ TEST_F(DirectCopy, IsToldOfWrongArguments) {
   files_.make("x", "1");
   expect_failure(copy({from("x"), made("y")}), 2, "--direct");
   expect_failure(copy({made("x"), to("y")}), 2, "--direct");
-  const tool_server nearby({"--address-file", made("nearby")});
-  expect_failure(copy({from("x"), nearby.url("y")}), 2, "--direct");
   expect_failure(copy({"-L", from("x"), to("y")}), 2, "--dereference");
   expect_failure(run_tool({"serve", "--fetch-from", "a/b"}), 2, "--fetch-from");
   expect_failure(run_tool({"serve", "--fetch-from", "a:b:c"}), 2, "--fetch-from");
-  expect_failure(run_tool({"serve", "--agent", "--address-file", made("address")}), 2, "--bind");
 }
 
 TEST_F(DirectCopy, ServesManyAtOnce) {

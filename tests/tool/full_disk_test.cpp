@@ -1,20 +1,20 @@
 // What becomes of copies where the file system is really full, and when there is room again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
+#include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "support/command.hpp"
+#include "support/copied_tree.hpp"
 #include "support/copy_place.hpp"
 #include "support/own_mounts.hpp"
 #include "support/pattern.hpp"
@@ -32,18 +32,6 @@ constexpr int no_space = 12;
 constexpr int lost = 7;
 constexpr std::size_t little = 8 * mebibyte;
 constexpr std::size_t enough = 64 * mebibyte;
-
-std::string content(std::size_t size, std::uint64_t seed = 0) {
-  std::string filled(size, '\0');
-  fill_pattern(std::as_writable_bytes(std::span(filled)), seed);
-  return filled;
-}
-
-ino_t identity(const std::filesystem::path& file) {
-  struct ::stat about = {};
-  EXPECT_EQ(::stat(file.c_str(), &about), 0) << file;
-  return about.st_ino;
-}
 
 /// A disk on which "x" does not fit, a server of it, and one that has "x".
 class FullDisk : public ::testing::Test {
@@ -106,7 +94,7 @@ class FullDisk : public ::testing::Test {
     return std::make_unique<command>("/bin/sh", std::vector<std::string>{"-c", all});
   }
 
-  const std::string whole_ = content(20 * mebibyte + 3);
+  const std::string whole_ = pattern_text(20 * mebibyte + 3);
   small_disk disk_{little};
   const temporary_directory files_;
   std::optional<tool_server> owner_;
@@ -159,7 +147,7 @@ TEST_F(FullDisk, LeavesWhatWasThereAndNothingElseOfAnUpload) {
     EXPECT_EQ(content_of(disk_ / "x"), "old");
     // What the failed one had taken is free again.
     std::filesystem::remove(disk_ / "x");
-    const std::string fits = files_.make("fits", content(6 * mebibyte));
+    const std::string fits = files_.make("fits", pattern_text(6 * mebibyte));
     const command_result next = run_tool({"cp", fits, target_url()});
     EXPECT_EQ(next.code, 0) << next.err;
     EXPECT_TRUE(content_of(disk_ / "x") == content_of(fits));
@@ -168,7 +156,7 @@ TEST_F(FullDisk, LeavesWhatWasThereAndNothingElseOfAnUpload) {
 }
 
 TEST_F(FullDisk, TakesWhatFitsWithoutAByteToSpare) {
-  const std::string fits = files_.make("fits", content(little));
+  const std::string fits = files_.make("fits", pattern_text(little));
   const command_result uploaded = run_tool({"cp", fits, full_->url("fits")});
   EXPECT_EQ(uploaded.code, 0) << uploaded.err;
   EXPECT_TRUE(content_of(disk_ / "fits") == content_of(fits));
@@ -194,7 +182,7 @@ class FullDiskTree : public FullDisk {
     std::filesystem::create_directories(tree_ / "sub");
     for (int i = 0; i < 20; ++i) {
       const std::string name = "tree/" + std::string(i % 2 == 0 ? "" : "sub/") + std::to_string(i);
-      files_.make(name, content(mebibyte - 100, static_cast<std::uint64_t>(i)));
+      files_.make(name, pattern_text(mebibyte - 100, static_cast<std::uint64_t>(i)));
     }
   }
 
@@ -204,19 +192,14 @@ class FullDiskTree : public FullDisk {
     disk_.resize(little);
     std::filesystem::create_directory(disk_ / "copy");
     expect_no_space(run_tool(line), where);
-    std::vector<std::pair<std::filesystem::path, ino_t>> there;
-    for (const auto& each : std::filesystem::recursive_directory_iterator(disk_ / copy)) {
-      if (!each.is_regular_file()) continue;
-      if (each.path().extension() == ".ucxio-part") continue;
-      const auto from = tree_ / std::filesystem::relative(each.path(), disk_ / copy);
-      EXPECT_TRUE(content_of(each.path()) == content_of(from)) << each.path();
-      there.emplace_back(each.path(), identity(each.path()));
-    }
+    const std::map<std::string, ino_t> there = whole_files(disk_ / copy, tree_);
     EXPECT_FALSE(there.empty());
     disk_.resize(enough);
     const command_result again = run_tool(line);
     EXPECT_EQ(again.code, 0) << again.err;
-    for (const auto& [path, was] : there) EXPECT_EQ(identity(path), was) << path;
+    for (const auto& [name, was] : there) {
+      EXPECT_EQ(identity(disk_ / copy / name), was) << name;
+    }
     const command_result same =
         shell("diff -r " + tree_.string() + " " + (disk_ / copy).string())->finish();
     EXPECT_EQ(same.code, 0) << same.out;

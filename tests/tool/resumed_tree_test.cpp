@@ -2,7 +2,7 @@
 // there stays, the same command goes on, and nothing is copied twice.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
+#include <sys/types.h>
 
 #include <csignal>
 #include <cstddef>
@@ -12,11 +12,11 @@
 #include <memory>
 #include <optional>
 #include <ostream>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "support/command.hpp"
+#include "support/copied_tree.hpp"
 #include "support/copy_place.hpp"
 #include "support/pattern.hpp"
 #include "support/progress_objects.hpp"
@@ -45,8 +45,7 @@ void PrintTo(const tree_route& route, std::ostream* out) { *out << route.name; }
 
 /// A MiB of which the half becomes shorter.
 std::string content(int number) {
-  std::string made(mebibyte / 2, '\0');
-  fill_pattern(std::as_writable_bytes(std::span(made)), static_cast<std::uint64_t>(number));
+  std::string made = pattern_text(mebibyte / 2, static_cast<std::uint64_t>(number));
   while (made.size() < mebibyte) made += "line of log " + std::to_string(number) + '\n';
   return made;
 }
@@ -95,24 +94,11 @@ class ResumedTree : public testing::TestWithParam<tree_route> {
     return run_tool(line(more));
   }
 
-  /// Returns the files that are whole, and checks that they are.
-  std::map<std::string, ino_t> whole() const {
-    std::map<std::string, ino_t> found;
-    if (!std::filesystem::exists(copied())) return found;
-    for (const auto& each : std::filesystem::recursive_directory_iterator(copied())) {
-      if (!each.is_regular_file() || each.path().extension() == ".ucxio-part") continue;
-      const auto name = std::filesystem::relative(each.path(), copied());
-      EXPECT_TRUE(content_of(each.path()) == content_of(files_ / "tree" / name)) << name;
-      struct ::stat about = {};
-      EXPECT_EQ(::stat(each.path().c_str(), &about), 0);
-      found.emplace(name.string(), about.st_ino);
-    }
-    return found;
-  }
+  std::map<std::string, ino_t> whole() const { return whole_files(copied(), files_ / "tree"); }
   std::size_t parts() const {
     std::size_t count = 0;
     for (const auto& each : std::filesystem::recursive_directory_iterator(copies_ / "copy")) {
-      if (each.path().extension() == ".ucxio-part") ++count;
+      if (is_part(each.path())) ++count;
     }
     return count;
   }
@@ -144,8 +130,7 @@ class ResumedTree : public testing::TestWithParam<tree_route> {
     std::error_code ec;
     for (std::filesystem::recursive_directory_iterator at(copied(), ec), end; !ec && at != end;
          at.increment(ec)) {
-      const bool is_file = at->is_regular_file(ec);
-      if (is_file && at->path().extension() != ".ucxio-part") ++count;
+      if (at->is_regular_file(ec) && !is_part(at->path())) ++count;
     }
     return count;
   }

@@ -1,6 +1,7 @@
 // What `ucxio serve` tells people: lines that can be pasted into a shell elsewhere.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <filesystem>
@@ -20,6 +21,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 /// A server that says what to type elsewhere, and a directory where that is typed.
@@ -90,6 +92,43 @@ TEST_F(ServeText, TellsOfAStore) {
   EXPECT_THAT(lines, ElementsAre("ucxio cp -r " + url_ + "/s ."));
   EXPECT_EQ(type(lines.at(0)).err, "");
   EXPECT_EQ(elsewhere("s/x"), "1");
+}
+
+/// What is there is a link, a directory, a pipe, and a name that is no UTF-8: no file to serve.
+TEST_F(ServeText, TellsOfAStoreThatServesNothing) {
+  std::filesystem::create_directories(folder_ / "store/empty");
+  std::filesystem::create_symlink("/etc/hostname", folder_ / "store/link");
+  EXPECT_EQ(::mkfifo((folder_ / "store/fifo").c_str(), 0600), 0);
+  folder_.make("store/bad\xff", "x");
+  folder_.make("full", "");
+  const std::string store = (folder_ / "store").string();
+  const std::string elsewhere = (folder_ / "elsewhere").string();
+  const auto note_of = [](const std::string& directory) {
+    return "ucxio: note: " + directory + ": nothing in it is served now: ";
+  };
+  for (const std::string& given : {store, "s=" + store}) {
+    SCOPED_TRACE(given);
+    serve({"--store", given, "--store", "other=" + (folder_ / "").string(), "--store",
+           "last=" + elsewhere});
+    EXPECT_TRUE(soon([&] { return said().find(note_of(elsewhere)) != std::string::npos; }));
+    EXPECT_THAT(said(), HasSubstr(note_of(store)));
+    EXPECT_THAT(said(), Not(HasSubstr(note_of((folder_ / "").string())))) << "that one has a file";
+    url_.clear();
+  }
+  folder_.make("store/empty/file", "");
+  serve({"--store", store, "--store", "last=" + elsewhere});
+  EXPECT_TRUE(soon([&] { return said().find(note_of(elsewhere)) != std::string::npos; }));
+  EXPECT_THAT(said(), Not(HasSubstr(note_of(store))));
+}
+
+TEST_F(ServeText, IsNotSaidWhereTheServerIsToBeQuiet) {
+  command quiet(tool_program(), {"serve", "--quiet", "--store", (folder_ / "store").string()},
+                command::output::pipe);
+  while (!url_.ends_with('\n')) url_ += quiet.read(1);
+  quiet.send_signal(SIGTERM);
+  const command_result result = quiet.finish();
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.err, "");
 }
 
 TEST_F(ServeText, TellsHowToFillAStore) {

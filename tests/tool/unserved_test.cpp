@@ -88,6 +88,43 @@ TEST_F(Unserved, IsToldWhereADirectoryIsListed) {
   EXPECT_THAT(run_tool({"ls", server.url("tree/links")}).err, HasSubstr("2 entries"));
 }
 
+TEST_F(Unserved, IsToldWhereAllOfAServerIsListed) {
+  store_.make("top", "x");
+  std::filesystem::create_symlink("top", store_ / "link at the top");
+  for (const std::string prefix : {"data/", ""}) {
+    SCOPED_TRACE(prefix);
+    const std::string directory = (store_ / "").string();
+    const tool_server server({"--store", prefix.empty() ? directory : "data=" + directory,
+                              "by/itself=" + (store_ / "top").string()});
+    for (const std::string how : {"--names", "--long", "--json"}) {
+      const command_result listed = run_tool({"ls", how, server.url()});
+      EXPECT_EQ(listed.code, 0) << listed.err;
+      EXPECT_THAT(listed.out, HasSubstr(prefix + "tree/a/three"));
+      EXPECT_THAT(listed.out, Not(HasSubstr("link")));
+      EXPECT_EQ(std::count(listed.err.begin(), listed.err.end(), '\n'), 4) << listed.err;
+      const auto said = [&](const std::string& at, const std::string& count) {
+        return HasSubstr("ucxio: note: " + server.url() + at + ": " + count + " not served: ");
+      };
+      const std::string top = prefix.empty() ? "" : "/data";
+      EXPECT_THAT(listed.err, said(top, "1 entry is"));
+      EXPECT_THAT(listed.err, said(top + "/tree", "1 entry is"));
+      EXPECT_THAT(listed.err, said(top + "/tree/a", "3 entries are"));
+      EXPECT_THAT(listed.err, said(top + "/tree/links", "2 entries are"));
+    }
+  }
+}
+
+TEST_F(Unserved, IsNothingToTellWhereAllIsServed) {
+  const tool_server server({"--store", "data=" + (folder_ / "").string(),
+                            "by/itself=" + store_.make("x", "1").string()});
+  std::filesystem::create_directories(folder_ / "empty/below");
+  folder_.make("file", "1");
+  const command_result listed = run_tool({"ls", "--names", server.url()});
+  EXPECT_EQ(listed.code, 0);
+  EXPECT_EQ(listed.out, "by/itself\ndata/file\n");
+  EXPECT_EQ(listed.err, "");
+}
+
 TEST_F(Unserved, IsCountedOnceWhereAListHasManyPages) {
   for (int i = 0; i < 3000; ++i) store_.make("tree/links/f" + std::to_string(i), "");
   const tool_server server({"--store", (store_ / "").string()});
@@ -151,6 +188,11 @@ TEST_F(ClosedDirectory, OfAServerIsLeftOut) {
   EXPECT_EQ(content_of(folder_ / "out/tree/x"), "2");
   expect_told(run_tool({"cp", "-r", url, path("out/all")}), refused);
   EXPECT_EQ(content_of(folder_ / "out/all/tree/open/file"), "1");
+  const command_result listed = run_tool({"ls", "--names", url});
+  EXPECT_EQ(listed.code, 0) << listed.err;
+  EXPECT_THAT(listed.out, HasSubstr("tree/open/file\n"));
+  EXPECT_THAT(listed.err, HasSubstr("tree/closed"));
+  EXPECT_THAT(listed.err, HasSubstr(refused));
   // Where it is all that was asked for there is nothing else to copy.
   expect_failure(run_tool({"cp", "-r", url + "/tree/closed", path("out/closed")}), 5, refused);
 }

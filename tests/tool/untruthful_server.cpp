@@ -3,7 +3,7 @@
 //   version      it is of another version
 //   names        it publishes NAME, which is given in hexadecimal digits, and may be no name
 //   gone         it lists "gone" and "there", and the first of them cannot be opened any more
-//   enormous     it publishes "enormous", and says that it has 2^64 - 1 bytes
+//   enormous     it publishes "enormous", and says that it goes to the end of the address space
 #include <unistd.h>
 
 #include <array>
@@ -57,8 +57,9 @@ tale tale_of(const std::string& lie, const std::string& name, const remote_descr
   if (lie == "names") told.names = {{.name = name}};
   if (lie == "gone") told.names = {{.name = told.gone = "gone"}, {.name = "there"}};
   if (lie == "enormous") told.names = {{.name = "enormous"}};
+  // More could not be written into a descriptor.
   const bool enormous = lie == "enormous";
-  told.descriptor.size = enormous ? ~std::uint64_t{0} : honest.size;
+  told.descriptor.size = enormous ? ~honest.address : honest.size;
   for (entry& each : told.names) each.size = told.descriptor.size;
   return told;
 }
