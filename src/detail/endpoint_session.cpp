@@ -13,6 +13,7 @@
 #include "detail/introduction.hpp"
 #include "detail/message_link.hpp"
 #include "detail/message_router.hpp"
+#include "detail/parcel.hpp"
 #include "detail/protocol.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/version.hpp"
@@ -181,11 +182,15 @@ void endpoint_core::establish(introduction&& theirs, std::uint64_t room) {
   std::size_t segment = worker_.context().segment_size();
   if (theirs_.segment != 0) segment = std::min<std::size_t>(segment, theirs_.segment);
   pieces_ = piece_sizes::of_segment(segment);
+  const bool same_host = shares_memory();
+  // Where a header has room as a whole, so have a header and what comes with it.
+  const std::size_t whole = worker_.largest_header();
+  if (same_host && whole > parcel::size) pieces_.fit_elements(whole - parcel::size);
   state_ = endpoint_state::ready;
   log(log_level::info, "established",
       theirs_.name.empty() ? std::string() : " with " + theirs_.name);
   operations_.send_queued();
-  messages_->open(room);
+  messages_->open(room, same_host);
   queue_tell(event::established);
   tell_observer(event::established);
 }

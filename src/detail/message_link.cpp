@@ -62,9 +62,9 @@ void message_link::blame_memory() noexcept {
   endpoint_.blame(errc::no_memory, "no memory for a message");
 }
 
-void message_link::open(std::uint64_t room) noexcept {
+void message_link::open(std::uint64_t room, bool same_host) noexcept {
   room_granted_ = room_ = static_cast<std::size_t>(std::min<std::uint64_t>(room, most_room));
-  same_host_ = endpoint_.shares_memory();
+  same_host_ = same_host;
   if (!endpoint_.worker().context().reads_processes()) loans_ = loans::fail;
   // The last look may have been at a deadline of connecting: from here on the heart is watched.
   if (awaits_peer()) endpoint_.worker().tick_soon();

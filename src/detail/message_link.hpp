@@ -45,8 +45,9 @@ class message_link {
 
   /// Returns the room that this side grants, in units: said in hello and welcome.
   std::uint64_t granted() const noexcept { return granted_; }
-  /// The peer has said how much room it grants: what waits goes out.
-  void open(std::uint64_t room) noexcept;
+  /// The peer has said how much room it grants: what waits goes out. It may be of this host, and
+  /// share memory with this process.
+  void open(std::uint64_t room, bool same_host) noexcept;
   /// The connection is lost: what was not here yet will not come.
   void connection_failed() noexcept;
   /// The connection goes, object and all. REQUIRES: it failed, or was closed.

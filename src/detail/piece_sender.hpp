@@ -8,6 +8,7 @@
 #include "detail/frame.hpp"
 #include "detail/intrusive_list.hpp"
 #include "detail/piece_shelf.hpp"
+#include "detail/piece_sizes.hpp"
 #include "detail/ucp_api.hpp"
 
 namespace ucx::detail {
@@ -52,10 +53,11 @@ class piece_sender {
   virtual wrapped_piece wrap(sent_piece& piece, bool copies);
   /// Returns whether the next piece may be sent now; who says no has to call `send_pieces()` later.
   virtual bool may_post() noexcept { return true; }
-  static constexpr std::size_t largest_copy = std::size_t{64} << 10U;
+  static constexpr std::size_t largest_copy = piece_sizes::largest_copy;
 
   /// Returns whether UCX may still read the bytes.
-  bool sending() const noexcept { return !in_flight_.empty() || posting_; }
+  bool sending() const noexcept { return any_in_flight() || posting_; }
+  bool any_in_flight() const noexcept { return !in_flight_.empty(); }
   bool all_posted() const noexcept { return posted_ == size_; }
   bool stopped() const noexcept { return stopped_; }
   std::uint64_t posted() const noexcept { return posted_; }

@@ -13,6 +13,10 @@ struct piece_sizes {
   /// because sender and receiver then overlap less; writes are not.
   std::size_t answer = page;
   std::size_t write = page;
+  /// Of what is copied for UCX first, where nothing but the peer ends a message.
+  std::size_t copied = largest_copy;
+  /// Whether `copied` is what an element of the receiver's queue holds: see `fit_elements`.
+  bool are_elements = false;
 
   static constexpr piece_sizes of_segment(std::size_t segment) noexcept {
     const std::size_t pages = segment / page;
@@ -20,9 +24,20 @@ struct piece_sizes {
     const std::size_t most = (pages - 1) * page;
     return {std::min(most, largest_answer), std::min(most, largest_write)};
   }
+  /// Over shared memory, where a message of `longest` bytes, ours and UCX's header beside it, is
+  /// one element of the receiver's queue: it takes such out of there. Of several UCX makes one
+  /// first, which is two copies more, and memory that nobody's cache has.
+  constexpr void fit_elements(std::size_t longest) noexcept {
+    if (longest < page) return;
+    copied = std::min(longest / cache_line * cache_line, largest_copy);
+    are_elements = copied < largest_copy;
+  }
+
+  static constexpr std::size_t largest_copy = std::size_t{64} << 10U;
 
  private:
   static constexpr std::size_t page = 4096;
+  static constexpr std::size_t cache_line = 64;
   static constexpr std::size_t largest_answer = std::size_t{512} << 10U;
   static constexpr std::size_t largest_write = std::size_t{4} << 20U;
 };

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "detail/brief_parcel.hpp"
 #include "detail/buffer_home.hpp"
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
@@ -258,8 +259,9 @@ void send_operation::refused(std::error_code why) {
 /// copied together.
 std::size_t send_operation::next_size() const noexcept {
   const bool copies = !endpoint()->detects_failure();
-  std::size_t largest = endpoint()->pieces().answer;
-  if (copies) largest = std::min(largest, largest_copy);
+  const piece_sizes& sizes = endpoint()->pieces();
+  std::size_t largest = sizes.answer;
+  if (copies) largest = std::min(largest, goes_in_elements() ? sizes.copied : largest_copy);
   if (streams()) largest = std::min(largest, endpoint()->messages().longest_chunk());
   const std::size_t run = bytes_.from(posted()).size();
   const std::size_t rest = bytes_.size() - posted();
@@ -267,8 +269,15 @@ std::size_t send_operation::next_size() const noexcept {
   return std::min({rest, largest, largest_copy});
 }
 
+/// Not what a device's driver copies: each of its calls has its price.
+bool send_operation::goes_in_elements() const noexcept {
+  return endpoint()->pieces().are_elements && !bytes_.on_device();
+}
+
 bool send_operation::may_post() noexcept {
   message_link& link = endpoint()->messages();
+  // UCX sends what it has no room for later than what comes behind it, when there is.
+  if (goes_in_elements() && any_in_flight()) return false;
   const std::size_t next = next_size();
   if (streams() && !link.has_room(units_of(next))) return false;
   if (bytes_.on_device()) {
@@ -303,23 +312,33 @@ piece_sender::wrapped_piece send_operation::wrap(sent_piece& piece, bool copies)
     bytes_.copy_out(posted(), piece.copy, deadline());  // the host's
     bytes = piece.copy;
   }
-  message_link& link = endpoint()->messages();
+  const std::size_t header = streams() ? say_chunk(piece) : say_piece(piece);
+  return {message_router::parcel_id, header, bytes.first(size)};
+}
+
+/// Writes the header of what goes to the receive that asked for it; returns its length.
+std::size_t send_operation::say_piece(sent_piece& piece) noexcept {
   parcel said;
+  said.code = parcel_code::piece;
   said.kind = said_.kind;
   said.session = endpoint()->session();
-  said.credit = link.take_credit();
-  if (streams()) {
-    said.code = parcel_code::message;
-    said.number = link.next_number();
-    said.length = size;
-    said_anything_ = true;
-  } else {
-    said.code = parcel_code::piece;
-    said.number = receive_;
-    said.length = posted();
-  }
-  said.encode(std::span<std::byte, parcel::size>(piece.header.data(), parcel::size));
-  return {message_router::parcel_id, parcel::size, bytes.first(size)};
+  said.credit = endpoint()->messages().take_credit();
+  said.number = receive_;
+  said.length = posted();
+  said.encode(std::span(piece.header).first<parcel::size>());
+  return parcel::size;
+}
+
+/// Likewise, of the next bytes of the stream.
+std::size_t send_operation::say_chunk(sent_piece& piece) noexcept {
+  message_link& link = endpoint()->messages();
+  brief_parcel said;
+  said.kind = message_kind::stream;
+  said.session = endpoint()->session();
+  said.credit = static_cast<std::uint8_t>(link.take_credit(brief_parcel::most_credit));
+  said.number = static_cast<std::uint32_t>(link.next_number());
+  said_anything_ = true;
+  return said.encode(std::span(piece.header).first<brief_parcel::longest>());
 }
 
 void send_operation::pieces_moved() {

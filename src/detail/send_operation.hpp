@@ -85,10 +85,13 @@ class send_operation final : public operation,
   void post_parcel(std::span<const std::byte> payload);
   void header_returned(ucs_status_t status);
   wrapped_piece wrap(sent_piece& piece, bool copies) override;
+  std::size_t say_piece(sent_piece& piece) noexcept;
+  std::size_t say_chunk(sent_piece& piece) noexcept;
   bool may_post() noexcept override;
   std::error_code stage(std::size_t size) noexcept;
   void pieces_moved() override;
   std::size_t next_size() const noexcept;
+  bool goes_in_elements() const noexcept;
   bool streams() const noexcept { return said_.kind == message_kind::stream; }
   void give_up_for(std::error_code why, bool tell_peer) noexcept;
   void linger() noexcept;

@@ -173,6 +173,36 @@ TEST_P(ConformanceC, C8_StreamsBytesBothWays) {
   }
 }
 
+TEST_P(ConformanceC, C8_LongStreamsKeepNoBoundaries) {
+  if (pair_.to_itself()) GTEST_SKIP() << "both directions are one stream";
+  endpoint back = pair_.back();
+  const std::vector<std::byte> bytes = pattern((std::size_t{3} << 20U) + 1);
+  const std::span<const std::byte> all(bytes);
+  std::vector<std::byte> into(bytes.size());
+  const auto receive = [&](std::size_t at, std::size_t size) {
+    return back.start_stream_receive(std::span(into).subspan(at, size), stream_amount::all);
+  };
+  // Three sends, and four receives that end elsewhere; one of them is given up in between.
+  request first = sender().start_stream_send(all.first(1'000'000));
+  request second = sender().start_stream_send(all.subspan(1'000'000, 1));
+  request third = sender().start_stream_send(all.subspan(1'000'001));
+  request begins = receive(0, 999'999);
+  EXPECT_FALSE(outcome(begins));
+  std::vector<std::byte> given_up(bytes.size());
+  request cancelled = back.start_stream_receive(given_up, stream_amount::all);
+  cancelled.cancel();
+  ASSERT_EQ(outcome(cancelled), errc::canceled);
+  const auto taken = static_cast<std::size_t>(cancelled.received().length);
+  const std::size_t from = 999'999 + taken;
+  ASSERT_LE(from, into.size());
+  std::copy_n(given_up.begin(), taken, into.begin() + 999'999);
+  const std::size_t half = (into.size() - from) / 2;
+  request middle = receive(from, half);
+  request rest = receive(from + half, into.size() - from - half);
+  for (request* each : {&middle, &rest, &first, &second, &third}) EXPECT_FALSE(outcome(*each));
+  EXPECT_TRUE(holds_pattern(into));
+}
+
 TEST_P(ConformanceC, C14_C15_GathersAndScatters) {
   for (const std::size_t size : {std::size_t{100}, std::size_t{3} << 20U}) {
     const std::vector<std::byte> whole = pattern(size);

@@ -1,11 +1,14 @@
 // The byte stream of a connection: order without boundaries, both ways.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <random>
 #include <span>
+#include <system_error>
 #include <vector>
 
 #include "support/simulated_messages.hpp"
@@ -15,8 +18,43 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(ByteStream, HasNoBoundaries) {
-  simulated_messages both;
+/// What messages with bytes UCX is given.
+struct sent_messages {
+  explicit sent_messages(fake_network& network) : network_(network) {
+    network.watch([this](const sighting& seen) {
+      if (seen.kind != call::am_send || !seen.begins || seen.size == 0) return;
+      ++count;
+      longest = std::max(longest, seen.header.size() + seen.size);
+    });
+  }
+  sent_messages(const sent_messages&) = delete;
+  sent_messages& operator=(const sent_messages&) = delete;
+  ~sent_messages() { network_.watch({}); }
+
+  std::size_t count = 0;
+  std::size_t longest = 0;  ///< Header and all.
+
+ private:
+  fake_network& network_;
+};
+
+/// Returns whether so much of the stream is in `into`, which was blank.
+bool has_come(std::span<const std::byte> into, std::size_t size) {
+  return !all_bytes_are(into.subspan(size, 16), untouched);
+}
+
+class ByteStream : public testing::TestWithParam<bool> {
+ protected:
+  static simulated_pair_options options() {
+    return GetParam() ? one_host() : simulated_pair_options();
+  }
+  simulated_messages both{options()};
+};
+
+INSTANTIATE_TEST_SUITE_P(Routes, ByteStream, testing::Bool(),
+                         [](const auto& chosen) { return chosen.param ? "one_host" : "network"; });
+
+TEST_P(ByteStream, HasNoBoundaries) {
   endpoint back = both.back();
   const std::vector<std::byte> bytes = pattern(100000);
   std::mt19937 random(3);
@@ -43,8 +81,7 @@ TEST(ByteStream, HasNoBoundaries) {
   for (request& each : sends) EXPECT_FALSE(both.outcome(each));
 }
 
-TEST(ByteStream, ReadersThatWaitAreServedInOrder) {
-  simulated_messages both;
+TEST_P(ByteStream, ReadersThatWaitAreServedInOrder) {
   endpoint back = both.back();
   std::vector<std::array<std::byte, 10>> into(5);
   std::vector<request> reads;
@@ -61,8 +98,7 @@ TEST(ByteStream, ReadersThatWaitAreServedInOrder) {
   EXPECT_EQ(reads[4].received().length, 5U);  // and those are taken
 }
 
-TEST(ByteStream, GoesBothWaysAndBesideMessages) {
-  simulated_messages both;
+TEST_P(ByteStream, GoesBothWaysAndBesideMessages) {
   endpoint back = both.back();
   const std::vector<std::byte> bytes = pattern(3U << 20U, 1);
   const std::vector<std::byte> others = pattern(2U << 20U, 2);
@@ -83,15 +119,13 @@ TEST(ByteStream, GoesBothWaysAndBesideMessages) {
   EXPECT_TRUE(holds_pattern(tagged, 1));
 }
 
-TEST(ByteStream, NothingIsSentAndReceivedAtOnce) {
-  simulated_messages both;
+TEST_P(ByteStream, NothingIsSentAndReceivedAtOnce) {
   EXPECT_TRUE(both.sender.start_stream_send(std::span<const std::byte>()).done());
   EXPECT_TRUE(both.sender.start_stream_receive({}, stream_amount::some).done());
   EXPECT_TRUE(both.sender.start_stream_receive({}, stream_amount::all).done());
 }
 
-TEST(ByteStream, EndsWithItsConnection) {
-  simulated_messages both;
+TEST_P(ByteStream, EndsWithItsConnection) {
   endpoint back = both.back();
   std::vector<std::byte> into(100);
   both.sender.stream_send(pattern(40));
@@ -102,14 +136,13 @@ TEST(ByteStream, EndsWithItsConnection) {
   EXPECT_EQ(waits.received().length, 40U);
 }
 
-TEST(ByteStream, OfAConnectionThatEndedGivesWhatIsLeftAndNoMore) {
-  simulated_messages both;
+TEST_P(ByteStream, OfAConnectionThatEndedGivesWhatIsLeftAndNoMore) {
   endpoint back = both.back();
   std::vector<std::byte> into(100);
   both.sender.stream_send(pattern(40));
   both.settle();
   both.sender.close();
-  both.settle();
+  both.settle(2s);  // on one host UCX tells nobody that a connection was closed
   request late = back.start_stream_receive(into, stream_amount::all);
   EXPECT_TRUE(late.done());
   EXPECT_EQ(both.outcome(late), errc::closed_by_peer);
@@ -117,8 +150,7 @@ TEST(ByteStream, OfAConnectionThatEndedGivesWhatIsLeftAndNoMore) {
   EXPECT_TRUE(holds_pattern(std::span(into).first(40)));
 }
 
-TEST(ByteStream, GathersRuns) {
-  simulated_messages both;
+TEST_P(ByteStream, GathersRuns) {
   endpoint back = both.back();
   const std::vector<std::byte> bytes = pattern(2000000);
   const std::span<const std::byte> all(bytes);
@@ -129,6 +161,109 @@ TEST(ByteStream, GathersRuns) {
   back.stream_receive(into, stream_amount::all);
   EXPECT_TRUE(holds_pattern(into));
   EXPECT_FALSE(both.outcome(send));
+}
+
+TEST_P(ByteStream, MemoryIsTheSendersAgainOnceItGaveUp) {
+  endpoint back = both.back();
+  auto bytes = std::make_unique<std::vector<std::byte>>(pattern(8U << 20U));
+  request send = both.sender.start_stream_send(*bytes);
+  both.settle();
+  ASSERT_FALSE(send.done()) << "it is more than there is room for";
+  send.cancel();
+  EXPECT_EQ(both.outcome(send), errc::canceled);
+  std::fill(bytes->begin(), bytes->end(), untouched);
+  bytes.reset();
+  const std::vector<std::byte> behind = pattern(1000, 2);
+  request next = both.sender.start_stream_send(behind);
+  std::vector<std::byte> into(8U << 20U);
+  request receive = back.start_stream_receive(into, stream_amount::all);
+  EXPECT_TRUE(both.network().run_until([&] { return next.done(); }));
+  both.settle();
+  receive.cancel();
+  // What had gone, without a gap, and then the next.
+  const auto came = static_cast<std::size_t>(receive.received().length);
+  ASSERT_GT(came, behind.size());
+  ASSERT_LT(came, into.size());
+  const std::span<const std::byte> all = std::span(into).first(came);
+  EXPECT_TRUE(holds_pattern(all.first(came - behind.size())));
+  EXPECT_TRUE(holds_pattern(all.last(behind.size()), 2));
+}
+
+TEST_P(ByteStream, LongReceiveThatGivesUpLeavesTheRest) {
+  endpoint back = both.back();
+  const std::vector<std::byte> bytes = pattern(3U << 20U);
+  std::vector<std::byte> into = blank(bytes.size());
+  request waits = back.start_stream_receive(into, stream_amount::all);
+  request send = both.sender.start_stream_send(bytes);
+  ASSERT_TRUE(both.network().run_until([&] { return has_come(into, 1'000'000); }));
+  ASSERT_FALSE(waits.done());
+  waits.cancel();
+  auto read = static_cast<std::size_t>(waits.received().length);
+  EXPECT_TRUE(holds_pattern(std::span(into).first(read)));
+  while (read < bytes.size()) {
+    const std::size_t more =
+        back.stream_receive(std::span(into).subspan(read), stream_amount::some);
+    ASSERT_GT(more, 0U);
+    read += more;
+  }
+  EXPECT_TRUE(holds_pattern(into));
+  EXPECT_FALSE(both.outcome(send));
+}
+
+TEST_P(ByteStream, LongSendEndsWithItsConnection) {
+  endpoint back = both.back();
+  const std::vector<std::byte> bytes = pattern(8U << 20U);
+  std::vector<std::byte> into = blank(bytes.size());
+  request waits = back.start_stream_receive(into, stream_amount::all);
+  request send = both.sender.start_stream_send(bytes);
+  ASSERT_TRUE(both.network().run_until([&] { return has_come(into, 1'000'000); }));
+  back.close(close_mode::abort);
+  EXPECT_TRUE(waits.error());
+  EXPECT_TRUE(both.network().run_until([&] { return send.done(); }));
+  EXPECT_TRUE(send.error());
+  EXPECT_TRUE(holds_pattern(std::span(into).first(waits.received().length)));
+}
+
+TEST(ByteStreamOfOneHost, GoesInMessagesThatFillAnElementEach) {
+  simulated_messages both(one_host());
+  endpoint back = both.back();
+  const std::size_t element = one_host().link.max_am_header;
+  const std::vector<std::byte> bytes = pattern(1U << 20U);
+  std::vector<std::byte> into(bytes.size());
+  const sent_messages sent(both.network());
+  request send = both.sender.start_stream_send(bytes);
+  back.stream_receive(into, stream_amount::all);
+  EXPECT_FALSE(both.outcome(send));
+  EXPECT_TRUE(holds_pattern(into));
+  EXPECT_LE(sent.longest, element);
+  EXPECT_LE(sent.count, bytes.size() / (element - 128) + 1);
+}
+
+TEST(ByteStreamOfOneHost, LeavesOneMessageAtATimeToUcx) {
+  simulated_pair_options options = one_host();
+  options.link.inline_limit = 0;
+  simulated_messages both(options);
+  const std::vector<std::byte> bytes = pattern(1U << 20U);
+  const sent_messages sent(both.network());
+  request send = both.sender.start_stream_send(bytes);
+  EXPECT_EQ(sent.count, 1U) << "UCX had no room for it at once, and would send others before it";
+  EXPECT_TRUE(both.network().run_until([&] { return send.done(); }));
+  EXPECT_GT(sent.count, 100U);
+}
+
+TEST(ByteStreamOfOneHost, GoesInLongerMessagesWhereAnElementIsShort) {
+  simulated_pair_options options = one_host();
+  options.link.max_am_header = 4096;
+  simulated_messages both(options);
+  endpoint back = both.back();
+  const std::vector<std::byte> bytes = pattern(1U << 20U);
+  std::vector<std::byte> into(bytes.size());
+  const sent_messages sent(both.network());
+  request send = both.sender.start_stream_send(bytes);
+  back.stream_receive(into, stream_amount::all);
+  EXPECT_FALSE(both.outcome(send));
+  EXPECT_TRUE(holds_pattern(into));
+  EXPECT_GT(sent.longest, 4096U);
 }
 
 }  // namespace
