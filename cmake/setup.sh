@@ -10,7 +10,7 @@ packages=(g++:c++ cmake:cmake ninja-build:ninja pkg-config:pkg-config libmsgpack
   libzstd-dev liblz4-dev)
 case ${1:-} in
   build) ;;
-  tests) packages+=(libgtest-dev libgmock-dev libboost-iostreams-dev libsqlite3-dev) ;;
+  tests) packages+=(libgtest-dev libgmock-dev libboost-iostreams-dev libsqlite3-dev python3:python3) ;;
   benchmarks) packages+=(libbenchmark-dev libboost-iostreams-dev) ;;
   gpu) packages+=(libgtest-dev libgmock-dev libbenchmark-dev libboost-iostreams-dev libsqlite3-dev python3-venv) ;;
   ci)

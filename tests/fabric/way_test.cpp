@@ -31,11 +31,11 @@ using std::ios;
 
 constexpr std::size_t kib = 1024;
 
-/// Returns the ways that are real over a route, of memory that suits it.
-std::set<way> real_ways(route over) {
+/// Returns the ways that are real over a route, of memory that suits it, for a reader in `from`.
+std::set<way> real_ways(route over, const context& from) {
   std::set<way> real;
   if (over != route::shared_memory) real.insert(way::message);  // that has no messages
-  const bool reads = over == route::borrowed && system_reads_processes();
+  const bool reads = over == route::borrowed && has_cma(from) && system_reads_processes();
   if (over == route::shared_memory || reads) real.insert(way::rma);
   if (over == route::mapped) real.insert(way::mapped);
   return real;
@@ -58,7 +58,7 @@ class WayOver : public testing::TestWithParam<route> {
 TEST_P(WayOver, CanBeAskedForWhereItIsReal) {
   const memory_region owned = pair_.allocate(300 * kib);
   fill_pattern(owned.bytes());
-  const std::set<way> real = real_ways(GetParam());
+  const std::set<way> real = real_ways(GetParam(), pair_.reader_context());
   std::vector<std::byte> into(owned.size());
   for (const way wanted : {way::message, way::rma, way::mapped}) {
     SCOPED_TRACE(to_string(wanted));
@@ -85,7 +85,7 @@ TEST_P(WayOver, CanBeAskedForWhereItIsReal) {
 TEST_P(WayOver, IsTheOneThatTheEnvironmentForces) {
   const std::optional<way> forced = forced_way();
   if (!forced) GTEST_SKIP() << "UCXIO_WAY forces no way";
-  const bool real = real_ways(GetParam()).contains(*forced);
+  const bool real = real_ways(GetParam(), pair_.reader_context()).contains(*forced);
   EXPECT_EQ(pair_.why_not_forced().empty(), real) << pair_.why_not_forced();
   if (!real) return;
   const memory_region owned = pair_.allocate(kib);

@@ -97,9 +97,9 @@ context adopt_context(const context_options& alike) {
 }
 
 worker adopt_worker(const context& parent, const worker_options& options) {
-  const bool may_be_one = options.progress == progress_mode::caller ||
-                          options.progress == progress_mode::external ||
-                          options.progress == progress_mode::automatic;
+  // The loop of `external` may be another thread's: UCX 1.18 looks which one it is.
+  const bool may_be_one =
+      options.progress == progress_mode::caller || options.progress == progress_mode::automatic;
   const bool is_one = may_be_one && options.threads != thread_safety::safe;
   ucp_worker* const made = make_foreign_worker(
       parent.native_handle(), is_one ? foreign_threads::one : foreign_threads::one_by_one);

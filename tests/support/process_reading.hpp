@@ -5,7 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <string>
+#include <vector>
+
+#include "ucx/context.hpp"
 
 namespace ucx::test {
 
@@ -34,6 +39,14 @@ inline bool system_reads_children() {
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   return may;
+}
+
+/// Returns whether UCX has the transport for it, and the library lets UCX: from 1.14 to 1.21 it
+/// does not where a list names others beside it. Without it nothing is read where it lies.
+inline bool has_cma(const context& asked) {
+  const std::vector<std::string> transports = asked.transports();
+  return std::any_of(transports.begin(), transports.end(),
+                     [](const std::string& each) { return each.starts_with("cma/"); });
 }
 
 }  // namespace ucx::test
