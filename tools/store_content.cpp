@@ -21,7 +21,7 @@ bool can_be_told(const std::string& path, const url& store) {
 
 bool serves_nothing(const fs::path& directory, const url& store, const std::stop_token& stop) {
   std::error_code ec;
-  fs::recursive_directory_iterator at(directory, fs::directory_options::skip_permission_denied, ec);
+  fs::recursive_directory_iterator at(directory, ec);
   for (; !ec && at != fs::recursive_directory_iterator(); at.increment(ec)) {
     if (stop.stop_requested()) return false;
     std::error_code unknown;  // it has gone by now

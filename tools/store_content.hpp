@@ -10,7 +10,7 @@ namespace ucx::tool {
 
 /// Returns whether nothing below `directory` is served: no regular file, with a name that can be
 /// told behind that of the store, whose URL is `store`. Looks until it finds one; false also where
-/// the directory can not be read, and when `stop` is requested: then nobody knows.
+/// a directory can not be read, and when `stop` is requested: then nobody knows.
 bool serves_nothing(const std::filesystem::path& directory, const url& store,
                     const std::stop_token& stop);
 

@@ -29,7 +29,7 @@ expect "and says" "run-gpu: no GPU here: NOTHING WAS RUN" "$(tail -n 1 <<<"$said
 # Elsewhere: nothing of the build's is named in the folder.
 mv "$folder/packed" "$folder/moved"
 found=$(LD_LIBRARY_PATH=$folder/moved/lib:$folder/moved/ucx ldd "$folder"/moved/bin/* |
-  grep -E "not found|$build" | head -n 3)
+  grep -F -e "not found" -e "$build" | head -n 3)
 expect "its programs lack, or have of the build" "" "$found"
 said=$(UCXIO_CUDA_DRIVER=$driver timeout 240 "$folder/moved/run.sh" --benchmark_list_tests 2>&1)
 expect "with a driver that is none it ends with" 0 $?

@@ -113,6 +113,7 @@ TEST_F(AgentWithoutIp, FetchesNothingByAFile) {
   }
   expect_failure(copy({"--direct", target.url("x"), here("y")}), 2, "is a path");
   EXPECT_THAT(names_in(others / ""), ::testing::Not(::testing::Contains("y")));
+  EXPECT_FALSE(std::filesystem::exists(there("y")));
 }
 
 TEST_F(AgentWithoutIp, IsMissedWhereTheServerHasNone) {

@@ -155,7 +155,10 @@ class ClosedDirectory : public ::testing::Test {
   static std::vector<std::string> line(const std::vector<std::string>& arguments) {
     std::vector<std::string> all;
     // Another user might not even reach the tool.
-    if (::geteuid() == 0) all = {"setpriv", "--bounding-set=-dac_override,-dac_read_search"};
+    if (::geteuid() == 0) {
+      const std::string without = "=-dac_override,-dac_read_search";
+      all = {"setpriv", "--bounding-set" + without, "--inh-caps" + without};
+    }
     all.push_back(tool_program());
     all.insert(all.end(), arguments.begin(), arguments.end());
     return all;
