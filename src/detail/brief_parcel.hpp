@@ -1,4 +1,4 @@
-// A short message's header in fewer bytes: docs/wire-format.md, "Parcels".
+// The header of a message that wants no answer, in fewer bytes: docs/wire-format.md, "Parcels".
 #pragma once
 
 #include <cstddef>

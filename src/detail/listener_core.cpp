@@ -139,6 +139,7 @@ void listener_core::reject(ucp_conn_request_h request) noexcept {
   if (handle_ == nullptr) return;
   worker_->api().listener_reject(handle_, request);
   worker_->socket_closed();
+  worker_->signal();  // who drives it may sleep
 }
 
 void listener_core::close() noexcept {

@@ -16,9 +16,9 @@ namespace ucx::detail {
 class endpoint_core;
 
 /// One fragment a piece, sent eagerly: the receiver copies it out of UCX's receive buffer to where
-/// it belongs, and UCX assembles nothing. A few pieces are in UCX's hands at a time.
-/// Where UCX does not detect failure, nothing but the peer ends a message. There pieces are copies,
-/// which a sender that stops leaves to UCX: then its bytes are free at once.
+/// it belongs, and UCX assembles nothing. A few pieces are in UCX's hands at a time (of a send in
+/// elements, one). Where UCX does not detect failure, nothing but the peer ends a message. There
+/// pieces are copies, which a sender that stops leaves to UCX: then its bytes are free at once.
 class piece_sender {
  public:
   piece_sender() noexcept = default;

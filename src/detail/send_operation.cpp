@@ -276,7 +276,8 @@ bool send_operation::goes_in_elements() const noexcept {
 
 bool send_operation::may_post() noexcept {
   message_link& link = endpoint()->messages();
-  // UCX sends what it has no room for later than what comes behind it, when there is.
+  // UCX sends what it has no room for later than what comes behind it, when there is; of the byte
+  // stream that would have to be held back, and the others' pieces lose nothing by waiting here.
   if (goes_in_elements() && any_in_flight()) return false;
   const std::size_t next = next_size();
   if (streams() && !link.has_room(units_of(next))) return false;

@@ -35,9 +35,9 @@ struct send_source {
 };
 
 /// Short messages go whole, from the caller's memory. Longer ones, and those whose sender wants to
-/// know of their receiver, are announced, and go in pieces of one segment where the receiver says;
-/// or the receiver reads them where they lie, on the same host. What has bytes of a device's is
-/// copied out of it when it goes: whole, or a piece at a time.
+/// know of their receiver, are announced, and go in pieces of one segment, or one element, where
+/// the receiver says; or the receiver reads them where they lie, on the same host. What has bytes
+/// of a device's is copied out of it when it goes: whole, or a piece at a time.
 class send_operation final : public operation,
                              public list_hook<send_tag>,
                              public list_hook<lent_tag>,

@@ -293,6 +293,7 @@ bool worker_core::round() {
   {
     std::unique_lock guard(lock_);
     scope.enter(worker_round::part::ucx);
+    socket_closed_ = false;
     active = api().worker_progress(handle_) > 0;
     scope.enter(worker_round::part::any);
     active = run_work() || active;
@@ -301,7 +302,7 @@ bool worker_core::round() {
       active = true;
     }
     if (!active || ++busy_rounds_ % rounds_a_look == 0) active = look_at_clock() || active;
-    if (socket_closed_) progress_ucx();
+    if (socket_closed_) active = progress_ucx() > 0 || active;
     if (handlers_.due()) {
       keep();
       active = run_handlers(guard, kept) || active;
