@@ -43,6 +43,24 @@ bool has_come(std::span<const std::byte> into, std::size_t size) {
   return !all_bytes_are(into.subspan(size, 16), untouched);
 }
 
+/// A long send and its receive, of which a part has come, if `goes_on`.
+struct long_transfer {
+  long_transfer(simulated_messages& both, std::size_t size)
+      : back(both.back()),
+        bytes(pattern(size)),
+        into(blank(size)),
+        waits(back.start_stream_receive(into, stream_amount::all)),
+        send(both.sender.start_stream_send(bytes)),
+        goes_on(both.network().run_until([&] { return has_come(into, 1'000'000); })) {}
+
+  endpoint back;
+  std::vector<std::byte> bytes;
+  std::vector<std::byte> into;
+  request waits;
+  request send;
+  bool goes_on;
+};
+
 class ByteStream : public testing::TestWithParam<bool> {
  protected:
   static simulated_pair_options options() {
@@ -190,12 +208,9 @@ TEST_P(ByteStream, MemoryIsTheSendersAgainOnceItGaveUp) {
 }
 
 TEST_P(ByteStream, LongReceiveThatGivesUpLeavesTheRest) {
-  endpoint back = both.back();
-  const std::vector<std::byte> bytes = pattern(3U << 20U);
-  std::vector<std::byte> into = blank(bytes.size());
-  request waits = back.start_stream_receive(into, stream_amount::all);
-  request send = both.sender.start_stream_send(bytes);
-  ASSERT_TRUE(both.network().run_until([&] { return has_come(into, 1'000'000); }));
+  long_transfer at(both, 3U << 20U);
+  auto& [back, bytes, into, waits, send, goes_on] = at;
+  ASSERT_TRUE(goes_on);
   ASSERT_FALSE(waits.done());
   waits.cancel();
   auto read = static_cast<std::size_t>(waits.received().length);
@@ -211,17 +226,13 @@ TEST_P(ByteStream, LongReceiveThatGivesUpLeavesTheRest) {
 }
 
 TEST_P(ByteStream, LongSendEndsWithItsConnection) {
-  endpoint back = both.back();
-  const std::vector<std::byte> bytes = pattern(8U << 20U);
-  std::vector<std::byte> into = blank(bytes.size());
-  request waits = back.start_stream_receive(into, stream_amount::all);
-  request send = both.sender.start_stream_send(bytes);
-  ASSERT_TRUE(both.network().run_until([&] { return has_come(into, 1'000'000); }));
-  back.close(close_mode::abort);
-  EXPECT_TRUE(waits.error());
-  EXPECT_TRUE(both.network().run_until([&] { return send.done(); }));
-  EXPECT_TRUE(send.error());
-  EXPECT_TRUE(holds_pattern(std::span(into).first(waits.received().length)));
+  long_transfer at(both, 8U << 20U);
+  ASSERT_TRUE(at.goes_on);
+  at.back.close(close_mode::abort);
+  EXPECT_TRUE(at.waits.error());
+  EXPECT_TRUE(both.network().run_until([&] { return at.send.done(); }));
+  EXPECT_TRUE(at.send.error());
+  EXPECT_TRUE(holds_pattern(std::span(at.into).first(at.waits.received().length)));
 }
 
 TEST(ByteStreamOfOneHost, GoesInMessagesThatFillAnElementEach) {
