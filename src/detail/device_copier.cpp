@@ -14,7 +14,7 @@ class waited_copy final : public device_copy {
  public:
   explicit waited_copy(std::shared_ptr<const void> keeps) noexcept : keeps_(std::move(keeps)) {}
 
-  void done() override {
+  void done() noexcept override {
     keeps_.reset();  // before anybody hears of it, who may want it gone
     const std::lock_guard guard(mutex_);
     done_ = true;
@@ -36,21 +36,6 @@ class waited_copy final : public device_copy {
   std::atomic<bool> given_up_{false};
 };
 
-/// Nothing but memory may be missing for it: it is told when there is some again, however long that
-/// is. There is no bound because a copy that were dropped instead would never be answered for: an
-/// owner's reads are told of their end by nothing else, and its peer would have one answer less at
-/// a time for good. Nobody waits for that: this thread is the library's own, who started the copy
-/// has a deadline, closing the copier is bounded, and the process ends without it.
-void tell(std::shared_ptr<device_copy> ended) noexcept {
-  for (;;) {
-    try {
-      return ended->done();
-    } catch (const std::bad_alloc&) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-  }
-}
-
 }  // namespace
 
 std::shared_ptr<device_copier> device_copier::make(std::shared_ptr<const cuda_context> context,
@@ -58,6 +43,7 @@ std::shared_ptr<device_copier> device_copier::make(std::shared_ptr<const cuda_co
   ec.clear();
   const std::shared_ptr<device_copier> made(new device_copier(std::move(context)));
   made->events_.reserve(most_begun);
+  made->begun_.reserve(most_begun);
   const cuda_driver& driver = made->context_->driver();
   const current_context current(*made->context_);
   const char* call = "cuCtxPushCurrent";
@@ -126,11 +112,10 @@ void device_copier::start_thread() {
 }
 
 void device_copier::serve() noexcept {
-  std::deque<begun_copy> begun;
   std::shared_ptr<device_copy> over;
   std::unique_lock guard(mutex_);
   for (;;) {
-    if (!waiting_.empty() && (closed_ || begun.size() < most_begun)) {
+    if (!waiting_.empty() && (closed_ || begun_.size() < most_begun)) {
       std::shared_ptr<device_copy> next = std::move(waiting_.front());
       waiting_.pop_front();
       const bool refused = closed_;
@@ -138,18 +123,20 @@ void device_copier::serve() noexcept {
       if (refused) next->error = errc::closed;
       begun_copy made = refused ? begun_copy{std::move(next)} : begin(std::move(next));
       if (made.event != nullptr) {
-        begun.push_back(std::move(made));
+        begun_.push_back(std::move(made));
       } else {
-        tell(std::move(made.copy));
+        made.copy->done();
+        made.copy.reset();  // without the lock
       }
       guard.lock();
     } else if (over) {  // the device has something to do meanwhile
       guard.unlock();
-      tell(std::move(over));
+      over->done();
+      over.reset();
       guard.lock();
-    } else if (!begun.empty()) {
-      begun_copy oldest = std::move(begun.front());
-      begun.pop_front();
+    } else if (!begun_.empty()) {
+      begun_copy oldest = std::move(begun_.front());
+      begun_.erase(begun_.begin());
       guard.unlock();
       finish(oldest);
       over = std::move(oldest.copy);

@@ -83,7 +83,9 @@ class device_copier : public std::enable_shared_from_this<device_copier> {
   const ::pid_t process_ = ::getpid();
   cuda::stream stream_ = nullptr;
   std::atomic<bool> failed_{false};
-  std::vector<cuda::event> events_;  // idle ones; the thread's
+  // The thread's, with room for as many as there may be: it needs no memory.
+  std::vector<cuda::event> events_;  // idle ones
+  std::vector<begun_copy> begun_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

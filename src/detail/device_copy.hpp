@@ -36,9 +36,8 @@ class device_copy {
   /// Called before it begins, with the copier's context current: `device` may be found out here.
   /// What is returned ends it. On the copier's thread, once.
   virtual std::error_code prepare() noexcept { return {}; }
-  /// It has ended, or will not be begun. On the copier's thread, once; but again where it throws
-  /// std::bad_alloc.
-  virtual void done() = 0;
+  /// It has ended, or will not be begun. On the copier's thread, once.
+  virtual void done() noexcept = 0;
 };
 
 }  // namespace ucx::detail

@@ -2,22 +2,56 @@
 
 #include <array>
 #include <chrono>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <new>
-#include <thread>
 #include <utility>
 
 namespace ucx::detail {
 namespace {
 
-constexpr int most_tries = 200;
+/// How long who opens a mapping waits for one that is being closed.
+constexpr std::chrono::milliseconds longest_closing{200};
+
+/// Counts the mappings that this process has closed.
+class closed_mappings {
+ public:
+  /// Those of all copiers. Is never destroyed: their threads may outlive `main()`.
+  static closed_mappings& all() noexcept {
+    alignas(closed_mappings) static std::array<std::byte, sizeof(closed_mappings)> place;
+    static closed_mappings* const made = ::new (place.data()) closed_mappings;
+    return *made;
+  }
+
+  std::uint64_t count() noexcept {
+    const std::lock_guard guard(mutex_);
+    return count_;
+  }
+  void add() noexcept {
+    const std::lock_guard guard(mutex_);
+    ++count_;
+    changed_.notify_all();
+  }
+  /// Returns, until `until`, when there are more than `known`.
+  void await_more_than(std::uint64_t known, clock::time_point until) noexcept {
+    std::unique_lock guard(mutex_);
+    changed_.wait_until(guard, until, [&] { return count_ > known; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t count_ = 0;
+};
 
 /// Lets go of a mapping on the copier's thread: closing one may take as long as what is copied.
 class mapping_end final : public device_copy {
  public:
   explicit mapping_end(std::unique_ptr<device_mapping> over) noexcept : over_(std::move(over)) {}
   bool wanted() const noexcept override { return false; }
-  void done() override { over_.reset(); }
+  void done() noexcept override { over_.reset(); }
 
  private:
   std::unique_ptr<device_mapping> over_;
@@ -46,6 +80,7 @@ device_mapping::~device_mapping() {
   if (opened_ == 0) return;
   const current_context current(*context_);
   if (current.result() == cuda::success) context_->driver().close_shared(opened_);
+  closed_mappings::all().add();
 }
 
 std::byte* device_mapping::open() noexcept {
@@ -58,11 +93,15 @@ void device_mapping::map() noexcept {
   cuda::memory_handle handle;
   handle.bytes = handle_.bytes;
   // Drivers of before CUDA 11 open nothing twice in one context: one that is closed at this moment,
-  // on another copier's thread, is waited for.
-  for (int tries = 0; tries < most_tries; ++tries) {
+  // on another copier's thread, is waited for. Who else closes one tells nobody: a last try shows
+  // it.
+  const clock::time_point until = clock::now() + longest_closing;
+  for (bool in_time = true; in_time;) {
+    const std::uint64_t closed = closed_mappings::all().count();
+    in_time = clock::now() < until;
     result_ = context_->driver().open_shared(&opened_, handle, cuda::lazy_peer_access);
     if (result_ != cuda::already_mapped) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (in_time) closed_mappings::all().await_more_than(closed, until);
   }
   if (result_ != cuda::success) opened_ = 0;
   if (result_ != cuda::success || !holds_region()) refused_.store(true, std::memory_order_release);

@@ -18,12 +18,11 @@ class region_read final : public device_copy {
   }
 
   bool wanted() const noexcept override { return !read_->unwanted.load(std::memory_order_relaxed); }
-  void done() override {
+  void done() noexcept override {
     const std::shared_ptr<worker_core> worker = worker_.lock();
     if (!worker) return;
     read_->error = error == errc::closed ? make_error_code(errc::revoked) : error;
-    worker->post_work(
-        [by = worker.get(), read = read_] { by->service().devices().finished(*read); });
+    worker->hand_over(read_);
   }
 
  private:

@@ -66,6 +66,7 @@ void file_answer::ask_disk(piece& missing, std::size_t present) {
   read->offset = asked_.offset + missing.offset + present;
   read->into = {missing.buffer.get() + present, missing.size - present};
   read->buffer = std::move(missing.buffer);
+  read->service = service_;
   read->answer = this;
   read->slot = static_cast<std::size_t>(&missing - pieces_.data());
   missing.slow = read;

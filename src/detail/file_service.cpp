@@ -127,9 +127,8 @@ bool file_service::read_slowly(std::shared_ptr<slow_read> read) {
   if (stopped_) return false;
   if (!slow_) {
     try {
-      slow_ = std::make_unique<reading_thread>([this](std::shared_ptr<slow_read> done) {
-        worker_.post_work([this, done = std::move(done)] { finished(*done); });
-      });
+      slow_ = std::make_unique<reading_thread>(
+          [this](std::shared_ptr<slow_read> done) { worker_.hand_over(std::move(done)); });
     } catch (const std::system_error&) {
       return false;
     }
@@ -137,6 +136,8 @@ bool file_service::read_slowly(std::shared_ptr<slow_read> read) {
   slow_->start(std::move(read));
   return true;
 }
+
+void slow_read::run(worker_core& /*by*/) { service->finished(*this); }
 
 void file_service::finished(slow_read& done) {
   if (done.answer != nullptr) {

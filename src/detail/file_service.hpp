@@ -63,7 +63,7 @@ class file_service {
   void reclaim_buffers() noexcept;
   /// Replaces the thread that reads what has to be waited for; before the first read.
   void read_slowly_by(std::unique_ptr<slow_reader> reader) noexcept { slow_ = std::move(reader); }
-  /// Takes a read that has ended back; called by `worker_core::post`.
+  /// Takes a read that has ended back; called by what was handed to the worker.
   void finished(slow_read& done);
 
   /// Returns how many buffers there are in the hands of answers, and of the disk.

@@ -14,9 +14,9 @@ handler_queue::~handler_queue() {
   }
 }
 
-void handler_queue::make_room() {
-  if (due_.capacity() - due_.size() > expected_) return;
-  due_.reserve(std::max(2 * due_.capacity(), due_.size() + expected_ + spare_room));
+void handler_queue::make_room(std::size_t count) {
+  if (due_.capacity() - due_.size() >= expected_ + count) return;
+  due_.reserve(std::max(2 * due_.capacity(), due_.size() + expected_ + count + spare_room));
 }
 
 void handler_queue::add(operation& ended) noexcept {

@@ -41,8 +41,8 @@ class handler_queue {
   }
   /// What was expected does not come.
   void forgo() noexcept { --expected_; }
-  /// Makes the room that the next `expect()` needs.
-  void make_room();
+  /// Makes the room that the next `expect()` needs, or so many calls of `add()`.
+  void make_room(std::size_t count = 1);
   /// Queues the handler of `ended`, which lives until it has run. REQUIRES: it was expected.
   void add(operation& ended) noexcept;
   void add(move_only_handler<> function) {

@@ -15,15 +15,17 @@
 #include <vector>
 
 #include "detail/file_source.hpp"
+#include "detail/handed_work.hpp"
 #include "detail/staging_buffer.hpp"
 
 namespace ucx::detail {
 
 class file_answer;
+class file_service;
 
 /// One such read. File and buffer are its own, so that whoever asked for it may be gone before it
 /// ends.
-struct slow_read {
+struct slow_read final : handed_work {
   std::shared_ptr<file_source> file;
   std::uint64_t offset = 0;
   staging_buffer buffer;
@@ -32,8 +34,10 @@ struct slow_read {
   std::atomic<bool> unwanted{false};  ///< It need not happen any more.
 
   // Under the worker's lock.
+  file_service* service = nullptr;
   file_answer* answer = nullptr;  ///< Who waits for it; nobody, once it is unwanted.
   std::size_t slot = 0;           ///< Where the answer keeps it.
+  void run(worker_core& by) override;
 };
 
 class slow_reader {

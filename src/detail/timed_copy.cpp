@@ -39,7 +39,7 @@ class timed_copy final : public device_copy {
   }
 
   bool wanted() const noexcept override { return !given_up_.load(std::memory_order_relaxed); }
-  void done() override {
+  void done() noexcept override {
     keeps_.reset();  // before anybody hears of it, who may want it gone
     const std::lock_guard guard(mutex_);
     done_ = true;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "detail/device_copy.hpp"
+#include "detail/handed_work.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/staging_buffer.hpp"
 #include "detail/worker_core.hpp"
@@ -14,7 +15,9 @@ namespace ucx::detail {
 
 /// Ends under the worker's lock, in a round, for which a worker that sleeps is woken; or, where the
 /// worker has gone, without a word.
-class worker_copy : public device_copy, public std::enable_shared_from_this<worker_copy> {
+class worker_copy : public device_copy,
+                    public handed_work,
+                    public std::enable_shared_from_this<worker_copy> {
  public:
   worker_copy(worker_core& worker, staging_buffer through) noexcept
       : buffer(std::move(through)), worker_(worker.weak_from_this()) {
@@ -27,18 +30,19 @@ class worker_copy : public device_copy, public std::enable_shared_from_this<work
   void abandon() noexcept { wanted_.store(false, std::memory_order_relaxed); }
   bool wanted() const noexcept final { return wanted_.load(std::memory_order_relaxed); }
 
-  void done() final {
+  void done() noexcept final {
     copied();
-    const std::shared_ptr<worker_core> worker = worker_.lock();
-    if (!worker) return;
-    worker->post_work([self = shared_from_this(), by = worker.get()] {
-      if (self->wanted()) self->arrived();
-      by->pools().staging.put_back(std::move(self->buffer));
-    });
+    if (const std::shared_ptr<worker_core> worker = worker_.lock()) {
+      worker->hand_over(shared_from_this());
+    }
+  }
+  void run(worker_core& by) final {
+    if (wanted()) arrived();
+    by.pools().staging.put_back(std::move(buffer));
   }
 
  protected:
-  /// On the copier's thread, maybe several times.
+  /// On the copier's thread.
   virtual void copied() noexcept {}
   /// It has ended, and is wanted still: `error` says how. What is left of `buffer` is put back.
   virtual void arrived() = 0;

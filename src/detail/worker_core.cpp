@@ -197,12 +197,7 @@ void worker_core::destroy() noexcept { delete this; }
 
 worker_core::~worker_core() {
   if (handle_ == nullptr) return;
-  {
-    const std::lock_guard guard(posted_mutex_);
-    has_posted_ = false;
-  }
-  posted_.clear();
-  posted_work_.clear();
+  inbox_.drop();
   std::vector<move_only_handler<>> unused;
   {
     const std::lock_guard guard(lock_);
@@ -353,19 +348,18 @@ bool worker_core::progress() {
 
 bool worker_core::has_work() const noexcept {
   return !deferred_.empty() || handlers_.ready() || schedule_.wants_round() ||
-         messages_->borrows() || has_posted_.load(std::memory_order_acquire) ||
-         buffers_came_.load(std::memory_order_acquire);
+         messages_->borrows() || inbox_.has_any() || buffers_came_.load(std::memory_order_acquire);
 }
 
 // What runs in the next two may start operations and leave further work; that waits for the next
 // round, but for destruction, which the destructor repeats.
 
 bool worker_core::run_work() {
-  take_posted();
+  const bool handed = take_posted();
   const bool buffers = buffers_came_.load(std::memory_order_relaxed) &&
                        buffers_came_.exchange(false, std::memory_order_acquire);
   if (buffers) messages_->buffers_came();
-  if (deferred_.empty()) return buffers;
+  if (deferred_.empty() && !handed) return buffers;
   std::vector<move_only_handler<>> batch =
       std::exchange(deferred_, std::exchange(next_deferred_, {}));
   for (move_only_handler<>& work : batch) work();

@@ -22,6 +22,7 @@
 #include "detail/pool.hpp"
 #include "detail/region_service.hpp"
 #include "detail/waiting_threads.hpp"
+#include "detail/worker_inbox.hpp"
 #include "detail/worker_lock.hpp"
 #include "ucx/worker.hpp"
 
@@ -117,6 +118,8 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void post(move_only_handler<> function);
   /// As `post`, for work of the library's own: it runs under the lock.
   void post_work(move_only_handler<> work);
+  /// The same, whatever memory is left.
+  void hand_over(std::shared_ptr<handed_work> work) noexcept;
 
   // What is called at a time, or in rounds.
   std::shared_ptr<scheduled> call_at(clock::time_point when, move_only_handler<> function);
@@ -215,7 +218,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void run_in_progress(progress_phase when);
   void run(scheduled& call);
   std::size_t outstanding_of(const endpoint_core* connection) const noexcept;
-  void take_posted();
+  bool take_posted();
   bool has_work() const noexcept;
   bool look_at_clock();
   void tick(clock::time_point now);
@@ -266,10 +269,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   bool socket_closed_ = false;  // since UCX's last round
   std::vector<endpoint_core*> buried_;
 
-  std::mutex posted_mutex_;
-  std::vector<move_only_handler<>> posted_;
-  std::vector<move_only_handler<>> posted_work_;
-  std::atomic<bool> has_posted_{false};
+  worker_inbox inbox_;
   std::atomic<bool> buffers_came_{false};
 
   waiting_threads waiting_;

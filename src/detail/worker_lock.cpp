@@ -4,7 +4,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -14,7 +13,8 @@ namespace {
 
 /// So many visits in a row make a visitor the user.
 constexpr unsigned most_visits = 8;
-constexpr unsigned longest_yielding = 1000;
+/// What is done under the lock is short, mostly: so often a visitor looks before it sleeps.
+constexpr unsigned most_looks = 1000;
 
 long barrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0, 0); }
 
@@ -53,15 +53,21 @@ void worker_lock::visit(const char* self) {
   holder_.store(self, std::memory_order_relaxed);
 }
 
-void worker_lock::wait_until_free() const noexcept {
+/// REQUIRES: the mutex is held, and who sits there knows of this visit when it leaves.
+void worker_lock::wait_until_free() noexcept {
   const std::atomic<bool>& taken = seats_[seat_.load(std::memory_order_relaxed)].taken;
-  for (unsigned looks = 0; taken.load(std::memory_order_acquire); ++looks) {
-    if (looks < longest_yielding) {
-      std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
+  for (unsigned looks = 0; looks < most_looks; ++looks) {
+    if (!taken.load(std::memory_order_acquire)) return;
+    std::this_thread::yield();
   }
+  std::unique_lock guard(sleeping_);
+  freed_.wait(guard, [&] { return !taken.load(std::memory_order_acquire); });
+}
+
+/// Under the mutex: who has looked already sleeps by then.
+void worker_lock::wake_visitor() noexcept {
+  const std::lock_guard guard(sleeping_);
+  freed_.notify_one();
 }
 
 /// The first one to come gets the seat, and who comes again and again.

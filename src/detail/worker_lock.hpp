@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
 #include <thread>
 
@@ -18,11 +19,12 @@ namespace ucx::detail {
 /// WG21 P1202, "asymmetric fences"). An atomic exchange of the user's would wait until all that it
 /// has stored is in its cache, and what UCX sends through shared memory lies in another core's. Who
 /// visits again and again becomes the user; where that changes too often, nobody is any more.
+/// It lives until every `unlock()` has returned: a user looks whether to wake somebody at the end.
 class worker_lock {
  public:
   /// Whom it keeps apart.
   enum class between {
-    threads,   ///< That use the worker at the same time: who has to wait sleeps.
+    threads,   ///< That use the worker at the same time: who has to wait sleeps at once.
     visitors,  ///< One thread, and now and then another one; or one after the other.
   };
   explicit worker_lock(between whom = between::threads) noexcept
@@ -80,7 +82,7 @@ class worker_lock {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (visited_now_.load(std::memory_order_acquire) ||
         seat_.load(std::memory_order_relaxed) != number) {
-      mine.taken.store(false, std::memory_order_release);
+      leave(mine);
       return false;
     }
     sitting_ = &mine;
@@ -91,14 +93,22 @@ class worker_lock {
     holder_.store(nullptr, std::memory_order_relaxed);
     if (seat* const left = sitting_) {
       sitting_ = nullptr;
-      left->taken.store(false, std::memory_order_release);
+      leave(*left);
     } else {
       end_visit();
     }
   }
+  /// A visitor that sleeps until then is woken: its barrier stands for a fence here, too. Either it
+  /// sees that the seat is free, or this thread sees that it visits.
+  void leave(seat& mine) noexcept {
+    mine.taken.store(false, std::memory_order_release);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (visited_now_.load(std::memory_order_relaxed)) wake_visitor();
+  }
+  void wake_visitor() noexcept;
   void visit(const char* self);
   void end_visit() noexcept;
-  void wait_until_free() const noexcept;
+  void wait_until_free() noexcept;
   void note_visit(const char* self) noexcept;
 
   const bool visited_;
@@ -113,6 +123,8 @@ class worker_lock {
   const char* last_visitor_ = nullptr;
   std::recursive_mutex mutex_;  // of the threads, or of those without the seat
   std::atomic<int> contenders_{0};
+  std::mutex sleeping_;  // the visitor that has to wait; with it `freed_`
+  std::condition_variable freed_;
 };
 
 }  // namespace ucx::detail

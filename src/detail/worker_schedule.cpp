@@ -109,11 +109,17 @@ void worker_core::run_in_progress(progress_phase when) {
 }
 
 void worker_core::post(move_only_handler<> function) {
-  {
-    const std::lock_guard guard(posted_mutex_);
-    posted_.push_back(std::move(function));
-    has_posted_.store(true, std::memory_order_release);
-  }
+  inbox_.add(std::move(function));
+  signal();
+}
+
+void worker_core::post_work(move_only_handler<> work) {
+  inbox_.add_work(std::move(work));
+  signal();
+}
+
+void worker_core::hand_over(std::shared_ptr<handed_work> work) noexcept {
+  inbox_.add(std::move(work));
   signal();
 }
 
@@ -122,23 +128,19 @@ void worker_core::buffer_came() noexcept {
   signal();
 }
 
-void worker_core::post_work(move_only_handler<> work) {
-  {
-    const std::lock_guard guard(posted_mutex_);
-    posted_work_.push_back(std::move(work));
-    has_posted_.store(true, std::memory_order_release);
+/// Does what was handed over: what is handed over meanwhile waits for the next round, and so does
+/// what is left when there is no memory for something. Returns whether there was any.
+bool worker_core::take_posted() {
+  if (!inbox_.has_any()) return false;
+  handed_queue handed = inbox_.take(handlers_, deferred_);
+  const bool any = !handed.empty();
+  try {
+    while (const std::shared_ptr<handed_work> next = handed.pop()) next->run(*this);
+  } catch (...) {
+    inbox_.put_back(std::move(handed));
+    throw;
   }
-  signal();
-}
-
-void worker_core::take_posted() {
-  if (!has_posted_.load(std::memory_order_relaxed)) return;
-  const std::lock_guard guard(posted_mutex_);
-  has_posted_.store(false, std::memory_order_relaxed);
-  for (move_only_handler<>& work : posted_work_) deferred_.push_back(std::move(work));
-  posted_work_.clear();
-  for (move_only_handler<>& function : posted_) handlers_.add(std::move(function));
-  posted_.clear();
+  return any;
 }
 
 operation* worker_core::start_flush(const io_options& options) {

@@ -7,11 +7,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "detail/cuda_driver.hpp"
@@ -223,6 +225,76 @@ TEST_F(SharedDevice, IsOpenedOncePerContextAndClosedWithTheRegion) {
   }
   EXPECT_TRUE(soon([] { return fake_cuda_opened() == 0; }));
   EXPECT_EQ(not_direct(), 0U);
+}
+
+/// What the program has open of an owner's memory: drivers of before CUDA 11 then let nobody else
+/// open it in the same context.
+class program_mapping {
+ public:
+  explicit program_mapping(const remote_descriptor& described) {
+    fake_cuda_handle shared;
+    std::memcpy(&shared, described.handle.bytes.data(), sizeof shared);
+    EXPECT_EQ(cuIpcOpenMemHandle_v2(&opened_, shared, 1), 0);
+  }
+  ~program_mapping() { EXPECT_EQ(cuIpcCloseMemHandle(opened_), 0); }
+
+ private:
+  std::uint64_t opened_ = 0;
+};
+
+TEST_F(SharedDevice, ThatTheProgramKeepsOpenIsReadByMessages) {
+  const remote_descriptor described = lent();
+  const auto into = cuda_program::allocate(size);
+  const program_mapping kept(described);
+  remote_region region = open(described);
+  EXPECT_FALSE(read(region, into));
+  EXPECT_TRUE(holds_pattern(cuda_program::content(into), 1));
+  EXPECT_EQ(direct_bytes(), 0U);
+  EXPECT_EQ(not_direct(), 1U);
+}
+
+// The program closes it when the library has asked once. It gets some tries, because it may be
+// slow.
+TEST_F(SharedDevice, ThatIsClosedMeanwhileIsOpenedThen) {
+  const remote_descriptor described = lent();
+  const auto into = cuda_program::allocate(size);
+  for (int tries = 0; tries < 20 && direct_bytes() == 0; ++tries) {
+    std::optional<program_mapping> kept(described);
+    remote_region region = open(described);
+    const std::uint64_t asked = fake_cuda_calls("cuIpcOpenMemHandle");
+    request reading = region.start_read_at(0, into);
+    EXPECT_TRUE(soon([&] { return fake_cuda_calls("cuIpcOpenMemHandle") > asked; }));
+    kept.reset();
+    EXPECT_NO_THROW(reading.wait());
+  }
+  EXPECT_EQ(direct_bytes(), size);
+  EXPECT_TRUE(holds_pattern(cuda_program::content(into), 1));
+}
+
+TEST_F(SharedDevice, ThatAnotherWorkerLetsGoOfMeanwhileIsOpenedThen) {
+  const remote_descriptor described = lent();
+  const auto into = cuda_program::allocate(size);
+  const auto there = cuda_program::allocate(size);
+  worker other(context_, {.progress = progress_mode::sleeping_thread});
+  endpoint others(other, owner_.listen());
+  for (int tries = 0; tries < 20 && direct_bytes() == 0; ++tries) {
+    std::optional<remote_region> theirs(std::in_place, others, described);
+    EXPECT_FALSE(read(*theirs, there));
+    EXPECT_EQ(fake_cuda_opened(), 1U);
+    {
+      remote_region region = open(described);
+      const std::uint64_t asked = fake_cuda_calls("cuIpcOpenMemHandle");
+      // Sooner than without a word of the other one's.
+      request reading = region.start_read_at(0, into, {.timeout = 150ms});
+      EXPECT_TRUE(soon([&] { return fake_cuda_calls("cuIpcOpenMemHandle") > asked; }));
+      theirs.reset();
+      std::error_code ec;
+      reading.wait(ec);
+    }
+    EXPECT_TRUE(soon([] { return fake_cuda_opened() == 0; }));
+  }
+  EXPECT_EQ(direct_bytes(), size);
+  EXPECT_TRUE(holds_pattern(cuda_program::content(into), 1));
 }
 
 TEST_F(SharedDevice, OfAnOwnerThatIsKilledInMidCopyIsALostConnection) {

@@ -78,7 +78,7 @@ class slow_disk final : public detail::slow_reader {
     std::shared_ptr<detail::slow_read> read = std::move(waiting_[index]);
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(index));
     if (!read->unwanted) read->error = read->file->read(read->offset, read->into);
-    core_.post([&core = core_, read = std::move(read)] { core.service().files().finished(*read); });
+    core_.hand_over(std::move(read));
   }
   void finish_all() {
     while (!waiting_.empty()) finish();

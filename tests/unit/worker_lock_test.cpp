@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/soon.hpp"
+
 namespace ucx::detail {
 namespace {
 
@@ -39,7 +41,7 @@ TEST_P(WorkerLock, KeepsOthersOutUntilTheLastHoldGoes) {
     in = true;
   });
   lock.unlock();
-  // Long enough that it looks less often.
+  // Long enough that it sleeps.
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_FALSE(in);
   lock.unlock();
@@ -65,6 +67,38 @@ TEST_P(WorkerLock, KeepsThreadsApart) {
     }
   }
   EXPECT_EQ(plain, 3 * rounds);
+}
+
+// It waits for so long that it sleeps; and who has woken it may be in again before it has looked.
+// So few visits make no visitor the user.
+TEST_P(WorkerLock, WakesWhoSleeps) {
+  constexpr int rounds = 5;
+  for (int i = 0; i < 20; ++i) {
+    worker_lock lock(GetParam());
+    std::atomic<int> held{0};
+    std::atomic<int> got{0};
+    { const std::lock_guard guard(lock); }  // by the user
+    std::jthread visitor([&] {
+      for (int round = 0; round < rounds; ++round) {
+        while (held == round) std::this_thread::yield();
+        const std::lock_guard guard(lock);
+        ++got;
+      }
+    });
+    for (int round = 0; round < rounds; ++round) {
+      {
+        const std::lock_guard guard(lock);
+        held = round + 1;
+        std::this_thread::sleep_for(std::chrono::milliseconds(3));
+        EXPECT_EQ(got, round);
+      }
+      const bool returns = i % 2 == 1;
+      EXPECT_TRUE(test::soon([&] {
+        if (returns) const std::lock_guard guard(lock);
+        return got > round;
+      }));
+    }
+  }
 }
 
 // One thread after the other is the user, more often than there may be users; others visit all the
