@@ -154,9 +154,10 @@ class meeting {
     while (!answer_.done()) {
       std::array<request*, 2> wanted{&answer_, &asking_};
       const bool asking = !asking_.done();
+      // What the question came to may be known before anybody waits for it.
+      if (!asking) check_asked();
+      if (!asking && unasked_ > 0) return;
       check(waiter_->wait(std::span(wanted).first(asking ? 2 : 1)));
-      if (asking_.done()) check_asked();
-      if (asking_.done() && unasked_ > 0) return;
     }
   }
 
