@@ -102,8 +102,8 @@ std::unique_ptr<byte_source> reopening_source::open_in_time() {
       const bool is_gone = misses && now - missed >= longest_publishing;
       if (!may_pass(failed.code()) || is_gone || now - begun >= patience_) throw;
       const std::chrono::nanoseconds left = patience_ - (now - begun);
-      // Nobody tells when a server is back, and nothing is left to drive: the worker of what was lost
-      // was the client's own, and every attempt makes another one.
+      // Nobody tells when a server is back, and there is nothing to drive meanwhile: the worker of
+      // what was lost is the client's own, and every attempt makes another one.
       std::this_thread::sleep_for(std::min(rest, left));
       rest = std::min(2 * rest, longest_rest);
     }
