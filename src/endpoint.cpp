@@ -191,7 +191,10 @@ endpoint& endpoint::operator=(endpoint&& other) noexcept {
 }
 
 endpoint::~endpoint() {
-  if (core_ && !borrowed_) core_->disarm();
+  if (!core_) return;
+  if (!borrowed_) core_->disarm();
+  const std::lock_guard guard(core_->worker().lock());
+  core_->leave_share(core_);
 }
 
 void endpoint::wait_connected() {

@@ -56,10 +56,10 @@ void abandon(operation_group& group, worker_core& worker) noexcept {
       left->retain();
     }
     abandon(*left);
+    const std::lock_guard guard(worker.lock());
     const bool ended = left->done();
     left->release();
     if (ended) continue;
-    const std::lock_guard guard(worker.lock());
     return group.forget_members();
   }
 }

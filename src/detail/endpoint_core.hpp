@@ -14,6 +14,7 @@
 #include "detail/frame.hpp"
 #include "detail/heartbeat.hpp"
 #include "detail/introduction.hpp"
+#include "detail/kept_by_requests.hpp"
 #include "detail/operation.hpp"
 #include "detail/operation_book.hpp"
 #include "detail/piece_sizes.hpp"
@@ -32,7 +33,7 @@ class remote_region_core;
 class worker_core;
 
 /// Everything but the shared pointers happens under the worker's lock.
-class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
+class endpoint_core : public kept_by_requests<endpoint_core> {
  public:
   /// Who made the connection decides who says hello.
   enum class role { initiator, acceptor };
@@ -117,8 +118,7 @@ class endpoint_core : public std::enable_shared_from_this<endpoint_core> {
   void welcomed(const frame& answer, std::span<const std::byte> payload);
   void heard() noexcept { heartbeat_.heard(); }
   /// Returns whether what the peer says is for anybody. Its welcome may be on the way still; but
-  /// one that was not welcomed here, was refused, or whose connection has failed, has nothing to
-  /// say.
+  /// one that was refused here, or whose connection has failed, has nothing to say.
   bool listens() const noexcept {
     if (state_ == endpoint_state::connecting) return role_ == role::initiator;
     return state_ == endpoint_state::ready;

@@ -40,9 +40,11 @@ bool handler_queue::run(std::unique_lock<worker_lock>& guard, message_exchange& 
       continue;
     }
     entry due = std::move(due_[next_++]);
+    operation* const ended = due.ended;
     guard.unlock();
     call(std::move(due));
     guard.lock();
+    if (ended != nullptr) ended->release();
   }
   running_ = false;
   if (next_ == due_.size()) {
@@ -62,7 +64,6 @@ void handler_queue::call(entry due) noexcept {
     if (due.ended == nullptr) return due.function();
     due.ended->run_handler();
   });
-  if (due.ended != nullptr) due.ended->release();
 }
 
 }  // namespace ucx::detail

@@ -16,7 +16,8 @@ void operation::start(worker_core& worker, std::shared_ptr<endpoint_core> endpoi
 }
 
 void operation::start(worker_core& worker, kept_alive&& held, clock::time_point deadline) noexcept {
-  endpoint_ = held.endpoint.get();
+  endpoint_ = held.counted != nullptr ? held.counted : held.endpoint.get();
+  if (held.counted != nullptr) held.counted->count_request();
   held_ = std::move(held);
   begin(worker, deadline);
 }
@@ -33,7 +34,7 @@ void operation::begin(worker_core& worker, clock::time_point deadline) noexcept 
   deadline_ = deadline;
   error_.clear();
   has_handler_ = false;
-  references_.store(2, std::memory_order_relaxed);
+  references_ = 2;
   done_.store(false, std::memory_order_relaxed);
   worker.add_outstanding(*this);
 }
@@ -45,7 +46,7 @@ void operation::attach(std::shared_ptr<endpoint_core> endpoint) noexcept {
 
 void operation::fail(std::error_code why) noexcept {
   error_ = why;
-  references_.store(1, std::memory_order_relaxed);
+  references_ = 1;
 }
 
 void operation::complete(std::error_code outcome) noexcept {
@@ -78,9 +79,23 @@ void operation::open_gates() noexcept {
   while (gates_) gates_ = std::move(gates_->next);
 }
 
-void operation::retire() noexcept {
-  if (worker_ == nullptr) return recycle();
+operation::kept_alive operation::let_go() noexcept {
+  if (endpoint_core* const counted = std::exchange(held_.counted, nullptr)) {
+    held_.endpoint = counted->forget_request();
+  }
+  return std::move(held_);
+}
+
+void operation::drop() noexcept {
+  if (worker_ == nullptr) return release();  // it never started
+  kept_alive held;                           // until the lock is free again
   const std::lock_guard guard(worker_->lock());
+  held = let_go();
+  if (--references_ == 0) retire();
+}
+
+/// Recycles what nobody refers to.
+void operation::retire() noexcept {
   handler_.reset();
   recycle();
 }

@@ -39,19 +39,16 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   /// Returns why it failed; meaningful once done.
   std::error_code error() const noexcept { return done() ? error_ : std::error_code(); }
 
-  void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
-  /// Drops a reference; the last one recycles the operation, which may end its endpoint and worker.
+  void retain() noexcept { ++references_; }
+  /// Drops a reference; the last one recycles the operation, and what it keeps may go with it.
   void release() noexcept {
-    if (!is_last()) return;
-    const kept_alive held = let_go();  // until the lock is free again
+    if (--references_ > 0) return;
+    const kept_alive held = let_go();
     retire();
   }
   /// Drops the reference of the request handle, and what that keeps: the connection may go with it,
-  /// and the worker.
-  void drop() noexcept {
-    const kept_alive held = let_go();
-    if (is_last()) retire();
-  }
+  /// and the worker. Takes the lock itself.
+  void drop() noexcept;
 
   worker_core& worker() const noexcept { return *worker_; }
   endpoint_core* endpoint() const noexcept { return endpoint_; }
@@ -65,11 +62,12 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   struct kept_alive {
     std::shared_ptr<worker_core> worker = {};
     std::shared_ptr<endpoint_core> endpoint = {};
+    endpoint_core* counted = nullptr;  ///< Or one that counts who keeps it.
   };
   /// Lets go of the connection that the request handle kept open; called when the handle goes. What
   /// is left of the operation then needs no keeping: a connection ends after all of UCX's
   /// callbacks.
-  kept_alive let_go() noexcept { return std::move(held_); }
+  kept_alive let_go() noexcept;
 
   // Numbers of `posted_operations`, if it is one.
   std::uint64_t group_mark = 0;
@@ -128,19 +126,12 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
 
  private:
   friend class operation_group;
-  /// Counts a reference down; returns whether it was the last. Nobody else can count what has one
-  /// reference, which saves the atomic step.
-  bool is_last() noexcept {
-    return references_.load(std::memory_order_acquire) == 1 ||
-           references_.fetch_sub(1, std::memory_order_acq_rel) == 1;
-  }
   bool claim_gates() noexcept;
   void open_gates() noexcept;
-  /// Recycles what nobody refers to. Takes the lock itself.
   void retire() noexcept;
   void begin(worker_core& worker, clock::time_point deadline) noexcept;
 
-  std::atomic<std::uint32_t> references_{0};
+  std::uint32_t references_ = 0;
   std::atomic<bool> done_{true};
   std::error_code error_;
   completion_handler handler_;

@@ -56,11 +56,11 @@ void receive_operation::begin(worker_core& worker, kept_alive&& held, source kin
                               std::error_code unreachable) noexcept {
   source_ = kind;
   wanted_ = wanted;
-  from_ = held.endpoint.get();
   info_ = {};
   came_ = false;
   received_ = 0;
   start(worker, std::move(held), deadline);
+  from_ = endpoint();
   counted_ = from_ != nullptr;
   if (counted_) endpoint()->messages().wait_began();
   if (unreachable) finish(unreachable);

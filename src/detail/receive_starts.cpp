@@ -44,8 +44,8 @@ receive_operation* begin(worker_core& worker, operation::kept_alive&& held,
 }
 
 /// A connection that the program has keeps its worker, too.
-operation::kept_alive holding(worker_core& worker, const std::shared_ptr<endpoint_core>& from) {
-  if (from) return {.endpoint = from};
+operation::kept_alive holding(worker_core& worker, endpoint_core* from) {
+  if (from != nullptr) return {.counted = from};
   return {.worker = worker.shared_from_this()};
 }
 
@@ -56,8 +56,9 @@ request start_into(worker_core& worker, const std::shared_ptr<endpoint_core>& fr
     return failed_request(errc::feature_disabled, receiving_by);
   }
   const std::lock_guard guard(worker.lock());
-  receive_operation* const receive = begin(
-      worker, holding(worker, from), receive_operation::source::tagged, wanted, into, options);
+  receive_operation* const receive =
+      begin(worker, holding(worker, from.get()), receive_operation::source::tagged, wanted, into,
+            options);
   if (!receive->done()) worker.messages().post(*receive);
   return core_access::make_request(receive);
 }
@@ -116,7 +117,7 @@ request start_stream(const std::shared_ptr<endpoint_core>& from, bool all,
   }
   const std::lock_guard guard(worker.lock());
   receive_operation* const receive =
-      begin(worker, holding(worker, from),
+      begin(worker, holding(worker, from.get()),
             all ? receive_operation::source::stream_all : receive_operation::source::stream_some,
             tag_match::any(), into, options);
   if (!receive->done()) from->messages().start_stream(*receive);

@@ -31,6 +31,15 @@ void set_default(std::chrono::nanoseconds& chosen, std::chrono::nanoseconds usua
   if (chosen <= chosen.zero()) chosen = usual;
 }
 
+/// Returns a share; none, where the last one has gone. A weak one would be counted, too.
+std::shared_ptr<worker_core> share_of(worker_core& worker) noexcept {
+  try {
+    return worker.shared_from_this();
+  } catch (const std::bad_weak_ptr&) {
+    return {};
+  }
+}
+
 worker_options with_defaults(worker_options options) noexcept {
   const worker_options usual;
   if (options.progress == progress_mode::automatic) options.progress = progress_mode::caller;
@@ -273,11 +282,15 @@ unsigned worker_core::progress_ucx() noexcept {
   return api().worker_progress(handle_);
 }
 
+bool worker_core::has_work_to_run() const noexcept {
+  return !deferred_.empty() || inbox_.has_any() || buffers_came_.load(std::memory_order_acquire);
+}
+
 bool worker_core::round() {
   // Users' code may drop it. A thread of its own holds nothing: who drops it last waits for it.
   std::shared_ptr<worker_core> kept;
   const auto keep = [&] {
-    if (!kept && thread_ == nullptr) kept = weak_from_this().lock();
+    if (!kept && thread_ == nullptr) kept = share_of(*this);
   };
   worker_round scope(*this);
   if (schedule_.has(progress_phase::before)) {
@@ -291,7 +304,7 @@ bool worker_core::round() {
     socket_closed_ = false;
     active = api().worker_progress(handle_) > 0;
     scope.enter(worker_round::part::any);
-    active = run_work() || active;
+    if (has_work_to_run()) active = run_work() || active;
     if (messages_->borrows()) {
       messages_->read_loans();
       active = true;
@@ -347,8 +360,7 @@ bool worker_core::progress() {
 }
 
 bool worker_core::has_work() const noexcept {
-  return !deferred_.empty() || handlers_.ready() || schedule_.wants_round() ||
-         messages_->borrows() || inbox_.has_any() || buffers_came_.load(std::memory_order_acquire);
+  return has_work_to_run() || handlers_.ready() || schedule_.wants_round() || messages_->borrows();
 }
 
 // What runs in the next two may start operations and leave further work; that waits for the next

@@ -213,6 +213,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void write_end(std::uint64_t sequence, const std::string& what, const endpoint_core* over,
                  std::error_code outcome);
   bool run_work();
+  bool has_work_to_run() const noexcept;
   /// `kept` is this worker, where the caller has it.
   bool run_handlers(std::unique_lock<worker_lock>& guard, const std::shared_ptr<worker_core>& kept);
   void run_in_progress(progress_phase when);

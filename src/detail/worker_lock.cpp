@@ -43,8 +43,8 @@ void worker_lock::visit(const char* self) {
   contenders_.fetch_add(1, std::memory_order_relaxed);
   mutex_.lock();
   contenders_.fetch_sub(1, std::memory_order_relaxed);
-  const unsigned number = seat_.load(std::memory_order_relaxed);
-  if (number != no_seat && seats_[number].user.load(std::memory_order_relaxed) != self) {
+  const seat* const given = seat_.load(std::memory_order_relaxed);
+  if (given != nullptr && given->user.load(std::memory_order_relaxed) != self) {
     visited_now_.store(true, std::memory_order_relaxed);
     order_all_threads();
     wait_until_free();
@@ -55,7 +55,7 @@ void worker_lock::visit(const char* self) {
 
 /// REQUIRES: the mutex is held, and who sits there knows of this visit when it leaves.
 void worker_lock::wait_until_free() noexcept {
-  const std::atomic<bool>& taken = seats_[seat_.load(std::memory_order_relaxed)].taken;
+  const std::atomic<bool>& taken = seat_.load(std::memory_order_relaxed)->taken;
   for (unsigned looks = 0; looks < most_looks; ++looks) {
     if (!taken.load(std::memory_order_acquire)) return;
     std::this_thread::yield();
@@ -72,16 +72,16 @@ void worker_lock::wake_visitor() noexcept {
 
 /// The first one to come gets the seat, and who comes again and again.
 void worker_lock::note_visit(const char* self) noexcept {
-  const unsigned number = seat_.load(std::memory_order_relaxed);
-  const bool is_mine =
-      number != no_seat && seats_[number].user.load(std::memory_order_relaxed) == self;
+  const seat* const given = seat_.load(std::memory_order_relaxed);
+  const bool is_mine = given != nullptr && given->user.load(std::memory_order_relaxed) == self;
   visits_ = is_mine ? 0 : self == last_visitor_ ? visits_ + 1 : 1;
   last_visitor_ = self;
-  if (given_ > 0 && (is_mine || number == no_seat || visits_ < most_visits)) return;
+  if (given_ > 0 && (is_mine || given == nullptr || visits_ < most_visits)) return;
   visits_ = 0;
-  if (given_ == seats) return seat_.store(no_seat, std::memory_order_relaxed);
-  seats_[given_].user.store(self, std::memory_order_relaxed);
-  seat_.store(given_++, std::memory_order_release);
+  if (given_ == seats) return seat_.store(nullptr, std::memory_order_relaxed);
+  seat& next = seats_[given_++];
+  next.user.store(self, std::memory_order_relaxed);
+  seat_.store(&next, std::memory_order_release);
 }
 
 void worker_lock::end_visit() noexcept {

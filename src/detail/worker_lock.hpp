@@ -62,7 +62,6 @@ class worker_lock {
     std::atomic<bool> taken{false};  // or about to be
   };
   static constexpr unsigned seats = 8;
-  static constexpr unsigned no_seat = seats;
 
   /// Returns whether the system has such a barrier for this process.
   static bool has_barrier() noexcept;
@@ -73,19 +72,17 @@ class worker_lock {
     ++depth_;
   }
   bool sit_down(const char* self) noexcept {
-    const unsigned number = seat_.load(std::memory_order_relaxed);
-    if (number == no_seat) return false;
-    seat& mine = seats_[number];
-    if (mine.user.load(std::memory_order_relaxed) != self) return false;
-    mine.taken.store(true, std::memory_order_relaxed);
+    seat* const mine = seat_.load(std::memory_order_relaxed);
+    if (mine == nullptr || mine->user.load(std::memory_order_relaxed) != self) return false;
+    mine->taken.store(true, std::memory_order_relaxed);
     // Here a visitor's barrier stands for a fence of this thread's.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (visited_now_.load(std::memory_order_acquire) ||
-        seat_.load(std::memory_order_relaxed) != number) {
-      leave(mine);
+        seat_.load(std::memory_order_relaxed) != mine) {
+      leave(*mine);
       return false;
     }
-    sitting_ = &mine;
+    sitting_ = mine;
     holder_.store(self, std::memory_order_relaxed);
     return true;
   }
@@ -115,7 +112,7 @@ class worker_lock {
   unsigned depth_ = 0;  // the holder's
   std::atomic<const char*> holder_{nullptr};
   seat* sitting_ = nullptr;  // the holder's, where it is no visitor
-  std::atomic<unsigned> seat_{no_seat};
+  std::atomic<seat*> seat_{nullptr};
   std::atomic<bool> visited_now_{false};  // somebody has it without the seat, or waits for it
   std::array<seat, seats> seats_;
   unsigned given_ = 0;   // of them

@@ -380,6 +380,25 @@ TEST(TaggedMessage, DestroyedRequestLetsGoOfItsMemory) {
   }
 }
 
+TEST(TaggedMessage, ReceivesKeepTheirConnectionWhenItsHandleIsGone) {
+  simulated_messages both;
+  endpoint back = both.back();
+  std::vector<std::byte> into = blank(10);
+  request first = both.sender.start_receive(7, into);
+  request second = both.sender.start_receive(8, into);
+  request of_stream = both.sender.start_stream_receive(into, stream_amount::some);
+  endpoint(std::move(both.sender));
+  first = request();
+  of_stream = request();
+  back.send(8, pattern(10));
+  EXPECT_FALSE(both.outcome(second));
+  EXPECT_EQ(into, pattern(10));
+  both.settle(100ms);
+  EXPECT_FALSE(back.status());
+  second = request();
+  EXPECT_TRUE(both.network().run_until([&] { return static_cast<bool>(back.status()); }));
+}
+
 TEST(TaggedMessage, DeathOfTheSenderEndsWhatWasOnItsWay) {
   for (int moment = 0; moment < 20; ++moment) {
     simulated_pair_options options;
