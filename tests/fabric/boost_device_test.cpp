@@ -22,6 +22,7 @@
 #include <string>
 
 #include "support/connected_pair.hpp"
+#include "support/effort.hpp"
 #include "support/pattern.hpp"
 #include "support/sparse_memory.hpp"
 #include "support/stream_script.hpp"
@@ -50,13 +51,17 @@ class BoostDeviceOver : public testing::TestWithParam<pair_options> {
     connected_pair pair(GetParam());
     const memory_region owned = pair.allocate(4 << 20);
     const remote_region region = pair.open(owned);
-    const std::string text = sample_text(3'000'000, 11);
+    // More than a buffer, also when it is compressed.
+    const std::string text = sample_text(effort(3'000'000U), 11);
+    const stream_options options{.buffer_size = effort(stream_options().buffer_size)};
     std::string compressed;
     compress<Compressor>(text, io::back_inserter(compressed));
+    ASSERT_GT(compressed.size(), options.buffer_size);
     ASSERT_LT(compressed.size(), region.size());
-    compress<Compressor>(text, remote_sink(region));
+    compress<Compressor>(text, remote_sink(region, options));
     // What is behind the end is no more of it.
-    const auto written = io::slice(remote_source(region), 0, std::int64_t(compressed.size()));
+    const auto written =
+        io::slice(remote_source(region, options), 0, std::int64_t(compressed.size()));
     io::filtering_istream in;
     in.push(Decompressor());
     in.push(written);

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/effort.hpp"
 #include "ucx/client.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/server.hpp"
@@ -22,7 +23,7 @@ constexpr std::size_t streams = 4;
 constexpr std::size_t call = std::size_t{256} << 10U;
 constexpr std::size_t region_size = 256 * call;
 /// Many windows of every stream: what each has in flight at the end hardly counts.
-constexpr std::size_t all_bytes = streams * 32 * stream_options().window;
+constexpr std::size_t all_bytes = streams * effort<std::size_t>(32, 8) * stream_options().window;
 
 struct sharing {
   const char* name;

@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "support/effort.hpp"
 #include "support/pipe_place.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
@@ -369,7 +370,7 @@ TEST_P(Pipe, GoesBothWays) {
 /// Whenever the end of one direction comes, its reader hears of it, although the other one goes on.
 TEST_P(Pipe, EndsOneDirectionWhenever) {
   const pipe_options bounded{.timeout = 20s};
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < effort(30, 8); ++round) {
     auto opened = open<pipestream>(bounded);
     pipestream here = open<pipestream>(bounded).get();
     pipestream there = opened.get();

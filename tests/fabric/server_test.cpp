@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/effort.hpp"
 #include "support/pattern.hpp"
 #include "support/temporary_directory.hpp"
 #include "ucx/client.hpp"
@@ -207,7 +208,7 @@ TEST(ServerByUrl, AnswersTenThousandOpensAtOnce) {
 
 TEST(ServerByUrl, GivesMemoryBackToWhoeverWithdrawsIt) {
   // Server and publication withdraw at once: whichever returns, nobody reads the memory any more.
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < effort(20, 6); ++round) {
     server served;
     auto memory = std::make_unique<std::vector<std::byte>>(pattern(4 << 20U));
     publication p = served.publish("p", std::span<std::byte>(*memory), access::read);

@@ -115,10 +115,10 @@ TEST_F(ServerWorkers, WriteStores) {
   std::filesystem::create_directory(directory_ / "store");
   const publication p =
       server_.publish_store(directory_ / "store", {.writable = true, .write_window = 1 << 20});
+  const std::string text = sample_text(5'000'000, 8);
   int number = 0;
   for (client& each : connect_to_all()) {
     const std::string name = "of " + std::to_string(number++);
-    const std::string text = sample_text(5'000'000, 8);
     ofstream out(each, name, ios::binary);
     out << text;
     out.close();

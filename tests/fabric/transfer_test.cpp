@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "support/connected_pair.hpp"
+#include "support/effort.hpp"
 #include "support/pattern.hpp"
 #include "ucx/error.hpp"
 #include "ucx/stream.hpp"
@@ -76,19 +77,23 @@ TEST_P(Transfer, ReadsCheckedBytesWhateverTheWay) {
 TEST_P(Transfer, ShowsWritesToTheOwnerAfterFlush) {
   memory_region owned = pair_.allocate(region_size);
   remote_region region = pair_.open(owned);
+  const std::span<std::byte> all = owned.bytes();
+  std::fill(all.begin(), all.end(), std::byte{0});
+  constexpr std::size_t around = effort(region_size);
   std::uint64_t seed = 0;
   for (const std::size_t size : sizes) {
     for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{37}, region_size - size}) {
       SCOPED_TRACE(std::to_string(size) + " bytes at " + std::to_string(offset));
-      const std::span<std::byte> all = owned.bytes();
-      std::fill(all.begin(), all.end(), std::byte{0});
       const std::vector<std::byte> from = pattern(size, ++seed);
       region.write_at(offset, from);
       region.flush();
       const auto at = static_cast<std::size_t>(offset);
-      EXPECT_TRUE(holds_pattern(all.subspan(at, size), seed));
-      EXPECT_TRUE(all_bytes_are(all.first(at), std::byte{0}));
-      EXPECT_TRUE(all_bytes_are(all.subspan(at + size), std::byte{0}));
+      const std::span<std::byte> written = all.subspan(at, size);
+      const std::span<std::byte> behind = all.subspan(at + size);
+      EXPECT_TRUE(holds_pattern(written, seed));
+      EXPECT_TRUE(all_bytes_are(all.first(at).last(std::min(at, around)), std::byte{0}));
+      EXPECT_TRUE(all_bytes_are(behind.first(std::min(behind.size(), around)), std::byte{0}));
+      std::fill(written.begin(), written.end(), std::byte{0});
       EXPECT_EQ(region.unconfirmed(), 0U);
       EXPECT_EQ(region.first_unconfirmed(), std::nullopt);
     }

@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "support/connected_pair.hpp"
+#include "support/effort.hpp"
 #include "support/pattern.hpp"
 #include "ucx/error.hpp"
 
@@ -314,7 +315,7 @@ TEST_P(OneCore, IsEnoughForTwoWorkers) {
   fill_pattern(owned.bytes());
   remote_region region = pair.open(owned);
   std::vector<std::byte> into(8);
-  for (std::uint64_t i = 0; i < 5000; ++i) {
+  for (std::uint64_t i = 0; i < effort<std::uint64_t>(5000); ++i) {
     region.read_at(i % 4000, into);
     ASSERT_TRUE(holds_pattern(into, 0, i % 4000));
   }

@@ -18,6 +18,7 @@
 #include <string>
 #include <tuple>
 
+#include "support/effort.hpp"
 #include "support/remote_memory.hpp"
 #include "support/stream_script.hpp"
 #include "support/temporary_directory.hpp"
@@ -48,7 +49,7 @@ class BoostOracle : public testing::TestWithParam<std::tuple<std::streamsize, st
     const auto [boost_buffer, our_buffer] = GetParam();
     const temporary_directory directory;
     for (const std::size_t size : {0U, 1U, 4097U, 30'000U}) {
-      for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+      for (std::uint64_t seed = 1; seed <= effort<std::uint64_t>(2); ++seed) {
         SCOPED_TRACE("size " + std::to_string(size) + ", seed " + std::to_string(seed));
         const std::string text = sample_text(size, seed);
         const std::filesystem::path file = directory.make("file", text);
@@ -63,7 +64,8 @@ class BoostOracle : public testing::TestWithParam<std::tuple<std::streamsize, st
               Device(memory.region, stream_options{.buffer_size = our_buffer}), boost_buffer);
           std::iostream ours(&buffer);
           // Each of a large read's bytes is a transfer where a buffer of ours is one byte.
-          ASSERT_TRUE(script.play(ours, oracle, our_buffer == 1 ? 80 : 250));
+          ASSERT_TRUE(
+              script.play(ours, oracle, effort<std::size_t>(our_buffer == 1 ? 80 : 250, 60)));
         }
         EXPECT_TRUE(memory.bytes == script.content());
         EXPECT_TRUE(content_of(file) == script.content());

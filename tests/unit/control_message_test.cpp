@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "detail/frame.hpp"
+#include "support/effort.hpp"
 #include "support/hex.hpp"
 #include "ucx/error.hpp"
 
@@ -240,19 +241,26 @@ TEST(ControlMessage, CutOffAnywhereIsNone) {
 }
 
 TEST(ControlMessage, WithAFlippedBitIsNoneOrAnother) {
-  for (const auto& wire : one_of_each()) {
-    for (std::size_t bit = 0; bit < 8 * wire.size(); ++bit) {
-      auto flipped = wire;
-      flipped[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
-      EXPECT_LE(decoders_that_accept(flipped), 1);
+  // Inside of a long content one bit is like another: a sanitizer's build takes a few.
+  constexpr std::size_t ends = 2000;
+  constexpr std::size_t step = test::saved_effort == 1 ? 1 : 61;
+  for (auto wire : one_of_each()) {
+    const std::size_t bits = 8 * wire.size();
+    for (std::size_t bit = 0; bit < bits; ++bit) {
+      if (bit >= ends && bits - bit > ends && bit % step != 0) continue;
+      const auto flip = static_cast<std::byte>(1U << (bit % 8));
+      wire[bit / 8] ^= flip;
+      EXPECT_LE(decoders_that_accept(wire), 1);
+      wire[bit / 8] ^= flip;
     }
   }
 }
 
 TEST(ControlMessage, OfNonsenseIsNone) {
   std::mt19937_64 random(11);
-  for (int round = 0; round < 50000; ++round) {
-    auto wire = one_of_each()[random() % 18];
+  const auto each = one_of_each();
+  for (int round = 0; round < test::effort(50000); ++round) {
+    auto wire = each[random() % 18];
     wire.resize(control_header::size + random() % 64);
     for (std::size_t i = control_header::size; i < wire.size(); ++i) {
       wire[i] = static_cast<std::byte>(random());

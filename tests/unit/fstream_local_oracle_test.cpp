@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/effort.hpp"
 #include "support/stream_script.hpp"
 #include "support/temporary_directory.hpp"
 #include "ucx/fstream.hpp"
@@ -63,7 +64,7 @@ class LocalFstreamOracle : public testing::TestWithParam<int> {};
 TEST_P(LocalFstreamOracle, AgreesWhileItIsMovedAndSwapped) {
   const temporary_directory directory;
   for (const std::size_t size : {0U, 1U, 4095U, 4096U, 30'000U}) {
-    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    for (std::uint64_t seed = 1; seed <= effort<std::uint64_t>(6, 2); ++seed) {
       SCOPED_TRACE("size " + std::to_string(size) + ", seed " + std::to_string(seed));
       const std::string text = sample_text(size, seed);
       twin_streams twin(directory, text, GetParam());
@@ -162,7 +163,7 @@ TEST_P(LocalFilebufOracle, AgreesWhateverIsCalledInWhateverOrder) {
   const temporary_directory directory;
   for (const ios::openmode mode : {ios::in | ios::out, ios::in, ios::out | ios::app,
                                    ios::in | ios::out | ios::app, ios::in | ios::out | ios::ate}) {
-    for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    for (std::uint64_t seed = 1; seed <= effort<std::uint64_t>(30); ++seed) {
       SCOPED_TRACE("mode " + std::to_string(mode) + ", seed " + std::to_string(seed));
       twin_buffers twin(directory, sample_text(5000, seed), GetParam());
       ASSERT_EQ(twin.ours.open(twin.our_path, mode), &twin.ours);

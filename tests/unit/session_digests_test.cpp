@@ -13,6 +13,7 @@
 #include "detail/core_access.hpp"
 #include "detail/file_hasher.hpp"
 #include "detail/file_region.hpp"
+#include "support/effort.hpp"
 #include "support/fake_file.hpp"
 #include "support/pattern.hpp"
 #include "support/simulated_pair.hpp"
@@ -117,7 +118,8 @@ TEST_F(SessionDigests, RefusesWhatMakesNoSense) {
 }
 
 TEST_F(SessionDigests, LetsAClientAskSoMuchAndNoMore) {
-  for (std::uint64_t i = 0; i < session_digests::most_unanswered; ++i) ask(i);
+  const digest_body all{region_->id(), 0, test::effort(size), 1 << 20U};
+  for (std::uint64_t i = 0; i < session_digests::most_unanswered; ++i) ask(i, all);
   EXPECT_TRUE(refused_.empty());
   ask(100);
   EXPECT_EQ(refusal(), errc::busy);

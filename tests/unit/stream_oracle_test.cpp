@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "support/effort.hpp"
 #include "support/process_reading.hpp"
 #include "support/remote_memory.hpp"
 #include "support/stream_script.hpp"
@@ -84,13 +85,15 @@ class StreamOracle : public testing::TestWithParam<std::tuple<std::size_t, std::
 TEST_P(StreamOracle, AgreesAroundTheSizeOfABuffer) {
   const std::size_t buffer = std::min<std::size_t>(options().buffer_size, 4096);
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, buffer - 1, buffer, buffer + 1}) {
-    for (std::uint64_t seed = 1; seed <= 4; ++seed) play(size, seed, 150);
+    for (std::uint64_t seed = 1; seed <= effort<std::uint64_t>(4); ++seed) play(size, seed, 150);
   }
 }
 
 TEST_P(StreamOracle, AgreesOverSomeBuffers) {
   const std::size_t size = std::min<std::size_t>(20 * options().buffer_size + 300, 50'000);
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) play(size, 100 + seed, 600);
+  for (std::uint64_t seed = 1; seed <= effort<std::uint64_t>(10, 2); ++seed) {
+    play(size, 100 + seed, 600);
+  }
 }
 
 TEST_P(StreamOracle, AgreesWhereTransfersOvertakeEachOther) {
@@ -102,7 +105,9 @@ TEST_P(StreamOracle, AgreesWhereTheMemoryIsMapped) {
   const simulated_pair_options mapped{.shares_memory = true};
   const std::size_t buffer = std::min<std::size_t>(options().buffer_size, 4096);
   for (const std::size_t size : {std::size_t{1}, buffer - 1, buffer, buffer + 1, 5 * buffer + 7}) {
-    for (std::uint64_t seed = 1; seed <= 3; ++seed) play(size, 400 + seed, 600, mapped);
+    for (std::uint64_t seed = 1; seed <= effort<std::uint64_t>(3); ++seed) {
+      play(size, 400 + seed, 600, mapped);
+    }
   }
 }
 
@@ -113,7 +118,9 @@ TEST_P(StreamOracle, AgreesWhereTheMemoryIsReadWhereItLies) {
   lent.lends_memory = true;
   const std::size_t buffer = std::min<std::size_t>(options().buffer_size, 4096);
   for (const std::size_t size : {std::size_t{1}, buffer - 1, buffer, buffer + 1, 5 * buffer + 7}) {
-    for (std::uint64_t seed = 1; seed <= 3; ++seed) play(size, 500 + seed, 600, lent);
+    for (std::uint64_t seed = 1; seed <= effort<std::uint64_t>(3); ++seed) {
+      play(size, 500 + seed, 600, lent);
+    }
   }
 }
 
@@ -121,7 +128,9 @@ using LargeStreamOracle = StreamOracle;
 
 TEST_P(LargeStreamOracle, AgreesOverSomeBuffers) {
   const std::size_t size = 3 * options().buffer_size + 4711;
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) play(size, 300 + seed, 200);
+  for (std::uint64_t seed = 1; seed <= effort<std::uint64_t>(3); ++seed) {
+    play(size, 300 + seed, 200);
+  }
 }
 
 std::string name_of(const testing::TestParamInfo<StreamOracle::ParamType>& instance) {

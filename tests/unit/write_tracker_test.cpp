@@ -11,6 +11,7 @@
 #include <system_error>
 #include <vector>
 
+#include "support/effort.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
@@ -203,7 +204,7 @@ TEST(WriteTracker, AgreesWithAModelUnderRandomUse) {
   std::vector<write> model;
   std::error_code failure;
   const auto is_open = [](const write& each) { return each.open; };
-  for (int round = 0; round < 30000; ++round) {
+  for (int round = 0; round < test::effort(30000); ++round) {
     const auto open = std::count_if(model.begin(), model.end(), is_open);
     if (open == 0 && random() % 4 == 0) {
       ASSERT_EQ(tracker.take_failure(), std::exchange(failure, no_error));
