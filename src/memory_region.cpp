@@ -166,8 +166,14 @@ request memory_region::start_wait_notify(const worker& driven, notification& int
   const std::shared_ptr<detail::worker_core>& by = detail::core_access::core(driven);
   if (!core_ || !by) return detail::failed_request(errc::closed, what);
   const std::lock_guard guard(by->lock());
-  detail::notification_wait* const wait = by->pools().waits.take();
-  wait->begin(by, core_->notifications(), into, by->deadline_after(options.timeout));
+  auto& idle = by->pools().waits;
+  detail::notification_wait* const wait = idle.take();
+  try {
+    wait->begin(by, core_->notifications(), into, by->deadline_after(options.timeout));
+  } catch (...) {
+    idle.give_back(wait);
+    throw;
+  }
   return detail::core_access::make_request(wait);
 }
 

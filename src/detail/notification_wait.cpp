@@ -8,19 +8,11 @@
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
-namespace {
-
-/// One reference, which goes also where the work that holds it is never done.
-struct drop_reference {
-  void operator()(notification_wait* wait) const noexcept { wait->release(); }
-};
-using kept_wait = std::unique_ptr<notification_wait, drop_reference>;
-
-}  // namespace
 
 void notification_wait::begin(std::shared_ptr<worker_core> worker,
                               std::shared_ptr<notification_queue> queue, notification& into,
                               clock::time_point deadline) {
+  life_ = std::make_shared<notification_wait*>(this);
   queue_ = std::move(queue);
   into_ = &into;
   start(std::move(worker), deadline);
@@ -36,13 +28,15 @@ void notification_wait::served(const notification& said) {
 void notification_wait::refused(errc why) { complete(make_error_code(why)); }
 
 void notification_wait::serve_later(const notification& said) {
-  retain();
-  worker().post_work([kept = kept_wait(this), said] { kept->served(said); });
+  worker().post_work([life = life_, said] {
+    if (*life != nullptr) (*life)->served(said);
+  });
 }
 
 void notification_wait::refuse_later(errc why) {
-  retain();
-  worker().post_work([kept = kept_wait(this), why] { kept->refused(why); });
+  worker().post_work([life = life_, why] {
+    if (*life != nullptr) (*life)->refused(why);
+  });
 }
 
 void notification_wait::give_up(errc why) noexcept {
@@ -53,6 +47,7 @@ void notification_wait::give_up(errc why) noexcept {
 }
 
 void notification_wait::recycle() noexcept {
+  *std::exchange(life_, nullptr) = nullptr;
   queue_.reset();
   worker().pools().waits.give_back(this);
 }

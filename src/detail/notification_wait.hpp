@@ -31,6 +31,7 @@ class notification_wait final : public operation, public list_hook<notification_
   void recycle() noexcept override;
 
  private:
+  std::shared_ptr<notification_wait*> life_;  // null there, when this one's is over
   std::shared_ptr<notification_queue> queue_;
   notification* into_ = nullptr;
 };
