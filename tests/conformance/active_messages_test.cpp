@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "conformance/message_fixture.hpp"
+#include "support/effort.hpp"
 #include "support/pattern.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/buffer_pool.hpp"
@@ -230,12 +231,13 @@ TEST(ConformanceCActiveLarge, C9_C14_C15_ThreeGibibytesAreOneMessage) {
   message_pair pair(message_pair_options{});
   const std::vector<std::byte> bytes = pattern(std::size_t{1} << 20U);
   std::vector<std::byte> into(bytes.size());
-  const std::vector<std::span<const std::byte>> from(3 << 10U, bytes);
-  const std::vector<std::span<std::byte>> to(3 << 10U, into);
+  constexpr std::size_t mebibytes = effort_of_length(std::size_t{3} << 10U);
+  const std::vector<std::span<const std::byte>> from(mebibytes, bytes);
+  const std::vector<std::span<std::byte>> to(mebibytes, into);
   std::optional<request> receive;
   std::atomic<bool> called{false};
   pair.receiver().on_message(9, [&](message came) {
-    EXPECT_EQ(came.length(), std::uint64_t{3} << 30U);
+    EXPECT_EQ(came.length(), std::uint64_t{mebibytes} << 20U);
     receive = came.start_receive(to, {.timeout = 100s});
     called = true;
   });

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "support/connected_pair.hpp"
+#include "support/effort.hpp"
 #include "support/pattern.hpp"
 #include "support/sanitizer.hpp"
 #include "support/sparse_memory.hpp"
@@ -28,8 +29,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t sizes[] = {0, 1, 1024, 2048, std::size_t{1} << 20U, std::size_t{16} << 20U};
-constexpr std::size_t region_size = (std::size_t{16} << 20U) + 4096;
+constexpr std::size_t most = effort(std::size_t{16} << 20U, std::size_t{5} << 20U);
+constexpr std::size_t sizes[] = {0, 1, 1024, 2048, std::size_t{1} << 20U, most};
+constexpr std::size_t region_size = most + 4096;
 
 class ConformanceD : public testing::TestWithParam<pair_options> {
  protected:

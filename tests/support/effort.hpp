@@ -22,6 +22,17 @@ constexpr Integer effort(Integer all, Integer least = 1) noexcept {
   return part < least ? least : part;
 }
 
+/// The same of a length that something might not hold: only ThreadSanitizer's build, which has
+/// nothing to tell of that, saves.
+template <class Integer>
+constexpr Integer effort_of_length(Integer all) noexcept {
+#if defined(UCXIO_WITH_TSAN)
+  return effort(all);
+#else
+  return all;
+#endif
+}
+
 /// Which of a row's moments are tried: each, or one of `step` from `first` on. Tests that try the
 /// same row with different `salt` begin at different moments.
 struct sampled {

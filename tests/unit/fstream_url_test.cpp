@@ -109,7 +109,9 @@ TEST_P(NamedFstreamOracle, AgreesWhileItIsMovedAndSwapped) {
     std::fstream oracle(directory.make("file", text), both | ios::binary);
     ucx::fstream ours(served.reader, "text", both | ios::binary, options);
     ASSERT_TRUE(ours.is_open()) << ours.error_message();
-    stream_script script(seed, text, 9000);
+    const std::size_t reach =
+        std::max(effort<std::size_t>(9000), std::min<std::size_t>(3 * GetParam(), 9000));
+    stream_script script(seed, text, reach);
     ASSERT_TRUE(script.play(ours, oracle, 200));
     ucx::fstream moved(std::move(ours));
     EXPECT_FALSE(ours.is_open());
