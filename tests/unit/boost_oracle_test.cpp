@@ -65,7 +65,7 @@ class BoostOracle : public testing::TestWithParam<std::tuple<std::streamsize, st
           std::iostream ours(&buffer);
           // Each of a large read's bytes is a transfer where a buffer of ours is one byte.
           ASSERT_TRUE(
-              script.play(ours, oracle, effort<std::size_t>(our_buffer == 1 ? 80 : 250, 60)));
+              script.play(ours, oracle, effort<std::size_t>(our_buffer == 1 ? 80 : 250, 25)));
         }
         EXPECT_TRUE(memory.bytes == script.content());
         EXPECT_TRUE(content_of(file) == script.content());

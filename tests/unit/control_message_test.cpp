@@ -63,6 +63,14 @@ std::vector<std::vector<std::byte>> one_of_each() {
   };
 }
 
+/// Returns whether place `at` of `all` is to be damaged. Inside of a long content one is like
+/// another: a sanitizer's build takes a few.
+bool is_tried(std::size_t at, std::size_t all) {
+  constexpr std::size_t ends = 2000;
+  constexpr std::size_t step = test::saved_effort == 1 ? 1 : 61;
+  return at < ends || all - at <= ends || at % step == 0;
+}
+
 /// Decodes as every type; none may crash, and only the right one may succeed.
 int decoders_that_accept(std::span<const std::byte> wire) {
   return decode_hello(wire).has_value() + decode_welcome(wire).has_value() +
@@ -232,6 +240,7 @@ TEST(ControlMessage, WithAStatusHasNoBodyButForWelcome) {
 TEST(ControlMessage, CutOffAnywhereIsNone) {
   for (const auto& wire : one_of_each()) {
     for (std::size_t size = 0; size < wire.size(); ++size) {
+      if (!is_tried(size, wire.size())) continue;
       EXPECT_EQ(decoders_that_accept(std::span(wire).first(size)), 0) << size;
     }
     auto longer = wire;
@@ -241,13 +250,10 @@ TEST(ControlMessage, CutOffAnywhereIsNone) {
 }
 
 TEST(ControlMessage, WithAFlippedBitIsNoneOrAnother) {
-  // Inside of a long content one bit is like another: a sanitizer's build takes a few.
-  constexpr std::size_t ends = 2000;
-  constexpr std::size_t step = test::saved_effort == 1 ? 1 : 61;
   for (auto wire : one_of_each()) {
     const std::size_t bits = 8 * wire.size();
     for (std::size_t bit = 0; bit < bits; ++bit) {
-      if (bit >= ends && bits - bit > ends && bit % step != 0) continue;
+      if (!is_tried(bit, bits)) continue;
       const auto flip = static_cast<std::byte>(1U << (bit % 8));
       wire[bit / 8] ^= flip;
       EXPECT_LE(decoders_that_accept(wire), 1);
