@@ -35,9 +35,9 @@ void close_operation::step() {
   const bool over = mode_ == close_mode::abort || kept_->state() == endpoint_state::failed;
   if (stage_ == stage::answering) {
     // A peer that never answered owes nothing, and one that said goodbye was answered everything.
-    if (over) return drop();
+    if (over) return drop_connection();
     if (kept_->answers_pending()) return;
-    if (kept_->state() != endpoint_state::ready || kept_->leaving()) return drop();
+    if (kept_->state() != endpoint_state::ready || kept_->leaving()) return drop_connection();
     return flush();
   }
   if (stage_ == stage::flushing) {
@@ -46,7 +46,7 @@ void close_operation::step() {
   }
   if (stage_ == stage::parting) {
     // A peer that does not answer has lost nothing: all that was asked of it is answered.
-    if (over || kept_->heard_farewell()) return drop();
+    if (over || kept_->heard_farewell()) return drop_connection();
     return;
   }
   if (kept_->dropped_by_ucx()) finish();
@@ -66,14 +66,14 @@ void close_operation::part() {
   std::exchange(flush_, nullptr)->release();
   if (outcome_ || kept_->state() != endpoint_state::ready || kept_->leaving() ||
       kept_->session() == 0) {
-    return drop();
+    return drop_connection();
   }
   stage_ = stage::parting;
   kept_->say_bye({});
   move_deadline(std::min(deadline(), after(worker().api().now(), farewell_limit)));
 }
 
-void close_operation::drop() {
+void close_operation::drop_connection() {
   if (stage_ == stage::dropping) return;
   stage_ = stage::dropping;
   move_deadline(after(worker().api().now(), drop_limit));

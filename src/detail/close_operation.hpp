@@ -35,7 +35,7 @@ class close_operation final : public operation {
   enum class stage { answering, flushing, parting, dropping };
   void flush();
   void part();
-  void drop();
+  void drop_connection();
 
   std::shared_ptr<endpoint_core> kept_;
   close_mode mode_ = close_mode::flush;

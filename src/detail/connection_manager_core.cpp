@@ -250,7 +250,7 @@ void connection_manager_core::close(std::optional<std::string_view> name,
   }
   for (close_operation* const each : closing) {
     worker_->wait(*each, clock::time_point::max());
-    each->operation::drop();
+    each->drop();
   }
   std::error_code ignored;
   for (const auto& each : left) each->close(close_mode::abort, ignored);

@@ -170,7 +170,7 @@ void listener_core::close_connections(close_mode mode) noexcept {
   }
   for (close_operation* const each : closing) {
     worker_->wait(*each, clock::time_point::max());
-    each->operation::drop();
+    each->drop();
   }
   std::error_code ignored;
   for (const std::shared_ptr<endpoint_core>& each : left) each->close(close_mode::abort, ignored);

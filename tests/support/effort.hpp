@@ -2,6 +2,8 @@
 // part.
 #pragma once
 
+#include <cstddef>
+
 #include "support/sanitizer.hpp"
 
 namespace ucx::test {
