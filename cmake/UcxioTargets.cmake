@@ -10,7 +10,9 @@ target_compile_options(
             -Wconversion
             -Wsign-conversion
             -Wnon-virtual-dtor
-            $<$<BOOL:${UCXIO_WERROR}>:-Werror>)
+            $<$<BOOL:${UCXIO_WERROR}>:-Werror>
+            # Where several sources are compiled as one, a name of one is in sight of the next one.
+            $<$<BOOL:${CMAKE_UNITY_BUILD}>:-Wno-shadow>)
 
 # Everything of ours, the test programs included, is instrumented alike.
 if(UCXIO_SANITIZE)

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "detail/or_code.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 
@@ -23,26 +24,6 @@ auto look_up(const url& name, Ask&& ask) {
   return ask(through);
 }
 
-/// Runs `call`, and returns what it gave, or `otherwise` and why.
-template <class Result, class Call>
-Result or_code(std::error_code& ec, Result otherwise, Call&& call) {
-  ec.clear();
-  try {
-    return call();
-  } catch (const error& failed) {
-    ec = failed.code();
-    return otherwise;
-  }
-}
-
-template <class Call>
-void or_code(std::error_code& ec, Call&& call) {
-  or_code(ec, 0, [&] {
-    call();
-    return 0;
-  });
-}
-
 entry described(const url& name) {
   return look_up(name, [&](client& through) { return through.stat(name.name()); });
 }
@@ -60,7 +41,7 @@ bool exists(const url& name) {
 }
 
 bool exists(const url& name, std::error_code& ec) {
-  return or_code(ec, false, [&] { return exists(name); });
+  return detail::or_code(ec, false, [&] { return exists(name); });
 }
 
 std::uint64_t file_size(const url& name) {
@@ -72,7 +53,7 @@ std::uint64_t file_size(const url& name) {
 }
 
 std::uint64_t file_size(const url& name, std::error_code& ec) {
-  return or_code(ec, ~std::uint64_t{0}, [&] { return file_size(name); });
+  return detail::or_code(ec, ~std::uint64_t{0}, [&] { return file_size(name); });
 }
 
 std::chrono::system_clock::time_point last_write_time(const url& name) {
@@ -84,8 +65,8 @@ std::chrono::system_clock::time_point last_write_time(const url& name) {
 }
 
 std::chrono::system_clock::time_point last_write_time(const url& name, std::error_code& ec) {
-  return or_code(ec, std::chrono::system_clock::time_point::min(),
-                 [&] { return last_write_time(name); });
+  return detail::or_code(ec, std::chrono::system_clock::time_point::min(),
+                         [&] { return last_write_time(name); });
 }
 
 std::vector<entry> list_directory(const url& directory) {
@@ -94,7 +75,7 @@ std::vector<entry> list_directory(const url& directory) {
 }
 
 std::vector<entry> list_directory(const url& directory, std::error_code& ec) {
-  return or_code(ec, std::vector<entry>(), [&] { return list_directory(directory); });
+  return detail::or_code(ec, std::vector<entry>(), [&] { return list_directory(directory); });
 }
 
 bool remove(const url& name) {
@@ -108,7 +89,7 @@ bool remove(const url& name) {
 }
 
 bool remove(const url& name, std::error_code& ec) {
-  return or_code(ec, false, [&] { return remove(name); });
+  return detail::or_code(ec, false, [&] { return remove(name); });
 }
 
 void rename(const url& from, const url& to) {
@@ -120,7 +101,7 @@ void rename(const url& from, const url& to) {
 }
 
 void rename(const url& from, const url& to, std::error_code& ec) {
-  or_code(ec, [&] { rename(from, to); });
+  detail::or_code(ec, [&] { rename(from, to); });
 }
 
 void resize_file(const url& name, std::uint64_t size) {
@@ -128,7 +109,7 @@ void resize_file(const url& name, std::uint64_t size) {
 }
 
 void resize_file(const url& name, std::uint64_t size, std::error_code& ec) {
-  or_code(ec, [&] { resize_file(name, size); });
+  detail::or_code(ec, [&] { resize_file(name, size); });
 }
 
 }  // namespace ucx

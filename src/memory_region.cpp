@@ -8,6 +8,7 @@
 #include "detail/notification_queue.hpp"
 #include "detail/notification_wait.hpp"
 #include "detail/operation_pools.hpp"
+#include "detail/without_const.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
 
@@ -47,11 +48,6 @@ made_region make(const context& parent, std::size_t size, access granted, const 
   return core ? detail::allocate_memory(core, size, granted, place, what, ec) : nullptr;
 }
 
-std::span<std::byte> writable(std::span<const std::byte> bytes) noexcept {
-  // Granted for reading only: nothing here or at the peer writes it.
-  return {const_cast<std::byte*>(bytes.data()), bytes.size()};
-}
-
 }  // namespace
 
 memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted) {
@@ -82,11 +78,11 @@ memory_region::memory_region(const context& parent, std::span<std::byte> bytes, 
 }
 
 memory_region::memory_region(const context& parent, std::span<const std::byte> bytes)
-    : memory_region(parent, writable(bytes), access::read) {}
+    : memory_region(parent, detail::without_const(bytes), access::read) {}
 
 memory_region::memory_region(const context& parent, std::span<const std::byte> bytes,
                              std::error_code& ec)
-    : memory_region(parent, writable(bytes), access::read, ec) {}
+    : memory_region(parent, detail::without_const(bytes), access::read, ec) {}
 
 memory_region memory_region::allocate(const context& parent, std::size_t size, access granted) {
   return allocate(parent, size, granted, memory_place());

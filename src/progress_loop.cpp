@@ -8,15 +8,13 @@
 
 #include "detail/core_access.hpp"
 #include "detail/deadline.hpp"
+#include "detail/idle_rounds.hpp"
 #include "detail/worker_core.hpp"
 #include "detail/worker_set.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx {
 namespace {
-
-/// How long run() sleeps at most before it looks at its stop token again, were a wake-up lost.
-constexpr std::chrono::milliseconds longest_rest{100};
 
 using core_pointer = std::shared_ptr<detail::worker_core>;
 
@@ -106,7 +104,7 @@ void progress_loop::run(std::stop_token stop, std::error_code& ec) {
     if (kept->gone) break;
     const detail::clock::time_point now =
         woken.empty() ? detail::clock::now() : woken.front()->api().now();
-    kept->driven->rest(now + longest_rest);
+    kept->driven->rest(now + detail::longest_rest);
     if (kept->workers.empty()) break;  // nothing could ever happen
   }
   kept->leave();

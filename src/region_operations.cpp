@@ -17,11 +17,11 @@ namespace ucx {
 namespace {
 
 using detail::core_access;
-using core_pointer = std::shared_ptr<detail::remote_region_core>;
+using region_pointer = std::shared_ptr<detail::remote_region_core>;
 
 /// Starts an operation by `call`, under the worker's lock, and makes a request of what comes of it.
 template <class Call>
-request start(const core_pointer& core, const char* what, Call call) {
+request start(const region_pointer& core, const char* what, Call call) {
   if (!core) return detail::failed_request(errc::closed, std::string(what) + "no region");
   const std::lock_guard guard(core->endpoint().worker().lock());
   std::error_code ec;
@@ -31,7 +31,7 @@ request start(const core_pointer& core, const char* what, Call call) {
 }
 
 /// Returns when one more may be posted.
-void await_room(const core_pointer& core, const detail::posted_operations& posted,
+void await_room(const region_pointer& core, const detail::posted_operations& posted,
                 const io_options& options, std::error_code& ec) {
   detail::worker_core& worker = core->endpoint().worker();
   detail::clock::time_point until;
@@ -48,7 +48,7 @@ void await_room(const core_pointer& core, const detail::posted_operations& poste
 }
 
 template <class Call>
-void post(const core_pointer& core, detail::posted_operations* posted, const io_options& options,
+void post(const region_pointer& core, detail::posted_operations* posted, const io_options& options,
           std::error_code& ec, Call call) {
   ec.clear();
   if (!core) {

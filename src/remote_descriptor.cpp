@@ -10,7 +10,7 @@
 namespace ucx {
 namespace {
 
-constexpr std::string_view letters = "UXRD";
+constexpr std::string_view descriptor_letters = "UXRD";
 constexpr std::size_t longest_key = 4096;
 constexpr std::uint8_t shareable_flag = 1;
 constexpr std::uint8_t file_flag = 2;
@@ -122,7 +122,7 @@ bool read_body(std::span<const std::byte> body, remote_descriptor& into) {
 
 remote_descriptor read(std::span<const std::byte> wire, std::string& what, std::error_code& ec) {
   ec.clear();
-  const detail::envelope opened(wire, letters);
+  const detail::envelope opened(wire, descriptor_letters);
   remote_descriptor result;
   if (opened.outcome() == detail::envelope::verdict::intact && read_body(opened.body(), result)) {
     return result;
@@ -153,7 +153,7 @@ std::vector<std::byte> remote_descriptor::encode() const {
                                             std::to_string(region) +
                                             ": it ends beyond the address space");
   }
-  detail::wire_writer writer = detail::envelope::begin(letters);
+  detail::wire_writer writer = detail::envelope::begin(descriptor_letters);
   writer.put(region);
   writer.put(incarnation);
   writer.put(generation);

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "detail/or_code.hpp"
 #include "detail/twice_where_lost.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
@@ -98,17 +99,6 @@ struct remote_file::state {
 
 namespace {
 
-/// Runs `call`, and tells by `ec` what it throws.
-template <class Call>
-void or_code(std::error_code& ec, Call&& call) {
-  ec.clear();
-  try {
-    call();
-  } catch (const error& failed) {
-    ec = failed.code();
-  }
-}
-
 [[noreturn]] void throw_closed(const char* doing) {
   throw error(errc::closed, std::string(doing) + " a file that is not open");
 }
@@ -147,7 +137,7 @@ remote_file::remote_file(const url& name, const remote_file_options& options) {
 }
 
 remote_file::remote_file(const url& name, const remote_file_options& options, std::error_code& ec) {
-  or_code(ec, [&] { *this = remote_file(name, options); });
+  detail::or_code(ec, [&] { *this = remote_file(name, options); });
 }
 
 remote_file::remote_file(client& from, std::string_view name, const remote_file_options& options) {
@@ -156,7 +146,7 @@ remote_file::remote_file(client& from, std::string_view name, const remote_file_
 
 remote_file::remote_file(client& from, std::string_view name, const remote_file_options& options,
                          std::error_code& ec) {
-  or_code(ec, [&] { *this = remote_file(from, name, options); });
+  detail::or_code(ec, [&] { *this = remote_file(from, name, options); });
 }
 
 remote_file::remote_file(remote_file&& other) noexcept = default;
@@ -197,7 +187,7 @@ std::size_t remote_file::read_at(std::uint64_t offset, std::span<std::byte> into
 std::size_t remote_file::read_at(std::uint64_t offset, std::span<std::byte> into,
                                  std::error_code& ec) {
   std::size_t count = 0;
-  or_code(ec, [&] { count = read_at(offset, into); });
+  detail::or_code(ec, [&] { count = read_at(offset, into); });
   return count;
 }
 
@@ -208,7 +198,7 @@ void remote_file::write_at(std::uint64_t offset, std::span<const std::byte> from
 
 void remote_file::write_at(std::uint64_t offset, std::span<const std::byte> from,
                            std::error_code& ec) {
-  or_code(ec, [&] { write_at(offset, from); });
+  detail::or_code(ec, [&] { write_at(offset, from); });
 }
 
 void remote_file::resize(std::uint64_t size) {
@@ -225,7 +215,7 @@ void remote_file::resize(std::uint64_t size) {
 }
 
 void remote_file::resize(std::uint64_t size, std::error_code& ec) {
-  or_code(ec, [&] { resize(size); });
+  detail::or_code(ec, [&] { resize(size); });
 }
 
 void remote_file::sync() {
@@ -234,7 +224,7 @@ void remote_file::sync() {
 }
 
 void remote_file::sync(std::error_code& ec) {
-  or_code(ec, [&] { sync(); });
+  detail::or_code(ec, [&] { sync(); });
 }
 
 void remote_file::commit() {
@@ -246,7 +236,7 @@ void remote_file::commit() {
 }
 
 void remote_file::commit(std::error_code& ec) {
-  or_code(ec, [&] { commit(); });
+  detail::or_code(ec, [&] { commit(); });
 }
 
 void remote_file::close() {
@@ -260,7 +250,7 @@ void remote_file::close() {
 }
 
 void remote_file::close(std::error_code& ec) {
-  or_code(ec, [&] { close(); });
+  detail::or_code(ec, [&] { close(); });
 }
 
 std::string remote_file::description() const {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "detail/opened_source.hpp"
+#include "detail/or_code.hpp"
 #include "ucx/error.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/remote_region.hpp"
@@ -99,17 +100,6 @@ file_descriptor copy(remote_region& region, const sealed_copy_options& options) 
   return made;
 }
 
-template <class Copy>
-file_descriptor or_code(std::error_code& ec, Copy&& copied) {
-  ec.clear();
-  try {
-    return copied();
-  } catch (const error& failed) {
-    ec = failed.code();
-    return {};
-  }
-}
-
 }  // namespace
 
 file_descriptor sealed_copy(const url& name, const sealed_copy_options& options) {
@@ -119,7 +109,7 @@ file_descriptor sealed_copy(const url& name, const sealed_copy_options& options)
 
 file_descriptor sealed_copy(const url& name, const sealed_copy_options& options,
                             std::error_code& ec) {
-  return or_code(ec, [&] { return sealed_copy(name, options); });
+  return detail::or_code(ec, [&] { return sealed_copy(name, options); });
 }
 
 file_descriptor sealed_copy(const remote_region& region, const sealed_copy_options& options) {
@@ -129,7 +119,7 @@ file_descriptor sealed_copy(const remote_region& region, const sealed_copy_optio
 
 file_descriptor sealed_copy(const remote_region& region, const sealed_copy_options& options,
                             std::error_code& ec) {
-  return or_code(ec, [&] { return sealed_copy(region, options); });
+  return detail::or_code(ec, [&] { return sealed_copy(region, options); });
 }
 
 }  // namespace ucx

@@ -6,6 +6,7 @@
 #include "detail/published_name.hpp"
 #include "detail/server_core.hpp"
 #include "detail/store_core.hpp"
+#include "detail/without_const.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx {
@@ -13,11 +14,6 @@ namespace {
 
 using detail::core_access;
 using published = std::shared_ptr<detail::published_name>;
-
-std::span<std::byte> writable(std::span<const std::byte> bytes) noexcept {
-  // Granted for reading only: nothing here or at a peer writes it.
-  return {const_cast<std::byte*>(bytes.data()), bytes.size()};
-}
 
 /// Runs `publish` on a server that was made, and makes a publication of what it gives.
 template <class Publish>
@@ -102,12 +98,12 @@ publication server::publish(std::string_view name, std::span<std::byte> bytes, a
 }
 
 publication server::publish(std::string_view name, std::span<const std::byte> bytes) {
-  return publish(name, writable(bytes), access::read);
+  return publish(name, detail::without_const(bytes), access::read);
 }
 
 publication server::publish(std::string_view name, std::span<const std::byte> bytes,
                             std::error_code& ec) {
-  return publish(name, writable(bytes), access::read, ec);
+  return publish(name, detail::without_const(bytes), access::read, ec);
 }
 
 publication server::allocate(std::string_view name, std::size_t size, access granted) {

@@ -5,6 +5,7 @@
 #include "detail/connection_table.hpp"
 #include "detail/core_access.hpp"
 #include "detail/deadline.hpp"
+#include "detail/idle_rounds.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
 
@@ -22,9 +23,6 @@ std::shared_ptr<detail::worker_core> make_core(const std::shared_ptr<detail::con
   }
   return detail::worker_core::make(parent, options, what, ec);
 }
-
-/// How long run() sleeps at most before it looks at its stop token again, were a wake-up lost.
-constexpr std::chrono::milliseconds longest_rest{100};
 
 }  // namespace
 
@@ -166,7 +164,7 @@ void worker::run(std::stop_token stop, std::error_code& ec) {
   detail::driver_seat seat(*core_);
   while (!stop.stop_requested()) {
     const std::uint32_t seen = core_->wakes();
-    core_->progress_or_rest(idle, core_->api().now() + longest_rest, seat, seen);
+    core_->progress_or_rest(idle, core_->api().now() + detail::longest_rest, seat, seen);
   }
 }
 

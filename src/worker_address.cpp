@@ -7,14 +7,13 @@
 namespace ucx {
 namespace {
 
-constexpr std::string_view letters = detail::worker_address_letters;
 constexpr std::size_t longest = detail::longest_worker_address;
 
 // UCX's bytes, or nothing: then `what` says why.
 std::span<const std::byte> open(std::span<const std::byte> wire, std::string& what,
                                 std::error_code& ec) {
   ec.clear();
-  const detail::envelope opened(wire, letters);
+  const detail::envelope opened(wire, detail::worker_address_letters);
   switch (opened.outcome()) {
     case detail::envelope::verdict::intact:
       if (opened.body().size() <= longest) return opened.body();
@@ -69,7 +68,7 @@ worker_address worker_address::from_native(std::span<const std::byte> bytes) {
 }
 
 std::vector<std::byte> worker_address::encode() const {
-  detail::wire_writer writer = detail::envelope::begin(letters);
+  detail::wire_writer writer = detail::envelope::begin(detail::worker_address_letters);
   writer.put(bytes_);
   return detail::envelope::end(std::move(writer));
 }

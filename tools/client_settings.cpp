@@ -12,8 +12,8 @@
 namespace ucx::tool {
 namespace {
 
-constexpr double least_seconds = 0.001;
-constexpr double most_seconds = 1e6;
+constexpr double least_deadline = 0.001;
+constexpr double most_deadline = 1e6;
 
 /// Who only reads has nothing to flush, and does not wait for a server that is silent to leave it.
 constexpr std::chrono::milliseconds farewell{500};
@@ -25,9 +25,9 @@ client_options client_settings::options() const {
   made.worker.close_timeout = farewell;
   if (!timeout_seconds) return made;
   // "nan" is a number to the parser, and in no range.
-  if (!(*timeout_seconds >= least_seconds && *timeout_seconds <= most_seconds)) {
+  if (!(*timeout_seconds >= least_deadline && *timeout_seconds <= most_deadline)) {
     throw failure(exit_code::usage, fmt::format("--timeout: {} is not between {} and {} seconds",
-                                                *timeout_seconds, least_seconds, most_seconds));
+                                                *timeout_seconds, least_deadline, most_deadline));
   }
   const auto limit = std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(*timeout_seconds));

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view local_word = " local";
 /// Two digits a byte, and some words, of which later versions may have more.
-constexpr std::size_t longest_text = 2 * (longest_worker_address + envelope::overhead) + 256;
+constexpr std::size_t longest_file = 2 * (longest_worker_address + envelope::overhead) + 256;
 
 /// Returns what is in a regular file, as far as it may be an address.
 std::string content_of(const std::filesystem::path& path, std::error_code& ec) {
@@ -34,7 +34,7 @@ std::string content_of(const std::filesystem::path& path, std::error_code& ec) {
     ec = errc::not_supported;
     return {};
   }
-  std::string text(longest_text + 1, '\0');
+  std::string text(longest_file + 1, '\0');
   std::size_t count = 0;
   while (count < text.size()) {
     const ssize_t got = ::read(file.get(), text.data() + count, text.size() - count);

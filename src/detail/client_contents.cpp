@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "detail/client_core.hpp"
+#include "detail/control_message.hpp"
 #include "detail/core_access.hpp"
 #include "detail/device_pointer.hpp"
 #include "detail/name.hpp"
@@ -28,7 +29,6 @@ constexpr std::size_t most_files_at_once = 256;
 /// of which each takes 4 KiB by itself, and takes 1024 files of one client at a time.
 constexpr std::size_t most_bytes_of_all = std::size_t{8} << 20U;
 constexpr std::size_t most_files_of_all = 1024;
-constexpr std::size_t room_of_message = std::size_t{4} << 10U;
 
 /// Between two attempts to have the server take what it had no room for.
 constexpr std::chrono::milliseconds first_pause{1};

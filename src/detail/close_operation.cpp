@@ -14,9 +14,6 @@ namespace {
 /// How long a peer may take to say farewell: it has answered everything else already.
 constexpr std::chrono::seconds farewell_limit{1};
 
-/// How long UCX may take to end what a dropped endpoint had in flight.
-constexpr std::chrono::seconds drop_limit{2};
-
 }  // namespace
 
 void close_operation::begin(worker_core& worker, std::shared_ptr<endpoint_core> endpoint,

@@ -1,6 +1,7 @@
 // The end of a connection, step by step and without waiting: docs/architecture.md, "Closing".
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -15,6 +16,9 @@ namespace ucx::detail {
 /// endpoint is dropped. `abort`, a deadline and a lost connection go straight to the last.
 class close_operation final : public operation {
  public:
+  /// How long UCX may take to end what a dropped endpoint had in flight.
+  static constexpr std::chrono::seconds drop_limit{2};
+
   /// REQUIRES: the connection is open, and nothing else closes it.
   void begin(worker_core& worker, std::shared_ptr<endpoint_core> endpoint, close_mode mode,
              clock::time_point deadline);

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t most_elements = 4096;    // of one array
 constexpr std::size_t longest_text = 2048;     // names have 1024 bytes at most
 constexpr std::size_t longest_binary = 65536;  // no message is longer
-constexpr std::size_t deepest = 4;
+constexpr std::size_t deepest_nesting = 4;
 
 constexpr auto last_type = static_cast<std::uint8_t>(control_type::fetched);
 
@@ -35,7 +35,8 @@ std::optional<Body> decode(std::span<const std::byte> wire, control_type type, R
   try {
     // Texts and binaries stay where they are until they are copied into the body.
     const auto by_reference = [](msgpack::type::object_type, std::size_t, void*) { return true; };
-    const msgpack::unpack_limit limits(most_elements, 0, longest_text, longest_binary, 0, deepest);
+    const msgpack::unpack_limit limits(most_elements, 0, longest_text, longest_binary, 0,
+                                       deepest_nesting);
     std::size_t used = 0;
     const msgpack::object_handle unpacked =
         msgpack::unpack(reinterpret_cast<const char*>(packed.data()), packed.size(), used,

@@ -73,6 +73,12 @@ struct control_header {
   std::uint64_t request = 0;  ///< Chosen by the client, echoed by the answer.
 };
 
+/// Room in a page of names for what is not its entries.
+constexpr std::size_t page_overhead = control_header::size + 32;
+
+/// What a question takes of its receiver's room beside its bytes.
+constexpr std::size_t room_of_message = std::size_t{4} << 10U;
+
 /// Returns the header of what answers a question.
 inline control_header answer_to(const control_header& asked, control_type type) noexcept {
   control_header answer;

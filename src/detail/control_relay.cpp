@@ -19,7 +19,6 @@ namespace {
 /// a peer that has said so much of that, bad faith is the reason.
 constexpr std::size_t most_arriving = std::size_t{16} << 20U;
 constexpr std::size_t most_unanswerable = most_arriving + most_arriving / 4;
-constexpr std::size_t room_of_message = std::size_t{4} << 10U;
 
 /// Before it is welcomed a peer says hello, and maybe that it has waited for too long.
 constexpr std::size_t most_before_welcome = std::size_t{16} << 10U;

@@ -8,17 +8,17 @@ namespace ucx::detail {
 namespace {
 
 /// How long copies that run may keep a worker from going.
-constexpr std::chrono::seconds longest_farewell{2};
+constexpr std::chrono::seconds longest_last_copy{2};
 
 }  // namespace
 
 device_copiers::~device_copiers() {
-  const auto until = std::chrono::steady_clock::now() + longest_farewell;
+  const auto until = std::chrono::steady_clock::now() + longest_last_copy;
   for (const auto& [context, each] : known_) each->close(until);
 }
 
 void device_copiers::drop_borrowed() noexcept {
-  const auto until = std::chrono::steady_clock::now() + longest_farewell;
+  const auto until = std::chrono::steady_clock::now() + longest_last_copy;
   std::erase_if(known_, [until](const auto& each) {
     if (each.second->context()->is_retained()) return false;
     each.second->close(until);

@@ -12,7 +12,7 @@ namespace ucx::detail {
 namespace {
 
 /// More of a stack than any thread is deep in it.
-constexpr std::uintptr_t deepest = std::uintptr_t{64} << 20U;
+constexpr std::uintptr_t deepest_stack = std::uintptr_t{64} << 20U;
 
 /// Returns the address behind this thread's stack, which grows down from there; 0: unknown.
 std::uintptr_t end_of_own_stack() noexcept {
@@ -31,7 +31,7 @@ bool is_on_own_stack(const void* address) noexcept {
   thread_local const std::uintptr_t end = end_of_own_stack();
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   const auto asked = reinterpret_cast<std::uintptr_t>(address);
-  return end - here < deepest && asked >= here && asked < end;
+  return end - here < deepest_stack && asked >= here && asked < end;
 }
 
 /// No page is of two kinds.

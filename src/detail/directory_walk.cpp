@@ -19,7 +19,7 @@ namespace ucx::detail {
 namespace {
 
 constexpr std::size_t most_names = 2048;  // in memory, of each directory on the way
-constexpr std::size_t deepest = 128;
+constexpr std::size_t deepest_directory = 128;
 
 struct closes_directory {
   void operator()(DIR* opened) const noexcept { ::closedir(opened); }
@@ -118,7 +118,7 @@ bool walk(int directory, const std::string& prefix, std::string after, std::size
         if (!visit(prefix + each.key, about)) return false;
         continue;
       }
-      if (depth == deepest || prefix.size() + each.key.size() >= longest_name) continue;
+      if (depth == deepest_directory || prefix.size() + each.key.size() >= longest_name) continue;
       const std::string name = each.key.substr(0, each.key.size() - 1);
       const owned_descriptor inner(::openat(
           directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));

@@ -16,9 +16,6 @@
 namespace ucx::detail {
 namespace {
 
-/// How long UCX may take to end what a dropped endpoint had in flight.
-constexpr std::chrono::seconds drop_limit{2};
-
 /// Bounds what is left to do for a dropped endpoint among what others keep UCX busy with.
 constexpr int rounds_to_close = 100;
 
@@ -147,7 +144,7 @@ void endpoint_core::start_drop() noexcept {
 void endpoint_core::drop() noexcept {
   start_drop();
   ucp_api& api = worker_.api();
-  const clock::time_point until = api.now() + drop_limit;
+  const clock::time_point until = api.now() + close_operation::drop_limit;
   // UCX alone, not our handlers: this may run inside one of them.
   while (!dropped_by_ucx()) {
     if (api.now() >= until) break;

@@ -1,9 +1,14 @@
 // How long who waits for workers looks for something to do before it sleeps.
 #pragma once
 
+#include <chrono>
+
 #include "detail/ucp_api.hpp"
 
 namespace ucx::detail {
+
+/// How long run() sleeps at most before it looks at its stop token again, were a wake-up lost.
+constexpr std::chrono::milliseconds longest_rest{100};
 
 /// Rounds of a wait that found nothing: the first ones spin, some tens of microseconds, later ones
 /// yield, some milliseconds, and then it is time to sleep. It is time at once where another thread

@@ -14,7 +14,7 @@
 namespace ucx::detail {
 namespace {
 
-constexpr std::size_t page = 4096;
+constexpr std::size_t page_size = 4096;
 
 /// In a device's primary context, whichever thread asks.
 class cuda_source final : public memory_source {
@@ -61,12 +61,12 @@ class cuda_source final : public memory_source {
 class host_source : public memory_source {
  public:
   memory_place place() const noexcept override { return {}; }
-  std::size_t alignment() const noexcept override { return page; }
+  std::size_t alignment() const noexcept override { return page_size; }
   void* allocate(std::size_t size) noexcept override {
-    return ::operator new(size, std::align_val_t(page), std::nothrow);
+    return ::operator new(size, std::align_val_t(page_size), std::nothrow);
   }
   void free(void* block, std::size_t) noexcept override {
-    ::operator delete(block, std::align_val_t(page));
+    ::operator delete(block, std::align_val_t(page_size));
   }
 };
 

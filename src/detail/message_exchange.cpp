@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t least_kept = 2048;
 
 /// What idle messages keep of their memory.
-constexpr std::size_t most_memory_kept = 4096;
+constexpr std::size_t most_bytes_kept = 4096;
 constexpr std::size_t most_idle_kept = 4096;
 
 /// What a round reads of messages that are lent: a tenth of a millisecond. A quarter of it would
@@ -248,8 +248,8 @@ void message_exchange::free(arrived_message& gone) noexcept {
   gone.matched = gone.taken = gone.left_to_it = false;
   gone.receive = nullptr;
   const bool keeps = idle_.size() < most_idle_kept;
-  if (!keeps || gone.copy.capacity() > most_memory_kept) gone.copy = {};
-  if (!keeps || gone.header.capacity() > most_memory_kept) gone.header = {};
+  if (!keeps || gone.copy.capacity() > most_bytes_kept) gone.copy = {};
+  if (!keeps || gone.header.capacity() > most_bytes_kept) gone.header = {};
   idle_.push_back(&gone);
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "detail/catalogue.hpp"
+#include "detail/control_message.hpp"
 #include "detail/frame.hpp"
 #include "detail/name.hpp"
 #include "detail/published_name.hpp"
@@ -14,9 +15,6 @@ namespace {
 
 /// A client that does not take so many bytes of answers is asking for them in bad faith.
 constexpr std::size_t most_unsent = std::size_t{16} << 20U;
-
-/// Room in a page for what is not its entries.
-constexpr std::size_t page_overhead = control_header::size + 32;
 
 }  // namespace
 

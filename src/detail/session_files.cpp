@@ -5,14 +5,12 @@
 #include <optional>
 #include <utility>
 
+#include "detail/control_message.hpp"
 #include "detail/name.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
 namespace {
-
-/// Room in a page for what is not its entries.
-constexpr std::size_t page_overhead = control_header::size + 32;
 
 /// Entries of files have names that are as long as these at least.
 constexpr std::size_t shortest_entry = 65;

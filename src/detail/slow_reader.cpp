@@ -7,7 +7,7 @@ namespace ucx::detail {
 namespace {
 
 /// How long the end of a worker waits for a disk.
-constexpr std::chrono::seconds longest_farewell{2};
+constexpr std::chrono::seconds longest_last_read{2};
 
 }  // namespace
 
@@ -23,7 +23,7 @@ reading_thread::~reading_thread() {
   forgotten.swap(queue_->waiting);
   queue_->changed.notify_all();
   const bool ended =
-      queue_->changed.wait_for(guard, longest_farewell, [this] { return queue_->ended; });
+      queue_->changed.wait_for(guard, longest_last_read, [this] { return queue_->ended; });
   guard.unlock();
   if (ended) {
     thread_.join();

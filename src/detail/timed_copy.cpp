@@ -13,7 +13,7 @@
 namespace ucx::detail {
 namespace {
 
-constexpr std::size_t longest_piece = std::size_t{1} << 20U;
+constexpr std::size_t longest_part = std::size_t{1} << 20U;
 
 /// May be done again when it has been waited for.
 class timed_copy final : public device_copy {
@@ -66,7 +66,7 @@ class piecewise_copy {
       turn& next = turns_[number_++ % turns_.size()];
       finish(next);
       if (failed_) break;
-      const std::span<std::byte> part = host.first(std::min(host.size(), longest_piece));
+      const std::span<std::byte> part = host.first(std::min(host.size(), longest_part));
       begin(next, device, part);
       device += part.size();
       host = host.subspan(part.size());

@@ -34,7 +34,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t region_size = std::size_t{1} << 20U;
+constexpr std::size_t shared_size = std::size_t{1} << 20U;
 
 class ConformanceE : public testing::TestWithParam<pair_options> {
  protected:
@@ -43,7 +43,7 @@ class ConformanceE : public testing::TestWithParam<pair_options> {
   }
 
   connected_pair pair_{GetParam()};
-  memory_region owned_ = pair_.allocate(region_size);
+  memory_region owned_ = pair_.allocate(shared_size);
   remote_region region_ = pair_.open(owned_);
   std::vector<std::byte> into_ = std::vector<std::byte>(1000);
 };
@@ -56,7 +56,7 @@ TEST_P(ConformanceE, E1_E4_E5_E7_RequestsTellTheirOutcome) {
   EXPECT_TRUE(read.done());
   EXPECT_FALSE(read.error());
   EXPECT_TRUE(pair_.drive_until([&] { return told.load(); }));
-  request failed = region_.start_read_at(region_size, into_);
+  request failed = region_.start_read_at(shared_size, into_);
   EXPECT_EQ(failed.error(), errc::out_of_range);
   EXPECT_NE(failed.description().find("1000 bytes"), std::string::npos);
   std::future<void> future = region_.start_read_at(0, into_).to_future();
@@ -65,7 +65,7 @@ TEST_P(ConformanceE, E1_E4_E5_E7_RequestsTellTheirOutcome) {
 }
 
 TEST_P(ConformanceE, E2_E3_CancelsOneAndAll) {
-  std::vector<std::byte> large(region_size);
+  std::vector<std::byte> large(shared_size);
   request one = region_.start_read_at(0, large);
   one.cancel();
   std::error_code ec;
@@ -208,7 +208,7 @@ class ConformanceEShared : public testing::TestWithParam<route> {
   }
 
   connected_pair pair_{options()};
-  memory_region owned_ = pair_.allocate(region_size);
+  memory_region owned_ = pair_.allocate(shared_size);
 };
 
 TEST_P(ConformanceEShared, E16_EightThreadsShareConnectionsRegionsAndListeners) {
@@ -267,7 +267,7 @@ TEST(ConformanceELoops, E8_E9_E11_APlainEpollLoop) {
   pair_options chosen;
   chosen.reader = progress_mode::external;
   connected_pair pair(chosen);
-  const memory_region owned = pair.allocate(region_size);
+  const memory_region owned = pair.allocate(shared_size);
   remote_region region = pair.open(owned);
   pair.reader_loop.reset();  // this test is the loop
   worker& reader = pair.reader();
@@ -308,7 +308,7 @@ TEST(ConformanceELoops, E8_E9_E11_APlainEpollLoop) {
 
 TEST(ConformanceELoops, E12_E17_OneLoopForSeveralWorkers) {
   connected_pair pair;
-  const memory_region owned = pair.allocate(region_size);
+  const memory_region owned = pair.allocate(shared_size);
   const worker second(pair.reader_context());
   const endpoint connection(second, pair.address());
   remote_region one = pair.open(owned);
@@ -347,7 +347,7 @@ TEST_P(ConformanceERun, E12_RunDrivesOnTheUsersThreadUntilItIsToldToStop) {
   connected_pair pair(chosen);
   pair.pause_owner();
   worker& owner = *pair.owner;
-  memory_region owned = pair.allocate(region_size);
+  memory_region owned = pair.allocate(shared_size);
   fill_pattern(owned.bytes(), 3);
   remote_region region = pair.open(owned);
   std::vector<std::byte> into(1000);
@@ -390,7 +390,7 @@ TEST(ConformanceELoops, E10_WaitsSleepUntilSomethingHappens) {
   pair_options chosen;
   chosen.owner = progress_mode::external;
   connected_pair pair(chosen);
-  memory_region owned = pair.allocate(region_size);
+  memory_region owned = pair.allocate(shared_size);
   remote_region region = pair.open(owned);
   fill_pattern(owned.bytes(), 4);
   std::atomic<std::uint64_t> rounds{0};
@@ -429,7 +429,7 @@ TEST(ConformanceELoops, E4_HandlersThatThrowAreReported) {
   chosen.reader = progress_mode::sleeping_thread;
   chosen.reader_defaults.on_exception = [&](std::exception_ptr) { ++reports; };
   connected_pair pair(chosen);
-  const memory_region owned = pair.allocate(region_size);
+  const memory_region owned = pair.allocate(shared_size);
   remote_region region = pair.open(owned);
   std::vector<std::byte> into(1000);
   pair.reader().post([] { throw std::runtime_error("in a posted function"); });
@@ -443,7 +443,7 @@ fire read_twice(remote_region& region, std::span<std::byte> into, std::atomic<in
   co_await region.start_read_at(0, into);
   ++done;
   try {
-    co_await region.start_read_at(region_size, into);
+    co_await region.start_read_at(shared_size, into);
   } catch (const error& failed) {
     if (failed.code() == errc::out_of_range) ++done;
   }
@@ -451,7 +451,7 @@ fire read_twice(remote_region& region, std::span<std::byte> into, std::atomic<in
 
 TEST(ConformanceELoops, E19_CoroutinesAwaitRequests) {
   connected_pair pair;
-  const memory_region owned = pair.allocate(region_size);
+  const memory_region owned = pair.allocate(shared_size);
   remote_region region = pair.open(owned);
   std::vector<std::byte> into(1000);
   std::atomic<int> done{0};
@@ -475,7 +475,7 @@ TEST(ConformanceELoops, E14_FunctionsAreQueuedToTheProgressThread) {
   pair_options chosen;
   chosen.reader = progress_mode::polling_thread;
   connected_pair pair(chosen);
-  const memory_region owned = pair.allocate(region_size);
+  const memory_region owned = pair.allocate(shared_size);
   remote_region region = pair.open(owned);
   std::vector<std::byte> into(1000);
   std::promise<std::error_code> outcome;

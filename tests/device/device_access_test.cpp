@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "support/byte_sizes.hpp"
 #include "support/connected_pair.hpp"
 #include "support/fake_cuda/kind_memory.hpp"
 #include "support/pattern.hpp"
@@ -24,7 +25,6 @@
 namespace ucx::test {
 namespace {
 
-constexpr std::size_t mib = std::size_t{1} << 20U;
 constexpr std::size_t region_size = 4 * mib + 4096;
 constexpr std::size_t sizes[] = {0, 1, 1024, 2048, mib, 4 * mib};
 

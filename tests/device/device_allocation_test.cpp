@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "support/byte_sizes.hpp"
 #include "support/fake_cuda/kind_memory.hpp"
 #include "support/message_pair.hpp"
 #include "support/pattern.hpp"
@@ -20,7 +21,6 @@
 namespace ucx::test {
 namespace {
 
-constexpr std::size_t mib = std::size_t{1} << 20U;
 constexpr std::size_t lengths[] = {1, 1000, 60'000, 2 * mib};
 
 class DeviceAllocation : public testing::Test {

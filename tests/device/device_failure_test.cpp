@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "support/byte_sizes.hpp"
 #include "support/connected_pair.hpp"
 #include "support/fake_cuda/cuda_program.hpp"
 #include "support/pattern.hpp"
@@ -18,8 +19,6 @@
 
 namespace ucx::test {
 namespace {
-
-constexpr std::size_t mib = std::size_t{1} << 20U;
 
 /// What fails, by its name in cuda.h; "copy" when the device does it.
 class FailingDriver : public testing::TestWithParam<const char*> {

@@ -1,4 +1,5 @@
 // Files, of this machine and of a server, out of and into the memory of a device.
+#include "support/byte_sizes.hpp"
 #include "ucx/fstream.hpp"
 
 #include <gtest/gtest.h>
@@ -23,8 +24,6 @@
 
 namespace ucx::test {
 namespace {
-
-constexpr std::size_t mib = std::size_t{1} << 20U;
 
 class DeviceFile : public testing::TestWithParam<memory_kind> {
  protected:

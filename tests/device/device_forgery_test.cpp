@@ -10,6 +10,7 @@
 
 #include "detail/atomic_execution.hpp"
 #include "detail/frame.hpp"
+#include "support/byte_sizes.hpp"
 #include "support/connected_pair.hpp"
 #include "support/fake_cuda/cuda_program.hpp"
 #include "support/frame_peer.hpp"
@@ -25,8 +26,6 @@ namespace {
 
 using detail::frame;
 using detail::opcode;
-
-constexpr std::size_t mib = std::size_t{1} << 20U;
 
 /// The descriptor says that the memory is the host's, at the address where the device has it.
 class ForgedDescriptor : public testing::Test {

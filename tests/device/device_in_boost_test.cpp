@@ -5,6 +5,7 @@
 #include <ios>
 #include <string>
 
+#include "support/byte_sizes.hpp"
 #include "support/connected_pair.hpp"
 #include "support/fake_cuda/kind_memory.hpp"
 #include "support/pattern.hpp"
@@ -16,7 +17,6 @@
 namespace ucx::test {
 namespace {
 
-constexpr std::size_t mib = std::size_t{1} << 20U;
 constexpr std::streamsize all = 2 * mib;
 
 class DeviceInBoost : public testing::TestWithParam<memory_kind> {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/byte_sizes.hpp"
 #include "support/fake_cuda/kind_memory.hpp"
 #include "support/message_pair.hpp"
 #include "support/pattern.hpp"
@@ -25,8 +26,7 @@
 namespace ucx::test {
 namespace {
 
-constexpr std::size_t mib = std::size_t{1} << 20U;
-constexpr std::size_t sizes[] = {0, 1, 1024, 2048, mib, 4 * mib};
+constexpr std::size_t row_sizes[] = {0, 1, 1024, 2048, mib, 4 * mib};
 
 /// The sender's kind, and the receiver's.
 class DeviceMessageRows : public testing::TestWithParam<std::tuple<memory_kind, memory_kind>> {
@@ -50,7 +50,7 @@ class DeviceMessageRows : public testing::TestWithParam<std::tuple<memory_kind, 
 };
 
 TEST_P(DeviceMessageRows, AreReceivedByTagAndMask) {
-  for (const std::size_t size : sizes) {
+  for (const std::size_t size : row_sizes) {
     SCOPED_TRACE(size);
     kind_memory from(there(), size + 1, size);
     kind_memory into(here(), size + 1);
@@ -66,7 +66,7 @@ TEST_P(DeviceMessageRows, AreReceivedByTagAndMask) {
 
 TEST_P(DeviceMessageRows, AreReceivedFromAnybodyAndFromOnePeer) {
   endpoint back = pair_.back();
-  for (const std::size_t size : sizes) {
+  for (const std::size_t size : row_sizes) {
     SCOPED_TRACE(size);
     kind_memory from(there(), size + 1, 1);
     kind_memory into(here(), size + 1);
@@ -85,7 +85,7 @@ TEST_P(DeviceMessageRows, AreReceivedFromAnybodyAndFromOnePeer) {
 }
 
 TEST_P(DeviceMessageRows, AreTakenAndReceivedByTheirHandle) {
-  for (const std::size_t size : sizes) {
+  for (const std::size_t size : row_sizes) {
     SCOPED_TRACE(size);
     kind_memory from(there(), size + 1, 2);
     kind_memory into(here(), size + 1);
@@ -216,7 +216,7 @@ TEST_P(DeviceMessageSender, IsReceivedInAsManyPartsAsThereAre) {
 }
 
 TEST_P(DeviceMessageSender, NeedNotTellItsLength) {
-  for (const std::size_t size : sizes) {
+  for (const std::size_t size : row_sizes) {
     SCOPED_TRACE(size);
     kind_memory from(there(), size + 1, 5);
     buffer made;

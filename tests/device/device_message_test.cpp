@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/byte_sizes.hpp"
 #include "support/fake_cuda/kind_memory.hpp"
 #include "support/message_pair.hpp"
 #include "support/pattern.hpp"
@@ -24,8 +25,6 @@ namespace ucx::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr std::size_t mib = std::size_t{1} << 20U;
 
 /// Sent at once, whole, and in pieces.
 constexpr std::size_t lengths[] = {1, 1000, 60'000, mib + 5};

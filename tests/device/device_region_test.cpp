@@ -16,6 +16,7 @@
 #include <system_error>
 #include <vector>
 
+#include "support/byte_sizes.hpp"
 #include "support/connected_pair.hpp"
 #include "support/fake_cuda/kind_memory.hpp"
 #include "support/pattern.hpp"
@@ -33,7 +34,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t mib = std::size_t{1} << 20U;
 constexpr memory_place on_device{memory_kind::cuda, 0};
 
 class DeviceRegion : public testing::TestWithParam<pair_options> {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/byte_sizes.hpp"
 #include "support/connected_pair.hpp"
 #include "support/fake_cuda/cuda_program.hpp"
 #include "support/pattern.hpp"
@@ -23,8 +24,6 @@
 
 namespace ucx::test {
 namespace {
-
-constexpr std::size_t mib = std::size_t{1} << 20U;
 
 /// How the peer reaches the owner, which memory the region is, and which the peer's.
 using places = std::tuple<route, memory_kind, memory_kind>;

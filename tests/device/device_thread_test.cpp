@@ -6,6 +6,7 @@
 #include <future>
 #include <system_error>
 
+#include "support/byte_sizes.hpp"
 #include "support/fake_cuda/kind_memory.hpp"
 #include "support/message_pair.hpp"
 #include "support/pattern.hpp"
@@ -14,8 +15,6 @@
 
 namespace ucx::test {
 namespace {
-
-constexpr std::size_t mib = std::size_t{1} << 20U;
 
 /// Returns the device on which a program that asks for memory on this thread gets it; -1: on none.
 int device_here() {

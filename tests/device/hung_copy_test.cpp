@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/byte_sizes.hpp"
 #include "support/connected_pair.hpp"
 #include "support/fake_cuda/kind_memory.hpp"
 #include "support/message_pair.hpp"
@@ -25,8 +26,6 @@ namespace ucx::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr std::size_t mib = std::size_t{1} << 20U;
 
 void hang() { fake_cuda_hold_copies(1); }
 

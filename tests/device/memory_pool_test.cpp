@@ -1,4 +1,5 @@
 #include "ucx/memory_pool.hpp"
+#include "support/byte_sizes.hpp"
 
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -19,8 +20,6 @@
 
 namespace ucx::test {
 namespace {
-
-constexpr std::size_t mib = std::size_t{1} << 20U;
 
 bool is_aligned(const void* address, std::size_t alignment) {
   return reinterpret_cast<std::uintptr_t>(address) % alignment == 0;

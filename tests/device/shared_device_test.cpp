@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "detail/cuda_driver.hpp"
+#include "support/byte_sizes.hpp"
 #include "support/connected_pair.hpp"
 #include "support/fake_cuda/cuda_program.hpp"
 #include "support/hex.hpp"
@@ -39,7 +40,6 @@ using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 using testing::HasSubstr;
 
-constexpr std::size_t mib = std::size_t{1} << 20U;
 constexpr std::size_t size = 5 * mib + 3;
 
 /// The other process has the same driver, with devices from the beginning.

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <vector>
 
+#include "support/byte_sizes.hpp"
 #include "support/connected_pair.hpp"
 #include "support/fake_cuda/cuda_program.hpp"
 #include "support/pattern.hpp"
@@ -25,8 +26,6 @@ namespace ucx::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr std::size_t mib = std::size_t{1} << 20U;
 
 class Staging : public testing::Test {
  protected:

@@ -31,7 +31,7 @@
 namespace ucx::test {
 namespace {
 
-constexpr std::size_t size = 100'000;
+constexpr std::size_t known_size = 100'000;
 constexpr memory_place unknown{memory_kind::other, -1};
 
 char* characters(std::span<std::byte> bytes) { return reinterpret_cast<char*>(bytes.data()); }
@@ -43,13 +43,13 @@ class UnknownMemory : public testing::TestWithParam<route> {
 
   const cuda_program program_;
   connected_pair pair_{{GetParam()}};
-  memory_region exposed_ = pair_.allocate(size);
-  const std::span<std::byte> tensor_ = cuda_program::allocate_pattern(size, 1);
+  memory_region exposed_ = pair_.allocate(known_size);
+  const std::span<std::byte> tensor_ = cuda_program::allocate_pattern(known_size, 1);
 };
 
 TEST_P(UnknownMemory, OfADeviceIsRefusedAndTheHostsGoesOn) {
   remote_region region = pair_.open(exposed_);
-  const std::vector<std::byte> from = pattern(size, 2);
+  const std::vector<std::byte> from = pattern(known_size, 2);
   fail();
   std::error_code ec;
   region.write_at(0, tensor_, ec);
@@ -58,7 +58,7 @@ TEST_P(UnknownMemory, OfADeviceIsRefusedAndTheHostsGoesOn) {
   region.flush();
   region.read_at(0, tensor_, ec);
   EXPECT_EQ(ec, errc::not_supported);
-  std::vector<std::byte> into(size);
+  std::vector<std::byte> into(known_size);
   region.read_at(0, into);
   EXPECT_TRUE(holds_pattern(into, 2));
   EXPECT_EQ(place_of(tensor_.data()), unknown);
@@ -66,7 +66,7 @@ TEST_P(UnknownMemory, OfADeviceIsRefusedAndTheHostsGoesOn) {
 }
 
 TEST_P(UnknownMemory, OfADeviceBreaksAStreamAndNotTheProcess) {
-  for (const std::size_t length : {std::size_t{10}, size - 1}) {
+  for (const std::size_t length : {std::size_t{10}, known_size - 1}) {
     ucx::istream in(pair_.open(exposed_), {.buffer_size = 4096});
     ucx::ostream out(pair_.open(exposed_), {.buffer_size = 4096});
     in.get();
@@ -91,27 +91,27 @@ TEST(UnknownMemoryHere, OfADeviceIsNeitherExposedNorCopiedNorSent) {
   message_pair_options options;
   options.over = route::tcp_by_listener;
   message_pair pair(options);
-  const auto tensor = cuda_program::allocate_pattern(size, 1);
-  std::vector<std::byte> host = pattern(size, 2);
+  const auto tensor = cuda_program::allocate_pattern(known_size, 1);
+  std::vector<std::byte> host = pattern(known_size, 2);
   fake_cuda_fail("cuPointerGetAttributes", 0, 1 << 20, 719);
   std::error_code ec;
   const memory_region refused(*pair.receiver_context, tensor, access::read, ec);
   EXPECT_EQ(ec, errc::not_supported);
   const memory_region exposed(*pair.receiver_context, host, access::read, ec);
   EXPECT_FALSE(ec) << ec.message();
-  copy_memory(host.data(), tensor.data(), size, ec);
+  copy_memory(host.data(), tensor.data(), known_size, ec);
   EXPECT_EQ(ec, errc::not_supported);
-  copy_memory(tensor.data(), host.data(), size, ec);
+  copy_memory(tensor.data(), host.data(), known_size, ec);
   EXPECT_EQ(ec, errc::not_supported);
-  memory_resources().copy(host.data(), memory_kind::host, tensor.data(), memory_kind::cuda, size,
-                          ec);
+  memory_resources().copy(host.data(), memory_kind::host, tensor.data(), memory_kind::cuda,
+                          known_size, ec);
   EXPECT_EQ(ec, errc::not_supported);
-  for (const std::size_t length : {std::size_t{10}, size}) {
+  for (const std::size_t length : {std::size_t{10}, known_size}) {
     request send = pair.sender->start_send(1, tensor.first(length));
     EXPECT_TRUE(pair.until([&] { return send.done(); }));
     EXPECT_EQ(send.error(), errc::not_supported);
   }
-  std::vector<std::byte> into(size);
+  std::vector<std::byte> into(known_size);
   request receive = pair.receiver().start_receive(2, into);
   request send = pair.sender->start_send(2, host);
   EXPECT_TRUE(pair.until([&] { return receive.done() && send.done(); }));
@@ -122,13 +122,13 @@ TEST(UnknownMemoryHere, WhereADriverRefusesTheHostsIsTheHostsAllTheSame) {
   const cuda_program program;
   connected_pair pair;
   fake_cuda_refuse_unknown(1);
-  std::vector<std::byte> host = pattern(size, 3);
+  std::vector<std::byte> host = pattern(known_size, 3);
   const memory_region exposed(*pair.owner_context, std::span(host), access::read_write);
-  const auto tensor = cuda_program::allocate(size);
+  const auto tensor = cuda_program::allocate(known_size);
   remote_region region = pair.open(exposed);
   region.read_at(0, tensor);
   EXPECT_TRUE(holds_pattern(cuda_program::content(tensor), 3));
-  std::vector<std::byte> into(size);
+  std::vector<std::byte> into(known_size);
   region.read_at(0, into);
   EXPECT_TRUE(holds_pattern(into, 3));
   cuda_program::free(tensor);
@@ -152,7 +152,7 @@ TEST(UnknownMemoryHere, ThatEndsInADevicesIsNotExposed) {
 TEST_P(UnknownMemory, ThatWasFreedIsRefusedAndTheProcessGoesOn) {
   remote_region region = pair_.open(exposed_);
   cuda_program::free(tensor_);
-  for (const std::size_t length : {std::size_t{10}, size}) {
+  for (const std::size_t length : {std::size_t{10}, known_size}) {
     const auto freed = tensor_.first(length);
     std::error_code ec;
     region.read_at(0, freed, ec);
@@ -174,10 +174,10 @@ TEST_P(UnknownMemory, ThatWasFreedIsRefusedAndTheProcessGoesOn) {
     const memory_region refused(*pair_.owner_context, freed, access::read, ec);
     EXPECT_EQ(ec, errc::not_supported);
   }
-  const std::vector<std::byte> from = pattern(size, 2);
+  const std::vector<std::byte> from = pattern(known_size, 2);
   region.write_at(0, from);
   region.flush();
-  std::vector<std::byte> into(size);
+  std::vector<std::byte> into(known_size);
   region.read_at(0, into);
   EXPECT_TRUE(holds_pattern(into, 2));
 }

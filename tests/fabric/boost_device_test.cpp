@@ -21,6 +21,7 @@
 #include <span>
 #include <string>
 
+#include "support/byte_sizes.hpp"
 #include "support/connected_pair.hpp"
 #include "support/effort.hpp"
 #include "support/pattern.hpp"
@@ -164,7 +165,7 @@ TEST(UrlBoostDevice, ShowsThatItsServerIsGone) {
 
 // ---- Beyond 4 GiB
 
-constexpr std::int64_t gib = std::int64_t{1} << 30U;
+constexpr auto one_gib = static_cast<std::int64_t>(gib);
 
 class LargeBoostDevice : public testing::TestWithParam<pair_options> {
  protected:
@@ -177,7 +178,7 @@ class LargeBoostDevice : public testing::TestWithParam<pair_options> {
     return text;
   }
 
-  sparse_memory memory_{9 * gib};
+  sparse_memory memory_{9 * one_gib};
   connected_pair pair_{GetParam()};
 };
 
@@ -185,8 +186,8 @@ TEST_P(LargeBoostDevice, SeeksReadsAndWritesThere) {
   memory_region owned(*pair_.owner_context, memory_.bytes(), access::read_write);
   const remote_region region = pair_.open(owned);
   io::stream<remote_device> stream(region);
-  for (const std::int64_t place :
-       {2 * gib - 3, 2 * gib, 4 * gib - 3, 4 * gib, 5 * gib + 7, 9 * gib - 6}) {
+  for (const std::int64_t place : {2 * one_gib - 3, 2 * one_gib, 4 * one_gib - 3, 4 * one_gib,
+                                   5 * one_gib + 7, 9 * one_gib - 6}) {
     SCOPED_TRACE(place);
     stream.seekp(place);
     stream << "across";
@@ -196,24 +197,24 @@ TEST_P(LargeBoostDevice, SeeksReadsAndWritesThere) {
     std::string word(6, '#');
     stream.read(word.data(), 6);
     EXPECT_EQ(word, "across");
-    stream.seekg(place - 9 * gib, ios::end);
+    stream.seekg(place - 9 * one_gib, ios::end);
     EXPECT_EQ(stream.get(), 'a');
     EXPECT_TRUE(stream.good());
     EXPECT_EQ(at(place, 6), "across");
   }
   stream.seekg(0);
-  stream.seekg(8 * gib, ios::cur);
-  EXPECT_EQ(std::streamoff(stream.tellg()), 8 * gib);
+  stream.seekg(8 * one_gib, ios::cur);
+  EXPECT_EQ(std::streamoff(stream.tellg()), 8 * one_gib);
   EXPECT_EQ(stream.get(), 0);
   // Where an offset that was cut off would have landed.
-  EXPECT_EQ(at(gib + 7, 6), std::string(6, '\0'));
+  EXPECT_EQ(at(one_gib + 7, 6), std::string(6, '\0'));
   EXPECT_EQ(at(0, 6), std::string(6, '\0'));
 }
 
 TEST_P(LargeBoostDevice, IsSlicedThere) {
   memory_region owned(*pair_.owner_context, memory_.bytes(), access::read_write);
   const remote_region region = pair_.open(owned);
-  const std::int64_t begin = 4 * gib - 5;
+  const std::int64_t begin = 4 * one_gib - 5;
   {
     io::stream<io::restriction<remote_sink>> out(io::slice(remote_sink(region), begin, 10));
     out << "0123456789";
@@ -223,11 +224,12 @@ TEST_P(LargeBoostDevice, IsSlicedThere) {
   io::stream<io::restriction<remote_source>> in(io::slice(remote_source(region), begin, 10));
   in.seekg(4);
   EXPECT_EQ(rest_of(in), "456789");
-  io::stream<io::restriction<remote_device>> large(io::slice(remote_device(region), gib, 7 * gib));
-  large.seekg(begin - gib);
+  io::stream<io::restriction<remote_device>> large(
+      io::slice(remote_device(region), one_gib, 7 * one_gib));
+  large.seekg(begin - one_gib);
   EXPECT_EQ(large.get(), '0');
-  large.seekg(-6 * gib, ios::end);
-  EXPECT_EQ(std::streamoff(large.tellg()), gib);
+  large.seekg(-6 * one_gib, ios::end);
+  EXPECT_EQ(std::streamoff(large.tellg()), one_gib);
 }
 
 INSTANTIATE_TEST_SUITE_P(Messages, LargeBoostDevice, testing::ValuesIn(message_pairs()),

@@ -28,8 +28,6 @@ namespace {
 using namespace std::chrono_literals;
 using std::ios;
 
-constexpr auto both = ios::in | ios::out;
-
 /// Serves with two workers, and without shared memory: bytes come and go by messages.
 server_options over_messages(std::size_t workers = 2) {
   server_options chosen;
@@ -39,8 +37,8 @@ server_options over_messages(std::size_t workers = 2) {
 }
 
 /// A server with one name.
-struct served_text {
-  explicit served_text(std::string text, const server_options& options = over_messages())
+struct text_by_messages {
+  explicit text_by_messages(std::string text, const server_options& options = over_messages())
       : bytes(std::move(text)),
         server(options),
         published(
@@ -92,7 +90,7 @@ TEST_P(LanedStreamOracle, Agrees) {
     const stream_options options{.buffer_size = buffer, .lanes = GetParam()};
     const std::size_t size = std::min<std::size_t>(40 * buffer + 100, 3'000'000);
     const std::string text = sample_text(size, size + 1);
-    const served_text served(text);
+    const text_by_messages served(text);
     std::ifstream oracle(directory.make("file", text), ios::binary);
     ifstream ours(served.url(), ios::binary, options);
     ASSERT_TRUE(ours.is_open()) << ours.error_message();
@@ -107,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(Lanes, LanedStreamOracle, testing::Values<std::size_t>(
 
 TEST(LanedStream, MovesLargeCalls) {
   const std::string text = sample_text(24'000'000, 3);
-  const served_text served(text);
+  const text_by_messages served(text);
   const stream_options options{.lanes = 3};
   std::string into(text.size(), '\0');
   ifstream in(served.url(), ios::binary, options);
@@ -152,7 +150,7 @@ TEST(LanedStream, ShowsWhatWasAddedToAFile) {
 }
 
 TEST(LanedStream, SharesItsConnectionsWithOthers) {
-  const served_text served(std::string(100, 'x'));
+  const text_by_messages served(std::string(100, 'x'));
   const stream_options options{.lanes = 2};
   std::optional<ifstream> first(std::in_place, served.url(), ios::in, options);
   EXPECT_EQ(lanes_of(*first), 2U);
@@ -172,7 +170,7 @@ TEST(LanedStream, DoesWithoutTheLanesThatItCanNotHave) {
   for (const std::size_t most : {1U, 2U, 3U, 4U}) {
     server_options options = over_messages();
     options.most_clients = most;
-    const served_text served(std::string(100'000, 'x'), options);
+    const text_by_messages served(std::string(100'000, 'x'), options);
     ifstream in(served.url(), ios::in, stream_options{.lanes = 8});
     EXPECT_EQ(lanes_of(in), most < 3 ? 1 : most - 1) << most;
     std::string into(100'000, '\0');
@@ -191,9 +189,11 @@ TEST(LanedStream, IsOneOverWhatIsMappedOrWrittenOrFollowed) {
   const stream_options options{.lanes = 2};
   EXPECT_EQ(lanes_of(ifstream(serving.url("mapped"), ios::in, options)), 1U);
   EXPECT_EQ(ofstream(serving.url("f"), ios::app, options).rdbuf()->statistics().lanes, 1U);
-  EXPECT_EQ(ucx::fstream(serving.url("f"), both, options).rdbuf()->statistics().lanes, 1U);
-  const served_text memory("text");
-  EXPECT_EQ(ucx::fstream(memory.url(), both, options).rdbuf()->statistics().lanes, 1U);
+  EXPECT_EQ(ucx::fstream(serving.url("f"), ios::in | ios::out, options).rdbuf()->statistics().lanes,
+            1U);
+  const text_by_messages memory("text");
+  EXPECT_EQ(ucx::fstream(memory.url(), ios::in | ios::out, options).rdbuf()->statistics().lanes,
+            1U);
   stream_options follows = options;
   follows.follow = 10ms;
   EXPECT_EQ(lanes_of(ifstream(serving.url("f"), ios::in, follows)), 1U);
@@ -201,7 +201,7 @@ TEST(LanedStream, IsOneOverWhatIsMappedOrWrittenOrFollowed) {
 }
 
 TEST(LanedStream, RefusesANumberThatCanNotBe) {
-  const served_text served("text");
+  const text_by_messages served("text");
   for (const std::size_t number : {std::size_t{0}, stream_options::most_lanes + 1}) {
     const ifstream in(served.url(), ios::in, stream_options{.lanes = number});
     EXPECT_EQ(in.error(), errc::invalid_argument) << number;
@@ -210,7 +210,7 @@ TEST(LanedStream, RefusesANumberThatCanNotBe) {
 }
 
 TEST(LanedStream, EndsWhenItsNameIsWithdrawn) {
-  served_text served(std::string(50'000'000, 'x'));
+  text_by_messages served(std::string(50'000'000, 'x'));
   ifstream in(served.url(), ios::in, stream_options{.lanes = 3});
   std::string some(1'000'000, '\0');
   in.read(some.data(), 1'000'000);
@@ -226,7 +226,7 @@ TEST(LanedStream, EndsWhenItsNameIsWithdrawn) {
 
 TEST(LanedStream, FailsWithAnyOfItsLanes) {
   for (const std::size_t lost : {0U, 1U, 2U}) {
-    const served_text served(std::string(50'000'000, 'x'));
+    const text_by_messages served(std::string(50'000'000, 'x'));
     client own(served.server.url());
     ifstream in(own, "text", ios::in, stream_options{.lanes = 2});
     std::string some(100'000, '\0');
@@ -260,7 +260,7 @@ TEST(LanedStream, GoesOnWithAServerThatWasStartedAgain) {
 }
 
 TEST(ClientLane, IsAConnectionOfItsOwnUntilNobodyHasIt) {
-  const served_text served("text");
+  const text_by_messages served("text");
   client own(served.server.url());
   {
     client first = own.lane(1);

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "support/byte_sizes.hpp"
 #include "support/connected_pair.hpp"
 #include "support/pattern.hpp"
 #include "support/sparse_memory.hpp"
@@ -12,8 +13,6 @@
 
 namespace ucx::test {
 namespace {
-
-constexpr std::uint64_t gib = std::uint64_t{1} << 30U;
 
 class LargeRegion : public testing::TestWithParam<pair_options> {
  protected:

@@ -21,6 +21,7 @@
 
 #include "support/connected_pair.hpp"
 #include "support/pattern.hpp"
+#include "support/soon.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {
@@ -30,14 +31,6 @@ using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
 /// Waits for another thread.
-bool eventually(const std::function<bool()>& done) {
-  for (const auto until = clock::now() + 20s; !done();) {
-    if (clock::now() >= until) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
-}
-
 class Lifetime : public testing::TestWithParam<pair_options> {
  protected:
   static pair_options impatient(pair_options options) {
@@ -110,7 +103,7 @@ TEST_P(Lifetime, OfAReadersObjectsEndsInAnyOrder) {
         }
       }
     }
-    ASSERT_TRUE(eventually([&] { return ends == 20; })) << ends << " of 20 reads have ended";
+    ASSERT_TRUE(soon([&] { return ends == 20; })) << ends << " of 20 reads have ended";
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
@@ -332,10 +325,10 @@ TEST(WorkerLifetime, MayEndOnTheWorkersOwnThread) {
         driven.reset();
         called = true;
       });
-      EXPECT_TRUE(eventually([&] { return called.load(); }));
+      EXPECT_TRUE(soon([&] { return called.load(); }));
     }
   }
-  EXPECT_TRUE(eventually([&] { return threads() <= before; })) << "threads left to themselves end";
+  EXPECT_TRUE(soon([&] { return threads() <= before; })) << "threads left to themselves end";
 }
 
 TEST(WorkerLifetime, LeavesNothingToAHandlerThatStillRuns) {
@@ -357,7 +350,7 @@ TEST(WorkerLifetime, LeavesNothingToAHandlerThatStillRuns) {
       { const endpoint last = std::move(connection); }
       over = true;
     });
-    EXPECT_TRUE(eventually([&] { return called.load(); }));
+    EXPECT_TRUE(soon([&] { return called.load(); }));
     driven.reset();
     EXPECT_TRUE(over) << "its end waits for what the worker's thread does";
   }

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t clients = 100;
 
 /// Returns what each open descriptor is of, in order, but for those that were closed meanwhile.
-std::vector<std::string> open_files() {
+std::vector<std::string> names_of_open_files() {
   std::vector<std::string> all;
   for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code gone;
@@ -58,17 +58,17 @@ TEST(ManyClients, ComeAndGoWithinBounds) {
     EXPECT_EQ(door.connections(), 0U);
   };
   round();  // UCX's pools have grown to what so many connections at once need
-  const std::vector<std::string> files = open_files();
+  const std::vector<std::string> files = names_of_open_files();
   const std::size_t memory = resident_memory();
   round();
   round();
   // UCX opens some for a moment (1.22: of the network's interfaces and routes), also while it ends
   // a connection that the server counts no more: what is left is what stays.
-  std::vector<std::string> left = open_files();
+  std::vector<std::string> left = names_of_open_files();
   for (int i = 0; i < 500 && left.size() > files.size(); ++i) {
     client.progress();
     std::this_thread::sleep_for(1ms);
-    left = open_files();
+    left = names_of_open_files();
   }
   EXPECT_LE(left.size(), files.size()) << testing::PrintToString(files) << "\n"
                                        << testing::PrintToString(left);

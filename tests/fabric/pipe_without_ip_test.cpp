@@ -69,10 +69,10 @@ std::string old_answer(errc status, const std::string& token = std::string(16, '
   return made + static_cast<char>(status) + std::string(7, '\0') + token;
 }
 
-/// A stranger who speaks to the broker, and to whom it introduces him, byte by byte.
-class stranger {
+/// A stranger_by_address who speaks to the broker, and to whom it introduces him, byte by byte.
+class stranger_by_address {
  public:
-  explicit stranger(const std::string& where)
+  explicit stranger_by_address(const std::string& where)
       : through_(url(where).server(), options()), broker_(through_.connection()) {}
 
   void tell(const std::string& said) {
@@ -174,7 +174,7 @@ TEST_F(PipeWithoutIp, OutlivesTheServer) {
 TEST_F(PipeWithoutIp, ConnectsOnlyToWhomItWasIntroduced) {
   auto opening = open<ipipestream>();
   wait_for_one();
-  stranger other(name());
+  stranger_by_address other(name());
   const std::string answer = other.ask(question(2, writer, "", ""));
   ASSERT_GT(answer.size(), 36U);
   ASSERT_EQ(answer.substr(0, 12), std::string("UXPA\2\0\0\0\0\0\0\0", 12));
@@ -199,7 +199,7 @@ TEST_F(PipeWithoutIp, ConnectsOnlyToWhomItWasIntroduced) {
 }
 
 TEST_F(PipeWithoutIp, LooksForAnotherWhereWhoWasIntroducedIsNotThere) {
-  stranger gone(name());  // whose worker lets nobody in
+  stranger_by_address gone(name());  // whose worker lets nobody in
   gone.tell(question(2, reader, "", encoded(gone.worker().address())));
   wait_for_one();
   auto writing = open<opipestream>();
@@ -213,7 +213,7 @@ TEST_F(PipeWithoutIp, LooksForAnotherWhereWhoWasIntroducedIsNotThere) {
 }
 
 TEST_F(PipeWithoutIp, RefusesAddressesThatAreNone) {
-  stranger hostile(name());
+  stranger_by_address hostile(name());
   const std::string good = encoded(hostile.worker().address());
   std::string mangled = good;
   mangled[good.size() / 2] ^= 1;
@@ -243,16 +243,16 @@ class PipeLongAddress : public PipeWithoutIp {
 };
 
 TEST_F(PipeLongAddress, IsTold) {
-  stranger waits(name());
+  stranger_by_address waits(name());
   waits.tell(long_question());
   wait_for_one();
-  stranger other(name());
+  stranger_by_address other(name());
   const std::string answer = other.ask(question(2, writer, "", ""));
   EXPECT_EQ(answer.substr(34), long_question().substr(24));
 }
 
 TEST_F(PipeLongAddress, IsLeftAFewTimesOnly) {
-  stranger greedy(name());
+  stranger_by_address greedy(name());
   for (int i = 0; i < 4; ++i) greedy.tell(long_question());
   EXPECT_EQ(greedy.ask(long_question()).substr(0, 12), old_answer(errc::busy).substr(0, 12));
   EXPECT_EQ(broker_->waiting(), 4U);
@@ -262,7 +262,7 @@ TEST_F(PipeWithoutIp, TellsNoWorkerAddressToWhoKnowsNone) {
   const std::string refused = old_answer(errc::not_supported).substr(0, 12);
   auto opening = open<ipipestream>();
   wait_for_one();
-  stranger old(name());
+  stranger_by_address old(name());
   EXPECT_EQ(old.ask(question(1, writer, "", "")).substr(0, 12), refused);
   opipestream out(name());
   EXPECT_TRUE(out) << out.error_message();

@@ -28,7 +28,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::span<const std::byte> bytes_of(std::string_view text) {
+std::span<const std::byte> as_written(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
@@ -74,8 +74,8 @@ TEST_F(RemoteFile, AppearsWholeWhenItIsClosed) {
   client through(served_.url());
   remote_file file(through, "file", {.wanted = access::read_write, .make = creation::replace});
   EXPECT_EQ(file.size(), 0U);
-  file.write_at(0, bytes_of("new"));
-  file.write_at(5, bytes_of("end"));
+  file.write_at(0, as_written("new"));
+  file.write_at(5, as_written("end"));
   EXPECT_EQ(file.size(), 8U);
   EXPECT_EQ(read(file, 0, 100), std::string("new\0\0end", 8));
   file.sync();
@@ -86,10 +86,10 @@ TEST_F(RemoteFile, AppearsWholeWhenItIsClosed) {
 
 TEST_F(RemoteFile, HasItsNameOnceItIsOnTheDisk) {
   remote_file file(at(), {.wanted = access::write, .make = creation::fresh});
-  file.write_at(0, bytes_of("one"));
+  file.write_at(0, as_written("one"));
   file.commit();
   EXPECT_EQ(content(), "one");
-  file.write_at(3, bytes_of(" two"));
+  file.write_at(3, as_written(" two"));
   file.commit();
   EXPECT_EQ(content(), "one two");
   file.close();
@@ -101,8 +101,8 @@ TEST_F(RemoteFile, IsThrownAwayWhereAnExceptionDestroysIt) {
   try {
     remote_file fresh(at(), {.wanted = access::write, .make = creation::replace});
     remote_file edited(at("edited"), both);
-    fresh.write_at(0, bytes_of("half"));
-    edited.write_at(0, bytes_of("half"));
+    fresh.write_at(0, as_written("half"));
+    edited.write_at(0, as_written("half"));
     throw std::runtime_error("the program's own");
   } catch (const std::runtime_error&) {
   }
@@ -124,7 +124,7 @@ TEST_F(RemoteFile, IsWhatAnArrayWouldBe) {
     switch (random() % 4) {
       case 0: {
         const std::string text(size, static_cast<char>('a' + random() % 26));
-        file.write_at(offset, bytes_of(text));
+        file.write_at(offset, as_written(text));
         if (size > 0 && expected.size() < offset + size) expected.resize(offset + size, '\0');
         if (size > 0) expected.replace(offset, size, text);
         break;
@@ -149,7 +149,7 @@ TEST_F(RemoteFile, GivesBackWhatItDoesNotHaveAnyMore) {
   const std::string half(quota / 2, 'h');
   remote_file file(at(), {.wanted = access::write, .make = creation::append});
   for (int i = 0; i < 6; ++i) {
-    file.write_at(0, bytes_of(half));
+    file.write_at(0, as_written(half));
     file.resize(10);
     EXPECT_EQ(std::filesystem::file_size(directory_ / "file"), 10U);
   }
@@ -163,7 +163,7 @@ TEST_F(RemoteFile, GivesBackWhatItDoesNotHaveAnyMore) {
   resize_file(at(), 5);
   {
     remote_file(at("other"), {.wanted = access::write, .make = creation::fresh})
-        .write_at(quota - 6, bytes_of("x"));
+        .write_at(quota - 6, as_written("x"));
   }
   EXPECT_EQ(std::filesystem::file_size(directory_ / "other"), quota - 5);
 }
@@ -173,11 +173,11 @@ TEST_F(RemoteFile, IsAlsoWhatWasPublishedByItself) {
   const publication fixed =
       served_.publish("memory", std::as_writable_bytes(std::span(memory)), access::read_write);
   remote_file file(at("memory"), both);
-  file.write_at(8, bytes_of("XY"));
+  file.write_at(8, as_written("XY"));
   file.commit();
   EXPECT_EQ(memory, "01234567XY");
   std::error_code ec;
-  file.write_at(9, bytes_of("ZZ"), ec);
+  file.write_at(9, as_written("ZZ"), ec);
   EXPECT_EQ(ec, errc::no_space);
   EXPECT_EQ(memory, "01234567XY");
   file.resize(10, ec);
@@ -203,7 +203,7 @@ TEST_F(RemoteFile, TellsWhatCanNotBe) {
   EXPECT_EQ(ec, errc::already_exists);
   remote_file reading(through, "file", {}, ec);
   EXPECT_FALSE(ec);
-  reading.write_at(0, bytes_of("x"), ec);
+  reading.write_at(0, as_written("x"), ec);
   EXPECT_EQ(ec, errc::permission_denied);
   reading.resize(3, ec);
   EXPECT_EQ(ec, errc::not_supported);
@@ -232,8 +232,8 @@ TEST_F(RemoteFile, TellsWhatCanNotBe) {
 TEST_F(RemoteFile, ReportsAtItsEndWhatWasRefused) {
   remote_file file(at(), {.wanted = access::write, .make = creation::replace});
   const std::string body(quota / 2, 'b');
-  file.write_at(0, bytes_of(body));
-  file.write_at(quota, bytes_of(body));
+  file.write_at(0, as_written(body));
+  file.write_at(quota, as_written(body));
   std::error_code ec;
   file.sync(ec);
   EXPECT_EQ(ec, errc::no_space);
@@ -251,7 +251,7 @@ TEST_F(RemoteFile, ReportsAtItsEndWhatWasRefused) {
   EXPECT_FALSE(file.is_open());
   EXPECT_FALSE(std::filesystem::exists(directory_ / "file"));
   remote_file lost(at("lost"), {.wanted = access::write, .make = creation::replace});
-  lost.write_at(quota, bytes_of(body));
+  lost.write_at(quota, as_written(body));
   lost.close(ec);
   EXPECT_EQ(ec, errc::no_space);
   EXPECT_FALSE(std::filesystem::exists(directory_ / "lost"));
@@ -263,31 +263,31 @@ TEST_F(RemoteFile, HasANameWhenWhatWasRefusedIsThere) {
   std::error_code ec;
   {
     remote_file file(at(), made);
-    file.write_at(quota, bytes_of(body));
+    file.write_at(quota, as_written(body));
     file.sync(ec);
     EXPECT_EQ(ec, errc::no_space);
   }
   EXPECT_FALSE(std::filesystem::exists(directory_ / "file")) << "nor by its destructor";
   {
     remote_file other(at("other"), made);
-    other.write_at(0, bytes_of(body));
+    other.write_at(0, as_written(body));
   }
   remote_file again(at(), made);
-  again.write_at(0, bytes_of(body));
+  again.write_at(0, as_written(body));
   again.sync();
-  again.write_at(quota / 2, bytes_of(body));
+  again.write_at(quota / 2, as_written(body));
   again.sync(ec);
   EXPECT_EQ(ec, errc::no_space);
   client(served_.url()).remove("other");
-  again.write_at(quota / 2, bytes_of(body));
+  again.write_at(quota / 2, as_written(body));
   again.commit(ec);
   EXPECT_FALSE(ec) << ec.message();
   EXPECT_TRUE(content() == body + body);
   again.close();
   client(served_.url()).remove("file");
   remote_file shorter(at("shorter"), made);
-  shorter.write_at(0, bytes_of("text"));
-  shorter.write_at(std::numeric_limits<std::uint64_t>::max() - 1, bytes_of("text"), ec);
+  shorter.write_at(0, as_written("text"));
+  shorter.write_at(std::numeric_limits<std::uint64_t>::max() - 1, as_written("text"), ec);
   EXPECT_EQ(ec, errc::no_space);
   shorter.commit(ec);
   EXPECT_EQ(ec, errc::no_space);
@@ -301,7 +301,7 @@ TEST_F(RemoteFile, SaysWhatWasLost) {
   directory_.make("file", std::string(100'000, 'x'));
   remote_file reading(at());
   remote_file writing(at("new"), {.wanted = access::write, .make = creation::replace});
-  writing.write_at(0, bytes_of("something"));
+  writing.write_at(0, as_written("something"));
   std::filesystem::resize_file(directory_ / "file", 10);
   std::vector<std::byte> into(1000);
   std::error_code ec;
@@ -320,7 +320,7 @@ TEST_F(RemoteFile, MovesWhileItIsOpen) {
   remote_file first(at(), both);
   remote_file second(std::move(first));
   EXPECT_FALSE(first.is_open());
-  second.write_at(0, bytes_of("abc"));
+  second.write_at(0, as_written("abc"));
   remote_file third(at("other"), {.wanted = access::write, .make = creation::replace});
   third = std::move(second);
   EXPECT_TRUE(std::filesystem::exists(directory_ / "other"));
@@ -337,7 +337,7 @@ TEST_F(RemoteFile, WhenClosedHasANameThatIsFree) {
       std::error_code ec;
       remote_file file(*each, "file", {.wanted = access::write, .make = creation::replace}, ec);
       ASSERT_FALSE(ec) << i << ' ' << ec.message();
-      file.write_at(0, bytes_of("text"));
+      file.write_at(0, as_written("text"));
       file.close();
     }
   }
@@ -362,7 +362,7 @@ TEST_F(RemoteFile, OfWhichACommitFailedIsFreeToo) {
 TEST_F(RemoteFile, IsNoMoreOnceItWasCommittedForGood) {
   client through(served_.url());
   remote_region file = through.create("file", {.readable = true});
-  file.write_at(0, bytes_of("text"));
+  file.write_at(0, as_written("text"));
   remote_region shared = file.share();
   EXPECT_EQ(through.commit(std::move(file)).size, 4U);
   EXPECT_EQ(shared.status(), errc::closed);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "support/pattern.hpp"
+#include "support/soon.hpp"
 #include "support/temporary_directory.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
@@ -60,15 +61,6 @@ std::size_t unfinished_in(const std::filesystem::path& directory) {
 }
 
 /// Waits until the server has done what nobody is told of.
-template <class Condition>
-bool eventually(Condition condition) {
-  for (int i = 0; i < 500; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
-}
-
 class Store : public testing::Test {
  protected:
   Store() {
@@ -278,14 +270,14 @@ TEST_F(Store, GivesDescriptorsBackWhenAClientIsDoneWithARegion) {
   client second(served.url());
   for (int i = 0; i < 4; ++i) open.push_back(second.open("one"));
   client third(served.url());
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(soon([&] {
     third.open("one", access::read, ec);
     return !ec;
   }));
   second.close();
   reader.close();
   open.clear();
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(soon([&] {
     third.open("one", access::read, ec);
     return !ec;
   }));
@@ -386,14 +378,14 @@ TEST_F(WritableStore, LeavesNothingOfAWriterThatGaveUp) {
     file.flush();
     EXPECT_EQ(unfinished_in(root()), 1U);
   }
-  EXPECT_TRUE(eventually([&] { return unfinished_in(root()) == 0; }));
+  EXPECT_TRUE(soon([&] { return unfinished_in(root()) == 0; }));
   std::error_code ec;
   writer_.stat("new", ec);
   EXPECT_EQ(ec, errc::no_such_name);
   client other(served_.url());
   remote_region file = other.create("new");
   other.close();
-  EXPECT_TRUE(eventually([&] { return unfinished_in(root()) == 0; }));
+  EXPECT_TRUE(soon([&] { return unfinished_in(root()) == 0; }));
 }
 
 TEST_F(WritableStore, SweepsWhatADeadServerLeft) {
@@ -428,7 +420,7 @@ TEST_F(WritableStore, HasOneWriterOfAName) {
   EXPECT_EQ(ec, errc::busy);
   writer_.commit(file);
   { const remote_region gone = std::move(file); }
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(soon([&] {
     second.create("new", {}, ec);
     return !ec;
   }));
@@ -510,7 +502,7 @@ TEST_F(WritableStore, MakesAFileThatMustBeNewOnlyOnce) {
   EXPECT_EQ(content_of(directory_ / "new"), "faster");
   writer_.commit(file, false, ec);
   EXPECT_EQ(ec, errc::no_such_name);
-  EXPECT_TRUE(eventually([&] { return unfinished_in(root()) == 0; }));
+  EXPECT_TRUE(soon([&] { return unfinished_in(root()) == 0; }));
 }
 
 TEST_F(WritableStore, RemovesRenamesAndResizes) {
@@ -618,12 +610,12 @@ TEST_F(Store, KeepsToQuotaAndLargestFile) {
   writer.resize("one", 1000, ec);
   EXPECT_EQ(ec, errc::no_space);
   { const remote_region given_up = std::move(second); }
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(soon([&] {
     writer.resize("one", 100, ec);
     return !ec;
   }));
   { const remote_region done = std::move(file); }
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(soon([&] {
     writer.remove("new", ec);
     return !ec;
   }));
@@ -637,7 +629,7 @@ TEST_F(Store, CountsNothingForWhatFailed) {
   std::error_code ec;
   for (int round = 0; round < 3; ++round) {  // each takes most of the quota
     remote_region file = writer.create("new", {.mode = creation::fresh}, ec);
-    ASSERT_TRUE(eventually([&] {
+    ASSERT_TRUE(soon([&] {
       if (ec) file = writer.create("new", {.mode = creation::fresh}, ec);
       return !ec;
     }));
@@ -687,7 +679,7 @@ TEST_F(Store, HasAsManyWritersAsItSays) {
   writer.create("z", {}, ec);
   EXPECT_EQ(ec, errc::too_many_files);
   second.clear();
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(soon([&] {
     writer.create("z", {}, ec);
     return !ec;
   }));

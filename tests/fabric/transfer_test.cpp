@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/byte_sizes.hpp"
 #include "support/connected_pair.hpp"
 #include "support/effort.hpp"
 #include "support/pattern.hpp"
@@ -20,8 +21,6 @@
 namespace ucx::test {
 namespace {
 
-constexpr std::size_t kib = 1024;
-constexpr std::size_t mib = 1024 * kib;
 constexpr std::array<std::size_t, 10> sizes{0,        1,       8,   4095,    4096,
                                             64 * kib, mib - 1, mib, mib + 1, 9 * mib};
 constexpr std::size_t region_size = 9 * mib + 4096;

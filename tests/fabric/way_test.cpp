@@ -15,6 +15,7 @@
 #include <tuple>
 #include <vector>
 
+#include "support/byte_sizes.hpp"
 #include "support/connected_pair.hpp"
 #include "support/pattern.hpp"
 #include "support/process_reading.hpp"
@@ -28,8 +29,6 @@ namespace ucx::test {
 namespace {
 
 using std::ios;
-
-constexpr std::size_t kib = 1024;
 
 /// Returns the ways that are real over a route, of memory that suits it, for a reader in `from`.
 std::set<way> real_ways(route over, const context& from) {

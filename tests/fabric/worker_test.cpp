@@ -19,6 +19,7 @@
 #include "support/connected_pair.hpp"
 #include "support/effort.hpp"
 #include "support/pattern.hpp"
+#include "support/soon.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {
@@ -30,14 +31,6 @@ using clock = std::chrono::steady_clock;
 context tcp_context() { return context(context_options_for(route::tcp_by_address)); }
 
 /// Waits for another thread.
-bool eventually(const std::function<bool()>& done) {
-  for (const auto until = clock::now() + 20s; !done();) {
-    if (clock::now() >= until) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
-}
-
 std::chrono::nanoseconds processor_time() {
   ::rusage used = {};
   ::getrusage(RUSAGE_SELF, &used);
@@ -97,7 +90,7 @@ TEST(Worker, RunsWhatIsPostedOnItsThread) {
         }
       });
     }
-    EXPECT_TRUE(eventually([&] { return count == 1000; }));
+    EXPECT_TRUE(soon([&] { return count == 1000; }));
     EXPECT_NE(ran_on.load(), std::this_thread::get_id());
   }
 }
@@ -122,7 +115,7 @@ TEST(Worker, LetsAPostedFunctionPostAnother) {
     if (--left > 0) driven.post([&] { again(); });
   };
   driven.post([&] { again(); });
-  EXPECT_TRUE(eventually([&] { return left == 0; }));
+  EXPECT_TRUE(soon([&] { return left == 0; }));
 }
 
 TEST(Worker, DestroysUnrunWhatWasPostedTooLate) {

@@ -39,7 +39,7 @@
 namespace ucx::test {
 namespace {
 
-constexpr std::size_t size = 5'000'003;
+constexpr std::size_t tensor_size = 5'000'003;
 
 using kinds = std::tuple<memory_kind, memory_kind>;
 
@@ -49,8 +49,8 @@ class MemoryOfKinds : public testing::TestWithParam<kinds> {
   static memory_kind there() { return std::get<0>(GetParam()); }
   static memory_kind here() { return std::get<1>(GetParam()); }
 
-  buffer owned_ = filled(there(), 1, size);
-  buffer mine_{pool_of(here()), size};
+  buffer owned_ = filled(there(), 1, tensor_size);
+  buffer mine_{pool_of(here()), tensor_size};
   server server_;
   publication published_ = server_.publish("tensor", owned_.bytes(), access::read_write);
   client client_{server_.url()};
@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Each, MemoryOfKinds,
 
 TEST_P(MemoryOfKinds, IsWhereItSays) {
   EXPECT_EQ(place_of(owned_.data()).kind, there());
-  EXPECT_EQ(place_of(mine_.data() + size - 1).kind, here());
+  EXPECT_EQ(place_of(mine_.data() + tensor_size - 1).kind, here());
 }
 
 TEST_P(MemoryOfKinds, IsReadAndWrittenAtOffsets) {
@@ -76,12 +76,12 @@ TEST_P(MemoryOfKinds, IsReadAndWrittenAtOffsets) {
   std::minstd_rand random(7);
   for (int i = 0; i < 20; ++i) {
     const std::size_t length = 1 + random() % 70'000;
-    const std::size_t at = random() % (size - length);
+    const std::size_t at = random() % (tensor_size - length);
     const std::span<std::byte> part = mine_.bytes().subspan(random() % 1000, length);
     region.read_at(at, part);
     ASSERT_TRUE(holds(part, 1, at)) << length << " bytes at " << at;
   }
-  const buffer other = filled(here(), 2, size);
+  const buffer other = filled(here(), 2, tensor_size);
   region.write_at(0, other.bytes());
   region.flush();
   EXPECT_TRUE(holds(owned_.bytes(), 2));
@@ -90,16 +90,16 @@ TEST_P(MemoryOfKinds, IsReadAndWrittenAtOffsets) {
 TEST_P(MemoryOfKinds, IsAStream) {
   ucx::iostream stream(client_.open("tensor", access::read_write));
   auto* const chars = reinterpret_cast<char*>(mine_.data());
-  for (std::size_t at = 0; at < size;) {
-    const std::size_t length = std::min<std::size_t>(at % 3 == 0 ? 77 : 700'001, size - at);
+  for (std::size_t at = 0; at < tensor_size;) {
+    const std::size_t length = std::min<std::size_t>(at % 3 == 0 ? 77 : 700'001, tensor_size - at);
     stream.read(chars + at, static_cast<std::streamsize>(length));
     at += length;
   }
   ASSERT_TRUE(stream);
   EXPECT_TRUE(holds(mine_.bytes(), 1));
-  const buffer other = filled(here(), 3, size);
+  const buffer other = filled(here(), 3, tensor_size);
   stream.seekp(0);
-  stream.write(reinterpret_cast<const char*>(other.data()), size);
+  stream.write(reinterpret_cast<const char*>(other.data()), tensor_size);
   stream.flush();
   ASSERT_TRUE(stream);
   EXPECT_TRUE(holds(owned_.bytes(), 3));
@@ -109,11 +109,11 @@ TEST_P(MemoryOfKinds, IsReadAndWrittenByManyAtOnce) {
   remote_region region = client_.open("tensor", access::read_write);
   constexpr std::size_t piece = 100'000;
   std::vector<request> running;
-  for (std::size_t at = 0; at + piece <= size; at += piece) {
+  for (std::size_t at = 0; at + piece <= tensor_size; at += piece) {
     running.push_back(region.start_read_at(at, mine_.bytes().subspan(at, piece)));
   }
   for (request& each : running) each.wait();
-  EXPECT_TRUE(holds(mine_.bytes().first(size / piece * piece), 1));
+  EXPECT_TRUE(holds(mine_.bytes().first(tensor_size / piece * piece), 1));
 }
 
 class MemoryOfKind : public testing::TestWithParam<memory_kind> {};
@@ -146,14 +146,14 @@ TEST_P(MemoryOfKind, IsSavedInAFileAndReadFromIt) {
   server serving;
   const auto store = serving.publish_store(directory / "", {.writable = true});
   const std::string url = serving.url("checkpoint");
-  const buffer saved = filled(GetParam(), 5, size);
+  const buffer saved = filled(GetParam(), 5, tensor_size);
   ucx::ofstream out(url, std::ios::binary);
-  out.write(reinterpret_cast<const char*>(saved.data()), size);
+  out.write(reinterpret_cast<const char*>(saved.data()), tensor_size);
   out.close();
   ASSERT_TRUE(out) << out.error_message();
-  buffer again(pool_of(GetParam()), size);
+  buffer again(pool_of(GetParam()), tensor_size);
   ucx::ifstream in(url, std::ios::binary);
-  in.read(reinterpret_cast<char*>(again.data()), size);
+  in.read(reinterpret_cast<char*>(again.data()), tensor_size);
   ASSERT_TRUE(in) << in.error_message();
   EXPECT_TRUE(holds(again.bytes(), 5));
 }
@@ -174,14 +174,14 @@ class MemoryOfAnotherProcess : public testing::TestWithParam<memory_kind> {
     return remote_region(connection_, remote_descriptor::decode(from_hex(owner_.ask(what))));
   }
   remote_region allocated() {
-    return open("allocate " + std::to_string(size) + " read_write 1 device");
+    return open("allocate " + std::to_string(tensor_size) + " read_write 1 device");
   }
 
   test_peer owner_{"lent"};
   context context_{over_tcp()};
   worker worker_{context_, {.progress = progress_mode::sleeping_thread}};
   endpoint connection_{worker_, owner_.listen()};
-  buffer mine_{pool_of(GetParam()), size};
+  buffer mine_{pool_of(GetParam()), tensor_size};
 };
 
 INSTANTIATE_TEST_SUITE_P(Each, MemoryOfAnotherProcess, testing::ValuesIn(gpu_kinds),
@@ -192,7 +192,7 @@ TEST_P(MemoryOfAnotherProcess, IsReadWithoutIt) {
   region.read_at(0, mine_.bytes());
   EXPECT_TRUE(holds(mine_.bytes(), 1));
   if (region.way() != way::rma) GTEST_SKIP() << "staged: " << region.why_not_read();
-  EXPECT_EQ(worker_.staging().direct_bytes, size);
+  EXPECT_EQ(worker_.staging().direct_bytes, tensor_size);
   owner_.process().stop();
   region.read_at(1000, mine_.bytes().first(100'000));
   owner_.process().resume();
@@ -201,16 +201,16 @@ TEST_P(MemoryOfAnotherProcess, IsReadWithoutIt) {
 
 TEST_P(MemoryOfAnotherProcess, IsWrittenWithoutIt) {
   remote_region region = allocated();
-  const buffer other = filled(GetParam(), 2, size);
+  const buffer other = filled(GetParam(), 2, tensor_size);
   region.write_at(0, other.bytes());
   region.flush();
   EXPECT_EQ(owner_.ask("holds 2"), "yes");
   if (region.way() != way::rma) GTEST_SKIP() << "staged: " << region.why_not_read();
-  EXPECT_EQ(worker_.staging().direct_bytes, size);
+  EXPECT_EQ(worker_.staging().direct_bytes, tensor_size);
 }
 
 TEST_P(MemoryOfAnotherProcess, IsNoMoreWhenItIsTakenBack) {
-  remote_region region = open("lend " + std::to_string(size) + " 3 device");
+  remote_region region = open("lend " + std::to_string(tensor_size) + " 3 device");
   region.read_at(0, mine_.bytes());
   EXPECT_TRUE(holds(mine_.bytes(), 3));
   owner_.ask("take_back");
@@ -226,7 +226,7 @@ TEST_P(MemoryOfAnotherProcess, ThatIsKilledIsALostConnection) {
   std::error_code ec;
   region.read_at(0, mine_.bytes(), ec);
   EXPECT_EQ(ec, errc::connection_reset);
-  const buffer other = filled(GetParam(), 4, size);
+  const buffer other = filled(GetParam(), 4, tensor_size);
   EXPECT_TRUE(holds(other.bytes(), 4));
 }
 
@@ -234,12 +234,12 @@ TEST(MemoryOfDevices, IsReadFromOneIntoAnother) {
   std::error_code ec;
   memory_pool second({memory_kind::cuda, 1}, {}, ec);
   if (ec) GTEST_SKIP() << "there is one device only";
-  buffer owned(second, size);
-  copy_memory(owned.data(), pattern(size, 6).data(), size);
+  buffer owned(second, tensor_size);
+  copy_memory(owned.data(), pattern(tensor_size, 6).data(), tensor_size);
   EXPECT_EQ(place_of(owned.data()), (memory_place{memory_kind::cuda, 1}));
   server serving;
   const auto published = serving.publish("far", owned.bytes(), access::read);
-  buffer mine(pool_of(memory_kind::cuda), size);
+  buffer mine(pool_of(memory_kind::cuda), tensor_size);
   client asking(serving.url());
   asking.open("far").read_at(0, mine.bytes());
   EXPECT_TRUE(holds(mine.bytes(), 6));

@@ -8,13 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "support/byte_sizes.hpp"
 #include "support/command.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/tool.hpp"
 
 namespace ucx::test {
-
-inline constexpr std::size_t mebibyte = std::size_t{1} << 20U;
 
 /// Returns the names of what is in a directory.
 inline std::vector<std::string> names_in(const std::filesystem::path& directory) {

@@ -8,10 +8,6 @@
 namespace ucx::test::sim {
 namespace {
 
-side& side_of(const connection_ptr& link, int index) {
-  return link->sides[static_cast<std::size_t>(index)];
-}
-
 // The simulated machine has no other addresses than these.
 bool is_local(const sockaddr_storage& address) {
   if (address.ss_family == AF_INET) {

@@ -194,4 +194,12 @@ class fake_network {
   std::vector<std::unique_ptr<fake_process>> processes_;
 };
 
+/// Returns whether anything of what was violated has these words.
+inline bool is_mentioned(const fake_network& network, const std::string& words) {
+  for (const std::string& each : network.violations()) {
+    if (each.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
 }  // namespace ucx::test

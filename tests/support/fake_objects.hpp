@@ -195,6 +195,10 @@ struct connection {
 };
 using connection_ptr = std::shared_ptr<connection>;
 
+inline side& side_of(const connection_ptr& link, int index) {
+  return link->sides[static_cast<std::size_t>(index)];
+}
+
 struct endpoint_object {
   worker_object* worker = nullptr;
   connection_ptr link;

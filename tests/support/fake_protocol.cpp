@@ -9,10 +9,6 @@
 namespace ucx::test::sim {
 namespace {
 
-side& side_of(const connection_ptr& link, int index) {
-  return link->sides[static_cast<std::size_t>(index)];
-}
-
 template <class Header>
 ucs_status_t call_back(const am_handler& handler, const Header& header, void* data,
                        std::size_t size, const ucp_am_recv_param_t& parameters) {

@@ -11,10 +11,6 @@
 namespace ucx::test {
 namespace {
 
-sim::worker_object* raw(ucp_worker_h worker) {
-  return reinterpret_cast<sim::worker_object*>(worker);
-}
-
 sockaddr_storage copy_address(const ucs_sock_addr_t& from) {
   sockaddr_storage result{};
   std::memcpy(&result, from.addr, std::min<std::size_t>(from.addrlen, sizeof(result)));
@@ -117,7 +113,7 @@ bool has_work(const sim::fabric& network, const sim::worker_object& worker) {
 
 ucs_status_t fake_ucp::listener_create(ucp_worker_h worker, const ucp_listener_params_t* params,
                                        ucp_listener_h* listener) {
-  api_entry in(*this, call::listener_create, raw(worker));
+  api_entry in(*this, call::listener_create, worker_of(worker));
   auto* const parent = in.find(network_.workers, worker);
   if (parent == nullptr) return UCS_ERR_INVALID_PARAM;
   if (in.refused()) return in.verdict().status;
@@ -178,7 +174,7 @@ ucs_status_t fake_ucp::conn_request_query(ucp_conn_request_h request,
 
 ucs_status_t fake_ucp::ep_create(ucp_worker_h worker, const ucp_ep_params_t* params,
                                  ucp_ep_h* endpoint) {
-  api_entry in(*this, call::ep_create, raw(worker));
+  api_entry in(*this, call::ep_create, worker_of(worker));
   auto* const parent = in.find(network_.workers, worker);
   if (parent == nullptr) return UCS_ERR_INVALID_PARAM;
   if (in.refused()) {

@@ -48,6 +48,11 @@ inline ucs_status_ptr_t status_pointer(ucs_status_t status) {
                           : reinterpret_cast<ucs_status_ptr_t>(static_cast<std::intptr_t>(status));
 }
 
+/// Returns the worker behind a handle, which may be stale but was ours.
+inline sim::worker_object* worker_of(ucp_worker_h worker) {
+  return reinterpret_cast<sim::worker_object*>(worker);
+}
+
 /// Returns the worker behind an endpoint's handle, which may be stale but was ours.
 inline sim::worker_object* worker_of(ucp_ep_h endpoint) {
   return reinterpret_cast<sim::endpoint_object*>(endpoint)->worker;

@@ -7,10 +7,6 @@
 namespace ucx::test {
 namespace {
 
-sim::worker_object* raw(ucp_worker_h worker) {
-  return reinterpret_cast<sim::worker_object*>(worker);
-}
-
 void count_bytes(sim::fabric& network, call which, std::size_t size) {
   network.bytes[static_cast<std::size_t>(which)] += size;
 }
@@ -190,7 +186,7 @@ ucs_status_ptr_t fake_ucp::put_nbx(ucp_ep_h endpoint, const void* buffer, std::s
 
 ucs_status_t fake_ucp::worker_set_am_recv_handler(ucp_worker_h worker,
                                                   const ucp_am_handler_param_t* params) {
-  api_entry in(*this, call::worker_set_am_recv_handler, raw(worker));
+  api_entry in(*this, call::worker_set_am_recv_handler, worker_of(worker));
   auto* const object = in.find(network_.workers, worker);
   if (object == nullptr) return UCS_ERR_INVALID_PARAM;
   if (in.refused()) return in.verdict().status;
@@ -256,7 +252,7 @@ ucs_status_ptr_t fake_ucp::am_send_nbx(ucp_ep_h endpoint, unsigned id, const voi
 
 ucs_status_ptr_t fake_ucp::am_recv_data_nbx(ucp_worker_h worker, void* descriptor, void* buffer,
                                             std::size_t count, const ucp_request_param_t* params) {
-  api_entry in(*this, call::am_recv_data, raw(worker));
+  api_entry in(*this, call::am_recv_data, worker_of(worker));
   auto* const object = in.find(network_.workers, worker);
   if (object == nullptr) return status_pointer(UCS_ERR_INVALID_PARAM);
   if (in.refused()) return status_pointer(in.verdict().status);
@@ -301,7 +297,7 @@ ucs_status_ptr_t fake_ucp::am_recv_data_nbx(ucp_worker_h worker, void* descripto
 }
 
 void fake_ucp::am_data_release(ucp_worker_h worker, void* data) {
-  api_entry in(*this, call::am_data_release, raw(worker));
+  api_entry in(*this, call::am_data_release, worker_of(worker));
   auto* const object = in.find(network_.workers, worker);
   if (object == nullptr) return;
   if (const auto kept = object->kept.find(data); kept != object->kept.end()) {
@@ -317,7 +313,7 @@ void fake_ucp::am_data_release(ucp_worker_h worker, void* data) {
 
 void fake_ucp::request_cancel(ucp_worker_h worker, void* request) {
   // Only tag receives can be cancelled, and there are none.
-  api_entry in(*this, call::request_cancel, raw(worker));
+  api_entry in(*this, call::request_cancel, worker_of(worker));
   if (network_.requests.count(request) == 0) in.violate("of a request that was freed");
 }
 

@@ -15,10 +15,6 @@
 namespace ucx::test {
 namespace {
 
-sim::worker_object* raw(ucp_worker_h worker) {
-  return reinterpret_cast<sim::worker_object*>(worker);
-}
-
 // How long a real wait may miss what another thread causes.
 constexpr std::chrono::nanoseconds longest_sleep = std::chrono::microseconds(200);
 
@@ -62,7 +58,7 @@ ucs_status_t fake_ucp::worker_create(ucp_context_h context, const ucp_worker_par
 }
 
 void fake_ucp::worker_destroy(ucp_worker_h worker) {
-  api_entry in(*this, call::worker_destroy, raw(worker));
+  api_entry in(*this, call::worker_destroy, worker_of(worker));
   auto* const object = in.find(network_.workers, worker);
   if (object == nullptr) return;
   if (object->progressing) in.violate("inside a callback of the worker");
@@ -94,7 +90,7 @@ void fake_ucp::worker_destroy(ucp_worker_h worker) {
 }
 
 ucs_status_t fake_ucp::worker_query(ucp_worker_h worker, ucp_worker_attr_t* attributes) {
-  api_entry in(*this, call::worker_query, raw(worker));
+  api_entry in(*this, call::worker_query, worker_of(worker));
   const auto* const object = in.find(network_.workers, worker);
   if (object == nullptr) return UCS_ERR_INVALID_PARAM;
   if (in.refused()) return in.verdict().status;
@@ -116,7 +112,7 @@ ucs_status_t fake_ucp::worker_query(ucp_worker_h worker, ucp_worker_attr_t* attr
 
 ucs_status_t fake_ucp::worker_get_address(ucp_worker_h worker, ucp_address_t** address,
                                           std::size_t* length) {
-  api_entry in(*this, call::worker_get_address, raw(worker));
+  api_entry in(*this, call::worker_get_address, worker_of(worker));
   const auto* const object = in.find(network_.workers, worker);
   if (object == nullptr) return UCS_ERR_INVALID_PARAM;
   if (in.refused()) return in.verdict().status;
@@ -126,13 +122,13 @@ ucs_status_t fake_ucp::worker_get_address(ucp_worker_h worker, ucp_address_t** a
 }
 
 void fake_ucp::worker_release_address(ucp_worker_h worker, ucp_address_t* address) {
-  api_entry in(*this, call::worker_release_address, raw(worker));
+  api_entry in(*this, call::worker_release_address, worker_of(worker));
   if (network_.addresses.erase(address) == 0) return in.violate("of something else");
   free_address(address);
 }
 
 unsigned fake_ucp::worker_progress(ucp_worker_h worker) {
-  api_entry in(*this, call::worker_progress, raw(worker));
+  api_entry in(*this, call::worker_progress, worker_of(worker));
   auto* const object = in.find(network_.workers, worker);
   if (object == nullptr || process_.stopped) return 0;
   if (object->progressing) {
@@ -151,7 +147,7 @@ unsigned fake_ucp::worker_progress(ucp_worker_h worker) {
 }
 
 ucs_status_t fake_ucp::worker_get_efd(ucp_worker_h worker, int* fd) {
-  api_entry in(*this, call::worker_get_efd, raw(worker));
+  api_entry in(*this, call::worker_get_efd, worker_of(worker));
   auto* const object = in.find(network_.workers, worker);
   if (object == nullptr) return UCS_ERR_INVALID_PARAM;
   if (in.refused()) return in.verdict().status;
@@ -163,7 +159,7 @@ ucs_status_t fake_ucp::worker_get_efd(ucp_worker_h worker, int* fd) {
 }
 
 ucs_status_t fake_ucp::worker_arm(ucp_worker_h worker) {
-  api_entry in(*this, call::worker_arm, raw(worker));
+  api_entry in(*this, call::worker_arm, worker_of(worker));
   auto* const object = in.find(network_.workers, worker);
   if (object == nullptr) return UCS_ERR_INVALID_PARAM;
   if (in.refused()) return in.verdict().status;
@@ -195,7 +191,7 @@ ucs_status_t fake_ucp::worker_signal(ucp_worker_h worker) {
 // One-sided operations of the simulation take effect in the order of their start, unless a test
 // delays one.
 ucs_status_t fake_ucp::worker_fence(ucp_worker_h worker) {
-  api_entry in(*this, call::worker_fence, raw(worker));
+  api_entry in(*this, call::worker_fence, worker_of(worker));
   if (in.find(network_.workers, worker) == nullptr) return UCS_ERR_INVALID_PARAM;
   return in.refused() ? in.verdict().status : UCS_OK;
 }

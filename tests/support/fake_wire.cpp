@@ -8,10 +8,6 @@
 namespace ucx::test::sim {
 namespace {
 
-side& side_of(const connection_ptr& link, int index) {
-  return link->sides[static_cast<std::size_t>(index)];
-}
-
 wire& wire_of(const connection_ptr& link, int index, bool hardware) {
   side& from = side_of(link, index);
   return hardware ? from.hardware : from.software;

@@ -1,4 +1,4 @@
-// Waiting for what another process is about to do.
+// Waiting for what another process or thread is about to do.
 #pragma once
 
 #include <chrono>

@@ -51,7 +51,7 @@ class AgentWithoutIp : public ::testing::Test {
 
 TEST_F(AgentWithoutIp, CompressesThereAndBack) {
   ASSERT_TRUE(server_.url().starts_with("ucx+file://")) << server_.url();
-  const std::string all = log_text(4 * mebibyte + 3);
+  const std::string all = log_text(4 * mib + 3);
   here_.make("x", all);
   for (const std::string by : {"zstd", "lz4"}) {
     expect_copied({"--compress", by, "--verify", here("x"), url("s/sub/" + by)});
@@ -63,11 +63,11 @@ TEST_F(AgentWithoutIp, CompressesThereAndBack) {
 
 TEST_F(AgentWithoutIp, CompressesTrees) {
   std::filesystem::create_directories(here_ / "tree/a");
-  here_.make("tree/one", log_text(mebibyte));
+  here_.make("tree/one", log_text(mib));
   for (int i = 0; i < 100; ++i) here_.make("tree/a/f" + std::to_string(i), log_text(1000));
   expect_copied({"--compress", "zstd", "-r", here("tree"), url("s/")});
   expect_copied({"--compress", "zstd", "-r", url("s/tree"), here("back")});
-  EXPECT_TRUE(content_of(here("back/one")) == log_text(mebibyte));
+  EXPECT_TRUE(content_of(here("back/one")) == log_text(mib));
   EXPECT_EQ(names_in(here_ / "back/a").size(), 100U);
   EXPECT_EQ(content_of(here("back/a/f99")), log_text(1000));
 }
@@ -75,7 +75,7 @@ TEST_F(AgentWithoutIp, CompressesTrees) {
 TEST_F(AgentWithoutIp, CompressesFromServerToServer) {
   const temporary_directory others;
   const tool_server listening({"--store", (others / "").string(), "--writable", "--agent"});
-  const std::string all = log_text(3 * mebibyte);
+  const std::string all = log_text(3 * mib);
   store_.make("x", all);
   expect_copied({"--compress", "zstd", url("s/x"), listening.url("y")});
   expect_copied({"--compress", "zstd", listening.url("y"), url("s/z")});
@@ -87,7 +87,7 @@ TEST_F(AgentWithoutIp, FetchesFromServersThatListen) {
   const temporary_directory others;
   const tool_server owner({"--store", (others / "").string(), "--agent"});
   std::filesystem::create_directories(others / "tree/a b");
-  const std::string all = log_text(3 * mebibyte);
+  const std::string all = log_text(3 * mib);
   others.make("tree/a b/x", all);
   others.make("one", "1");
   expect_copied({"--direct", "--verify", owner.url("one"), url("s/a%20new/name")});
@@ -124,13 +124,13 @@ TEST_F(AgentWithoutIp, IsMissedWhereTheServerHasNone) {
 }
 
 TEST_F(AgentWithoutIp, IsLostWithItsServer) {
-  here_.make("x", log_text(16 * mebibyte));
+  here_.make("x", log_text(16 * mib));
   command running(tool_program(), {"cp", "--compress", "lz4", "--resume", "--bwlimit", "2M",
                                    here("x"), url("s/x")});
   EXPECT_TRUE(soon([&] {
     std::error_code ec;
     const auto there_now = std::filesystem::file_size(there(".x.ucxio-part"), ec);
-    return !ec && there_now >= 2 * mebibyte;
+    return !ec && there_now >= 2 * mib;
   }));
   server_.process().kill();
   const command_result result = running.finish();

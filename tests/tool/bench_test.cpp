@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/byte_sizes.hpp"
 #include "support/command.hpp"
 #include "support/pattern.hpp"
 #include "support/temporary_directory.hpp"
@@ -20,8 +21,6 @@ namespace {
 using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr std::size_t mebibyte = std::size_t{1} << 20U;
 
 /// Measures briefly, and returns what is told as JSON.
 json bench(const std::string& url, const std::vector<std::string>& more = {}) {
@@ -46,7 +45,7 @@ std::vector<std::size_t> calls_of(const json& measured) {
 
 TEST(Bench, TellsPeopleWhatItMeasured) {
   const temporary_directory folder;
-  const tool_server server({"x=" + folder.make("x", pattern_text(2 * mebibyte)).string()});
+  const tool_server server({"x=" + folder.make("x", pattern_text(2 * mib)).string()});
   const command_result result = run_tool({"bench", server.url("x"), "--seconds", "0.01"});
   EXPECT_EQ(result.code, 0) << result.err;
   for (const std::string words :
@@ -60,10 +59,10 @@ TEST(Bench, TellsPeopleWhatItMeasured) {
 
 TEST(Bench, TellsProgramsWhatItMeasured) {
   const temporary_directory folder;
-  const tool_server server({"x=" + folder.make("x", pattern_text(mebibyte)).string()});
+  const tool_server server({"x=" + folder.make("x", pattern_text(mib)).string()});
   const json told = bench(server.url("x"));
   EXPECT_EQ(told.at("name"), "x");
-  EXPECT_EQ(told.at("size"), mebibyte);
+  EXPECT_EQ(told.at("size"), mib);
   EXPECT_EQ(told.at("url"), server.url("x"));
   EXPECT_EQ(told.at("way"), "message");
   EXPECT_GT(told.at("connect_ms"), 0);
@@ -73,22 +72,21 @@ TEST(Bench, TellsProgramsWhatItMeasured) {
   EXPECT_GT(latency.at("reads"), 0);
   EXPECT_LE(latency.at("least_us"), latency.at("median_us"));
   EXPECT_LE(latency.at("median_us"), latency.at("p99_us"));
-  EXPECT_THAT(calls_of(told.at("read")), ElementsAre(4096, 65536, mebibyte));
+  EXPECT_THAT(calls_of(told.at("read")), ElementsAre(4096, 65536, mib));
   EXPECT_TRUE(told.at("write").empty());
 }
 
 TEST(Bench, MeasuresTheSizesThatAreAskedFor) {
-  std::string memory = pattern_text(mebibyte + 1);
+  std::string memory = pattern_text(mib + 1);
   server owner;
   const publication shown = owner.publish("memory", std::as_bytes(std::span(memory)));
   const json told = bench(shown.url(), {"--size", "1", "--size", "10000", "--size", "1MiB"});
-  EXPECT_THAT(calls_of(told.at("read")), ElementsAre(1, 10000, mebibyte));
+  EXPECT_THAT(calls_of(told.at("read")), ElementsAre(1, 10000, mib));
 }
 
 TEST(Bench, MeasuresEachNumberOfLanes) {
   const temporary_directory folder;
-  const tool_server server(
-      {"--workers", "2", "x=" + folder.make("x", pattern_text(mebibyte)).string()});
+  const tool_server server({"--workers", "2", "x=" + folder.make("x", pattern_text(mib)).string()});
   const json told = bench(server.url("x"), {"--size", "64K", "--size", "1M", "--lanes", "1,3"});
   std::vector<std::size_t> asked;
   for (const json& each : told.at("read")) {
@@ -104,7 +102,7 @@ TEST(Bench, MeasuresEachNumberOfLanes) {
 
 TEST(Bench, TellsWhereThereAreFewerLanes) {
   server owner;
-  const publication shown = owner.allocate("memory", mebibyte, access::read_write);
+  const publication shown = owner.allocate("memory", mib, access::read_write);
   const json told = bench(shown.url(), {"--write", "--size", "64K", "--lanes", "2"});
   ASSERT_EQ(told.at("read").size(), 1U);
   EXPECT_EQ(told.at("read")[0].at("lanes"), 2);
@@ -126,7 +124,7 @@ TEST(Bench, MeasuresWhatIsSmall) {
 }
 
 TEST(Bench, LeavesWhatItWritesAsItWas) {
-  const std::string before = pattern_text(mebibyte + 12345);
+  const std::string before = pattern_text(mib + 12345);
   std::string memory = before;
   server owner;
   const publication shown =
@@ -138,7 +136,7 @@ TEST(Bench, LeavesWhatItWritesAsItWas) {
 
 TEST(Bench, MeasuresMemoryThatIsMapped) {
   server owner;
-  const publication shown = owner.allocate("memory", mebibyte, access::read_write);
+  const publication shown = owner.allocate("memory", mib, access::read_write);
   const json told = bench(shown.url(), {"--write"});
   EXPECT_EQ(calls_of(told.at("read")).size(), 3U);
   EXPECT_EQ(calls_of(told.at("write")).size(), 3U);
@@ -174,7 +172,7 @@ TEST(Bench, RefusesArgumentsThatAreNone) {
 }
 
 TEST(Bench, TellsThatTheNameWasWithdrawn) {
-  std::string memory(mebibyte, 'x');
+  std::string memory(mib, 'x');
   server owner;
   publication shown = owner.publish("gone", std::as_bytes(std::span(memory)));
   const std::string url = shown.url();

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "support/byte_sizes.hpp"
 #include "support/command.hpp"
 #include "support/pattern.hpp"
 #include "support/temporary_directory.hpp"
@@ -22,9 +23,7 @@ namespace {
 using output = command::output;
 using ::testing::HasSubstr;
 
-constexpr std::size_t mebibyte = std::size_t{1} << 20U;
-
-constexpr std::size_t large = 64 * mebibyte;
+constexpr std::size_t large = 64 * mib;
 
 /// Returns the first bytes of a content in which no two places look alike.
 std::string_view pattern(std::size_t size) {
@@ -44,7 +43,7 @@ class CatInTheMiddle : public ::testing::Test {
     auto cat = std::make_unique<command>(
         tool_program(), std::vector<std::string>{"cat", "--timeout", timeout, server_.url("large")},
         output::pipe);
-    begun_ = cat->read(2 * mebibyte);
+    begun_ = cat->read(2 * mib);
     return cat;
   }
 
@@ -98,7 +97,7 @@ TEST_F(CatInTheMiddle, TimesOutWhenTheServerIsStopped) {
 
 TEST_F(CatInTheMiddle, TellsOfAFileThatWasCutOff) {
   const auto cat = begin();
-  std::filesystem::resize_file(path_, mebibyte);
+  std::filesystem::resize_file(path_, mib);
   expect_part(cat->finish(), 8, "");
 }
 
@@ -122,7 +121,7 @@ TEST_F(CatInTheMiddle, IsEndedBySignals) {
 
 TEST(Cat, ReadsWhatOffsetAndLengthSay) {
   const temporary_directory folder;
-  const std::string content(pattern(2 * mebibyte + 5));
+  const std::string content(pattern(2 * mib + 5));
   const tool_server server({"x=" + folder.make("x", content).string()});
   struct {
     std::string offset, length;
@@ -131,14 +130,14 @@ TEST(Cat, ReadsWhatOffsetAndLengthSay) {
       {"0", "0", 0, 0},
       {"0", "1", 0, 1},
       {"1", "1", 1, 1},
-      {"0", "1MiB", 0, mebibyte},
-      {"1M", "1M", mebibyte, mebibyte},
-      {"4K", "1048577", 4096, mebibyte + 1},
-      {"2097156", "1", 2 * mebibyte + 4, 1},
-      {"2097157", "1", 2 * mebibyte + 5, 0},
-      {"2M", "1G", 2 * mebibyte, 5},
-      {"3", "2 mb", 3, 2 * mebibyte},
-      {"0", "999999999999999999", 0, 2 * mebibyte + 5},
+      {"0", "1MiB", 0, mib},
+      {"1M", "1M", mib, mib},
+      {"4K", "1048577", 4096, mib + 1},
+      {"2097156", "1", 2 * mib + 4, 1},
+      {"2097157", "1", 2 * mib + 5, 0},
+      {"2M", "1G", 2 * mib, 5},
+      {"3", "2 mb", 3, 2 * mib},
+      {"0", "999999999999999999", 0, 2 * mib + 5},
   };
   for (const auto& each : cases) {
     const command_result result =
@@ -225,7 +224,7 @@ TEST(Cat, TellsOfAFullDisk) {
 }
 
 TEST(Cat, ReadsMemoryOfAnotherProcess) {
-  std::string memory(pattern(mebibyte + 1));
+  std::string memory(pattern(mib + 1));
   server owner;
   const publication shown = owner.publish("memory", std::as_bytes(std::span(memory)));
   EXPECT_TRUE(run_tool({"cat", shown.url()}).out == memory);

@@ -33,7 +33,7 @@ using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
 constexpr int lost = 7;
-constexpr std::size_t large = 16 * mebibyte;
+constexpr std::size_t large = 16 * mib;
 
 /// Returns bytes that do not become shorter.
 std::string noise(std::size_t size) {
@@ -76,7 +76,7 @@ class CompressedCopy : public ::testing::Test {
     EXPECT_TRUE(soon([&] {
       std::error_code ec;
       const auto size = std::filesystem::file_size(partial, ec);
-      return !ec && size >= 2 * mebibyte;
+      return !ec && size >= 2 * mib;
     }));
     return running;
   }
@@ -89,7 +89,7 @@ class CompressedCopy : public ::testing::Test {
 TEST_F(CompressedCopy, BringsEverySizeThereAndBack) {
   for (const std::string by : {"zstd", "lz4"}) {
     for (const std::size_t size :
-         {std::size_t{0}, std::size_t{1}, mebibyte - 1, mebibyte, mebibyte + 1, 4 * mebibyte + 3}) {
+         {std::size_t{0}, std::size_t{1}, mib - 1, mib, mib + 1, 4 * mib + 3}) {
       for (const std::string& all : {log_text(size), noise(size)}) {
         folder_.make("here/x", all);
         expect_copied({here("x"), url("sub/x")}, by);
@@ -103,7 +103,7 @@ TEST_F(CompressedCopy, BringsEverySizeThereAndBack) {
 }
 
 TEST_F(CompressedCopy, TakesTheOtherOptionsToo) {
-  const std::string all = log_text(2 * mebibyte) + std::string(3 * mebibyte, '\0') + "end";
+  const std::string all = log_text(2 * mib) + std::string(3 * mib, '\0') + "end";
   folder_.make("here/x", all);
   expect_copied({"--verify", "--sparse", "--parallel", "3", here("x"), url("x")});
   EXPECT_TRUE(content_of(there("x")) == all);
@@ -119,7 +119,7 @@ TEST_F(CompressedCopy, TakesTheOtherOptionsToo) {
 
 TEST_F(CompressedCopy, BringsTreesThereAndBack) {
   std::filesystem::create_directories(folder_ / "tree/a/b");
-  folder_.make("tree/a/b/large", log_text(3 * mebibyte));
+  folder_.make("tree/a/b/large", log_text(3 * mib));
   for (int i = 0; i < 200; ++i)
     folder_.make("tree/a/f" + std::to_string(i), log_text(10U * static_cast<unsigned>(i)));
   expect_copied({"-r", (folder_ / "tree").string(), url("new")});
@@ -128,18 +128,18 @@ TEST_F(CompressedCopy, BringsTreesThereAndBack) {
     EXPECT_EQ(content_of(here("back/a/f" + std::to_string(i))),
               log_text(10U * static_cast<unsigned>(i)));
   }
-  EXPECT_TRUE(content_of(here("back/a/b/large")) == log_text(3 * mebibyte));
+  EXPECT_TRUE(content_of(here("back/a/b/large")) == log_text(3 * mib));
 }
 
 TEST_F(CompressedCopy, BringsFilesFromServerToServer) {
   const temporary_directory other;
   const tool_server second(
       {"--store", (other / "").string(), "--writable", "--fetch-from", "127.0.0.1"});
-  store_.make("x", log_text(3 * mebibyte));
+  store_.make("x", log_text(3 * mib));
   expect_copied({url("x"), second.url("through")});
-  EXPECT_TRUE(content_of(other / "through") == log_text(3 * mebibyte));
+  EXPECT_TRUE(content_of(other / "through") == log_text(3 * mib));
   expect_copied({"--direct", "--verify", url("x"), second.url("direct")}, "lz4");
-  EXPECT_TRUE(content_of(other / "direct") == log_text(3 * mebibyte));
+  EXPECT_TRUE(content_of(other / "direct") == log_text(3 * mib));
   const tool_server plain({"--store", (folder_ / "here").string()});
   folder_.make("here/y", "1");
   expect_failure(copy({plain.url("y"), second.url("y")}), 1, "ucxio serve --agent");
@@ -184,12 +184,12 @@ TEST_F(CompressedCopy, KeepsWhatMayBeResumedWhenOneSideIsKilled) {
 }
 
 TEST_F(CompressedCopy, RefusesASourceThatChangesMeanwhile) {
-  store_.make("x", log_text(6 * mebibyte));
+  store_.make("x", log_text(6 * mib));
   const auto running = begin(url("x"), here("y"), here(".y.ucxio-part"));
   std::ofstream(there("x"), std::ios::app) << "more";
   expect_failure(running->finish(), 8, "changed");
   EXPECT_THAT(names_in(folder_ / "here"), UnorderedElementsAre());
-  folder_.make("here/x", log_text(6 * mebibyte));
+  folder_.make("here/x", log_text(6 * mib));
   const auto back = begin(here("x"), url("y"), there(".y.ucxio-part"));
   std::ofstream(here("x"), std::ios::app) << "more";
   expect_failure(back->finish(), 8, "changed");
@@ -197,7 +197,7 @@ TEST_F(CompressedCopy, RefusesASourceThatChangesMeanwhile) {
 }
 
 TEST_F(CompressedCopy, TellsWhatIsInTheWay) {
-  folder_.make("here/x", log_text(3 * mebibyte));
+  folder_.make("here/x", log_text(3 * mib));
   expect_failure(copy({url("missing"), here("y")}), 3, "missing");
   const tool_server small({"--memory-store", "1M", "--agent"});
   expect_failure(copy({here("x"), small.url("x")}), 12, "x");
@@ -222,7 +222,7 @@ TEST_F(CompressedCopy, ServesManyAtOnce) {
   std::vector<std::unique_ptr<command>> all;
   for (int i = 0; i < 12; ++i) {
     const std::string name = "f" + std::to_string(i);
-    store_.make(name, log_text(mebibyte) + name);
+    store_.make(name, log_text(mib) + name);
     all.push_back(std::make_unique<command>(
         tool_program(), std::vector<std::string>{"cp", "--compress", "zstd", "--timeout", "30",
                                                  url(name), here(name)}));
@@ -233,7 +233,7 @@ TEST_F(CompressedCopy, ServesManyAtOnce) {
   }
   for (int i = 0; i < 12; ++i) {
     const std::string name = "f" + std::to_string(i);
-    EXPECT_TRUE(content_of(here(name)) == log_text(mebibyte) + name);
+    EXPECT_TRUE(content_of(here(name)) == log_text(mib) + name);
   }
 }
 

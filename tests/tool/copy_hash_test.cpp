@@ -45,7 +45,7 @@ class CopyHash : public copy_place {
 };
 
 TEST_F(CopyHash, IsThatOfTheCopy) {
-  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, mebibyte, 5 * mebibyte + 7}) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, mib, 5 * mib + 7}) {
     folder_.make("here/x", content(size));
     expect_hashed({here("x"), url("x")}, {url("x")});
     expect_hashed({url("x"), here("y")}, {here("y")});
@@ -54,17 +54,17 @@ TEST_F(CopyHash, IsThatOfTheCopy) {
 }
 
 TEST_F(CopyHash, CountsHolesAsZeros) {
-  folder_.make("here/x", content(3 * mebibyte, 7 * mebibyte + 5));
+  folder_.make("here/x", content(3 * mib, 7 * mib + 5));
   copy({"--sparse", here("x"), here("y")});  // which then has holes
   expect_hashed({"--sparse", here("y"), here("z")}, {here("z")});
   expect_hashed({"--sparse", here("y"), url("z")}, {url("z")});
 }
 
 TEST_F(CopyHash, IsThatOfAllWhereSomeWasThere) {
-  const std::string whole = content(5 * mebibyte + 7);
+  const std::string whole = content(5 * mib + 7);
   folder_.make("here/x", whole);
-  folder_.make("here/.y.ucxio-part", whole.substr(0, 2 * mebibyte));
-  store_.make(".y.ucxio-part", whole.substr(0, 2 * mebibyte));
+  folder_.make("here/.y.ucxio-part", whole.substr(0, 2 * mib));
+  store_.make(".y.ucxio-part", whole.substr(0, 2 * mib));
   expect_hashed({"--resume", here("x"), here("y")}, {here("y")});
   expect_hashed({"--resume", here("x"), url("y")}, {url("y")});
   expect_hashed({"--resume", here("x"), url("y")}, {url("y")});  // nothing is copied
@@ -75,7 +75,7 @@ TEST_F(CopyHash, IsThatOfAllWhereSomeWasThere) {
 
 TEST_F(CopyHash, IsToldForEachFileOfATree) {
   std::filesystem::create_directories(folder_ / "tree/a");
-  folder_.make("tree/large", content(3 * mebibyte));
+  folder_.make("tree/large", content(3 * mib));
   std::vector<std::string> copies{url("tree/large")};
   for (int i = 0; i < 40; ++i) {
     const std::string name = "tree/a/f" + std::to_string(i);
@@ -88,10 +88,10 @@ TEST_F(CopyHash, IsToldForEachFileOfATree) {
 TEST_F(CopyHash, IsThatOfTheBytesWhateverTheyWereOnTheWay) {
   const temporary_directory files;
   const tool_server agent({"--store", (files / "").string(), "--writable", "--agent"});
-  const std::string whole = content(3 * mebibyte, mebibyte);
+  const std::string whole = content(3 * mib, mib);
   files.make("x", whole);
   expect_hashed({"--compress", "zstd", agent.url("x"), here("x")}, {here("x")});
-  folder_.make("here/.y.ucxio-part", whole.substr(0, mebibyte));
+  folder_.make("here/.y.ucxio-part", whole.substr(0, mib));
   expect_hashed({"--compress", "zstd", "--resume", agent.url("x"), here("y")}, {here("y")});
 }
 

@@ -35,7 +35,7 @@ class CopyInterruption : public copy_place {
     EXPECT_TRUE(soon([&] {
       std::error_code ec;
       const auto size = std::filesystem::file_size(here(".y.ucxio-part"), ec);
-      return !ec && size >= 2 * mebibyte;
+      return !ec && size >= 2 * mib;
     }));
     return running;
   }
@@ -49,7 +49,7 @@ class CopyInterruption : public copy_place {
     EXPECT_TRUE(part == content_.substr(0, part.size()));
   }
 
-  const std::string content_ = std::string(16 * mebibyte, 'x');
+  const std::string content_ = std::string(16 * mib, 'x');
 };
 
 TEST_F(CopyInterruption, TakesTwoSignalsAtOnceForOne) {

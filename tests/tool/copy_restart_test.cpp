@@ -23,11 +23,11 @@ using ::testing::UnorderedElementsAre;
 class CopyRestart : public copy_place {
  protected:
   CopyRestart() {
-    other_ = content_.substr(0, 3 * mebibyte);
-    other_[mebibyte + 5] ^= 1;
+    other_ = content_.substr(0, 3 * mib);
+    other_[mib + 5] ^= 1;
   }
 
-  std::string content_ = pattern_text(4 * mebibyte);
+  std::string content_ = pattern_text(4 * mib);
   std::string other_;  // what an earlier copy has left: its first chunk is the same
 };
 
@@ -70,7 +70,7 @@ TEST_F(CopyRestart, OfATreeCopiesAnewOnlyWhatChanged) {
   for (const std::string shard : {"1", "2", "3"}) folder_.make("step/" + shard, content_);
   store_.make("step/1", content_);
   store_.make("step/.2.ucxio-part", other_);
-  store_.make("step/.3.ucxio-part", content_.substr(0, 2 * mebibyte));
+  store_.make("step/.3.ucxio-part", content_.substr(0, 2 * mib));
   const std::string from = (folder_ / "step").string();
   const command_result refused = run_tool({"cp", "-r", "--resume", from, server_.url()});
   EXPECT_EQ(refused.code, 11) << refused.err;

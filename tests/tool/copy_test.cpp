@@ -28,7 +28,7 @@ class Copy : public copy_place {};
 
 TEST_F(Copy, BringsEverySizeThereAndBack) {
   for (const std::size_t size :
-       {std::size_t{0}, std::size_t{1}, mebibyte - 1, mebibyte, mebibyte + 1, 9 * mebibyte + 3}) {
+       {std::size_t{0}, std::size_t{1}, mib - 1, mib, mib + 1, 9 * mib + 3}) {
     const std::string content = pattern_text(size);
     folder_.make("here/x", content);
     copy({here("x"), url("sub/x")});
@@ -72,11 +72,11 @@ TEST_F(Copy, ReplacesAFileAndWhatALinkLeadsTo) {
 }
 
 TEST_F(Copy, WritesMemoryOfAFixedSize) {
-  std::string memory(mebibyte, 'x');
+  std::string memory(mib, 'x');
   server owner;
   const publication shown =
       owner.publish("m", std::as_writable_bytes(std::span(memory)), access::read_write);
-  const std::string content = pattern_text(mebibyte);
+  const std::string content = pattern_text(mib);
   folder_.make("here/x", content);
   copy({here("x"), shown.url()});
   EXPECT_TRUE(memory == content);
@@ -99,8 +99,8 @@ TEST_F(Copy, KeepsTheTimeWhereItIsAsked) {
 }
 
 TEST_F(Copy, MakesHolesOfZeros) {
-  std::string content = pattern_text(64 * 1024) + std::string(8 * mebibyte, '\0') + "end";
-  content += std::string(3 * mebibyte, '\0');
+  std::string content = pattern_text(64 * 1024) + std::string(8 * mib, '\0') + "end";
+  content += std::string(3 * mib, '\0');
   folder_.make("here/x", content);
   copy({"--sparse", here("x"), url("x")});
   copy({"--sparse", "--verify", url("x"), here("back")});
@@ -108,7 +108,7 @@ TEST_F(Copy, MakesHolesOfZeros) {
     EXPECT_TRUE(content_of(made) == content);
     struct ::stat about = {};
     ASSERT_EQ(::stat(made.c_str(), &about), 0);
-    EXPECT_LT(about.st_blocks * 512, 2 * static_cast<long>(mebibyte)) << made;
+    EXPECT_LT(about.st_blocks * 512, 2 * static_cast<long>(mib)) << made;
   }
 }
 
@@ -135,7 +135,7 @@ TEST_F(Copy, IsToldOfWrongArguments) {
 }
 
 TEST_F(Copy, TellsOfAFullDiskAtEitherEnd) {
-  folder_.make("here/x", pattern_text(3 * mebibyte));
+  folder_.make("here/x", pattern_text(3 * mib));
   expect_failure(run_tool({"cp", here("x"), "/dev/full"}), 12, "No space left");
   const tool_server small({"--memory-store", "1M"});
   expect_failure(run_tool({"cp", here("x"), small.url("x")}), 12, small.url("x"));
@@ -155,7 +155,7 @@ TEST_F(Copy, IsRefusedWhereAStoreIsNotWritable) {
 /// A copy that goes so slowly that things happen meanwhile.
 class CopyInTheMiddle : public Copy {
  protected:
-  static constexpr std::size_t size = 16 * mebibyte;
+  static constexpr std::size_t size = 16 * mib;
 
   CopyInTheMiddle() { store_.make("x", content_); }
 
@@ -168,7 +168,7 @@ class CopyInTheMiddle : public Copy {
     EXPECT_TRUE(soon([&] {
       std::error_code ec;
       const auto there = std::filesystem::file_size(partial, ec);
-      return !ec && there >= 2 * mebibyte;
+      return !ec && there >= 2 * mib;
     }));
     return running;
   }
@@ -247,8 +247,8 @@ TEST_F(CopyInTheMiddle, RefusesASourceThatChangesMeanwhile) {
 TEST_F(CopyInTheMiddle, TellsWhereTheCopyIsNotWhatItsSourceIs) {
   const auto running = begin(url("x"), here("y"), here(".y.ucxio-part"), {"--verify"});
   std::fstream spoiled(here(".y.ucxio-part"), std::ios::in | std::ios::out);
-  spoiled.seekp(mebibyte + 5);
-  spoiled.put(static_cast<char>(content_[mebibyte + 5] ^ 1));
+  spoiled.seekp(mib + 5);
+  spoiled.put(static_cast<char>(content_[mib + 5] ^ 1));
   spoiled.close();
   expect_failure(running->finish(), 10, "from 1048576 on");
   EXPECT_THAT(names_in(folder_ / "here"), UnorderedElementsAre());
@@ -276,10 +276,10 @@ TEST_F(CopyInTheMiddle, DoesNotWriteWhatAnotherCopyWrites) {
 }
 
 TEST_F(Copy, DoesNotResumeWhatWasChanged) {
-  const std::string content = pattern_text(4 * mebibyte);
+  const std::string content = pattern_text(4 * mib);
   store_.make("x", content);
-  std::string other = content.substr(0, 3 * mebibyte);
-  other[2 * mebibyte + 5] ^= 1;
+  std::string other = content.substr(0, 3 * mib);
+  other[2 * mib + 5] ^= 1;
   folder_.make("here/.x.ucxio-part", other);
   expect_failure(run_tool({"cp", "--resume", url("x"), here("x")}), 8, "from 2097152 on");
   folder_.make("here/.x.ucxio-part", content + "more");
@@ -291,7 +291,7 @@ TEST_F(Copy, DoesNotResumeWhatWasChanged) {
   folder_.make("here/x", content);
   store_.make(".z.ucxio-part", other);
   expect_failure(run_tool({"cp", "--resume", here("x"), url("z")}), 8, "from 2097152 on");
-  store_.make(".z.ucxio-part", content.substr(0, 3 * mebibyte + 77));
+  store_.make(".z.ucxio-part", content.substr(0, 3 * mib + 77));
   copy({"--resume", "--verify", here("x"), url("z")});
   EXPECT_TRUE(content_of(there("z")) == content);
 }

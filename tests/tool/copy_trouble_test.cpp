@@ -29,7 +29,7 @@ class CopyTrouble : public copy_place {
  protected:
   /// Begins to copy slowly, and returns when `partial` has `least` bytes.
   std::unique_ptr<command> begin(std::vector<std::string> arguments, const std::string& partial,
-                                 std::size_t least = 2 * mebibyte) {
+                                 std::size_t least = 2 * mib) {
     arguments.insert(arguments.begin(), "cp");
     auto running = std::make_unique<command>(tool_program(), arguments);
     EXPECT_TRUE(soon([&] {
@@ -53,7 +53,7 @@ class CopyTrouble : public copy_place {
 };
 
 TEST_F(CopyTrouble, GivesItsNameToNothingElse) {
-  store_.make("x", std::string(8 * mebibyte, 'x'));
+  store_.make("x", std::string(8 * mib, 'x'));
   folder_.make("here/other", "other");
   const auto running =
       begin({url("x"), here("y"), "--bwlimit", "4M", "--verify"}, here(".y.ucxio-part"));
@@ -105,15 +105,15 @@ TEST_F(CopyTrouble, AsksForNoMoreHashesThanAServerComputes) {
     std::filesystem::create_directories(store_ / "from");
     std::filesystem::create_directories(store_ / "to");
     store_.make(name, "");
-    std::filesystem::resize_file(there(name), 6 * mebibyte);
+    std::filesystem::resize_file(there(name), 6 * mib);
     const std::string part = "to/.f" + std::to_string(i) + ".ucxio-part";
     store_.make(part, "");
-    std::filesystem::resize_file(there(part), 5 * mebibyte);
+    std::filesystem::resize_file(there(part), 5 * mib);
   }
   copy({"-r", "--resume", "--verify", "--parallel", "64", url("from/."), url("to")});
   EXPECT_EQ(names_in(store_ / "to").size(), 80U);
   for (const std::string& name : names_in(store_ / "to")) {
-    EXPECT_EQ(std::filesystem::file_size(there("to/" + name)), 6 * mebibyte) << name;
+    EXPECT_EQ(std::filesystem::file_size(there("to/" + name)), 6 * mib) << name;
   }
 }
 
@@ -121,7 +121,7 @@ TEST_F(CopyTrouble, AFileThatSomebodyWritesEndsNothingElse) {
   std::filesystem::create_directories(folder_ / "tree");
   folder_.make("tree/a", "1");
   folder_.make("tree/b", "2");
-  folder_.make("here/large", std::string(4 * mebibyte, 'x'));
+  folder_.make("here/large", std::string(4 * mib, 'x'));
   const auto writing =
       begin({here("large"), url("a"), "--bwlimit", "1K", "--resume"}, there(".a.ucxio-part"), 1);
   const auto busy = url(".a.ucxio-part");
@@ -138,7 +138,7 @@ TEST_F(CopyTrouble, AFileThatSomebodyWritesEndsNothingElse) {
 }
 
 TEST_F(CopyTrouble, LeavesNoUnfinishedCopyOnAServerThatIsOfNoUse) {
-  folder_.make("here/x", std::string(8 * mebibyte, 'x'));
+  folder_.make("here/x", std::string(8 * mib, 'x'));
   const std::string part = there(".y.ucxio-part");
   const auto running = begin({here("x"), url("y"), "--bwlimit", "4M", "--resume"}, part);
   std::ofstream(here("x"), std::ios::app) << "more";
@@ -164,7 +164,7 @@ TEST_F(CopyTrouble, SeesThatASmallSourceWasChanged) {
 }
 
 TEST_F(CopyTrouble, TellsAChangedSourceFromADamagedCopy) {
-  const std::string from = folder_.make("here/x", std::string(8 * mebibyte, 'x'));
+  const std::string from = folder_.make("here/x", std::string(8 * mib, 'x'));
   const auto running =
       begin({from, here("y"), "--bwlimit", "4M", "--verify"}, here(".y.ucxio-part"));
   std::fstream(from, std::ios::in | std::ios::out) << "changed";
@@ -173,8 +173,8 @@ TEST_F(CopyTrouble, TellsAChangedSourceFromADamagedCopy) {
 }
 
 TEST_F(CopyTrouble, EndsWhatIsBeingCopiedWhenNothingCanGoWell) {
-  const std::string small = folder_.make("full", std::string(mebibyte / 4, 'x'));
-  const std::string large = folder_.make("large", std::string(3 * mebibyte, 'x'));
+  const std::string small = folder_.make("full", std::string(mib / 4, 'x'));
+  const std::string large = folder_.make("large", std::string(3 * mib, 'x'));
   std::filesystem::create_symlink("/dev/full", here("full"));
   expect_failure(run_tool({"cp", "--bwlimit", "1M", small, large, here("")}), 12, "No space");
   EXPECT_FALSE(std::filesystem::exists(here("large")));
@@ -182,7 +182,7 @@ TEST_F(CopyTrouble, EndsWhatIsBeingCopiedWhenNothingCanGoWell) {
 
 TEST_F(CopyTrouble, OneFileThatDoesNotFitEndsNothingElse) {
   std::filesystem::create_directories(folder_ / "tree");
-  folder_.make("tree/a", std::string(3 * mebibyte, 'x'));
+  folder_.make("tree/a", std::string(3 * mib, 'x'));
   for (int i = 0; i < 50; ++i) folder_.make("tree/b" + std::to_string(i), "b");
   command limited("/bin/bash",
                   {"-c", "ulimit -f 1024; exec \"$0\" cp -r --parallel 1 \"$1\" \"$2\"",

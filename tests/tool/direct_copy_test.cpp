@@ -51,12 +51,12 @@ class DirectCopy : public ::testing::Test {
     EXPECT_TRUE(soon([&] {
       std::error_code ec;
       const auto there = std::filesystem::file_size(made(".y.ucxio-part"), ec);
-      return !ec && there >= 2 * mebibyte;
+      return !ec && there >= 2 * mib;
     }));
     return running;
   }
 
-  const std::string whole_ = pattern_text(16 * mebibyte);
+  const std::string whole_ = pattern_text(16 * mib);
   const temporary_directory files_;
   const temporary_directory copies_;
   tool_server owner_{{"--store", (files_ / "").string()}};
@@ -66,7 +66,7 @@ class DirectCopy : public ::testing::Test {
 
 TEST_F(DirectCopy, BringsEverySize) {
   for (const std::size_t size :
-       {std::size_t{0}, std::size_t{1}, mebibyte - 1, mebibyte, mebibyte + 1, 9 * mebibyte + 3}) {
+       {std::size_t{0}, std::size_t{1}, mib - 1, mib, mib + 1, 9 * mib + 3}) {
     const std::string all = pattern_text(size);
     files_.make("x", all);
     expect_copied({from("x"), to("sub/x")});
@@ -79,15 +79,14 @@ TEST_F(DirectCopy, BringsEverySize) {
 TEST_F(DirectCopy, BringsTrees) {
   std::filesystem::create_directories(files_ / "tree/a/b");
   files_.make("tree/one", "1");
-  files_.make("tree/a/b/gr\xc3\xb6\xc3\x9f %", pattern_text(3 * mebibyte));
+  files_.make("tree/a/b/gr\xc3\xb6\xc3\x9f %", pattern_text(3 * mib));
   for (int i = 0; i < 300; ++i) files_.make("tree/a/f" + std::to_string(i), std::to_string(i));
   expect_copied({"-r", "--verify", from("tree"), to("new")});
   expect_copied({"-r", from("tree"), to("")});
   for (const std::string copied : {"new", "tree"}) {
     EXPECT_EQ(names_in(copies_ / (copied + "/a")).size(), 301U);
     EXPECT_EQ(content_of(made(copied + "/a/f299")), "299");
-    EXPECT_TRUE(content_of(made(copied + "/a/b/gr\xc3\xb6\xc3\x9f %")) ==
-                pattern_text(3 * mebibyte));
+    EXPECT_TRUE(content_of(made(copied + "/a/b/gr\xc3\xb6\xc3\x9f %")) == pattern_text(3 * mib));
   }
   expect_failure(copy({from("tree"), to("third")}), 2, "-r");
 }
@@ -104,12 +103,12 @@ TEST_F(DirectCopy, TellsWhatItLeavesOut) {
 }
 
 TEST_F(DirectCopy, ShowsHowFarItIs) {
-  files_.make("x", pattern_text(3 * mebibyte));
+  files_.make("x", pattern_text(3 * mib));
   const command_result result = copy({"--progress", "json", from("x"), to("y")});
   EXPECT_EQ(result.code, 0) << result.err;
   const auto last = nlohmann::json::parse(result.err.substr(result.err.rfind("{\"bytes\"")));
-  EXPECT_EQ(last["bytes"], 3 * mebibyte);
-  EXPECT_EQ(last["total_bytes"], 3 * mebibyte);
+  EXPECT_EQ(last["bytes"], 3 * mib);
+  EXPECT_EQ(last["total_bytes"], 3 * mib);
   EXPECT_EQ(last["files"], 1);
   EXPECT_EQ(last["done"], true);
 }

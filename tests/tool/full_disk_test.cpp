@@ -30,8 +30,8 @@ using ::testing::HasSubstr;
 constexpr int no_output = 9;
 constexpr int no_space = 12;
 constexpr int lost = 7;
-constexpr std::size_t little = 8 * mebibyte;
-constexpr std::size_t enough = 64 * mebibyte;
+constexpr std::size_t little = 8 * mib;
+constexpr std::size_t enough = 64 * mib;
 
 /// A disk on which "x" does not fit, a server of it, and one that has "x".
 class FullDisk : public ::testing::Test {
@@ -61,7 +61,7 @@ class FullDisk : public ::testing::Test {
   void expect_part() const {
     EXPECT_THAT(names(), ElementsAre(".x.ucxio-part"));
     const std::string part = content_of(disk_ / ".x.ucxio-part");
-    EXPECT_GT(part.size(), mebibyte);
+    EXPECT_GT(part.size(), mib);
     EXPECT_LE(part.size(), little);
     EXPECT_TRUE(whole_.starts_with(part));
   }
@@ -94,7 +94,7 @@ class FullDisk : public ::testing::Test {
     return std::make_unique<command>("/bin/sh", std::vector<std::string>{"-c", all});
   }
 
-  const std::string whole_ = pattern_text(20 * mebibyte + 3);
+  const std::string whole_ = pattern_text(20 * mib + 3);
   small_disk disk_{little};
   const temporary_directory files_;
   std::optional<tool_server> owner_;
@@ -147,7 +147,7 @@ TEST_F(FullDisk, LeavesWhatWasThereAndNothingElseOfAnUpload) {
     EXPECT_EQ(content_of(disk_ / "x"), "old");
     // What the failed one had taken is free again.
     std::filesystem::remove(disk_ / "x");
-    const std::string fits = files_.make("fits", pattern_text(6 * mebibyte));
+    const std::string fits = files_.make("fits", pattern_text(6 * mib));
     const command_result next = run_tool({"cp", fits, target_url()});
     EXPECT_EQ(next.code, 0) << next.err;
     EXPECT_TRUE(content_of(disk_ / "x") == content_of(fits));
@@ -182,7 +182,7 @@ class FullDiskTree : public FullDisk {
     std::filesystem::create_directories(tree_ / "sub");
     for (int i = 0; i < 20; ++i) {
       const std::string name = "tree/" + std::string(i % 2 == 0 ? "" : "sub/") + std::to_string(i);
-      files_.make(name, pattern_text(mebibyte - 100, static_cast<std::uint64_t>(i)));
+      files_.make(name, pattern_text(mib - 100, static_cast<std::uint64_t>(i)));
     }
   }
 

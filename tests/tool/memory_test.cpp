@@ -25,7 +25,7 @@ namespace ucx::test {
 namespace {
 
 /// Much more than any of the bounds.
-constexpr std::size_t large = 256 * mebibyte;
+constexpr std::size_t large = 256 * mib;
 
 // In MiB: what docs/tool.md says, and half as much again; of agents twice as much, because newer
 // UCX takes more for each conversation.
@@ -49,7 +49,7 @@ class ToolMemory : public ::testing::Test {
     std::filesystem::resize_file(store_ / "x", large);
     for (int i = 0; i < 16; ++i) {
       const std::string name = "tree/" + std::to_string(i);
-      store_.make(name, noise(mebibyte));
+      store_.make(name, noise(mib));
       std::filesystem::resize_file(store_ / name, large / 16);
     }
   }
@@ -80,7 +80,7 @@ class ToolMemory : public ::testing::Test {
   }
   static void expect_at_most(std::size_t taken, std::size_t most, const std::string& who) {
     EXPECT_GT(taken, 0U) << who;
-    EXPECT_LE(taken, most * mebibyte) << who << ": " << taken / mebibyte << " MiB";
+    EXPECT_LE(taken, most * mib) << who << ": " << taken / mib << " MiB";
   }
   static void expect_at_most(tool_server& server, std::size_t most) {
     expect_at_most(peak_memory(server.process().pid()), most, "serve");

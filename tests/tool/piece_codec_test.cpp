@@ -10,14 +10,13 @@
 #include <vector>
 
 #include "exit_code.hpp"
+#include "support/byte_sizes.hpp"
 #include "support/pattern.hpp"
 
 namespace ucx::tool {
 namespace {
 
 using bytes = std::vector<std::byte>;
-
-constexpr std::size_t mebibyte = std::size_t{1} << 20U;
 
 bytes text(std::size_t size) {
   bytes all(size);
@@ -42,7 +41,7 @@ class PieceCodec : public ::testing::TestWithParam<codec> {};
 
 TEST_P(PieceCodec, GivesBackEverySize) {
   for (const std::size_t size :
-       {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{77}, mebibyte - 1, mebibyte}) {
+       {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{77}, mib - 1, mib}) {
     for (const bytes& piece : {text(size), test::pattern(size, 7), bytes(size)}) {
       const coded_piece coded = encode(GetParam(), piece);
       EXPECT_LE(coded.bytes.size(), piece.size());
@@ -55,9 +54,9 @@ TEST_P(PieceCodec, GivesBackEverySize) {
 }
 
 TEST_P(PieceCodec, MakesTextShorter) {
-  const coded_piece coded = encode(GetParam(), text(mebibyte));
+  const coded_piece coded = encode(GetParam(), text(mib));
   EXPECT_EQ(coded.by, GetParam());
-  EXPECT_LT(coded.bytes.size(), mebibyte / 50);
+  EXPECT_LT(coded.bytes.size(), mib / 50);
 }
 
 TEST_P(PieceCodec, RefusesWhatWasDamaged) {

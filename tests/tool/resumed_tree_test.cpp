@@ -45,8 +45,8 @@ void PrintTo(const tree_route& route, std::ostream* out) { *out << route.name; }
 
 /// A MiB of which the half becomes shorter.
 std::string content(int number) {
-  std::string made = pattern_text(mebibyte / 2, static_cast<std::uint64_t>(number));
-  while (made.size() < mebibyte) made += "line of log " + std::to_string(number) + '\n';
+  std::string made = pattern_text(mib / 2, static_cast<std::uint64_t>(number));
+  while (made.size() < mib) made += "line of log " + std::to_string(number) + '\n';
   return made;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/frame_peer.hpp"
+#include "support/simulated_address.hpp"
 #include "support/simulated_messages.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/message_handlers.hpp"
@@ -18,8 +19,6 @@ namespace ucx::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-const socket_address any_port("127.0.0.1:0");
 
 TEST(ConnectionEnd, NamesThePostsThatHadNotEnded) {
   simulated_pair pair;

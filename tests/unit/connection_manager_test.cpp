@@ -1,4 +1,5 @@
 #include "ucx/connection_manager.hpp"
+#include "support/simulated_address.hpp"
 
 #include <gtest/gtest.h>
 
@@ -19,9 +20,6 @@ namespace ucx::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-const socket_address any_port("127.0.0.1:0");
-const socket_address nobody("127.0.0.1:39999");
 
 class ConnectionManager : public testing::Test {
  protected:

@@ -12,6 +12,8 @@
 
 #include "support/fire.hpp"
 #include "support/frame_peer.hpp"
+#include "support/mentions.hpp"
+#include "support/simulated_address.hpp"
 #include "support/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
@@ -23,15 +25,9 @@ using namespace std::chrono_literals;
 using detail::frame;
 using detail::opcode;
 
-const socket_address any_port("127.0.0.1:0");
-
 std::vector<std::byte> bytes(std::string_view text) {
   const auto raw = std::as_bytes(std::span(text));
   return {raw.begin(), raw.end()};
-}
-
-bool mentions(const std::string& text, const std::string& words) {
-  return text.find(words) != std::string::npos;
 }
 
 simulated_pair_options named_sides() {

@@ -15,6 +15,7 @@
 #include "detail/core_access.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/worker_core.hpp"
+#include "support/simulated_address.hpp"
 #include "support/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
@@ -24,8 +25,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const socket_address any_port("127.0.0.1:0");
-const socket_address refuses("127.0.0.1:39999");
 const socket_address of_another_family("[::1]:7471");
 
 class Connector : public testing::Test {
@@ -52,7 +51,7 @@ class Connector : public testing::Test {
 };
 
 TEST_F(Connector, GoesOnBehindAnAddressThatRefuses) {
-  const auto made = try_all({refuses, door_.address()});
+  const auto made = try_all({nobody, door_.address()});
   EXPECT_FALSE(made->failure());
   const auto connection = made->take();
   ASSERT_NE(connection, nullptr);
@@ -100,10 +99,10 @@ TEST_F(Connector, TellsTheFailureThatSaysMost) {
   };
   const outcome outcomes[] = {
       {{of_another_family}, errc::not_supported},
-      {{of_another_family, refuses}, errc::connection_refused},
-      {{refuses, of_another_family}, errc::connection_refused},
-      {{refuses, busy.address()}, errc::connection_refused},
-      {{busy.address(), refuses, of_another_family}, errc::busy},
+      {{of_another_family, nobody}, errc::connection_refused},
+      {{nobody, of_another_family}, errc::connection_refused},
+      {{nobody, busy.address()}, errc::connection_refused},
+      {{busy.address(), nobody, of_another_family}, errc::busy},
   };
   for (const outcome& each : outcomes) {
     SCOPED_TRACE(each.addresses.size());
@@ -126,7 +125,7 @@ TEST_F(Connector, UnreachableSaysLittle) {
   const endpoint named(pair_.reader, "127.0.0.1", door_.address().port(), {}, ec);
   EXPECT_EQ(ec, errc::unreachable);
   unreachable();
-  EXPECT_EQ(try_all({door_.address(), refuses})->failure(), errc::connection_refused);
+  EXPECT_EQ(try_all({door_.address(), nobody})->failure(), errc::connection_refused);
   told_ = 0;
   unreachable();
   const auto made = try_all({door_.address(), door_.address()});

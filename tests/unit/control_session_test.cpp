@@ -19,11 +19,11 @@
 namespace ucx::detail {
 namespace {
 
-using message = std::vector<std::byte>;
+using packed = std::vector<std::byte>;
 
 /// Keeps what is sent, and the reason why it was ended.
 struct kept {
-  std::vector<message> sent;
+  std::vector<packed> sent;
   std::error_code blamed;
   std::size_t unsent = 0;
 };
@@ -180,7 +180,7 @@ TEST_F(ServerSession, EndsAPeerThatSendsAnswersOrNonsense) {
         encode_control(asking(control_type::measure, 1)),
         encode_control(asking(control_type::digest, 1)),
         encode_control(asking(control_type::digested, 1), digested_body{}),
-        encode_control(asking(control_type::open, 1)), message{}, message(16, std::byte{0})}) {
+        encode_control(asking(control_type::open, 1)), packed{}, packed(16, std::byte{0})}) {
     kept_ = {};
     const auto session = make();
     session->received(encode_control(asking(control_type::hello, 1), hello_body{}));
@@ -215,7 +215,7 @@ TEST_F(ServerSession, ForgetsItsClientAtByeAndAtTheEnd) {
 
 TEST_F(ServerSession, SurvivesEveryMessageInEveryState) {
   std::mt19937_64 random(3);
-  const std::vector<message> vocabulary{
+  const std::vector<packed> vocabulary{
       encode_control(asking(control_type::hello, 1), hello_body{}),
       encode_control(asking(control_type::open, 2), open_body{"a"}),
       encode_control(asking(control_type::stat, 3), stat_body{"a"}),
@@ -228,7 +228,7 @@ TEST_F(ServerSession, SurvivesEveryMessageInEveryState) {
     kept_ = {};
     const auto session = make();
     for (int step = 0; step < 8 && !kept_.blamed; ++step) {
-      message next = vocabulary[random() % vocabulary.size()];
+      packed next = vocabulary[random() % vocabulary.size()];
       if (random() % 4 == 0) next[random() % next.size()] ^= static_cast<std::byte>(random());
       session->received(next);
     }
@@ -246,7 +246,7 @@ class ClientSession : public testing::Test {
     made.answer_type = control_type::described;
     return made;
   }
-  message answer_to(const question& asked, control_type type = control_type::described) {
+  packed answer_to(const question& asked, control_type type = control_type::described) {
     control_header made;
     made.type = type;
     made.request = asked.id;
@@ -325,7 +325,7 @@ TEST_F(ServerSession, AnswersWhatOnlyALaterVersionKnows) {
   session->received(encode_control(asking(control_type::hello, 1),
                                    hello_body{.features = control_feature::stores | 1024U}));
   EXPECT_EQ(decode_welcome(kept_.sent.back())->features, control_feature::stores);
-  message later = encode_control(asking(control_type::remove, 2), remove_body{"a"});
+  packed later = encode_control(asking(control_type::remove, 2), remove_body{"a"});
   session->received(later);
   EXPECT_EQ(answer().type, control_type::done);
   EXPECT_EQ(answered(), errc::no_such_name);
@@ -389,7 +389,7 @@ TEST_F(ClientSession, LeavesOnce) {
 }
 
 TEST_F(ClientSession, EndsAServerThatSendsNonsense) {
-  session_.received(message(5, std::byte{1}));
+  session_.received(packed(5, std::byte{1}));
   EXPECT_EQ(kept_.blamed, errc::protocol_error);
 }
 

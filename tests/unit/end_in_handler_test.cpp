@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/simulated_address.hpp"
 #include "support/simulated_messages.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/buffer_pool.hpp"
@@ -27,9 +28,6 @@ namespace ucx::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-const socket_address any_port("127.0.0.1:0");
-const socket_address nobody("127.0.0.1:39999");
 
 /// Counts the calls of one handler, each of which has to outlive what it does.
 struct watched_calls {

@@ -1,4 +1,5 @@
 #include "ucx/endpoint.hpp"
+#include "support/mentions.hpp"
 
 #include <gtest/gtest.h>
 
@@ -25,10 +26,6 @@ namespace {
 using namespace std::chrono_literals;
 using detail::frame;
 using detail::opcode;
-
-bool mentions(const std::string& text, const std::string& words) {
-  return text.find(words) != std::string::npos;
-}
 
 frame welcome_to(std::uint64_t session) {
   frame answer;

@@ -20,13 +20,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-bool is_mentioned(const fake_network& network, const std::string& words) {
-  const auto violations = network.violations();
-  return std::any_of(violations.begin(), violations.end(), [&](const std::string& each) {
-    return each.find(words) != std::string::npos;
-  });
-}
-
 TEST(FakeNetwork, StallsASenderWhoseReceiverIsStopped) {
   fake_network network;
   {

@@ -16,13 +16,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-bool is_mentioned(const fake_network& network, const std::string& words) {
-  for (const auto& each : network.violations()) {
-    if (each.find(words) != std::string::npos) return true;
-  }
-  return false;
-}
-
 TEST(FakeUcp, DeliversASmallMessageThatCompletedInsideItsCall) {
   fake_network network;
   {

@@ -17,6 +17,7 @@
 
 #include "detail/core_access.hpp"
 #include "detail/file_region.hpp"
+#include "support/byte_sizes.hpp"
 #include "support/connected_pair.hpp"
 #include "support/pattern.hpp"
 #include "support/temporary_file.hpp"
@@ -27,9 +28,6 @@ namespace ucx::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr std::uint64_t gib = std::uint64_t{1} << 30U;
-constexpr std::size_t mib = std::size_t{1} << 20U;
 
 class FileTransfer : public testing::TestWithParam<pair_options> {
  protected:

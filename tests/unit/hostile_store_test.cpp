@@ -40,12 +40,12 @@ namespace {
 
 using namespace detail;
 using namespace std::chrono_literals;
-using message = std::vector<std::byte>;
+using packed = std::vector<std::byte>;
 
 /// Answers each question as the test says, and greets.
 class scripted_session final : public channel_receiver {
  public:
-  using script = std::function<std::optional<message>(control_header, std::span<const std::byte>)>;
+  using script = std::function<std::optional<packed>(control_header, std::span<const std::byte>)>;
   scripted_session(endpoint_core& peer, const script& told, std::uint64_t features)
       : channel_(peer), told_(told), features_(features) {}
 
@@ -61,7 +61,7 @@ class scripted_session final : public channel_receiver {
       return channel_.send(encode_control(answer, welcome));
     }
     answer.type = header->type;
-    if (const std::optional<message> said = told_(answer, asked)) channel_.send(*said);
+    if (const std::optional<packed> said = told_(answer, asked)) channel_.send(*said);
   }
   void ended(std::error_code) noexcept override {}
 
@@ -220,9 +220,9 @@ TEST_F(HostileStore, ListsThatDoNotGoOnAreBlamed) {
 
 TEST_F(HostileStore, SendsOtherContentsThanItWasAskedFor) {
   using contents = decltype(fetched_body::contents);
-  const message some(8, std::byte{7});
+  const packed some(8, std::byte{7});
   for (const contents& each :
-       {contents{}, contents{some, some, some}, contents{message(9, std::byte{7}), some}}) {
+       {contents{}, contents{some, some, some}, contents{packed(9, std::byte{7}), some}}) {
     SCOPED_TRACE(each.size());
     script_ = [&each](control_header answer, std::span<const std::byte>) {
       answer.type = control_type::fetched;
@@ -237,12 +237,12 @@ TEST_F(HostileStore, SendsOtherContentsThanItWasAskedFor) {
 }
 
 TEST_F(HostileStore, SendsFilesOneByOne) {
-  script_ = [](control_header answer, std::span<const std::byte> asked) -> std::optional<message> {
+  script_ = [](control_header answer, std::span<const std::byte> asked) -> std::optional<packed> {
     const std::optional<fetch_body> names = decode_fetch(asked);
     if (!names) return std::nullopt;  // a farewell
     answer.type = control_type::fetched;
     const std::size_t length = names->names.at(0).size();
-    return encode_control(answer, fetched_body{{message(length, std::byte{7})}});
+    return encode_control(answer, fetched_body{{packed(length, std::byte{7})}});
   };
   client asking(at());
   const std::vector<std::string> names{"a", "bb", "ccc"};
@@ -278,7 +278,7 @@ TEST_F(HostileStore, IsAskedForNoMoreWhereItDoesNotAnswerInTime) {
     if (answer.type == control_type::put) ++asked->puts;
     if (answer.type == control_type::fetch) ++asked->fetches;
     if (answer.type == control_type::open) ++asked->opens;
-    return std::optional<message>();
+    return std::optional<packed>();
   };
   client asking(at());
   const io_options soon{.timeout = 100ms};

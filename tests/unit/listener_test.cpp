@@ -1,4 +1,5 @@
 #include "ucx/listener.hpp"
+#include "support/simulated_address.hpp"
 
 #include <gtest/gtest.h>
 
@@ -25,8 +26,6 @@ namespace {
 using namespace std::chrono_literals;
 using detail::frame;
 using detail::opcode;
-
-const socket_address any_port("127.0.0.1:0");
 
 class Listener : public testing::Test {
  protected:

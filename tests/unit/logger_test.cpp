@@ -1,3 +1,4 @@
+#include "support/mentions.hpp"
 #include "ucx/log.hpp"
 
 #include <gtest/gtest.h>
@@ -41,10 +42,6 @@ std::string lines_of(const std::vector<std::string>& lines) {
   std::string all;
   for (const std::string& each : lines) all += each + "\n";
   return all;
-}
-
-bool mentions(const std::string& text, const std::string& words) {
-  return text.find(words) != std::string::npos;
 }
 
 /// What a transfer leaves in the log of a level.

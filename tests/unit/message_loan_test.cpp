@@ -33,7 +33,7 @@ using namespace std::chrono_literals;
 using detail::parcel;
 using detail::parcel_code;
 
-constexpr std::size_t size = std::size_t{5} << 20U;  // several rounds' worth
+constexpr std::size_t sent_size = std::size_t{5} << 20U;  // several rounds' worth
 
 /// Neither side was made with the system's copy between processes.
 simulated_pair_options without_cma() {
@@ -60,7 +60,7 @@ class MessageLoan : public testing::Test {
 };
 
 TEST_F(MessageLoan, IsReadWhereItLies) {
-  for (const std::size_t length : {std::size_t{300'000}, std::size_t{1} << 20U, size + 1}) {
+  for (const std::size_t length : {std::size_t{300'000}, std::size_t{1} << 20U, sent_size + 1}) {
     SCOPED_TRACE(length);
     const std::vector<std::byte> from = pattern(length, length);
     const std::uint64_t before = sent();
@@ -77,26 +77,26 @@ TEST_F(MessageLoan, IsReadWhereItLies) {
 }
 
 TEST_F(MessageLoan, WaitsForItsReceiver) {
-  const std::vector<std::byte> from = pattern(size);
+  const std::vector<std::byte> from = pattern(sent_size);
   request send = both_.sender.start_send(7, from);
   both_.settle();
   EXPECT_FALSE(send.done());
   EXPECT_EQ(reads(), 0U);
   message taken = both_.take(7);
-  EXPECT_EQ(taken.length(), size);
+  EXPECT_EQ(taken.length(), sent_size);
   EXPECT_TRUE(taken.data().empty()) << "it is not here, and neither is what is said of it";
-  std::vector<std::byte> into = blank(size);
+  std::vector<std::byte> into = blank(sent_size);
   taken.receive(into);
   EXPECT_TRUE(holds_pattern(into));
   EXPECT_FALSE(both_.outcome(send));
 }
 
 TEST_F(MessageLoan, FillsTheRunsOfAScatteringReceive) {
-  const std::vector<std::byte> from = pattern(size);
-  std::vector<std::byte> into = blank(size);
+  const std::vector<std::byte> from = pattern(sent_size);
+  std::vector<std::byte> into = blank(sent_size);
   std::vector<std::span<std::byte>> runs;
-  for (std::size_t at = 0, length = 1; at < size; at += length, length = length * 3 + 1) {
-    length = std::min(length, size - at);
+  for (std::size_t at = 0, length = 1; at < sent_size; at += length, length = length * 3 + 1) {
+    length = std::min(length, sent_size - at);
     runs.push_back(std::span(into).subspan(at, length));
   }
   for (std::size_t i = 0; i < 40; ++i) runs.insert(runs.begin(), std::span<std::byte>());
@@ -108,10 +108,10 @@ TEST_F(MessageLoan, FillsTheRunsOfAScatteringReceive) {
 }
 
 TEST_F(MessageLoan, OfSeveralRunsIsSentInPieces) {
-  const std::vector<std::byte> from = pattern(size);
-  const std::array<std::span<const std::byte>, 2> runs{std::span(from).first(size / 2),
-                                                       std::span(from).last(size / 2)};
-  std::vector<std::byte> into = blank(size);
+  const std::vector<std::byte> from = pattern(sent_size);
+  const std::array<std::span<const std::byte>, 2> runs{std::span(from).first(sent_size / 2),
+                                                       std::span(from).last(sent_size / 2)};
+  std::vector<std::byte> into = blank(sent_size);
   request receive = both_.receiver().start_receive(7, into);
   request send = both_.sender.start_send(7, std::span<const std::span<const std::byte>>(runs));
   EXPECT_FALSE(both_.outcome(receive));
@@ -131,7 +131,7 @@ TEST_F(MessageLoan, ActiveMessagesHaveTheirHeadersOnly) {
   });
   for (const std::size_t length : {0U, 88U, 89U, 1000U}) {
     SCOPED_TRACE(length);
-    const std::vector<std::byte> from = pattern(size, length);
+    const std::vector<std::byte> from = pattern(sent_size, length);
     request send = both_.sender.start_send_message(3, pattern(length, 1), from);
     EXPECT_FALSE(both_.outcome(send));
     EXPECT_EQ(header, pattern(length, 1));
@@ -148,8 +148,8 @@ TEST_F(MessageLoan, GoesInPiecesWhereTheSystemForbidsTheReading) {
     if (seen.kind == call::am_send) longest = std::max(longest, seen.header.size() + seen.size);
   });
   for (std::uint64_t i = 0; i < 3; ++i) {
-    const std::vector<std::byte> from = pattern(size, i);
-    std::vector<std::byte> into = blank(size);
+    const std::vector<std::byte> from = pattern(sent_size, i);
+    std::vector<std::byte> into = blank(sent_size);
     request receive = both_.receiver().start_receive(7, into);
     both_.sender.send(7, from);
     EXPECT_FALSE(both_.outcome(receive));
@@ -163,8 +163,8 @@ TEST_F(MessageLoan, GoesInPiecesWhereTheSystemForbidsTheReading) {
 TEST_F(MessageLoan, GoesInPiecesWhereAReadFailsInTheMiddle) {
   for (unsigned nth = 2; nth < 6; ++nth) {
     SCOPED_TRACE(nth);
-    const std::vector<std::byte> from = pattern(size, nth);
-    std::vector<std::byte> into = blank(size);
+    const std::vector<std::byte> from = pattern(sent_size, nth);
+    std::vector<std::byte> into = blank(sent_size);
     forbid(nth);
     request receive = both_.receiver().start_receive(7, into);
     both_.sender.send(7, from);
@@ -176,8 +176,8 @@ TEST_F(MessageLoan, GoesInPiecesWhereAReadFailsInTheMiddle) {
 TEST_F(MessageLoan, MemoryIsTheSendersAgainOnceItGaveUp) {
   for (std::uint64_t begun = 0; begun < 8; ++begun) {
     SCOPED_TRACE(begun);
-    auto from = std::make_unique<std::vector<std::byte>>(pattern(size, begun));
-    std::vector<std::byte> into = blank(size);
+    auto from = std::make_unique<std::vector<std::byte>>(pattern(sent_size, begun));
+    std::vector<std::byte> into = blank(sent_size);
     request receive = both_.receiver().start_receive(7, into);
     request send = both_.sender.start_send(7, *from);
     const std::uint64_t before = reads();
@@ -194,8 +194,8 @@ TEST_F(MessageLoan, MemoryIsTheSendersAgainOnceItGaveUp) {
     }
   }
   // And the next one is read as ever.
-  const std::vector<std::byte> from = pattern(size);
-  std::vector<std::byte> into = blank(size);
+  const std::vector<std::byte> from = pattern(sent_size);
+  std::vector<std::byte> into = blank(sent_size);
   request receive = both_.receiver().start_receive(8, into);
   const std::uint64_t before = reads();
   both_.sender.send(8, from);
@@ -205,8 +205,8 @@ TEST_F(MessageLoan, MemoryIsTheSendersAgainOnceItGaveUp) {
 }
 
 TEST_F(MessageLoan, ReceiverThatGivesUpReadsNoMore) {
-  const std::vector<std::byte> from = pattern(size);
-  auto into = std::make_unique<std::vector<std::byte>>(size);
+  const std::vector<std::byte> from = pattern(sent_size);
+  auto into = std::make_unique<std::vector<std::byte>>(sent_size);
   request receive = both_.receiver().start_receive(7, *into);
   request send = both_.sender.start_send(7, from);
   ASSERT_TRUE(both_.network().run_until([&] { return reads() >= 3; }));
@@ -218,8 +218,8 @@ TEST_F(MessageLoan, ReceiverThatGivesUpReadsNoMore) {
 }
 
 TEST_F(MessageLoan, SeveralAreReadInTurn) {
-  const std::vector<std::byte> from = pattern(size);
-  std::vector<std::vector<std::byte>> into(5, blank(size));
+  const std::vector<std::byte> from = pattern(sent_size);
+  std::vector<std::vector<std::byte>> into(5, blank(sent_size));
   std::vector<request> receives;
   std::vector<request> sends;
   for (std::vector<std::byte>& each : into) {
@@ -235,8 +235,8 @@ TEST_F(MessageLoan, EndsWithItsConnection) {
   for (const bool sender_closes : {true, false}) {
     SCOPED_TRACE(sender_closes);
     simulated_messages both(one_host());
-    const std::vector<std::byte> from = pattern(size);
-    std::vector<std::byte> into(size);
+    const std::vector<std::byte> from = pattern(sent_size);
+    std::vector<std::byte> into(sent_size);
     request receive = both.receiver().start_receive(7, into);
     request send = both.sender.start_send(7, from);
     fake_process& reading = both.pair.owner_process;
@@ -371,8 +371,8 @@ TEST_F(LyingLender, OfMoreThanThereIsRoomForIsRefused) {
 
 TEST(MessageLoanElsewhere, NothingIsLentToWhoReadsNothing) {
   simulated_messages both(without_cma());
-  const std::vector<std::byte> from = pattern(size);
-  std::vector<std::byte> into = blank(size);
+  const std::vector<std::byte> from = pattern(sent_size);
+  std::vector<std::byte> into = blank(sent_size);
   request receive = both.receiver().start_receive(7, into);
   both.sender.send(7, from);
   EXPECT_FALSE(both.outcome(receive));
@@ -404,13 +404,13 @@ TEST_F(LenderToOneWithoutCma, IsNotRead) {
 
 TEST(MessageLoanElsewhere, NobodyShowsHisMemoryOverANetwork) {
   simulated_messages both;
-  const std::vector<std::byte> from = pattern(size);
-  std::vector<std::byte> into = blank(size);
+  const std::vector<std::byte> from = pattern(sent_size);
+  std::vector<std::byte> into = blank(sent_size);
   request receive = both.receiver().start_receive(7, into);
   both.sender.send(7, from);
   EXPECT_FALSE(both.outcome(receive));
   EXPECT_EQ(both.pair.owner_process.count(call::read_process), 0U);
-  EXPECT_GE(both.network().bytes(call::am_send), size);
+  EXPECT_GE(both.network().bytes(call::am_send), sent_size);
 }
 
 }  // namespace

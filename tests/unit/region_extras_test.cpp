@@ -38,7 +38,7 @@ using detail::frame;
 using detail::opcode;
 using detail::range_list;
 
-constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t most_of_all = std::numeric_limits<std::uint64_t>::max();
 
 std::vector<std::byte> list_of(std::span<const byte_range> ranges, std::size_t rest = 0) {
   std::vector<std::byte> wire;
@@ -49,12 +49,13 @@ std::vector<std::byte> list_of(std::span<const byte_range> ranges, std::size_t r
 }
 
 TEST(RangeList, IsReadAsItWasWritten) {
-  const std::vector<std::byte> wire = list_of(std::vector<byte_range>{{5, 10}, {most, 1}}, 3);
+  const std::vector<std::byte> wire =
+      list_of(std::vector<byte_range>{{5, 10}, {most_of_all, 1}}, 3);
   const auto read = range_list::decode(wire);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->size(), 2U);
   EXPECT_EQ(read->at(0).offset, 5U);
-  EXPECT_EQ(read->at(1).offset, most);
+  EXPECT_EQ(read->at(1).offset, most_of_all);
   EXPECT_EQ(read->total(), 11U);
   EXPECT_EQ(read->rest().size(), 3U);
 }
@@ -66,7 +67,7 @@ TEST(RangeList, RefusesWhatIsCutOffOrTooMuch) {
   }
   EXPECT_FALSE(range_list::decode(list_of({})));
   EXPECT_FALSE(range_list::decode(list_of(std::vector<byte_range>{{0, 0}})));
-  EXPECT_FALSE(range_list::decode(list_of(std::vector<byte_range>{{0, most}, {0, 2}})));
+  EXPECT_FALSE(range_list::decode(list_of(std::vector<byte_range>{{0, most_of_all}, {0, 2}})));
   EXPECT_FALSE(
       range_list::decode(list_of(std::vector<byte_range>{{0, detail::most_batch_bytes}, {0, 1}})));
   EXPECT_FALSE(
@@ -75,15 +76,16 @@ TEST(RangeList, RefusesWhatIsCutOffOrTooMuch) {
 }
 
 TEST(AtomicPayload, IsReadAsItWasWrittenAndNothingElse) {
-  const atomic_access wanted{atomic_operation::compare_exchange, 4, 1, most};
+  const atomic_access wanted{atomic_operation::compare_exchange, 4, 1, most_of_all};
   const detail::atomic_payload wire = detail::encode(wanted, true);
   const auto read = detail::decode_atomic(wire, 4);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->wanted.operation, atomic_operation::compare_exchange);
   EXPECT_EQ(read->wanted.operand, 1U);
-  EXPECT_EQ(read->wanted.expected, most);
+  EXPECT_EQ(read->wanted.expected, most_of_all);
   EXPECT_TRUE(read->fetches);
-  for (const std::uint64_t width : {std::uint64_t{0}, std::uint64_t{3}, std::uint64_t{16}, most}) {
+  for (const std::uint64_t width :
+       {std::uint64_t{0}, std::uint64_t{3}, std::uint64_t{16}, most_of_all}) {
     EXPECT_FALSE(detail::decode_atomic(wire, width));
   }
   for (std::size_t length = 0; length < wire.size(); ++length) {
@@ -126,8 +128,8 @@ TEST_F(RegionExtras, AnswersABatchWithItsBytesInARow) {
 }
 
 TEST_F(RegionExtras, RefusesBatchesThatReachOutsideOrLie) {
-  for (const byte_range bad : {byte_range{10'000, 1}, byte_range{most, 1}, byte_range{most - 5, 10},
-                               byte_range{9'990, 11}}) {
+  for (const byte_range bad : {byte_range{10'000, 1}, byte_range{most_of_all, 1},
+                               byte_range{most_of_all - 5, 10}, byte_range{9'990, 11}}) {
     const std::vector<byte_range> ranges{{0, 10}, bad};
     EXPECT_EQ(batch_read(ranges, 10 + bad.length), errc::out_of_range) << bad.offset;
     EXPECT_EQ(batch_write(ranges, 10 + bad.length, 10 + bad.length), errc::out_of_range);
@@ -154,7 +156,7 @@ TEST_F(RegionExtras, RefusesAtomicsThatMakeNoSense) {
   EXPECT_EQ(attempt(4, 8, add), errc::invalid_argument);
   EXPECT_EQ(attempt(3, 4, add), errc::invalid_argument);
   EXPECT_EQ(attempt(10'000, 8, add), errc::out_of_range);
-  EXPECT_EQ(attempt(most - 7, 8, add), errc::out_of_range);
+  EXPECT_EQ(attempt(most_of_all - 7, 8, add), errc::out_of_range);
   EXPECT_EQ(attempt(0, 16, add), errc::protocol_error);
   EXPECT_EQ(attempt(0, 8, std::span(add).first(23)), errc::protocol_error);
   EXPECT_EQ(attempt(0, 8, {}), errc::protocol_error);
@@ -173,8 +175,8 @@ TEST_F(RegionExtras, RefusesNotificationsOfNoRegion) {
   asked.region = 99;
   EXPECT_EQ(outcome_of(asked, {}, opcode::notified), errc::no_such_region);
   EXPECT_FALSE(exposed_.take_notification());
-  EXPECT_FALSE(outcome_of(question(opcode::notify, most, 0), {}, opcode::notified));
-  EXPECT_EQ(exposed_.take_notification()->value, most);
+  EXPECT_FALSE(outcome_of(question(opcode::notify, most_of_all, 0), {}, opcode::notified));
+  EXPECT_EQ(exposed_.take_notification()->value, most_of_all);
 }
 
 TEST_F(RegionExtras, SurvivesWhateverItIsTold) {

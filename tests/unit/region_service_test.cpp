@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 using detail::frame;
 using detail::opcode;
 
-constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();
 
 class RegionService : public asked_owner {
  protected:
@@ -69,17 +69,17 @@ TEST_F(RegionService, OffsetsDoNotOverflow) {
     std::uint64_t offset, length;
   };
   for (const attempt each :
-       {attempt{10000, 1}, attempt{9999, 2}, attempt{0, 10001}, attempt{1, most}, attempt{most, 1},
-        attempt{most, most}, attempt{most - 9, 20}, attempt{most - 9999, 10000},
-        attempt{most / 2 + 1, most / 2 + 1},
-        attempt{std::uint64_t{1} << 63U, std::uint64_t{1} << 63U}, attempt{0, most},
-        attempt{5000, most - 4999}}) {
+       {attempt{10000, 1}, attempt{9999, 2}, attempt{0, 10001}, attempt{1, largest},
+        attempt{largest, 1}, attempt{largest, largest}, attempt{largest - 9, 20},
+        attempt{largest - 9999, 10000}, attempt{largest / 2 + 1, largest / 2 + 1},
+        attempt{std::uint64_t{1} << 63U, std::uint64_t{1} << 63U}, attempt{0, largest},
+        attempt{5000, largest - 4999}}) {
     EXPECT_EQ(outcome_of(question(opcode::read, each.offset, each.length)), errc::out_of_range)
         << each.offset << " + " << each.length;
   }
   const std::vector<std::byte> bytes = pattern(20, 1);
-  for (const std::uint64_t offset : {std::uint64_t{9981}, std::uint64_t{10000}, most, most - 19,
-                                     most - 10, std::uint64_t{1} << 63U}) {
+  for (const std::uint64_t offset : {std::uint64_t{9981}, std::uint64_t{10000}, largest,
+                                     largest - 19, largest - 10, std::uint64_t{1} << 63U}) {
     EXPECT_EQ(outcome_of(question(opcode::write, offset, 20), bytes), errc::out_of_range) << offset;
   }
   EXPECT_TRUE(holds_pattern(memory_));
@@ -92,7 +92,7 @@ TEST_F(RegionService, RefusesAReadOfNothing) {
 TEST_F(RegionService, RefusesAWriteWhosePayloadIsOfAnotherSize) {
   const std::vector<std::byte> bytes = pattern(20, 1);
   for (const std::uint64_t length :
-       {std::uint64_t{0}, std::uint64_t{19}, std::uint64_t{21}, most}) {
+       {std::uint64_t{0}, std::uint64_t{19}, std::uint64_t{21}, largest}) {
     EXPECT_EQ(outcome_of(question(opcode::write, 0, length), bytes), errc::protocol_error)
         << length;
   }
@@ -107,7 +107,7 @@ TEST_F(RegionService, KnowsItsRegionsByIdIncarnationAndGeneration) {
   asked = question(opcode::read, 0, 1);
   asked.region = 0;
   EXPECT_EQ(outcome_of(asked), errc::no_such_region);
-  asked.region = most;
+  asked.region = largest;
   EXPECT_EQ(outcome_of(asked), errc::no_such_region);
   asked = question(opcode::read, 0, 1);
   asked.incarnation = 0;
@@ -129,7 +129,7 @@ TEST_F(RegionService, RevokedRegionIsToldApartFromOneThatNeverWas) {
 
 TEST_F(RegionService, ForgedRequestsAreAnsweredToTheirSession) {
   // The id of a request is the asker's affair: any value is echoed.
-  for (const std::uint64_t id : {std::uint64_t{0}, most}) {
+  for (const std::uint64_t id : {std::uint64_t{0}, largest}) {
     frame asked = question(opcode::read, 0, 1);
     asked.request = id;
     EXPECT_FALSE(outcome_of(asked));
@@ -138,7 +138,7 @@ TEST_F(RegionService, ForgedRequestsAreAnsweredToTheirSession) {
 
 TEST_F(RegionService, FramesOfAnUnknownSessionAreDropped) {
   frame asked = question(opcode::read, 0, 10);
-  for (const std::uint64_t unknown : {std::uint64_t{0}, session + 1, most}) {
+  for (const std::uint64_t unknown : {std::uint64_t{0}, session + 1, largest}) {
     asked.session = unknown;
     peer_.say(owner_, asked);
   }
@@ -191,7 +191,7 @@ class WritableRegionService : public RegionService {
 TEST_F(WritableRegionService, RefusesReads) {
   EXPECT_EQ(outcome_of(question(opcode::read, 0, 20)), errc::permission_denied);
   // Rights come before bounds: who may not read learns nothing of the size.
-  EXPECT_EQ(outcome_of(question(opcode::read, most, 20)), errc::permission_denied);
+  EXPECT_EQ(outcome_of(question(opcode::read, largest, 20)), errc::permission_denied);
   const std::vector<std::byte> bytes = pattern(20, 1);
   EXPECT_FALSE(outcome_of(question(opcode::write, 0, 20), bytes));
 }

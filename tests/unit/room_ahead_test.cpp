@@ -11,6 +11,7 @@
 #include <string>
 
 #include "detail/owned_descriptor.hpp"
+#include "support/byte_sizes.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace ucx::test {
@@ -18,8 +19,6 @@ namespace {
 
 using detail::owned_descriptor;
 using detail::room_ahead;
-
-constexpr std::size_t mib = std::size_t{1} << 20U;
 
 class RoomAhead : public ::testing::Test {
  protected:

@@ -23,14 +23,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-simulated_pair_options short_deadlines() {
+simulated_pair_options one_second() {
   simulated_pair_options options;
   options.reader_worker.operation_timeout = 1s;
   return options;
 }
 
 TEST(StreamFailure, RestoresThePositionOfAFailedRead) {
-  remote_memory memory(sample_text(8 * block, 16), short_deadlines());
+  remote_memory memory(sample_text(8 * block, 16), one_second());
   remote_streambuf buffer(memory.region, in, small_blocks);
   EXPECT_EQ(read(buffer, 100), memory.bytes.substr(0, 100));
   memory.pair.owner_process.stop();
@@ -43,7 +43,7 @@ TEST(StreamFailure, RestoresThePositionOfAFailedRead) {
 }
 
 TEST(StreamFailure, ThrowsFromUnderflowAndGoesOnAfterwards) {
-  remote_memory memory(sample_text(block, 17), short_deadlines());
+  remote_memory memory(sample_text(block, 17), one_second());
   remote_streambuf buffer(memory.region, in, small_blocks);
   memory.pair.owner_process.stop();
   EXPECT_THROW(buffer.sgetc(), ucx::error);
@@ -54,7 +54,7 @@ TEST(StreamFailure, ThrowsFromUnderflowAndGoesOnAfterwards) {
 }
 
 TEST(StreamFailure, DeliversWhatArrivedBeforeReadAheadFailed) {
-  remote_memory memory(sample_text(8 * block, 18), short_deadlines());
+  remote_memory memory(sample_text(8 * block, 18), one_second());
   remote_streambuf buffer(memory.region, in, small_blocks);
   for (std::size_t i = 0; i < 3; ++i) read(buffer, block);
   read(buffer, 10);  // and with it a block
@@ -66,7 +66,7 @@ TEST(StreamFailure, DeliversWhatArrivedBeforeReadAheadFailed) {
 }
 
 TEST(StreamFailure, SaysWhatFailedWhere) {
-  remote_memory memory("0123456789", short_deadlines());
+  remote_memory memory("0123456789", one_second());
   remote_streambuf buffer(memory.region, in);
   memory.pair.owner_process.stop();
   try {
@@ -81,7 +81,7 @@ TEST(StreamFailure, SaysWhatFailedWhere) {
 }
 
 TEST(StreamFailure, ReportsAFailedWriteOnceAndGoesBackToIt) {
-  remote_memory memory(std::string(16 * block, '.'), short_deadlines());
+  remote_memory memory(std::string(16 * block, '.'), one_second());
   const std::string text = sample_text(16 * block, 19);
   remote_streambuf buffer(memory.region, in | out, small_blocks);
   EXPECT_EQ(write(buffer, text.substr(0, 1000)), 1000);
@@ -167,7 +167,7 @@ TEST(StreamFailure, OutlivesTheHandleAndTheConnectionItWasMadeFrom) {
 
 TEST(StreamFailure, LosesNothingThatIsRetried) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    remote_memory memory(std::string(12 * block, '.'), short_deadlines());
+    remote_memory memory(std::string(12 * block, '.'), one_second());
     fake_process& owner = memory.pair.owner_process;
     std::mt19937_64 random(seed);
     const std::string text = sample_text(memory.bytes.size(), seed);

@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-simulated_pair_options short_deadlines() {
+simulated_pair_options short_timeout() {
   simulated_pair_options options;
   options.reader_worker.operation_timeout = 1s;
   return options;
@@ -75,7 +75,7 @@ TEST(Iostream, HasOnePosition) {
 }
 
 TEST(Istream, ShowsBadbitAndNeverEofbitWhenATransferFails) {
-  remote_memory memory("some words to read", short_deadlines());
+  remote_memory memory("some words to read", short_timeout());
   const auto failing = [&](auto&& use) {
     ucx::istream in(memory.region);
     memory.pair.owner_process.stop();
@@ -105,7 +105,7 @@ TEST(Istream, ShowsBadbitAndNeverEofbitWhenATransferFails) {
 }
 
 TEST(Istream, ReadsAgainAfterClear) {
-  remote_memory memory(sample_text(5000, 1), short_deadlines());
+  remote_memory memory(sample_text(5000, 1), short_timeout());
   ucx::istream in(memory.region, {.buffer_size = 1000});
   std::string first(10, '#');
   in.read(first.data(), 10);
@@ -124,7 +124,7 @@ TEST(Istream, ReadsAgainAfterClear) {
 }
 
 TEST(Istream, ThrowsOurErrorWhereExceptionsAreWanted) {
-  remote_memory memory("0123456789", short_deadlines());
+  remote_memory memory("0123456789", short_timeout());
   ucx::istream in(memory.region);
   in.exceptions(std::ios::badbit);
   memory.pair.owner_process.stop();
@@ -139,7 +139,7 @@ TEST(Istream, ThrowsOurErrorWhereExceptionsAreWanted) {
 }
 
 TEST(Ostream, SurvivesAFailureInsideUnitbuf) {
-  remote_memory memory("0123456789", short_deadlines());
+  remote_memory memory("0123456789", short_timeout());
   ucx::ostream out(memory.region);
   out << std::unitbuf;
   memory.pair.owner_process.stop();
@@ -156,7 +156,7 @@ TEST(Ostream, SurvivesAFailureInsideUnitbuf) {
 }
 
 TEST(Ostream, GoesOnAfterClearFromWhatIsNotKnownToBeVisible) {
-  remote_memory memory(std::string(10'000, '.'), short_deadlines());
+  remote_memory memory(std::string(10'000, '.'), short_timeout());
   const std::string text = sample_text(10'000, 2);
   ucx::ostream out(memory.region, {.buffer_size = 1000});
   out.write(text.data(), 4000).flush();
@@ -204,7 +204,7 @@ TEST(Ostream, CopiesFromAnotherStreamsBuffer) {
 }
 
 TEST(Ostream, CopyingFromAFailingSourceLeavesTheCauseThere) {
-  remote_memory memory(sample_text(5000, 4), short_deadlines());
+  remote_memory memory(sample_text(5000, 4), short_timeout());
   ucx::istream in(memory.region, {.buffer_size = 1000});
   std::ostringstream out;
   memory.pair.owner_process.stop();

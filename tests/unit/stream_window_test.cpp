@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "support/byte_sizes.hpp"
 #include "support/effort.hpp"
 #include "support/flight_recorder.hpp"
 #include "support/remote_memory.hpp"
@@ -25,7 +26,6 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
-constexpr std::size_t mib = std::size_t{1} << 20U;
 constexpr std::size_t bound = stream_options().window;
 constexpr std::size_t call_size = mib;
 

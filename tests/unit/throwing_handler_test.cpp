@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/simulated_address.hpp"
 #include "support/simulated_messages.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/buffer_pool.hpp"
@@ -23,8 +24,6 @@ namespace ucx::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-const socket_address any_port("127.0.0.1:0");
 
 struct thrown {};
 [[noreturn]] void throw_it() { throw thrown(); }

@@ -186,14 +186,14 @@ TEST(ProgressCall, IsGivenUpAfterAWhile) {
   pair.reader.progress();
 }
 
-struct thrown {};
+struct thrown_here {};
 
 simulated_pair_options reporting_to(int& reports) {
   simulated_pair_options options;
   options.reader_worker.on_exception = [&reports](std::exception_ptr what) {
     try {
       std::rethrow_exception(std::move(what));
-    } catch (const thrown&) {
+    } catch (const thrown_here&) {
       ++reports;
     }
   };
@@ -205,15 +205,15 @@ TEST(ThrowingHandler, IsReportedAndProgressGoesOn) {
   remote_memory memory(std::string(1000, 'x'), reporting_to(reports));
   std::vector<std::byte> into(100);
   int after = 0;
-  memory.pair.reader.post([] { throw thrown(); });
+  memory.pair.reader.post([] { throw thrown_here(); });
   memory.pair.reader.post([&] { ++after; });
   request read = memory.region.start_read_at(0, into);
-  read.then([](std::error_code) { throw thrown(); });
+  read.then([](std::error_code) { throw thrown_here(); });
   read.wait();
-  scheduled_call timer = memory.pair.reader.call_after(0ms, [] { throw thrown(); });
+  scheduled_call timer = memory.pair.reader.call_after(0ms, [] { throw thrown_here(); });
   scheduled_call every =
       memory.pair.reader.call_in_progress(progress_phase::before, repetition::every_round, [&] {
-        if (after == 1) throw thrown();
+        if (after == 1) throw thrown_here();
       });
   EXPECT_TRUE(timer.wait_for(1s));
   EXPECT_EQ(after, 1);
@@ -227,14 +227,14 @@ TEST(ThrowingHandler, OfALossOrAListenerHoldsNobodyUp) {
   simulated_pair pair(reporting_to(reports));
   {
     listener door(pair.reader, socket_address("127.0.0.1:0"),
-                  [](connection_request) { throw thrown(); });
+                  [](connection_request) { throw thrown_here(); });
     std::error_code ec;
     const endpoint refused(pair.owner, door.address(), {}, ec);
     EXPECT_EQ(ec, errc::connection_refused);
     EXPECT_EQ(reports, 1);
   }
   endpoint_options options;
-  options.on_closed = [](const connection_end&) { throw thrown(); };
+  options.on_closed = [](const connection_end&) { throw thrown_here(); };
   endpoint connection = pair.connect(std::move(options));
   connection.wait_connected();
   pair.owner_process.kill();
@@ -251,7 +251,7 @@ TEST(ThrowingHandler, OfNotificationsHearsThemAll) {
   options.owner_worker = options.reader_worker;
   remote_memory memory(std::string(1000, 'x'), options);
   for (int i = 0; i < 3; ++i) memory.region.notify(1);
-  memory.exposed.on_notify([](const notification&) { throw thrown(); });
+  memory.exposed.on_notify([](const notification&) { throw thrown_here(); });
   memory.pair.network.run_until([&] { return reports == 3; });
   EXPECT_EQ(reports, 3);
 }
@@ -260,7 +260,7 @@ TEST(ThrowingHandlerDeathTest, EndsTheProcessWhereNobodyIsTold) {
   simulated_pair pair;
   EXPECT_DEATH(
       {
-        pair.reader.post([] { throw thrown(); });
+        pair.reader.post([] { throw thrown_here(); });
         pair.reader.progress();
       },
       "");
