@@ -1,4 +1,4 @@
-// Copies by the CUDA driver itself, on a stream of their own: what ours are measured against.
+// The CUDA driver itself: its copies, on a stream of their own, are what ours are measured against.
 #pragma once
 
 #include <dlfcn.h>
@@ -23,6 +23,12 @@ class driver_copies {
   driver_copies(const driver_copies&) = delete;
   driver_copies& operator=(const driver_copies&) = delete;
 
+  /// Returns memory of the device, until the process ends.
+  std::byte* allocate(std::size_t size) const {
+    std::uint64_t address = 0;
+    expect(find<int(std::uint64_t*, std::size_t)>("cuMemAlloc_v2")(&address, size));
+    return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
+  }
   /// Returns when the bytes are there. REQUIRES: the thread that made it.
   void copy(void* into, const void* from, std::size_t size) {
     expect(start_(reinterpret_cast<std::uintptr_t>(into), reinterpret_cast<std::uintptr_t>(from),

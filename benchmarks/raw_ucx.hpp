@@ -100,6 +100,7 @@ class raw_owner {
   /// Allocates memory as UCX likes it (in shared memory, where the fabric has that), and exposes
   /// it.
   std::span<std::byte> allocate(std::size_t size, raw_target& target);
+  ucp_context_h context() const noexcept { return worker_.context(); }
   unsigned progress() const noexcept { return worker_.progress(); }
   void sleep() const noexcept { worker_.sleep(); }
 
