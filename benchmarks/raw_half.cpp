@@ -13,8 +13,8 @@
 namespace ucx::benchmarks {
 namespace {
 
-constexpr ucp_tag_t tag = 1;
-constexpr unsigned number = 1;  // of the handler
+constexpr ucp_tag_t raw_tag = 1;
+constexpr unsigned raw_number = 1;  // of the handler
 
 void require(ucs_status_t status, const char* what) {
   if (status == UCS_OK) return;
@@ -24,7 +24,7 @@ void require(ucs_status_t status, const char* what) {
 class raw_half final : public half {
  public:
   explicit raw_half(plane where) : worker_(settings(where)) {
-    worker_.handle_messages(number, &raw_half::on_message, this);
+    worker_.handle_messages(raw_number, &raw_half::on_message, this);
   }
   ~raw_half() override { stop_receives(); }
 
@@ -50,10 +50,10 @@ class raw_half final : public half {
     ucs_status_ptr_t sent = nullptr;
     switch (way_) {
       case message_way::tag:
-        sent = ucp_tag_send_nbx(peer_, bytes.data(), bytes.size(), tag, &params);
+        sent = ucp_tag_send_nbx(peer_, bytes.data(), bytes.size(), raw_tag, &params);
         break;
       case message_way::active:
-        sent = ucp_am_send_nbx(peer_, number, nullptr, 0, bytes.data(), bytes.size(), &params);
+        sent = ucp_am_send_nbx(peer_, raw_number, nullptr, 0, bytes.data(), bytes.size(), &params);
         break;
       case message_way::stream:
         sent = ucp_stream_send_nbx(peer_, bytes.data(), bytes.size(), &params);
@@ -106,8 +106,8 @@ class raw_half final : public half {
     const ucp_request_param_t params = {};
     const std::span<std::byte> into = places_.next();
     void*& slot = receives_[posted_++ % receives_.size()];
-    slot =
-        ucp_tag_recv_nbx(worker_.handle(), into.data(), into.size(), tag, ~ucp_tag_t{0}, &params);
+    slot = ucp_tag_recv_nbx(worker_.handle(), into.data(), into.size(), raw_tag, ~ucp_tag_t{0},
+                            &params);
     if (UCS_PTR_IS_ERR(slot)) require(UCS_PTR_RAW_STATUS(slot), "a raw receive");
   }
   bool is_done(std::size_t which) {

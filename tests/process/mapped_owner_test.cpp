@@ -27,7 +27,7 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-constexpr std::size_t size = std::size_t{4} << 20U;
+constexpr std::size_t mapped_size = std::size_t{4} << 20U;
 
 std::string get_text(std::istream& in) {
   return std::string(std::istreambuf_iterator<char>(in), {});
@@ -60,7 +60,7 @@ class MappedOwner : public testing::Test {
 
   test_peer owner_{"mapped"};
   const socket_address where_ = owner_.listen();
-  const remote_descriptor descriptor_ = owner_.allocate(size);
+  const remote_descriptor descriptor_ = owner_.allocate(mapped_size);
   context context_{over_tcp()};
   worker worker_{context_, {.progress = progress_mode::sleeping_thread}};
   endpoint connection_{worker_, where_};
@@ -69,22 +69,22 @@ class MappedOwner : public testing::Test {
 
 TEST_F(MappedOwner, SharesItsMemoryWithAnotherProcess) {
   ASSERT_EQ(region_.way(), way::mapped);
-  EXPECT_TRUE(holds_pattern(region_.view(0, size), 1));
-  const std::vector<std::byte> changed = pattern(size, 5);
+  EXPECT_TRUE(holds_pattern(region_.view(0, mapped_size), 1));
+  const std::vector<std::byte> changed = pattern(mapped_size, 5);
   region_.write_at(0, changed);
   EXPECT_EQ(owner_.ask("holds 5"), "yes");
 }
 
 TEST_F(MappedOwner, IsReadWhileItIsStopped) {
   owner_.process().stop();
-  std::vector<std::byte> into(size);
+  std::vector<std::byte> into(mapped_size);
   region_.read_at(0, into);
   EXPECT_TRUE(holds_pattern(into, 1));
   owner_.process().resume();
 }
 
 TEST_F(MappedOwner, LeavesWhatWasThereWhenItDies) {
-  const std::span<const std::byte> seen = region_.view(0, size);
+  const std::span<const std::byte> seen = region_.view(0, mapped_size);
   owner_.process().kill();
   // Its death is noticed over the connection; nobody who looks is harmed before or after.
   EXPECT_EQ(failure_of(region_), errc::connection_reset);
@@ -93,7 +93,7 @@ TEST_F(MappedOwner, LeavesWhatWasThereWhenItDies) {
 
 class MappedName : public testing::Test {
  protected:
-  MappedName() { owner_.ask("provide weights " + std::to_string(size) + " 3"); }
+  MappedName() { owner_.ask("provide weights " + std::to_string(mapped_size) + " 3"); }
 
   test_peer owner_{"mapped"};
   const std::string url_ = owner_.ask("serve");
@@ -122,7 +122,7 @@ TEST_F(MappedName, IsGoneAtOnceWhenItIsWithdrawn) {
   std::vector<std::byte> into(8);
   region.read_at(0, into, ec);
   EXPECT_EQ(ec, errc::revoked);
-  std::string rest(size, '\0');
+  std::string rest(mapped_size, '\0');
   in.read(rest.data(), static_cast<std::streamsize>(rest.size()));
   EXPECT_TRUE(in.bad());
   EXPECT_EQ(in.error(), errc::revoked);

@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-constexpr std::size_t region_size = std::size_t{64} << 20U;
+constexpr std::size_t owned_size = std::size_t{64} << 20U;
 
 context_options over_tcp() {
   context_options options;
@@ -42,7 +42,7 @@ class OwnerDeath : public testing::Test {
  protected:
   void connect(const worker_options& options = {}) {
     const socket_address where = owner_.listen();
-    descriptor_ = owner_.allocate(region_size);
+    descriptor_ = owner_.allocate(owned_size);
     context_.emplace(over_tcp());
     worker_.emplace(*context_, options);
     connection_.emplace(*worker_, where);
@@ -59,7 +59,7 @@ class OwnerDeath : public testing::Test {
 
 TEST_F(OwnerDeath, EndsReadsInFlightBeforeAnyTimeOut) {
   connect({.operation_timeout = 60s, .heartbeat_timeout = 60s});
-  std::vector<std::byte> into(region_size);
+  std::vector<std::byte> into(owned_size);
   owner_.process().stop();
   request reading = region_->start_read_at(0, into);
   EXPECT_FALSE(reading.wait_for(50ms));
@@ -92,9 +92,9 @@ TEST_F(OwnerDeath, NamesOperationPeerAndCause) {
 
 TEST_F(OwnerDeath, IsReportedByTheFlushOfWrites) {
   connect();
-  const std::vector<std::byte> from(region_size);
+  const std::vector<std::byte> from(owned_size);
   owner_.process().stop();
-  request writing = region_->start_write_at(4096, std::span(from).first(region_size - 4096));
+  request writing = region_->start_write_at(4096, std::span(from).first(owned_size - 4096));
   EXPECT_FALSE(writing.wait_for(100ms)) << "more than a socket holds was taken";
   owner_.process().kill();
   std::error_code ec;
@@ -156,7 +156,7 @@ TEST_F(OwnerDeath, DoesNotFollowFromADeadlineThatPassed) {
 TEST_F(OwnerDeath, OfAStoppedOwnerGivesWrittenMemoryBack) {
   connect(patient_for(500ms));
   owner_.process().stop();
-  std::vector<std::byte> from(region_size);
+  std::vector<std::byte> from(owned_size);
   std::error_code ec;
   const clock::time_point begin = clock::now();
   region_->write_at(0, from, ec, {.timeout = 200ms});
@@ -174,7 +174,7 @@ TEST_F(OwnerDeath, MakesItsDescriptorStaleForASuccessor) {
   owner_.process().kill();
   test_peer successor("tcp");
   ASSERT_EQ(successor.ask("listen " + to_string(where)), to_string(where));
-  successor.allocate(region_size);
+  successor.allocate(owned_size);
   const endpoint connection(*worker_, where);
   remote_region region(connection, descriptor_);
   std::vector<std::byte> into(8);

@@ -29,9 +29,9 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-constexpr std::size_t small = 1024;
+constexpr std::size_t short_echo = 1024;
 constexpr std::size_t middle = 300'000;  // long enough to be announced first
-constexpr std::size_t large = std::size_t{1} << 20U;
+constexpr std::size_t long_echo = std::size_t{1} << 20U;
 
 /// Lets this process, and those that it starts, open as many files as the system allows; returns
 /// how many.
@@ -134,7 +134,7 @@ TEST_P(Scale, ServersEchoToEveryClientUntilItLeaves) {
     for (const socket_address& door : doors) all.connect(door, clients);
     for (test_peer& each : servers) EXPECT_EQ(each.ask("connections"), std::to_string(clients));
     const std::size_t connections = clients * GetParam();
-    all.echo(small, connections, connections);
+    all.echo(short_echo, connections, connections);
     all.echo(middle, connections, connections);
     all.leave();
     for (test_peer& each : servers) expect_nobody(each);
@@ -163,7 +163,7 @@ TEST_P(Scale, ServersOfThisHostEchoToEveryClientUntilItLeaves) {
     for (const worker_address& door : doors) all.connect(door, clients);
     for (test_peer& each : servers) EXPECT_EQ(each.ask("connections"), std::to_string(clients));
     const std::size_t connections = clients * GetParam();
-    all.echo(small, connections, connections);
+    all.echo(short_echo, connections, connections);
     all.echo(middle, connections, 50);  // what more there was would wait for its turn anyway
     all.leave();
     for (test_peer& each : servers) expect_nobody(each);
@@ -194,9 +194,9 @@ TEST(ManyConnections, ThousandOfOneServerTakeBoundedMemory) {
   all.connect(door, count);
   EXPECT_EQ(server.ask("connections"), std::to_string(count));
   expect_bounds("connected");
-  all.echo(small, count, count);
+  all.echo(short_echo, count, count);
   expect_bounds("echoed_short_ones");
-  all.echo(large, count, 16);  // at a time: two gibibytes at once are not what is asked
+  all.echo(long_echo, count, 16);  // at a time: two gibibytes at once are not what is asked
   expect_bounds("echoed_long_ones");
   all.leave();
   expect_nobody(server);

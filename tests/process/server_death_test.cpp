@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-constexpr std::size_t region_size = std::size_t{32} << 20U;
+constexpr std::size_t served_size = std::size_t{32} << 20U;
 
 /// To whom a server that is silent for a second is dead.
 client_options quick(std::chrono::nanoseconds connect_timeout = 1s) {
@@ -37,7 +37,7 @@ class ServerDeath : public testing::Test {
  protected:
   ServerDeath() {
     url_ = server_.ask("serve");
-    server_.ask("publish churned " + std::to_string(region_size) + " 7");
+    server_.ask("publish churned " + std::to_string(served_size) + " 7");
   }
 
   test_peer server_{"tcp"};
@@ -51,7 +51,7 @@ TEST_F(ServerDeath, EndsAReadInFlightBeforeAnyTimeOut) {
   options.context.share_memory = false;  // so that the server is asked
   client reader(url_, options);
   remote_region region = reader.open("churned");
-  std::vector<std::byte> into(region_size);
+  std::vector<std::byte> into(served_size);
   server_.process().stop();
   request reading = region.start_read_at(0, into);
   EXPECT_FALSE(reading.wait_for(20ms));
@@ -201,7 +201,7 @@ TEST(SeveralWorkers, OutliveClientsThatAreKilled) {
     SCOPED_TRACE(what);
     test_peer server("tcp");
     const std::string url = server.ask("serve 127.0.0.1:0 3");
-    server.ask("publish churned " + std::to_string(region_size) + " 7");
+    server.ask("publish churned " + std::to_string(served_size) + " 7");
     server.ask("publish kept 65536 9");
     kill_clients(server, url, what, 24);
   }

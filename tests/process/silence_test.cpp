@@ -27,7 +27,7 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-constexpr std::size_t region_size = std::size_t{64} << 20U;
+constexpr std::size_t silent_size = std::size_t{64} << 20U;
 
 class Silence : public testing::Test {
  protected:
@@ -48,7 +48,7 @@ class Silence : public testing::Test {
 
   test_peer owner_{"tcp"};
   const socket_address where_ = owner_.listen();
-  const remote_descriptor descriptor_ = owner_.allocate(region_size);
+  const remote_descriptor descriptor_ = owner_.allocate(silent_size);
   context context_{over_tcp()};
   worker worker_{context_, patient_for(1s)};
 };
@@ -112,7 +112,7 @@ TEST_F(Silence, DoesNotKeepClosingFromEnding) {
   endpoint connection(worker_, where_);
   remote_region region(connection, descriptor_);
   owner_.process().stop();
-  const std::vector<std::byte> from(region_size);
+  const std::vector<std::byte> from(silent_size);
   request write = region.start_write_at(0, from);
   const clock::time_point begin = clock::now();
   std::error_code ec;

@@ -19,7 +19,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::size_t size = 200'000;
+constexpr std::size_t strange_size = 200'000;
 
 class Stranger : public testing::Test {
  protected:
@@ -35,7 +35,7 @@ class Stranger : public testing::Test {
     return reader.ask("way");
   }
 
-  std::vector<std::byte> memory_ = pattern(size, 4);
+  std::vector<std::byte> memory_ = pattern(strange_size, 4);
   server owner_;
   publication matrix_ = owner_.publish("matrix", std::span(memory_), access::read);
 };

@@ -15,6 +15,9 @@
 
 namespace ucx::test {
 
+/// What the tool ends with where a peer or its answer was lost.
+inline constexpr int lost = 7;
+
 /// The tool of the same build; or another, such as one with a sanitizer, by $UCXIO_TOOL.
 inline std::string tool_program() {
   const char* const other = std::getenv("UCXIO_TOOL");

@@ -22,8 +22,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int lost = 7;
-
 /// A server with an address file and an agent, which listens nowhere, and a directory here.
 class AgentWithoutIp : public ::testing::Test {
  protected:

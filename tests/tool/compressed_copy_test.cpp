@@ -32,8 +32,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
-constexpr int lost = 7;
-constexpr std::size_t large = 16 * mib;
+constexpr std::size_t large_file = 16 * mib;
 
 /// Returns bytes that do not become shorter.
 std::string noise(std::size_t size) {
@@ -147,8 +146,8 @@ TEST_F(CompressedCopy, BringsFilesFromServerToServer) {
 }
 
 TEST_F(CompressedCopy, GoesOnWhereItWasInterrupted) {
-  store_.make("x", log_text(large));
-  folder_.make("here/x", log_text(large));
+  store_.make("x", log_text(large_file));
+  folder_.make("here/x", log_text(large_file));
   const auto interrupt = [&](const std::string& from, const std::string& to,
                              const std::string& partial) {
     const auto running = begin(from, to, partial);
@@ -157,25 +156,25 @@ TEST_F(CompressedCopy, GoesOnWhereItWasInterrupted) {
     EXPECT_EQ(result.signal, SIGINT);
     EXPECT_EQ(result.err, "ucxio: interrupted; --resume goes on with what is there\n");
     const std::string part = content_of(partial);
-    EXPECT_LT(part.size(), large);
-    EXPECT_TRUE(part == log_text(large).substr(0, part.size()));
+    EXPECT_LT(part.size(), large_file);
+    EXPECT_TRUE(part == log_text(large_file).substr(0, part.size()));
     EXPECT_TRUE(soon([&] { return copy({"--resume", from, to}).code == 0; }));
     EXPECT_FALSE(std::filesystem::exists(partial));
   };
   interrupt(url("x"), here("y"), here(".y.ucxio-part"));
-  EXPECT_TRUE(content_of(here("y")) == log_text(large));
+  EXPECT_TRUE(content_of(here("y")) == log_text(large_file));
   interrupt(here("x"), url("y"), there(".y.ucxio-part"));
-  EXPECT_TRUE(content_of(there("y")) == log_text(large));
+  EXPECT_TRUE(content_of(there("y")) == log_text(large_file));
 }
 
 TEST_F(CompressedCopy, KeepsWhatMayBeResumedWhenOneSideIsKilled) {
-  folder_.make("here/x", log_text(large));
+  folder_.make("here/x", log_text(large_file));
   const auto running = begin(here("x"), url("y"), there(".y.ucxio-part"));
   running->send_signal(SIGKILL);
   running->finish();
   const auto again = [this] { return copy({"--resume", here("x"), url("y")}).code == 0; };
   EXPECT_TRUE(soon(again));
-  EXPECT_TRUE(content_of(there("y")) == log_text(large));
+  EXPECT_TRUE(content_of(there("y")) == log_text(large_file));
 
   const auto loses = begin(url("y"), here("y"), here(".y.ucxio-part"));
   server_.process().kill();

@@ -22,8 +22,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int lost = 7;
-
 /// A server that has files, and one that fetches them.
 class DirectCopy : public ::testing::Test {
  protected:

@@ -29,7 +29,6 @@ using ::testing::HasSubstr;
 
 constexpr int no_output = 9;
 constexpr int no_space = 12;
-constexpr int lost = 7;
 constexpr std::size_t little = 8 * mib;
 constexpr std::size_t enough = 64 * mib;
 

@@ -25,7 +25,7 @@ namespace ucx::test {
 namespace {
 
 /// Much more than any of the bounds.
-constexpr std::size_t large = 256 * mib;
+constexpr std::size_t far_larger = 256 * mib;
 
 // In MiB: what docs/tool.md says, and half as much again; of agents twice as much, because newer
 // UCX takes more for each conversation.
@@ -37,7 +37,7 @@ constexpr std::size_t pipes = 60;
 constexpr std::size_t serves = 45;
 constexpr std::size_t serves_agent = 180;
 
-/// Files that are large, and a bound for each command that reads or writes one of them.
+/// Files that are far larger, and a bound for each command that reads or writes one of them.
 class ToolMemory : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -46,11 +46,11 @@ class ToolMemory : public ::testing::Test {
     std::filesystem::create_directories(store_ / "tree");
     std::filesystem::create_directories(folder_ / "here");
     store_.make("x", "");
-    std::filesystem::resize_file(store_ / "x", large);
+    std::filesystem::resize_file(store_ / "x", far_larger);
     for (int i = 0; i < 16; ++i) {
       const std::string name = "tree/" + std::to_string(i);
       store_.make(name, noise(mib));
-      std::filesystem::resize_file(store_ / name, large / 16);
+      std::filesystem::resize_file(store_ / name, far_larger / 16);
     }
   }
 

@@ -40,8 +40,8 @@ void expect_damage(codec by, std::span<const std::byte> coded, const content_dig
 class PieceCodec : public ::testing::TestWithParam<codec> {};
 
 TEST_P(PieceCodec, GivesBackEverySize) {
-  for (const std::size_t size :
-       {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{77}, mib - 1, mib}) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{77},
+                                 test::mib - 1, test::mib}) {
     for (const bytes& piece : {text(size), test::pattern(size, 7), bytes(size)}) {
       const coded_piece coded = encode(GetParam(), piece);
       EXPECT_LE(coded.bytes.size(), piece.size());
@@ -54,9 +54,9 @@ TEST_P(PieceCodec, GivesBackEverySize) {
 }
 
 TEST_P(PieceCodec, MakesTextShorter) {
-  const coded_piece coded = encode(GetParam(), text(mib));
+  const coded_piece coded = encode(GetParam(), text(test::mib));
   EXPECT_EQ(coded.by, GetParam());
-  EXPECT_LT(coded.bytes.size(), mib / 50);
+  EXPECT_LT(coded.bytes.size(), test::mib / 50);
 }
 
 TEST_P(PieceCodec, RefusesWhatWasDamaged) {

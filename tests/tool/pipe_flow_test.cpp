@@ -18,8 +18,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int lost = 7;
-
 class PipeFlow : public ::testing::Test {
  protected:
   std::string url() const { return server_.url("p"); }

@@ -25,7 +25,6 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr int lost = 7;
 constexpr int partial = 11;
 
 /// A server that introduces, by an IP address or by the file that leads to it, and ends of pipes

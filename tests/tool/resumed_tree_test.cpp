@@ -30,7 +30,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr int lost = 7;
 constexpr int files = 12;
 
 /// From where to where a tree goes, and how.
