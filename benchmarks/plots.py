@@ -99,7 +99,7 @@ def processor_time(results):
         axis.axvline(1, color="black", linewidth=0.8)
         axis.tick_params(axis="y", labelsize=7)
         axis.set_xlim(0, max(1.1, *ratios.values()) if ratios else 1.1)
-        axis.set_xlabel("processor time of ucxio, by theirs")
+        axis.set_xlabel("processor time for a byte, ours by theirs")
     return figure
 
 

@@ -31,7 +31,7 @@ def read_results(folder):
         lines = {}
         for program in PROGRAMS:
             path = folder / network / f"{program}_benchmark.json"
-            if not path.exists():
+            if not path.exists() or path.stat().st_size == 0:  # nothing of it was to be measured
                 continue
             for line in json.loads(path.read_text())["benchmarks"]:
                 name = re.sub(r"/iterations:.*", "", line["name"]).removeprefix("ratio/")

@@ -21,6 +21,7 @@ if [ "${1:-}" = --docs ]; then
   shift
 fi
 cmake/setup.sh benchmarks
+rm -rf $results # what is not measured this time is not reported
 mkdir -p $results
 : >$log
 quietly cmake --preset release -DUCXIO_BUILD_BENCHMARKS=ON -DUCXIO_WITH_BOOST=ON \

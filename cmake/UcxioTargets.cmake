@@ -12,7 +12,11 @@ target_compile_options(
             -Wnon-virtual-dtor
             $<$<BOOL:${UCXIO_WERROR}>:-Werror>
             # Where several sources are compiled as one, a name of one is in sight of the next one.
-            $<$<BOOL:${CMAKE_UNITY_BUILD}>:-Wno-shadow>)
+            $<$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>:-Wno-shadow>)
+
+if(UCXIO_UNITY)
+  set(CMAKE_UNITY_BUILD ON)
+endif()
 
 # Everything of ours, the test programs included, is instrumented alike.
 if(UCXIO_SANITIZE)
@@ -103,6 +107,9 @@ function(ucxio_add_library name)
                CXX_EXTENSIONS OFF
                CXX_VISIBILITY_PRESET hidden
                VISIBILITY_INLINES_HIDDEN ON)
+  if(NOT UCXIO_UNITY STREQUAL "ALL")
+    set_target_properties(${objects} PROPERTIES UNITY_BUILD OFF)
+  endif()
   ucxio_precompile(${objects} ${arg_PRECOMPILE})
 
   add_library(${library} $<TARGET_OBJECTS:${objects}>)

@@ -149,7 +149,7 @@ class handler_room {
 void tell(detail::send_operation& send, std::uint64_t key, handler_room& room) noexcept {
   room.taken();
   send.tell(key);
-  const auto held = send.let_go();  // nothing else would keep the connection
+  const auto held = send.let_go();  // goes behind the send; `over` keeps the connection
   send.release();
 }
 

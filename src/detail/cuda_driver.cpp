@@ -89,7 +89,10 @@ bool find_all(cuda_driver& into, void* library) noexcept {
 std::unique_ptr<const cuda_driver> load_chosen(bool& lacks_functions) noexcept {
   try {
     const char* const named = ::secure_getenv("UCXIO_CUDA_DRIVER");
-    return cuda_driver::load(named != nullptr ? named : "libcuda.so.1", lacks_functions);
+    auto loaded = cuda_driver::load(named != nullptr ? named : "libcuda.so.1", lacks_functions);
+    // The program may use the usual one all the same, and have memory of devices.
+    if (!loaded && named != nullptr) lacks_functions = true;
+    return loaded;
   } catch (...) {  // out of memory
     return nullptr;
   }

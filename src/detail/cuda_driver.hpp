@@ -142,8 +142,9 @@ struct cuda_driver {
   /// CUDA's is not here.
   static bool may_be_inherited() noexcept;
 
-  /// Returns whether find() has found nobody though there is a library of that name: it lacks
-  /// functions, and what else in the process uses it may have memory of devices.
+  /// Returns whether find() has found nobody though there is a library of that name, which lacks
+  /// functions, or `UCXIO_CUDA_DRIVER` names one that can not be loaded: what else in the process
+  /// uses a driver may have memory of devices.
   static bool is_unusable() noexcept;
 
   /// Returns false where find() has found no library.

@@ -118,7 +118,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   void welcomed(const frame& answer, std::span<const std::byte> payload);
   void heard() noexcept { heartbeat_.heard(); }
   /// Returns whether what the peer says is for anybody. Its welcome may be on the way still; but
-  /// one that was refused here, or whose connection has failed, has nothing to say.
+  /// one that was refused or not welcomed here, or has failed, has nothing to say.
   bool listens() const noexcept {
     if (state_ == endpoint_state::connecting) return role_ == role::initiator;
     return state_ == endpoint_state::ready;

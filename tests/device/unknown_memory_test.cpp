@@ -236,19 +236,25 @@ int use_without_functions(std::span<std::byte> tensor, const std::string& path) 
   return holds_pattern(into, 4) ? 0 : 7;
 }
 
-TEST(UnknownMemoryHere, OfADeviceIsRefusedWhereTheLibraryLacksFunctions) {
+/// The driver's library lacks its functions, or can not be loaded.
+class UnknownMemoryWithoutDriver : public testing::TestWithParam<const char*> {};
+
+TEST_P(UnknownMemoryWithoutDriver, OfADeviceIsRefused) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // begins a new process, which looks for its own
   const temporary_file file;
   file.write(0, pattern(10, 5));
   EXPECT_EXIT(
       {
-        ::setenv("UCXIO_CUDA_DRIVER", "libc.so.6", 1);
+        ::setenv("UCXIO_CUDA_DRIVER", GetParam(), 1);
         void* const made = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         const std::span tensor(static_cast<std::byte*>(made), 4096);
         std::_Exit(use_without_functions(tensor, file.path()));
       },
       testing::ExitedWithCode(0), "");
 }
+
+INSTANTIATE_TEST_SUITE_P(Libraries, UnknownMemoryWithoutDriver,
+                         testing::Values("libc.so.6", "/nowhere/libcuda.so.1"));
 
 /// Where the stack may become as long as it likes, most of the address space is left for it, and
 /// holds other things.

@@ -3,7 +3,7 @@
 
   tests/support/check_sources.py BUILD [PATTERN]
 
-BUILD has a compile_commands.json, made with UCXIO_PRECOMPILE=OFF and CMAKE_UNITY_BUILD=OFF. PATTERN is a
+BUILD has a compile_commands.json, made with UCXIO_PRECOMPILE=OFF and UCXIO_UNITY=OFF. PATTERN is a
 regular expression for the files' paths. Compiles nothing, reads only; prints what the compiler says.
 """
 import concurrent.futures
