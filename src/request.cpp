@@ -49,6 +49,15 @@ std::string hold(detail::operation* wanted, void* cuda_stream, std::error_code& 
   return {};
 }
 
+/// REQUIRES: `ended` is done.
+void keep(std::promise<message_info>& promise, const request& ended) {
+  if (const std::error_code ec = ended.error()) {
+    promise.set_exception(std::make_exception_ptr(ucx::error(ec, ended.description())));
+  } else {
+    promise.set_value(ended.received());
+  }
+}
+
 }  // namespace
 
 void request::drop(detail::operation& held) noexcept {
@@ -159,34 +168,22 @@ bool request::rebind(std::span<std::byte> into) noexcept {
   return operation_->rebind(into);
 }
 
-std::future<void> request::to_future() && {
-  auto promise = std::make_unique<std::promise<void>>();
-  std::future<void> future = promise->get_future();
+std::future<message_info> request::to_future() && {
+  auto promise = std::make_unique<std::promise<message_info>>();
+  std::future<message_info> future = promise->get_future();
   if (done()) {
-    if (const std::error_code ec = error()) {
-      promise->set_exception(
-          std::make_exception_ptr(ucx::error(ec, detail::failure_text(*operation_))));
-    } else {
-      promise->set_value();
-    }
+    keep(*promise, *this);
     return future;
   }
-  detail::operation* operation = operation_;
-  if (operation->has_handler()) {
+  if (operation_->has_handler()) {
     throw ucx::error(make_error_code(errc::invalid_argument),
-                     "a future behind a handler, of the " + detail::failure_text(*operation));
+                     "a future behind a handler, of the " + detail::failure_text(*operation_));
   }
   // The handler owns the request, and with it the operation, until it has run.
   auto owned = std::make_unique<request>(std::move(*this));
-  request& kept = *owned;
-  kept.then([operation, promise = std::move(promise),
-             owned = std::move(owned)](std::error_code ec) mutable {
-    if (ec) {
-      promise->set_exception(
-          std::make_exception_ptr(ucx::error(ec, detail::failure_text(*operation))));
-    } else {
-      promise->set_value();
-    }
+  request& ended = *owned;
+  ended.then([promise = std::move(promise), owned = std::move(owned)](std::error_code) {
+    keep(*promise, *owned);
   });
   return future;
 }

@@ -108,15 +108,15 @@ class [[nodiscard]] UCXIO_EXPORT request {
   /// Lifetime: as that of the memory that the read was started with, which is free again.
   bool rebind(std::span<std::byte> into) noexcept;
 
-  /// Returns a future of the outcome; it throws `ucx::error`. The request is consumed (unless it
-  /// has a handler already, which is invalid_argument), and the memory is borrowed until the future
-  /// is ready. In mode `caller` somebody has to drive the worker meanwhile: `future.get()` does
-  /// not.
-  std::future<void> to_future() &&;
+  /// Returns a future of what was `received()`; it throws `ucx::error`. The request is consumed
+  /// (unless it has a handler already, which is invalid_argument), and the memory is borrowed until
+  /// the future is ready. In mode `caller` somebody has to drive the worker meanwhile:
+  /// `future.get()` does not.
+  std::future<message_info> to_future() &&;
 
   class awaiter;
-  /// `co_await std::move(request)`: resumes on the thread that drives progress, and throws
-  /// `ucx::error`. The coroutine owns the operation meanwhile.
+  /// `co_await std::move(request)`: resumes on the thread that drives progress with what was
+  /// `received()`, and throws `ucx::error`. The coroutine owns the operation meanwhile.
   awaiter operator co_await() &&;
 
  private:
@@ -133,7 +133,10 @@ class UCXIO_EXPORT request::awaiter {
   explicit awaiter(request&& awaited) noexcept : request_(std::move(awaited)) {}
   bool await_ready() const noexcept { return request_.done(); }
   void await_suspend(std::coroutine_handle<> coroutine);
-  void await_resume() { request_.wait(); }
+  message_info await_resume() {
+    request_.wait();
+    return request_.received();
+  }
 
  private:
   request request_;

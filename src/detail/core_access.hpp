@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "detail/operation.hpp"
 #include "ucx/client.hpp"
 #include "ucx/connection_request.hpp"
 #include "ucx/context.hpp"
@@ -34,7 +35,10 @@ struct core_access {
   static auto& core(Handle& handle) noexcept {
     return handle.core_;
   }
-  static request make_request(operation* owned) noexcept { return request(owned); }
+  static request make_request(operation* owned) noexcept {
+    owned->keep_worker();
+    return request(owned);
+  }
   static scheduled_call make_scheduled_call(std::shared_ptr<scheduled> call) noexcept {
     return scheduled_call(std::move(call));
   }

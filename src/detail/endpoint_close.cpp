@@ -46,10 +46,7 @@ void endpoint_core::close(close_mode mode, std::error_code& ec) {
   if (closing == nullptr) return;
   worker_.wait(*closing, clock::time_point::max());
   ec = closing->error();
-  guard.lock();
-  const auto kept = closing->let_go();
-  closing->release();
-  guard.unlock();
+  closing->drop();
   disarm();  // a handler may be running still
   guard.lock();
   see_to_sockets();

@@ -35,8 +35,7 @@ class worker_core;
 /// Everything but the shared pointers happens under the worker's lock.
 class endpoint_core : public kept_by_requests<endpoint_core> {
  public:
-  /// Who made the connection decides who says hello.
-  enum class role { initiator, acceptor };
+  enum class role { initiator, acceptor };  ///< The initiator says hello.
 
   /// Makes an endpoint with UCX. `keep_alive` is empty for peers that the worker itself serves.
   static std::shared_ptr<endpoint_core> make(worker_core& worker,
@@ -48,6 +47,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   endpoint_core& operator=(const endpoint_core&) = delete;
 
   worker_core& worker() const noexcept { return worker_; }
+  bool keeps_worker() const noexcept { return keep_alive_ != nullptr; }
   ucp_ep_h handle() const noexcept { return handle_; }
   std::uint64_t session() const noexcept { return session_; }
   endpoint_state state() const noexcept { return state_; }

@@ -14,7 +14,7 @@ std::error_code notification_queue::push(const notification& said, worker_core& 
   if (unread_.size() >= most) return errc::busy;
   if (notification_wait* const first = handler_ ? nullptr : waiting_.front()) {
     waiting_.remove(*first);
-    first->serve_later(said);
+    first->serve_later(said, {});
     return {};
   }
   unread_.push_back(said);
@@ -116,8 +116,7 @@ void notification_queue::add(notification_wait& waiting) {
       closed = false;
     }
   }
-  if (closed) return waiting.refused(errc::closed);
-  waiting.served(said);
+  waiting.served(said, closed ? make_error_code(errc::closed) : std::error_code());
 }
 
 bool notification_queue::remove(notification_wait& waiting) noexcept {
@@ -134,7 +133,7 @@ void notification_queue::close() noexcept {
   std::swap(handler_, gone);
   while (notification_wait* const waiting = waiting_.front()) {
     waiting_.remove(*waiting);
-    waiting->refuse_later(errc::closed);
+    waiting->serve_later({}, make_error_code(errc::closed));
   }
   await_handler(guard);
 }

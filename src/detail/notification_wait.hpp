@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <system_error>
 
 #include "detail/intrusive_list.hpp"
 #include "detail/notification_queue.hpp"
@@ -16,12 +17,11 @@ class notification_wait final : public operation, public list_hook<notification_
   void begin(std::shared_ptr<worker_core> worker, std::shared_ptr<notification_queue> queue,
              notification& into, clock::time_point deadline);
 
-  // Under the worker's lock:
-  void served(const notification& said);
-  void refused(errc why);
-  // From anywhere, once the queue has forgotten it: the same, soon.
-  void serve_later(const notification& said);
-  void refuse_later(errc why);
+  /// Ends it, with `why` or with what was said. Under its worker's lock, while it is no queue's.
+  void served(const notification& said, std::error_code why) noexcept;
+  /// The same, in a round of its worker. By the queue, from anywhere, with the queue's lock, which
+  /// keeps the worker there meanwhile: the wait does not end before that is free.
+  void serve_later(const notification& said, std::error_code why) noexcept;
 
   void give_up(errc why) noexcept override;
   void connection_failed(std::error_code) noexcept override {}  // it has none
@@ -31,7 +31,8 @@ class notification_wait final : public operation, public list_hook<notification_
   void recycle() noexcept override;
 
  private:
-  std::shared_ptr<notification_wait*> life_;  // null there, when this one's is over
+  class outcome;
+  std::shared_ptr<outcome> outcome_;  // stays for the next wait, unless it is on its way
   std::shared_ptr<notification_queue> queue_;
   notification* into_ = nullptr;
 };

@@ -79,6 +79,12 @@ void operation::open_gates() noexcept {
   while (gates_) gates_ = std::move(gates_->next);
 }
 
+void operation::keep_worker() noexcept {
+  // What may get its connection meanwhile has the worker; what is counted gets its handle's share.
+  if (held_.worker || held_.counted != nullptr || !held_.endpoint) return;
+  if (!held_.endpoint->keeps_worker()) held_.worker = worker_->shared_from_this();
+}
+
 operation::kept_alive operation::let_go() noexcept {
   if (endpoint_core* const counted = std::exchange(held_.counted, nullptr)) {
     held_.endpoint = counted->forget_request();

@@ -59,7 +59,7 @@ TEST_P(ConformanceE, E1_E4_E5_E7_RequestsTellTheirOutcome) {
   request failed = region_.start_read_at(shared_size, into_);
   EXPECT_EQ(failed.error(), errc::out_of_range);
   EXPECT_NE(failed.description().find("1000 bytes"), std::string::npos);
-  std::future<void> future = region_.start_read_at(0, into_).to_future();
+  std::future<message_info> future = region_.start_read_at(0, into_).to_future();
   EXPECT_TRUE(pair_.drive_until([&] { return future.wait_for(0s) == std::future_status::ready; }));
   EXPECT_NO_THROW(future.get());
 }
@@ -457,6 +457,31 @@ TEST(ConformanceELoops, E19_CoroutinesAwaitRequests) {
   std::atomic<int> done{0};
   read_twice(region, into, done);
   EXPECT_TRUE(pair.drive_until([&] { return done == 2; }));
+}
+
+fire receive_one(worker& by, std::span<std::byte> into, message_info& received,
+                 std::atomic<bool>& done) {
+  received = co_await by.start_receive(8, into);
+  done = true;
+}
+
+TEST(ConformanceELoops, E5_E19_FuturesAndCoroutinesTellWhatWasReceived) {
+  connected_pair pair;
+  std::vector<std::byte> into(100);
+  std::future<message_info> future = pair.owner->start_receive(7, into).to_future();
+  message_info awaited;
+  std::atomic<bool> done{false};
+  receive_one(*pair.owner, into, awaited, done);
+  std::future<message_info> sent = pair.connection->start_send(7, pattern(60)).to_future();
+  EXPECT_TRUE(pair.drive_until([&] {
+    return future.wait_for(0s) == std::future_status::ready &&
+           sent.wait_for(0s) == std::future_status::ready;
+  }));
+  pair.connection->send(8, pattern(100));
+  EXPECT_TRUE(pair.drive_until([&] { return done.load(); }));
+  EXPECT_EQ(future.get(), (message_info{.tag = 7, .length = 60}));
+  EXPECT_EQ(sent.get(), message_info());
+  EXPECT_EQ(awaited, (message_info{.tag = 8, .length = 100}));
 }
 
 TEST(ConformanceELoops, E21_OptionsAreNamedAndHaveDefaults) {

@@ -254,7 +254,7 @@ TEST_F(EnqueuedWait, EndsWithTheWorkerAndAllThatWasMadeOfIt) {
 TEST_F(EnqueuedWait, GoesOnInTheFutureThatTheRequestBecomes) {
   request read = start_stuck_read();
   read.enqueue_wait(stream_);
-  std::future<void> future = std::move(read).to_future();
+  std::future<message_info> future = std::move(read).to_future();
   stream_work behind(stream_);
   behind.enqueue();
   EXPECT_FALSE(behind.is_done());

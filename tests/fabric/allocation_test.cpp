@@ -8,8 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -188,6 +190,47 @@ TEST_P(MessageAllocation, OfAnActiveMessageIsNone) {
                         }),
             0U);
   pair_.receiver().on_message(1, {});
+}
+
+TEST_P(MessageAllocation, OfAPostedMessageIsNone) {
+  std::uint64_t last = 0;  // of the keys that came back
+  pair_.sender->set_message_handlers({.on_sent = [&](std::uint64_t key, std::error_code ec) {
+    EXPECT_FALSE(ec) << ec.message();
+    last = key;
+  }});
+  const std::vector<std::byte> bytes = pattern(1000);
+  std::vector<std::byte> into(bytes.size());
+  std::uint64_t sent = 0;
+  EXPECT_EQ(at_least_of(200,
+                        [&] {
+                          request receive = pair_.receiver().start_receive(1, into);
+                          std::error_code ec;
+                          pair_.sender->post_send(1, bytes, ++sent, ec);
+                          ASSERT_FALSE(ec) << ec.message();
+                          while (!receive.done() || last != sent) pair_.sender_side().progress();
+                        }),
+            0U);
+  pair_.sender->set_message_handlers({});
+}
+
+TEST_P(MessageAllocation, OfTheByteStreamIsNone) {
+  pair_.sender->send(1, pattern(1));
+  std::optional<message> hello;
+  while (!(hello = pair_.receiver().take(1))) pair_.sender_side().progress();
+  endpoint back = hello->peer();
+  for (const std::size_t size : message_sizes) {
+    const std::vector<std::byte> bytes = pattern(size);
+    std::vector<std::byte> into(size);
+    EXPECT_EQ(at_least_of(size < 100'000 ? 200 : 20,
+                          [&] {
+                            request receive = back.start_stream_receive(into, stream_amount::all);
+                            request send = pair_.sender->start_stream_send(bytes);
+                            while (!receive.done() || !send.done()) pair_.sender_side().progress();
+                            EXPECT_FALSE(receive.error());
+                          }),
+              0U)
+        << size;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Routes, MessageAllocation,

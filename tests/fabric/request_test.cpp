@@ -267,7 +267,7 @@ TEST_P(Request, RebindsReadsOnly) {
 TEST_P(Request, MakesAFutureOfTheOutcome) {
   std::vector<std::byte> into = blank();
   pair_.pause_owner();
-  std::future<void> future = region_.start_read_at(3, into).to_future();
+  std::future<message_info> future = region_.start_read_at(3, into).to_future();
   EXPECT_EQ(future.wait_for(0s), std::future_status::timeout);
   pair_.resume_owner();
   ASSERT_TRUE(pair_.drive_until([&] { return future.wait_for(0s) == std::future_status::ready; }));
@@ -278,7 +278,7 @@ TEST_P(Request, MakesAFutureOfTheOutcome) {
 TEST_P(Request, MakesAFutureThatThrowsTheError) {
   std::vector<std::byte> into = blank();
   pair_.pause_owner();
-  std::future<void> future = region_.start_read_at(3, into, {.timeout = 10ms}).to_future();
+  std::future<message_info> future = region_.start_read_at(3, into, {.timeout = 10ms}).to_future();
   ASSERT_TRUE(pair_.drive_until([&] { return future.wait_for(0s) == std::future_status::ready; }));
   EXPECT_THROW(future.get(), ucx::error);
   pair_.resume_owner();

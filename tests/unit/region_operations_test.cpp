@@ -372,6 +372,32 @@ TEST_F(RegionOperations, AnOwnerWaitsForNotifications) {
   EXPECT_EQ(taken->value, 7U);
 }
 
+/// The wait's worker makes no round between the notification and the wait's end.
+TEST_F(RegionOperations, AWaitThatIsServedAndGivenUpHasWhatWasSaid) {
+  std::optional<worker> other(pair_.owner_context);
+  notification said;
+  request waited = exposed_.start_wait_notify(*other, said);
+  region_.notify(5);
+  EXPECT_FALSE(waited.done());
+  waited.cancel();
+  EXPECT_TRUE(waited.done());
+  EXPECT_FALSE(waited.error());
+  EXPECT_EQ(said.value, 5U);
+  {
+    notification brief;
+    const request dropped = exposed_.start_wait_notify(*other, brief);
+    region_.notify(6);
+  }
+  other->progress();  // the two that are over are on their way still
+  request next = exposed_.start_wait_notify(*other, said);
+  other->progress();
+  EXPECT_FALSE(next.done());
+  region_.notify(7);
+  other.reset();  // the request keeps it
+  next.wait();
+  EXPECT_EQ(said.value, 7U);
+}
+
 TEST_F(RegionOperations, AWaitForANotificationEndsWithItsRegion) {
   notification said;
   request waited = exposed_.start_wait_notify(pair_.owner, said);

@@ -521,12 +521,12 @@ TEST(Request, RebindIsRefusedOnceBytesArrived) {
 TEST(Request, FutureTellsTheOutcome) {
   served_region served(100);
   std::vector<std::byte> into(100);
-  std::future<void> good = served.region.start_read_at(0, into).to_future();
+  std::future<message_info> good = served.region.start_read_at(0, into).to_future();
   ASSERT_TRUE(
       served.network().run_until([&] { return good.wait_for(0s) == std::future_status::ready; }));
   good.get();
   EXPECT_TRUE(holds_pattern(into));
-  std::future<void> bad = served.region.start_read_at(50, into).to_future();
+  std::future<message_info> bad = served.region.start_read_at(50, into).to_future();
   try {
     bad.get();
     FAIL();
@@ -538,7 +538,7 @@ TEST(Request, FutureTellsTheOutcome) {
 TEST(Request, FutureOfALostConnectionThrows) {
   stalled_region served;
   std::vector<std::byte> into(100);
-  std::future<void> lost = served.region.start_read_at(0, into).to_future();
+  std::future<message_info> lost = served.region.start_read_at(0, into).to_future();
   served.pair.owner_process.kill();
   ASSERT_TRUE(
       served.network().run_until([&] { return lost.wait_for(0s) == std::future_status::ready; }));
