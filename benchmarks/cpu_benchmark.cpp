@@ -172,12 +172,17 @@ void register_all(owners& all) {
   writing.name = "cpu/write/1MiB";
   writing.ours = {"ucx::ofstream::write", [on] { return on->write(); }};
   writing.others.clear();
-  // By hand a writer spins: it has something to do nearly always.
-  for (const raw_loop& loop : {raw_loop{raw_way::rma, 4, mib}, raw_loop{raw_way::message, 4, mib},
-                               raw_loop{raw_way::message, 4, mib, mib / 2}}) {
-    std::string name = loop.way == raw_way::rma ? "put w4" : "message w4";
-    if (loop.piece != 0) name = "message/512KiB w4";
-    writing.others.push_back({name, [on, loop] { return on->write_raw(loop); }});
+  for (const bool sleeps : {true, false}) {
+    for (const raw_loop& tried :
+         {raw_loop{raw_way::rma, 4, mib}, raw_loop{raw_way::message, 4, mib},
+          raw_loop{raw_way::message, 4, mib, mib / 2}}) {
+      raw_loop loop = tried;
+      loop.sleeps = sleeps;
+      std::string name = loop.way == raw_way::rma ? "put w4" : "message w4";
+      if (loop.piece != 0) name = "message/512KiB w4";
+      writing.others.push_back(
+          {name + (sleeps ? ", sleeps" : ", spins"), [on, loop] { return on->write_raw(loop); }});
+    }
   }
   writing.target = 1.05;
   register_comparison(writing);

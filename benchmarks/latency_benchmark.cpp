@@ -5,11 +5,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,8 +19,11 @@
 #include "network.hpp"
 #include "owner_process.hpp"
 #include "raw_ucx.hpp"
+#include "server_process.hpp"
 #include "socket_client.hpp"
 #include "socket_owner.hpp"
+#include "ucx/client.hpp"
+#include "ucx/remote_region.hpp"
 #include "ucx/stream.hpp"
 #include "ucxio_client.hpp"
 
@@ -33,14 +38,24 @@ constexpr std::size_t region_size = 128 * mib;
 constexpr std::size_t call = 8;
 constexpr std::size_t scattered = mib + 64;
 constexpr unsigned turns = 15;
+constexpr std::chrono::milliseconds idle{5};
+
+/// The owners, which are forked before this process uses UCX.
+struct owners {
+  socket_owner sockets{region_size};
+  owner_process by_hand{{{plane::tcp, region_size, fill_pattern}}};  ///< Spins.
+  server_process server{region_size};  ///< As servers are by default: looks a moment, and sleeps.
+};
 
 class bench {
  public:
-  bench(owner_process& owner, const socket_owner& sockets)
-      : owner_(owner),
-        ours_(owner, plane::tcp, owner.targets().front()),
-        raw_(connect_raw(owner, ours_.context())),
-        socket_(sockets, connect_socket(sockets.address())) {
+  explicit bench(owners& all)
+      : owner_(all.by_hand),
+        ours_(owner_, plane::tcp, owner_.targets().front()),
+        raw_(connect_raw(owner_, ours_.context())),
+        socket_(all.sockets, connect_socket(all.sockets.address())),
+        client_(all.server.url()),
+        served_(client_.open("matrix")) {
     owner_.serve(party::ours);
     in_ = std::make_unique<ucx::istream>(ours_.region());
   }
@@ -59,14 +74,20 @@ class bench {
   }
   void read_raw(raw_way way, std::uint64_t offset) { raw_.read_one({way, 1, call}, offset, into_); }
   void read_socket(std::uint64_t offset) { socket_.read_one(offset, into_); }
+  void read_served(std::uint64_t offset) { served_.read_at(offset, into_); }
 
-  /// Times each of a pass's reads, and appends the microseconds.
+  /// Times each of a pass's reads, and appends the microseconds. Both sides are idle for `pause`
+  /// before each.
   void sample(party whom, const std::function<void(std::uint64_t)>& read,
-              std::vector<double>& times) {
+              std::chrono::milliseconds pause, std::vector<double>& times) {
     owner_.serve(whom);
     const clock::time_point until = clock::now() + pass_time();
     clock::time_point start = clock::now();
     do {
+      if (pause.count() > 0) {
+        std::this_thread::sleep_for(pause);
+        start = clock::now();
+      }
       const std::uint64_t offset = call_offset(++calls_, call, scattered, region_size);
       read(offset);
       const clock::time_point end = clock::now();
@@ -87,6 +108,8 @@ class bench {
   ucxio_client ours_;
   raw_client raw_;
   socket_client socket_;
+  client client_;
+  remote_region served_;
   std::unique_ptr<ucx::istream> in_;
   std::vector<std::byte> into_ = std::vector<std::byte>(call);
   std::uint64_t calls_ = 0;
@@ -96,6 +119,7 @@ struct reader {
   std::string name;
   party whom;
   std::function<void(std::uint64_t)> read;
+  std::chrono::milliseconds pause{0};
   std::vector<double> times = {};
 };
 
@@ -106,8 +130,8 @@ double quantile(std::vector<double>& times, double share) {
 }
 
 /// All of them in turns, once; each has a line of its own in the results.
-void register_all(owner_process& owner, const socket_owner& sockets) {
-  const auto on = std::make_shared<bench>(owner, sockets);
+void register_all(owners& all) {
+  const auto on = std::make_shared<bench>(all);
   const auto readers = std::make_shared<std::vector<reader>>();
   readers->push_back(
       {"ucx::remote_region::read_at", party::ours, [on](auto at) { on->read_region(at); }});
@@ -117,14 +141,19 @@ void register_all(owner_process& owner, const socket_owner& sockets) {
       {"get by hand", party::raw, [on](auto at) { on->read_raw(raw_way::rma, at); }});
   readers->push_back(
       {"message by hand", party::raw, [on](auto at) { on->read_raw(raw_way::message, at); }});
-  readers->push_back({"socket, sleeping", party::nobody, [on](auto at) { on->read_socket(at); }});
+  const auto served = [on](std::uint64_t at) { on->read_served(at); };
+  const auto socket = [on](std::uint64_t at) { on->read_socket(at); };
+  readers->push_back({"read_at, a default server", party::nobody, served});
+  readers->push_back({"the same, after 5 ms of nothing", party::nobody, served, idle});
+  readers->push_back({"socket, sleeping", party::nobody, socket});
+  readers->push_back({"socket, after 5 ms of nothing", party::nobody, socket, idle});
   for (std::size_t i = 0; i < readers->size(); ++i) {
     benchmark::RegisterBenchmark(("ratio/latency/8B/" + (*readers)[i].name).c_str(),
                                  [on, readers, i](benchmark::State& state) {
                                    if (readers->front().times.empty()) {
                                      for (unsigned turn = 0; turn < turns; ++turn) {
                                        for (reader& each : *readers)
-                                         on->sample(each.whom, each.read, each.times);
+                                         on->sample(each.whom, each.read, each.pause, each.times);
                                      }
                                    }
                                    for ([[maybe_unused]] auto once : state) {
@@ -148,10 +177,11 @@ void register_all(owner_process& owner, const socket_owner& sockets) {
 
 int main(int argc, char** argv) {
   using namespace ucx::benchmarks;
-  const socket_owner sockets(region_size);
-  owner_process owner({{plane::tcp, region_size, fill_pattern}});
+  // Over the wire, although the server is on this host and its memory could be read in place.
+  ::setenv("UCXIO_WAY", "message", 0);
+  owners all;
   pin_to_core(reader_core);
-  const int status = run_comparisons(argc, argv, [&] { register_all(owner, sockets); });
+  const int status = run_comparisons(argc, argv, [&] { register_all(all); });
   benchmark::ClearRegisteredBenchmarks();
   return status;
 }

@@ -5,11 +5,13 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 
 namespace ucx::benchmarks {
 namespace {
@@ -25,6 +27,8 @@ network from_environment() {
   return found;
 }
 
+unsigned cores_of_a_side = 1;
+
 }  // namespace
 
 const network& tested_network() {
@@ -32,10 +36,14 @@ const network& tested_network() {
   return found;
 }
 
+void share_cores() noexcept {
+  cores_of_a_side = std::max(1U, std::thread::hardware_concurrency() / 2);
+}
+
 void pin_to_core(unsigned core) noexcept {
   ::cpu_set_t cores;
   CPU_ZERO(&cores);
-  CPU_SET(core, &cores);
+  for (unsigned i = 0; i < cores_of_a_side; ++i) CPU_SET(core * cores_of_a_side + i, &cores);
   if (::sched_setaffinity(0, sizeof cores, &cores) != 0) {
     std::fprintf(stderr, "not pinned to core %u: expect other figures\n", core);
   }

@@ -20,6 +20,8 @@ const network& tested_network();
 inline constexpr unsigned owner_core = 0;
 inline constexpr unsigned reader_core = 1;
 void pin_to_core(unsigned core) noexcept;
+/// From here on each of the two is half of the machine: where either side needs several threads.
+void share_cores() noexcept;
 
 /// Makes a forked process the owner: at its end of the network, on its core, and no longer alive
 /// than the reader. REQUIRES: the process runs one thread, and has opened no socket.

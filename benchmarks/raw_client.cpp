@@ -59,6 +59,13 @@ void raw_client::progress_until(Condition condition) {
   while (!condition()) worker_.progress();
 }
 
+template <class Condition>
+void raw_client::progress_or_sleep_until(const raw_loop& loop, Condition condition) {
+  while (!condition()) {
+    if (worker_.progress() == 0 && loop.sleeps && !condition()) worker_.sleep();
+  }
+}
+
 ucs_status_t raw_client::on_data(void* self, const void* header, std::size_t header_length,
                                  void* data, std::size_t length,
                                  const ucp_am_recv_param_t* params) {
@@ -233,7 +240,7 @@ double raw_client::write(const raw_loop& loop, std::span<const std::byte> from,
   std::uint64_t written = 0;
   std::uint64_t calls = 0;
   do {
-    progress_until([&] {
+    progress_or_sleep_until(loop, [&] {
       return puts_in_flight_ < loop.window && sender_.in_flight() < loop.window * messages &&
              (!confirmed || written - confirmed_bytes_ < most_unconfirmed);
     });
@@ -244,9 +251,9 @@ double raw_client::write(const raw_loop& loop, std::span<const std::byte> from,
     progress_until([&] { return !confirmed || confirmed_bytes_ == written; });
     if (!confirmed) flush();
   } while (++calls % look != 0 || clock::now() < until);
-  progress_until([&] { return puts_in_flight_ == 0 && sender_.in_flight() == 0; });
+  progress_or_sleep_until(loop, [&] { return puts_in_flight_ == 0 && sender_.in_flight() == 0; });
   if (confirmed) {
-    progress_until([&] { return confirmed_bytes_ == written; });
+    progress_or_sleep_until(loop, [&] { return confirmed_bytes_ == written; });
   } else {
     flush();
   }

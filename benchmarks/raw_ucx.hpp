@@ -131,7 +131,7 @@ struct raw_loop {
   std::size_t piece = 0;   ///< Bytes of one message at most; 0: those of the call.
   std::size_t stride = 0;  ///< From one call's offset to the next one's; 0: the bytes of the call.
   bool flushes = false;    ///< Each write, before the next one.
-  bool sleeps = false;     ///< While a read has not come; else it spins.
+  bool sleeps = false;     ///< While a read has not come, or a write not gone; else it spins.
 };
 
 /// Where call number `number` of a loop goes in a region of `size` bytes: one after the other, or
@@ -188,6 +188,8 @@ class raw_client {
   std::byte* buffer(const raw_loop& loop, unsigned number);
   template <class Condition>
   void progress_until(Condition condition);
+  template <class Condition>
+  void progress_or_sleep_until(const raw_loop& loop, Condition condition);
 
   raw_worker worker_;
   raw_target target_;

@@ -3,7 +3,7 @@
 
   benchmarks/report.py RESULTS [--docs FOLDER]
 
-Reads RESULTS/NETWORK/*.json, writes RESULTS/report.md and RESULTS/plots/*.svg. With --docs the tables
+Reads RESULTS/NETWORK/*.json and RESULTS/made, writes RESULTS/report.md and RESULTS/plots/*.svg. With --docs the tables
 also replace what is between the marks in FOLDER/performance.md, and the plots go to FOLDER/plots.
 Without matplotlib there are no plots.
 """
@@ -99,8 +99,8 @@ def connections(lines):
     return table
 
 
-def report(results, drawn):
-    text = []
+def report(results, drawn, made):
+    text = [f"Made by `benchmarks/run.sh`: {made}."]
     for network, lines in results.items():
         text += ["", f"{NETWORKS[network]}:", ""]
         text += comparisons(lines) + latencies(lines) + memory(lines) + connections(lines)
@@ -131,7 +131,8 @@ def main():
         sys.exit(f"there are no results in {chosen.results}")
     networks = {name: lines for name, lines in results.items() if name != "newest"}
     drawn = plots.draw(networks, chosen.results / "plots")
-    text = report(results, drawn)
+    made = chosen.results / "made"
+    text = report(results, drawn, made.read_text().strip() if made.exists() else "when and where is not known")
     (chosen.results / "report.md").write_text(text)
     if chosen.docs:
         bring_into(chosen.docs, text, chosen.results / "plots")

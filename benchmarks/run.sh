@@ -33,6 +33,13 @@ quietly cmake --build $build --target "${over_a_network[@]}" "${on_one_host[@]}"
 read -r load _ </proc/loadavg
 [ "${load%%.*}" = 0 ] || echo "The machine is busy (load $load): expect ratios that mean little." >&2
 
+{
+  printf '%s, commit %s, ' "$(date -u +%F)" "$(git describe --always --dirty 2>/dev/null || echo unknown)"
+  printf 'UCX %s, ' "$(pkg-config --modversion ucx 2>/dev/null || echo unknown)"
+  printf 'g++ %s, ' "$(c++ -dumpfullversion)"
+  printf '%s cores of %s\n' "$(nproc)" "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
+} >$results/made
+
 failed=0
 compare() { # NETWORK PROGRAM [ARGUMENT...]
   local network=$1 name=$2 within=()

@@ -64,6 +64,7 @@ bool find_all(cuda_driver& into, void* library) noexcept {
   symbols.find("cuStreamWaitEvent", into.stream_wait_event);
   symbols.find("cuEventCreate", into.event_create);
   symbols.find("cuEventRecord", into.event_record);
+  symbols.find("cuEventQuery", into.event_query);
   symbols.find("cuEventSynchronize", into.event_synchronize);
   symbols.find("cuEventDestroy_v2", into.event_destroy);
   symbols.find("cuThreadExchangeStreamCaptureMode", into.exchange_capture_mode);

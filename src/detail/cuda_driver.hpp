@@ -43,6 +43,7 @@ constexpr result invalid_device = 101;
 constexpr result invalid_context = 201;
 constexpr result already_mapped = 208;
 constexpr result invalid_handle = 400;
+constexpr result not_ready = 600;
 constexpr result illegal_address = 700;
 constexpr result already_registered = 712;
 constexpr result not_supported = 801;
@@ -110,6 +111,7 @@ struct cuda_driver {
                                     unsigned flags) = nullptr;
   cuda::result (*event_create)(cuda::event* made, unsigned flags) = nullptr;
   cuda::result (*event_record)(cuda::event event, cuda::stream stream) = nullptr;
+  cuda::result (*event_query)(cuda::event event) = nullptr;
   cuda::result (*event_synchronize)(cuda::event event) = nullptr;
   cuda::result (*event_destroy)(cuda::event event) = nullptr;
   cuda::result (*exchange_capture_mode)(int* mode) = nullptr;

@@ -3,11 +3,17 @@
 #include <cstdint>
 #include <new>
 
+#include "detail/activity_spin.hpp"
 #include "detail/staging_buffer.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
 namespace {
+
+/// How long the thread looks whether a copy is over before it has the driver wake it.
+constexpr std::chrono::microseconds longest_look{500};
+/// How long, behind one, it looks for another before it sleeps.
+constexpr std::chrono::microseconds longest_search{100};
 
 /// One that a thread waits for.
 class waited_copy final : public device_copy {
@@ -111,7 +117,11 @@ void device_copier::start_thread() {
   }
 }
 
+/// Being woken, by the driver or by who wants the next copy, may take longer than a copy.
 void device_copier::serve() noexcept {
+  const unsigned cores = std::thread::hardware_concurrency();
+  activity_spin look_at_copies(real_ucp(), longest_look, cores);
+  activity_spin look_for_more(real_ucp(), longest_search, cores);
   std::shared_ptr<device_copy> over;
   std::unique_lock guard(mutex_);
   for (;;) {
@@ -124,6 +134,7 @@ void device_copier::serve() noexcept {
       begun_copy made = refused ? begun_copy{std::move(next)} : begin(std::move(next));
       if (made.event != nullptr) {
         begun_.push_back(std::move(made));
+        look_at_copies.begin_again();
       } else {
         made.copy->done();
         made.copy.reset();  // without the lock
@@ -135,15 +146,23 @@ void device_copier::serve() noexcept {
       over.reset();
       guard.lock();
     } else if (!begun_.empty()) {
-      begun_copy oldest = std::move(begun_.front());
-      begun_.erase(begun_.begin());
       guard.unlock();
-      finish(oldest);
-      over = std::move(oldest.copy);
+      if (look_at(begun_.front()) || look_at_copies.time_to_sleep()) {
+        finish(begun_.front());
+        over = std::move(begun_.front().copy);
+        begun_.erase(begun_.begin());
+        look_at_copies.begin_again();
+        look_for_more.begin_again();
+      }
       guard.lock();
-    } else if (closed_ || !changed_.wait_for(guard, longest_idle,
-                                             [this] { return closed_ || !waiting_.empty(); })) {
+    } else if (closed_) {
       break;
+    } else {
+      guard.unlock();
+      const bool sleeps = look_for_more.time_to_sleep();
+      guard.lock();
+      const auto changed = [this] { return closed_ || !waiting_.empty(); };
+      if (sleeps && !changed_.wait_for(guard, longest_idle, changed)) break;
     }
   }
   thread_ = {};
@@ -208,13 +227,24 @@ cuda::result device_copier::enqueue(const device_copy& wanted, cuda::event event
   return driver.event_record(event, stream_);
 }
 
+/// Returns whether the driver says how it ended.
+bool device_copier::look_at(begun_copy& begun) noexcept {
+  const current_context current(*context_);
+  begun.result = current.result();
+  if (begun.result == cuda::success) begun.result = context_->driver().event_query(begun.event);
+  return begun.result != cuda::not_ready;
+}
+
 /// Returns when the driver has let go of it. One that fails to say so twice has: its context is
 /// over.
 void device_copier::finish(begun_copy& begun) noexcept {
   const cuda_driver& driver = context_->driver();
   const current_context current(*context_);
-  cuda::result result = current.result();
-  if (result == cuda::success) result = driver.event_synchronize(begun.event);
+  cuda::result result = begun.result;
+  if (result == cuda::not_ready) result = current.result();
+  if (result == cuda::success && begun.result == cuda::not_ready) {
+    result = driver.event_synchronize(begun.event);
+  }
   events_.push_back(begun.event);
   if (result == cuda::success) return;
   begun.copy->error = error_of(result);

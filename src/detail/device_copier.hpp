@@ -66,6 +66,7 @@ class device_copier : public std::enable_shared_from_this<device_copier> {
   struct begun_copy {
     std::shared_ptr<device_copy> copy;
     cuda::event event = nullptr;
+    cuda::result result = cuda::not_ready;  ///< What the driver has said of the event.
   };
 
   explicit device_copier(std::shared_ptr<const cuda_context> context) noexcept
@@ -74,6 +75,7 @@ class device_copier : public std::enable_shared_from_this<device_copier> {
   void serve() noexcept;
   begun_copy begin(std::shared_ptr<device_copy> wanted) noexcept;
   cuda::result enqueue(const device_copy& wanted, cuda::event event, bool& enqueued) noexcept;
+  bool look_at(begun_copy& begun) noexcept;
   void finish(begun_copy& begun) noexcept;
   void release() noexcept;
   std::error_code error_of(cuda::result result) noexcept;

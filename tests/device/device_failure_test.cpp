@@ -108,8 +108,8 @@ TEST_P(FailingDriver, OfThePeersBreaksAStreamThatWritesAndNothingElse) {
 
 INSTANTIATE_TEST_SUITE_P(Calls, FailingDriver,
                          testing::Values("cuPointerGetAttributes", "cuCtxPushCurrent",
-                                         "cuMemcpyAsync", "cuEventRecord", "cuEventSynchronize",
-                                         "copy"),
+                                         "cuMemcpyAsync", "cuEventRecord", "cuEventQuery",
+                                         "cuEventSynchronize", "copy"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 /// Events are made when they are first needed, and used again.

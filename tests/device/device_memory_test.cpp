@@ -181,8 +181,9 @@ TEST_F(DeviceMemory, GivesEverythingBackWhenItIsWithdrawnAndLeavesItsContextAlon
 }
 
 TEST_F(DeviceMemory, EveryCallThatFailsIsAnErrorThatLeavesNothingBehind) {
-  for (const char* call : {"cuCtxPushCurrent", "cuStreamCreate", "cuMemAlloc", "cuEventCreate",
-                           "cuMemsetD8Async", "cuEventRecord", "cuEventSynchronize", "copy"}) {
+  for (const char* call :
+       {"cuCtxPushCurrent", "cuStreamCreate", "cuMemAlloc", "cuEventCreate", "cuMemsetD8Async",
+        "cuEventRecord", "cuEventQuery", "cuEventSynchronize", "copy"}) {
     fake_cuda_fail(call, 0, 1, 719);
     EXPECT_EQ(allocate({memory_kind::cuda, 0}, 1000), nullptr) << call;
     EXPECT_EQ(ec_, errc::io_error) << call;
@@ -237,7 +238,7 @@ TEST_F(DeviceMemory, CopyThatFailsIsAnErrorAndTheNextOneIsNot) {
   ASSERT_FALSE(ec_) << what_;
   std::vector<std::byte> into(1000);
   for (const char* call : {"cuEventCreate", "cuCtxPushCurrent", "cuMemcpyAsync", "cuEventRecord",
-                           "cuEventSynchronize", "copy"}) {
+                           "cuEventQuery", "cuEventSynchronize", "copy"}) {
     fake_cuda_fail(call, 0, 1, 719);
     EXPECT_EQ(memory->read(0, into), errc::io_error) << call;
     fake_cuda_fail(call, 0, 0, 0);

@@ -390,18 +390,19 @@ TEST_F(SharedDevice, WriteThatTheDriverRefusesGoesByMessage) {
 
 TEST_F(SharedDevice, WhoseCopyFailsIsAskedForByMessage) {
   remote_region region = open(allocated());
-  for (const char* const call : {"cuMemcpyAsync", "cuEventRecord", "cuEventSynchronize", "copy"}) {
+  for (const char* const call :
+       {"cuMemcpyAsync", "cuEventRecord", "cuEventQuery", "cuEventSynchronize", "copy"}) {
     fake_cuda_fail(call, 0, 1, 719);
     EXPECT_FALSE(read(region, into_)) << call;
     EXPECT_TRUE(holds_pattern(into_, 1)) << call;
     std::fill(into_.begin(), into_.end(), std::byte{});
   }
-  EXPECT_EQ(not_direct(), 4U);
+  EXPECT_EQ(not_direct(), 5U);
   fake_cuda_fail("copy", 2, 1, 719);
   region.write_at(0, pattern(size, 6));
   region.flush();
   EXPECT_EQ(owner_.ask("holds 6"), "yes");
-  EXPECT_EQ(not_direct(), 5U);
+  EXPECT_EQ(not_direct(), 6U);
   EXPECT_FALSE(read(region, into_));
   EXPECT_EQ(direct_bytes(), size);
 }

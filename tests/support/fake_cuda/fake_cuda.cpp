@@ -274,6 +274,9 @@ int cuEventCreate(CUevent_st** made, unsigned) {
 int cuEventRecord(CUevent_st* event, CUstream_st* stream) {
   return answer("cuEventRecord", [&] { return driver().record(event, stream); });
 }
+int cuEventQuery(CUevent_st* event) {
+  return answer("cuEventQuery", [&] { return driver().look_at(event); });
+}
 int cuEventSynchronize(CUevent_st* event) {
   return answer("cuEventSynchronize", [&] { return driver().wait_for(event); });
 }

@@ -19,7 +19,8 @@ extern "C" {
 void fake_cuda_reset(int devices, std::uint64_t seed);
 
 /// From the call `after` + 1 of `function` on (its name in cuda.h, without `_v2`), `times` calls
-/// fail with `result`, and do nothing else. "copy" stands for a copy that fails when it runs.
+/// fail with `result`, and do nothing else. "copy" stands for a copy that fails when it runs. While
+/// cuEventSynchronize has to fail, cuEventQuery says that nothing is over.
 void fake_cuda_fail(const char* function, int after, int times, int result);
 
 /// Has it answer CUDA_ERROR_INVALID_CONTEXT (201) where it is asked of memory that it does not

@@ -125,6 +125,7 @@ class fake_cuda {
   int make_event(CUevent_st** made);
   int record(CUevent_st* event, CUstream_st* stream);
   int await(CUstream_st* stream, CUevent_st* event);
+  int look_at(CUevent_st* event);
   int wait_for(CUevent_st* event);
   int end_event(CUevent_st* event);
   int is_active(int device, int* active);

@@ -78,6 +78,16 @@ int fake_cuda::await(CUstream_st* stream, CUevent_st* event) {
   return success;
 }
 
+int fake_cuda::look_at(CUevent_st* event) {
+  const std::lock_guard guard(mutex_);
+  if (current() == nullptr) return invalid_context;
+  if (events_.count(event) == 0) return invalid_handle;
+  const auto failure = plans_.find("cuEventSynchronize");
+  const bool is_left = failure != plans_.end() && failure->second.times > 0;
+  if (event->reached < event->recorded || is_left) return not_ready;
+  return std::exchange(event->failed, success);
+}
+
 int fake_cuda::wait_for(CUevent_st* event) {
   std::unique_lock guard(mutex_);
   if (current() == nullptr) return invalid_context;
