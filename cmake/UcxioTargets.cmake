@@ -107,9 +107,6 @@ function(ucxio_add_library name)
                CXX_EXTENSIONS OFF
                CXX_VISIBILITY_PRESET hidden
                VISIBILITY_INLINES_HIDDEN ON)
-  if(NOT UCXIO_UNITY STREQUAL "ALL")
-    set_target_properties(${objects} PROPERTIES UNITY_BUILD OFF)
-  endif()
   ucxio_precompile(${objects} ${arg_PRECOMPILE})
 
   add_library(${library} $<TARGET_OBJECTS:${objects}>)

@@ -45,7 +45,7 @@ log=$build/quickstart.log
 
 cmake/setup.sh build
 [ -x "$build/bin/three_lines" ] || echo "Building, which takes some minutes the first time"
-quietly cmake --preset release -B "$build" -DUCXIO_PRECOMPILE=ON -DUCXIO_UNITY=ALL -DUCXIO_BUILD_TOOLS=ON \
+quietly cmake --preset release -B "$build" -DUCXIO_PRECOMPILE=ON -DUCXIO_UNITY=ON -DUCXIO_BUILD_TOOLS=ON \
   -DUCXIO_BUILD_EXAMPLES=ON -DUCXIO_BUILD_TESTS=OFF -DUCXIO_BUILD_BENCHMARKS=OFF \
   -DUCXIO_BUILD_DOCS=OFF
 quietly cmake --build "$build" --target ucxio-tool example-three_lines

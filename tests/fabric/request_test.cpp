@@ -15,6 +15,7 @@
 #include "support/connected_pair.hpp"
 #include "support/fire.hpp"
 #include "support/pattern.hpp"
+#include "support/untouched.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {
@@ -22,8 +23,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
-
-constexpr std::byte untouched{0xEE};
 
 /// The owner answers nothing while it is paused, so that operations stay in flight.
 class Request : public testing::TestWithParam<pair_options> {

@@ -13,6 +13,7 @@
 
 #include "support/pattern.hpp"
 #include "support/simulated_pair.hpp"
+#include "support/untouched.hpp"
 #include "ucx/error.hpp"
 #include "ucx/message.hpp"
 
@@ -53,8 +54,6 @@ struct simulated_messages {
   simulated_pair pair;
   endpoint sender;
 };
-
-inline constexpr std::byte untouched{0xa5};
 
 inline std::vector<std::byte> blank(std::size_t size) {
   return std::vector<std::byte>(size, untouched);

@@ -17,6 +17,7 @@
 #include "support/frame_peer.hpp"
 #include "support/pattern.hpp"
 #include "support/simulated_pair.hpp"
+#include "support/untouched.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_region.hpp"
@@ -27,8 +28,6 @@ namespace {
 using namespace std::chrono_literals;
 using detail::frame;
 using detail::opcode;
-
-constexpr std::byte untouched{0xa5};
 
 /// A reader of ours, connected to an owner that a test speaks for.
 class LyingOwner : public testing::Test {

@@ -17,6 +17,7 @@
 #include "support/frame_peer.hpp"
 #include "support/pattern.hpp"
 #include "support/simulated_pair.hpp"
+#include "support/untouched.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {
@@ -27,8 +28,6 @@ using detail::brief_parcel;
 using detail::message_kind;
 using detail::parcel;
 using detail::parcel_code;
-
-constexpr std::byte untouched{0xa5};
 
 /// A side of ours, connected to a peer that a test speaks for.
 class LyingMessenger : public testing::Test {

@@ -20,14 +20,13 @@
 #include "support/pattern.hpp"
 #include "support/served_region.hpp"
 #include "support/simulated_pair.hpp"
+#include "support/untouched.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr std::byte untouched{0xa5};
 
 /// A connected reader whose owner answers nothing until it is resumed.
 struct stalled_region : served_region {
