@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -79,20 +80,28 @@ class bench {
   double put(const buffer& from, std::size_t size = call) {
     return repeat([&] { raw_.put(next(size), from.bytes().first(size)); });
   }
-  double copy(buffer& into, const buffer& from, std::size_t size = call) {
-    return repeat([&] { driver_.copy(into.data(), from.data(), size); });
+  double copy(std::byte* into, const std::byte* from, std::size_t size = call) {
+    return repeat([&] { driver_.copy(into, from, size); });
   }
   /// What no staged read can be faster than.
   double slower_part_of_read() {
-    return std::min({read(host_, on_host_), copy(on_device_, pinned_), copy(pinned_, on_device_)});
+    return std::min({read(host_, on_host_), copy(on_device_.data(), pinned_.data()),
+                     copy(pinned_.data(), on_device_.data())});
   }
   double slower_part_of_write() {
-    return std::min({write(host_, on_host_), copy(on_device_, pinned_), copy(pinned_, on_device_)});
+    return std::min({write(host_, on_host_), copy(on_device_.data(), pinned_.data()),
+                     copy(pinned_.data(), on_device_.data())});
   }
 
   /// What no direct read or write can be faster than.
-  double copy_within_device(std::size_t size) { return copy(other_on_device_, on_device_, size); }
-  double copy_into_pinned(std::size_t size) { return copy(pinned_, on_device_, size); }
+  double copy_within_device(std::size_t size) {
+    return repeat(
+        [&] { driver_.copy(on_device_.data(), other_on_device_.data() + next(size), size); });
+  }
+  double copy_into_pinned(std::size_t size) {
+    return repeat(
+        [&] { driver_.copy(pinned_.data(), other_on_device_.data() + next(size), size); });
+  }
 
   std::size_t longest() const { return longest_; }
   remote_region& host() { return host_; }
@@ -119,7 +128,7 @@ class bench {
   memory_pool pins_{{memory_kind::cuda_pinned, 0}, {.bound = 2 * longest_}};
   buffer on_host_{call};
   buffer on_device_{devices_, longest_};
-  buffer other_on_device_{devices_, longest_};
+  buffer other_on_device_{devices_, owned_};
   buffer pinned_{pins_, longest_};
   client host_client_{host_owner_.url()};
   client device_client_{device_owner_.url()};
@@ -158,7 +167,9 @@ std::size_t longest_call() {
     ::_exit(has_enough);
   }
   int status = 0;
-  if (::waitpid(asking, &status, 0) != asking || !WIFEXITED(status)) return 0;
+  if (::waitpid(asking, &status, 0) != asking || !WIFEXITED(status)) {
+    throw std::runtime_error("who asked for a device has died");
+  }
   if (WEXITSTATUS(status) == has_none) return 0;
   return WEXITSTATUS(status) == has_enough ? long_call : call;
 }
@@ -244,14 +255,13 @@ void register_all(const std::shared_ptr<bench>& on) {
 /// Ends with 77 where there is no CUDA device.
 int main(int argc, char** argv) {
   using namespace ucx::benchmarks;
-  share_cores();
   const std::size_t longest = longest_call();
   if (longest == 0) {
     std::fprintf(stderr, "gpu_benchmark: there is no CUDA device\n");
     return 77;
   }
   const auto on = std::make_shared<bench>(longest);
-  pin_to_core(reader_core);
+  pin_to_half(reader_core);
   const int status = run_comparisons(argc, argv, [&] { register_all(on); });
   benchmark::ClearRegisteredBenchmarks();
   return status;

@@ -27,7 +27,14 @@ network from_environment() {
   return found;
 }
 
-unsigned cores_of_a_side = 1;
+void pin_to_cores(unsigned first, unsigned count) noexcept {
+  ::cpu_set_t cores;
+  CPU_ZERO(&cores);
+  for (unsigned i = 0; i < count; ++i) CPU_SET(first + i, &cores);
+  if (::sched_setaffinity(0, sizeof cores, &cores) != 0) {
+    std::fprintf(stderr, "not pinned to core %u: expect other figures\n", first);
+  }
+}
 
 }  // namespace
 
@@ -36,22 +43,16 @@ const network& tested_network() {
   return found;
 }
 
-void share_cores() noexcept {
-  cores_of_a_side = std::max(1U, std::thread::hardware_concurrency() / 2);
+void pin_to_core(unsigned core) noexcept { pin_to_cores(core, 1); }
+
+void pin_to_half(unsigned half) noexcept {
+  const unsigned cores = std::max(1U, std::thread::hardware_concurrency() / 2);
+  pin_to_cores(half * cores, cores);
 }
 
-void pin_to_core(unsigned core) noexcept {
-  ::cpu_set_t cores;
-  CPU_ZERO(&cores);
-  for (unsigned i = 0; i < cores_of_a_side; ++i) CPU_SET(core * cores_of_a_side + i, &cores);
-  if (::sched_setaffinity(0, sizeof cores, &cores) != 0) {
-    std::fprintf(stderr, "not pinned to core %u: expect other figures\n", core);
-  }
-}
-
-void become_owner() {
+void become_owner(threads wanted) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  pin_to_core(owner_core);
+  wanted == threads::one ? pin_to_core(owner_core) : pin_to_half(owner_core);
   const std::string& other = tested_network().owner_namespace;
   if (other.empty()) return;
   const int file = ::open(other.c_str(), O_RDONLY | O_CLOEXEC);

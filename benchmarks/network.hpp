@@ -20,11 +20,14 @@ const network& tested_network();
 inline constexpr unsigned owner_core = 0;
 inline constexpr unsigned reader_core = 1;
 void pin_to_core(unsigned core) noexcept;
-/// From here on each of the two is half of the machine: where either side needs several threads.
-void share_cores() noexcept;
+/// Where a side needs several threads: the first half of the machine, or the second.
+void pin_to_half(unsigned half) noexcept;
 
-/// Makes a forked process the owner: at its end of the network, on its core, and no longer alive
-/// than the reader. REQUIRES: the process runs one thread, and has opened no socket.
-void become_owner();
+enum class threads { one, several };
+
+/// Makes a forked process the owner: at its end of the network, on its core, or its half of the
+/// machine for several threads, and no longer alive than the reader. REQUIRES: the process runs one
+/// thread, and has opened no socket.
+void become_owner(threads wanted = threads::one);
 
 }  // namespace ucx::benchmarks

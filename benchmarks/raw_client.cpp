@@ -249,22 +249,23 @@ double raw_client::write(const raw_loop& loop, std::span<const std::byte> from,
     written += loop.call;
     if (!loop.flushes) continue;
     progress_until([&] { return !confirmed || confirmed_bytes_ == written; });
-    if (!confirmed) flush();
+    if (!confirmed) flush(loop);
   } while (++calls % look != 0 || clock::now() < until);
   progress_or_sleep_until(loop, [&] { return puts_in_flight_ == 0 && sender_.in_flight() == 0; });
   if (confirmed) {
     progress_or_sleep_until(loop, [&] { return confirmed_bytes_ == written; });
   } else {
-    flush();
+    flush(loop);
   }
   return static_cast<double>(calls) / since(start);
 }
 
-void raw_client::flush() {
+void raw_client::flush(const raw_loop& loop) {
   const ucp_request_param_t params = {};
   ucs_status_ptr_t flushing = ucp_ep_flush_nbx(owner_, &params);
   if (!UCS_PTR_IS_PTR(flushing)) return require(UCS_PTR_RAW_STATUS(flushing), "a raw flush");
-  progress_until([&] { return ucp_request_check_status(flushing) != UCS_INPROGRESS; });
+  progress_or_sleep_until(loop,
+                          [&] { return ucp_request_check_status(flushing) != UCS_INPROGRESS; });
   require(ucp_request_check_status(flushing), "a raw flush");
   ucp_request_free(flushing);
 }

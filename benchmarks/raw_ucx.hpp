@@ -184,7 +184,7 @@ class raw_client {
   unsigned read_on(const raw_loop& loop, bool stopping);
   void ask(const raw_loop& loop, unsigned number, std::uint64_t offset);
   void put(const raw_loop& loop, std::uint64_t offset, std::span<const std::byte> from);
-  void flush();
+  void flush(const raw_loop& loop);
   std::byte* buffer(const raw_loop& loop, unsigned number);
   template <class Condition>
   void progress_until(Condition condition);

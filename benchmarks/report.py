@@ -70,7 +70,7 @@ def latencies(lines):
         return []
     table = ["", "| 8 bytes, microseconds | median | 90 % | 99 % | 99.9 % |", "| --- | --- | --- | --- | --- |"]
     for name, line in chosen.items():
-        values = " | ".join(number(line[key]) for key in ("p50", "p90", "p99", "p99.9"))
+        values = " | ".join(number(line[key]) if key in line else "" for key in ("p50", "p90", "p99", "p99.9"))
         table.append(f"| {name.removeprefix('latency/8B/')} | {values} |")
     return table
 

@@ -91,7 +91,8 @@ server_process::server_process(std::size_t size, memory whose, access granted,
     ::close(told[0]);
     ::close(quit[1]);
     try {
-      become_owner();
+      // The driver is waited for by a thread of its own.
+      become_owner(whose == memory::device ? threads::several : threads::one);
       serve(size, whose, granted, store, told[1], quit[0]);
       ::_exit(0);
     } catch (const std::exception& failure) {

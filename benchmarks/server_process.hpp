@@ -14,9 +14,9 @@
 
 namespace ucx::benchmarks {
 
-/// A forked process, pinned to `owner_core`, that publishes `size` bytes of the pattern as
-/// "matrix", with all the defaults of a server; and exposes them by hand over a second worker of
-/// the same mode.
+/// A forked process, pinned to `owner_core` (with memory of a device to half of the machine), that
+/// publishes `size` bytes of the pattern as "matrix", with all the defaults of a server; and
+/// exposes them by hand over a second worker of the same mode.
 class server_process {
  public:
   /// Whose memory "matrix" is: its own program's; the server's, which peers may map; or that of the

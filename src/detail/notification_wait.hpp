@@ -19,8 +19,9 @@ class notification_wait final : public operation, public list_hook<notification_
 
   /// Ends it, with `why` or with what was said. Under its worker's lock, while it is no queue's.
   void served(const notification& said, std::error_code why) noexcept;
-  /// The same, in a round of its worker. By the queue, from anywhere, with the queue's lock, which
-  /// keeps the worker there meanwhile: the wait does not end before that is free.
+  /// The same, in a round of its worker, or when it is given up before. By the queue, from
+  /// anywhere, with the queue's lock, which keeps the worker there meanwhile: the wait does not end
+  /// before that is free.
   void serve_later(const notification& said, std::error_code why) noexcept;
 
   void give_up(errc why) noexcept override;

@@ -64,8 +64,8 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
     std::shared_ptr<endpoint_core> endpoint = {};
     endpoint_core* counted = nullptr;  ///< Or one that counts who keeps it.
   };
-  /// Has the request handle keep the worker, too, where its connection does not. Without the lock:
-  /// before anybody has the handle.
+  /// Has the request handle keep the worker, too, where its connection does not. Before anybody has
+  /// the handle: that needs no lock.
   void keep_worker() noexcept;
   /// Lets go of the connection that the request handle kept open; called when the handle goes. What
   /// is left of the operation then needs no keeping: a connection ends after all of UCX's

@@ -466,14 +466,14 @@ fire receive_one(worker& by, std::span<std::byte> into, message_info& received,
 }
 
 TEST(ConformanceELoops, E5_E19_FuturesAndCoroutinesTellWhatWasReceived) {
-  connected_pair pair;
   std::vector<std::byte> into(100);
-  std::future<message_info> future = pair.owner->start_receive(7, into).to_future();
   message_info awaited;
   std::atomic<bool> done{false};
+  connected_pair pair;  // goes first, and what waits in it
+  std::future<message_info> future = pair.owner->start_receive(7, into).to_future();
   receive_one(*pair.owner, into, awaited, done);
   std::future<message_info> sent = pair.connection->start_send(7, pattern(60)).to_future();
-  EXPECT_TRUE(pair.drive_until([&] {
+  ASSERT_TRUE(pair.drive_until([&] {
     return future.wait_for(0s) == std::future_status::ready &&
            sent.wait_for(0s) == std::future_status::ready;
   }));

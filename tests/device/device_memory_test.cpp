@@ -250,6 +250,22 @@ TEST_F(DeviceMemory, CopyThatFailsIsAnErrorAndTheNextOneIsNot) {
   EXPECT_TRUE(holds_pattern(into));
 }
 
+TEST_F(DeviceMemory, WhoseCopyTakesLongIsLookedAtForAWhileAndThenWaitedFor) {
+  const auto memory = borrow(cuda_program::allocate_pattern(1000));
+  ASSERT_FALSE(ec_) << what_;
+  std::vector<std::byte> into(1000);
+  fake_cuda_hold_copies(1);
+  auto reading = std::async(std::launch::async, [&] { return memory->read(0, into); });
+  ASSERT_TRUE(test::soon([] { return fake_cuda_calls("cuEventSynchronize") == 1; }));
+  const std::uint64_t looks = fake_cuda_calls("cuEventQuery");
+  EXPECT_GE(looks, 1U);
+  EXPECT_EQ(reading.wait_for(50ms), std::future_status::timeout);
+  EXPECT_EQ(fake_cuda_calls("cuEventQuery"), looks);
+  fake_cuda_hold_copies(0);
+  EXPECT_FALSE(reading.get());
+  EXPECT_TRUE(holds_pattern(into));
+}
+
 TEST_F(DeviceMemory, InAContextThatEndedIsAnError) {
   CUctx_st* own = nullptr;
   ASSERT_EQ(cuCtxCreate_v2(&own, 0, 0), 0);

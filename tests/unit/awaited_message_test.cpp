@@ -8,6 +8,8 @@
 #include <functional>
 #include <future>
 #include <optional>
+#include <span>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -26,8 +28,10 @@ using namespace std::chrono_literals;
 class AwaitedMessage : public testing::Test {
  protected:
   message_info get(std::future<message_info> future) {
-    EXPECT_TRUE(both_.network().run_until(
-        [&] { return future.wait_for(0s) == std::future_status::ready; }));
+    if (!both_.network().run_until(
+            [&] { return future.wait_for(0s) == std::future_status::ready; })) {
+      throw std::runtime_error("the future is not ready");
+    }
     return future.get();
   }
 
