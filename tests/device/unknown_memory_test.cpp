@@ -17,6 +17,7 @@
 #include "support/fake_cuda/cuda_program.hpp"
 #include "support/message_pair.hpp"
 #include "support/pattern.hpp"
+#include "support/soon.hpp"
 #include "support/temporary_file.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
@@ -255,6 +256,20 @@ TEST_P(UnknownMemoryWithoutDriver, OfADeviceIsRefused) {
 
 INSTANTIATE_TEST_SUITE_P(Libraries, UnknownMemoryWithoutDriver,
                          testing::Values("libc.so.6", "/nowhere/libcuda.so.1"));
+
+TEST(UnknownMemoryHere, IsOutOfReachSomeMillisecondsAfterItHasGone) {
+  const cuda_program program;
+  void* const made =
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(made, MAP_FAILED);
+  EXPECT_EQ(place_of(made), memory_place());
+  EXPECT_EQ(place_of(reinterpret_cast<const void*>(std::uintptr_t{16})), unknown);
+  ASSERT_EQ(::mprotect(made, 4096, PROT_NONE), 0);
+  EXPECT_TRUE(soon([&] { return place_of(made) == unknown; }));
+  ASSERT_EQ(::mprotect(made, 4096, PROT_READ), 0);
+  EXPECT_EQ(place_of(made), memory_place());
+  ::munmap(made, 4096);
+}
 
 /// Where the stack may become as long as it likes, most of the address space is left for it, and
 /// holds other things.
