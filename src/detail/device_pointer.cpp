@@ -1,17 +1,10 @@
 #include "detail/device_pointer.hpp"
 
 #include <pthread.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
-#include <fstream>
-#include <iterator>
-#include <sstream>
-#include <string>
 
 #include "ucx/error.hpp"
 
@@ -39,32 +32,6 @@ bool is_on_own_stack(const void* address) noexcept {
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   const auto asked = reinterpret_cast<std::uintptr_t>(address);
   return end - here < deepest_stack && asked >= here && asked < end;
-}
-
-/// Returns where the heap begins that grows by brk(2), as the system tells (proc(5),
-/// /proc/PID/stat); the end of the address space: it does not.
-std::uintptr_t begin_of_heap() noexcept {
-  constexpr int fields_between = 44;  // the name in parentheses, and `start_brk`
-  constexpr std::uintptr_t nowhere = ~std::uintptr_t{0};
-  try {
-    std::ifstream stat("/proc/self/stat");
-    std::string text(std::istreambuf_iterator<char>(stat), {});
-    std::istringstream fields(text.substr(std::min(text.rfind(')'), text.size() - 1) + 1));
-    std::string skipped;
-    for (int i = 0; i < fields_between; ++i) fields >> skipped;
-    std::uintptr_t begin = 0;
-    return fields >> begin && begin > 0 ? begin : nowhere;
-  } catch (const std::exception&) {
-    return nowhere;
-  }
-}
-
-/// What malloc() gives out in small pieces to a program's first thread: never a device's, for it
-/// stays the heap's.
-bool is_on_heap(const void* address) noexcept {
-  static const std::uintptr_t begin = begin_of_heap();
-  const auto asked = reinterpret_cast<std::uintptr_t>(address);
-  return asked >= begin && asked < reinterpret_cast<std::uintptr_t>(::sbrk(0));
 }
 
 /// No page is of two kinds.
@@ -107,7 +74,6 @@ bool driver_copies(std::span<const std::byte> bytes, std::error_code& ec) noexce
   if (bytes.empty()) return false;
   const void* const begin = bytes.data();
   const void* const last = &bytes.back();
-  if (is_on_heap(begin) && is_on_heap(last)) return false;
   if (is_on_own_stack(begin) && is_on_own_stack(last)) return false;
   const memory_place first = place_of(begin);
   if (first.kind == memory_kind::other) return true;

@@ -23,8 +23,7 @@ bool is_of_one_allocation(std::span<const std::byte> bytes) noexcept;
 /// whatever comes to lie there later. 0: the driver does not tell.
 std::uint64_t allocation_at(const void* address) noexcept;
 
-/// Asks the driver, but for what lies on the heap or the calling thread's stack, where small reads
-/// and messages are: with CUDA in use asking takes a third of a microsecond.
+/// Asks the driver, but for what lies on the calling thread's stack: small reads go there.
 bool driver_copies(std::span<const std::byte> bytes, std::error_code& ec) noexcept;
 
 /// Returns whether the CUDA driver copies `bytes`; or nobody, where it can not tell, and who tries
