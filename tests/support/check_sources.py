@@ -30,7 +30,8 @@ def main():
         sys.exit(__doc__)
     pattern = re.compile(sys.argv[2] if len(sys.argv) == 3 else "")
     entries = json.loads((pathlib.Path(sys.argv[1]) / "compile_commands.json").read_text())
-    chosen = [entry for entry in entries if pattern.search(entry["file"])]
+    # One entry for each: some are of several targets.
+    chosen = list({entry["file"]: entry for entry in entries if pattern.search(entry["file"])}.values())
     mixed = [entry["file"] for entry in chosen if re.search(r"cmake_pch|/Unity/", entry["command"])]
     if mixed or not chosen:
         sys.exit(f"{sys.argv[1]} has no sources by themselves: {(mixed or ['none at all'])[0]}")
