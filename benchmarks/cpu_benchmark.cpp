@@ -142,23 +142,35 @@ class bench {
   std::uint64_t stamp_ = 0;
 };
 
+struct named_loop {
+  std::string name;
+  raw_loop loop;
+};
+
+/// Each loop by hand twice: with a side here that sleeps while it waits, and with one that spins.
+std::vector<contender> by_hand(const std::vector<named_loop>& loops,
+                               const std::function<double(const raw_loop&)>& pass) {
+  std::vector<contender> made;
+  for (const bool sleeps : {true, false}) {
+    for (const named_loop& each : loops) {
+      raw_loop loop = each.loop;
+      loop.sleeps = sleeps;
+      made.push_back(
+          {each.name + (sleeps ? ", sleeps" : ", spins"), [pass, loop] { return pass(loop); }});
+    }
+  }
+  return made;
+}
+
 void register_all(owners& all) {
   const auto on = std::make_shared<bench>(all);
   comparison made;
   made.name = "cpu/read/1MiB";
   made.ours = {"ucx::ifstream::read", [on] { return on->read(); }};
-  for (const bool sleeps : {true, false}) {
-    for (const raw_loop& tried :
-         {raw_loop{raw_way::rma, 4, mib}, raw_loop{raw_way::message, 2, mib},
-          raw_loop{raw_way::message, 4, mib, mib / 2}}) {
-      raw_loop loop = tried;
-      loop.sleeps = sleeps;
-      std::string name = loop.way == raw_way::rma ? "get w4" : "message";
-      if (loop.way == raw_way::message) name += loop.piece != 0 ? "/512KiB w4" : " w2";
-      made.others.push_back(
-          {name + (sleeps ? ", sleeps" : ", spins"), [on, loop] { return on->read_raw(loop); }});
-    }
-  }
+  made.others = by_hand({{"get w4", {raw_way::rma, 4, mib}},
+                         {"message w2", {raw_way::message, 2, mib}},
+                         {"message/512KiB w4", {raw_way::message, 4, mib, mib / 2}}},
+                        [on](const raw_loop& loop) { return on->read_raw(loop); });
   made.by = measure::cost;
   made.target = 1.05;
   made.scale = static_cast<double>(mib) / 1e9;
@@ -171,19 +183,10 @@ void register_all(owners& all) {
   comparison writing = made;
   writing.name = "cpu/write/1MiB";
   writing.ours = {"ucx::ofstream::write", [on] { return on->write(); }};
-  writing.others.clear();
-  for (const bool sleeps : {true, false}) {
-    for (const raw_loop& tried :
-         {raw_loop{raw_way::rma, 4, mib}, raw_loop{raw_way::message, 4, mib},
-          raw_loop{raw_way::message, 4, mib, mib / 2}}) {
-      raw_loop loop = tried;
-      loop.sleeps = sleeps;
-      std::string name = loop.way == raw_way::rma ? "put w4" : "message w4";
-      if (loop.piece != 0) name = "message/512KiB w4";
-      writing.others.push_back(
-          {name + (sleeps ? ", sleeps" : ", spins"), [on, loop] { return on->write_raw(loop); }});
-    }
-  }
+  writing.others = by_hand({{"put w4", {raw_way::rma, 4, mib}},
+                            {"message w4", {raw_way::message, 4, mib}},
+                            {"message/512KiB w4", {raw_way::message, 4, mib, mib / 2}}},
+                           [on](const raw_loop& loop) { return on->write_raw(loop); });
   writing.target = 1.05;
   register_comparison(writing);
   writing.name += ", socket";

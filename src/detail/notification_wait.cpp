@@ -17,7 +17,7 @@ class notification_wait::outcome final : public handed_work {
   std::error_code why;
 
   void run(worker_core&) override {
-    if (of != nullptr) of->give_up(errc::canceled);
+    if (of != nullptr) of->give_up(errc::canceled);  // which finds that it was served
   }
 };
 
