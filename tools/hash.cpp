@@ -70,7 +70,7 @@ hashed_file hashed(const std::string& place, bool by_chunk, server_clients& clie
   return made;
 }
 
-nlohmann::ordered_json to_json(const hashed_file& file, bool by_chunk) {
+nlohmann::ordered_json json_of(const hashed_file& file, bool by_chunk) {
   nlohmann::ordered_json made{
       {"place", file.place}, {"size", file.size}, {"xxh3_128", to_string(file.whole)}};
   if (!by_chunk) return made;
@@ -100,7 +100,7 @@ void hash(const hash_options& options, const client_settings& settings, transfer
       const hashed_file file = hashed(each, options.chunks, clients, counters);
       ++counters.files;
       if (options.json) {
-        all.push_back(to_json(file, options.chunks));
+        all.push_back(json_of(file, options.chunks));
       } else {
         line.print(lines(file));
       }

@@ -15,11 +15,6 @@ using std::chrono::steady_clock;
 /// `timeout`, and schedulers, signal a process, and then its group.
 constexpr std::chrono::milliseconds one_wish{500};
 
-bool is_ignored(int signal) noexcept {
-  struct ::sigaction now = {};
-  return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
-}
-
 ::timespec timespec_of(std::chrono::nanoseconds time) noexcept {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
   return {static_cast<std::time_t>(seconds.count()), static_cast<long>((time - seconds).count())};

@@ -3,12 +3,12 @@
 
 #include <CLI/CLI.hpp>
 #include <csignal>
-#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <sstream>
 #include <string>
 
+#include "before_ucx.hpp"
 #include "client_settings.hpp"
 #include "commands.hpp"
 #include "exit_code.hpp"
@@ -112,12 +112,11 @@ exit_code run(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ucx::tool::restore_hangup();
   ucx::tool::keep_standard_descriptors();
   // A reader who has gone is seen where it matters, by what write() returns.
   std::signal(SIGPIPE, SIG_IGN);
   // A file that becomes longer than the process may write is an error like others.
   std::signal(SIGXFSZ, SIG_IGN);
-  // UCX takes it for its own debugging as soon as it is loaded; a terminal that closes ends us.
-  if (std::getenv("UCX_DEBUG_SIGNO") == nullptr) std::signal(SIGHUP, SIG_DFL);
   return static_cast<int>(run(argc, argv));
 }

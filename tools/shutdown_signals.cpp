@@ -16,7 +16,13 @@ void end_by(int signal) {
   std::_Exit(128 + signal);
 }
 
-shutdown_signals::shutdown_signals(std::chrono::nanoseconds limit) : set_(), before_() {
+bool is_ignored(int signal) noexcept {
+  struct ::sigaction now = {};
+  return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+shutdown_signals::shutdown_signals(std::chrono::nanoseconds limit)
+    : outlives_terminal_(is_ignored(SIGHUP)), set_(), before_() {
   ::sigemptyset(&set_);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&set_, signal);
   ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
@@ -32,9 +38,11 @@ shutdown_signals::~shutdown_signals() {
 
 void shutdown_signals::watch(const std::stop_token& over, std::chrono::nanoseconds limit) {
   int signal = 0;
-  while (::sigwait(&set_, &signal) != 0) {
-  }
-  if (over.stop_requested()) return;
+  do {
+    while (::sigwait(&set_, &signal) != 0) {
+    }
+    if (over.stop_requested()) return;
+  } while (signal == SIGHUP && outlives_terminal_);
   std::unique_lock guard(mutex_);
   if (!expected_) end_by(signal);
   came_ = true;

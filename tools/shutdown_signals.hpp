@@ -13,9 +13,13 @@ namespace ucx::tool {
 /// Ends the process as `signal` does where nobody catches it.
 [[noreturn]] void end_by(int signal);
 
+/// Returns whether nothing happens when `signal` comes.
+bool is_ignored(int signal) noexcept;
+
 /// Takes SIGINT, SIGTERM and SIGHUP out of their usual course. Until `expect()` they end the
-/// process at once, as everywhere; from then on `wait()` returns when one has come. REQUIRES: made
-/// before any other thread, which inherits that.
+/// process at once, as everywhere; from then on `wait()` returns when one has come. SIGHUP stays
+/// ignored where it was, as by `nohup`; SIGINT does not, which shells have scripts' background jobs
+/// ignore. REQUIRES: made before any other thread, which inherits that.
 class shutdown_signals {
  public:
   /// A signal that `wait()` does not take within `limit` ends the process after all: what happens
@@ -35,6 +39,7 @@ class shutdown_signals {
 
   std::mutex mutex_;
   std::condition_variable_any changes_;
+  const bool outlives_terminal_;
   bool expected_ = false;
   bool came_ = false;
   bool taken_ = false;

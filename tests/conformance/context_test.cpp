@@ -109,11 +109,11 @@ TEST(ConformanceA, A4_A6_A9_ToldWhatIsInForce) {
   options.name = "conformance";
   const context made(options);
   EXPECT_GT(made.configuration().size(), 20U);
-  bool has_segment = false;  // our own default (A9)
+  std::string segment;  // our own default (A9)
   for (const auto& [key, value] : made.configuration()) {
-    has_segment = has_segment || key.find("TX_SEG_SIZE") != std::string::npos;
+    if (key.ends_with("TX_SEG_SIZE")) segment = value;  // newer: TCP_TX_SEG_SIZE
   }
-  EXPECT_TRUE(has_segment);
+  EXPECT_EQ(segment, "1052672");
   EXPECT_EQ(made.transports(), std::vector<std::string>{"tcp/lo"});
   const context_attributes told = made.attributes();
   EXPECT_EQ(told.name, "conformance");

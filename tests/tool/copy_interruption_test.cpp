@@ -78,6 +78,18 @@ TEST_F(CopyInterruption, IsTidyWhenItsTerminalCloses) {
   expect_tidy(result);
 }
 
+/// Though UCX takes the signal for itself when it is loaded.
+TEST_F(CopyInterruption, IsNoneByItsTerminalUnderNohup) {
+  const std::string nohup = "/usr/bin/nohup";
+  if (!std::filesystem::exists(nohup)) GTEST_SKIP() << "there is no " << nohup;
+  const auto running = begin(nohup, {tool_program()});
+  running->send_signal(SIGHUP);
+  running->send_signal(SIGTERM);
+  const command_result result = running->finish();
+  EXPECT_EQ(result.signal, SIGTERM);
+  expect_tidy(result);
+}
+
 TEST_F(CopyInterruption, SaysThatNothingWasAddedWhereThatIsSo) {
   folder_.make("here/large", content_);
   command running(tool_program(), {"cp", "--resume", "--bwlimit", "1K", here("large"), here("y")});

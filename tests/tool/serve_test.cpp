@@ -3,9 +3,11 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -15,10 +17,13 @@
 #include "support/command.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/tool.hpp"
+#include "ucx/version.hpp"
 
 namespace ucx::test {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 using output = command::output;
@@ -102,6 +107,47 @@ TEST_P(ServeSignal, EndsWithSuccess) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, ServeSignal, ::testing::Values(SIGINT, SIGTERM, SIGHUP));
+
+/// Though UCX takes the signal for itself when it is loaded.
+TEST(Serve, OutlivesItsTerminalUnderNohup) {
+  const std::string nohup = "/usr/bin/nohup";
+  if (!std::filesystem::exists(nohup)) GTEST_SKIP() << "there is no " << nohup;
+  const temporary_directory folder;
+  command server(nohup, {tool_program(), "serve", "--quiet", folder.make("x", "1")}, output::pipe);
+  const std::string url = first_line(server);
+  server.send_signal(SIGHUP);
+  EXPECT_EQ(run_tool({"cat", url + "/x"}).out, "1");
+  server.send_signal(SIGTERM);
+  const command_result result = server.finish();
+  EXPECT_TRUE(result.in_time);
+  EXPECT_EQ(result.signal, 0);
+  EXPECT_EQ(result.code, 0) << result.err;
+}
+
+/// What is in the environment of a process that runs `ucxio`, started with `setting` in its own.
+std::string environment_with(const std::string& setting) {
+  const temporary_directory folder;
+  command server("/usr/bin/env", {setting, tool_program(), "serve", "--quiet"}, output::pipe);
+  first_line(server);
+  std::string found = content_of("/proc/" + std::to_string(server.pid()) + "/environ");
+  std::replace(found.begin(), found.end(), '\0', '\n');
+  return found;
+}
+
+TEST(Serve, HasUcxWaitForNoThreadsWhenItStarts) {
+  const std::string wait = "UCX_MEM_BISTRO_GRACE_DURATION=";
+  if (std::getenv("UCX_MEM_BISTRO_GRACE_DURATION") == nullptr) {
+    const bool knows = transport_version() >= version_number{1, 21, 0};
+    const auto found = HasSubstr('\n' + wait + "1ms\n");
+    const std::string usual = environment_with("LC_ALL=C");
+    if (knows) {
+      EXPECT_THAT(usual, found);
+    } else {
+      EXPECT_THAT(usual, Not(HasSubstr(wait)));
+    }
+  }
+  EXPECT_THAT(environment_with(wait + "2ms"), HasSubstr('\n' + wait + "2ms\n"));
+}
 
 TEST_P(ServeSignal, EndsItWhileItStarts) {
   command server("/usr/bin/env",
