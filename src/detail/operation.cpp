@@ -67,6 +67,10 @@ void operation::add_gate(std::unique_ptr<stream_gate> shut) noexcept {
   gates_ = std::move(shut);
 }
 
+bool operation::is_guarded() const noexcept {
+  return worker_ == nullptr || worker_->lock().is_mine();
+}
+
 bool operation::claim_gates() noexcept {
   bool all = true;
   for (stream_gate* each = gates_.get(); each != nullptr; each = each->next.get()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -39,9 +40,13 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   /// Returns why it failed; meaningful once done.
   std::error_code error() const noexcept { return done() ? error_ : std::error_code(); }
 
-  void retain() noexcept { ++references_; }
+  void retain() noexcept {
+    assert(is_guarded());
+    ++references_;
+  }
   /// Drops a reference; the last one recycles the operation, and what it keeps may go with it.
   void release() noexcept {
+    assert(is_guarded());
     if (--references_ > 0) return;
     const kept_alive held = let_go();
     retire();
@@ -129,6 +134,8 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
 
  private:
   friend class operation_group;
+  /// Returns whether the calling thread has its worker's lock, or needs none.
+  bool is_guarded() const noexcept;
   bool claim_gates() noexcept;
   void open_gates() noexcept;
   void retire() noexcept;

@@ -13,7 +13,8 @@ namespace ucx::detail {
 /// all else that an uncontended lock costs.
 [[gnu::tls_model("initial-exec")]] inline constinit thread_local char thread_mark = 0;
 
-/// Recursive, because completions start operations.
+/// A mutex: one thread has it at a time, and sees what others did while they had it; who waits
+/// sleeps. Recursive, because completions start operations.
 /// Where there are visitors only, its user takes it with plain stores and loads, as in Dekker's
 /// algorithm; what these lack of an order, a visitor has the system bring about (membarrier(2);
 /// WG21 P1202, "asymmetric fences"). An atomic exchange of the user's would wait until all that it
@@ -48,6 +49,11 @@ class worker_lock {
   }
   /// Returns whether its holder, who asks, holds it once: unlocking then sets it free.
   bool is_outermost() const noexcept { return depth_ == 1; }
+  /// For assertions. Where threads share the lock nobody notes who has it: that somebody has is all
+  /// that is known there.
+  bool is_mine() const noexcept {
+    return visited_ ? holder_.load(std::memory_order_relaxed) == &thread_mark : depth_ > 0;
+  }
   /// For a thread that takes the lock in a tight loop: a mutex is not fair, so it steps back for
   /// those who wait.
   void let_others_in() const noexcept {

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "support/connected_pair.hpp"
+#include "support/effort.hpp"
 #include "support/fire.hpp"
 #include "support/pattern.hpp"
 #include "ucx/error.hpp"
@@ -256,6 +257,30 @@ TEST_P(ConformanceEShared, E16_EightThreadsShareConnectionsRegionsAndListeners) 
     }
   }
   EXPECT_EQ(right, 8 * rounds);
+}
+
+/// Either may be the last that keeps the connection.
+TEST_P(ConformanceEShared, E16_AConnectionAndItsLastRequestGoInTwoThreadsAtOnce) {
+  const std::size_t before = pair_.reader().connections();
+  std::vector<std::byte> into(8);
+  for (int round = 0; round < effort(80, 20); ++round) {
+    std::optional<endpoint> connection = pair_.connect();
+    connection->wait_connected();
+    request waits = connection->start_receive(tag_match::any(), into);
+    std::atomic<int> here{0};
+    const auto meet = [&here] {
+      for (++here; here < 2;) std::this_thread::yield();
+    };
+    {
+      const std::jthread other([&, last = std::move(waits)]() mutable {
+        meet();
+        last = request();
+      });
+      meet();
+      connection.reset();
+    }
+  }
+  EXPECT_TRUE(pair_.drive_until([&] { return pair_.reader().connections() == before; }));
 }
 
 INSTANTIATE_TEST_SUITE_P(Routes, ConformanceEShared,

@@ -23,14 +23,16 @@ constexpr std::size_t strange_size = 200'000;
 
 class Stranger : public testing::Test {
  protected:
+  Stranger() { fill_pattern(shareable_.bytes(), 4); }
+
   void SetUp() override {
     if (!system_reads_children()) GTEST_SKIP() << "the system lets nobody read another process";
   }
 
   /// Opens the memory in the other process, and returns which way it takes, and why.
-  std::string way_of(test_peer& reader) {
+  std::string way_of(test_peer& reader, const std::string& name = "matrix") {
     reader.ask("client " + owner_.url());
-    reader.ask("open_name matrix read");
+    reader.ask("open_name " + name + " read");
     EXPECT_EQ(reader.ask("read 1000 150000 4"), "yes");
     return reader.ask("way");
   }
@@ -38,12 +40,14 @@ class Stranger : public testing::Test {
   std::vector<std::byte> memory_ = pattern(strange_size, 4);
   server owner_;
   publication matrix_ = owner_.publish("matrix", std::span(memory_), access::read);
+  publication shareable_ = owner_.allocate("shareable", strange_size, access::read);
 };
 
 // Else the other tests say nothing.
 TEST_F(Stranger, IsNoneOfTheSameUser) {
   test_peer reader("tcp");
   EXPECT_EQ(way_of(reader), "rma ");
+  EXPECT_EQ(way_of(reader, "shareable"), "mapped ");
 }
 
 TEST_F(Stranger, OfAnotherUserAsksTheOwner) {
@@ -53,6 +57,9 @@ TEST_F(Stranger, OfAnotherUserAsksTheOwner) {
   const std::string said = way_of(reader);
   EXPECT_TRUE(said.starts_with("message ")) << said;
   EXPECT_THAT(said, HasSubstr("another user"));
+  const std::string shared = way_of(reader, "shareable");
+  EXPECT_TRUE(shared.starts_with("message ")) << shared;
+  EXPECT_THAT(shared, HasSubstr("another user"));
 }
 
 TEST_F(Stranger, OfAnotherSpaceOfProcessNumbersAsksTheOwner) {
@@ -64,6 +71,9 @@ TEST_F(Stranger, OfAnotherSpaceOfProcessNumbersAsksTheOwner) {
   const std::string said = way_of(reader);
   EXPECT_TRUE(said.starts_with("message ")) << said;
   EXPECT_THAT(said, HasSubstr("another container"));
+  const std::string shared = way_of(reader, "shareable");
+  EXPECT_TRUE(shared.starts_with("message ")) << shared;
+  EXPECT_THAT(shared, HasSubstr("another container"));
 }
 
 }  // namespace
