@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <span>
@@ -509,6 +510,7 @@ TEST(RemoteRegion, ReadThatBeginsOnALostConnectionFailsAtOnce) {
   ASSERT_TRUE(served.network().run_until([&] { return bool(served.region.status()); }));
   detail::worker_core& worker = core->endpoint().worker();
   std::vector<std::byte> into(100);
+  const std::lock_guard guard(worker.lock());
   detail::message_read* read = worker.pools().reads.take();
   read->begin(core->shared_from_this(), 0, into, worker.deadline_after(1s));
   EXPECT_EQ(read->error(), errc::connection_reset);
