@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compares our streams with other libraries, each with an owner and a reader of its own, in turns.
+"""Compares our streams with other libraries, each with an owner and a reader of its own, in turns,
+from as many starts as there are contenders.
 
   benchmarks/alternatives/compare.py RESULTS STREAM_CONTENDER PYTHON UCXX_CONTENDER [--host]
       [--passes=N] [--pass_seconds=S]
@@ -82,22 +83,28 @@ class Contender:
         self.process.communicate()
 
 
-def start_all(chosen):
-    running = [Contender("ucxio", [chosen.contender], chosen.host)]
-    commands = {name: [chosen.python, str(HERE / script)] for name, script in OTHERS.items()}
+def commands_of(chosen):
+    commands = {"ucxio": [chosen.contender]} | {name: [chosen.python, str(HERE / script)]
+                                                for name, script in OTHERS.items()}
     if chosen.host:
         del commands["Mooncake"]  # over TCP alone
-    for name, command in (commands | {"UCXX": [chosen.ucxx]}).items():
+    return commands | {"UCXX": [chosen.ucxx]}
+
+
+def start_all(commands, chosen):
+    """Starts them in this order; returns those that start, and drops the others from `commands`."""
+    running = []
+    for name, command in list(commands.items()):
         try:
             running.append(Contender(name, command, chosen.host))
         except (RuntimeError, OSError) as failure:
             print(f"without {name}: {failure}", file=sys.stderr)
+            del commands[name]
     return running
 
 
-def run_in_turns(running, verb, chosen):
-    """Returns what each came to, pass by pass."""
-    rates = {each.name: [] for each in running}
+def run_in_turns(running, verb, chosen, rates):
+    """Appends what each came to, pass by pass."""
     for each in running:
         each.run(verb, chosen.pass_seconds)
     shuffled = random.Random(1)
@@ -106,7 +113,27 @@ def run_in_turns(running, verb, chosen):
         shuffled.shuffle(order)
         for each in order:
             rates[each.name].append(each.run(verb, chosen.pass_seconds))
-    return rates
+
+
+def run_all(chosen):
+    """Returns by verb what each came to. All are started anew as often as there are contenders, each
+    as the first of them once, and as the last: on virtual machines who is started later may get memory
+    that is read half as fast again, and keeps it."""
+    commands = commands_of(chosen)
+    verbs = ("read",) if chosen.host else ("read", "write")
+    rates = {verb: {name: [] for name in commands} for verb in verbs}
+    for _ in range(len(commands)):
+        running = start_all(commands, chosen)
+        try:
+            for verb in verbs:
+                if len(running) > 1:
+                    run_in_turns(running, verb, chosen, rates[verb])
+        finally:
+            for each in running:
+                each.close()
+        first = next(iter(commands), None)
+        commands[first] = commands.pop(first, None)  # the last of the next start
+    return {verb: {name: found for name, found in of.items() if name in commands} for verb, of in rates.items()}
 
 
 def line_of(what, name, rates):
@@ -135,18 +162,13 @@ def main():
     arguments.add_argument("--pass_seconds", type=float, default=0.1)
     chosen, _ = arguments.parse_known_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    running = start_all(chosen)
-    try:
-        lines = []
-        for verb in ("read",) if chosen.host else ("read", "write"):
-            rates = run_in_turns(running, verb, chosen) if len(running) > 1 else {}
-            what = f"host {verb}" if chosen.host else verb
-            lines += [line_of(what, each.name, rates) for each in running[1:]]
-        for line in lines:
-            show(line)
-    finally:
-        for each in running:
-            each.close()
+    lines = []
+    for verb, rates in run_all(chosen).items():
+        what = f"host {verb}" if chosen.host else verb
+        ours = rates.get("ucxio")
+        lines += [line_of(what, name, rates) for name in rates if ours and name != "ucxio"]
+    for line in lines:
+        show(line)
     if lines:
         folder = chosen.results / "loopback"
         folder.mkdir(parents=True, exist_ok=True)
