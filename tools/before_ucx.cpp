@@ -1,5 +1,6 @@
 #include "before_ucx.hpp"
 
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <array>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "shutdown_signals.hpp"
 #include "ucx/version.hpp"
 
 namespace ucx::tool {
@@ -17,17 +19,22 @@ namespace {
 
 /// Earlier ones would warn of a variable that they do not know.
 constexpr version_number waits_long{1, 21, 0};
-constexpr std::string_view wait_variable = "UCX_MEM_BISTRO_GRACE_DURATION=";
 char short_wait[] = "UCX_MEM_BISTRO_GRACE_DURATION=1ms";
+constexpr std::string_view wait_variable(short_wait, sizeof short_wait - sizeof "1ms");
 
 bool hangup_was_ignored = false;
+
+/// Returns whether this program can start itself by its path: not where the loader was started by
+/// name, which is the program then, nor with rights that what is at the path now should not get.
+bool may_start_again() noexcept { return ::getauxval(AT_BASE) != 0 && ::getauxval(AT_SECURE) == 0; }
 
 /// Starts this program once more, where UCX would keep it waiting for nothing: while it is
 /// initialised it waits 50 ms for each of eight functions that it patches, so that threads that are
 /// inside leave them. That is 0.4 s of a processor, more than most commands take, and here is one
-/// thread. Where the system starts no program this one goes on as it is.
+/// thread. By its path: of "/proc/self/exe" its name would be "exe". Where the system starts no
+/// program this one goes on as it is.
 void shorten_wait(char** argv, char** environment) noexcept {
-  if (transport_version() < waits_long) return;
+  if (transport_version() < waits_long || !may_start_again()) return;
   std::array<char, PATH_MAX> program{};
   try {
     std::vector<char*> longer;
@@ -43,16 +50,14 @@ void shorten_wait(char** argv, char** environment) noexcept {
   }
 }
 
-/// No sanitizer looks at what is so early.
-[[gnu::no_sanitize("address", "thread", "undefined")]] void before_ucx(int, char** argv,
-                                                                       char** environment) {
-  struct ::sigaction now = {};
-  hangup_was_ignored = ::sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+void before_ucx(int, char** argv, char** environment) {
+  hangup_was_ignored = is_ignored(SIGHUP);
   shorten_wait(argv, environment);
 }
 
-/// What the loader calls before the constructors of any library, as it does nothing else (System V
-/// ABI, "Initialization and Termination Functions").
+/// What glibc's loader calls, with these arguments, before the constructors of the libraries, UCX's
+/// among them (System V ABI, "Initialization and Termination Functions"). Those of libc have not
+/// run either: there is no environment but the one that is passed. Other loaders may not call it.
 [[gnu::section(".preinit_array"), gnu::used]] void (*preinit)(int, char**, char**) = before_ucx;
 
 }  // namespace

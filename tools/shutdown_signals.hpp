@@ -13,7 +13,7 @@ namespace ucx::tool {
 /// Ends the process as `signal` does where nobody catches it.
 [[noreturn]] void end_by(int signal);
 
-/// Returns whether nothing happens when `signal` comes.
+/// Returns whether `signal` is ignored (SIG_IGN).
 bool is_ignored(int signal) noexcept;
 
 /// Takes SIGINT, SIGTERM and SIGHUP out of their usual course. Until `expect()` they end the

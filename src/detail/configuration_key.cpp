@@ -97,6 +97,7 @@ constexpr row rows[]{
      one,
      13,
      true},
+    {hooks, "BISTRO_GRACE_DURATION", form::text, {}, one, 21, true},
 
     {tcp, "TX_SEG_SIZE RX_SEG_SIZE SENDV_THRESH SNDBUF RCVBUF", form::size},
     {tcp, "SYN_CNT KEEPCNT", form::count_or_auto},

@@ -8,7 +8,7 @@
 
 namespace ucx::detail {
 
-handler_queue::~handler_queue() {
+void handler_queue::drop() noexcept {
   for (; next_ < due_.size(); ++next_) {
     if (due_[next_].ended != nullptr) due_[next_].ended->release();
   }

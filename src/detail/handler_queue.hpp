@@ -32,8 +32,10 @@ class handler_queue {
             std::make_shared<const std::function<void(std::exception_ptr)>>(std::move(report))) {}
   handler_queue(const handler_queue&) = delete;
   handler_queue& operator=(const handler_queue&) = delete;
-  ~handler_queue();
+  ~handler_queue() = default;
 
+  /// What is due never runs: its operations are let go. Before the end, under the lock.
+  void drop() noexcept;
   /// Makes room for the handler of an operation that is to end: its `add` needs no memory.
   void expect() {
     make_room();

@@ -134,7 +134,7 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
 
  private:
   friend class operation_group;
-  /// Returns whether the calling thread has its worker's lock, or needs none.
+  /// Returns whether the calling thread has its worker's lock, as far as is known, or needs none.
   bool is_guarded() const noexcept;
   bool claim_gates() noexcept;
   void open_gates() noexcept;

@@ -229,7 +229,12 @@ worker_core::~worker_core() {
   deferred_.clear();
   service_.stop();
   messages_->close();
-  api().worker_destroy(handle_);
+  {
+    // UCX calls back for what it still had.
+    const std::lock_guard guard(lock_);
+    api().worker_destroy(handle_);
+    handlers_.drop();
+  }
   for (endpoint_core* buried : buried_) delete buried;
 }
 

@@ -70,7 +70,16 @@ TEST_F(Stranger, OfAnotherSpaceOfProcessNumbersAsksTheOwner) {
   const std::string said = way_of(reader);
   EXPECT_TRUE(said.starts_with("message ")) << said;
   EXPECT_THAT(said, HasSubstr("another container"));
-  EXPECT_EQ(way_of(reader, "shareable"), "mapped ") << "a descriptor is passed, and no number";
+}
+
+/// It gets a descriptor, and needs no number.
+TEST_F(Stranger, OfAnotherSpaceOfProcessNumbersMapsWhatIsShareable) {
+  const own_namespace processes({"--pid", "--fork", "--kill-child"});
+  if (!processes.why_not().empty()) GTEST_SKIP() << processes.why_not();
+  test_peer reader(
+      child_process(own_namespace::program,
+                    processes.line({sibling_program("ucxio-test-peer"), "tcp", "sleeping"})));
+  EXPECT_EQ(way_of(reader, "shareable"), "mapped ");
 }
 
 }  // namespace

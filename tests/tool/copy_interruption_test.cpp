@@ -79,7 +79,7 @@ TEST_F(CopyInterruption, IsTidyWhenItsTerminalCloses) {
 }
 
 /// Though UCX takes the signal for itself when it is loaded.
-TEST_F(CopyInterruption, IsNoneByItsTerminalUnderNohup) {
+TEST_F(CopyInterruption, GoesOnUnderNohupWhenItsTerminalCloses) {
   const std::string nohup = "/usr/bin/nohup";
   if (!std::filesystem::exists(nohup)) GTEST_SKIP() << "there is no " << nohup;
   const auto running = begin(nohup, {tool_program()});

@@ -31,6 +31,19 @@ TEST_P(WorkerLock, IsTakenAgainByItsHolder) {
   EXPECT_TRUE(lock.is_outermost());
 }
 
+TEST_P(WorkerLock, KnowsItsHolder) {
+  worker_lock lock(GetParam());
+  EXPECT_FALSE(lock.is_mine());
+  {
+    const std::lock_guard guard(lock);
+    EXPECT_TRUE(lock.is_mine());
+    if (GetParam() == worker_lock::between::visitors) {
+      std::thread([&] { EXPECT_FALSE(lock.is_mine()); }).join();
+    }
+  }
+  EXPECT_FALSE(lock.is_mine());
+}
+
 TEST_P(WorkerLock, KeepsOthersOutUntilTheLastHoldGoes) {
   worker_lock lock(GetParam());
   std::atomic<bool> in{false};
