@@ -57,11 +57,13 @@ class UCXIO_EXPORT endpoint {
            std::error_code& ec);
 
   /// Connects to a listener, and returns when the peer has answered in our protocol.
-  /// Errors: connection_refused, unreachable, timed_out, version_mismatch, connection_reset,
-  /// protocol_error, too_many_files, bad_address (empty, port 0, `local` of another family or not
-  /// of this machine), not_supported (IPv6: see listener; terms), no_rdma, already_exists (terms),
-  /// invalid_argument (terms), closed (`parent`), would_deadlock inside a completion callback, and
-  /// what else the peer gave as its reason to refuse.
+  /// Errors: connection_refused (also a peer that goes before UCX has connected the two, which UCX
+  /// calls the same), connection_reset (it goes later, but before it has answered), unreachable,
+  /// timed_out, version_mismatch, protocol_error, too_many_files, bad_address (empty, port 0,
+  /// `local` of another family or not of this machine), not_supported (IPv6: see listener; terms),
+  /// no_rdma, already_exists (terms), invalid_argument, feature_disabled (terms), closed
+  /// (`parent`), would_deadlock inside a completion callback, and what else the peer gave as its
+  /// reason to refuse.
   endpoint(const worker& parent, const socket_address& peer, endpoint_options options = {});
   endpoint(const worker& parent, const socket_address& peer, endpoint_options options,
            std::error_code& ec);

@@ -101,6 +101,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
 
   // The session (connection_table calls these when frames arrive).
   void say_hello(clock::time_point connect_deadline);
+  void hello_sent() noexcept { hello_sent_ = true; }  ///< UCX has connected the two.
   void await_hello();
   /// Takes the session of a peer's hello; it is not open yet.
   void take_session(std::uint64_t session);
@@ -190,8 +191,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
 
   /// Sets the user's handlers, of which those are called that would have been.
   void arm(endpoint_options&& handlers);
-  /// The user's handlers are not called any more: whoever made them may be gone. Takes the lock
-  /// itself.
+  /// Whoever made the user's handlers may be gone: none is called any more. Takes the lock itself.
   void disarm() noexcept;
   /// See endpoint::close. Takes the lock itself.
   void close(close_mode mode, std::error_code& ec);
@@ -208,8 +208,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   bool dropped_by_ucx() const noexcept {
     return !closing_ && (!detects_failure_ || transfers_ == 0);
   }
-  /// For the same: it is over.
-  void closed() noexcept;
+  void closed() noexcept;  ///< For the same: it is over.
   /// Keeps the connection that watches this one, before it is used.
   void keep(std::shared_ptr<endpoint_core> watching) { watched_by_ = std::move(watching); }
   /// Drops UCX's endpoint at once and waits, bounded, until UCX has let go of everything.
@@ -278,6 +277,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   std::vector<std::byte> address_;
   unsigned hellos_ = 0;
   heartbeat heartbeat_;
+  bool hello_sent_ = false;
   bool answered_ = false;  // hello, by a refusal that is seen to soon
   bool leaving_ = false;
   bool farewell_ = false;

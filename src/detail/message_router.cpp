@@ -243,6 +243,7 @@ void message_router::on_sent(void* request, ucs_status_t status, void* argument)
 void message_router::sent(outgoing& message, ucs_status_t status) {
   endpoint_core& to = *message.to;
   if (message.what == kind::reply) to.reply_sent();
+  if (message.what == kind::hello && status == UCS_OK) to.hello_sent();
   if (message.what == kind::control) to.control_sent(message.payload.size());
   if (message.payload.capacity() > largest_kept) message.payload = std::vector<std::byte>();
   in_flight_.remove(message);

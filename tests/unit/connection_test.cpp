@@ -174,6 +174,57 @@ TEST(Connection, RefusalTellsItsReason) {
   pair.network.advance(3s);
 }
 
+/// What an initiator is told of an owner that dies, once `accepts` or not, before its welcome.
+std::error_code told_of_a_death(bool accepts) {
+  simulated_pair pair;
+  std::optional<connection_request> asked;
+  const listener door(pair.owner, any_port,
+                      [&](connection_request request) { asked = std::move(request); });
+  std::error_code told;
+  const endpoint connection(
+      pair.reader, door.address(),
+      {.wait = connect_wait::none,
+       .on_refused = [&](const connection_refusal& refusal) { told = refusal.reason; }});
+  EXPECT_TRUE(pair.network.run_until([&] { return asked.has_value(); }));
+  std::optional<endpoint> accepted;
+  if (accepts) accepted.emplace(pair.owner, std::move(*asked));
+  pair.owner_process.stop();
+  pair.network.advance(10ms);
+  EXPECT_EQ(connection.state(), connection_state::connecting);
+  pair.owner_process.kill();
+  EXPECT_TRUE(pair.network.run_until([&] { return static_cast<bool>(told); }));
+  return told;
+}
+
+TEST(Connection, DeathBehindUcxsAcceptanceIsNoRefusal) {
+  EXPECT_EQ(told_of_a_death(true), errc::connection_reset);
+}
+
+// A port where nobody listens has the same status in UCX.
+TEST(Connection, DeathBeforeUcxsAcceptanceIsARefusal) {
+  EXPECT_EQ(told_of_a_death(false), errc::connection_refused);
+}
+
+TEST(Connection, FailsAsUcxSaysWhereItWasNotRefused) {
+  const std::pair<ucs_status_t, errc> outcomes[] = {
+      {UCS_ERR_NOT_CONNECTED, errc::connection_refused},
+      {UCS_ERR_CONNECTION_RESET, errc::connection_refused},
+      {UCS_ERR_TIMED_OUT, errc::timed_out},
+      {UCS_ERR_UNREACHABLE, errc::unreachable},
+      {UCS_ERR_IO_ERROR, errc::connection_reset},
+  };
+  for (const auto& [status, expected] : outcomes) {
+    simulated_pair_options sides;
+    sides.link.refused_status = status;
+    simulated_pair pair(sides);
+    std::error_code ec;
+    const endpoint none(pair.reader, nobody, {}, ec);
+    EXPECT_EQ(ec, expected) << status;
+    const endpoint named(pair.reader, "127.0.0.1", nobody.port(), {}, ec);
+    EXPECT_EQ(ec, expected) << status;
+  }
+}
+
 TEST(Connection, RefusalsWithAReasonAreBounded) {
   simulated_pair pair;
   int asked = 0;
