@@ -248,7 +248,7 @@ class UCXIO_EXPORT endpoint {
   void send_message(std::uint64_t number, std::span<const std::byte> header,
                     std::span<const std::byte> bytes, std::error_code& ec,
                     const send_options& options = {});
-  /// Returns how long a header may be.
+  /// Returns how long a header may be on this side: see also `connection_report::largest_header`.
   std::size_t longest_header() const noexcept;
 
   /// Sends bytes over the connection's byte stream: they arrive in order, and without boundaries.

@@ -108,8 +108,10 @@ struct worker_attributes {
   /// From which threads UCX may be called: "single", "serialized" (any, one at a time) or "multi".
   /// Which threads may use the worker is for `worker_options` to say.
   std::string thread_mode = {};
-  std::size_t largest_header = 0;  ///< Of an active message; 0 without `feature::am`.
-  std::size_t address_size = 0;    ///< Of the worker's address, in bytes.
+  /// Of an active message of UCX's; 0 without `feature::am`. Ours has less room for a program's:
+  /// `endpoint::longest_header()`.
+  std::size_t largest_header = 0;
+  std::size_t address_size = 0;  ///< Of the worker's address, in bytes.
 };
 
 /// Drives progress for everything made from it, and serves the regions of its context to peers.

@@ -71,6 +71,11 @@ class message_link {
   bool has_room(std::size_t units) const noexcept;
   /// Returns whether a message of so many bytes, header and all, goes whole: else it is announced.
   bool goes_whole(std::size_t size) const noexcept;
+  /// Returns the longest that goes whole while all of the peer's room is free.
+  std::size_t longest_at_once(bool watched, std::size_t piece) const noexcept {
+    const std::size_t units = std::max<std::size_t>(room_granted_ / 2, 1) - 1;
+    return std::min({units * window_unit, piece, watched ? longest_whole : always_whole});
+  }
   /// Returns whether a message of this size would have to wait; who asks wants to hear of room.
   bool is_full(std::size_t header, std::size_t payload) noexcept;
   /// Returns how much of the byte stream may go in one message.

@@ -46,8 +46,7 @@ void message_router::open(std::error_code& ec) {
   ec = make_error(worker_.api().worker_query(worker_.handle(), &attributes));
   if (ec) return;
   const std::size_t most = attributes.max_am_header;
-  longest_header_ =
-      most < parcel::size ? 0 : std::min(most - parcel::size, parcel::longest_user_header);
+  longest_header_ = header_within(most);
 }
 
 ucs_status_t message_router::on_parcel(void* self, const void* header, std::size_t header_length,

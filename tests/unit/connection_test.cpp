@@ -66,7 +66,8 @@ TEST(Connection, TellsBothSidesWhatTheyCanDo) {
   EXPECT_EQ(made[0].local, accepted[0].peer);
   EXPECT_GT(made[0].segment, made[0].largest_eager);
   EXPECT_GT(made[0].largest_eager, 0U);
-  EXPECT_EQ(made[0].largest_header, 8139U);
+  EXPECT_EQ(made[0].largest_header, connection.longest_header());
+  EXPECT_EQ(made[0].largest_header, 4096U);
   EXPECT_FALSE(made[0].transports.empty());
   EXPECT_FALSE(made[0].rma_is_real);
   EXPECT_TRUE(made[0].watched);
@@ -74,6 +75,26 @@ TEST(Connection, TellsBothSidesWhatTheyCanDo) {
   EXPECT_EQ(connection.report().peer_name, "the owner");
   EXPECT_EQ(connection.peer_info(), bytes("owner's"));
   EXPECT_EQ(connection.local(), accepted[0].peer);
+}
+
+TEST(Connection, ReportsWhatSendsTake) {
+  simulated_pair_options sides;
+  sides.link.max_am_header = 1000;
+  sides.owner_worker.message_window = 64U << 10U;
+  simulated_pair pair(sides);
+  endpoint connection = pair.connect();
+  connection.wait_connected();
+  const connection_report report = connection.report();
+  EXPECT_EQ(report.largest_header, connection.longest_header());
+  EXPECT_EQ(report.largest_header, 960U);
+  // Half of the window, of which each message takes 256 bytes for itself.
+  EXPECT_EQ(report.largest_eager, (32U << 10U) - 256);
+  const std::vector<std::byte> longest(report.largest_eager);
+  connection.send(1, longest);
+  const std::vector<std::byte> longer(report.largest_eager + 1);
+  const request announced = connection.start_send(2, longer);
+  pair.network.advance(10ms);
+  EXPECT_FALSE(announced.done());
 }
 
 TEST(Connection, OwnTermsWinOverTheListenersAndThoseOverTheWorkers) {
