@@ -284,6 +284,43 @@ TEST(Connection, IsRefusedWhereItsTransportsAreNotAcceptable) {
   }
 }
 
+TEST(Connection, IsMadeOverTheHardwareThatWasAskedFor) {
+  simulated_pair_options sides;
+  sides.link.resources = {"self/memory0", "rc_mlx5/mlx5_0:1"};
+  sides.reader_context.require_rdma = true;
+  simulated_pair pair(sides);
+  const listener door(pair.owner, any_port);
+  const auto outcome = [&](const connection_terms& terms) {
+    std::error_code ec;
+    const endpoint made(pair.reader, door.address(), {.terms = terms}, ec);
+    EXPECT_TRUE(ec || made.report().zero_copy);
+    return ec;
+  };
+  EXPECT_FALSE(outcome({.require_rdma = true}));
+  EXPECT_FALSE(outcome({.transports = {"rc_mlx5"}}));
+  EXPECT_FALSE(outcome({.require_rdma = true, .transports = {"rc"}})) << "of that family";
+  EXPECT_EQ(outcome({.transports = {"rc_verbs"}}), errc::not_supported);
+  EXPECT_EQ(outcome({.transports = {"r"}}), errc::not_supported) << "no family's name";
+}
+
+TEST(Connection, IsRefusedWhereOneLaneIsNoHardware) {
+  simulated_pair_options sides;
+  sides.link.resources = {"self/memory0", "rc_mlx5/mlx5_0:1", "tcp/lo"};
+  sides.reader_context.require_rdma = true;  // there is such hardware, and no more is asked
+  simulated_pair pair(sides);
+  const listener door(pair.owner, any_port);
+  std::error_code ec;
+  const endpoint strict(pair.reader, door.address(),
+                        {.terms = connection_terms{.require_rdma = true}}, ec);
+  EXPECT_EQ(ec, errc::no_rdma);
+  const endpoint family(pair.reader, door.address(),
+                        {.terms = connection_terms{.transports = {"rc"}}}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  const endpoint either(pair.reader, door.address(),
+                        {.terms = connection_terms{.transports = {"rc", "tcp"}}}, ec);
+  EXPECT_FALSE(ec);
+}
+
 TEST(Connection, ListenerRefusesTransportsToo) {
   simulated_pair pair;
   listener_options doors;
