@@ -148,6 +148,7 @@ class UCXIO_EXPORT worker {
   context parent() const;
 
   /// Returns the address by which peers can connect without an IP address.
+  /// Errors: closed (moved from, or not made), and what UCX reports.
   worker_address address() const;
   worker_address address(std::error_code& ec) const;
 
@@ -207,7 +208,8 @@ class UCXIO_EXPORT worker {
   /// Returns the mode in force; never `automatic`.
   progress_mode mode() const noexcept;
 
-  /// Returns what UCX says of the worker.    Errors: closed, and what UCX reports.
+  /// Returns what UCX says of the worker.
+  /// Errors: closed (moved from, or not made), and what UCX reports.
   worker_attributes attributes() const;
   worker_attributes attributes(std::error_code& ec) const;
   /// Returns what was copied from and to memory of devices for this worker: that of its regions
