@@ -86,6 +86,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   const piece_sizes& pieces() const noexcept { return pieces_; }
   connection_report report();
   connection_end end() const;
+  void log(log_level level, const char* what, const std::string& more = {}) const;
   /// Returns whether its observer has not been told yet what has become of it.
   bool untold() const noexcept { return untold_ > 0; }
   /// What is asked of the connection, and told to the peer. Before hello.
@@ -229,7 +230,6 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   void drop_handlers();
   void fail_operations(std::error_code why);
   enum class event { established, refused, closed };
-  void log(log_level level, const char* what, const std::string& more = {}) const;
   void queue_tell(event what);
   void tell(event what);
   /// The session is open: what waited goes out, and those who wait for it are told.

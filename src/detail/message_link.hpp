@@ -14,6 +14,7 @@
 #include "detail/arrived_message.hpp"
 #include "detail/borrowing.hpp"
 #include "detail/brief_parcel.hpp"
+#include "detail/first_few.hpp"
 #include "detail/intrusive_list.hpp"
 #include "detail/parcel.hpp"
 #include "detail/receive_operation.hpp"
@@ -161,6 +162,7 @@ class message_link {
   void piece(const parcel& said, std::span<const std::byte> payload);
   void withdrawn(const parcel& said);
   void send(parcel& said) noexcept;
+  void tell_unknown(const parcel& said);
   void blame(const char* words) noexcept;
   message_exchange& exchange() const noexcept;
 
@@ -174,6 +176,7 @@ class message_link {
   intrusive_list<send_operation, send_tag> unanswered_;
   bool sending_queued_ = false;
   bool room_wanted_ = false;
+  first_few unknown_;                  // numbers that the peer has no handler for, and were logged
   std::vector<std::uint64_t> unsent_;  // keys of posts that the connection's failure ended
   // Receiving.
   std::size_t granted_;
