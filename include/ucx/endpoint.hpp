@@ -51,7 +51,8 @@ class UCXIO_EXPORT endpoint {
  public:
   /// Connects by worker address, without any IP address. Returns at once; operations wait for the
   /// connection, `wait_connected()` does so alone.
-  /// Errors: unreachable (no transport in common), bad_address, too_many_files, closed (`parent`).
+  /// Errors: unreachable (no transport in common), bad_address, too_many_files, closed (`parent`),
+  /// invalid_argument and feature_disabled (terms).
   endpoint(const worker& parent, const worker_address& peer, endpoint_options options = {});
   endpoint(const worker& parent, const worker_address& peer, endpoint_options options,
            std::error_code& ec);
@@ -79,7 +80,7 @@ class UCXIO_EXPORT endpoint {
 
   /// Accepts what a listener's handler was given. Returns at once.
   /// Errors: closed (it was accepted or rejected before), invalid_argument (`parent` is not the
-  /// listener's worker), connection_reset.
+  /// listener's worker; terms), feature_disabled (terms), connection_reset.
   endpoint(const worker& parent, connection_request&& request, endpoint_options options = {});
   endpoint(const worker& parent, connection_request&& request, endpoint_options options,
            std::error_code& ec);

@@ -124,7 +124,8 @@ struct worker_attributes {
 class UCXIO_EXPORT worker {
  public:
   /// Makes a worker, and starts its thread where the mode has one.
-  /// Errors: feature_disabled (a mode that sleeps without `feature::wakeup`), too_many_files,
+  /// Errors: feature_disabled (a mode that sleeps without `feature::wakeup`, terms without
+  /// `feature::am`), invalid_argument (name or terms too long), too_many_files,
   /// no_memory.    Cost: milliseconds; opens sockets of the context's transports.
   explicit worker(const context& parent, const worker_options& options = {});
   worker(const context& parent, const worker_options& options, std::error_code& ec);

@@ -76,6 +76,10 @@ TEST(ConformanceA, A2_CallsWithoutTheirFeatureAreErrors) {
   expect_named("feature::am", [&] {
     const remote_region region(silent, exposed.descriptor(), {.way = way::message});
   });
+  expect_named("feature::am", [&] {
+    const endpoint strict(mute, pair.address(), {.terms = connection_terms{.require_rdma = true}});
+  });
+  expect_named("feature::am", [&] { const worker told(one_sided, {.terms = {.unique = true}}); });
   expect_named("feature::am", [&] { silent.send(1, memory); });
   expect_named("feature::am", [&] { silent.receive(1, memory); });
   expect_named("feature::am", [&] { silent.stream_send(memory); });

@@ -15,6 +15,7 @@
 #include "support/mentions.hpp"
 #include "support/simulated_address.hpp"
 #include "support/simulated_pair.hpp"
+#include "ucx/connection_manager.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
 
@@ -134,6 +135,38 @@ TEST(Connection, TellsNoMoreThanAKilobyteOfItself) {
   EXPECT_EQ(ec, errc::invalid_argument);
   const worker named(pair.owner_context, {.name = std::string(65, 'x')}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
+}
+
+TEST(Connection, TermsNeedMessages) {
+  simulated_pair_options sides;
+  sides.owner_context.features = feature::rma;
+  sides.reader_context.features = feature::rma;
+  simulated_pair pair(sides);
+  const listener door(pair.owner, any_port);
+  const connection_terms each[] = {
+      {.info = bytes("us")}, {.unique = true}, {.require_rdma = true}, {.transports = {"tcp"}}};
+  for (const connection_terms& terms : each) {
+    const std::uint64_t made = pair.network.count(call::ep_create);
+    std::error_code ec;
+    const endpoint by_socket(pair.reader, door.address(), {.terms = terms}, ec);
+    EXPECT_EQ(ec, errc::feature_disabled);
+    const endpoint by_address(pair.reader, pair.owner.address(), {.terms = terms}, ec);
+    EXPECT_EQ(ec, errc::feature_disabled);
+    const endpoint by_name(pair.reader, "127.0.0.1", door.address().port(), {.terms = terms}, ec);
+    EXPECT_EQ(ec, errc::feature_disabled);
+    EXPECT_EQ(pair.network.count(call::ep_create), made) << "before UCX is called";
+    listener_options doors;
+    doors.terms = terms;
+    const listener strict(pair.owner, any_port, std::move(doors), ec);
+    EXPECT_EQ(ec, errc::feature_disabled);
+    const worker whole(pair.owner_context, {.terms = terms}, ec);
+    EXPECT_EQ(ec, errc::feature_disabled);
+    const connection_manager many(pair.reader, {.terms = terms}, ec);
+    EXPECT_EQ(ec, errc::feature_disabled);
+  }
+  std::error_code ec;
+  const endpoint silent(pair.reader, pair.owner.address(), {.terms = connection_terms()}, ec);
+  EXPECT_FALSE(ec) << "terms that say nothing";
 }
 
 TEST(Connection, StateFollowsItsLife) {
