@@ -219,7 +219,8 @@ class UCXIO_EXPORT endpoint {
   message_info receive(const tag_match& wanted, std::span<std::byte> into, std::error_code& ec,
                        const io_options& options = {});
 
-  /// As `worker::probe` and `worker::take`, of this peer's messages.
+  /// As `worker::probe` and `worker::take`, of this peer's messages: nothing, too, where there is
+  /// no connection or no `feature::am`.
   std::optional<message_info> probe(const tag_match& wanted) const;
   std::optional<message> take(const tag_match& wanted);
 
@@ -275,8 +276,8 @@ class UCXIO_EXPORT endpoint {
   std::size_t stream_receive(std::span<std::byte> into, stream_amount amount, std::error_code& ec,
                              const io_options& options = {});
 
-  /// Sets what is told of this connection's sends, instead of what was set before, by whatever
-  /// handle of it. Lifetime: see message_handlers.
+  /// Sets what is told of this connection's sends (none without `feature::am`), instead of what was
+  /// set before, by whatever handle of it. Lifetime: see message_handlers.
   void set_message_handlers(message_handlers handlers);
 
  private:

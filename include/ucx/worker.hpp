@@ -162,7 +162,8 @@ class UCXIO_EXPORT worker {
   int event_fd() const noexcept;
   /// Prepares `event_fd()`. Returns false if there is progress to make already: call `progress()`
   /// until it returns false, then `arm()` again. The caller's poll must wake after
-  /// `next_deadline()` at the latest.
+  /// `next_deadline()` at the latest. Without `feature::wakeup` always false, as `event_fd()` is
+  /// -1: there is nothing to sleep on.
   bool arm();
   /// Returns how long the caller's event loop may sleep at most: time to the next heartbeat or
   /// deadline; `nanoseconds::max()` when nothing is outstanding.
@@ -268,7 +269,8 @@ class UCXIO_EXPORT worker {
                        const io_options& options = {});
 
   /// Returns the next message with such a tag that has come, or was announced, and that nobody has
-  /// taken; makes no progress by itself. Cost: a look at every message that waits before it.
+  /// taken; makes no progress by itself. Without `feature::am` none comes: nothing, as where none
+  /// has come. Cost: a look at every message that waits before it.
   std::optional<message_info> probe(const tag_match& wanted) const;
   /// As `probe`, and takes the message: nobody else gets it, and a sender who waits for that
   /// (`send_until::matched`) is told. Its room is its sender's again when it dies.
