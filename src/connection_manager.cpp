@@ -5,6 +5,7 @@
 #include "detail/connection_manager_core.hpp"
 #include "detail/core_access.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/introduction.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx {
@@ -15,7 +16,10 @@ using detail::core_access;
 connection_manager::connection_manager(const worker& parent, connection_manager_options options) {
   std::error_code ec;
   core_ = connection_manager_core::make(core_access::core(parent), std::move(options), ec);
-  if (ec) throw error(ec, "making a connection manager");
+  if (!ec) return;
+  std::string what = "making a connection manager";
+  if (ec == errc::feature_disabled) what.append(": ").append(detail::words_about_terms(ec));
+  throw error(ec, what);
 }
 
 connection_manager::connection_manager(const worker& parent, connection_manager_options options,

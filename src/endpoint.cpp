@@ -104,8 +104,11 @@ std::shared_ptr<endpoint_core> accept(const worker& parent, connection_request& 
   return pending->accept(*worker, worker, std::move(options), ec);
 }
 
-[[noreturn]] void fail(std::error_code ec, const std::string& what,
+[[noreturn]] void fail(std::error_code ec, std::string what,
                        const std::shared_ptr<endpoint_core>& core) {
+  // A peer may give the same as its reason.
+  if (!core && ec == errc::feature_disabled)
+    what.append(": ").append(detail::words_about_terms(ec));
   throw error(ec, core && !core->words().empty() ? what + " (" + core->words() + ")" : what);
 }
 

@@ -77,7 +77,11 @@ worker_address worker::address() const {
   return made;
 }
 
-worker_address worker::address(std::error_code& ec) const { return core_->address(ec); }
+worker_address worker::address(std::error_code& ec) const {
+  if (core_) return core_->address(ec);
+  ec = errc::closed;
+  return {};
+}
 
 bool worker::progress() { return core_->progress(); }
 int worker::event_fd() const noexcept { return core_->event_fd(); }
@@ -135,6 +139,10 @@ staging_statistics worker::staging() const noexcept {
 }
 
 worker_attributes worker::attributes(std::error_code& ec) const {
+  if (!core_) {
+    ec = errc::closed;
+    return {};
+  }
   worker_attributes made = core_->attributes(ec);
   if (!ec) made.address_size = core_->address(ec).native().size();
   return made;

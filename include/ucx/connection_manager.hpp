@@ -94,7 +94,8 @@ struct connection_manager_options {
 /// Threads: as the worker's.
 class UCXIO_EXPORT connection_manager {
  public:
-  /// Errors: closed (`parent`); invalid_argument (`reconnect` makes no sense, or terms).
+  /// Errors: closed (`parent`); invalid_argument (`reconnect` makes no sense, or terms);
+  /// feature_disabled (terms).
   explicit connection_manager(const worker& parent, connection_manager_options options = {});
   connection_manager(const worker& parent, connection_manager_options options, std::error_code& ec);
   connection_manager(connection_manager&& other) noexcept;

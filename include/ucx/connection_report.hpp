@@ -35,8 +35,10 @@ struct connection_report {
   feature features = feature::none;          ///< What both contexts were made for.
   std::vector<std::string> transports = {};  ///< "transport/device" of each lane.
   std::size_t segment = 0;                   ///< Bytes that the transport carries in one piece.
-  std::size_t largest_eager = 0;   ///< Payload that goes as one message; more goes in pieces.
-  std::size_t largest_header = 0;  ///< Of an active message.
+  /// The longest message, header and all, that goes at once while none of the peer's room is in
+  /// use; longer ones are announced first (docs/messages.md, "Complete").
+  std::size_t largest_eager = 0;
+  std::size_t largest_header = 0;  ///< Of an active message, as both sides can send it.
   bool zero_copy = false;  ///< Hardware sends from where the bytes lie: UCX does not copy them.
   /// Hardware, or this process itself in shareable memory, reads and writes: no CPU of the peer's.
   bool rma_is_real = false;

@@ -6,7 +6,10 @@
 
 namespace ucx {
 
-/// What one side tells the other when they connect, and what it asks of the connection.
+/// What one side tells the other when they connect, and what it asks of the connection. On a
+/// context without `feature::am` nobody is told or asked anything: terms that say anything end
+/// there with `feature_disabled`, before UCX is called, be they a worker's, a listener's or an
+/// endpoint's.
 struct connection_terms {
   /// Told to the peer, whatever it means: 1024 bytes at most (`invalid_argument`).
   std::vector<std::byte> info = {};

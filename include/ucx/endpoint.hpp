@@ -51,17 +51,20 @@ class UCXIO_EXPORT endpoint {
  public:
   /// Connects by worker address, without any IP address. Returns at once; operations wait for the
   /// connection, `wait_connected()` does so alone.
-  /// Errors: unreachable (no transport in common), bad_address, too_many_files, closed (`parent`).
+  /// Errors: unreachable (no transport in common), bad_address, too_many_files, closed (`parent`),
+  /// invalid_argument and feature_disabled (terms).
   endpoint(const worker& parent, const worker_address& peer, endpoint_options options = {});
   endpoint(const worker& parent, const worker_address& peer, endpoint_options options,
            std::error_code& ec);
 
   /// Connects to a listener, and returns when the peer has answered in our protocol.
-  /// Errors: connection_refused, unreachable, timed_out, version_mismatch, connection_reset,
-  /// protocol_error, too_many_files, bad_address (empty, port 0, `local` of another family or not
-  /// of this machine), not_supported (IPv6: see listener; terms), no_rdma, already_exists (terms),
-  /// invalid_argument (terms), closed (`parent`), would_deadlock inside a completion callback, and
-  /// what else the peer gave as its reason to refuse.
+  /// Errors: connection_refused (also a peer that goes before UCX has connected the two, which UCX
+  /// calls the same), connection_reset (it goes later, but before it has answered), unreachable,
+  /// timed_out, version_mismatch, protocol_error, too_many_files, bad_address (empty, port 0,
+  /// `local` of another family or not of this machine), not_supported (IPv6: see listener; terms),
+  /// no_rdma, already_exists (terms), invalid_argument, feature_disabled (terms), closed
+  /// (`parent`), would_deadlock inside a completion callback, and what else the peer gave as its
+  /// reason to refuse.
   endpoint(const worker& parent, const socket_address& peer, endpoint_options options = {});
   endpoint(const worker& parent, const socket_address& peer, endpoint_options options,
            std::error_code& ec);
@@ -77,7 +80,7 @@ class UCXIO_EXPORT endpoint {
 
   /// Accepts what a listener's handler was given. Returns at once.
   /// Errors: closed (it was accepted or rejected before), invalid_argument (`parent` is not the
-  /// listener's worker), connection_reset.
+  /// listener's worker; terms), feature_disabled (terms), connection_reset.
   endpoint(const worker& parent, connection_request&& request, endpoint_options options = {});
   endpoint(const worker& parent, connection_request&& request, endpoint_options options,
            std::error_code& ec);
@@ -216,7 +219,8 @@ class UCXIO_EXPORT endpoint {
   message_info receive(const tag_match& wanted, std::span<std::byte> into, std::error_code& ec,
                        const io_options& options = {});
 
-  /// As `worker::probe` and `worker::take`, of this peer's messages.
+  /// As `worker::probe` and `worker::take`, of this peer's messages: nothing, too, where there is
+  /// no connection or no `feature::am`.
   std::optional<message_info> probe(const tag_match& wanted) const;
   std::optional<message> take(const tag_match& wanted);
 
@@ -246,7 +250,7 @@ class UCXIO_EXPORT endpoint {
   void send_message(std::uint64_t number, std::span<const std::byte> header,
                     std::span<const std::byte> bytes, std::error_code& ec,
                     const send_options& options = {});
-  /// Returns how long a header may be.
+  /// Returns how long a header may be on this side: see also `connection_report::largest_header`.
   std::size_t longest_header() const noexcept;
 
   /// Sends bytes over the connection's byte stream: they arrive in order, and without boundaries.
@@ -272,8 +276,8 @@ class UCXIO_EXPORT endpoint {
   std::size_t stream_receive(std::span<std::byte> into, stream_amount amount, std::error_code& ec,
                              const io_options& options = {});
 
-  /// Sets what is told of this connection's sends, instead of what was set before, by whatever
-  /// handle of it. Lifetime: see message_handlers.
+  /// Sets what is told of this connection's sends (none without `feature::am`), instead of what was
+  /// set before, by whatever handle of it. Lifetime: see message_handlers.
   void set_message_handlers(message_handlers handlers);
 
  private:

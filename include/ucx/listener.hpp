@@ -83,8 +83,8 @@ class UCXIO_EXPORT listener {
 
   /// Listens on `address`; with port 0 the system chooses one. Errors: address_in_use,
   /// permission_denied, bad_address (not an address of this machine), too_many_files,
-  /// invalid_argument (terms), not_supported (IPv6 on a context whose configuration does not set
-  /// TCP_AF_PRIO to "inet6": UCX would write beyond its buffers).
+  /// invalid_argument and feature_disabled (terms), not_supported (IPv6 on a context whose
+  /// configuration does not set TCP_AF_PRIO to "inet6": UCX would write beyond its buffers).
   listener(const worker& parent, const socket_address& address);
   listener(const worker& parent, const socket_address& address, std::error_code& ec);
   listener(const worker& parent, const socket_address& address, listener_options options);

@@ -22,7 +22,8 @@ struct message_handlers {
   /// There is room again, for a quarter of what the peer grants, after a send has ended with
   /// `would_block`. Once for all that have ended so meanwhile.
   move_only_handler<> on_room = {};
-  /// The peer has no handler for an active message that was sent, whole, earlier.
+  /// The peer has no handler for an active message that was sent, whole, earlier. Where nobody set
+  /// this, the log has a line at `warning`: one for a number, of the first 16 of a connection.
   move_only_handler<message_info> on_refused = {};
 };
 

@@ -108,8 +108,10 @@ struct worker_attributes {
   /// From which threads UCX may be called: "single", "serialized" (any, one at a time) or "multi".
   /// Which threads may use the worker is for `worker_options` to say.
   std::string thread_mode = {};
-  std::size_t largest_header = 0;  ///< Of an active message; 0 without `feature::am`.
-  std::size_t address_size = 0;    ///< Of the worker's address, in bytes.
+  /// Of an active message of UCX's; 0 without `feature::am`. Ours has less room for a program's:
+  /// `endpoint::longest_header()`.
+  std::size_t largest_header = 0;
+  std::size_t address_size = 0;  ///< Of the worker's address, in bytes.
 };
 
 /// Drives progress for everything made from it, and serves the regions of its context to peers.
@@ -122,7 +124,8 @@ struct worker_attributes {
 class UCXIO_EXPORT worker {
  public:
   /// Makes a worker, and starts its thread where the mode has one.
-  /// Errors: feature_disabled (a mode that sleeps without `feature::wakeup`), too_many_files,
+  /// Errors: feature_disabled (a mode that sleeps without `feature::wakeup`, terms without
+  /// `feature::am`), invalid_argument (name or terms too long), too_many_files,
   /// no_memory.    Cost: milliseconds; opens sockets of the context's transports.
   explicit worker(const context& parent, const worker_options& options = {});
   worker(const context& parent, const worker_options& options, std::error_code& ec);
@@ -146,6 +149,7 @@ class UCXIO_EXPORT worker {
   context parent() const;
 
   /// Returns the address by which peers can connect without an IP address.
+  /// Errors: closed (moved from, or not made), and what UCX reports.
   worker_address address() const;
   worker_address address(std::error_code& ec) const;
 
@@ -158,7 +162,8 @@ class UCXIO_EXPORT worker {
   int event_fd() const noexcept;
   /// Prepares `event_fd()`. Returns false if there is progress to make already: call `progress()`
   /// until it returns false, then `arm()` again. The caller's poll must wake after
-  /// `next_deadline()` at the latest.
+  /// `next_deadline()` at the latest. Without `feature::wakeup` always false, as `event_fd()` is
+  /// -1: there is nothing to sleep on.
   bool arm();
   /// Returns how long the caller's event loop may sleep at most: time to the next heartbeat or
   /// deadline; `nanoseconds::max()` when nothing is outstanding.
@@ -205,7 +210,8 @@ class UCXIO_EXPORT worker {
   /// Returns the mode in force; never `automatic`.
   progress_mode mode() const noexcept;
 
-  /// Returns what UCX says of the worker.    Errors: closed, and what UCX reports.
+  /// Returns what UCX says of the worker.
+  /// Errors: closed (moved from, or not made), and what UCX reports.
   worker_attributes attributes() const;
   worker_attributes attributes(std::error_code& ec) const;
   /// Returns what was copied from and to memory of devices for this worker: that of its regions
@@ -263,7 +269,8 @@ class UCXIO_EXPORT worker {
                        const io_options& options = {});
 
   /// Returns the next message with such a tag that has come, or was announced, and that nobody has
-  /// taken; makes no progress by itself. Cost: a look at every message that waits before it.
+  /// taken; makes no progress by itself. Without `feature::am` none comes: nothing, as where none
+  /// has come. Cost: a look at every message that waits before it.
   std::optional<message_info> probe(const tag_match& wanted) const;
   /// As `probe`, and takes the message: nobody else gets it, and a sender who waits for that
   /// (`send_until::matched`) is told. Its room is its sender's again when it dies.

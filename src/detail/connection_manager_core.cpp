@@ -137,8 +137,10 @@ std::shared_ptr<connection_manager_core> connection_manager_core::make(
                         again.longest_delay >= again.first_delay && again.factor >= 1 &&
                         again.factor <= 1e6 && again.jitter >= 0 && again.jitter <= 1;
   if (!sensible) ec = errc::invalid_argument;
-  if (options.terms && !ec) ec = complaint_about(*options.terms);
   if (!worker) ec = errc::closed;
+  if (options.terms && !ec) {
+    ec = complaint_about(*options.terms, worker->context().features());
+  }
   if (ec) return nullptr;
   return std::make_shared<connection_manager_core>(std::move(worker), std::move(options));
 }

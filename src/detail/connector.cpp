@@ -37,7 +37,7 @@ std::error_code objection_to(const socket_address& peer, const endpoint_options&
   if (!options.local.empty() && options.local.is_v6() != peer.is_v6()) return errc::bad_address;
   if (peer.is_v6() && !worker.context().speaks_ipv6()) return errc::not_supported;
   const connection_terms& terms = terms_of(options, worker);
-  if (const std::error_code ec = complaint_about(terms)) return ec;
+  if (const std::error_code ec = complaint_about(terms, worker.context().features())) return ec;
   if (terms.unique && worker.connections().has_connection_to(peer)) return errc::already_exists;
   if (!options.local.empty()) {
     // UCX tells nobody that it could not take the address.
@@ -65,7 +65,7 @@ std::shared_ptr<endpoint_core> connect_to(const std::shared_ptr<worker_core>& wo
                                           clock::time_point deadline, std::error_code& ec) {
   ec.clear();
   if (peer.empty()) ec = errc::bad_address;
-  if (!ec) ec = complaint_about(terms_of(options, *worker));
+  if (!ec) ec = complaint_about(terms_of(options, *worker), worker->context().features());
   if (!ec) ec = connect_error();
   if (ec) return nullptr;
   const auto watching = options.watched_by ? core_access::core(*options.watched_by) : nullptr;
@@ -186,7 +186,9 @@ void connector::try_one(clock::time_point until) {
   } else {
     connection_ = connect_to(worker_, to_.worker, without_handlers(options_), until, ec);
   }
-  if (!connection_) return note(ec, "");
+  if (!connection_) {
+    return note(ec, ec == errc::feature_disabled ? words_about_terms(ec) : "");
+  }
   connection_->set_observer(weak_from_this());
   if (connection_->state() != endpoint_state::ready) return;
   failure_.clear();  // on a context without feature::am nobody is asked

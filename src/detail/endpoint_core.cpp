@@ -17,6 +17,11 @@ namespace {
 /// So many copies of pieces that were given up may wait for a peer to take them: four MiB.
 constexpr unsigned most_copies_left = 64;
 
+connection_stage stage_of(endpoint_state state, bool dials) noexcept {
+  if (state != endpoint_state::connecting) return connection_stage::standing;
+  return dials ? connection_stage::dialing : connection_stage::greeting;
+}
+
 }  // namespace
 
 endpoint_core::endpoint_core(worker_core& worker, std::shared_ptr<worker_core> keep_alive,
@@ -135,18 +140,11 @@ void endpoint_core::lost(ucs_status_t status) noexcept {
   worker_.defer([self = weak_from_this(), status] {
     const std::shared_ptr<endpoint_core> endpoint = self.lock();
     if (!endpoint) return;
-    std::error_code why = make_error(status);
-    // One death has many names in UCX; before the peer answered, a reset is a refusal.
-    if (why == errc::canceled || why == errc::timed_out || why == errc::io_error ||
-        why == errc::unexpected) {
-      why = errc::connection_reset;
-    }
-    if (endpoint->state_ == endpoint_state::connecting && !endpoint->peer_.empty() &&
-        endpoint->role_ == role::initiator && why == errc::connection_reset) {
-      why = errc::connection_refused;
-    }
     if (endpoint->leaving_) return endpoint->fail(endpoint->leaving_why_, endpoint->leaving_words_);
-    endpoint->fail(why, "UCX: " + detail::words(status));
+    const bool dials =
+        endpoint->role_ == role::initiator && !endpoint->peer_.empty() && !endpoint->hello_sent_;
+    const errc why = to_loss(status, stage_of(endpoint->state_, dials));
+    endpoint->fail(make_error_code(why), "UCX: " + detail::words(status));
   });
 }
 

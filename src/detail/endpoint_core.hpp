@@ -86,6 +86,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   const piece_sizes& pieces() const noexcept { return pieces_; }
   connection_report report();
   connection_end end() const;
+  void log(log_level level, const char* what, const std::string& more = {}) const;
   /// Returns whether its observer has not been told yet what has become of it.
   bool untold() const noexcept { return untold_ > 0; }
   /// What is asked of the connection, and told to the peer. Before hello.
@@ -101,6 +102,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
 
   // The session (connection_table calls these when frames arrive).
   void say_hello(clock::time_point connect_deadline);
+  void hello_sent() noexcept { hello_sent_ = true; }  ///< UCX has connected the two.
   void await_hello();
   /// Takes the session of a peer's hello; it is not open yet.
   void take_session(std::uint64_t session);
@@ -190,8 +192,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
 
   /// Sets the user's handlers, of which those are called that would have been.
   void arm(endpoint_options&& handlers);
-  /// The user's handlers are not called any more: whoever made them may be gone. Takes the lock
-  /// itself.
+  /// Whoever made the user's handlers may be gone: none is called any more. Takes the lock itself.
   void disarm() noexcept;
   /// See endpoint::close. Takes the lock itself.
   void close(close_mode mode, std::error_code& ec);
@@ -208,8 +209,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   bool dropped_by_ucx() const noexcept {
     return !closing_ && (!detects_failure_ || transfers_ == 0);
   }
-  /// For the same: it is over.
-  void closed() noexcept;
+  void closed() noexcept;  ///< For the same: it is over.
   /// Keeps the connection that watches this one, before it is used.
   void keep(std::shared_ptr<endpoint_core> watching) { watched_by_ = std::move(watching); }
   /// Drops UCX's endpoint at once and waits, bounded, until UCX has let go of everything.
@@ -230,7 +230,6 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   void drop_handlers();
   void fail_operations(std::error_code why);
   enum class event { established, refused, closed };
-  void log(log_level level, const char* what, const std::string& more = {}) const;
   void queue_tell(event what);
   void tell(event what);
   /// The session is open: what waited goes out, and those who wait for it are told.
@@ -278,6 +277,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   std::vector<std::byte> address_;
   unsigned hellos_ = 0;
   heartbeat heartbeat_;
+  bool hello_sent_ = false;
   bool answered_ = false;  // hello, by a refusal that is seen to soon
   bool leaving_ = false;
   bool farewell_ = false;

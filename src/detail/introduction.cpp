@@ -101,9 +101,17 @@ greeting read_greeting(std::span<const std::byte> payload) noexcept {
   return read;
 }
 
-std::error_code complaint_about(const connection_terms& terms) noexcept {
-  if (terms.info.size() <= introduction::most_info) return {};
-  return make_error_code(errc::invalid_argument);
+std::error_code complaint_about(const connection_terms& terms, feature features) noexcept {
+  if (terms.info.size() > introduction::most_info) return errc::invalid_argument;
+  const bool any =
+      !terms.info.empty() || terms.unique || terms.require_rdma || !terms.transports.empty();
+  return any && !includes(features, feature::am) ? make_error_code(errc::feature_disabled)
+                                                 : std::error_code();
+}
+
+const char* words_about_terms(std::error_code complaint) noexcept {
+  return complaint == errc::feature_disabled ? "terms need a context with feature::am"
+                                             : "what it tells peers is too long";
 }
 
 std::string shown(std::string_view text, std::size_t most) {

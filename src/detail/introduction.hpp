@@ -53,8 +53,12 @@ struct greeting {
 /// Takes a payload apart, without opening the envelopes. Unknown ones are passed over.
 greeting read_greeting(std::span<const std::byte> payload) noexcept;
 
-/// Returns invalid_argument for terms that an introduction has no room for.
-std::error_code complaint_about(const connection_terms& terms) noexcept;
+/// Returns invalid_argument for terms that an introduction has no room for, feature_disabled for
+/// any that nobody could be told of: on a context of such `features` no introductions are made.
+std::error_code complaint_about(const connection_terms& terms, feature features) noexcept;
+
+/// Says the same in words.
+const char* words_about_terms(std::error_code complaint) noexcept;
 
 /// Returns `text` as it can be shown: without control characters, and at most `most` bytes.
 std::string shown(std::string_view text, std::size_t most);

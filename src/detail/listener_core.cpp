@@ -50,8 +50,9 @@ std::shared_ptr<listener_core> listener_core::make(std::shared_ptr<worker_core> 
     ec = errc::bad_address;
     return nullptr;
   }
-  if (options.terms && (ec = complaint_about(*options.terms))) {
-    what += ": what it tells peers is too long";
+  if (options.terms) ec = complaint_about(*options.terms, worker->context().features());
+  if (ec) {
+    what.append(": ").append(words_about_terms(ec));
     return nullptr;
   }
   if (address.is_v6() && !worker->context().speaks_ipv6()) {

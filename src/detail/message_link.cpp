@@ -219,18 +219,23 @@ void message_link::answered(const parcel& said) {
     const bool unknown = said.code == parcel_code::refusal && said.kind == message_kind::active &&
                          said.number < next_number_ &&
                          status_error(said.status) == errc::no_such_handler;
-    if (unknown && handlers_ && handlers_->on_refused) {
-      endpoint_.worker().queue_handler(
-          [told = handlers_, info = message_info{said.tag, said.length}] {
-            told->on_refused(info);
-          });
-    }
+    if (unknown) tell_unknown(said);
     return;
   }
   if (said.code == parcel_code::refusal) return asked->refused(status_error(said.status));
   if (said.tag == 0) return asked->acknowledged();
   if (!asked->granted(said.tag, said.length))
     blame("the peer wants another message than it was told of");
+}
+
+void message_link::tell_unknown(const parcel& said) {
+  if (handlers_ && handlers_->on_refused) {
+    const message_info info{said.tag, said.length};
+    return endpoint_.worker().queue_handler([told = handlers_, info] { told->on_refused(info); });
+  }
+  if (!unknown_.add(said.tag)) return;
+  endpoint_.log(log_level::warning, "the peer has no handler for messages of number ",
+                std::to_string(said.tag));
 }
 
 // Receiving.

@@ -14,6 +14,7 @@
 #include "detail/arrived_message.hpp"
 #include "detail/borrowing.hpp"
 #include "detail/brief_parcel.hpp"
+#include "detail/first_few.hpp"
 #include "detail/intrusive_list.hpp"
 #include "detail/parcel.hpp"
 #include "detail/receive_operation.hpp"
@@ -71,6 +72,11 @@ class message_link {
   bool has_room(std::size_t units) const noexcept;
   /// Returns whether a message of so many bytes, header and all, goes whole: else it is announced.
   bool goes_whole(std::size_t size) const noexcept;
+  /// Returns the longest that goes whole while all of the peer's room is free.
+  std::size_t longest_at_once(bool watched, std::size_t piece) const noexcept {
+    const std::size_t units = std::max<std::size_t>(room_granted_ / 2, 1) - 1;
+    return std::min({units * window_unit, piece, watched ? longest_whole : always_whole});
+  }
   /// Returns whether a message of this size would have to wait; who asks wants to hear of room.
   bool is_full(std::size_t header, std::size_t payload) noexcept;
   /// Returns how much of the byte stream may go in one message.
@@ -156,6 +162,7 @@ class message_link {
   void piece(const parcel& said, std::span<const std::byte> payload);
   void withdrawn(const parcel& said);
   void send(parcel& said) noexcept;
+  void tell_unknown(const parcel& said);
   void blame(const char* words) noexcept;
   message_exchange& exchange() const noexcept;
 
@@ -169,6 +176,7 @@ class message_link {
   intrusive_list<send_operation, send_tag> unanswered_;
   bool sending_queued_ = false;
   bool room_wanted_ = false;
+  first_few unknown_;                  // numbers that the peer has no handler for, and were logged
   std::vector<std::uint64_t> unsent_;  // keys of posts that the connection's failure ended
   // Receiving.
   std::size_t granted_;

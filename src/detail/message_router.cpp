@@ -46,8 +46,7 @@ void message_router::open(std::error_code& ec) {
   ec = make_error(worker_.api().worker_query(worker_.handle(), &attributes));
   if (ec) return;
   const std::size_t most = attributes.max_am_header;
-  longest_header_ =
-      most < parcel::size ? 0 : std::min(most - parcel::size, parcel::longest_user_header);
+  longest_header_ = header_within(most);
 }
 
 ucs_status_t message_router::on_parcel(void* self, const void* header, std::size_t header_length,
@@ -243,6 +242,7 @@ void message_router::on_sent(void* request, ucs_status_t status, void* argument)
 void message_router::sent(outgoing& message, ucs_status_t status) {
   endpoint_core& to = *message.to;
   if (message.what == kind::reply) to.reply_sent();
+  if (message.what == kind::hello && status == UCS_OK) to.hello_sent();
   if (message.what == kind::control) to.control_sent(message.payload.size());
   if (message.payload.capacity() > largest_kept) message.payload = std::vector<std::byte>();
   in_flight_.remove(message);

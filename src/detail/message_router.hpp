@@ -69,6 +69,10 @@ class message_router {
   /// are short.
   void send_short(endpoint_core& to, std::span<const std::byte> header,
                   std::span<const std::byte> bytes);
+  /// Returns how long a user's header may be where UCX takes headers of `most` bytes.
+  static constexpr std::size_t header_within(std::size_t most) noexcept {
+    return most < parcel::size ? 0 : std::min(most - parcel::size, parcel::longest_user_header);
+  }
   /// Returns how long the user's header of a message may be.
   std::size_t longest_header() const noexcept { return longest_header_; }
 

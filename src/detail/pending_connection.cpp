@@ -84,7 +84,7 @@ std::shared_ptr<endpoint_core> pending_connection::make(worker_core& worker,
                                                         endpoint_options options,
                                                         std::error_code& ec) {
   if (!options.terms) options.terms = listener_->terms();
-  if ((ec = complaint_about(*options.terms))) return nullptr;
+  if ((ec = complaint_about(*options.terms, worker.context().features()))) return nullptr;
   ucp_ep_params_t params = {};
   params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
   params.conn_request = std::exchange(request_, nullptr);

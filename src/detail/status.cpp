@@ -58,6 +58,22 @@ std::error_code make_error(ucs_status_t status) noexcept {
   return to_errc(status);
 }
 
+errc to_loss(ucs_status_t status, connection_stage stage) noexcept {
+  const errc why = to_errc(status);
+  switch (why) {
+    case errc::connection_reset:
+      return stage == connection_stage::dialing ? errc::connection_refused : why;
+    case errc::timed_out:  // later it would be taken for the deadline of an operation
+      return stage == connection_stage::standing ? errc::connection_reset : why;
+    case errc::canceled:
+    case errc::io_error:
+    case errc::unexpected:
+      return errc::connection_reset;
+    default:
+      return why;
+  }
+}
+
 std::string words(ucs_status_t status) { return ucs_status_string(status); }
 
 const char* thread_mode_name(ucs_thread_mode_t mode) noexcept {

@@ -18,6 +18,18 @@ errc to_errc(ucs_status_t status) noexcept;
 /// Returns the error of `status`; none for UCS_OK and UCS_INPROGRESS.
 std::error_code make_error(ucs_status_t status) noexcept;
 
+/// How far a connection had come when UCX gave it up.
+enum class connection_stage {
+  dialing,   ///< To a socket address, and UCX had not connected the two: nothing was sent yet.
+  greeting,  ///< What was sent was on its way, and the peer's welcome not there.
+  standing,  ///< The peer had welcomed it.
+};
+
+/// Returns what the end of a connection is called that UCX reported as `status`. One death has many
+/// names in UCX; and of one that was being dialed, a port where nobody listens has the same names
+/// as a peer that goes before UCX has connected the two: that is a refusal.
+errc to_loss(ucs_status_t status, connection_stage stage) noexcept;
+
 /// Returns UCX's own words for `status`.
 std::string words(ucs_status_t status);
 

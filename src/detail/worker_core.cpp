@@ -148,11 +148,13 @@ void worker_core::check_threads(std::string& what, std::error_code& ec) {
 }
 
 void worker_core::open(std::string& what, std::error_code& ec) {
-  if ((ec = complaint_about(options_.terms)) || options_.name.size() > introduction::most_name) {
-    what = "making a worker: its name or what it tells peers is too long";
+  ec = complaint_about(options_.terms, context_->features());
+  if (ec) what = std::string("making a worker: ") + words_about_terms(ec);
+  if (options_.name.size() > introduction::most_name) {
+    what = "making a worker: its name is too long";
     ec = errc::invalid_argument;
-    return;
   }
+  if (ec) return;
   const bool sleeps = options_.progress == progress_mode::sleeping_thread;
   if (sleeps && !context_->has(feature::wakeup)) {
     what = "making a worker that sleeps: its context was made without feature::wakeup";

@@ -400,7 +400,7 @@ TEST_P(ConformanceB, B28_ConnectionsReportWhatTheyCanDo) {
   EXPECT_EQ(report.features, feature::rma | feature::am | feature::wakeup);
   EXPECT_EQ(report.transports, std::vector<std::string>{"tcp/lo"});
   EXPECT_GE(report.segment, std::size_t{1} << 20U);
-  EXPECT_GT(report.largest_eager, 0U);
+  EXPECT_EQ(report.largest_header, connection.longest_header());
   EXPECT_GT(report.largest_header, 1000U);
   EXPECT_FALSE(report.zero_copy);
   EXPECT_FALSE(report.rma_is_real);
@@ -413,6 +413,25 @@ TEST_P(ConformanceB, B28_ConnectionsReportWhatTheyCanDo) {
   const endpoint tcp(client_, door.address(), {.terms = connection_terms{.transports = {"tcp"}}},
                      ec);
   EXPECT_FALSE(ec);
+}
+
+TEST_P(ConformanceB, B28_SendsTakeWhatTheReportSays) {
+  const listener door(server_, any_port);
+  endpoint connection(client_, door.address());
+  const connection_report report = connection.report();
+  const std::vector<std::byte> longest(report.largest_header + 1);
+  std::error_code ec;
+  connection.send_message(1, std::span(longest).first(report.largest_header), {}, ec);
+  EXPECT_FALSE(ec);
+  connection.send_message(1, longest, {}, ec);
+  EXPECT_EQ(ec, errc::header_too_long);
+  // Over a network; nobody has asked for it, and nobody will.
+  EXPECT_EQ(report.largest_eager, std::size_t{256} << 10U);
+  const std::vector<std::byte> whole(report.largest_eager);
+  connection.send(1, whole);
+  const std::vector<std::byte> longer(report.largest_eager + 1);
+  connection.send(1, longer, ec, {.timeout = 200ms});
+  EXPECT_EQ(ec, errc::timed_out) << "announced, and waits for who asks";
 }
 
 // UCX 1.13 ends a process that gets a longer segment than its own: each side sends what both can

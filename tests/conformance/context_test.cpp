@@ -76,11 +76,66 @@ TEST(ConformanceA, A2_CallsWithoutTheirFeatureAreErrors) {
   expect_named("feature::am", [&] {
     const remote_region region(silent, exposed.descriptor(), {.way = way::message});
   });
+  expect_named("feature::am", [&] {
+    const endpoint strict(mute, pair.address(), {.terms = connection_terms{.require_rdma = true}});
+  });
+  expect_named("feature::am", [&] { const worker told(one_sided, {.terms = {.unique = true}}); });
   expect_named("feature::am", [&] { silent.send(1, memory); });
   expect_named("feature::am", [&] { silent.receive(1, memory); });
   expect_named("feature::am", [&] { silent.stream_send(memory); });
   expect_named("feature::am", [&] { silent.send_message(1, {}, memory); });
   expect_named("feature::am", [&] { mute.on_message(1, [](message) {}); });
+}
+
+TEST(ConformanceA, A2_CallsWithACodeAndThoseThatTellNothingAreClearToo) {
+  connected_pair pair({.over = route::tcp_by_address});
+  context_options options = loopback_tcp();
+  options.features = feature::rma;
+  const context one_sided(options);
+  worker mute(one_sided);
+  endpoint silent(mute, pair.address());
+  silent.flush();  // UCX 1.13 ends a process whose peer leaves before their lanes stand
+  std::vector<std::byte> memory(10);
+  const std::vector<std::span<const std::byte>> runs{memory};
+  const auto outcome = [](auto call) {
+    std::error_code ec;
+    call(ec);
+    return ec;
+  };
+  using code = std::error_code&;
+  const std::error_code lacking = errc::feature_disabled;
+  EXPECT_EQ(outcome([&](code ec) { silent.send(1, memory, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.send_parts(1, runs, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.post_send(1, memory, 1, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.post_send(1, runs, 1, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.post_send_parts(1, runs, 1, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.send_message(1, {}, memory, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.post_send_message(1, {}, memory, 1, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.stream_send(memory, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.stream_receive(memory, stream_amount::some, ec); }),
+            lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.receive(1, memory, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { mute.receive(1, memory, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) {
+              mute.on_message(
+                  1, [](message) {}, ec);
+            }),
+            lacking);
+  EXPECT_EQ(silent.start_send_parts(1, runs).error(), lacking);
+  EXPECT_EQ(silent.start_send(1, memory).error(), lacking);
+  EXPECT_EQ(mute.start_receive(1, memory).error(), lacking);
+  EXPECT_EQ(outcome([&](code ec) {
+              const listener strict(mute, socket_address("127.0.0.1:0"),
+                                    {.terms = connection_terms{.transports = {"tcp"}}}, ec);
+            }),
+            lacking);
+  // These have no error to tell.
+  EXPECT_FALSE(mute.probe(1));
+  EXPECT_FALSE(mute.take(1));
+  EXPECT_FALSE(silent.probe(1));
+  EXPECT_FALSE(silent.take(1));
+  EXPECT_FALSE(mute.arm());
+  EXPECT_EQ(mute.event_fd(), -1);
 }
 
 TEST(ConformanceA, A3_PrecedenceOverTheEnvironmentIsSelectable) {

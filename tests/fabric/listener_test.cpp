@@ -57,6 +57,43 @@ class silent_socket {
   int fd_;
 };
 
+/// A plain socket that takes connections and closes them at once.
+class closing_socket {
+ public:
+  closing_socket() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const socket_address any("127.0.0.1:0");
+    ::bind(fd_, any.native(), any.native_size());
+    ::listen(fd_, 16);
+    ::sockaddr_in bound = {};
+    ::socklen_t length = sizeof bound;
+    ::getsockname(fd_, reinterpret_cast<::sockaddr*>(&bound), &length);
+    address_ = socket_address::from_native(reinterpret_cast<const ::sockaddr*>(&bound), length);
+    closer_ = std::thread([this] {
+      for (int fd = ::accept(fd_, nullptr, nullptr); fd >= 0;
+           fd = ::accept(fd_, nullptr, nullptr)) {
+        ++taken_;
+        ::close(fd);
+      }
+    });
+  }
+  ~closing_socket() {
+    ::shutdown(fd_, SHUT_RDWR);  // ends accept()
+    closer_.join();
+    ::close(fd_);
+  }
+  closing_socket(const closing_socket&) = delete;
+  closing_socket& operator=(const closing_socket&) = delete;
+
+  const socket_address& address() const noexcept { return address_; }
+  int taken() const noexcept { return taken_; }
+
+ private:
+  int fd_;
+  socket_address address_;
+  std::atomic<int> taken_{0};
+  std::thread closer_;
+};
+
 class Listener : public testing::Test {
  protected:
   /// Connects, and returns what became of it.
@@ -292,6 +329,15 @@ TEST_F(Listener, NobodyThereIsAConnectionRefused) {
     EXPECT_EQ(failed.code(), std::errc::connection_refused);
     EXPECT_THAT(failed.what(), testing::HasSubstr("connecting to " + to_string(vacant)));
   }
+}
+
+// UCX 1.22 calls it as it calls a port where nobody listens.
+TEST_F(Listener, AnotherProtocolThatHangsUpIsAConnectionRefused) {
+  const closing_socket other;
+  const clock::time_point begin = clock::now();
+  EXPECT_EQ(connect(other.address()), errc::connection_refused);
+  EXPECT_LT(clock::now() - begin, 5s) << "an answer, not the time-out of 10 s";
+  EXPECT_EQ(other.taken(), 1);
 }
 
 TEST_F(Listener, AnotherProtocolThatSaysNothingTimesOut) {

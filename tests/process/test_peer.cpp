@@ -31,6 +31,7 @@
 #include "peer_pipe.hpp"
 #include "support/echo_service.hpp"
 #include "support/hex.hpp"
+#include "support/own_namespace.hpp"
 #include "support/pattern.hpp"
 #include "support/process_memory.hpp"
 #include "support/soon.hpp"
@@ -66,7 +67,7 @@ context_options context_options_of(const std::string& plane) {
     options.transports = {"tcp"};
     options.devices = {"lo"};
   }
-  return options;  // "tcp", "mapped" and "lent"
+  return options;  // "tcp", "alone", "mapped" and "lent"
 }
 
 /// What messages for handlers have.
@@ -608,6 +609,7 @@ int main(int argc, char** argv) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const std::string plane = argc > 1 ? argv[1] : "tcp";
   const std::string mode = argc > 2 ? argv[2] : "sleeping";
+  if (plane == "alone" && !ucx::test::raise_loopback()) return 1;
   std::unique_ptr<ucx::test::peer> peer;
   std::string line = "start";
   do {

@@ -1,8 +1,12 @@
 // Programs in namespaces of their own: util-linux's unshare, where there is one and it may.
 #pragma once
 
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -42,5 +46,18 @@ class own_namespace {
   std::vector<std::string> options_;
   std::string why_not_;
 };
+
+/// For a program in a network namespace of its own: its loopback device, which is down there.
+/// Returns whether it is up, and with it 127.0.0.1.
+inline bool raise_loopback() noexcept {
+  const int any = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  ::ifreq loopback = {};
+  std::memcpy(loopback.ifr_name, "lo", 3);
+  bool up = ::ioctl(any, SIOCGIFFLAGS, &loopback) == 0;
+  loopback.ifr_flags |= IFF_UP;
+  up = up && ::ioctl(any, SIOCSIFFLAGS, &loopback) == 0;
+  ::close(any);
+  return up;
+}
 
 }  // namespace ucx::test

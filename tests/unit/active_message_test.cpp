@@ -10,11 +10,14 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
 
 #include "support/lock_probe.hpp"
+#include "support/mentions.hpp"
 #include "support/simulated_messages.hpp"
 
 namespace ucx::test {
@@ -168,6 +171,36 @@ TEST(ActiveMessage, WithoutHandlerIsRefused) {
   both.settle();
   EXPECT_EQ(came, 1);
   EXPECT_EQ(refused.size(), 2U);
+}
+
+TEST(ActiveMessage, RefusalThatNobodyIsToldOfIsLoggedOnceForEachNumber) {
+  std::vector<std::string> lines;
+  simulated_pair_options sides;
+  sides.reader_context.log.level = log_level::warning;
+  sides.reader_context.log.sink = [&](log_level, std::string_view line) {
+    lines.emplace_back(line);
+  };
+  simulated_messages both(sides);
+  for (int round = 0; round < 3; ++round) {
+    both.sender.send_message(3, {}, pattern(5));
+    both.sender.send_message(4, {}, pattern(5));
+    both.settle();
+  }
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_TRUE(mentions(lines[0], "no handler for messages of number 3")) << lines[0];
+  EXPECT_TRUE(mentions(lines[1], "no handler for messages of number 4")) << lines[1];
+  for (std::uint64_t number = 100; number < 200; ++number) {
+    both.sender.send_message(number, {}, pattern(5));
+  }
+  both.settle(100ms);
+  EXPECT_EQ(lines.size(), 16U) << "and no more of one connection";
+  int refused = 0;
+  message_handlers handlers;
+  handlers.on_refused = [&](message_info) { ++refused; };
+  both.sender.set_message_handlers(std::move(handlers));
+  both.sender.send_message(5, {}, pattern(5));
+  both.settle();
+  EXPECT_EQ(refused, 1);
 }
 
 TEST(ActiveMessage, OrderIsThatOfTheStarts) {

@@ -15,6 +15,7 @@
 #include "support/mentions.hpp"
 #include "support/simulated_address.hpp"
 #include "support/simulated_pair.hpp"
+#include "ucx/connection_manager.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
 
@@ -66,7 +67,8 @@ TEST(Connection, TellsBothSidesWhatTheyCanDo) {
   EXPECT_EQ(made[0].local, accepted[0].peer);
   EXPECT_GT(made[0].segment, made[0].largest_eager);
   EXPECT_GT(made[0].largest_eager, 0U);
-  EXPECT_EQ(made[0].largest_header, 8139U);
+  EXPECT_EQ(made[0].largest_header, connection.longest_header());
+  EXPECT_EQ(made[0].largest_header, 4096U);
   EXPECT_FALSE(made[0].transports.empty());
   EXPECT_FALSE(made[0].rma_is_real);
   EXPECT_TRUE(made[0].watched);
@@ -74,6 +76,26 @@ TEST(Connection, TellsBothSidesWhatTheyCanDo) {
   EXPECT_EQ(connection.report().peer_name, "the owner");
   EXPECT_EQ(connection.peer_info(), bytes("owner's"));
   EXPECT_EQ(connection.local(), accepted[0].peer);
+}
+
+TEST(Connection, ReportsWhatSendsTake) {
+  simulated_pair_options sides;
+  sides.link.max_am_header = 1000;
+  sides.owner_worker.message_window = 64U << 10U;
+  simulated_pair pair(sides);
+  endpoint connection = pair.connect();
+  connection.wait_connected();
+  const connection_report report = connection.report();
+  EXPECT_EQ(report.largest_header, connection.longest_header());
+  EXPECT_EQ(report.largest_header, 960U);
+  // Half of the window, of which each message takes 256 bytes for itself.
+  EXPECT_EQ(report.largest_eager, (32U << 10U) - 256);
+  const std::vector<std::byte> longest(report.largest_eager);
+  connection.send(1, longest);
+  const std::vector<std::byte> longer(report.largest_eager + 1);
+  const request announced = connection.start_send(2, longer);
+  pair.network.advance(10ms);
+  EXPECT_FALSE(announced.done());
 }
 
 TEST(Connection, OwnTermsWinOverTheListenersAndThoseOverTheWorkers) {
@@ -113,6 +135,38 @@ TEST(Connection, TellsNoMoreThanAKilobyteOfItself) {
   EXPECT_EQ(ec, errc::invalid_argument);
   const worker named(pair.owner_context, {.name = std::string(65, 'x')}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
+}
+
+TEST(Connection, TermsNeedMessages) {
+  simulated_pair_options sides;
+  sides.owner_context.features = feature::rma;
+  sides.reader_context.features = feature::rma;
+  simulated_pair pair(sides);
+  const listener door(pair.owner, any_port);
+  const connection_terms each[] = {
+      {.info = bytes("us")}, {.unique = true}, {.require_rdma = true}, {.transports = {"tcp"}}};
+  for (const connection_terms& terms : each) {
+    const std::uint64_t made = pair.network.count(call::ep_create);
+    std::error_code ec;
+    const endpoint by_socket(pair.reader, door.address(), {.terms = terms}, ec);
+    EXPECT_EQ(ec, errc::feature_disabled);
+    const endpoint by_address(pair.reader, pair.owner.address(), {.terms = terms}, ec);
+    EXPECT_EQ(ec, errc::feature_disabled);
+    const endpoint by_name(pair.reader, "127.0.0.1", door.address().port(), {.terms = terms}, ec);
+    EXPECT_EQ(ec, errc::feature_disabled);
+    EXPECT_EQ(pair.network.count(call::ep_create), made) << "before UCX is called";
+    listener_options doors;
+    doors.terms = terms;
+    const listener strict(pair.owner, any_port, std::move(doors), ec);
+    EXPECT_EQ(ec, errc::feature_disabled);
+    const worker whole(pair.owner_context, {.terms = terms}, ec);
+    EXPECT_EQ(ec, errc::feature_disabled);
+    const connection_manager many(pair.reader, {.terms = terms}, ec);
+    EXPECT_EQ(ec, errc::feature_disabled);
+  }
+  std::error_code ec;
+  const endpoint silent(pair.reader, pair.owner.address(), {.terms = connection_terms()}, ec);
+  EXPECT_FALSE(ec) << "terms that say nothing";
 }
 
 TEST(Connection, StateFollowsItsLife) {
@@ -174,6 +228,57 @@ TEST(Connection, RefusalTellsItsReason) {
   pair.network.advance(3s);
 }
 
+/// What an initiator is told of an owner that dies, once `accepts` or not, before its welcome.
+std::error_code told_of_a_death(bool accepts) {
+  simulated_pair pair;
+  std::optional<connection_request> asked;
+  const listener door(pair.owner, any_port,
+                      [&](connection_request request) { asked = std::move(request); });
+  std::error_code told;
+  const endpoint connection(
+      pair.reader, door.address(),
+      {.wait = connect_wait::none,
+       .on_refused = [&](const connection_refusal& refusal) { told = refusal.reason; }});
+  EXPECT_TRUE(pair.network.run_until([&] { return asked.has_value(); }));
+  std::optional<endpoint> accepted;
+  if (accepts) accepted.emplace(pair.owner, std::move(*asked));
+  pair.owner_process.stop();
+  pair.network.advance(10ms);
+  EXPECT_EQ(connection.state(), connection_state::connecting);
+  pair.owner_process.kill();
+  EXPECT_TRUE(pair.network.run_until([&] { return static_cast<bool>(told); }));
+  return told;
+}
+
+TEST(Connection, DeathBehindUcxsAcceptanceIsNoRefusal) {
+  EXPECT_EQ(told_of_a_death(true), errc::connection_reset);
+}
+
+// A port where nobody listens has the same status in UCX.
+TEST(Connection, DeathBeforeUcxsAcceptanceIsARefusal) {
+  EXPECT_EQ(told_of_a_death(false), errc::connection_refused);
+}
+
+TEST(Connection, FailsAsUcxSaysWhereItWasNotRefused) {
+  const std::pair<ucs_status_t, errc> outcomes[] = {
+      {UCS_ERR_NOT_CONNECTED, errc::connection_refused},
+      {UCS_ERR_CONNECTION_RESET, errc::connection_refused},
+      {UCS_ERR_TIMED_OUT, errc::timed_out},
+      {UCS_ERR_UNREACHABLE, errc::unreachable},
+      {UCS_ERR_IO_ERROR, errc::connection_reset},
+  };
+  for (const auto& [status, expected] : outcomes) {
+    simulated_pair_options sides;
+    sides.link.refused_status = status;
+    simulated_pair pair(sides);
+    std::error_code ec;
+    const endpoint none(pair.reader, nobody, {}, ec);
+    EXPECT_EQ(ec, expected) << status;
+    const endpoint named(pair.reader, "127.0.0.1", nobody.port(), {}, ec);
+    EXPECT_EQ(ec, expected) << status;
+  }
+}
+
 TEST(Connection, RefusalsWithAReasonAreBounded) {
   simulated_pair pair;
   int asked = 0;
@@ -210,6 +315,43 @@ TEST(Connection, IsRefusedWhereItsTransportsAreNotAcceptable) {
   } catch (const ucx::error& failed) {
     EXPECT_TRUE(mentions(failed.what(), "tcp/")) << failed.what();
   }
+}
+
+TEST(Connection, IsMadeOverTheHardwareThatWasAskedFor) {
+  simulated_pair_options sides;
+  sides.link.resources = {"self/memory0", "rc_mlx5/mlx5_0:1"};
+  sides.reader_context.require_rdma = true;
+  simulated_pair pair(sides);
+  const listener door(pair.owner, any_port);
+  const auto outcome = [&](const connection_terms& terms) {
+    std::error_code ec;
+    const endpoint made(pair.reader, door.address(), {.terms = terms}, ec);
+    EXPECT_TRUE(ec || made.report().zero_copy);
+    return ec;
+  };
+  EXPECT_FALSE(outcome({.require_rdma = true}));
+  EXPECT_FALSE(outcome({.transports = {"rc_mlx5"}}));
+  EXPECT_FALSE(outcome({.require_rdma = true, .transports = {"rc"}})) << "of that family";
+  EXPECT_EQ(outcome({.transports = {"rc_verbs"}}), errc::not_supported);
+  EXPECT_EQ(outcome({.transports = {"r"}}), errc::not_supported) << "no family's name";
+}
+
+TEST(Connection, IsRefusedWhereOneLaneIsNoHardware) {
+  simulated_pair_options sides;
+  sides.link.resources = {"self/memory0", "rc_mlx5/mlx5_0:1", "tcp/lo"};
+  sides.reader_context.require_rdma = true;  // there is such hardware, and no more is asked
+  simulated_pair pair(sides);
+  const listener door(pair.owner, any_port);
+  std::error_code ec;
+  const endpoint strict(pair.reader, door.address(),
+                        {.terms = connection_terms{.require_rdma = true}}, ec);
+  EXPECT_EQ(ec, errc::no_rdma);
+  const endpoint family(pair.reader, door.address(),
+                        {.terms = connection_terms{.transports = {"rc"}}}, ec);
+  EXPECT_EQ(ec, errc::not_supported);
+  const endpoint either(pair.reader, door.address(),
+                        {.terms = connection_terms{.transports = {"rc", "tcp"}}}, ec);
+  EXPECT_FALSE(ec);
 }
 
 TEST(Connection, ListenerRefusesTransportsToo) {

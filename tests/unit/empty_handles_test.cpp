@@ -47,6 +47,19 @@ TEST(EmptyHandle, OfAWorkerIsReplacedByAGoodOne) {
   EXPECT_NE(listening.address().port(), 0);
 }
 
+TEST(EmptyHandle, OfAWorkerThatWasMovedFromTellsNothing) {
+  simulated_pair pair;
+  worker moved(pair.reader_context);
+  const worker taken = std::move(moved);
+  std::error_code ec;
+  EXPECT_EQ(moved.attributes(ec).address_size, 0U);
+  EXPECT_EQ(ec, errc::closed);
+  EXPECT_TRUE(moved.address(ec).empty());
+  EXPECT_EQ(ec, errc::closed);
+  EXPECT_THROW(moved.attributes(), error);
+  EXPECT_GT(taken.attributes().address_size, 0U);
+}
+
 TEST(EmptyHandle, OfAnEndpointIsClosed) {
   simulated_pair pair;
   pair.network.faults().fail(call::ep_create, UCS_ERR_UNREACHABLE);

@@ -48,6 +48,34 @@ TEST(Status, MapsEachFailureOfUcxs) {
   }
 }
 
+TEST(Status, NamesALossByHowFarTheConnectionHadCome) {
+  struct loss {
+    ucs_status_t status;
+    errc dialing;
+    errc greeting;
+    errc standing;
+  };
+  constexpr errc refused = errc::connection_refused;
+  constexpr errc reset = errc::connection_reset;
+  const loss losses[] = {
+      {UCS_ERR_REJECTED, refused, refused, refused},
+      {UCS_ERR_NOT_CONNECTED, refused, reset, reset},
+      {UCS_ERR_CONNECTION_RESET, refused, reset, reset},
+      {UCS_ERR_ENDPOINT_TIMEOUT, refused, reset, reset},
+      {UCS_ERR_TIMED_OUT, errc::timed_out, errc::timed_out, reset},
+      {UCS_ERR_CANCELED, reset, reset, reset},
+      {UCS_ERR_IO_ERROR, reset, reset, reset},
+      {UCS_ERR_LAST, reset, reset, reset},
+      {UCS_ERR_UNREACHABLE, errc::unreachable, errc::unreachable, errc::unreachable},
+  };
+  for (const loss& each : losses) {
+    SCOPED_TRACE(words(each.status));
+    EXPECT_EQ(to_loss(each.status, connection_stage::dialing), each.dialing);
+    EXPECT_EQ(to_loss(each.status, connection_stage::greeting), each.greeting);
+    EXPECT_EQ(to_loss(each.status, connection_stage::standing), each.standing);
+  }
+}
+
 TEST(Status, MapsNumbersInsideUcxsRanges) {
   for (int value = UCS_ERR_FIRST_LINK_FAILURE; value >= UCS_ERR_LAST_ENDPOINT_FAILURE; --value) {
     EXPECT_EQ(to_errc(static_cast<ucs_status_t>(value)), errc::connection_reset) << value;
