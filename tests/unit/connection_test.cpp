@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <coroutine>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -439,33 +438,6 @@ TEST(AwaitedPeers, AreRefusedBeyondTheListenersLimit) {
     refused += each.state() == connection_state::failed ? 1 : 0;
   }
   EXPECT_EQ(refused, 3);
-}
-
-// Handlers that return an awaitable.
-
-struct pause {
-  std::vector<std::coroutine_handle<>>& waiting;
-  bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> coroutine) { waiting.push_back(coroutine); }
-  void await_resume() const noexcept {}
-};
-
-TEST(AwaitableHandler, IsRunToItsEnd) {
-  simulated_pair pair;
-  std::vector<std::coroutine_handle<>> waiting;
-  std::optional<connection_request> kept;
-  std::optional<listener> door(std::in_place, pair.owner, any_port,
-                               [&waiting, &kept](connection_request request) {
-                                 kept = std::move(request);
-                                 return pause{waiting};
-                               });
-  endpoint knocking(pair.reader, door->address(), {.wait = connect_wait::none});
-  pair.network.advance(1ms);
-  ASSERT_EQ(waiting.size(), 1U);
-  endpoint accepted(pair.owner, std::move(*kept));
-  knocking.wait_connected();
-  door.reset();
-  waiting.front().resume();  // to its end: its frame is gone (the sanitizers tell)
 }
 
 // The end of listeners.
