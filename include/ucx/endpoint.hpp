@@ -51,7 +51,9 @@ class UCXIO_EXPORT endpoint {
  public:
   /// Connects by worker address, without any IP address. Returns at once; operations wait for the
   /// connection, `wait_connected()` does so alone.
-  /// Errors: unreachable (no transport in common), bad_address, too_many_files, closed (`parent`).
+  /// Errors: unreachable (no transport in common), bad_address, too_many_files, closed (`parent`,
+  /// or the connection that watches), invalid_argument (terms, or an option that is not for this
+  /// way to connect).
   endpoint(const worker& parent, const worker_address& peer, endpoint_options options = {});
   endpoint(const worker& parent, const worker_address& peer, endpoint_options options,
            std::error_code& ec);
@@ -60,8 +62,9 @@ class UCXIO_EXPORT endpoint {
   /// Errors: connection_refused, unreachable, timed_out, version_mismatch, connection_reset,
   /// protocol_error, too_many_files, bad_address (empty, port 0, `local` of another family or not
   /// of this machine), not_supported (IPv6: see listener; terms), no_rdma, already_exists (terms),
-  /// invalid_argument (terms), closed (`parent`), would_deadlock inside a completion callback, and
-  /// what else the peer gave as its reason to refuse.
+  /// invalid_argument (terms, or an option that is not for this way to connect), closed (`parent`),
+  /// would_deadlock inside a completion callback, and what else the peer gave as its reason to
+  /// refuse.
   endpoint(const worker& parent, const socket_address& peer, endpoint_options options = {});
   endpoint(const worker& parent, const socket_address& peer, endpoint_options options,
            std::error_code& ec);
@@ -69,7 +72,8 @@ class UCXIO_EXPORT endpoint {
   /// Connects to a listener by the name of its host, or by a numeric address: looks the name up,
   /// and tries its addresses one after the other, all within one `connect_timeout`.
   /// Errors: as by socket address, those of the first address that said more than `unreachable`;
-  /// host_not_found; timed_out also where the resolver does not answer.
+  /// host_not_found; timed_out also where the resolver does not answer; invalid_argument also for
+  /// `connect_wait::none`.
   endpoint(const worker& parent, std::string_view host, std::uint16_t port,
            endpoint_options options = {});
   endpoint(const worker& parent, std::string_view host, std::uint16_t port,
@@ -77,7 +81,8 @@ class UCXIO_EXPORT endpoint {
 
   /// Accepts what a listener's handler was given. Returns at once.
   /// Errors: closed (it was accepted or rejected before), invalid_argument (`parent` is not the
-  /// listener's worker), connection_reset.
+  /// listener's worker; terms; an option that is not for this way to connect; the request is as it
+  /// was), connection_reset.
   endpoint(const worker& parent, connection_request&& request, endpoint_options options = {});
   endpoint(const worker& parent, connection_request&& request, endpoint_options options,
            std::error_code& ec);

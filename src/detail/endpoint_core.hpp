@@ -101,7 +101,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
 
   // The session (connection_table calls these when frames arrive).
   void say_hello(clock::time_point connect_deadline);
-  void await_hello();
+  void await_hello(std::chrono::nanoseconds limit);  // zero, or less: the worker's
   /// Takes the session of a peer's hello; it is not open yet.
   void take_session(std::uint64_t session);
   /// Returns why this side does not want the connection, and says so in `words`.

@@ -74,8 +74,9 @@ std::vector<std::byte> endpoint_core::introduce(std::string words) const {
   return ours.encode();
 }
 
-void endpoint_core::await_hello() {
-  connect_deadline_ = after(worker_.api().now(), worker_.options().connect_timeout);
+void endpoint_core::await_hello(std::chrono::nanoseconds limit) {
+  if (limit <= limit.zero()) limit = worker_.options().connect_timeout;
+  connect_deadline_ = after(worker_.api().now(), limit);
   worker_.tick_soon();
 }
 
