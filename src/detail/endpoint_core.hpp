@@ -190,8 +190,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
 
   /// Sets the user's handlers, of which those are called that would have been.
   void arm(endpoint_options&& handlers);
-  /// The user's handlers are not called any more: whoever made them may be gone. Takes the lock
-  /// itself.
+  /// The user's handlers are not called any more, and may be gone. Takes the lock itself.
   void disarm() noexcept;
   /// See endpoint::close. Takes the lock itself.
   void close(close_mode mode, std::error_code& ec);
@@ -242,6 +241,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   std::vector<std::byte> introduce(std::string words) const;
   std::error_code unacceptable_transport(std::string& words);
   void refused(std::error_code why, const std::string& words, bool finally);
+  void decline(std::error_code why, const std::string& words);
   void close_at_once(close_mode mode, std::error_code& ec);
   void start_drop() noexcept;
   void see_to_sockets() noexcept;
