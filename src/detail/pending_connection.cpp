@@ -1,5 +1,6 @@
 #include "detail/pending_connection.hpp"
 
+#include <chrono>
 #include <utility>
 
 #include "detail/connection_table.hpp"

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <coroutine>
+#include <cstddef>
 #include <exception>
 #include <memory>
 #include <optional>
