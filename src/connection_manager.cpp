@@ -39,7 +39,13 @@ connection_manager::~connection_manager() { close(close_mode::abort); }
 void connection_manager::add(std::string_view name, peer_location where) {
   std::error_code ec;
   add(name, std::move(where), ec);
-  if (ec) throw error(ec, std::string("adding the peer \"").append(name) + "\"");
+  if (!ec) return;
+  std::string what = "adding the peer \"";
+  what.append(name).append("\"");
+  if (ec == errc::invalid_argument) {
+    what += " (connection_manager_options::failure: undetected is for peers by worker address)";
+  }
+  throw error(ec, what);
 }
 
 void connection_manager::add(std::string_view name, peer_location where, std::error_code& ec) {

@@ -10,6 +10,7 @@
 #include "detail/failed_operation.hpp"
 #include "detail/introduction.hpp"
 #include "detail/listener_core.hpp"
+#include "detail/misplaced_option.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/pending_connection.hpp"
 #include "detail/worker_core.hpp"
@@ -18,6 +19,7 @@
 namespace ucx {
 namespace {
 
+using detail::connected_by;
 using detail::core_access;
 using detail::endpoint_core;
 using detail::worker_core;
@@ -34,17 +36,31 @@ detail::clock::time_point connect_deadline(worker_core& worker, std::chrono::nan
   return detail::after(worker.api().now(), timeout);
 }
 
+/// Returns the core of `parent`, if it can be used and the options are for this way to connect; or
+/// says why not, in `words` where there are any.
+std::shared_ptr<worker_core> usable(const worker& parent, const endpoint_options& options,
+                                    connected_by way, std::string& words, std::error_code& ec) {
+  std::shared_ptr<worker_core> core = usable(parent, ec);
+  const char* const misplaced = detail::misplaced_option(options, way);
+  if (ec || misplaced == nullptr) return core;
+  words = misplaced;
+  ec = errc::invalid_argument;
+  return nullptr;
+}
+
 std::shared_ptr<endpoint_core> connect(const worker& parent, const worker_address& peer,
-                                       endpoint_options options, std::error_code& ec) {
-  const std::shared_ptr<worker_core> worker = usable(parent, ec);
+                                       endpoint_options options, std::string& words,
+                                       std::error_code& ec) {
+  const auto worker = usable(parent, options, connected_by::worker_address, words, ec);
   if (ec) return nullptr;
   const auto deadline = connect_deadline(*worker, options.connect_timeout);
   return detail::connect_to(worker, peer, std::move(options), deadline, ec);
 }
 
 std::shared_ptr<endpoint_core> connect(const worker& parent, const socket_address& peer,
-                                       endpoint_options options, std::error_code& ec) {
-  const std::shared_ptr<worker_core> worker = usable(parent, ec);
+                                       endpoint_options options, std::string& words,
+                                       std::error_code& ec) {
+  const auto worker = usable(parent, options, connected_by::socket_address, words, ec);
   if (ec) return nullptr;
   const auto deadline = connect_deadline(*worker, options.connect_timeout);
   if (options.wait == connect_wait::none) {
@@ -65,7 +81,7 @@ std::shared_ptr<endpoint_core> connect(const worker& parent, const socket_addres
 std::shared_ptr<endpoint_core> connect(const worker& parent, std::string_view host,
                                        std::uint16_t port, endpoint_options options,
                                        std::string& words, std::error_code& ec) {
-  const std::shared_ptr<worker_core> worker = usable(parent, ec);
+  const auto worker = usable(parent, options, connected_by::name, words, ec);
   if (ec) return nullptr;
   if (worker->in_handler()) {
     ec = errc::would_deadlock;
@@ -93,8 +109,9 @@ std::shared_ptr<endpoint_core> connect(const worker& parent, std::string_view ho
 }
 
 std::shared_ptr<endpoint_core> accept(const worker& parent, connection_request& request,
-                                      endpoint_options options, std::error_code& ec) {
-  const std::shared_ptr<worker_core> worker = usable(parent, ec);
+                                      endpoint_options options, std::string& words,
+                                      std::error_code& ec) {
+  const auto worker = usable(parent, options, connected_by::request, words, ec);
   if (ec) return nullptr;
   auto& pending = core_access::pending(request);
   if (!pending) {
@@ -104,12 +121,16 @@ std::shared_ptr<endpoint_core> accept(const worker& parent, connection_request& 
   return pending->accept(*worker, worker, std::move(options), ec);
 }
 
-[[noreturn]] void fail(std::error_code ec, std::string what,
+[[noreturn]] void fail(std::error_code ec, const std::string& what, const std::string& words) {
+  throw error(ec, words.empty() ? what : what + " (" + words + ")");
+}
+
+[[noreturn]] void fail(std::error_code ec, const std::string& what,
                        const std::shared_ptr<endpoint_core>& core) {
   // A peer may give the same as its reason.
-  if (!core && ec == errc::feature_disabled)
-    what.append(": ").append(detail::words_about_terms(ec));
-  throw error(ec, core && !core->words().empty() ? what + " (" + core->words() + ")" : what);
+  const bool of_terms = !core && ec == errc::feature_disabled;
+  fail(ec, of_terms ? what + ": " + detail::words_about_terms(ec) : what,
+       core ? core->words() : std::string());
 }
 
 }  // namespace
@@ -132,27 +153,31 @@ const char* to_string(connection_state state) noexcept {
 
 endpoint::endpoint(const worker& parent, const worker_address& peer, endpoint_options options) {
   std::error_code ec;
-  core_ = connect(parent, peer, std::move(options), ec);
-  if (ec) fail(ec, "connecting by worker address", core_);
+  std::string words;
+  core_ = connect(parent, peer, std::move(options), words, ec);
+  if (ec) fail(ec, "connecting by worker address", words);
 }
 
 endpoint::endpoint(const worker& parent, const worker_address& peer, endpoint_options options,
-                   std::error_code& ec)
-    : core_(connect(parent, peer, std::move(options), ec)) {
-  if (ec) core_.reset();
+                   std::error_code& ec) {
+  std::string words;
+  core_ = connect(parent, peer, std::move(options), words, ec);
 }
 
 endpoint::endpoint(const worker& parent, const socket_address& peer, endpoint_options options) {
   std::error_code ec;
+  std::string words;
   std::string what = "connecting to " + to_string(peer);  // a handler may end the listener it is of
-  core_ = connect(parent, peer, std::move(options), ec);
+  core_ = connect(parent, peer, std::move(options), words, ec);
   if (ec == errc::not_supported) what += detail::no_ipv6;
-  if (ec) fail(ec, what, core_);
+  if (ec && core_) words = core_->words();
+  if (ec) fail(ec, what, words);
 }
 
 endpoint::endpoint(const worker& parent, const socket_address& peer, endpoint_options options,
-                   std::error_code& ec)
-    : core_(connect(parent, peer, std::move(options), ec)) {
+                   std::error_code& ec) {
+  std::string words;
+  core_ = connect(parent, peer, std::move(options), words, ec);
   if (ec) core_.reset();
 }
 
@@ -163,9 +188,7 @@ endpoint::endpoint(const worker& parent, std::string_view host, std::uint16_t po
   core_ = connect(parent, host, port, std::move(options), words, ec);
   if (!ec) return;
   std::string what = "connecting to ";
-  what.append(detail::shown(host, 256)).append(":").append(std::to_string(port));
-  if (!words.empty()) what.append(" (").append(words).append(")");
-  throw error(ec, what);
+  fail(ec, what.append(detail::shown(host, 256)).append(":").append(std::to_string(port)), words);
 }
 
 endpoint::endpoint(const worker& parent, std::string_view host, std::uint16_t port,
@@ -176,13 +199,16 @@ endpoint::endpoint(const worker& parent, std::string_view host, std::uint16_t po
 
 endpoint::endpoint(const worker& parent, connection_request&& request, endpoint_options options) {
   std::error_code ec;
-  core_ = accept(parent, request, std::move(options), ec);
-  if (ec) fail(ec, "accepting a connection from " + to_string(request.peer()), core_);
+  std::string words;
+  core_ = accept(parent, request, std::move(options), words, ec);
+  if (ec) fail(ec, "accepting a connection from " + to_string(request.peer()), words);
 }
 
 endpoint::endpoint(const worker& parent, connection_request&& request, endpoint_options options,
-                   std::error_code& ec)
-    : core_(accept(parent, request, std::move(options), ec)) {}
+                   std::error_code& ec) {
+  std::string words;
+  core_ = accept(parent, request, std::move(options), words, ec);
+}
 
 endpoint::endpoint(endpoint&& other) noexcept = default;
 

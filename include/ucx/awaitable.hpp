@@ -25,6 +25,12 @@ concept awaitable = awaiter<T> || requires(T&& value) {
   operator co_await(std::forward<T>(value));
 };
 
+/// What returns an awaitable when it is called with `Arguments`: a coroutine, say. Called and left
+/// alone, it would be destroyed before its end, or never begin.
+template <class Handler, class... Arguments>
+concept awaitable_handler = std::invocable < std::decay_t<Handler>
+&, Arguments... > &&awaitable<std::invoke_result_t<std::decay_t<Handler>&, Arguments...>>;
+
 namespace detail {
 
 /// A coroutine that owns itself: it begins at once, and frees itself at its end. Nothing may leave
@@ -60,5 +66,33 @@ self_owned run_to_end(std::shared_ptr<Handler> handler,
 #pragma GCC diagnostic pop
 #endif
 
+/// What `ucx::run_to_end` makes of a `Handler`.
+template <class Handler>
+struct whole_handler {
+  template <class... Arguments>
+  requires awaitable_handler<Handler, std::decay_t<Arguments>...>
+  void operator()(Arguments&&... arguments) {
+    run_to_end(handler, report, std::decay_t<Arguments>(std::forward<Arguments>(arguments))...);
+  }
+
+  std::shared_ptr<Handler> handler;
+  std::function<void(std::exception_ptr)> report;
+};
+
 }  // namespace detail
+
+/// Makes a handler of one that returns an awaitable, such as a coroutine: a call returns when that
+/// waits for the first time, and what it returned is run to its end by those who resume it. It is
+/// given copies of the arguments, or what was moved out of them.
+/// Lifetime: `handler`, and what it returned, live until that has ended, also behind whatever calls
+/// the handler; so must what they refer to.
+/// Errors: what either throws goes to `on_exception`, on the thread that has resumed it; where that
+/// is empty, or throws, the process ends.
+template <class Handler>
+auto run_to_end(Handler&& handler, std::function<void(std::exception_ptr)> on_exception) {
+  using kept = std::decay_t<Handler>;
+  return detail::whole_handler<kept>{std::make_shared<kept>(std::forward<Handler>(handler)),
+                                     std::move(on_exception)};
+}
+
 }  // namespace ucx

@@ -8,11 +8,14 @@
 #include <type_traits>
 #include <utility>
 
+#include "ucx/awaitable.hpp"
+
 namespace ucx {
 
 /// A move-only function of signature `void(Arguments...)`, called at most once or many times as its
 /// holder says. Small callables (up to four pointers) live inside: no allocation. Made of a null
-/// pointer, or of an empty `std::function`, it is empty.
+/// pointer, or of an empty `std::function`, it is empty. What the function returns is thrown away:
+/// one that returns an awaitable is refused, `run_to_end()` makes a handler of it.
 template <class... Arguments>
 class move_only_handler {
  public:
@@ -20,7 +23,8 @@ class move_only_handler {
 
   template <class Function>
   requires(!std::same_as<std::remove_cvref_t<Function>, move_only_handler> &&
-           std::invocable<std::decay_t<Function>&, Arguments...>)
+           std::invocable<std::decay_t<Function>&, Arguments...> &&
+           !awaitable_handler<Function, Arguments...>)
       move_only_handler(
           Function&& function) {  // NOLINT(google-explicit-constructor): as std::function
     using held = std::decay_t<Function>;
@@ -35,6 +39,12 @@ class move_only_handler {
       operations_ = &outside<held>;
     }
   }
+
+  template <class Function>
+  requires(!std::same_as<std::remove_cvref_t<Function>, move_only_handler> &&
+           awaitable_handler<Function, Arguments...>)
+      move_only_handler(Function&& function)  // is dropped: ucx::run_to_end(function, on_exception)
+  = delete;
 
   move_only_handler(move_only_handler&& other) noexcept { take(other); }
   move_only_handler& operator=(move_only_handler&& other) noexcept {

@@ -77,6 +77,7 @@ struct connection_manager_options {
   std::chrono::nanoseconds connect_timeout = std::chrono::nanoseconds::zero();
   /// For each connection; without them the worker's count.
   std::optional<connection_terms> terms = {};
+  /// `undetected` is for peers that are known by their worker's address.
   peer_failure failure = peer_failure::automatic;
   reconnect_options reconnect = {};
   /// More peers than this are refused (`busy`).
@@ -104,7 +105,8 @@ class UCXIO_EXPORT connection_manager {
   ~connection_manager();
 
   /// Adds a peer, and begins to connect. Returns at once: `on_change` and `wait_active()` tell.
-  /// Errors: already_exists (the name), busy (`most_peers`), bad_name (empty), closed.
+  /// Errors: already_exists (the name), busy (`most_peers`), bad_name (empty), closed;
+  /// invalid_argument (the option `failure` is not for this peer).
   void add(std::string_view name, peer_location where);
   void add(std::string_view name, peer_location where, std::error_code& ec);
 

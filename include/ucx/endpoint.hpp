@@ -51,8 +51,9 @@ class UCXIO_EXPORT endpoint {
  public:
   /// Connects by worker address, without any IP address. Returns at once; operations wait for the
   /// connection, `wait_connected()` does so alone.
-  /// Errors: unreachable (no transport in common), bad_address, too_many_files, closed (`parent`),
-  /// invalid_argument and feature_disabled (terms).
+  /// Errors: unreachable (no transport in common), bad_address, too_many_files, closed (`parent`,
+  /// or the connection that watches), invalid_argument (terms, or an option that is not for this
+  /// way to connect), feature_disabled (terms).
   endpoint(const worker& parent, const worker_address& peer, endpoint_options options = {});
   endpoint(const worker& parent, const worker_address& peer, endpoint_options options,
            std::error_code& ec);
@@ -62,9 +63,9 @@ class UCXIO_EXPORT endpoint {
   /// calls the same), connection_reset (it goes later, but before it has answered), unreachable,
   /// timed_out, version_mismatch, protocol_error, too_many_files, bad_address (empty, port 0,
   /// `local` of another family or not of this machine), not_supported (IPv6: see listener; terms),
-  /// no_rdma, already_exists (terms), invalid_argument, feature_disabled (terms), closed
-  /// (`parent`), would_deadlock inside a completion callback, and what else the peer gave as its
-  /// reason to refuse.
+  /// no_rdma, already_exists (terms), invalid_argument (terms, or an option that is not for this
+  /// way to connect), feature_disabled (terms), closed (`parent`), would_deadlock inside a
+  /// completion callback, and what else the peer gave as its reason to refuse.
   endpoint(const worker& parent, const socket_address& peer, endpoint_options options = {});
   endpoint(const worker& parent, const socket_address& peer, endpoint_options options,
            std::error_code& ec);
@@ -72,7 +73,8 @@ class UCXIO_EXPORT endpoint {
   /// Connects to a listener by the name of its host, or by a numeric address: looks the name up,
   /// and tries its addresses one after the other, all within one `connect_timeout`.
   /// Errors: as by socket address, those of the first address that said more than `unreachable`;
-  /// host_not_found; timed_out also where the resolver does not answer.
+  /// host_not_found; timed_out also where the resolver does not answer; invalid_argument also for
+  /// `connect_wait::none`.
   endpoint(const worker& parent, std::string_view host, std::uint16_t port,
            endpoint_options options = {});
   endpoint(const worker& parent, std::string_view host, std::uint16_t port,
@@ -80,7 +82,8 @@ class UCXIO_EXPORT endpoint {
 
   /// Accepts what a listener's handler was given. Returns at once.
   /// Errors: closed (it was accepted or rejected before), invalid_argument (`parent` is not the
-  /// listener's worker; terms), feature_disabled (terms), connection_reset.
+  /// listener's worker; terms; an option that is not for this way to connect; the request is as it
+  /// was), feature_disabled (terms), connection_reset.
   endpoint(const worker& parent, connection_request&& request, endpoint_options options = {});
   endpoint(const worker& parent, connection_request&& request, endpoint_options options,
            std::error_code& ec);

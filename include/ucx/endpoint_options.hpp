@@ -25,31 +25,38 @@ enum class peer_failure {
   undetected,  ///< For one host, over shared memory; another connection watches: `watched_by`.
 };
 
-/// What a constructor that connects by socket address waits for.
+/// What a constructor that connects by socket address waits for. The others have no choice: by
+/// worker address, and of a request, they return at once, and by name when the peer has answered.
 enum class connect_wait {
   for_peer,  ///< Returns when the peer has answered, and fails if it does not.
   none,      ///< Returns at once: `on_established`, `on_refused` and `wait_connected()` tell.
 };
 
-/// How an endpoint is made.
+/// How an endpoint is made. What can not be had of the way in which it is connected is
+/// `invalid_argument`; the text names the option.
 struct endpoint_options {
-  /// How long connecting may take; zero, or less, means the worker's
-  /// `connect_timeout`. Several addresses of one name share it.
+  /// How long connecting may take, or of a request that is accepted the peer's hello; zero, or
+  /// less, means the worker's `connect_timeout`. Several addresses of one name share it.
   std::chrono::nanoseconds connect_timeout = std::chrono::nanoseconds::zero();
+  /// By worker address. UCX watches every other connection: `undetected` is an error there.
   peer_failure failure = peer_failure::automatic;
+  /// By socket address. By name, `none` is an error: to look a name up takes time, which
+  /// `connection_manager` does not wait for.
   connect_wait wait = connect_wait::for_peer;
-  /// The address of this machine to connect from, where it is not empty. Port 0: any.
+  /// By socket address, and by name: the address of this machine to connect from, where it is not
+  /// empty. Port 0: any. An error elsewhere.
   socket_address local = {};
   /// Without them, those of the listener count, else those of the worker.
   std::optional<connection_terms> terms = {};
-  /// Another connection to the same process, of any worker, that UCX watches: when it is lost, or
-  /// the peer closes it, this one fails for the same reason. For `peer_failure::undetected`.
+  /// By worker address: another connection to the same process, of any worker, that UCX watches:
+  /// when it is lost, or the peer closes it, this one fails for the same reason. For
+  /// `peer_failure::undetected`. An error elsewhere: UCX watches those.
   /// It has to be driven like everything else, and stays open as long as this one.
   const endpoint* watched_by = nullptr;
   /// Called from progress: the peer has answered.
   move_only_handler<const connection_report&> on_established = {};
-  /// Called from progress: the connection did not come to be. A constructor that fails tells nobody
-  /// but its caller.
+  /// Called from progress: the connection did not come to be. A constructor that fails, or waits
+  /// for the peer, tells nobody but its caller.
   move_only_handler<const connection_refusal&> on_refused = {};
   /// Called from progress: a connection that was established is lost, or was closed by the peer;
   /// not when it is closed on this side.

@@ -29,36 +29,48 @@ struct accept_wait;
 class listener_core;
 }  // namespace detail
 
-/// Called from progress for every peer that wants to connect. It may make an `endpoint` of the
-/// request now, or keep the request and do so later.
-using accept_handler = move_only_handler<connection_request>;
-
-/// What runs on its own when it is called with a `connection_request`: a coroutine, say.
-template <class Handler>
-concept awaitable_accept_handler = std::invocable < std::decay_t<Handler>
-&, connection_request >
-       &&awaitable<std::invoke_result_t<std::decay_t<Handler>&, connection_request>>;
-
 namespace detail {
 /// Returns who is told what a handler of `request` throws: `worker_options::on_exception`.
 UCXIO_EXPORT std::function<void(std::exception_ptr)> reporter_of(const connection_request& request);
 }  // namespace detail
 
-/// Makes an accept handler of one that returns an awaitable: what it returns is run to its end,
-/// and kept with the handler itself until then, also behind the listener's end. What either throws,
-/// however late, goes to the worker's `on_exception`, on the thread that has resumed it.
-template <awaitable_accept_handler Handler>
-accept_handler run_to_end(Handler&& handler) {
-  return [kept = std::make_shared<std::decay_t<Handler>>(std::forward<Handler>(handler))](
-             connection_request request) {
-    auto report = detail::reporter_of(request);  // before it is moved from
-    detail::run_to_end(kept, std::move(report), std::move(request));
-  };
-}
+/// Called from progress for every peer that wants to connect. It may make an `endpoint` of the
+/// request now, or keep the request and do so later. What it returns is run to its end, if that is
+/// an awaitable, and kept with the function itself until then, also behind the listener's end. What
+/// either throws, however late, goes to the worker's `on_exception`, on the thread that has resumed
+/// it.
+class accept_handler : public move_only_handler<connection_request> {
+  using base = move_only_handler<connection_request>;
+
+ public:
+  accept_handler() noexcept = default;
+  template <class Function>
+  requires(!std::same_as<std::remove_cvref_t<Function>, accept_handler> &&
+           (std::constructible_from<base, Function> ||
+            awaitable_handler<Function, connection_request>))
+      accept_handler(Function&& function)  // NOLINT(google-explicit-constructor): as std::function
+      : base(whole(std::forward<Function>(function))) {}
+
+ private:
+  /// Returns `function`, or what runs to its end what `function` begins.
+  template <class Function>
+  static decltype(auto) whole(Function&& function) {
+    if constexpr (awaitable_handler<Function, connection_request>) {
+      return [kept = std::make_shared<std::decay_t<Function>>(std::forward<Function>(function))](
+                 connection_request request) {
+        auto report = detail::reporter_of(request);  // before it is moved from
+        detail::run_to_end(kept, std::move(report), std::move(request));
+      };
+    } else {
+      return std::forward<Function>(function);
+    }
+  }
+};
 
 /// How a listener deals with peers. Without `on_request`, and unless they are `awaited`, they are
 /// accepted by themselves, and served the regions of the worker's context until they leave.
 struct listener_options {
+  /// Decides about each peer; it may be a coroutine.
   accept_handler on_request = {};
   /// Peers wait until `listener::accept()` takes them.
   bool awaited = false;
@@ -91,19 +103,10 @@ class UCXIO_EXPORT listener {
   listener(const worker& parent, const socket_address& address, listener_options options,
            std::error_code& ec);
 
-  /// Listens on `address`; `on_request` decides about each peer.
+  /// Listens on `address`; `on_request` decides about each peer, and may be a coroutine.
   listener(const worker& parent, const socket_address& address, accept_handler on_request);
   listener(const worker& parent, const socket_address& address, accept_handler on_request,
            std::error_code& ec);
-
-  /// Likewise; what `on_request` returns is run to its end.
-  template <awaitable_accept_handler Handler>
-  listener(const worker& parent, const socket_address& address, Handler&& on_request)
-      : listener(parent, address, run_to_end(std::forward<Handler>(on_request))) {}
-  template <awaitable_accept_handler Handler>
-  listener(const worker& parent, const socket_address& address, Handler&& on_request,
-           std::error_code& ec)
-      : listener(parent, address, run_to_end(std::forward<Handler>(on_request)), ec) {}
 
   listener(listener&& other) noexcept;
   listener& operator=(listener&& other) noexcept;

@@ -153,6 +153,9 @@ std::shared_ptr<managed_connection> connection_manager_core::at(std::string_view
 void connection_manager_core::add(std::string_view name, peer_location where, std::error_code& ec) {
   const std::lock_guard guard(worker_->lock());
   ec.clear();
+  if (options_.failure == peer_failure::undetected && where.worker().empty()) {
+    ec = errc::invalid_argument;
+  }
   if (name.empty()) ec = errc::bad_name;
   if (peers_.size() >= options_.most_peers) ec = errc::busy;
   if (at(name)) ec = errc::already_exists;

@@ -78,9 +78,15 @@ bool connection_table::has_connection_to(const socket_address& peer) const noexc
 bool connection_table::has_connection_to(std::uint64_t identity,
                                          const endpoint_core& but) const noexcept {
   if (identity == 0) return false;
+  const std::uint64_t ours = worker_.identity();
+  // A connection of a worker to itself has its other end here. Of two that cross, each of which was
+  // welcomed before the other was known, the one that the smaller number began is kept.
+  const bool crossing_counts =
+      identity != ours && (but.side() == endpoint_core::role::acceptor || ours > identity);
   return std::any_of(all_.begin(), all_.end(), [&](const endpoint_core* each) {
-    return each != &but && each->side() == but.side() && each->state() == endpoint_state::ready &&
-           each->peer_introduction().identity == identity;
+    return each != &but && each->state() == endpoint_state::ready &&
+           each->peer_introduction().identity == identity &&
+           (each->side() == but.side() || crossing_counts);
   });
 }
 

@@ -42,8 +42,8 @@ class connection_table {
       const connection_observer& observer) const;
   /// Returns whether there is a connection to `peer`, active or on the way, made from here.
   bool has_connection_to(const socket_address& peer) const noexcept;
-  /// Returns whether there is another active connection than `but` to the worker `identity`, of
-  /// the same side.
+  /// Returns whether there is another active connection than `but` to the worker `identity`, which
+  /// `but` has to give way to.
   bool has_connection_to(std::uint64_t identity, const endpoint_core& but) const noexcept;
   /// Returns how many connections are active; of those that `observer` follows, if there is one.
   std::size_t active(const connection_observer* observer = nullptr) const noexcept;

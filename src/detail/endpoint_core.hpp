@@ -103,7 +103,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   // The session (connection_table calls these when frames arrive).
   void say_hello(clock::time_point connect_deadline);
   void hello_sent() noexcept { hello_sent_ = true; }  ///< UCX has connected the two.
-  void await_hello();
+  void await_hello(std::chrono::nanoseconds limit);   // zero, or less: the worker's
   /// Takes the session of a peer's hello; it is not open yet.
   void take_session(std::uint64_t session);
   /// Returns why this side does not want the connection, and says so in `words`.
@@ -192,7 +192,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
 
   /// Sets the user's handlers, of which those are called that would have been.
   void arm(endpoint_options&& handlers);
-  /// Whoever made the user's handlers may be gone: none is called any more. Takes the lock itself.
+  /// The user's handlers are not called any more, and may be gone. Takes the lock itself.
   void disarm() noexcept;
   /// See endpoint::close. Takes the lock itself.
   void close(close_mode mode, std::error_code& ec);
@@ -241,6 +241,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   std::vector<std::byte> introduce(std::string words) const;
   std::error_code unacceptable_transport(std::string& words);
   void refused(std::error_code why, const std::string& words, bool finally);
+  void decline(std::error_code why, const std::string& words);
   void close_at_once(close_mode mode, std::error_code& ec);
   void start_drop() noexcept;
   void see_to_sockets() noexcept;

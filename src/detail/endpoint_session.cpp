@@ -74,8 +74,9 @@ std::vector<std::byte> endpoint_core::introduce(std::string words) const {
   return ours.encode();
 }
 
-void endpoint_core::await_hello() {
-  connect_deadline_ = after(worker_.api().now(), worker_.options().connect_timeout);
+void endpoint_core::await_hello(std::chrono::nanoseconds limit) {
+  if (limit <= limit.zero()) limit = worker_.options().connect_timeout;
+  connect_deadline_ = after(worker_.api().now(), limit);
   worker_.tick_soon();
 }
 
@@ -147,9 +148,9 @@ void endpoint_core::welcomed(const frame& answer, std::span<const std::byte> pay
     return blame(errc::protocol_error, "the peer's introduction is damaged");
   std::string words = std::move(theirs->words);
   bool finally = !ours || answer.request == refused_finally;
-  if (!refusal) {
+  const bool accepted = !refusal;
+  if (accepted) {
     refusal = objection(*theirs, words);
-    finally = true;
   } else if (refusal == errc::version_mismatch) {
     words = "the peer speaks version " + std::to_string(unsigned{answer.version}) +
             " of the wire format, this side version " +
@@ -157,8 +158,11 @@ void endpoint_core::welcomed(const frame& answer, std::span<const std::byte> pay
   }
   if (!refusal) return establish(std::move(*theirs), answer.length);
   answered_ = true;
-  worker_.defer([weak = weak_from_this(), refusal, words = std::move(words), finally] {
-    if (const auto self = weak.lock()) self->refused(refusal, words, finally);
+  worker_.defer([weak = weak_from_this(), accepted, refusal, words = std::move(words), finally] {
+    const auto self = weak.lock();
+    if (!self) return;
+    if (accepted) return self->decline(refusal, words);
+    self->refused(refusal, words, finally);
   });
 }
 
@@ -173,6 +177,18 @@ void endpoint_core::refused(std::error_code why, const std::string& words, bool 
   worker_.connections().unname(*this);
   session_ = 0;
   say_hello(connect_deadline_);
+}
+
+/// The peer believes that the connection stands: it is told, before the connection is dropped.
+void endpoint_core::decline(std::error_code why, const std::string& words) {
+  if (state_ != endpoint_state::connecting) return;
+  say_bye(why);
+  leaving_ = true;
+  leaving_why_ = why;
+  leaving_words_ = words;
+  connect_deadline_ =
+      std::min(connect_deadline_, after(worker_.api().now(), worker_.options().heartbeat_interval));
+  worker_.tick_soon();
 }
 
 void endpoint_core::establish(introduction&& theirs, std::uint64_t room) {
@@ -217,6 +233,11 @@ void endpoint_core::peer_said_bye(std::error_code why) {
 void endpoint_core::peer_said_farewell() noexcept {
   farewell_ = true;
   look_at_closing();
+  if (!leaving_ || state_ != endpoint_state::connecting) return;
+  worker_.defer([weak = weak_from_this()] {  // it was declined here
+    const auto self = weak.lock();
+    if (self) self->fail(self->leaving_why_, self->leaving_words_);
+  });
 }
 
 void endpoint_core::say_bye(std::error_code why) {

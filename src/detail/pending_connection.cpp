@@ -1,5 +1,6 @@
 #include "detail/pending_connection.hpp"
 
+#include <chrono>
 #include <utility>
 
 #include "detail/connection_table.hpp"
@@ -65,17 +66,18 @@ std::shared_ptr<endpoint_core> pending_connection::accept(worker_core& worker,
     return nullptr;
   }
   const std::lock_guard guard(worker.lock());
+  const auto limit = options.connect_timeout;
   auto made = make(worker, std::move(keep_alive), std::move(options), ec);
   if (!made) return nullptr;
   made->set_observer(listener_);
-  made->await_hello();
+  made->await_hello(limit);
   return made;
 }
 
 std::shared_ptr<endpoint_core> pending_connection::accept_elsewhere(worker_core& worker,
                                                                     std::error_code& ec) {
   auto made = make(worker, nullptr, endpoint_options(), ec);
-  if (made) made->await_hello();
+  if (made) made->await_hello(std::chrono::nanoseconds::zero());
   return made;
 }
 

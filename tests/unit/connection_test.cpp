@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <coroutine>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -354,6 +353,29 @@ TEST(Connection, IsRefusedWhereOneLaneIsNoHardware) {
   EXPECT_FALSE(ec);
 }
 
+TEST(Connection, OfAPeerThatDeclinesEndsSoon) {
+  for (const bool watched : {true, false}) {
+    SCOPED_TRACE(watched);
+    simulated_pair pair(watched ? simulated_pair_options() : one_host());
+    std::vector<connection_end> ends;
+    listener_options doors;
+    doors.on_closed = [&](const connection_end& end) { ends.push_back(end); };
+    const listener door(pair.owner, any_port, std::move(doors));
+    const connection_terms fast{.require_rdma = true};
+    std::error_code ec;
+    const endpoint declined(pair.reader, door.address(), {.terms = fast}, ec);
+    EXPECT_EQ(ec, errc::no_rdma);
+    endpoint by_worker = pair.connect({.terms = fast});
+    by_worker.wait_connected(ec);
+    EXPECT_EQ(ec, errc::no_rdma);
+    pair.network.advance(2s);
+    EXPECT_EQ(pair.owner.connections(), 0U);
+    ASSERT_EQ(ends.size(), 1U);
+    EXPECT_EQ(ends[0].reason, errc::connection_reset);
+    EXPECT_EQ(ends[0].words, "the peer gave the connection up");
+  }
+}
+
 TEST(Connection, ListenerRefusesTransportsToo) {
   simulated_pair pair;
   listener_options doors;
@@ -395,6 +417,83 @@ TEST(Connection, ListenerMayWantEachPeerOnce) {
   pair.network.advance(2s);
   const endpoint third(pair.reader, door.address(), {}, ec);
   EXPECT_FALSE(ec);
+}
+
+TEST(Connection, MayBeTheOnlyOneWhicheverSideBegan) {
+  const connection_terms unique{.unique = true};
+  for (const bool by_address : {false, true}) {
+    SCOPED_TRACE(by_address);
+    simulated_pair pair;
+    const listener door(pair.owner, any_port);
+    const listener back(pair.reader, any_port);
+    endpoint first(pair.reader, door.address());
+    std::error_code ec;
+    endpoint crossing = by_address ? endpoint(pair.owner, pair.reader.address(), {.terms = unique})
+                                   : endpoint(pair.owner, back.address(),
+                                              {.wait = connect_wait::none, .terms = unique});
+    crossing.wait_connected(ec);
+    EXPECT_EQ(ec, errc::already_exists);
+    EXPECT_FALSE(first.status());
+    first.close();
+    pair.network.advance(2s);
+    const endpoint later(pair.owner, back.address(), {.terms = unique}, ec);
+    EXPECT_FALSE(ec);
+  }
+}
+
+TEST(Connection, OneIsKeptOfTwoThatBeginAtOnce) {
+  int kept_by_owner = 0;
+  for (unsigned seed = 1; seed <= 16; ++seed) {
+    SCOPED_TRACE(seed);
+    simulated_pair_options sides;
+    sides.seed = seed;
+    simulated_pair pair(sides);
+    const listener door(pair.owner, any_port);
+    const listener back(pair.reader, any_port);
+    const auto begin = [](const worker& from, const listener& to) {
+      return endpoint(from, to.address(),
+                      {.wait = connect_wait::none, .terms = connection_terms{.unique = true}});
+    };
+    const endpoint there = begin(pair.reader, door);
+    const endpoint here = begin(pair.owner, back);
+    pair.network.advance(3s);
+    EXPECT_NE(!there.status(), !here.status());
+    EXPECT_EQ((there.status() ? there : here).status(), errc::already_exists);
+    EXPECT_EQ(pair.owner.connections(), 1U);
+    EXPECT_EQ(pair.reader.connections(), 1U);
+    if (!here.status()) ++kept_by_owner;
+  }
+  EXPECT_GT(kept_by_owner, 0) << "it depends on the numbers that the workers draw";
+  EXPECT_LT(kept_by_owner, 16);
+}
+
+TEST(Connection, NoneIsLeftInTheWayOfTwoThatBeginAtOnceByAddress) {
+  const connection_terms unique{.unique = true};
+  simulated_pair pair;
+  {
+    const endpoint there(pair.reader, pair.owner.address(), {.terms = unique});
+    const endpoint here(pair.owner, pair.reader.address(), {.terms = unique});
+    pair.network.advance(3s);
+    EXPECT_TRUE(there.status() == errc::already_exists || here.status() == errc::already_exists);
+    EXPECT_LE(pair.owner.connections(), 1U);
+    EXPECT_EQ(pair.reader.connections(), pair.owner.connections());
+  }
+  pair.network.advance(3s);
+  endpoint later(pair.owner, pair.reader.address(), {.terms = unique});
+  later.wait_connected();
+}
+
+TEST(Connection, OfAWorkerToItselfMayBeTheOnlyOne) {
+  const connection_terms unique{.unique = true};
+  simulated_pair pair;
+  const listener door(pair.owner, any_port);
+  const listener other(pair.owner, any_port);
+  std::error_code ec;
+  endpoint first(pair.owner, door.address(), {.terms = unique}, ec);
+  EXPECT_FALSE(ec);
+  const endpoint second(pair.owner, other.address(), {.terms = unique}, ec);
+  EXPECT_EQ(ec, errc::already_exists);
+  first.close();
 }
 
 TEST(Connection, OrderlyEndIsToldApartFromALoss) {
@@ -581,33 +680,6 @@ TEST(AwaitedPeers, AreRefusedBeyondTheListenersLimit) {
     refused += each.state() == connection_state::failed ? 1 : 0;
   }
   EXPECT_EQ(refused, 3);
-}
-
-// Handlers that return an awaitable.
-
-struct pause {
-  std::vector<std::coroutine_handle<>>& waiting;
-  bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> coroutine) { waiting.push_back(coroutine); }
-  void await_resume() const noexcept {}
-};
-
-TEST(AwaitableHandler, IsRunToItsEnd) {
-  simulated_pair pair;
-  std::vector<std::coroutine_handle<>> waiting;
-  std::optional<connection_request> kept;
-  std::optional<listener> door(std::in_place, pair.owner, any_port,
-                               [&waiting, &kept](connection_request request) {
-                                 kept = std::move(request);
-                                 return pause{waiting};
-                               });
-  endpoint knocking(pair.reader, door->address(), {.wait = connect_wait::none});
-  pair.network.advance(1ms);
-  ASSERT_EQ(waiting.size(), 1U);
-  endpoint accepted(pair.owner, std::move(*kept));
-  knocking.wait_connected();
-  door.reset();
-  waiting.front().resume();  // to its end: its frame is gone (the sanitizers tell)
 }
 
 // The end of listeners.
