@@ -311,6 +311,23 @@ request endpoint::start_close(close_mode mode) {
   return closing == nullptr ? request() : core_access::make_request(closing);
 }
 
+void endpoint::watch_by(const endpoint& companion) {
+  std::error_code ec;
+  watch_by(companion, ec);
+  if (ec) fail(ec, "having a connection watched by another one", std::string());
+}
+
+void endpoint::watch_by(const endpoint& companion, std::error_code& ec) {
+  ec = core_ && companion.core_ ? status() : make_error_code(errc::closed);
+  if (ec) return;
+  // Not the handle's share, which may be of more than the connection, and go before it.
+  companion.core_->watch(core_->shared_from_this());
+  std::shared_ptr<endpoint_core> before;  // goes behind the lock
+  const std::lock_guard guard(core_->worker().lock());
+  // One that the worker serves may be of the worker that its companion keeps.
+  if (core_->keeps_worker()) before = core_->keep(companion.core_);
+}
+
 socket_address endpoint::local() const {
   if (!core_) return {};
   const std::lock_guard guard(core_->worker().lock());

@@ -129,17 +129,9 @@ void message::receive(std::span<std::byte> into, std::error_code& ec, const io_o
 endpoint message::peer() const {
   if (arrived_ == nullptr) return detail::core_access::make_endpoint(nullptr);
   const std::lock_guard guard(worker_->lock());
-  // A connection that the worker serves does not keep the worker: whoever holds it does.
-  struct held {
-    std::shared_ptr<detail::worker_core> worker;
-    std::shared_ptr<detail::endpoint_core> core;
-  };
-  auto both = std::make_shared<held>();
-  if (arrived_->from != nullptr) both->core = arrived_->from->weak_from_this().lock();
-  if (!both->core) return detail::core_access::make_endpoint(nullptr);
-  both->worker = worker_;
-  detail::endpoint_core* const core = both->core.get();
-  return detail::core_access::make_endpoint({std::move(both), core});
+  std::shared_ptr<detail::endpoint_core> from;
+  if (arrived_->from != nullptr) from = arrived_->from->weak_from_this().lock();
+  return detail::core_access::make_served_endpoint(worker_, std::move(from));
 }
 
 }  // namespace ucx

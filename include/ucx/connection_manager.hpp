@@ -79,13 +79,19 @@ struct connection_manager_options {
   std::optional<connection_terms> terms = {};
   /// `undetected` is for peers that are known by their worker's address.
   peer_failure failure = peer_failure::automatic;
+  /// The address of this machine to connect from, where it is not empty, for peers that are known
+  /// by a socket address or a host's name. Port 0: any; another one is for one peer at a time.
+  socket_address local = {};
   reconnect_options reconnect = {};
   /// More peers than this are refused (`busy`).
   std::size_t most_peers = 4096;
-  /// Asked before every attempt but a peer's first: whether to go on. Without it, `reconnect` alone
-  /// decides.    Called from progress, as a handler.
+  /// Asked before every attempt, a peer's first and `reconnect()` included: whether to go on. If
+  /// not, the peer stays failed: for what has failed before, else `canceled`. Without it,
+  /// `reconnect` alone decides.    Called from progress, as a handler.
   std::function<bool(const managed_peer& peer)> on_attempt = {};
-  /// Told of each change of a peer's state.    Called from progress, as a handler.
+  /// Told of each change of a peer's state. A peer that is closed with `close_mode::flush` is
+  /// `closing` first, and `closed` when it is forgotten; one that is closed at once is not told of.
+  /// Called from progress, as a handler.
   std::function<void(const managed_peer& peer)> on_change = {};
 };
 
@@ -111,8 +117,8 @@ class UCXIO_EXPORT connection_manager {
   void add(std::string_view name, peer_location where, std::error_code& ec);
 
   /// Waits until the peer's connection is active, and returns it. Errors: no_such_name; why it
-  /// failed, where nothing is tried any more; timed_out; would_deadlock inside a completion
-  /// callback.
+  /// failed, where nothing is tried any more; closed (it is being closed); timed_out;
+  /// would_deadlock inside a completion callback.
   endpoint wait_active(std::string_view name, const io_options& options = {});
   endpoint wait_active(std::string_view name, std::error_code& ec, const io_options& options = {});
 
@@ -128,13 +134,17 @@ class UCXIO_EXPORT connection_manager {
   std::size_t count() const noexcept;
 
   /// Tries again now, as if nothing had failed yet: also a peer that was given up. Does nothing
-  /// where the connection is active.    Errors: no_such_name, closed.
+  /// where the connection is active.    Errors: no_such_name, closed (also a peer that is being
+  /// closed).
   void reconnect(std::string_view name);
   void reconnect(std::string_view name, std::error_code& ec);
 
   /// Closes a peer's connection and forgets the peer, or does so with all of them, together; then
-  /// the manager takes no new ones. Returns within `close_timeout`. Inside a completion callback
-  /// they are closed at once, whatever `mode` says. A name that is not there is no error.
+  /// the manager takes no new ones. Returns within `close_timeout`, however many there are: they
+  /// flush at the same time. Until then each is a peer still, and `closing`: its name is taken, and
+  /// `wait_active()` says `closed`. Inside a completion callback they are closed at once, whatever
+  /// `mode` says. A name that is not there is no error. There is no `start_close` of a manager: who
+  /// may not wait calls this on another thread, where the worker may be used from any, or aborts.
   void close(std::string_view name, close_mode mode) noexcept;
   void close(close_mode mode = close_mode::flush) noexcept;
 

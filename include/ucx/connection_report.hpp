@@ -42,7 +42,7 @@ struct connection_report {
   bool zero_copy = false;  ///< Hardware sends from where the bytes lie: UCX does not copy them.
   /// Hardware, or this process itself in shareable memory, reads and writes: no CPU of the peer's.
   bool rma_is_real = false;
-  bool watched = false;  ///< UCX notices when the peer's process ends.
+  bool watched = false;  ///< It is noticed at once when the peer's process ends.
 };
 
 /// Why a connection did not come to be.

@@ -140,6 +140,13 @@ class UCXIO_EXPORT endpoint {
   /// The handlers are not called any more.
   request start_close(close_mode mode = close_mode::flush);
 
+  /// Has another connection to the same process watch this one as well, from now on: see
+  /// `endpoint_options::watched_by`. Also of what `message::peer()` and a manager give; a
+  /// connection that the worker serves does not keep its companion open: the caller does.
+  /// Errors: closed (either of them).
+  void watch_by(const endpoint& companion);
+  void watch_by(const endpoint& companion, std::error_code& ec);
+
   /// Returns the peer's socket address where it is known, else an empty address.
   socket_address peer() const;
   /// Returns this side's socket address where the connection was made by one, else an empty one.

@@ -15,6 +15,7 @@
 
 #include "ucx/buffer.hpp"
 #include "ucx/completion_handler.hpp"
+#include "ucx/connection_report.hpp"
 #include "ucx/connection_terms.hpp"
 #include "ucx/context.hpp"
 #include "ucx/export.hpp"
@@ -33,6 +34,7 @@ struct ucp_worker;  ///< UCX's own: `ucp_worker_h` is a pointer to it.
 namespace ucx {
 
 class buffer_pool;
+class endpoint;
 
 namespace detail {
 class worker_core;
@@ -100,6 +102,16 @@ struct worker_options {
   std::string name = {};
   /// What connections are made with whose own options say nothing.
   connection_terms terms = {};
+  /// Called from progress for each peer that has connected by this worker's address: the other side
+  /// of those that a listener's handlers tell of. `peer` is another handle of the connection, empty
+  /// where the peer has left already: dropped, it changes nothing; kept, it keeps the worker. One
+  /// that is told with `report` has its end told by `on_closed`, unless it is closed on this side.
+  /// A worker that connects to itself is not told.
+  /// Lifetime: of all three, until nothing that was made of the worker is left.
+  std::function<void(endpoint peer, const connection_report& report)> on_established = {};
+  /// The same of one that did not come to be: the terms were not met, or the peer left before.
+  std::function<void(const connection_refusal& refusal)> on_refused = {};
+  std::function<void(const connection_end& end)> on_closed = {};
 };
 
 /// What UCX says of a worker.

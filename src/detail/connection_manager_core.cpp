@@ -36,6 +36,7 @@ void managed_connection::connect() {
   const connection_manager_options& wanted = manager_->options();
   endpoint_options options;
   options.failure = wanted.failure;
+  options.local = wanted.local;
   options.terms = wanted.terms;
   worker_core& worker = manager_->worker();
   auto limit = wanted.connect_timeout;
@@ -53,7 +54,7 @@ void managed_connection::connect_again() {
   ++question_;
   peer_.attempts = 0;
   change(connection_state::connecting);
-  connect();
+  ask();
 }
 
 void managed_connection::connected(connector& done) {
@@ -106,7 +107,16 @@ void managed_connection::ask() {
 void managed_connection::answered(bool go_on, std::uint64_t question) {
   if (manager_ == nullptr || question != question_) return;
   if (go_on) return connect();
+  if (!peer_.failure) {
+    peer_.failure = errc::canceled;
+    peer_.words = "the program did not want the attempt";
+  }
   change(connection_state::failed);
+}
+
+std::shared_ptr<endpoint_core> managed_connection::begin_close() {
+  change(connection_state::closing);
+  return let_go();
 }
 
 std::shared_ptr<endpoint_core> managed_connection::let_go() noexcept {
@@ -163,7 +173,7 @@ void connection_manager_core::add(std::string_view name, peer_location where, st
   if (ec) return;
   auto made = std::make_shared<managed_connection>(*this, name, std::move(where));
   peers_.emplace(name, made);
-  made->connect();
+  made->ask();
 }
 
 std::shared_ptr<endpoint_core> connection_manager_core::find(std::string_view name) const {
@@ -182,6 +192,8 @@ std::shared_ptr<endpoint_core> connection_manager_core::wait_active(std::string_
     const auto peer = at(name);
     if (!peer) {
       ec = closed_ ? errc::closed : errc::no_such_name;
+    } else if (peer->closing()) {
+      ec = errc::closed;
     } else if (peer->peer().state == connection_state::failed) {
       ec = peer->peer().failure;
       words = peer->peer().words;
@@ -227,41 +239,89 @@ std::size_t connection_manager_core::count(std::optional<connection_state> state
 void connection_manager_core::reconnect(std::string_view name, std::error_code& ec) {
   const std::lock_guard guard(worker_->lock());
   ec.clear();
-  if (const auto peer = at(name)) return peer->connect_again();
-  ec = closed_ ? errc::closed : errc::no_such_name;
+  const auto peer = at(name);
+  if (peer && !peer->closing()) return peer->connect_again();
+  ec = closed_ || peer ? errc::closed : errc::no_such_name;
+}
+
+connection_manager_core::chosen connection_manager_core::choose(
+    std::optional<std::string_view> name) const {
+  chosen all;
+  for (const auto& [each, peer] : peers_) {
+    if ((!name || each == *name) && !peer->closing()) all.push_back(peer);
+  }
+  return all;
+}
+
+void connection_manager_core::forget(const managed_connection& closed) noexcept {
+  const auto found = peers_.find(closed.peer().name);
+  if (found != peers_.end() && found->second.get() == &closed) peers_.erase(found);
 }
 
 void connection_manager_core::close(std::optional<std::string_view> name,
                                     close_mode mode) noexcept {
-  std::vector<std::shared_ptr<endpoint_core>> left;
-  std::vector<close_operation*> closing;
   const bool waits = !worker_->in_handler();
   {
     const std::lock_guard guard(worker_->lock());
     if (!name) closed_ = true;
-    for (auto each = peers_.begin(); each != peers_.end();) {
-      if (name && each->first != *name) {
-        ++each;
-        continue;
-      }
-      if (auto connection = each->second->let_go()) left.push_back(std::move(connection));
-      each = peers_.erase(each);
-    }
-    for (const auto& each : left) {
-      if (!waits || mode == close_mode::abort) break;
-      if (close_operation* const started = each->start_close(mode)) closing.push_back(started);
+  }
+  waits&& mode == close_mode::flush ? close_in_order(name) : close_at_once(name);
+  if (name) return;
+  {
+    const std::lock_guard guard(worker_->lock());
+    silent_ = silent_ || !waits || mode == close_mode::abort;
+  }
+  if (!waits) return;
+  // What the handlers refer to may go when this returns.
+  worker_->wait_until(clock::time_point::max(),
+                      [this] { return calling_ == 0 && (silent_ || untold_ == 0); });
+  const std::lock_guard guard(worker_->lock());
+  silent_ = true;
+}
+
+void connection_manager_core::close_at_once(std::optional<std::string_view> name) noexcept {
+  std::vector<std::shared_ptr<endpoint_core>> left;
+  {
+    const std::lock_guard guard(worker_->lock());
+    for (const auto& each : choose(name)) {
+      if (auto connection = each->let_go()) left.push_back(std::move(connection));
+      forget(*each);
     }
     worker_->wake_waiters();
   }
-  for (close_operation* const each : closing) {
+  std::error_code ignored;
+  for (const auto& each : left) each->close(close_mode::abort, ignored);
+}
+
+void connection_manager_core::close_in_order(std::optional<std::string_view> name) noexcept {
+  chosen closing;
+  std::vector<std::shared_ptr<endpoint_core>> left;
+  std::vector<close_operation*> started;
+  {
+    const std::lock_guard guard(worker_->lock());
+    closing = choose(name);
+    for (const auto& each : closing) {
+      std::shared_ptr<endpoint_core> connection = each->begin_close();
+      close_operation* const one =
+          connection ? connection->start_close(close_mode::flush) : nullptr;
+      if (one != nullptr) started.push_back(one);
+      if (connection) left.push_back(std::move(connection));
+    }
+  }
+  for (close_operation* const each : started) {
     worker_->wait(*each, clock::time_point::max());
     each->drop();
   }
   std::error_code ignored;
   for (const auto& each : left) each->close(close_mode::abort, ignored);
-  // What the handlers refer to may go when this returns.
-  if (waits && !name)
-    worker_->wait_until(clock::time_point::max(), [this] { return calling_ == 0; });
+  const std::lock_guard guard(worker_->lock());
+  for (const auto& each : closing) {
+    forget(*each);
+    managed_peer told = each->peer();
+    told.state = connection_state::closed;
+    tell_change(told);
+  }
+  worker_->wake_waiters();
 }
 
 clock::duration connection_manager_core::delay(unsigned failed) {
@@ -278,11 +338,13 @@ clock::duration connection_manager_core::delay(unsigned failed) {
 
 void connection_manager_core::tell_change(const managed_peer& peer) {
   if (!options_.on_change) return;
+  ++untold_;
   worker_->queue_handler([weak = weak_from_this(), peer] {
     const auto self = weak.lock();
     if (!self) return;
     std::unique_lock guard(self->worker_->lock());
-    if (self->closed_) return;
+    --self->untold_;
+    if (self->silent_) return;
     const handler_scope calling(*self->worker_, guard, self->calling_);
     self->options_.on_change(peer);
   });

@@ -25,7 +25,7 @@ class endpoint_core;
 class worker_core;
 
 /// One peer: *connecting* (a connector works, or an alarm waits for the next attempt, or the user
-/// is asked about it), *active*, *failed*. Under the worker's lock.
+/// is asked about it), *active*, *failed*, *closing*. Under the worker's lock.
 class managed_connection final : public connection_observer,
                                  public std::enable_shared_from_this<managed_connection> {
  public:
@@ -33,6 +33,8 @@ class managed_connection final : public connection_observer,
 
   const managed_peer& peer() const noexcept { return peer_; }
   const std::shared_ptr<endpoint_core>& connection() const noexcept { return connection_; }
+  /// Connects, if the user wants that.
+  void ask();
   void connect();
   /// As if nothing had failed yet.
   void connect_again();
@@ -40,6 +42,9 @@ class managed_connection final : public connection_observer,
   void answered(bool go_on, std::uint64_t question);
   /// Nothing is done any more; the connection is the caller's.
   std::shared_ptr<endpoint_core> let_go() noexcept;
+  /// The same, of one whose connection takes its time: tells so.
+  std::shared_ptr<endpoint_core> begin_close();
+  bool closing() const noexcept { return peer_.state == connection_state::closing; }
 
   void established(endpoint_core&) override {}
   void ended(endpoint_core& connection, bool was_established) override;
@@ -47,7 +52,6 @@ class managed_connection final : public connection_observer,
  private:
   void connected(connector& done);
   void failed(std::error_code why, std::string words);
-  void ask();
   void change(connection_state state);
 
   connection_manager_core* manager_;  // null: let go
@@ -95,13 +99,20 @@ class connection_manager_core final : public std::enable_shared_from_this<connec
 
  private:
   std::shared_ptr<managed_connection> at(std::string_view name) const;
+  using chosen = std::vector<std::shared_ptr<managed_connection>>;
+  chosen choose(std::optional<std::string_view> name) const;
+  void forget(const managed_connection& closed) noexcept;
+  void close_at_once(std::optional<std::string_view> name) noexcept;
+  void close_in_order(std::optional<std::string_view> name) noexcept;
 
   std::shared_ptr<worker_core> worker_;
   const connection_manager_options options_;
   std::map<std::string, std::shared_ptr<managed_connection>, std::less<>> peers_;
   std::minstd_rand random_;
   bool closed_ = false;
-  int calling_ = 0;  // users' handlers
+  bool silent_ = false;  // users' handlers are not called any more
+  int untold_ = 0;       // changes that are about to be told
+  int calling_ = 0;      // users' handlers
 };
 
 }  // namespace ucx::detail

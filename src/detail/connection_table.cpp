@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "detail/address_peers.hpp"
 #include "detail/connection_observer.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/introduction.hpp"
@@ -15,6 +16,11 @@
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
+
+connection_table::connection_table(worker_core& worker)
+    : worker_(worker), by_address_(std::make_shared<address_peers>(worker)) {}
+
+connection_table::~connection_table() = default;
 
 void connection_table::add(endpoint_core& made) {
   if (ticking_.capacity() <= all_.size()) {  // a tick allocates nothing
@@ -111,6 +117,7 @@ void connection_table::answer_hello(const frame& said, const std::vector<std::by
   const greeting read = read_greeting(payload);
   std::optional<introduction> theirs = decode_introduction(read.introduction);
   if (!read.intact || !theirs) return;
+  theirs->process = decode_process_identity(read.process);
   endpoint_core* const known = find(said.session);
   // A worker that connects to itself: its own endpoint is the one to answer by.
   const bool ours = known != nullptr && known->side() == endpoint_core::role::initiator;
@@ -163,6 +170,7 @@ endpoint_core* connection_table::connect_back(std::span<const std::byte> framed)
       worker_, nullptr, params, endpoint_core::role::acceptor, endpoint_options(), ec);
   if (!made) return nullptr;
   made->set_address({framed.begin(), framed.end()});
+  made->set_observer(by_address_);
   serve(made);
   return made.get();
 }
@@ -173,8 +181,10 @@ void connection_table::serve(std::shared_ptr<endpoint_core> peer) {
 
 void connection_table::reap() {
   for (std::size_t i = 0; i < served_.size();) {
-    if (served_[i]->state() == endpoint_state::failed && served_[i]->transfers() == 0 &&
-        served_[i]->answers() == 0 && !served_[i]->untold()) {
+    const endpoint_state state = served_[i]->state();
+    const bool over = state == endpoint_state::failed || state == endpoint_state::closed;
+    if (over && served_[i]->transfers() == 0 && served_[i]->answers() == 0 &&
+        !served_[i]->untold()) {
       const std::shared_ptr<endpoint_core> gone = std::move(served_[i]);
       served_[i] = std::move(served_.back());
       served_.pop_back();

@@ -15,13 +15,15 @@
 
 namespace ucx::detail {
 
+class address_peers;
 class connection_observer;
 class endpoint_core;
 class worker_core;
 
 class connection_table {
  public:
-  explicit connection_table(worker_core& worker) noexcept : worker_(worker) {}
+  explicit connection_table(worker_core& worker);
+  ~connection_table();
   connection_table(const connection_table&) = delete;
   connection_table& operator=(const connection_table&) = delete;
 
@@ -66,6 +68,7 @@ class connection_table {
   endpoint_core* find_nameless(ucp_ep_h handle) const noexcept;
 
   worker_core& worker_;
+  const std::shared_ptr<address_peers> by_address_;
   std::vector<endpoint_core*> all_;
   std::vector<endpoint_core*> ticking_;  // those that a tick looks at; empty outside of it
   std::unordered_map<std::uint64_t, endpoint_core*> by_session_;

@@ -11,6 +11,7 @@
 #include "detail/configuration.hpp"
 #include "detail/deadline.hpp"
 #include "detail/exposed_region.hpp"
+#include "detail/process_watcher.hpp"
 #include "detail/rdma.hpp"
 #include "detail/resource_error.hpp"
 #include "detail/status.hpp"
@@ -53,6 +54,7 @@ context_core::context_core(ucp_api& api, const context_options& options, std::st
                            std::error_code& ec)
     : api_(api),
       log_(std::make_unique<logger>(options.log, options.name, what, ec)),
+      processes_(std::make_unique<process_watcher>()),
       features_(options.features),
       shares_memory_(options.share_memory) {
   std::random_device entropy;

@@ -20,6 +20,7 @@
 namespace ucx::detail {
 
 class exposed_region;
+class process_watcher;
 class worker_core;
 
 class context_core : public std::enable_shared_from_this<context_core> {
@@ -75,6 +76,9 @@ class context_core : public std::enable_shared_from_this<context_core> {
   /// Errors: no_such_region, revoked.
   exposed_region* begin_access(std::uint64_t id, std::error_code& ec) noexcept;
 
+  /// Who sees the ends of peers' processes. Safe from any thread.
+  process_watcher& processes() noexcept { return *processes_; }
+
   // Workers, for withdrawing a region. Safe from any thread.
   void add_worker(std::weak_ptr<worker_core> worker);
   /// Waits until no access to `region` runs, driving, and cutting off where needed: after a
@@ -90,6 +94,7 @@ class context_core : public std::enable_shared_from_this<context_core> {
 
   ucp_api& api_;
   std::unique_ptr<logger> log_;
+  const std::unique_ptr<process_watcher> processes_;
   feature features_;
   ucp_context_h handle_ = nullptr;
   bool owned_ = true;

@@ -157,6 +157,10 @@ void endpoint_core::see_to_sockets() noexcept {
   }
 }
 
+bool endpoint_core::over() const noexcept {
+  return dropped() && !not_closed_ && transfers_ == 0 && regions_.empty();
+}
+
 void endpoint_core::drop_keys() noexcept {
   for (remote_region_core* region : regions_) region->drop_key();
 }

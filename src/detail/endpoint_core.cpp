@@ -8,6 +8,7 @@
 #include "detail/message_link.hpp"
 #include "detail/message_operation.hpp"
 #include "detail/message_router.hpp"
+#include "detail/process_watcher.hpp"
 #include "detail/status.hpp"
 #include "detail/worker_core.hpp"
 
@@ -113,6 +114,10 @@ std::error_code endpoint_core::status() const noexcept {
   return state_ == endpoint_state::failed ? error_ : std::error_code();
 }
 
+std::error_code endpoint_core::failure() const noexcept {
+  return state_ == endpoint_state::failed ? error_ : std::error_code();
+}
+
 std::string endpoint_core::words() const {
   const std::lock_guard guard(worker_.lock());
   return words_;
@@ -161,6 +166,7 @@ void endpoint_core::fail(std::error_code why, const std::string& words) {
   state_ = endpoint_state::failed;
   error_ = why;
   words_ = words;
+  process_.reset();
   const bool expected = why == errc::canceled || why == errc::closed_by_peer;
   log(expected ? log_level::info : log_level::warning, "ended: ", words);
   fail_operations(why);

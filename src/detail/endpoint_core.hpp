@@ -22,13 +22,13 @@
 #include "detail/worker_lock.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/socket_address.hpp"
-#include "ucx/worker_address.hpp"
 
 namespace ucx::detail {
 
 class channel_receiver;
 class close_operation;
 class message_link;
+class process_watch;
 class remote_region_core;
 class worker_core;
 
@@ -58,9 +58,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   /// Returns whether it takes something new, which goes out at once.
   bool is_ready() const noexcept { return state_ == endpoint_state::ready && !taking_leave_; }
   /// Returns why the connection was lost; no error while it was not.
-  std::error_code failure() const noexcept {
-    return state_ == endpoint_state::failed ? error_ : std::error_code();
-  }
+  std::error_code failure() const noexcept;
   /// Returns UCX's or our own words about the failure.
   std::string words() const;
   void set_peer(const socket_address& peer) { peer_ = peer; }
@@ -96,9 +94,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
     observer_ = std::move(observer);
   }
   /// Returns whether `observer` is told of it.
-  bool is_observed_by(const connection_observer& observer) const noexcept {
-    return observer_.lock().get() == &observer;
-  }
+  bool is_observed_by(const connection_observer& observer) const noexcept;
 
   // The session (connection_table calls these when frames arrive).
   void say_hello(clock::time_point connect_deadline);
@@ -210,16 +206,16 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
     return !closing_ && (!detects_failure_ || transfers_ == 0);
   }
   void closed() noexcept;  ///< For the same: it is over.
-  /// Keeps the connection that watches this one, before it is used.
-  void keep(std::shared_ptr<endpoint_core> watching) { watched_by_ = std::move(watching); }
+  /// Keeps the connection that watches this one, and returns which did before.
+  std::shared_ptr<endpoint_core> keep(std::shared_ptr<endpoint_core> watching) noexcept;
+  /// The peer's process, of this host, has ended.
+  void process_ended();
   /// Drops UCX's endpoint at once and waits, bounded, until UCX has let go of everything.
   void drop() noexcept;
   /// Returns whether UCX has let go of the endpoint.
   bool dropped() const noexcept { return handle_ == nullptr && !closing_; }
   /// Returns whether nothing can come back to it: no callback of UCX's, no operation's handler.
-  bool over() const noexcept {
-    return dropped() && !not_closed_ && transfers_ == 0 && regions_.empty();
-  }
+  bool over() const noexcept;
 
  private:
   endpoint_core(worker_core& worker, std::shared_ptr<worker_core> keep_alive, role side,
@@ -245,6 +241,8 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   void close_at_once(close_mode mode, std::error_code& ec);
   void start_drop() noexcept;
   void see_to_sockets() noexcept;
+  bool tells_process() const noexcept;
+  void watch_process();
   void drop_keys() noexcept;
 
   worker_core& worker_;
@@ -273,6 +271,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   std::string refusal_words_;
   std::vector<std::weak_ptr<endpoint_core>> wards_;
   std::shared_ptr<endpoint_core> watched_by_;
+  std::unique_ptr<process_watch> process_;
   close_operation* closer_ = nullptr;
   bool looking_ = false;  // at what closes it, soon
   std::vector<std::byte> address_;

@@ -8,6 +8,7 @@
 #include "detail/handler_scope.hpp"
 #include "detail/message_link.hpp"
 #include "detail/message_router.hpp"
+#include "detail/process_watcher.hpp"
 #include "detail/rdma.hpp"
 #include "detail/worker_core.hpp"
 
@@ -70,7 +71,7 @@ connection_report endpoint_core::report() {
   made.zero_copy = any_is_rdma(made.transports);
   made.rma_is_real = includes(made.features, feature::rma) &&
                      (made.zero_copy || (!detects_failure_ && context.same_host_only()));
-  made.watched = detects_failure_;
+  made.watched = detects_failure_ || process_ != nullptr;
   return made;
 }
 
@@ -145,6 +146,15 @@ void endpoint_core::tell_observer(event what) {
     if (what == event::established) return told->established(*self);
     told->ended(*self, what == event::closed);
   });
+}
+
+bool endpoint_core::is_observed_by(const connection_observer& observer) const noexcept {
+  return observer_.lock().get() == &observer;
+}
+
+std::shared_ptr<endpoint_core> endpoint_core::keep(
+    std::shared_ptr<endpoint_core> watching) noexcept {
+  return std::exchange(watched_by_, std::move(watching));
 }
 
 void endpoint_core::watch(const std::shared_ptr<endpoint_core>& ward) {

@@ -71,7 +71,12 @@ std::vector<std::byte> endpoint_core::introduce(std::string words) const {
   ours.name = worker_.options().name;
   ours.info = terms_.info;
   ours.words = std::move(words);
-  return ours.encode();
+  std::vector<std::byte> said = ours.encode();
+  const auto process = tells_process() ? process_identity::own() : std::nullopt;
+  if (!process) return said;
+  const std::vector<std::byte> whose = process->encode();
+  said.insert(said.end(), whose.begin(), whose.end());
+  return said;
 }
 
 void endpoint_core::await_hello(std::chrono::nanoseconds limit) {
@@ -146,6 +151,7 @@ void endpoint_core::welcomed(const frame& answer, std::span<const std::byte> pay
   std::optional<introduction> theirs = decode_introduction(read.introduction);
   if (!read.intact || !theirs)
     return blame(errc::protocol_error, "the peer's introduction is damaged");
+  theirs->process = decode_process_identity(read.process);
   std::string words = std::move(theirs->words);
   bool finally = !ours || answer.request == refused_finally;
   const bool accepted = !refusal;
@@ -205,6 +211,7 @@ void endpoint_core::establish(introduction&& theirs, std::uint64_t room) {
   state_ = endpoint_state::ready;
   log(log_level::info, "established",
       theirs_.name.empty() ? std::string() : " with " + theirs_.name);
+  if (same_host) watch_process();
   operations_.send_queued();
   messages_->open(room, same_host);
   queue_tell(event::established);

@@ -94,6 +94,8 @@ greeting read_greeting(std::span<const std::byte> payload) noexcept {
       read.address = payload.first(length);
     } else if (is(introduction::letters) && read.introduction.empty()) {
       read.introduction = payload.first(length);
+    } else if (is(process_identity::letters) && read.process.empty()) {
+      read.process = payload.first(length);
     }
     payload = payload.subspan(length);
   }

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <vector>
 
+#include "detail/process_identity.hpp"
 #include "ucx/connection_terms.hpp"
 #include "ucx/context.hpp"
 
@@ -34,6 +35,8 @@ struct introduction {
   std::string name = {};
   std::vector<std::byte> info = {};
   std::string words = {};  ///< Why the connection is refused.
+  /// In an envelope of its own: whose process it is, where that is told.
+  std::optional<process_identity> process = {};
 
   /// Writes it; what is longer than its limit is cut off.
   std::vector<std::byte> encode() const;
@@ -48,6 +51,7 @@ struct greeting {
   bool intact = false;                           ///< Nothing but whole envelopes.
   std::span<const std::byte> address = {};       ///< The envelope of the worker address, if any.
   std::span<const std::byte> introduction = {};  ///< Likewise.
+  std::span<const std::byte> process = {};       ///< Likewise.
 };
 
 /// Takes a payload apart, without opening the envelopes. Unknown ones are passed over.

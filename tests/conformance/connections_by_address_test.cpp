@@ -97,6 +97,43 @@ TEST_P(ConformanceBByAddress, B14_LossIsTold) {
   EXPECT_EQ(connection.state(), connection_state::failed);
 }
 
+TEST_P(ConformanceBByAddress, B14_B16_TheOwnerOfTheAddressIsToldToo) {
+  std::mutex mutex;
+  std::optional<connection_report> came;
+  std::optional<connection_end> left;
+  worker_options options;
+  options.progress = GetParam().reader;
+  options.on_established = [&](endpoint, const connection_report& report) {
+    const std::lock_guard guard(mutex);
+    came = report;
+  };
+  options.on_closed = [&](const connection_end& end) {
+    const std::lock_guard guard(mutex);
+    left = end;
+  };
+  worker owner(server_context_, options);
+  std::optional<event_loop> loop;
+  const worker_address where = owner.address();
+  if (options.progress == progress_mode::external) loop.emplace(owner);
+  const auto heard = [&](const auto& told) {
+    return until([&] {
+      if (!loop) owner.progress();
+      const std::lock_guard guard(mutex);
+      return told.has_value();
+    });
+  };
+  endpoint connection(client_, where);
+  ASSERT_TRUE(heard(came));
+  EXPECT_EQ(came->peer_name, "client");
+  EXPECT_EQ(owner.connections(), 1U);
+  ASSERT_TRUE(until([&] { return connection.state() == connection_state::active; }));
+  const request closing = connection.start_close();
+  ASSERT_TRUE(heard(left));
+  EXPECT_EQ(left->reason, errc::closed_by_peer);
+  EXPECT_EQ(left->id, came->id);
+  ASSERT_TRUE(until([&] { return closing.done(); }));
+}
+
 TEST_P(ConformanceBByAddress, B19_B20_B21_ClosesAsTheCallerChooses) {
   std::vector<std::byte> memory(std::size_t{8} << 20U);
   const memory_region exposed(server_context_, std::span<std::byte>(memory), access::read_write);

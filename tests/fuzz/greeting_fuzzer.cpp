@@ -13,6 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const greeting walked = read_greeting(wire);
   if (walked.address.size() + walked.introduction.size() > size) std::abort();
   decode_introduction(walked.introduction);
+  const auto process = decode_process_identity(walked.process);
+  if (process && decode_process_identity(process->encode()) != process) std::abort();
   const auto read = decode_introduction(wire);
   if (!read) return 0;
   const auto again = decode_introduction(read->encode());

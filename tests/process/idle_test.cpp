@@ -16,7 +16,11 @@
 #include "support/pattern.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/test_peer.hpp"
+#include "ucx/context.hpp"
+#include "ucx/endpoint.hpp"
 #include "ucx/fstream.hpp"
+#include "ucx/worker.hpp"
+#include "ucx/worker_address.hpp"
 
 namespace ucx::test {
 namespace {
@@ -75,7 +79,27 @@ TEST(IdleStreams, WakeNobody) {
   for (fstream& each : streams) EXPECT_NE(each.get(), EOF) << each.error_message();
 }
 
-// Else the test above sees nothing.
+// The end of a peer's process is waited for, and not looked for.
+TEST(IdleConnections, OverSharedMemoryWakeNobody) {
+  test_peer owner("local");
+  context_options options;
+  options.transports = {"posix", "cma", "self"};
+  const context here(options);
+  const worker driven(here, {.progress = progress_mode::sleeping_thread});
+  endpoint connection(driven, parse_worker_address(owner.ask("address")));
+  connection.wait_connected();
+  const ::pid_t there = owner.process().pid();
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (int looks = 0; looks < 8 && least > 0; ++looks) {
+    const std::uint64_t before = sleeps_of(::getpid()) + sleeps_of(there);
+    std::this_thread::sleep_for(1500ms);
+    least = std::min(least, sleeps_of(::getpid()) + sleeps_of(there) - before);
+  }
+  EXPECT_EQ(least, 0U);
+  EXPECT_EQ(connection.state(), connection_state::active);
+}
+
+// Else the tests above see nothing.
 TEST(IdleStreams, WakeTheirOwnersWhenTheyRead) {
   test_peer owner("tcp");
   const std::string url = owner.ask("serve");

@@ -184,6 +184,12 @@ class peer {
     return {};
   }
 
+  /// disconnect: leaves in order.
+  std::string disconnect(std::istringstream&) {
+    connection_->close();
+    return {};
+  }
+
   /// knock ADDRESS: connects and leaves, without end; answers after the first time.
   std::string knock(std::istringstream& words) {
     std::string where;
@@ -562,6 +568,7 @@ const std::map<std::string, peer::command> peer::commands_{{"address", &peer::ad
                                                            {"take_back", &peer::take_back},
                                                            {"holds", &peer::holds},
                                                            {"connect", &peer::connect},
+                                                           {"disconnect", &peer::disconnect},
                                                            {"knock", &peer::knock},
                                                            {"open", &peer::open},
                                                            {"read", &peer::read},

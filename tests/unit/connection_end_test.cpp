@@ -55,6 +55,134 @@ TEST(ConnectionEnd, NamesThePostsThatHadNotEnded) {
   EXPECT_EQ(with_handle.error(), errc::connection_reset);
 }
 
+/// Counts what the owner of a worker's address is told of those that connect by it.
+struct told_by_address {
+  worker_options handlers() {
+    worker_options options;
+    options.on_established = [this](endpoint peer, const connection_report& report) {
+      peers.push_back(std::move(peer));
+      reports.push_back(report);
+    };
+    options.on_refused = [this](const connection_refusal& refusal) { refusals.push_back(refusal); };
+    options.on_closed = [this](const connection_end& end) { ends.push_back(end); };
+    return options;
+  }
+
+  std::vector<endpoint> peers;
+  std::vector<connection_report> reports;
+  std::vector<connection_refusal> refusals;
+  std::vector<connection_end> ends;
+};
+
+TEST(ConnectionEnd, OfAPeerByAddressIsToldToTheAddresssOwner) {
+  for (const auto mode : {std::optional(close_mode::flush), std::optional(close_mode::abort),
+                          std::optional<close_mode>()}) {
+    told_by_address told;
+    simulated_pair_options options;
+    options.owner_worker = told.handlers();
+    options.owner_worker.name = "owner";
+    options.reader_worker.name = "reader";
+    simulated_pair pair(options);
+    std::optional<endpoint> connection(pair.connect());
+    connection->wait_connected();
+    pair.network.advance(1ms);
+    ASSERT_EQ(told.reports.size(), 1U);
+    EXPECT_EQ(told.reports[0].peer_name, "reader");
+    EXPECT_TRUE(told.reports[0].peer.empty());
+    EXPECT_EQ(told.peers[0].id(), told.reports[0].id);
+    EXPECT_EQ(told.peers[0].state(), connection_state::active);
+    std::error_code ec;
+    told.peers[0].post_send(1, pattern(1U << 20U), 77, ec);  // nobody receives it
+    EXPECT_FALSE(ec);
+    pair.network.advance(1ms);
+    EXPECT_EQ(pair.owner.connections(), 1U);
+    EXPECT_TRUE(told.ends.empty());
+    if (mode) {
+      connection->close(*mode);
+    } else {
+      pair.reader_process.kill();
+    }
+    pair.network.advance(2s);
+    EXPECT_EQ(pair.owner.connections(), 0U);
+    ASSERT_EQ(told.ends.size(), 1U);
+    EXPECT_EQ(told.ends[0].id, told.reports[0].id);
+    EXPECT_EQ(told.ends[0].reason,
+              mode == close_mode::flush ? errc::closed_by_peer : errc::connection_reset);
+    EXPECT_EQ(told.ends[0].unsent, std::vector<std::uint64_t>{77});
+    EXPECT_TRUE(told.refusals.empty());
+    told.peers.clear();
+  }
+}
+
+TEST(ConnectionEnd, OnThisSideIsNotToldToTheAddresssOwner) {
+  told_by_address told;
+  simulated_pair_options options;
+  options.owner_worker = told.handlers();
+  simulated_pair pair(options);
+  const endpoint connection = pair.connect();
+  pair.network.advance(1ms);
+  ASSERT_EQ(told.peers.size(), 1U);
+  told.peers[0].close();
+  told.peers.clear();
+  pair.network.advance(2s);
+  EXPECT_EQ(pair.owner.connections(), 0U);
+  EXPECT_TRUE(told.ends.empty());
+  EXPECT_EQ(connection.status(), errc::closed_by_peer);
+}
+
+TEST(ConnectionEnd, RefusedPeersByAddressAreToldToTheAddresssOwner) {
+  told_by_address told;
+  simulated_pair_options options;
+  options.owner_worker = told.handlers();
+  options.owner_worker.terms.require_rdma = true;
+  simulated_pair pair(options);
+  endpoint connection = pair.connect();
+  std::error_code ec;
+  connection.wait_connected(ec);
+  EXPECT_EQ(ec, errc::no_rdma);
+  pair.network.advance(2s);
+  ASSERT_EQ(told.refusals.size(), 1U);
+  EXPECT_EQ(told.refusals[0].reason, errc::no_rdma);
+  EXPECT_TRUE(told.reports.empty());
+  EXPECT_TRUE(told.ends.empty());
+}
+
+// A connection over shared memory, whose peer's death UCX does not notice, and one that it watches.
+TEST(ConnectionEnd, OfTheCompanionIsThatOfWhatItWatches) {
+  told_by_address told;
+  simulated_pair_options options;
+  options.owner_worker = told.handlers();
+  simulated_pair pair(options);
+  const endpoint fast = pair.connect({.failure = peer_failure::undetected});
+  const endpoint beside = pair.connect();
+  pair.network.advance(1ms);
+  ASSERT_EQ(told.peers.size(), 2U);
+  std::error_code ec;
+  told.peers[0].watch_by(told.peers[1], ec);
+  EXPECT_FALSE(ec);
+  told.peers.clear();  // the worker has them
+  pair.network.advance(1ms);
+  EXPECT_EQ(pair.owner.connections(), 2U);
+  pair.reader_process.kill();
+  pair.network.advance(2s);
+  EXPECT_EQ(pair.owner.connections(), 0U);
+  EXPECT_EQ(told.ends.size(), 2U);
+}
+
+TEST(ConnectionEnd, OnlyWhatIsOpenWatchesOrIsWatched) {
+  simulated_pair pair;
+  endpoint open = pair.connect();
+  endpoint closed = pair.connect();
+  endpoint gone(std::move(closed));
+  std::error_code ec;
+  open.watch_by(closed, ec);  // NOLINT(bugprone-use-after-move): it is empty
+  EXPECT_EQ(ec, errc::closed);
+  EXPECT_THROW(closed.watch_by(open), ucx::error);
+  gone.close();
+  gone.watch_by(open, ec);
+  EXPECT_EQ(ec, errc::closed);
+}
+
 TEST(ConnectionEnd, OfAListenersConnectionNamesThemToo) {
   simulated_pair pair;
   std::optional<connection_end> told;

@@ -95,8 +95,8 @@ TEST_F(ConnectionManager, TriesAgainWithLongerAndLongerDelaysAndGivesUp) {
   connection_manager_options options = quick();
   options.on_attempt = [&](const managed_peer& peer) {
     EXPECT_EQ(peer.name, "nobody");
-    EXPECT_EQ(peer.failure, errc::connection_refused);
-    EXPECT_EQ(peer.attempts, attempts.size() + 1);
+    EXPECT_EQ(peer.failure, attempts.empty() ? std::error_code() : errc::connection_refused);
+    EXPECT_EQ(peer.attempts, attempts.size());
     attempts.push_back(pair_.network.now().time_since_epoch());
     return true;
   };
@@ -105,10 +105,11 @@ TEST_F(ConnectionManager, TriesAgainWithLongerAndLongerDelaysAndGivesUp) {
   std::error_code ec;
   const endpoint none = manager.wait_active("nobody", ec);
   EXPECT_EQ(ec, errc::connection_refused);
-  ASSERT_EQ(attempts.size(), 3U);
-  EXPECT_GE(attempts[1] - attempts[0], 20ms);
-  EXPECT_LT(attempts[1] - attempts[0], 30ms);
-  EXPECT_GE(attempts[2] - attempts[1], 40ms);
+  ASSERT_EQ(attempts.size(), 4U);
+  EXPECT_GE(attempts[1] - attempts[0], 10ms);
+  EXPECT_GE(attempts[2] - attempts[1], 20ms);
+  EXPECT_LT(attempts[2] - attempts[1], 30ms);
+  EXPECT_GE(attempts[3] - attempts[2], 40ms);
   EXPECT_EQ(manager.status("nobody")->state, connection_state::failed);
   EXPECT_EQ(manager.count(connection_state::failed), 1U);
   EXPECT_THROW(manager.wait_active("nobody"), ucx::error);
@@ -140,16 +141,40 @@ TEST_F(ConnectionManager, DelaysVaryWithinTheJitter) {
   EXPECT_GT(longest - shortest, 1ms);
 }
 
+TEST_F(ConnectionManager, AsksBeforeTheFirstAttempt) {
+  const listener door(pair_.owner, any_port);
+  bool wanted = false;
+  int asked = 0;
+  connection_manager_options options = quick();
+  options.on_attempt = [&](const managed_peer& peer) {
+    EXPECT_EQ(peer.attempts, 0U);
+    ++asked;
+    return wanted;
+  };
+  connection_manager manager(pair_.reader, options);
+  manager.add("owner", door.address());
+  std::error_code ec;
+  const endpoint none = manager.wait_active("owner", ec);
+  EXPECT_EQ(ec, errc::canceled);
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(manager.status("owner")->state, connection_state::failed);
+  EXPECT_EQ(pair_.owner.connections(), 0U);
+  wanted = true;
+  manager.reconnect("owner");
+  EXPECT_EQ(manager.wait_active("owner").state(), connection_state::active);
+  EXPECT_EQ(asked, 2);
+}
+
 TEST_F(ConnectionManager, AsksBeforeEachFurtherAttempt) {
   int asked = 0;
   connection_manager_options options = quick();
-  options.on_attempt = [&](const managed_peer&) { return ++asked < 2; };
+  options.on_attempt = [&](const managed_peer&) { return ++asked < 3; };
   connection_manager manager(pair_.reader, options);
   manager.add("nobody", nobody);
   std::error_code ec;
   const endpoint none = manager.wait_active("nobody", ec);
   EXPECT_EQ(ec, errc::connection_refused);
-  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(asked, 3);
 }
 
 TEST_F(ConnectionManager, MakesALostConnectionAgain) {
@@ -230,8 +255,8 @@ TEST_F(ConnectionManager, HandlersThatThrowAreReported) {
   manager.add("nobody", nobody);
   std::error_code ec;
   const endpoint none = manager.wait_active("nobody", ec);
-  EXPECT_EQ(ec, errc::connection_refused);
-  EXPECT_EQ(manager.status("nobody")->attempts, 1U) << "who throws does not want to go on";
+  EXPECT_EQ(ec, errc::canceled);
+  EXPECT_EQ(manager.status("nobody")->attempts, 0U) << "who throws does not want to go on";
   manager.close();
   EXPECT_GE(reports, 2);
 }
@@ -264,6 +289,53 @@ TEST_F(ConnectionManager, CloseOfOnePeerForgetsIt) {
   pass(200ms);
   EXPECT_EQ(manager.count(), 1U) << "it is not made again";
   EXPECT_EQ(other.state(), connection_state::active);
+}
+
+TEST_F(ConnectionManager, APeerIsClosingUntilItIsForgotten) {
+  const listener door(pair_.owner, any_port);
+  for (const bool all : {false, true}) {
+    std::vector<connection_state> told;
+    std::optional<connection_manager> manager;
+    connection_manager_options options = quick();
+    options.on_change = [&](const managed_peer& peer) {
+      told.push_back(peer.state);
+      if (peer.state != connection_state::closing) return;
+      EXPECT_EQ(manager->status("owner")->state, connection_state::closing);
+      EXPECT_EQ(manager->count(connection_state::closing), 1U);
+      EXPECT_EQ(manager->find("owner").state(), connection_state::closed);
+      std::error_code ec;
+      const endpoint none = manager->wait_active("owner", ec);
+      EXPECT_EQ(ec, errc::closed);
+      manager->reconnect("owner", ec);
+      EXPECT_EQ(ec, errc::closed);
+      if (!all) {
+        manager->add("owner", door.address(), ec);
+        EXPECT_EQ(ec, errc::already_exists);
+      }
+    };
+    manager.emplace(pair_.reader, options);
+    manager->add("owner", door.address());
+    manager->wait_active("owner");
+    pair_.reader.progress();
+    all ? manager->close() : manager->close("owner", close_mode::flush);
+    EXPECT_FALSE(manager->status("owner"));
+    pair_.reader.progress();
+    using enum connection_state;
+    EXPECT_EQ(told, (std::vector{active, closing, closed})) << all;
+    manager->close(close_mode::abort);
+    EXPECT_EQ(told.size(), 3U);
+  }
+}
+
+TEST_F(ConnectionManager, ConnectsFromTheAddressThatWasChosen) {
+  const listener door(pair_.owner, any_port);
+  connection_manager_options options = quick();
+  options.local = socket_address("[::1]:0");  // of another family than the peer's
+  connection_manager manager(pair_.reader, options);
+  manager.add("owner", door.address());
+  std::error_code ec;
+  const endpoint none = manager.wait_active("owner", ec);
+  EXPECT_EQ(ec, errc::bad_address);
 }
 
 TEST_F(ConnectionManager, MayEndAtAnyTime) {

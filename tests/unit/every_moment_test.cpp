@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -17,6 +18,7 @@
 
 #include "support/effort.hpp"
 #include "support/served_region.hpp"
+#include "support/simulated_address.hpp"
 #include "support/simulated_messages.hpp"
 #include "ucx/buffer_pool.hpp"
 #include "ucx/error.hpp"
@@ -188,6 +190,13 @@ std::vector<kind> kinds_of_messages() {
          on.beside(on.both.back().start_stream_send(on.bytes, {.timeout = 1s}));
        },
        true},
+      {"close_in_order",
+       [](attempt& on, nanoseconds) {
+         on.beside(on.both.receiver().start_receive(1, on.into, {.timeout = 1s}));
+         on.beside(on.both.sender.start_send(1, on.bytes, {.timeout = 1s}));
+         on.victim(on.both.sender.start_close(close_mode::flush));
+       },
+       true},
   };
 }
 
@@ -340,6 +349,42 @@ INSTANTIATE_TEST_SUITE_P(Messages, EveryMomentOnOneHost, testing::ValuesIn(kinds
                          [](const auto& chosen) { return std::string(chosen.param.name); });
 
 // Connections.
+
+// Who took somebody and goes has refused him; who took nobody leaves the peer to the next in line.
+TEST(AcceptanceAtEveryMoment, TakesNobodyOnceItIsGone) {
+  int early = 0;
+  int late = 0;
+  for (const bool awaited : {false, true}) {
+    const sampled tried(awaited ? 1 : 0);
+    for (int moment = tried.first; moment < moments; moment += tried.step) {
+      simulated_pair pair;
+      listener door(pair.owner, any_port, listener_options{.awaited = true});
+      std::optional<listener::acceptance> first(door.accept());
+      if (awaited) first->await_suspend(std::noop_coroutine());
+      int established = 0;
+      int refused = 0;
+      const endpoint client(pair.reader, door.address(),
+                            {.wait = connect_wait::none,
+                             .on_established = [&](const connection_report&) { ++established; },
+                             .on_refused = [&](const connection_refusal&) { ++refused; }});
+      pair.network.advance(moment * step / 2);
+      const bool took = first->await_ready();
+      ++(took ? late : early);
+      first.reset();
+      listener::acceptance second = door.accept();
+      pair.network.advance(10ms);
+      ASSERT_EQ(second.await_ready(), !took) << moment;
+      std::optional<endpoint> accepted;
+      if (!took) accepted.emplace(pair.owner, second.wait());
+      pair.network.advance(10ms);
+      for (int round = 0; round < 10; ++round) pair.reader.progress();
+      EXPECT_EQ(established, took ? 0 : 1) << moment;
+      EXPECT_EQ(refused, took ? 1 : 0) << moment;
+    }
+  }
+  EXPECT_GT(early, 0);
+  EXPECT_GT(late, 0);
+}
 
 /// How a connection's begin is disturbed.
 enum class trouble { deadline, close, abort, drop, death };

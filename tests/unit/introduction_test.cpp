@@ -117,16 +117,20 @@ TEST(Greeting, IsAnyNumberOfEnvelopes) {
   const std::vector<std::byte> strange = envelope::end(std::move(unknown));
   const std::vector<std::byte> address = envelope::end(envelope::begin(worker_address_letters));
   std::vector<std::byte> all;
-  for (const auto* each : {&strange, &address, &intro}) {
+  const process_identity whose{12, 4026531836, 99};
+  const std::vector<std::byte> process = whose.encode();
+  for (const auto* each : {&strange, &address, &intro, &process}) {
     all.insert(all.end(), each->begin(), each->end());
   }
   const greeting read = read_greeting(all);
   EXPECT_TRUE(read.intact);
   EXPECT_EQ(read.address.size(), address.size());
   EXPECT_TRUE(decode_introduction(read.introduction));
+  EXPECT_EQ(decode_process_identity(read.process), whose);
   EXPECT_TRUE(read_greeting({}).intact);
   for (std::size_t length = 1; length < all.size(); ++length) {
     if (length == strange.size() || length == strange.size() + address.size()) continue;
+    if (length == all.size() - process.size()) continue;
     EXPECT_FALSE(read_greeting(std::span(all).first(length)).intact) << length;
   }
 }
