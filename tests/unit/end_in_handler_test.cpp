@@ -201,6 +201,38 @@ void endpoint_in_on_refused_of_messages(watched_calls& calls) {
   EXPECT_FALSE(connection.has_value());
 }
 
+/// Drives a worker until it is gone; the peer has left in between.
+void drive_to_its_end(simulated_pair& pair, std::optional<worker>& doomed) {
+  worker& last = *doomed;
+  endpoint connection(pair.reader, last.address());
+  for (int i = 0; i < 100 && doomed; ++i) {
+    if (i == 50) connection.close(close_mode::abort);
+    last.progress();
+    pair.network.advance(1ms);
+  }
+  EXPECT_FALSE(doomed.has_value());
+}
+
+void worker_in_on_established(watched_calls& calls) {
+  simulated_pair pair;
+  std::optional<worker> doomed;
+  auto told = calls.of([&](const endpoint& peer, const connection_report&) {
+    EXPECT_EQ(peer.state(), connection_state::active);
+    doomed.reset();
+  });
+  // The worker's copy of the handler is the only one that is left.
+  doomed.emplace(pair.owner_context, worker_options{.on_established = std::move(told)});
+  drive_to_its_end(pair, doomed);
+}
+
+void worker_in_on_closed(watched_calls& calls) {
+  simulated_pair pair;
+  std::optional<worker> doomed;
+  auto told = calls.of([&](const connection_end&) { doomed.reset(); });
+  doomed.emplace(pair.owner_context, worker_options{.on_closed = std::move(told)});
+  drive_to_its_end(pair, doomed);
+}
+
 void worker_in_on_message(watched_calls& calls) {
   simulated_pair pair;
   std::optional<worker> doomed(std::in_place, pair.owner_context);
@@ -398,6 +430,8 @@ constexpr ending endings[] = {
     {"EndpointInOnSent", endpoint_in_on_sent},
     {"EndpointInOnRoom", endpoint_in_on_room},
     {"EndpointInOnRefusedOfMessages", endpoint_in_on_refused_of_messages},
+    {"WorkerInOnEstablished", worker_in_on_established},
+    {"WorkerInOnClosed", worker_in_on_closed},
     {"WorkerInOnMessage", worker_in_on_message},
     {"RegionInOnNotify", region_in_on_notify},
     {"RemoteRegionInThen", remote_region_in_then},
