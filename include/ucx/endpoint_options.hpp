@@ -22,7 +22,7 @@ enum class close_mode {
 enum class peer_failure {
   automatic,   ///< `detected`, but on a context whose transports are all of one host: `undetected`.
   detected,    ///< UCX reports a closed connection, and our heartbeat a silent peer.
-  undetected,  ///< For one host, over shared memory; another connection watches: `watched_by`.
+  undetected,  ///< For one host, over shared memory: the end of the peer's process is noticed.
 };
 
 /// What a constructor that connects by socket address waits for. The others have no choice: by
@@ -50,7 +50,8 @@ struct endpoint_options {
   std::optional<connection_terms> terms = {};
   /// By worker address: another connection to the same process, of any worker, that UCX watches:
   /// when it is lost, or the peer closes it, this one fails for the same reason. For
-  /// `peer_failure::undetected`. An error elsewhere: UCX watches those.
+  /// `peer_failure::undetected`, where the system does not tell of the process's end
+  /// (`connection_report::watched`). An error elsewhere: UCX watches those.
   /// It has to be driven like everything else, and stays open as long as this one.
   const endpoint* watched_by = nullptr;
   /// Called from progress: the peer has answered.
