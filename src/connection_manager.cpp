@@ -54,10 +54,10 @@ void connection_manager::add(std::string_view name, peer_location where, std::er
 }
 
 endpoint connection_manager::wait_active(std::string_view name, const io_options& options) {
-  std::error_code ec;
+  std::error_code ec = errc::closed;
   std::string words;
+  // Behind this the manager may be gone, by one of its own handlers.
   auto found = core_ ? core_->wait_active(name, options, words, ec) : nullptr;
-  if (!core_) ec = errc::closed;
   if (ec) {
     std::string what = "waiting for the peer \"";
     what.append(name).append("\"");

@@ -127,10 +127,14 @@ std::shared_ptr<endpoint_core> accept(const worker& parent, connection_request& 
 
 [[noreturn]] void fail(std::error_code ec, const std::string& what,
                        const std::shared_ptr<endpoint_core>& core) {
-  // A peer may give the same as its reason.
-  const bool of_terms = !core && ec == errc::feature_disabled;
-  fail(ec, of_terms ? what + ": " + detail::words_about_terms(ec) : what,
-       core ? core->words() : std::string());
+  fail(ec, what, core ? core->words() : std::string());
+}
+
+/// The same of a connection that was not made, where nobody has said why yet. A peer may give the
+/// same error as its reason, and says so itself.
+[[noreturn]] void fail_to_make(std::error_code ec, const std::string& what, std::string words) {
+  if (words.empty() && ec == errc::feature_disabled) words = detail::words_about_terms(ec);
+  fail(ec, what, words);
 }
 
 }  // namespace
@@ -155,7 +159,7 @@ endpoint::endpoint(const worker& parent, const worker_address& peer, endpoint_op
   std::error_code ec;
   std::string words;
   core_ = connect(parent, peer, std::move(options), words, ec);
-  if (ec) fail(ec, "connecting by worker address", words);
+  if (ec) fail_to_make(ec, "connecting by worker address", words);
 }
 
 endpoint::endpoint(const worker& parent, const worker_address& peer, endpoint_options options,
@@ -170,8 +174,8 @@ endpoint::endpoint(const worker& parent, const socket_address& peer, endpoint_op
   std::string what = "connecting to " + to_string(peer);  // a handler may end the listener it is of
   core_ = connect(parent, peer, std::move(options), words, ec);
   if (ec == errc::not_supported) what += detail::no_ipv6;
-  if (ec && core_) words = core_->words();
-  if (ec) fail(ec, what, words);
+  if (ec && core_) fail(ec, what, core_);
+  if (ec) fail_to_make(ec, what, words);
 }
 
 endpoint::endpoint(const worker& parent, const socket_address& peer, endpoint_options options,
@@ -188,7 +192,8 @@ endpoint::endpoint(const worker& parent, std::string_view host, std::uint16_t po
   core_ = connect(parent, host, port, std::move(options), words, ec);
   if (!ec) return;
   std::string what = "connecting to ";
-  fail(ec, what.append(detail::shown(host, 256)).append(":").append(std::to_string(port)), words);
+  what.append(detail::shown(host, 256)).append(":").append(std::to_string(port));
+  fail_to_make(ec, what, words);
 }
 
 endpoint::endpoint(const worker& parent, std::string_view host, std::uint16_t port,
@@ -201,7 +206,7 @@ endpoint::endpoint(const worker& parent, connection_request&& request, endpoint_
   std::error_code ec;
   std::string words;
   core_ = accept(parent, request, std::move(options), words, ec);
-  if (ec) fail(ec, "accepting a connection from " + to_string(request.peer()), words);
+  if (ec) fail_to_make(ec, "accepting a connection from " + to_string(request.peer()), words);
 }
 
 endpoint::endpoint(const worker& parent, connection_request&& request, endpoint_options options,
@@ -311,6 +316,28 @@ request endpoint::start_close(close_mode mode) {
   return closing == nullptr ? request() : core_access::make_request(closing);
 }
 
+namespace {
+
+/// Has `watched` keep `companion` open, and leaves there what it kept before.
+void exchange_companion(endpoint_core& watched, std::shared_ptr<endpoint_core>& companion) {
+  const std::lock_guard guard(watched.worker().lock());
+  companion = watched.keep(std::move(companion));
+}
+
+std::shared_ptr<endpoint_core> companion_of(endpoint_core& watched) {
+  const std::lock_guard guard(watched.worker().lock());
+  return watched.watched_by();
+}
+
+/// Returns whether `from` is `wanted`, or keeps it open through its companions. They may be of
+/// several workers: one lock at a time is taken, and none when a share is dropped.
+bool keeps_open(std::shared_ptr<endpoint_core> from, const endpoint_core& wanted) {
+  while (from && from.get() != &wanted) from = companion_of(*from);
+  return from != nullptr;
+}
+
+}  // namespace
+
 void endpoint::watch_by(const endpoint& companion) {
   std::error_code ec;
   watch_by(companion, ec);
@@ -318,14 +345,24 @@ void endpoint::watch_by(const endpoint& companion) {
 }
 
 void endpoint::watch_by(const endpoint& companion, std::error_code& ec) {
-  ec = core_ && companion.core_ ? status() : make_error_code(errc::closed);
+  ec = status();
+  const connection_state beside = companion.state();
+  if (!ec && (beside == connection_state::closing || beside == connection_state::closed)) {
+    ec = errc::closed;
+  }
   if (ec) return;
+  // One that the worker serves may be of the worker that its companion keeps.
+  const bool keeps = core_->keeps_worker();
+  std::shared_ptr<endpoint_core> other = companion.core_;  // then the one before, which goes last
+  if (keeps) exchange_companion(*core_, other);
+  // Looked at behind that: of several threads that make a ring at once, one sees it at least.
+  if (keeps_open(companion.core_, *core_)) {
+    if (keeps) exchange_companion(*core_, other);
+    ec = errc::invalid_argument;
+    return;
+  }
   // Not the handle's share, which may be of more than the connection, and go before it.
   companion.core_->watch(core_->shared_from_this());
-  std::shared_ptr<endpoint_core> before;  // goes behind the lock
-  const std::lock_guard guard(core_->worker().lock());
-  // One that the worker serves may be of the worker that its companion keeps.
-  if (core_->keeps_worker()) before = core_->keep(companion.core_);
 }
 
 socket_address endpoint::local() const {

@@ -87,7 +87,8 @@ struct connection_manager_options {
   std::size_t most_peers = 4096;
   /// Asked before every attempt, a peer's first and `reconnect()` included: whether to go on. If
   /// not, the peer stays failed: for what has failed before, else `canceled`. Without it,
-  /// `reconnect` alone decides.    Called from progress, as a handler.
+  /// `reconnect` alone decides. Not asked about a peer that was closed meanwhile.
+  /// Called from progress, as a handler.
   std::function<bool(const managed_peer& peer)> on_attempt = {};
   /// Told of each change of a peer's state. A peer that is closed with `close_mode::flush` is
   /// `closing` first, and `closed` when it is forgotten; one that is closed at once is not told of.

@@ -15,8 +15,9 @@ struct connection_terms {
   std::vector<std::byte> info = {};
   /// Refuses a second connection between the same two workers (`already_exists`), whichever of them
   /// began; of an initiator also one to the same socket address. Where both begin at once, one
-  /// connection is kept at most; that of the initiator who gets `already_exists` may have stood for
-  /// its acceptor. The two ends of a worker's connection to itself count as one connection.
+  /// connection is kept at most, by worker address perhaps neither; that of the initiator who gets
+  /// `already_exists` may have stood for its acceptor. The two ends of a worker's connection to
+  /// itself count as one connection.
   bool unique = false;
   /// Fails with `no_rdma` unless every lane is of RDMA hardware: TCP is never fallen back to in
   /// silence.

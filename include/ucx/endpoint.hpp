@@ -140,10 +140,10 @@ class UCXIO_EXPORT endpoint {
   /// The handlers are not called any more.
   request start_close(close_mode mode = close_mode::flush);
 
-  /// Has another connection to the same process watch this one as well, from now on: see
-  /// `endpoint_options::watched_by`. Also of what `message::peer()` and a manager give; a
-  /// connection that the worker serves does not keep its companion open: the caller does.
-  /// Errors: closed (either of them).
+  /// Has another connection to the same process watch this one, from now on (see
+  /// `endpoint_options::watched_by`), beside those given before; only the last is kept open. One
+  /// that the worker serves (`message::peer()`) keeps none open: the caller does.    Errors: closed
+  /// (either); invalid_argument (`companion` is this one, or keeps it open, also through others).
   void watch_by(const endpoint& companion);
   void watch_by(const endpoint& companion, std::error_code& ec);
 

@@ -28,6 +28,7 @@
 #include "ucx/staging_statistics.hpp"
 #include "ucx/tag_match.hpp"
 #include "ucx/worker_address.hpp"
+#include "ucx/worker_attributes.hpp"
 
 struct ucp_worker;  ///< UCX's own: `ucp_worker_h` is a pointer to it.
 
@@ -112,18 +113,6 @@ struct worker_options {
   /// The same of one that did not come to be: the terms were not met, or the peer left before.
   std::function<void(const connection_refusal& refusal)> on_refused = {};
   std::function<void(const connection_end& end)> on_closed = {};
-};
-
-/// What UCX says of a worker.
-struct worker_attributes {
-  std::string name = {};
-  /// From which threads UCX may be called: "single", "serialized" (any, one at a time) or "multi".
-  /// Which threads may use the worker is for `worker_options` to say.
-  std::string thread_mode = {};
-  /// Of an active message of UCX's; 0 without `feature::am`. Ours has less room for a program's:
-  /// `endpoint::longest_header()`.
-  std::size_t largest_header = 0;
-  std::size_t address_size = 0;  ///< Of the worker's address, in bytes.
 };
 
 /// Drives progress for everything made from it, and serves the regions of its context to peers.

@@ -105,7 +105,7 @@ void managed_connection::ask() {
 }
 
 void managed_connection::answered(bool go_on, std::uint64_t question) {
-  if (manager_ == nullptr || question != question_) return;
+  if (!awaits(question)) return;
   if (go_on) return connect();
   if (!peer_.failure) {
     peer_.failure = errc::canceled;
@@ -186,6 +186,7 @@ std::shared_ptr<endpoint_core> connection_manager_core::wait_active(std::string_
                                                                     const io_options& options,
                                                                     std::string& words,
                                                                     std::error_code& ec) {
+  const auto kept = shared_from_this();  // a handler may end the manager that is waited for
   ec.clear();
   std::shared_ptr<endpoint_core> found;
   const auto look = [&] {
@@ -260,12 +261,17 @@ void connection_manager_core::forget(const managed_connection& closed) noexcept 
 
 void connection_manager_core::close(std::optional<std::string_view> name,
                                     close_mode mode) noexcept {
+  const auto kept = shared_from_this();  // a handler may end the manager that it tells of its end
   const bool waits = !worker_->in_handler();
   {
     const std::lock_guard guard(worker_->lock());
     if (!name) closed_ = true;
   }
-  waits&& mode == close_mode::flush ? close_in_order(name) : close_at_once(name);
+  if (waits && mode == close_mode::flush) {
+    close_in_order(name);
+  } else {
+    close_at_once(name);
+  }
   if (name) return;
   {
     const std::lock_guard guard(worker_->lock());
@@ -356,17 +362,15 @@ void connection_manager_core::ask(const managed_peer& peer, std::weak_ptr<manage
     const auto self = weak.lock();
     if (!self) return;
     std::unique_lock guard(self->worker_->lock());
-    if (self->closed_) return;
+    const std::shared_ptr<managed_connection> kept = asked.lock();
+    if (self->closed_ || !kept || !kept->awaits(question)) return;
     struct answer {  // under the lock; a handler that throws does not want to go on
-      managed_connection* to;
+      managed_connection& to;
       std::uint64_t question;
       bool go_on;
-      ~answer() {
-        if (to != nullptr) to->answered(go_on, question);
-      }
+      ~answer() { to.answered(go_on, question); }
     };
-    const std::shared_ptr<managed_connection> kept = asked.lock();
-    answer given{kept.get(), question, false};
+    answer given{*kept, question, false};
     const handler_scope calling(*self->worker_, guard, self->calling_);
     given.go_on = self->options_.on_attempt(peer);
   });

@@ -38,6 +38,10 @@ class managed_connection final : public connection_observer,
   void connect();
   /// As if nothing had failed yet.
   void connect_again();
+  /// Returns whether this question is to be answered still.
+  bool awaits(std::uint64_t question) const noexcept {
+    return manager_ != nullptr && question == question_;
+  }
   /// The user's answer, to the question before the attempt that it was about.
   void answered(bool go_on, std::uint64_t question);
   /// Nothing is done any more; the connection is the caller's.

@@ -90,7 +90,7 @@ bool connection_table::has_connection_to(std::uint64_t identity,
   const bool crossing_counts =
       identity != ours && (but.side() == endpoint_core::role::acceptor || ours > identity);
   return std::any_of(all_.begin(), all_.end(), [&](const endpoint_core* each) {
-    return each != &but && each->state() == endpoint_state::ready &&
+    return each != &but && each->state() == endpoint_state::ready && !each->leaving() &&
            each->peer_introduction().identity == identity &&
            (each->side() == but.side() || crossing_counts);
   });

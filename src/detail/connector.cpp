@@ -47,6 +47,18 @@ std::error_code objection_to(const socket_address& peer, const endpoint_options&
   return connect_error();
 }
 
+/// Returns the connection that is to watch the new one; nothing where none is asked for, or, with
+/// an error in `ec`, where that one is closed. One that was lost may watch: the new one ends, too.
+std::shared_ptr<endpoint_core> companion_in(const endpoint_options& options, std::error_code& ec) {
+  if (options.watched_by == nullptr) return nullptr;
+  const connection_state state = options.watched_by->state();
+  if (state != connection_state::closing && state != connection_state::closed) {
+    return core_access::core(*options.watched_by);
+  }
+  ec = errc::closed;
+  return nullptr;
+}
+
 }  // namespace
 
 endpoint_options without_handlers(const endpoint_options& options) {
@@ -68,8 +80,7 @@ std::shared_ptr<endpoint_core> connect_to(const std::shared_ptr<worker_core>& wo
   if (!ec) ec = complaint_about(terms_of(options, *worker), worker->context().features());
   if (!ec) ec = connect_error();
   if (ec) return nullptr;
-  const auto watching = options.watched_by ? core_access::core(*options.watched_by) : nullptr;
-  if (options.watched_by != nullptr && !watching) ec = errc::closed;
+  const std::shared_ptr<endpoint_core> watching = companion_in(options, ec);
   if (ec) return nullptr;
   std::shared_ptr<endpoint_core> made;
   {

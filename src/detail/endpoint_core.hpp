@@ -208,12 +208,12 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   void closed() noexcept;  ///< For the same: it is over.
   /// Keeps the connection that watches this one, and returns which did before.
   std::shared_ptr<endpoint_core> keep(std::shared_ptr<endpoint_core> watching) noexcept;
+  const std::shared_ptr<endpoint_core>& watched_by() const noexcept { return watched_by_; }
   /// The peer's process, of this host, has ended.
   void process_ended();
   /// Drops UCX's endpoint at once and waits, bounded, until UCX has let go of everything.
   void drop() noexcept;
-  /// Returns whether UCX has let go of the endpoint.
-  bool dropped() const noexcept { return handle_ == nullptr && !closing_; }
+  bool dropped() const noexcept { return handle_ == nullptr && !closing_; }  ///< By UCX.
   /// Returns whether nothing can come back to it: no callback of UCX's, no operation's handler.
   bool over() const noexcept;
 

@@ -1,15 +1,18 @@
 #include "detail/process_identity.hpp"
 
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <limits>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "detail/wire.hpp"
 
@@ -30,9 +33,15 @@ std::uint64_t start_of(std::uint64_t process) {
   return words ? started : 0;
 }
 
-}  // namespace
+#ifdef SYS_pidfd_open
+/// Returns whether the process that has this descriptor has ended.
+bool has_ended(const owned_descriptor& process) noexcept {
+  ::pollfd polled = {process.get(), POLLIN, 0};
+  return ::poll(&polled, 1, 0) == 1 && (polled.revents & POLLIN) != 0;
+}
+#endif
 
-std::optional<process_identity> process_identity::own() {
+std::optional<process_identity> read_own() {
   struct ::stat space = {};
   if (::stat("/proc/self/ns/pid", &space) != 0) return std::nullopt;
   process_identity made;
@@ -40,6 +49,29 @@ std::optional<process_identity> process_identity::own() {
   made.pid_namespace = space.st_ino;
   made.started = start_of(made.process);
   if (made.pid_namespace == 0 || made.started == 0) return std::nullopt;
+  return made;
+}
+
+}  // namespace
+
+/// Read once: it is asked for under workers' locks. Without a lock here, which a child of fork()
+/// could find taken for ever; whoever writes at the same time writes the same.
+std::optional<process_identity> process_identity::own() {
+  static std::atomic<std::uint64_t> known_process{0};  // whose the others are: a child has its own
+  static std::atomic<std::uint64_t> known_namespace{0};
+  static std::atomic<std::uint64_t> known_start{0};
+  process_identity known;
+  known.process = known_process.load(std::memory_order_acquire);
+  if (known.process == static_cast<std::uint64_t>(::getpid())) {
+    known.pid_namespace = known_namespace.load(std::memory_order_relaxed);
+    known.started = known_start.load(std::memory_order_relaxed);
+    return known;
+  }
+  const std::optional<process_identity> made = read_own();
+  if (!made) return std::nullopt;
+  known_namespace.store(made->pid_namespace, std::memory_order_relaxed);
+  known_start.store(made->started, std::memory_order_relaxed);
+  known_process.store(made->process, std::memory_order_release);
   return made;
 }
 
@@ -65,8 +97,13 @@ process_identity::opened process_identity::open() const {
   }
   // Behind the descriptor: from here on the number is of whom that is about.
   if (start_of(process) == started) return made;
-#endif
+  // Another has the number, or nobody any more: where whoever had it is dead, so is this one.
+  opened ended;
+  ended.gone = has_ended(made.descriptor);
+  return ended;
+#else
   return {};
+#endif
 }
 
 std::optional<process_identity> decode_process_identity(std::span<const std::byte> wire) {

@@ -25,17 +25,35 @@ bool add_to(const owned_descriptor& polled, int file, std::uint64_t number) noex
   return ::epoll_ctl(polled.get(), EPOLL_CTL_ADD, file, &wanted) == 0;
 }
 
+/// Threads that begin meanwhile take no signals, from their first moment on: handlers of the
+/// program's run on threads of the program's.
+class blocked_signals {
+ public:
+  blocked_signals() noexcept {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  blocked_signals(const blocked_signals&) = delete;
+  blocked_signals& operator=(const blocked_signals&) = delete;
+  ~blocked_signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_ = {};
+};
+
 }  // namespace
 
 process_watcher::~process_watcher() {
-  if (!thread_.joinable()) return;
+  if (!thread_) return;
   if (process_ != ::getpid()) {
-    thread_.detach();
+    // What is known of the thread may lie in memory that the C library has taken back in a child.
+    static_cast<void>(thread_.release());
     return;
   }
   const std::uint64_t one = 1;
   [[maybe_unused]] const ::ssize_t written = ::write(stopping_.get(), &one, sizeof one);
-  thread_.join();
+  thread_->join();
 }
 
 std::unique_ptr<process_watch> process_watcher::watch(const process_identity& watched,
@@ -59,17 +77,15 @@ std::unique_ptr<process_watch> process_watcher::watch(const process_identity& wa
 
 /// Returns whether there is a thread. REQUIRES: the mutex is held.
 bool process_watcher::start() {
-  if (thread_.joinable()) return process_ == ::getpid();
-  ends_ = owned_descriptor(::epoll_create1(EPOLL_CLOEXEC));
-  stopping_ = owned_descriptor(::eventfd(0, EFD_CLOEXEC));
-  if (!ends_ || !stopping_ || !add_to(ends_, stopping_.get(), stop_number)) return false;
+  if (thread_) return process_ == ::getpid();
+  owned_descriptor ends(::epoll_create1(EPOLL_CLOEXEC));
+  owned_descriptor stopping(::eventfd(0, EFD_CLOEXEC));
+  if (!ends || !stopping || !add_to(ends, stopping.get(), stop_number)) return false;
+  ends_ = std::move(ends);
+  stopping_ = std::move(stopping);
   try {
-    thread_ = std::thread([this] {
-      sigset_t all;
-      ::sigfillset(&all);
-      ::pthread_sigmask(SIG_BLOCK, &all, nullptr);  // they are for threads of the program's
-      run();
-    });
+    const blocked_signals meanwhile;
+    thread_ = std::make_unique<std::thread>([this] { run(); });
   } catch (const std::system_error&) {
     return false;
   }
@@ -97,6 +113,8 @@ void process_watcher::tell(std::uint64_t number) noexcept {
 }
 
 void process_watcher::forget(std::uint64_t number) noexcept {
+  // In a child of fork() the thread that was lost may have held the mutex; nobody is told there.
+  if (process_ != ::getpid()) return;
   const std::lock_guard guard(mutex_);
   watched_.erase(number);
 }

@@ -53,8 +53,8 @@ class process_watcher {
   std::atomic<std::uint64_t> last_{0};
   owned_descriptor ends_;      // an epoll of them all
   owned_descriptor stopping_;  // readable when the thread is to end
-  std::thread thread_;
-  ::pid_t process_ = -1;  // a child of fork() has not the thread
+  std::unique_ptr<std::thread> thread_;
+  std::atomic<::pid_t> process_{-1};  // that has the thread: a child of fork() has not
 };
 
 /// Ends the watch with its own end: whoever is told of it is not told any more.

@@ -181,6 +181,51 @@ TEST(ConnectionEnd, OnlyWhatIsOpenWatchesOrIsWatched) {
   gone.close();
   gone.watch_by(open, ec);
   EXPECT_EQ(ec, errc::closed);
+  open.watch_by(gone, ec);
+  EXPECT_EQ(ec, errc::closed);
+  const endpoint none(pair.reader, pair.owner.address(), {.watched_by = &gone}, ec);
+  EXPECT_EQ(ec, errc::closed);
+  endpoint leaving = pair.connect();
+  request left = leaving.start_close();
+  open.watch_by(leaving, ec);
+  EXPECT_EQ(ec, errc::closed);
+  const endpoint late(pair.reader, pair.owner.address(), {.watched_by = &leaving}, ec);
+  EXPECT_EQ(ec, errc::closed);
+  left.wait();
+  EXPECT_FALSE(open.status());
+}
+
+TEST(ConnectionEnd, IsNotHeldBackByARingOfCompanions) {
+  simulated_pair pair;
+  {
+    endpoint a = pair.connect();
+    endpoint b = pair.connect();
+    endpoint c = pair.connect();
+    std::error_code ec;
+    a.watch_by(a, ec);
+    EXPECT_EQ(ec, errc::invalid_argument);
+    a.watch_by(b);
+    b.watch_by(a, ec);
+    EXPECT_EQ(ec, errc::invalid_argument);
+    b.watch_by(c);
+    EXPECT_THROW(c.watch_by(a), ucx::error) << "through b";
+    a.watch_by(c);
+    b.watch_by(a, ec);
+    EXPECT_FALSE(ec) << "a keeps b open no more";
+  }
+  pair.network.advance(1s);
+  EXPECT_EQ(pair.reader.connections(), 0U);
+}
+
+TEST(ConnectionEnd, DoesNotComeToACompanionWhereTheNextOneIsRefused) {
+  simulated_pair pair;
+  endpoint watched = pair.connect();
+  endpoint refused = pair.connect({.watched_by = &watched});
+  watched.watch_by(pair.connect());  // nobody else holds it
+  std::error_code ec;
+  watched.watch_by(refused, ec);
+  EXPECT_EQ(ec, errc::invalid_argument);
+  EXPECT_TRUE(pair.network.run_until([&] { return pair.reader.connections() == 3U; }));
 }
 
 TEST(ConnectionEnd, OfAListenersConnectionNamesThemToo) {

@@ -177,6 +177,35 @@ TEST_F(ConnectionManager, AsksBeforeEachFurtherAttempt) {
   EXPECT_EQ(asked, 3);
 }
 
+TEST_F(ConnectionManager, AsksNothingAboutAPeerThatIsGone) {
+  int asked = 0;
+  connection_manager_options options = quick();
+  options.on_attempt = [&](const managed_peer&) { return ++asked > 0; };
+  connection_manager manager(pair_.reader, options);
+  manager.add("gone", nobody);
+  manager.close("gone", close_mode::abort);
+  pass(20ms);
+  EXPECT_EQ(asked, 0);
+  manager.add("gone", nobody);
+  manager.close("gone", close_mode::abort);
+  manager.add("gone", nobody);
+  pass(1ms);
+  EXPECT_EQ(asked, 1) << "about the one that is there";
+}
+
+TEST_F(ConnectionManager, AsksOnceWhereReconnectOvertakesTheQuestion) {
+  int asked = 0;
+  connection_manager_options options = quick();
+  options.on_attempt = [&](const managed_peer&) { return ++asked == 0; };
+  connection_manager manager(pair_.reader, options);
+  manager.add("nobody", nobody);
+  manager.reconnect("nobody");
+  manager.reconnect("nobody");
+  pass(20ms);
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(manager.status("nobody")->state, connection_state::failed);
+}
+
 TEST_F(ConnectionManager, MakesALostConnectionAgain) {
   std::optional<listener> door(std::in_place, pair_.owner, any_port);
   const socket_address where = door->address();

@@ -348,6 +348,55 @@ void manager_in_on_change(watched_calls& calls) {
   EXPECT_EQ(pair.reader.connections(), 0U);
 }
 
+/// Has the manager destroyed, once, when it tells of a peer that has come to be `when`.
+void end_manager_when(connection_state when, std::optional<connection_manager>& manager,
+                      connection_manager_options& options, watched_calls& calls) {
+  options.on_change = [when, last = calls.of([&manager](const managed_peer&) { manager.reset(); })](
+                          const managed_peer& peer) {
+    if (peer.state == when) last(peer);
+  };
+}
+
+void manager_in_on_change_of_its_close(watched_calls& calls) {
+  simulated_pair pair;
+  const listener door(pair.owner, any_port);
+  std::optional<connection_manager> manager;
+  connection_manager_options options = impatient();
+  end_manager_when(connection_state::closing, manager, options, calls);
+  manager.emplace(pair.reader, std::move(options));
+  manager->add("one", door.address());
+  manager->wait_active("one");
+  manager->close();
+  EXPECT_FALSE(manager.has_value());
+  EXPECT_EQ(pair.reader.connections(), 0U);
+}
+
+void manager_in_on_change_of_a_peers_close(watched_calls& calls) {
+  simulated_pair pair;
+  const listener door(pair.owner, any_port);
+  std::optional<connection_manager> manager;
+  connection_manager_options options = impatient();
+  end_manager_when(connection_state::closing, manager, options, calls);
+  manager.emplace(pair.reader, std::move(options));
+  manager->add("one", door.address());
+  manager->wait_active("one");
+  manager->close("one", close_mode::flush);
+  EXPECT_FALSE(manager.has_value());
+  EXPECT_EQ(pair.reader.connections(), 0U);
+}
+
+void manager_in_on_change_while_it_waits(watched_calls& calls) {
+  simulated_pair pair;
+  std::optional<connection_manager> manager;
+  connection_manager_options options = impatient();
+  end_manager_when(connection_state::connecting, manager, options, calls);
+  manager.emplace(pair.reader, std::move(options));
+  manager->add("one", nobody);
+  EXPECT_THROW(manager->wait_active("one"), ucx::error);
+  EXPECT_FALSE(manager.has_value());
+  EXPECT_EQ(pair.reader.connections(), 0U);
+}
+
 void pool_where_its_buffer_dies(watched_calls& calls) {
   std::optional<buffer_pool> pool(std::in_place, buffer_pool_options{.size = 100, .count = 1});
   buffer taken = pool->take();
@@ -437,6 +486,9 @@ constexpr ending endings[] = {
     {"RemoteRegionInThen", remote_region_in_then},
     {"ManagerInOnAttempt", manager_in_on_attempt},
     {"ManagerInOnChange", manager_in_on_change},
+    {"ManagerInOnChangeOfItsClose", manager_in_on_change_of_its_close},
+    {"ManagerInOnChangeOfAPeersClose", manager_in_on_change_of_a_peers_close},
+    {"ManagerInOnChangeWhileItWaits", manager_in_on_change_while_it_waits},
     {"PoolWhereItsBufferDies", pool_where_its_buffer_dies},
     {"PoolThatHasOneAtOnce", pool_that_has_one_at_once},
     {"PoolWhoseBufferWasSent", pool_whose_buffer_was_sent},
