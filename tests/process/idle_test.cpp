@@ -43,6 +43,19 @@ std::uint64_t sleeps_of(::pid_t process) {
   return all;
 }
 
+/// Returns how often threads of this process and of `there` went to sleep in the quietest of some
+/// stretches: what the last call started may still end; whatever is done now and then is done in
+/// each second, as heartbeats are.
+std::uint64_t fewest_sleeps_with(::pid_t there) {
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (int looks = 0; looks < 8 && least > 0; ++looks) {
+    const std::uint64_t before = sleeps_of(::getpid()) + sleeps_of(there);
+    std::this_thread::sleep_for(1500ms);
+    least = std::min(least, sleeps_of(::getpid()) + sleeps_of(there) - before);
+  }
+  return least;
+}
+
 TEST(IdleStreams, WakeNobody) {
   constexpr std::size_t size = 3'000'000;
   const temporary_directory directory;
@@ -67,15 +80,7 @@ TEST(IdleStreams, WakeNobody) {
   ASSERT_NE(following.get(), EOF);
 
   const ::pid_t there = owner.process().pid();
-  // What the last call started may still end; whatever is done now and then is done in each second,
-  // as heartbeats are.
-  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-  for (int looks = 0; looks < 8 && least > 0; ++looks) {
-    const std::uint64_t before = sleeps_of(::getpid()) + sleeps_of(there);
-    std::this_thread::sleep_for(1500ms);
-    least = std::min(least, sleeps_of(::getpid()) + sleeps_of(there) - before);
-  }
-  EXPECT_EQ(least, 0U);
+  EXPECT_EQ(fewest_sleeps_with(there), 0U);
   for (fstream& each : streams) EXPECT_NE(each.get(), EOF) << each.error_message();
 }
 
@@ -89,13 +94,7 @@ TEST(IdleConnections, OverSharedMemoryWakeNobody) {
   endpoint connection(driven, parse_worker_address(owner.ask("address")));
   connection.wait_connected();
   const ::pid_t there = owner.process().pid();
-  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-  for (int looks = 0; looks < 8 && least > 0; ++looks) {
-    const std::uint64_t before = sleeps_of(::getpid()) + sleeps_of(there);
-    std::this_thread::sleep_for(1500ms);
-    least = std::min(least, sleeps_of(::getpid()) + sleeps_of(there) - before);
-  }
-  EXPECT_EQ(least, 0U);
+  EXPECT_EQ(fewest_sleeps_with(there), 0U);
   EXPECT_EQ(connection.state(), connection_state::active);
 }
 

@@ -357,7 +357,9 @@ void end_manager_when(connection_state when, std::optional<connection_manager>& 
   };
 }
 
-void manager_in_on_change_of_its_close(watched_calls& calls) {
+/// `close` is called on a manager that ends while it tells that a peer closes.
+template <class Close>
+void manager_in_on_change_of_a_close(watched_calls& calls, Close close) {
   simulated_pair pair;
   const listener door(pair.owner, any_port);
   std::optional<connection_manager> manager;
@@ -366,23 +368,18 @@ void manager_in_on_change_of_its_close(watched_calls& calls) {
   manager.emplace(pair.reader, std::move(options));
   manager->add("one", door.address());
   manager->wait_active("one");
-  manager->close();
+  close(*manager);
   EXPECT_FALSE(manager.has_value());
   EXPECT_EQ(pair.reader.connections(), 0U);
 }
 
+void manager_in_on_change_of_its_close(watched_calls& calls) {
+  manager_in_on_change_of_a_close(calls, [](connection_manager& of) { of.close(); });
+}
+
 void manager_in_on_change_of_a_peers_close(watched_calls& calls) {
-  simulated_pair pair;
-  const listener door(pair.owner, any_port);
-  std::optional<connection_manager> manager;
-  connection_manager_options options = impatient();
-  end_manager_when(connection_state::closing, manager, options, calls);
-  manager.emplace(pair.reader, std::move(options));
-  manager->add("one", door.address());
-  manager->wait_active("one");
-  manager->close("one", close_mode::flush);
-  EXPECT_FALSE(manager.has_value());
-  EXPECT_EQ(pair.reader.connections(), 0U);
+  manager_in_on_change_of_a_close(
+      calls, [](connection_manager& of) { of.close("one", close_mode::flush); });
 }
 
 void manager_in_on_change_while_it_waits(watched_calls& calls) {

@@ -1,0 +1,135 @@
+// Peers that wait for a listener, and what becomes of them when it closes.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "support/fire.hpp"
+#include "support/simulated_address.hpp"
+#include "support/simulated_pair.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/error.hpp"
+#include "ucx/listener.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(AwaitedPeers, AreTakenInOrder) {
+  simulated_pair pair;
+  listener_options doors;
+  doors.awaited = true;
+  listener door(pair.owner, any_port, std::move(doors));
+  std::vector<endpoint> accepted;
+  std::error_code over;
+  const auto serve = [&]() -> fire {
+    try {
+      for (;;) accepted.emplace_back(pair.owner, co_await door.accept());
+    } catch (const ucx::error& failed) {
+      over = failed.code();
+    }
+  };
+  serve();
+  std::vector<endpoint> connections;
+  for (int i = 0; i < 3; ++i) connections.emplace_back(pair.reader, door.address());
+  EXPECT_EQ(accepted.size(), 3U);
+  EXPECT_EQ(door.connections(), 3U);
+  for (std::size_t i = 0; i < accepted.size(); ++i) {
+    EXPECT_EQ(accepted[i].peer(), connections[i].local());
+  }
+  door.close();
+  pair.owner.progress();
+  EXPECT_EQ(over, errc::closed);
+}
+
+TEST(AwaitedPeers, AreWaitedForWithinADeadline) {
+  simulated_pair pair;
+  listener_options doors;
+  doors.awaited = true;
+  listener door(pair.owner, any_port, std::move(doors));
+  std::error_code ec;
+  auto nobody = door.accept();
+  const connection_request none = nobody.wait(ec, {.timeout = 10ms});
+  EXPECT_EQ(ec, errc::timed_out);
+  EXPECT_EQ(none.peer(), socket_address());
+  EXPECT_THROW(static_cast<void>(door.accept().wait({.timeout = 1ms})), ucx::error);
+  endpoint knocking(pair.reader, door.address(), {.wait = connect_wait::none});
+  endpoint accepted(pair.owner, nobody.wait());
+  knocking.wait_connected();
+  EXPECT_EQ(door.connections(), 1U);
+}
+
+TEST(AwaitedPeers, NeedAListenerThatLetsThemWait) {
+  simulated_pair pair;
+  listener door(pair.owner, any_port);
+  std::error_code ec;
+  const connection_request none = door.accept().wait(ec);
+  EXPECT_EQ(ec, errc::invalid_argument);
+}
+
+TEST(AwaitedPeers, AreRefusedBeyondTheListenersLimit) {
+  simulated_pair pair;
+  listener_options doors;
+  doors.awaited = true;
+  doors.most_waiting = 2;
+  listener door(pair.owner, any_port, std::move(doors));
+  std::vector<endpoint> knocking;
+  for (int i = 0; i < 5; ++i) {
+    knocking.emplace_back(pair.reader, door.address(),
+                          endpoint_options{.wait = connect_wait::none});
+  }
+  pair.network.advance(1ms);
+  for (int i = 0; i < 20; ++i) pair.reader.progress();
+  int refused = 0;
+  for (const endpoint& each : knocking) {
+    refused += each.state() == connection_state::failed ? 1 : 0;
+  }
+  EXPECT_EQ(refused, 3);
+}
+
+// The end of listeners.
+
+TEST(ListenerClose, KeepsOrClosesItsConnections) {
+  for (const bool keeps : {true, false}) {
+    simulated_pair pair;
+    std::vector<connection_end> ends;
+    listener door(pair.owner, any_port);
+    std::vector<endpoint> connections;
+    for (int i = 0; i < 3; ++i) {
+      connections.emplace_back(
+          pair.reader, door.address(),
+          endpoint_options{.on_closed = [&](const connection_end& end) { ends.push_back(end); }});
+    }
+    EXPECT_EQ(door.connections(), 3U);
+    if (keeps) {
+      door.close();
+    } else {
+      door.close(close_mode::flush);
+    }
+    pair.network.advance(2s);
+    for (int i = 0; i < 10; ++i) pair.reader.progress();
+    EXPECT_EQ(ends.size(), keeps ? 0U : 3U);
+    for (const connection_end& end : ends) EXPECT_EQ(end.reason, errc::closed_by_peer);
+    EXPECT_EQ(pair.owner.connections(), keeps ? 3U : 0U);
+  }
+}
+
+TEST(ListenerClose, ClosesWhatUsersHoldToo) {
+  simulated_pair pair;
+  std::vector<endpoint> accepted;
+  listener door(pair.owner, any_port, [&](connection_request request) {
+    accepted.emplace_back(pair.owner, std::move(request));
+  });
+  endpoint connection(pair.reader, door.address());
+  door.close(close_mode::abort);
+  ASSERT_EQ(accepted.size(), 1U);
+  EXPECT_EQ(accepted[0].state(), connection_state::closed);
+}
+
+}  // namespace
+}  // namespace ucx::test
