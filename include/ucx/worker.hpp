@@ -235,8 +235,8 @@ class UCXIO_EXPORT worker {
   /// spread over them. Completes: when the message is here; `request::received()` tells its tag and
   /// length. Lifetime: `into`, until the request is done. Errors: message_truncated (it is lost,
   /// and nothing was written), message_withdrawn, feature_disabled, timed_out, canceled;
-  /// connection_reset while a message was on its way. Cost: one copy; for a long message a round
-  /// trip, unless it was announced already.
+  /// connection_reset, closed_by_peer of a message that was announced or on its way when its
+  /// connection was lost. Cost: one copy; for a long message a round trip, unless it was announced.
   request start_receive(const tag_match& wanted, std::span<std::byte> into,
                         const io_options& options = {});
   request start_receive(const tag_match& wanted, std::span<const std::span<std::byte>> into,
@@ -270,7 +270,7 @@ class UCXIO_EXPORT worker {
                        const io_options& options = {});
 
   /// Returns the next message with such a tag that has come, or was announced, and that nobody has
-  /// taken; makes no progress by itself. Without `feature::am` none comes: nothing, as where none
+  /// taken, also one that is lost since: who receives it is told. Makes no progress. Without `feature::am` none comes: nothing, as where none
   /// has come. Cost: a look at every message that waits before it.
   std::optional<message_info> probe(const tag_match& wanted) const;
   /// As `probe`, and takes the message: nobody else gets it, and a sender who waits for that

@@ -52,7 +52,7 @@ void message_exchange::close() noexcept {
 
 void message_exchange::post(receive_operation& receive) {
   arrived_message* const here = find(receive.wanted_from(), receive.wanted());
-  if (here != nullptr && has_place(receive, here->said.length)) {
+  if (here != nullptr && (here->failure || has_place(receive, here->said.length))) {
     take_by_hand(*here);
     receive.take(*here);
     return discard(*here, errc::message_refused);
@@ -122,7 +122,7 @@ void message_exchange::try_again(receive_operation& lacking) {
     if (from != nullptr && from->status()) lacking.connection_failed(from->status());
     return;
   }
-  if (!lacking.find_place(here->said.length)) return;
+  if (!here->failure && !lacking.find_place(here->said.length)) return;
   if (held == nullptr) take_out(*here);
   const bool ours = held == nullptr || std::exchange(held->left_to_it, false);
   needs_no_buffer(lacking);
@@ -263,14 +263,27 @@ void message_exchange::withdrawn(arrived_message& announced, std::error_code why
   discard(announced, errc::message_refused);
 }
 
-void message_exchange::orphan(arrived_message& left) noexcept {
+void message_exchange::lost(arrived_message& announced, std::error_code why) noexcept {
+  announced.failure = why;
+  if (receive_operation* const told = announced.receive) return told->withdrawn(why);
+  if (!static_cast<list_hook<arrival_order_tag>&>(announced).linked()) return;
+  for (receive_operation* each = lacking_.front(); each != nullptr; each = lacking_.next(*each)) {
+    if (each->held() != nullptr) continue;
+    if (find(each->wanted_from(), each->wanted()) != &announced) continue;
+    try_again(*each);
+    return leave_lines();
+  }
+}
+
+bool message_exchange::orphan(arrived_message& left, bool room) noexcept {
   left.from = nullptr;
   orphaned_units_ += left.units;
   const std::size_t most = most_orphaned_windows * (worker_.options().message_window / window_unit);
-  if (left.matched || orphaned_units_ <= most) return;
+  if (left.matched || (room && orphaned_units_ <= most)) return true;
   waiting_.remove(left);
   leave_lines();
   discard(left, errc::connection_reset);
+  return false;
 }
 
 void message_exchange::exchange_handler(std::uint64_t id, std::shared_ptr<handler>& function) {

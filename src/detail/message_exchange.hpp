@@ -86,10 +86,14 @@ class message_exchange {
   void matched(arrived_message& found) noexcept;
   /// It is over: its room is given back, and a sender who still waits is told `why`.
   void discard(arrived_message& gone, errc why) noexcept;
-  /// The sender will not send it (any more).
+  /// The sender will not send it (any more), and knows.
   void withdrawn(arrived_message& announced, std::error_code why) noexcept;
-  /// Its connection is gone, object and all. What is here may still be taken, within a bound.
-  void orphan(arrived_message& left) noexcept;
+  /// Its connection is lost, and with it what was not here. It keeps its place in the order: the
+  /// receive that takes it fails, so that nobody gets what is behind it for it.
+  void lost(arrived_message& announced, std::error_code why) noexcept;
+  /// Its connection is gone, object and all. It may still be taken, within a bound, if those before
+  /// it had `room`; returns whether.
+  bool orphan(arrived_message& left, bool room) noexcept;
 
   // Handlers of active messages.
   /// Sets `function`, or none, and gives back the handler that it had, which is not called again,

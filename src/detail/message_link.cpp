@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "detail/endpoint_core.hpp"
@@ -42,11 +43,24 @@ void message_link::end() noexcept {
     stream_.remove(*left);
     exchange().discard(*left, errc::message_refused);
   }
+  std::size_t dropped = 0;
   for (arrived_message* each = arrived_.front(); each != nullptr;) {
     arrived_message* const next = arrived_.next(*each);
     arrived_.remove(*each);
-    exchange().orphan(*each);
+    // What is behind one that had no room goes, too: whoever takes the rest sees no gap.
+    if (!exchange().orphan(*each, dropped == 0)) ++dropped;
     each = next;
+  }
+  if (dropped > 0) log_dropped(dropped);
+}
+
+void message_link::log_dropped(std::size_t count) const noexcept {
+  try {
+    endpoint_.worker().context().log().write(
+        log_level::warning, endpoint_.peer_name() + ": its last " + std::to_string(count) +
+                                " messages go untaken: what connections that are gone have left "
+                                "is more than 16 times the message_window");
+  } catch (const std::bad_alloc&) {  // nobody can be told
   }
 }
 
@@ -80,7 +94,7 @@ void message_link::connection_failed() noexcept {
   const std::error_code why = endpoint_.failure();
   for (arrived_message* each = arrived_.front(); each != nullptr;) {
     arrived_message* const next = arrived_.next(*each);
-    if (!each->here() && !each->taken && !each->failure) exchange().withdrawn(*each, why);
+    if (!each->here() && !each->taken && !each->failure) exchange().lost(*each, why);
     each = next;
   }
 }

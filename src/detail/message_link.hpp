@@ -163,6 +163,7 @@ class message_link {
   void withdrawn(const parcel& said);
   void send(parcel& said) noexcept;
   void tell_unknown(const parcel& said);
+  void log_dropped(std::size_t count) const noexcept;
   void blame(const char* words) noexcept;
   message_exchange& exchange() const noexcept;
 

@@ -113,6 +113,7 @@ void receive_operation::take(arrived_message& found) {
   kind_ = found.said.kind;
   info_.tag = found.said.tag;
   info_.memory = found.said.memory;
+  info_.length = found.said.length;
   if (found.failure) return finish(found.failure);
   if (!found.here()) return take(*found.from, found.said, found.offer());
   std::error_code ec;

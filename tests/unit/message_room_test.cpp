@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -164,6 +166,50 @@ TEST(MessageRoom, MessageLargerThanTheWindowIsAskedFor) {
   request receive = both.receiver().start_receive(1, into);
   EXPECT_FALSE(both.outcome(receive));
   EXPECT_TRUE(holds_pattern(into));
+}
+
+/// Sixteen windows are kept of connections that are gone. Of each that is a beginning, and the log
+/// tells of the rest.
+TEST(MessageRoom, WhatConnectionsLeaveIsBoundedAndHasNoGaps) {
+  constexpr std::size_t window = 64U << 10U;
+  simulated_pair_options options = with_window(window);
+  std::vector<std::string> lines;
+  options.owner_context.log = {log_level::warning,
+                               [&](log_level, std::string_view line) { lines.emplace_back(line); }};
+  simulated_pair pair(options);
+  constexpr std::uint64_t peers = 24;
+  constexpr std::size_t each_sends = 5;
+  constexpr std::size_t sizes[each_sends] = {20'000, 10, 30'000, 10, 10};
+  for (std::uint64_t peer = 0; peer < peers; ++peer) {
+    endpoint sender = pair.connect();
+    for (const std::size_t size : sizes) sender.send(peer, pattern(size, peer));
+    sender.close();
+    pair.network.advance(1s);
+  }
+  std::size_t kept = 0;
+  std::size_t missing = 0;
+  for (std::uint64_t peer = 0; peer < peers; ++peer) {
+    std::size_t i = 0;
+    for (; pair.owner.probe(peer); ++i) {
+      ASSERT_LT(i, each_sends);
+      std::vector<std::byte> into(sizes[i]);
+      request receive = pair.owner.start_receive(peer, into);
+      ASSERT_FALSE(receive.error());
+      EXPECT_EQ(receive.received(), (message_info{peer, sizes[i]})) << "none before it is missing";
+      EXPECT_TRUE(holds_pattern(into, peer));
+      kept += sizes[i];
+    }
+    missing += each_sends - i;
+  }
+  EXPECT_LE(kept, 16 * window);
+  EXPECT_GT(kept, 15 * window);
+  EXPECT_GT(missing, 0U);
+  std::size_t told = 0;
+  for (const std::string& line : lines) {
+    const auto at = line.find("its last ");
+    if (at != std::string::npos) told += std::stoul(line.substr(at + 9));
+  }
+  EXPECT_EQ(told, missing);
 }
 
 TEST(MessageRoom, StreamWaitsForItsReader) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "pipe_frame.hpp"
+#include "pipe_input.hpp"
 #include "support/simulated_messages.hpp"
 #include "ucx/error.hpp"
 #include "ucx/pipe_streambuf.hpp"
@@ -201,6 +202,41 @@ TEST(PipeEnd, ReadsEverythingThatCameBeforeALoss) {
               with_end ? std::error_code() : make_error_code(errc::connection_reset));
     EXPECT_EQ(count, 40'000U);
   }
+}
+
+std::vector<std::byte> pattern_at(std::size_t size, std::uint64_t position) {
+  std::vector<std::byte> bytes(size);
+  fill_pattern(bytes, 0, position);
+  return bytes;
+}
+
+/// A message that was only announced goes with its writer, and what came behind it is no data then.
+TEST(PipeEnd, ReadsNothingBehindWhatALossTook) {
+  scene other;
+  pipe_streambuf in = other.reader({.window = 8U << 20U});
+  constexpr std::size_t whole = 100'000;
+  std::size_t sent = 0;
+  // More than there are receives; then more than goes whole, and at last a short one again.
+  for (; sent < 9 * whole; sent += whole) {
+    other.say(pipe_said::data, pattern_at(whole, sent));
+  }
+  const std::vector<std::byte> announced = pattern_at(detail::pipe_input::piece + 1000, sent);
+  const request lost = other.peer.start_send(detail::pipe_tag(pipe_said::data), announced);
+  other.say(pipe_said::data, pattern_at(1000, sent + announced.size()));
+  other.both.pair.owner_process.kill();
+  other.both.settle(5s);
+  std::vector<std::byte> came(20 * whole);
+  std::size_t count = 0;
+  try {
+    for (int c = in.sbumpc(); c != pipe_streambuf::traits_type::eof(); c = in.sbumpc()) {
+      came.at(count++) = static_cast<std::byte>(c);
+    }
+  } catch (const error& failed) {
+    EXPECT_EQ(failed.code(), errc::connection_reset);
+  }
+  EXPECT_EQ(in.error(), errc::connection_reset);
+  EXPECT_EQ(count, sent);
+  EXPECT_TRUE(holds_pattern(std::span(came).first(count)));
 }
 
 TEST(PipeEnd, FailsWhenThePeerFallsSilent) {

@@ -322,6 +322,38 @@ TEST(PooledReceive, ConnectionThatIsLostEndsItUnlessItsMessageIsHere) {
   EXPECT_EQ(both.pool.available(), 1U);
 }
 
+TEST(PooledReceive, GetsTheLossOfItsMessageAndNotTheOneBehindIt) {
+  for (const bool of_the_worker : {false, true}) {
+    pooled_receives both;
+    endpoint back = both.back();
+    std::optional<buffer> out = both.pool.take();
+    const std::vector<std::byte> bytes = pattern(longest);
+    const request send = both.sender.start_send(7, bytes);
+    both.sender.send(7, pattern(100, 1));
+    both.settle();
+    std::vector<buffer> made(3);
+    std::vector<request> receives;
+    for (buffer& each : made) {
+      receives.push_back(of_the_worker ? both.receiver().start_receive(7, each, both.pool)
+                                       : back.start_receive(7, each, both.pool));
+    }
+    both.settle();
+    both.pair.reader_process.kill();
+    both.settle(5s);
+    EXPECT_EQ(receives[0].error(), errc::connection_reset) << "of its message";
+    EXPECT_FALSE(receives[1].done()) << "its message is here";
+    EXPECT_FALSE(receives[2].done()) << "behind it";
+    out.reset();
+    EXPECT_FALSE(both.outcome(receives[1]));
+    EXPECT_EQ(made[1].size(), 100U);
+    EXPECT_TRUE(holds_pattern(made[1].bytes(), 1));
+    both.settle();
+    EXPECT_EQ(receives[2].done(), !of_the_worker) << "nobody else would send it one";
+    made[1] = buffer();
+    EXPECT_EQ(both.pool.available(), 1U) << "nobody stands in line";
+  }
+}
+
 TEST(PooledReceive, WhoseMessageWentLeavesTheLine) {
   pooled_receives both;
   std::optional<buffer> out = both.pool.take();

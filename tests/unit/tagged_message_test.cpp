@@ -465,6 +465,50 @@ TEST(TaggedMessage, WhatCameBeforeItsSenderLeftCanBeReceived) {
   EXPECT_TRUE(holds_pattern(into));
 }
 
+/// Who receives one message after the other must not get the one behind it for it.
+TEST(TaggedMessage, AnnouncedOneThatIsLostKeepsItsPlace) {
+  for (const bool of_the_worker : {false, true}) {
+    for (const bool by_hand : {false, true}) {
+      SCOPED_TRACE(testing::Message() << "worker " << of_the_worker << ", taken " << by_hand);
+      simulated_messages both;
+      std::optional<endpoint> back = both.back();
+      const std::vector<std::byte> big = pattern(1U << 20U);
+      both.sender.send(7, pattern(10, 1));
+      const request lost = both.sender.start_send(7, big);
+      both.sender.send(8, pattern(20, 2));
+      both.sender.send(7, pattern(30, 3));
+      both.settle();
+      both.pair.reader_process.kill();
+      both.settle(5s);
+      EXPECT_EQ(back->state(), connection_state::failed);
+      if (of_the_worker) back.reset();  // the connection's object goes, too
+      std::vector<std::byte> into = blank(1U << 20U);
+      const auto start = [&] {
+        if (!by_hand) {
+          return of_the_worker ? both.receiver().start_receive(7, into)
+                               : back->start_receive(7, into);
+        }
+        std::optional<message> taken = of_the_worker ? both.receiver().take(7) : back->take(7);
+        return taken ? taken->start_receive(into) : request();
+      };
+      request first = start();
+      EXPECT_FALSE(both.outcome(first));
+      EXPECT_TRUE(holds_pattern(std::span(into).first(10), 1));
+      into = blank(into.size());
+      request second = start();
+      EXPECT_EQ(both.outcome(second), errc::connection_reset);
+      EXPECT_EQ(second.received(), (message_info{7, 1U << 20U}));
+      EXPECT_TRUE(all_bytes_are(into, untouched));
+      request third = start();
+      EXPECT_FALSE(both.outcome(third));
+      EXPECT_EQ(third.received(), (message_info{7, 30}));
+      EXPECT_TRUE(holds_pattern(std::span(into).first(30), 3));
+      EXPECT_FALSE(both.receiver().probe(7));
+      EXPECT_TRUE(both.receiver().probe(8)) << "nobody asked for it";
+    }
+  }
+}
+
 TEST(TaggedMessage, CloseWaitsUntilTheReceiverHasTheMessage) {
   simulated_messages both;
   const std::vector<std::byte> big = pattern(1U << 20U);
