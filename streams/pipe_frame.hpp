@@ -26,19 +26,31 @@ enum class pipe_said : std::uint8_t {
   ring = 20,   ///< Reader: a `pipe_ring`, which a writer of the same host may use.
 };
 
-/// Returns the tag of a message.
+/// Returns the tag of a message that has no bytes of the stream.
 constexpr std::uint64_t pipe_tag(pipe_said what) noexcept {
   return 0x7563'7869'7069'7000U | static_cast<std::uint64_t>(what);
+}
+/// Returns the tag of the one with the next bytes, `data` or `placed`, behind `number` others,
+/// modulo 2^16: so a reader notices one that is missing.
+constexpr std::uint64_t pipe_tag(pipe_said what, std::uint16_t number) noexcept {
+  return 0x7563'7869'6400'0000U | std::uint64_t{number} << 8U | static_cast<std::uint64_t>(what);
+}
+constexpr pipe_said pipe_said_of(std::uint64_t tag) noexcept {
+  return static_cast<pipe_said>(tag & 0xffU);
+}
+constexpr std::uint16_t pipe_number_of(std::uint64_t tag) noexcept {
+  return static_cast<std::uint16_t>(tag >> 8U);
 }
 /// Everything that a reader says.
 constexpr tag_match pipe_of_reader() noexcept {
   return {pipe_tag(static_cast<pipe_said>(16)), ~std::uint64_t{15}};
 }
 
-/// The next bytes of the stream, wherever they are.
+/// The next bytes of the stream, wherever they are, and whatever their number.
 constexpr tag_match pipe_of_data() noexcept {
-  constexpr std::uint64_t either = pipe_tag(pipe_said::data) ^ pipe_tag(pipe_said::placed);
-  return {pipe_tag(pipe_said::data), ~either};
+  constexpr std::uint64_t varies =
+      pipe_tag(pipe_said::data, 0) ^ pipe_tag(pipe_said::placed, 0xffff);
+  return {pipe_tag(pipe_said::data, 0), ~varies};
 }
 
 /// What a reader can take.

@@ -151,7 +151,12 @@ void pipe_input::look_for_end(link& at) {
 void pipe_input::accept(link& at, slot& filled) {
   const message_info about = filled.receive.received();
   std::span<std::byte> came = filled.bytes.first(static_cast<std::size_t>(about.length));
-  const bool is_placed = about.tag == pipe_tag(pipe_said::placed);
+  const auto behind = static_cast<std::uint16_t>(pipe_number_of(about.tag) - at.number);
+  if (behind >= 0x8000) return break_protocol(at, "a message of data came twice");
+  // Those between were given up by the writer, who will say so, or were lost on their way.
+  if (behind > 0) return lose(at, make_error_code(errc::message_withdrawn));
+  ++at.number;
+  const bool is_placed = pipe_said_of(about.tag) == pipe_said::placed;
   if (is_placed) {
     const std::optional<pipe_place> said = decode_pipe_place(came);
     came = said && at.places ? at.places->bytes(*said) : std::span<std::byte>();
@@ -182,9 +187,9 @@ void pipe_input::count_taken() noexcept {
 
 void pipe_input::give_back() {
   if (area_.empty()) return;
-  count_taken();
   link& of = links_[current_];
-  post(of, of.slots[of.head]);
+  post(of, of.slots[of.head]);  // which may throw, and is tried again then
+  count_taken();
   of.head = (of.head + 1) % of.slots.size();
   if (is_due(of)) report(of, pipe_said::taken);
 }

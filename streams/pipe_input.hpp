@@ -64,6 +64,7 @@ class pipe_input {
     std::vector<slot> slots;  // posted in their order, from `head` on
     std::size_t head = 0;
     std::uint64_t received = 0;
+    std::uint16_t number = 0;  // of the next message
     std::uint64_t taken = 0;
     std::uint64_t reported = 0;
     std::uint64_t untold = 0;  // messages that were taken since

@@ -237,23 +237,29 @@ bool pipe_output::send_piece(std::span<const std::byte> bytes, std::size_t from)
       return false;
     }
   }
-  for (link& each : links_) {
-    if (each.over) continue;
-    if (is_place(from)) {
-      start_place(each, bytes.size(), from);
-    } else {
-      start(each, bytes, from);
+  try {
+    for (link& each : links_) {
+      if (each.over) continue;
+      if (is_place(from)) {
+        start_place(each, bytes.size(), from);
+      } else {
+        start(each, bytes, from);
+      }
+      each.waiting.push_back(sent_ + bytes.size());
     }
-    each.waiting.push_back(sent_ + bytes.size());
+  } catch (...) {  // some may have it, and nobody is to have it twice
+    failure_.set(make_error_code(errc::no_memory), {});
+    throw;
   }
   sent_ += bytes.size();
+  ++number_;
   return true;
 }
 
 void pipe_output::start(link& to, std::span<const std::byte> bytes, std::size_t from) {
   const bool copied = from == copied_slot;
   const auto memory = copied ? send_memory::copied : send_memory::borrowed;
-  to.sends.push_back({to.peer->start_send(pipe_tag(pipe_said::data), bytes,
+  to.sends.push_back({to.peer->start_send(pipe_tag(pipe_said::data, number_), bytes,
                                           {.timeout = pipe_patience, .memory = memory}),
                       from});
   if (from == callers) {
@@ -273,7 +279,8 @@ void pipe_output::start_place(link& to, std::size_t size, std::size_t from) {
   slots_[from].in_flight = 1;
   std::atomic_thread_fence(std::memory_order_release);
   to.sends.push_back(
-      {to.peer->start_send(pipe_tag(pipe_said::placed), said, short_pipe_send), copied_slot});
+      {to.peer->start_send(pipe_tag(pipe_said::placed, number_), said, short_pipe_send),
+       copied_slot});
 }
 
 bool pipe_output::flush(std::size_t used) {
@@ -283,7 +290,12 @@ bool pipe_output::flush(std::size_t used) {
   const bool waits = !is_place(filling_) && !is_received_at_once(1);
   const bool brief = used <= worth_a_copy || (used <= usual_length && waits);
   if (!send_piece(area_.first(used), brief ? copied_slot : filling_)) return false;
-  look();
+  try {
+    look();
+  } catch (...) {
+    move_on();  // it was sent
+    throw;
+  }
   if (failure_) return false;
   move_on();
   return true;
@@ -306,8 +318,18 @@ bool pipe_output::send_copy(std::span<const std::byte> bytes) {
 }
 
 std::size_t pipe_output::send(std::span<const std::byte> bytes) {
+  if (!is_usable()) return 0;
+  try {
+    return send_pieces(bytes);
+  } catch (...) {  // the memory is the caller's again
+    failure_.set(make_error_code(errc::no_memory), {});
+    abandon();
+    throw;
+  }
+}
+
+std::size_t pipe_output::send_pieces(std::span<const std::byte> bytes) {
   std::size_t done = 0;
-  if (!is_usable()) return done;
   while (done < bytes.size()) {
     const std::size_t size = std::min(piece_, bytes.size() - done);
     const std::span<const std::byte> next = bytes.subspan(done, size);
@@ -323,6 +345,7 @@ std::size_t pipe_output::send(std::span<const std::byte> bytes) {
     failure_.set(passing_, path_.name + ": the memory was taken back before it was sent: " +
                                passing_.message());
     abandon();
+    done -= std::min(done, piece_);  // the last of it was not
   }
   if (!passing_) passing_ = before;
   return done;
@@ -420,9 +443,9 @@ std::uint64_t pipe_output::taken() {
 }
 
 std::string pipe_output::error_text() const {
-  if (failure_) return failure_.text();
-  if (!passing_) return {};
-  return path_.name + ": writing behind " + pipe_bytes_text(sent_) + ": " + passing_.message();
+  if (failure_ && !failure_.text().empty()) return failure_.text();
+  if (!error()) return {};
+  return path_.name + ": writing behind " + pipe_bytes_text(sent_) + ": " + error().message();
 }
 
 }  // namespace ucx::detail

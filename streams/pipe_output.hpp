@@ -124,6 +124,7 @@ class pipe_output {
   bool fill();
   bool is_usable();
   bool send_piece(std::span<const std::byte> bytes, std::size_t from);
+  std::size_t send_pieces(std::span<const std::byte> bytes);
   void start(link& to, std::span<const std::byte> bytes, std::size_t from);
   void start_place(link& to, std::size_t size, std::size_t from);
   bool is_place(std::size_t index) const noexcept;
@@ -153,6 +154,7 @@ class pipe_output {
   std::size_t borrowed_ = 0;  // sends that read the caller's memory
   std::span<std::byte> area_;
   std::uint64_t sent_ = 0;
+  std::uint16_t number_ = 0;  // of the next message of data
   bool ending_ = false;
   bool closed_ = false;
   pipe_failure failure_;

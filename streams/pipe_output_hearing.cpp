@@ -59,7 +59,7 @@ void pipe_output::let_go(std::size_t from) noexcept {
 }
 
 void pipe_output::hear(link& at, std::uint64_t tag, std::span<const std::byte> said) {
-  switch (static_cast<pipe_said>(tag & 0xffU)) {
+  switch (pipe_said_of(tag)) {
     case pipe_said::hello:
       return greet(at, said);
     case pipe_said::taken:

@@ -304,7 +304,8 @@ std::streamsize pipe_streambuf::xsgetn(char* into, std::streamsize count) {
     }
     const std::streamsize step = std::min<std::streamsize>(egptr() - gptr(), count - done);
     copy_memory(into + done, gptr(), static_cast<std::size_t>(step), failed, engine_->copying);
-    if (failed) {  // what was not copied is still there
+    if (failed) {
+      restore({into, static_cast<std::size_t>(done)});
       engine_->note(failed, engine_->path->name + ": reading into a device: " + failed.message());
       throw_error();
     }
@@ -316,11 +317,15 @@ std::streamsize pipe_streambuf::xsgetn(char* into, std::streamsize count) {
 
 void pipe_streambuf::restore(std::span<const char> read) {
   if (!engine_) return;
+  if (read.empty()) return;
   std::error_code lost;  // with its device; why there was anything to restore counts more
-  engine_->restored.resize(read.size());
+  std::vector<char> all(read.size());
+  copy_memory(all.data(), read.data(), read.size(), lost, engine_->copying);
+  if (lost) all.clear();
+  all.insert(all.end(), gptr(), egptr());  // what is behind it
+  engine_->restored.swap(all);
   char* const begin = engine_->restored.data();
-  copy_memory(begin, read.data(), read.size(), lost, engine_->copying);
-  setg(begin, begin, lost ? begin : begin + read.size());
+  setg(begin, begin, begin + engine_->restored.size());
 }
 
 std::streamsize pipe_streambuf::showmanyc() {
@@ -342,7 +347,14 @@ std::streamsize pipe_streambuf::showmanyc() {
 /// Sends what was put. What fails for now is kept, and can be tried again.
 bool pipe_streambuf::flush_area() {
   if (!is_usable() || !engine_->out) return false;
-  const bool sent = engine_->out->flush(static_cast<std::size_t>(pptr() - pbase()));
+  const std::uint64_t before = engine_->out->sent();
+  bool sent = false;
+  try {
+    sent = engine_->out->flush(static_cast<std::size_t>(pptr() - pbase()));
+  } catch (...) {  // without memory; what was sent is not sent again
+    if (engine_->out->sent() != before) show_put_area();
+    throw;
+  }
   if (sent) {
     show_put_area();
   } else if (engine_->out->is_broken()) {
@@ -450,7 +462,9 @@ int pipe_streambuf::sync() {
   if (!is_usable()) return -1;
   if (!engine_->out) return 0;
   engine_->out->begin();
-  return pptr() == pbase() || flush_area() ? 0 : -1;
+  if (pptr() != pbase()) return flush_area() ? 0 : -1;
+  // What was put last may be lost by now.
+  return engine_->out->is_closed() || !engine_->out->is_broken() || engine_->keep_write() ? 0 : -1;
 }
 
 pipe_streambuf::pos_type pipe_streambuf::seekoff(off_type offset, std::ios_base::seekdir from,

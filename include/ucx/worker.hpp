@@ -235,8 +235,8 @@ class UCXIO_EXPORT worker {
   /// spread over them. Completes: when the message is here; `request::received()` tells its tag and
   /// length. Lifetime: `into`, until the request is done. Errors: message_truncated (it is lost,
   /// and nothing was written), message_withdrawn, feature_disabled, timed_out, canceled;
-  /// connection_reset, closed_by_peer of a message that was announced or on its way when its
-  /// connection was lost. Cost: one copy; for a long message a round trip, unless it was announced.
+  /// connection_reset, closed_by_peer, closed and what else ended the connection, of a message that
+  /// was announced or on its way then. Cost: one copy; for a long message a round trip.
   request start_receive(const tag_match& wanted, std::span<std::byte> into,
                         const io_options& options = {});
   request start_receive(const tag_match& wanted, std::span<const std::span<std::byte>> into,

@@ -80,6 +80,7 @@ class builder {
   void take(const context_options& options);
   std::size_t choose_segments();
   void choose_defaults();
+  void connect_without_blocking();
   void choose_shared_memory();
   void apply();
   std::vector<std::pair<std::string, std::string>> values() const;
@@ -279,6 +280,18 @@ std::size_t builder::choose_segments() {
   return sending;
 }
 
+/// Else UCX connects by a call that blocks who drives progress, and where the peer resets the
+/// connection before UCX's first word, frees a lane that it goes on using (uct_tcp_ep_connect
+/// counts it as its own only afterwards; 1.22).
+void builder::connect_without_blocking() {
+  constexpr const char* key = "TCP_CONN_NB";
+  const std::string spelling = find_configuration_key(key, version_).spellings.front();
+  if (!allows("tcp") || find(spelling) != nullptr || environment("UCX_TCP_CONN_NB") != nullptr) {
+    return;
+  }
+  set_by_default(key, "y");
+}
+
 void builder::choose_defaults() {
   // Without it, a restarted server finds its port busy.
   const bool set = find("CM_REUSEADDR") != nullptr || find("TCP_CM_REUSEADDR") != nullptr ||
@@ -295,6 +308,7 @@ void builder::choose_defaults() {
       environment("UCX_ZCOPY_THRESH") == nullptr) {
     set_by_default("ZCOPY_THRESH", "inf");
   }
+  connect_without_blocking();
   choose_shared_memory();
 }
 

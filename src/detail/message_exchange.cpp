@@ -80,13 +80,13 @@ receive_operation* message_exchange::match(const endpoint_core& from, std::uint6
   return nullptr;
 }
 
-/// A message went: receives that waited for a buffer because of it give up their places in line.
 void message_exchange::leave_lines() noexcept {
   for (receive_operation* each = lacking_.front(); each != nullptr;) {
-    receive_operation* const next = lacking_.next(*each);
-    const bool idle =
-        each->held() == nullptr && find(each->wanted_from(), each->wanted()) == nullptr;
-    if (idle) needs_no_buffer(*each);
+    receive_operation* const next = lacking_.next(*each);  // which a failure leaves where it is
+    if (each->held() == nullptr) {
+      const arrived_message* const here = find(each->wanted_from(), each->wanted());
+      if (here == nullptr || here->failure) try_again(*each);
+    }
     each = next;
   }
 }
@@ -110,6 +110,7 @@ void message_exchange::buffers_came() {
     try_again(*each);  // which takes no other out of the list
     each = next;
   }
+  leave_lines();
 }
 
 void message_exchange::try_again(receive_operation& lacking) {
@@ -265,14 +266,7 @@ void message_exchange::withdrawn(arrived_message& announced, std::error_code why
 
 void message_exchange::lost(arrived_message& announced, std::error_code why) noexcept {
   announced.failure = why;
-  if (receive_operation* const told = announced.receive) return told->withdrawn(why);
-  if (!static_cast<list_hook<arrival_order_tag>&>(announced).linked()) return;
-  for (receive_operation* each = lacking_.front(); each != nullptr; each = lacking_.next(*each)) {
-    if (each->held() != nullptr) continue;
-    if (find(each->wanted_from(), each->wanted()) != &announced) continue;
-    try_again(*each);
-    return leave_lines();
-  }
+  if (receive_operation* const told = announced.receive) told->withdrawn(why);
 }
 
 bool message_exchange::orphan(arrived_message& left, bool room) noexcept {

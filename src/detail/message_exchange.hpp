@@ -56,6 +56,9 @@ class message_exchange {
   /// Tries again those that waited for a buffer.
   void buffers_came();
   void needs_no_buffer(receive_operation& lacking) noexcept;
+  /// Messages went, or are lost: receives that waited for a buffer because of them give up their
+  /// places in line.
+  void leave_lines() noexcept;
   /// Returns whether the message is here for which `lacking` waits for a buffer.
   bool is_here(const receive_operation& lacking) const noexcept;
   /// The receives whose message is on its way.
@@ -89,7 +92,7 @@ class message_exchange {
   /// The sender will not send it (any more), and knows.
   void withdrawn(arrived_message& announced, std::error_code why) noexcept;
   /// Its connection is lost, and with it what was not here. It keeps its place in the order: the
-  /// receive that takes it fails, so that nobody gets what is behind it for it.
+  /// receive that takes it fails, so that nobody gets what is behind it for it. Then `leave_lines`.
   void lost(arrived_message& announced, std::error_code why) noexcept;
   /// Its connection is gone, object and all. It may still be taken, within a bound, if those before
   /// it had `room`; returns whether.
@@ -120,7 +123,6 @@ class message_exchange {
  private:
   handler* find_handler(std::uint64_t id) noexcept;
   bool has_place(receive_operation& posted, std::uint64_t length);
-  void leave_lines() noexcept;
   void try_again(receive_operation& lacking);
   arrived_message* take_idle();
   void free(arrived_message& gone) noexcept;

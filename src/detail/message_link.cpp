@@ -91,12 +91,15 @@ void message_link::connection_failed() noexcept {
     exchange().discard(*held, errc::connection_reset);
   }
   held_back_.clear();
-  const std::error_code why = endpoint_.failure();
+  // What this side closed was not given up by who receives it later.
+  const std::error_code why =
+      endpoint_.failure() == errc::canceled ? make_error_code(errc::closed) : endpoint_.failure();
   for (arrived_message* each = arrived_.front(); each != nullptr;) {
     arrived_message* const next = arrived_.next(*each);
     if (!each->here() && !each->taken && !each->failure) exchange().lost(*each, why);
     each = next;
   }
+  exchange().leave_lines();
 }
 
 // Sending.
@@ -317,6 +320,8 @@ void message_link::deliver_held_back() {
     arrived_message* const next = held_back_.begin()->second;
     held_back_.erase(held_back_.begin());
     ++expected_;
+    arrived_.remove(*next);  // its place was that of its coming
+    arrived_.push_back(*next);
     deliver(*next);
   }
 }

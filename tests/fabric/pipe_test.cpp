@@ -531,7 +531,7 @@ TEST(PipeInPlace, FailsWhereAWriterNamesAPlaceThatIsNone) {
       // A window of two messages: three places.
       ipipestream in(both.reads, std::move(both.to_writer), {.window = std::size_t{512} << 10U});
       const std::array<std::uint32_t, 2> said{place, length};
-      both.to_reader.send(0x7563786970697009, std::as_bytes(std::span(said)));
+      both.to_reader.send(0x7563786964000009, std::as_bytes(std::span(said)));
       EXPECT_EQ(in.get(), is_one ? 0 : std::char_traits<char>::eof());
       EXPECT_EQ(in.bad(), !is_one);
       if (is_one) continue;

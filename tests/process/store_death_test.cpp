@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <map>
 #include <random>
 #include <string>
@@ -72,12 +73,15 @@ TEST_F(StoreDeath, KeepsWhatWasCommittedWhenTheServerIsKilled) {
     test_peer server("tcp");
     const std::string url = server.ask("serve");
     server.ask("publish_store " + (directory_ / "").string());
+    std::promise<void> begun;  // with connecting, and every other time when a file is there
     std::jthread killing([&, after = a_moment()] {
+      begun.get_future().wait_for(20s);
       std::this_thread::sleep_for(after);
       server.process().kill();
     });
     bool alive = true;
     for (std::uint64_t i = 1; alive; ++i) {
+      if (i == (round % 2 == 0 ? 1U : 2U)) begun.set_value();
       const std::string name = "file" + std::to_string(i % 8);
       const std::uint64_t number = static_cast<std::uint64_t>(round) * 1'000'000 + i;
       ofstream out(url + '/' + name);

@@ -390,6 +390,18 @@ TEST_F(ConfigurationOfAnyUcx, CopiesWhatTcpSendsUnlessTold) {
   EXPECT_EQ(made(api, {}).value("ZCOPY_THRESH"), "auto");
 }
 
+TEST_F(ConfigurationOfAnyUcx, ConnectsWithoutBlockingUnlessTold) {
+  EXPECT_EQ(made(api, {}).value("CONN_NB"), "y");
+  EXPECT_EQ(made(api, with({{"TCP_CONN_NB", "n"}})).value("CONN_NB"), "n");
+  EXPECT_EQ(made(api, with({{"CONN_NB", "n"}})).value("CONN_NB"), "n");
+  {
+    const scoped_variable environment("UCX_TCP_CONN_NB", "n");
+    EXPECT_EQ(made(api, {}).value("CONN_NB"), "(none)");
+  }
+  const scoped_variable environment("UCX_TLS", "posix,self");
+  EXPECT_EQ(made(api, {}).value("CONN_NB"), "(none)");
+}
+
 TEST_F(ConfigurationOfAnyUcx, LetsARestartedServerHaveItsPort) {
   EXPECT_EQ(made(api, {}).value("CM_REUSEADDR"), "y");
   EXPECT_EQ(made(api, with({{"CM_REUSEADDR", "n"}})).value("CM_REUSEADDR"), "n");
@@ -424,7 +436,7 @@ TEST_F(ConfigurationOfAnyUcx, SaysNothingOfSharedMemoryThatMayNotBeUsed) {
 }
 
 /// Returns how many keys are set for UCX 1.13 where nobody set one, the log level apart.
-unsigned default_settings() { return detail::rdma_devices().empty() ? 4 : 3; }
+unsigned default_settings() { return detail::rdma_devices().empty() ? 5 : 4; }
 
 TEST_F(ConfigurationOfAnyUcx, QuietsUcxOnceUnlessTold) {
   const unsigned defaults = default_settings();
@@ -482,7 +494,8 @@ TEST_F(ConfigurationOfAnyUcx, ForAllTransportsNeedsOneThatTakesIt) {
 }
 
 TEST_F(ConfigurationOfAnyUcx, DoesWithoutTcp) {
-  network.link().unknown_keys = {"TX_SEG_SIZE", "RX_SEG_SIZE", "CM_REUSEADDR", "LOG_LEVEL"};
+  network.link().unknown_keys = {"TX_SEG_SIZE", "RX_SEG_SIZE", "CM_REUSEADDR", "CONN_NB",
+                                 "LOG_LEVEL"};
   const made result(api, {});
   EXPECT_FALSE(result.ec) << result.what;
 }

@@ -5,9 +5,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <ios>
 #include <new>
 #include <optional>
 #include <span>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -18,7 +21,9 @@
 #include "support/short_memory.hpp"
 #include "support/simulated_messages.hpp"
 #include "ucx/buffer.hpp"
+#include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
+#include "ucx/pipe_streambuf.hpp"
 #include "ucx/remote_region.hpp"
 
 namespace ucx::test {
@@ -245,6 +250,70 @@ TEST(MessageMemory, BufferOfASendThatCouldNotBeginIsStillTheCallers) {
     ASSERT_LT(point, 19U);
   }
   EXPECT_FALSE(both.sender.status());
+}
+
+/// Either end of a pipe, with every allocation of its own calls failing in turn: the reader gets
+/// each byte once and in order, all of them where nobody was told of a failure, and no pipe hangs.
+TEST(PipeMemory, ShortAtEitherEndLosesAndRepeatsNothingInSilence) {
+  constexpr std::size_t sizes[] = {10, 5000, 1, 70'000, 300, 20'000};
+  const pipe_options options{.window = 256U << 10U, .timeout = std::chrono::seconds(5)};
+  for (const bool writer_is_short : {true, false}) {
+    std::uint64_t point = 0;
+    for (bool any = true; any; ++point) {
+      ASSERT_LT(point, 2000U);
+      SCOPED_TRACE(testing::Message() << "allocation " << point << " of " << writer_is_short);
+      simulated_messages both;
+      pipe_streambuf in(both.pair.owner, both.back(), std::ios_base::in, options);
+      pipe_streambuf out(both.pair.reader, std::move(both.sender), std::ios_base::out, options);
+      std::size_t put = 0;
+      std::error_code ended;
+      {
+        const callback_scope inside(writer_is_short);
+        if (writer_is_short) now = {.left = point};
+        for (const std::size_t size : sizes) {
+          try {
+            const std::string next = pattern_text(put + size).substr(put);
+            put += size;
+            const auto length = static_cast<std::streamsize>(size);
+            if (out.sputn(next.data(), length) != length || out.pubsync() != 0) break;
+          } catch (const std::exception&) {
+            break;  // as a stream does
+          }
+        }
+        try {
+          out.close_output(ended);
+        } catch (const std::bad_alloc&) {
+          ended = make_error_code(errc::no_memory);
+        }
+      }
+      any = was_short();
+      if (ended) out.abort();
+      std::string came;
+      came.reserve(2 * put + 1);  // the test's own memory is not what is short
+      std::error_code read;
+      {
+        const callback_scope inside(!writer_is_short);
+        if (!writer_is_short) now = {.left = point};
+        for (int tries = 0; tries < 3;) {
+          try {
+            const int next = in.sbumpc();
+            if (next == pipe_streambuf::traits_type::eof()) break;
+            came.push_back(static_cast<char>(next));
+          } catch (const std::bad_alloc&) {
+            ++tries;
+          } catch (const error& failed) {
+            read = failed.code();
+            break;
+          }
+        }
+      }
+      any = was_short() || any;
+      EXPECT_TRUE(came == pattern_text(came.size())) << came.size();
+      EXPECT_TRUE(ended || read || came.size() == put) << came.size() << " of " << put;
+      EXPECT_TRUE(!ended || read) << ended << " after " << came.size();
+    }
+    EXPECT_GT(point, 1U) << "nothing was allocated";
+  }
 }
 
 }  // namespace

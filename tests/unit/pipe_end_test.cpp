@@ -29,11 +29,15 @@ constexpr std::size_t window = pipe_options::least_window;
 
 /// A connection whose one side is a pipe's, and whose other side says what the test wants.
 struct scene {
-  void say(pipe_said what, std::span<const std::byte> bytes) {
-    peer.post_send(detail::pipe_tag(what), bytes, 0, unused, {.memory = send_memory::copied});
+  void say(pipe_said what, std::span<const std::byte> bytes) { say(detail::pipe_tag(what), bytes); }
+  void say(std::uint64_t tag, std::span<const std::byte> bytes) {
+    peer.post_send(tag, bytes, 0, unused, {.memory = send_memory::copied});
     both.settle();
   }
-  void say_data(std::size_t size) { say(pipe_said::data, pattern(size)); }
+  std::uint64_t next_tag(pipe_said what = pipe_said::data) {
+    return detail::pipe_tag(what, number++);
+  }
+  void say_data(std::size_t size) { say(next_tag(), pattern(size)); }
   void say_end(std::uint64_t total, errc status = {}) {
     say(pipe_said::end, encode(detail::pipe_end{total, static_cast<std::uint32_t>(status)}));
   }
@@ -62,6 +66,7 @@ struct scene {
   simulated_messages both;
   endpoint peer = both.back();
   std::error_code unused;
+  std::uint16_t number = 0;
   detail::pipe_end_bytes end_bytes{};
   request end;
 };
@@ -218,11 +223,11 @@ TEST(PipeEnd, ReadsNothingBehindWhatALossTook) {
   std::size_t sent = 0;
   // More than there are receives; then more than goes whole, and at last a short one again.
   for (; sent < 9 * whole; sent += whole) {
-    other.say(pipe_said::data, pattern_at(whole, sent));
+    other.say(other.next_tag(), pattern_at(whole, sent));
   }
   const std::vector<std::byte> announced = pattern_at(detail::pipe_input::piece + 1000, sent);
-  const request lost = other.peer.start_send(detail::pipe_tag(pipe_said::data), announced);
-  other.say(pipe_said::data, pattern_at(1000, sent + announced.size()));
+  const request lost = other.peer.start_send(other.next_tag(), announced);
+  other.say(other.next_tag(), pattern_at(1000, sent + announced.size()));
   other.both.pair.owner_process.kill();
   other.both.settle(5s);
   std::vector<std::byte> came(20 * whole);
@@ -237,6 +242,35 @@ TEST(PipeEnd, ReadsNothingBehindWhatALossTook) {
   EXPECT_EQ(in.error(), errc::connection_reset);
   EXPECT_EQ(count, sent);
   EXPECT_TRUE(holds_pattern(std::span(came).first(count)));
+}
+
+/// The same of one that its writer gives up, which may have more to say.
+TEST(PipeEnd, ReadsNothingBehindWhatItsWriterGaveUp) {
+  scene other;
+  pipe_streambuf in = other.reader({.window = 8U << 20U});
+  for (int i = 0; i < 9; ++i) other.say_data(1000);
+  const std::vector<std::byte> announced = pattern(detail::pipe_input::piece + 1000);
+  request given_up = other.peer.start_send(other.next_tag(), announced);
+  other.say_data(1000);
+  given_up.cancel();
+  other.both.settle();
+  std::size_t count = 0;
+  EXPECT_EQ(read_all(in, count), errc::connection_reset);
+  EXPECT_EQ(count, 9'000U);
+  EXPECT_NE(in.error_message().find("after 9000 bytes"), std::string::npos) << in.error_message();
+}
+
+TEST(PipeEnd, SaysAtAFlushThatTheReaderIsGone) {
+  scene other;
+  pipe_streambuf out = other.writer();
+  EXPECT_EQ(out.pubsync(), 0);
+  EXPECT_EQ(out.sputn("x", 1), 1);
+  other.both.pair.owner_process.kill();
+  other.both.settle(5s);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(out.pubsync(), -1) << "also with nothing left to send";
+    EXPECT_EQ(out.error(), errc::connection_reset);
+  }
 }
 
 TEST(PipeEnd, FailsWhenThePeerFallsSilent) {
@@ -288,9 +322,16 @@ TEST(PipeEnd, RefusesWhatNoWriterMaySay) {
        }},
       {"a place where it was offered none",
        [](scene& self) {
-         self.say(pipe_said::placed, encode(detail::pipe_place{0, 10}));
+         self.say(self.next_tag(pipe_said::placed), encode(detail::pipe_place{0, 10}));
        }},
-      {"a place that is none", [](scene& self) { self.say(pipe_said::placed, pattern(9)); }},
+      {"a place that is none",
+       [](scene& self) { self.say(self.next_tag(pipe_said::placed), pattern(9)); }},
+      {"the same message twice",
+       [](scene& self) {
+         self.say_data(10);
+         --self.number;
+         self.say_data(10);
+       }},
       {"an end that is none", [](scene& self) { self.say(pipe_said::end, pattern(16, 3)); }},
       {"an end too short", [](scene& self) { self.say(pipe_said::end, pattern(15)); }},
       {"an end too long", [](scene& self) { self.say(pipe_said::end, pattern(17)); }},
@@ -314,7 +355,7 @@ TEST(PipeEnd, WritesAsMuchAsWasGranted) {
   EXPECT_EQ(write_all(out), errc::timed_out);
   EXPECT_EQ(out.sent(), window);
   EXPECT_EQ(out.consumed(), piece);
-  EXPECT_EQ(other.both.take(detail::pipe_tag(pipe_said::data)).length(), piece);
+  EXPECT_EQ(other.both.take(detail::pipe_of_data()).length(), piece);
 }
 
 TEST(PipeEnd, HasNoMoreMessagesOnTheirWayThanFitTheWindow) {
@@ -473,7 +514,7 @@ TEST(PipeEnd, SendsMessagesWhereItCanNotMapWhatIsOffered) {
   pipe_streambuf out = other.writer({.timeout = 1s});
   other.say(pipe_said::ring, encode(detail::pipe_ring{4, 1U << 20U, pattern(100)}));
   std::vector<std::byte> came(piece);
-  request receive = other.peer.start_receive(detail::pipe_tag(pipe_said::data), std::span(came));
+  request receive = other.peer.start_receive(detail::pipe_of_data(), std::span(came));
   const std::vector<std::byte> sent = pattern(piece);
   EXPECT_EQ(out.sputn(reinterpret_cast<const char*>(sent.data()), piece), piece);
   EXPECT_EQ(out.pubsync(), 0) << out.error_message();

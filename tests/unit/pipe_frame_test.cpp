@@ -29,15 +29,23 @@ bytes numbers(std::initializer_list<unsigned> values) {
 }
 
 TEST(PipeFrame, TagsSayWhatIsInIt) {
-  EXPECT_EQ(pipe_tag(pipe_said::data), 0x7563786970697001U);
+  EXPECT_EQ(pipe_tag(pipe_said::hello), 0x7563786970697011U);
+  EXPECT_EQ(pipe_tag(pipe_said::data, 0x1234), 0x7563786964123401U);
+  EXPECT_EQ(pipe_said_of(0x7563786964123409U), pipe_said::placed);
+  EXPECT_EQ(pipe_number_of(0x7563786964123409U), 0x1234U);
   for (const pipe_said of_reader :
        {pipe_said::hello, pipe_said::taken, pipe_said::left, pipe_said::ring}) {
     EXPECT_TRUE(pipe_of_reader().accepts(pipe_tag(of_reader)));
     EXPECT_FALSE(pipe_of_data().accepts(pipe_tag(of_reader)));
   }
-  for (const pipe_said of_writer : {pipe_said::data, pipe_said::placed, pipe_said::end}) {
-    EXPECT_FALSE(pipe_of_reader().accepts(pipe_tag(of_writer)));
-    EXPECT_EQ(pipe_of_data().accepts(pipe_tag(of_writer)), of_writer != pipe_said::end);
+  EXPECT_FALSE(pipe_of_reader().accepts(pipe_tag(pipe_said::end)));
+  EXPECT_FALSE(pipe_of_data().accepts(pipe_tag(pipe_said::end)));
+  for (const pipe_said of_writer : {pipe_said::data, pipe_said::placed}) {
+    for (const unsigned each : {0U, 1U, 0x6d65U, 0xffffU}) {
+      const auto number = static_cast<std::uint16_t>(each);
+      EXPECT_FALSE(pipe_of_reader().accepts(pipe_tag(of_writer, number)));
+      EXPECT_TRUE(pipe_of_data().accepts(pipe_tag(of_writer, number)));
+    }
   }
 }
 

@@ -354,6 +354,23 @@ TEST(PooledReceive, GetsTheLossOfItsMessageAndNotTheOneBehindIt) {
   }
 }
 
+/// It stood in line because of the one before, which somebody else took.
+TEST(PooledReceive, NeedsNoBufferForALossThatBecomesTheFirst) {
+  pooled_receives both;
+  std::optional<buffer> out = both.pool.take();
+  const std::vector<std::byte> bytes = pattern(longest);
+  both.sender.send(7, pattern(100));
+  const request send = both.sender.start_send(7, bytes);
+  both.settle();
+  buffer made;
+  request receive = both.receiver().start_receive(7, made, both.pool);
+  both.pair.reader_process.kill();
+  both.settle(5s);
+  EXPECT_FALSE(receive.done()) << "of a message that is here";
+  EXPECT_TRUE(both.receiver().take(7));
+  EXPECT_EQ(receive.error(), errc::connection_reset);
+}
+
 TEST(PooledReceive, WhoseMessageWentLeavesTheLine) {
   pooled_receives both;
   std::optional<buffer> out = both.pool.take();
