@@ -270,8 +270,9 @@ class UCXIO_EXPORT worker {
                        const io_options& options = {});
 
   /// Returns the next message with such a tag that has come, or was announced, and that nobody has
-  /// taken, also one that is lost since: who receives it is told. Makes no progress. Without `feature::am` none comes: nothing, as where none
-  /// has come. Cost: a look at every message that waits before it.
+  /// taken, also one that is lost since: who receives it is told. Makes no progress. Without
+  /// `feature::am` none comes: nothing, as where none has come. Cost: a look at every message that
+  /// waits before it.
   std::optional<message_info> probe(const tag_match& wanted) const;
   /// As `probe`, and takes the message: nobody else gets it, and a sender who waits for that
   /// (`send_until::matched`) is told. Its room is its sender's again when it dies.

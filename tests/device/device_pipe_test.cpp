@@ -118,6 +118,23 @@ TEST_P(DevicePipeInTrouble, CopyThatFailsAtTheReaderLeavesTheBytesToTheNextRead)
   EXPECT_TRUE(into.holds(5));
 }
 
+TEST_P(DevicePipeInTrouble, CopyThatFailsBehindAnotherLeavesTheBytesOfBothToTheNextRead) {
+  connect();
+  kind_memory into(memory_kind::cuda, 1000);
+  const std::string text = text_of(1500, 5);
+  *out_ << text.substr(0, 400) << std::flush << text.substr(400) << std::flush;
+  in_->get();  // so that both are messages in this process
+  in_->unget();
+  fake_cuda_fail("copy", 1, 1, 719);
+  in_->read(into.characters(), 1000);
+  EXPECT_EQ(in_->error(), errc::io_error);
+  in_->clear();
+  std::string came(1500, '\0');
+  in_->read(came.data(), 1500);
+  EXPECT_TRUE(*in_) << in_->error_message();
+  EXPECT_TRUE(came == text);
+}
+
 TEST_P(DevicePipeInTrouble, CopyThatFailsAtTheWriterSendsNothingOfItAndMayBeTriedAgain) {
   connect();
   for (const std::size_t size : {std::size_t{1000}, std::size_t{2'000'000}}) {
