@@ -143,7 +143,8 @@ void pipe_input::look_for_end(link& at) {
   const auto length = static_cast<std::size_t>(at.end_receive.received().length);
   at.end = decode_pipe_end(std::span<const std::byte>(at.end_memory).first(length));
   if (!at.end) return break_protocol(at, "it ended in a way that is none");
-  if (at.end->total < at.received) {
+  // One that gave up may not know of the last that it sent.
+  if (at.end->status == 0 && at.end->total < at.received) {
     break_protocol(at, "it says that it has sent less than came");
   }
 }
@@ -167,7 +168,7 @@ void pipe_input::accept(link& at, slot& filled) {
         at, is_placed ? "it names a place that is none" : "a message of data is empty");
   }
   at.received += came.size();
-  if (at.end && at.received > at.end->total) {
+  if (at.end && at.end->status == 0 && at.received > at.end->total) {
     return break_protocol(at, "more came than it says that it has sent");
   }
   area_ = came;
@@ -237,8 +238,11 @@ std::error_code pipe_input::wait() {
   return waiter_.wait(wanted_);
 }
 
-void pipe_input::tell(link& to) noexcept {
+/// What throws has told nothing: it is told later.
+template <class Send>
+void pipe_input::tell(link& to, Send send) {
   std::atomic_thread_fence(std::memory_order_release);  // before a place is filled again
+  send();
   to.reported = to.taken;
   to.untold = 0;
   to.untold_places = 0;
@@ -247,15 +251,17 @@ void pipe_input::tell(link& to) noexcept {
 /// One at a time: a writer that does not listen is not told of each message.
 void pipe_input::report_when_idle(link& to) {
   if (to.reported == to.taken || !to.report.done()) return;
-  tell(to);
-  to.report =
-      to.peer->start_send(pipe_tag(pipe_said::taken), encode_pipe_count(to.taken), short_pipe_send);
+  tell(to, [&] {
+    to.report = to.peer->start_send(pipe_tag(pipe_said::taken), encode_pipe_count(to.taken),
+                                    short_pipe_send);
+  });
 }
 
 void pipe_input::report(link& to, pipe_said what) {
-  tell(to);
-  std::error_code unusable;  // shows with the receives
-  to.peer->post_send(pipe_tag(what), encode_pipe_count(to.taken), 0, unusable, short_pipe_send);
+  tell(to, [&] {
+    std::error_code unusable;  // shows with the receives
+    to.peer->post_send(pipe_tag(what), encode_pipe_count(to.taken), 0, unusable, short_pipe_send);
+  });
 }
 
 void pipe_input::lose(link& at, std::error_code why) {
@@ -266,9 +272,9 @@ void pipe_input::lose(link& at, std::error_code why) {
     text += "the writer gave up (" + pipe_status_error(at.end->status).message() + ")";
   } else {
     text += "the writer was lost (" + why.message() + ")";
-    why = errc::connection_reset;
   }
-  failure_.set(why, text + " after " + pipe_bytes_text(at.received) + ", which is not all");
+  failure_.set(make_error_code(errc::connection_reset),
+               text + " after " + pipe_bytes_text(at.received) + ", which is not all");
 }
 
 void pipe_input::break_protocol(link& at, const char* what) {
@@ -277,6 +283,11 @@ void pipe_input::break_protocol(link& at, const char* what) {
   failure_.set(make_error_code(errc::protocol_error), path_.name + ": after " +
                                                           pipe_bytes_text(at.received) +
                                                           " the writer broke the rules: " + what);
+}
+
+void pipe_input::give_up(std::error_code why) noexcept {
+  for (link& each : links_) each.finished = each.lost = true;
+  failure_.set(why, {});
 }
 
 void pipe_input::close(std::size_t unread) noexcept {
@@ -298,9 +309,9 @@ void pipe_input::close(std::size_t unread) noexcept {
 }
 
 std::string pipe_input::error_text() const {
-  if (failure_) return failure_.text();
-  if (!passing_) return {};
-  return path_.name + ": reading behind " + pipe_bytes_text(taken_) + ": " + passing_.message();
+  if (failure_ && !failure_.text().empty()) return failure_.text();
+  if (!error()) return {};
+  return path_.name + ": reading behind " + pipe_bytes_text(taken_) + ": " + error().message();
 }
 
 }  // namespace ucx::detail

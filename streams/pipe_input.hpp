@@ -41,6 +41,8 @@ class pipe_input {
   outcome refill();
   /// Gives `area()` back, and returns whether `refill` would not wait. Makes no progress.
   bool is_ready();
+  /// Every later `refill` fails so: bytes that it gave got lost in this process.
+  void give_up(std::error_code why) noexcept;
   /// Stops reading, with so many bytes of the area not taken: tells the writers so, unless they are
   /// done.
   void close(std::size_t unread = 0) noexcept;
@@ -90,7 +92,8 @@ class pipe_input {
   void lose(link& at, std::error_code why);
   void break_protocol(link& at, const char* what);
   bool is_due(const link& of) const noexcept;
-  static void tell(link& to) noexcept;
+  template <class Send>
+  static void tell(link& to, Send send);
   void report(link& to, pipe_said what);
   void report_when_idle(link& to);
   std::error_code wait();

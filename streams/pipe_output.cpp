@@ -344,8 +344,8 @@ std::size_t pipe_output::send_pieces(std::span<const std::byte> bytes) {
   if (!wait_for_callers_memory()) {
     failure_.set(passing_, path_.name + ": the memory was taken back before it was sent: " +
                                passing_.message());
+    done -= std::min(done, piece_ * most_borrowed());
     abandon();
-    done -= std::min(done, piece_);  // the last of it was not
   }
   if (!passing_) passing_ = before;
   return done;
@@ -369,6 +369,17 @@ bool pipe_output::wait_for_callers_memory() {
                                 each.sends.begin(), each.sends.end(),
                                 [](const sending& one) { return one.from == callers; });
                           });
+}
+
+/// Returns how many messages in the caller's memory some reader does not have yet.
+std::size_t pipe_output::most_borrowed() const noexcept {
+  std::size_t most = 0;
+  for (const link& each : links_) {
+    const auto count = std::count_if(each.sends.begin(), each.sends.end(),
+                                     [](const sending& one) { return one.from == callers; });
+    most = std::max(most, static_cast<std::size_t>(count));
+  }
+  return most;
 }
 
 /// Gives up what is on its way: then nobody reads our memory, or the caller's.

@@ -134,6 +134,7 @@ class pipe_output {
   bool send_copy(std::span<const std::byte> bytes);
   void move_on() noexcept;
   bool wait_for_callers_memory();
+  std::size_t most_borrowed() const noexcept;
   void abandon() noexcept;
   bool say_end();
   bool wait(std::span<request* const> wanted);

@@ -44,9 +44,10 @@ void pipe_output::hear_all(link& at) {
       break;
     }
     const message_info info = heard.receive.received();
-    hear(at, info.tag, std::span(heard.memory).first(static_cast<std::size_t>(info.length)));
+    const auto said = heard.memory;
+    listen(at, heard);  // which may throw, and then it is heard later
     at.next_said = (at.next_said + 1) % at.said.size();
-    if (!at.over) listen(at, heard);
+    hear(at, info.tag, std::span(said).first(static_cast<std::size_t>(info.length)));
   }
 }
 

@@ -316,16 +316,22 @@ std::streamsize pipe_streambuf::xsgetn(char* into, std::streamsize count) {
 }
 
 void pipe_streambuf::restore(std::span<const char> read) {
-  if (!engine_) return;
-  if (read.empty()) return;
+  if (!engine_ || read.empty()) return;
+  std::vector<char> all;
+  try {
+    all.resize(read.size() + static_cast<std::size_t>(egptr() - gptr()));
+  } catch (...) {  // nothing may be read behind a gap
+    engine_->in->give_up(make_error_code(errc::no_memory));
+    setg(nullptr, nullptr, nullptr);
+    return;
+  }
+  std::copy(gptr(), egptr(), all.begin() + std::ssize(read));  // what is behind it
   std::error_code lost;  // with its device; why there was anything to restore counts more
-  std::vector<char> all(read.size());
   copy_memory(all.data(), read.data(), read.size(), lost, engine_->copying);
-  if (lost) all.clear();
-  all.insert(all.end(), gptr(), egptr());  // what is behind it
+  if (lost) engine_->in->give_up(lost);
   engine_->restored.swap(all);
   char* const begin = engine_->restored.data();
-  setg(begin, begin, begin + engine_->restored.size());
+  setg(begin, lost ? begin + engine_->restored.size() : begin, begin + engine_->restored.size());
 }
 
 std::streamsize pipe_streambuf::showmanyc() {
@@ -413,7 +419,8 @@ std::streamsize pipe_streambuf::xsputn(const char* from, std::streamsize count) 
   try {
     done = write(from, count);
   } catch (...) {  // without memory: what of it was put, only `written` knows
-    show_put_area();
+    const void* const area = engine_->out->area().data();
+    if (area != pbase()) show_put_area();
     engine_->miss(before, static_cast<std::uint64_t>(count));
     throw;
   }
@@ -464,7 +471,8 @@ int pipe_streambuf::sync() {
   engine_->out->begin();
   if (pptr() != pbase()) return flush_area() ? 0 : -1;
   // What was put last may be lost by now.
-  return engine_->out->is_closed() || !engine_->out->is_broken() || engine_->keep_write() ? 0 : -1;
+  if (engine_->out->is_closed()) return engine_->output_result ? -1 : 0;
+  return !engine_->out->is_broken() || engine_->keep_write() ? 0 : -1;
 }
 
 pipe_streambuf::pos_type pipe_streambuf::seekoff(off_type offset, std::ios_base::seekdir from,

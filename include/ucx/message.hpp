@@ -59,8 +59,8 @@ class UCXIO_EXPORT message {
   /// place. Lifetime: `into`, and `made`, until the request is done; the message may die before.
   /// Errors:
   /// message_truncated (of a payload that is not here its sender is told, too), message_withdrawn,
-  /// connection_reset, no_memory, timed_out, canceled; invalid_argument for a second time, and of
-  /// an empty message.    Cost: a round trip, or one copy where it is here.
+  /// connection_reset, closed_by_peer, closed, no_memory, timed_out, canceled; invalid_argument for
+  /// a second time, and of an empty message.    Cost: a round trip, or one copy where it is here.
   request start_receive(std::span<std::byte> into, const io_options& options = {});
   request start_receive(std::span<const std::span<std::byte>> into, const io_options& options = {});
   request start_receive(buffer& made, std::size_t most, const io_options& options = {});

@@ -286,10 +286,9 @@ std::size_t builder::choose_segments() {
 void builder::connect_without_blocking() {
   constexpr const char* key = "TCP_CONN_NB";
   const std::string spelling = find_configuration_key(key, version_).spellings.front();
-  if (!allows("tcp") || find(spelling) != nullptr || environment("UCX_TCP_CONN_NB") != nullptr) {
-    return;
-  }
-  set_by_default(key, "y");
+  const bool set = find(spelling) != nullptr || environment("UCX_TCP_CONN_NB") != nullptr ||
+                   environment("UCX_CONN_NB") != nullptr;
+  if (allows("tcp") && !set) set_by_default(key, "y");
 }
 
 void builder::choose_defaults() {

@@ -275,7 +275,6 @@ bool message_exchange::orphan(arrived_message& left, bool room) noexcept {
   const std::size_t most = most_orphaned_windows * (worker_.options().message_window / window_unit);
   if (left.matched || (room && orphaned_units_ <= most)) return true;
   waiting_.remove(left);
-  leave_lines();
   discard(left, errc::connection_reset);
   return false;
 }

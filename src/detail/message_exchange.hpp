@@ -95,7 +95,7 @@ class message_exchange {
   /// receive that takes it fails, so that nobody gets what is behind it for it. Then `leave_lines`.
   void lost(arrived_message& announced, std::error_code why) noexcept;
   /// Its connection is gone, object and all. It may still be taken, within a bound, if those before
-  /// it had `room`; returns whether.
+  /// it had `room`; returns whether. Then `leave_lines`.
   bool orphan(arrived_message& left, bool room) noexcept;
 
   // Handlers of active messages.

@@ -51,6 +51,7 @@ void message_link::end() noexcept {
     if (!exchange().orphan(*each, dropped == 0)) ++dropped;
     each = next;
   }
+  exchange().leave_lines();
   if (dropped > 0) log_dropped(dropped);
 }
 

@@ -394,8 +394,8 @@ TEST_F(ConfigurationOfAnyUcx, ConnectsWithoutBlockingUnlessTold) {
   EXPECT_EQ(made(api, {}).value("CONN_NB"), "y");
   EXPECT_EQ(made(api, with({{"TCP_CONN_NB", "n"}})).value("CONN_NB"), "n");
   EXPECT_EQ(made(api, with({{"CONN_NB", "n"}})).value("CONN_NB"), "n");
-  {
-    const scoped_variable environment("UCX_TCP_CONN_NB", "n");
+  for (const char* variable : {"UCX_TCP_CONN_NB", "UCX_CONN_NB"}) {
+    const scoped_variable environment(variable, "n");
     EXPECT_EQ(made(api, {}).value("CONN_NB"), "(none)");
   }
   const scoped_variable environment("UCX_TLS", "posix,self");

@@ -252,67 +252,102 @@ TEST(MessageMemory, BufferOfASendThatCouldNotBeginIsStillTheCallers) {
   EXPECT_FALSE(both.sender.status());
 }
 
-/// Either end of a pipe, with every allocation of its own calls failing in turn: the reader gets
-/// each byte once and in order, all of them where nobody was told of a failure, and no pipe hangs.
-TEST(PipeMemory, ShortAtEitherEndLosesAndRepeatsNothingInSilence) {
-  constexpr std::size_t sizes[] = {10, 5000, 1, 70'000, 300, 20'000};
-  const pipe_options options{.window = 256U << 10U, .timeout = std::chrono::seconds(5)};
-  for (const bool writer_is_short : {true, false}) {
-    std::uint64_t point = 0;
-    for (bool any = true; any; ++point) {
-      ASSERT_LT(point, 2000U);
-      SCOPED_TRACE(testing::Message() << "allocation " << point << " of " << writer_is_short);
-      simulated_messages both;
-      pipe_streambuf in(both.pair.owner, both.back(), std::ios_base::in, options);
-      pipe_streambuf out(both.pair.reader, std::move(both.sender), std::ios_base::out, options);
-      std::size_t put = 0;
-      std::error_code ended;
-      {
-        const callback_scope inside(writer_is_short);
-        if (writer_is_short) now = {.left = point};
-        for (const std::size_t size : sizes) {
-          try {
-            const std::string next = pattern_text(put + size).substr(put);
-            put += size;
-            const auto length = static_cast<std::streamsize>(size);
-            if (out.sputn(next.data(), length) != length || out.pubsync() != 0) break;
-          } catch (const std::exception&) {
-            break;  // as a stream does
-          }
-        }
+/// A pipe whose one end runs short of memory in a call of its own.
+struct short_pipe {
+  static constexpr std::size_t sizes[] = {10, 5000, 1, 100, 70'000, 300, 20'000};
+  static constexpr std::size_t whole = 95'411;
+
+  short_pipe() { came.reserve(2 * whole); }
+
+  /// Writes what there is, as a program does that goes on from where it is when a call failed;
+  /// returns how closing went.
+  std::error_code write(bool syncs) {
+    std::size_t to = 0;
+    for (const std::size_t size : sizes) {
+      to += size;
+      for (int tries = 0; tries < 3 && position() < to; ++tries) {
         try {
-          out.close_output(ended);
+          const auto length = static_cast<std::streamsize>(to - position());
+          const bool put = out.sputn(text.data() + position(), length) == length;
+          if (put && syncs) out.pubsync();
         } catch (const std::bad_alloc&) {
-          ended = make_error_code(errc::no_memory);
         }
       }
-      any = was_short();
-      if (ended) out.abort();
-      std::string came;
-      came.reserve(2 * put + 1);  // the test's own memory is not what is short
-      std::error_code read;
-      {
-        const callback_scope inside(!writer_is_short);
-        if (!writer_is_short) now = {.left = point};
-        for (int tries = 0; tries < 3;) {
-          try {
-            const int next = in.sbumpc();
-            if (next == pipe_streambuf::traits_type::eof()) break;
-            came.push_back(static_cast<char>(next));
-          } catch (const std::bad_alloc&) {
-            ++tries;
-          } catch (const error& failed) {
-            read = failed.code();
-            break;
-          }
-        }
-      }
-      any = was_short() || any;
-      EXPECT_TRUE(came == pattern_text(came.size())) << came.size();
-      EXPECT_TRUE(ended || read || came.size() == put) << came.size() << " of " << put;
-      EXPECT_TRUE(!ended || read) << ended << " after " << came.size();
     }
-    EXPECT_GT(point, 1U) << "nothing was allocated";
+    std::error_code ended;
+    try {
+      out.close_output(ended);
+    } catch (const std::bad_alloc&) {
+      ended = make_error_code(errc::no_memory);
+    }
+    return ended;
+  }
+  /// Reads to the end, and returns which that was.
+  std::error_code read() {
+    for (int tries = 0; tries < 3;) {
+      try {
+        const int next = in.sbumpc();
+        if (next == pipe_streambuf::traits_type::eof()) return {};
+        came.push_back(static_cast<char>(next));
+      } catch (const std::bad_alloc&) {
+        ++tries;
+      } catch (const error& failed) {
+        return failed.code();
+      }
+    }
+    return make_error_code(errc::no_memory);
+  }
+  std::size_t position() {
+    return static_cast<std::size_t>(out.pubseekoff(0, std::ios_base::cur, std::ios_base::out));
+  }
+
+  // The test's own memory is not what is short.
+  const std::string text = pattern_text(whole);
+  std::string came;
+  const pipe_options options{.window = 256U << 10U, .timeout = std::chrono::seconds(5)};
+  simulated_messages both;
+  pipe_streambuf in{both.pair.owner, both.back(), std::ios_base::in, options};
+  pipe_streambuf out{both.pair.reader, std::move(both.sender), std::ios_base::out, options};
+};
+
+/// The reader gets each byte once and in order, all of them where nobody was told of a failure, and
+/// nobody hangs.
+template <class Arm>
+bool reads_what_was_written(bool syncs, bool writer_is_short, Arm arm) {
+  short_pipe pipe;
+  std::error_code ended;
+  std::error_code read;
+  {
+    const callback_scope inside(writer_is_short);
+    if (writer_is_short) arm();
+    ended = pipe.write(syncs);
+  }
+  bool any = was_short();
+  if (ended) pipe.out.abort();
+  {
+    const callback_scope inside(!writer_is_short);
+    if (!writer_is_short) arm();
+    read = pipe.read();
+  }
+  any = was_short() || any;
+  EXPECT_TRUE(pipe.text.starts_with(pipe.came)) << pipe.came.size();
+  EXPECT_TRUE(ended || read || pipe.came == pipe.text) << pipe.came.size();
+  EXPECT_TRUE(!ended || read) << ended << " after " << pipe.came.size();
+  return any;
+}
+
+TEST(PipeMemory, ShortAtEitherEndLosesAndRepeatsNothingInSilence) {
+  for (const bool syncs : {true, false}) {
+    for (const bool writer_is_short : {true, false}) {
+      SCOPED_TRACE(testing::Message() << syncs << ", writer " << writer_is_short);
+      std::uint64_t point = 0;
+      for (bool any = true; any; ++point) {
+        ASSERT_LT(point, 1000U);
+        SCOPED_TRACE(testing::Message() << "allocation " << point);
+        any = reads_what_was_written(syncs, writer_is_short, [point] { now = {.left = point}; });
+      }
+      EXPECT_GT(point, 1U) << "nothing was allocated";
+    }
   }
 }
 

@@ -212,6 +212,36 @@ TEST(MessageRoom, WhatConnectionsLeaveIsBoundedAndHasNoGaps) {
   EXPECT_EQ(told, missing);
 }
 
+/// The first of two that a connection leaves has no room, and the second is lost with it: who
+/// waited for a buffer because of the first is told.
+TEST(MessageRoom, WhoWaitsForABufferHearsOfWhatHadNoRoom) {
+  constexpr std::size_t window = 64U << 10U;
+  simulated_pair pair(with_window(window));
+  for (int i = 0; i < 16; ++i) {
+    endpoint sender = pair.connect();
+    sender.wait_connected();
+    const std::vector<std::byte> bytes = pattern(1000);
+    std::error_code ec;
+    while (!ec) sender.post_send(8, bytes, 0, ec, at_once);
+    sender.close();
+    pair.network.advance(1s);
+  }
+  endpoint sender = pair.connect();
+  sender.send(7, pattern(30'000));
+  const std::vector<std::byte> announced = pattern(1U << 20U);
+  const request lost = sender.start_send(7, announced);
+  pair.network.advance(1ms);
+  buffer_pool pool({.size = 1U << 20U, .count = 1});
+  const std::optional<buffer> out = pool.take();
+  buffer made;
+  request receive = pair.owner.start_receive(7, made, pool);
+  sender.close(close_mode::abort);
+  pair.network.advance(5s);
+  EXPECT_TRUE(receive.done());
+  EXPECT_TRUE(receive.error());
+  EXPECT_FALSE(pair.owner.probe(7));
+}
+
 TEST(MessageRoom, StreamWaitsForItsReader) {
   simulated_messages both(with_window(64U << 10U));
   endpoint back = both.back();
