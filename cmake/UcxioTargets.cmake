@@ -31,6 +31,14 @@ if(UCXIO_SANITIZE)
   endif()
 endif()
 
+# Of what it reads from precompiled headers, g++ no longer knows what is the system's, and warns of what
+# can not be.
+set(ucxio_options_with_precompiled "")
+if(UCXIO_PRECOMPILE)
+  set(ucxio_options_with_precompiled
+      "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-restrict>")
+endif()
+
 # ucxio_precompile(TARGET HEADERS ...)
 #
 # With UCXIO_PRECOMPILE, compiles the standard headers that most sources include, and HEADERS, once for
@@ -81,9 +89,7 @@ function(ucxio_precompile target)
     <utility>
     <vector>
     ${ARGN})
-  # Of what it reads from there, g++ no longer knows what is the system's, and warns of what can not be.
-  target_compile_options(
-    ${target} PRIVATE "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-restrict>")
+  target_compile_options(${target} PRIVATE ${ucxio_options_with_precompiled})
 endfunction()
 
 # ucxio_add_library(NAME SOURCES ... PUBLIC_HEADERS ... DEPENDS ... PRECOMPILE ...)

@@ -6,7 +6,8 @@ set -euo pipefail
 cd "${1:-$(dirname "$0")/../..}"
 
 # What the public headers of the streams are, says the file that installs them.
-upper=$(grep -o 'ucx/[a-z_]*\.hpp' streams/CMakeLists.txt | sort)
+declare -A upper=()
+for header in $(grep -o 'ucx/[a-z_]*\.hpp' streams/CMakeLists.txt); do upper[$header]=yes; done
 failures=0
 
 # FILE LINE INCLUDE (with its <> or "") of each source below the given folders.
@@ -20,7 +21,7 @@ complain() { # FILE LINE WHAT WHY
   failures=$((failures + 1))
 }
 is_standard() { [[ $1 =~ ^\<[a-z_0-9]+\>$ ]]; }
-is_of_streams() { grep -qxF "${1//[\"<>]/}" <<<"$upper"; }
+is_of_streams() { [ -n "${upper[${1//[\"<>]/}]:-}" ]; }
 is_public() { [[ $1 =~ ^\"ucx/[a-z_]+\.hpp\"$ ]]; }
 is_ucx() { [[ $1 =~ ^\<uc[pstm]/ ]]; }
 is_of_tools() { [[ $1 =~ ^\<(CLI|fmt|nlohmann)/ ]]; }

@@ -8,8 +8,10 @@
 
 namespace ucx::test {
 
-#if defined(UCXIO_WITH_ASAN) || defined(UCXIO_WITH_TSAN)
 /// One of so many rounds is done.
+#if defined(UCXIO_SAVED_EFFORT)
+inline constexpr int saved_effort = UCXIO_SAVED_EFFORT;
+#elif defined(UCXIO_WITH_ASAN) || defined(UCXIO_WITH_TSAN)
 inline constexpr int saved_effort = 8;
 #else
 inline constexpr int saved_effort = 1;

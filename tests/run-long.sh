@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# What takes too long for every change (.ci/run has that): some five hours on two processors.
+#   tests/run-long.sh [STEP...]          all steps, or these
+#   newest    20 min: all tests, built against and run with the newest UCX
+#   whole     80 min: the sanitizers over all rounds of the tests, of which .ci/run does one in eight
+#   fuzz      45 min: each fuzzer for ten minutes
+#   repeat    60 min: all tests five times, and five times with both processors busy
+#   mutants   60 min: which of the known ways to break the source no test notices (tests/support/mutate.py)
+#   debian12, debian13   40 min each: README's commands in a fresh system, as root
+# Goes on after a step that fails, and says at the end how each one ended.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+ucx_newest=1.22.0 # of the PyPI package libucx-cu13
+names=(url descriptor frame greeting parcel pipe control_message region_access)
+
+# Sets `wheel`, the prefix of UCX's wheel.
+newest_ucx() {
+  local venv=$PWD/build/ucx-$ucx_newest
+  [ -x "$venv/bin/pip" ] || python3 -m venv "$venv" || return 1
+  "$venv/bin/pip" install --quiet --no-deps --only-binary :all: "libucx-cu13==$ucx_newest" || return 1
+  wheel=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/libucx
+}
+
+newest() {
+  newest_ucx && cmake --preset dev -B build/newest -DCMAKE_PREFIX_PATH="$wheel" && cmake --build build/newest &&
+    UCX_MEM_BISTRO_GRACE_DURATION=1ms tests/support/run_ctest.sh build/newest . -j2
+}
+
+whole() {
+  newest_ucx && cmake --preset asan -B build/asan-whole -DCMAKE_PREFIX_PATH="$wheel" -DUCXIO_SAVED_EFFORT=1 &&
+    cmake --preset tsan -B build/tsan-whole -DUCXIO_SAVED_EFFORT=1 || return 1
+  local outcome=0 build
+  for build in asan-whole tsan-whole; do
+    cmake --build build/$build --target ucxio-{unit,device,fabric,conformance}-tests &&
+      setarch "$(uname -m)" -R tests/support/run_ctest.sh build/$build '^(unit|device|fabric|conformance)$' -j2 ||
+      outcome=1
+  done
+  return $outcome
+}
+
+fuzz() {
+  cmake -G Ninja -S . -B build/fuzz -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=Debug -DUCXIO_BUILD_FUZZERS=ON \
+    -DUCXIO_BUILD_TESTS=OFF -DUCXIO_BUILD_EXAMPLES=OFF -DUCXIO_BUILD_BENCHMARKS=OFF -DUCXIO_BUILD_DOCS=OFF \
+    -DUCXIO_BUILD_TOOLS=ON && cmake --build build/fuzz --target ucxio-fuzzers || return 1
+  printf '%s\0' "${names[@]}" | xargs -0 -n 1 -P 2 bash -c 'mkdir -p build/fuzz/corpus-$1
+    build/fuzz/bin/ucxio-fuzz-$1 -max_total_time=600 -max_len=4096 -artifact_prefix=build/fuzz/$1- \
+      build/fuzz/corpus-$1 >build/fuzz/$1.log 2>&1 || { tail -n 60 build/fuzz/$1.log; exit 1; }' fuzz
+}
+
+repeat() {
+  local round outcome=0 busy=()
+  tests/run.sh || outcome=1
+  for round in 1 2 3 4 5 6 7 8 9 10; do
+    if [ "$round" = 6 ]; then
+      # As many as there are processors, in everybody's way.
+      for _ in $(seq "$(nproc)"); do
+        (while :; do :; done) &
+        busy+=($!)
+      done
+    fi
+    echo "== round $round"
+    tests/run.sh --again || outcome=1
+  done
+  kill "${busy[@]}"
+  return $outcome
+}
+
+mutants() { newest_ucx && tests/support/mutate.py; }
+debian12() { tests/support/in_debian.sh bookworm examples/quickstart.sh tests/run.sh; }
+debian13() { tests/support/in_debian.sh trixie examples/quickstart.sh tests/run.sh; }
+
+steps=("$@")
+[ $# -gt 0 ] || steps=(newest whole fuzz repeat mutants debian12 debian13)
+for step in "${steps[@]}"; do
+  case $step in
+    newest | whole | fuzz | repeat | mutants | debian12 | debian13) ;;
+    *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  esac
+done
+
+cmake/setup.sh ci
+summary=() failed=0
+for step in "${steps[@]}"; do
+  echo "=== $step"
+  begin=$SECONDS verdict=passed
+  $step || verdict=FAILED failed=1
+  summary+=("$(printf '%-10s %-7s %3d min' "$step" $verdict $(((SECONDS - begin) / 60)))")
+done
+printf '%s\n' "=== summary" "${summary[@]}"
+exit $failed

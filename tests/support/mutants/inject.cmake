@@ -1,0 +1,10 @@
+# Given as CMAKE_PROJECT_ucxio_INCLUDE: adds the listener to each test program.
+function(ucxio_add_listener)
+  foreach(label IN ITEMS unit device gpu fabric conformance process tool)
+    if(TARGET ucxio-${label}-tests)
+      target_sources(ucxio-${label}-tests PRIVATE "${UCXIO_MUTANTS_LISTENER}")
+      target_include_directories(ucxio-${label}-tests PRIVATE "${PROJECT_SOURCE_DIR}/include")
+    endif()
+  endforeach()
+endfunction()
+cmake_language(DEFER DIRECTORY "${CMAKE_SOURCE_DIR}" CALL ucxio_add_listener)

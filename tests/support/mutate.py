@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""Breaks the source in each way of tests/support/mutants/list.toml, one at a time, and says which tests notice.
+
+  tests/support/mutate.py [--tree DIR] [--work DIR] [--presets P,...] [--every-suite] [--tsv FILE] [NAME...]
+
+All mutants are compiled at once, into a scratch copy of the tree; the environment says which one is on. One run of all
+tests without a mutant shows which cases come by which mutant; with a mutant on, only these cases run, up to the first
+that fails, crashes, or takes too long. A mutant that no suite of a preset notices goes on to the next preset.
+
+  --tree DIR       the tree that is broken (default: this one, with what is not committed)
+  --work DIR       where the copies and their builds are kept (default: build/mutants)
+  --presets P,...  default: dev,asan,tsan
+  --every-suite    goes on behind the first suite that notices, so that the table has all of them
+  --tsv FILE       writes the table to FILE, too
+  NAME             the mutants of these names only
+
+Takes about an hour on two cores. Exits with 1 where a mutant lives that list.toml does not say to live (`lives`, with
+the reason), or where the source has changed so that a mutant does not fit any more: then mend list.toml.
+"""
+import argparse
+import concurrent.futures
+import dataclasses
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tomllib
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOP = HERE.parent.parent
+KINDS = ("bound", "state", "unlock", "swallowed-error", "order", "sign", "wake-up", "owner", "peer-check", "leak")
+MAP_SIZE = 4096  # of switch.hpp
+# In this order they are asked: what is quick first.
+SUITES = {
+    "dev": ("unit", "device", "fabric", "conformance", "gpu", "tool", "process"),
+    "asan": ("unit", "device", "gpu", "fabric", "conformance"),
+    "tsan": ("unit", "device", "fabric", "conformance"),
+}
+ENVIRONMENT = {"UCX_HANDLE_ERRORS": "none", "RES_OPTIONS": "timeout:1 attempts:1"}
+
+
+@dataclasses.dataclass
+class Mutant:
+    """One way in which the source is broken."""
+
+    number: int
+    name: str
+    kind: str
+    file: str
+    form: str
+    was: str
+    becomes: str
+    why: str
+    lives: str = ""
+    noticed: list = dataclasses.field(default_factory=list)
+    reached_by: int = 0
+
+    def apply(self, text):
+        """Returns the file's text with both versions in it."""
+        condition = f"ucxio_mutants::on({self.number})"
+        if self.form == "expression":
+            both = f"({condition} ? ({self.becomes}) : ({self.was}))"
+        else:
+            both = f"if ({condition}) {{ {self.becomes} }} else {{ {self.was} }}"
+        return text.replace(self.was, both)
+
+
+def read_mutants(path):
+    """Returns what list.toml has, or ends with what is wrong with it."""
+    tables = tomllib.loads(path.read_text())["mutant"]
+    mutants = [Mutant(number=number, **table) for number, table in enumerate(tables, 1)]
+    for mutant in mutants:
+        if mutant.kind not in KINDS or mutant.form not in ("expression", "statement"):
+            sys.exit(f"{path}: {mutant.name}: an unknown kind or form")
+    if len({mutant.name for mutant in mutants}) != len(mutants):
+        sys.exit(f"{path}: two mutants have one name")
+    return mutants
+
+
+def files_of(tree):
+    """Returns the files of a git tree, those that are not committed among them, with what is in them."""
+    names = subprocess.run(["git", "-C", tree, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                           capture_output=True, check=True).stdout.decode().split("\0")
+    return {name: (tree / name).read_bytes() for name in names if name and (tree / name).is_file()}
+
+
+def break_files(files, mutants):
+    """Puts all mutants into the text of these files; ends where one does not fit."""
+    wrong = []
+    for mutant in mutants:
+        text = files.get(mutant.file, b"").decode()
+        if text.count(mutant.was) == 1:
+            files[mutant.file] = mutant.apply(text).encode()
+        else:
+            wrong.append(f"{mutant.name}: its text is {text.count(mutant.was)} times in {mutant.file}")
+    if wrong:
+        sys.exit("These mutants do not fit the source any more; mend tests/support/mutants/list.toml:\n"
+                 + "\n".join(wrong))
+    for name in {mutant.file for mutant in mutants}:
+        files[name] = b'#include "ucxio_mutants.hpp"\n' + files[name]
+    files["include/ucxio_mutants.hpp"] = (HERE / "mutants/switch.hpp").read_bytes()
+    files["mutants_listener.cpp"] = (HERE / "mutants/listener.cpp").read_bytes()
+
+
+def make_copy(tree, target, mutants):
+    """Makes the scratch copy. A file that is as it was is not written, and so not compiled again."""
+    files = files_of(tree)
+    break_files(files, mutants)
+    for name, data in files.items():
+        path = target / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_bytes() != data:
+            path.write_bytes(data)
+            if (tree / name).exists():
+                shutil.copymode(tree / name, path)
+
+
+def build(copy, preset, newest):
+    """Builds the test programs of a preset in the copy, and returns the folder of the build."""
+    folder = copy / "build" / preset
+    suites = [f"ucxio-{suite}-tests" for suite in SUITES[preset]]
+    extra = ["ucxio-test-peer"] if preset == "dev" else []
+    configure = ["cmake", "--preset", preset, "-DUCXIO_BUILD_BENCHMARKS=OFF", "-DUCXIO_BUILD_EXAMPLES=OFF",
+                 f"-DCMAKE_PROJECT_ucxio_INCLUDE={HERE / 'mutants/inject.cmake'}",
+                 f"-DUCXIO_MUTANTS_LISTENER={copy / 'mutants_listener.cpp'}"]
+    if preset == "asan" and newest:
+        configure.append(f"-DCMAKE_PREFIX_PATH={newest}")
+    with open(copy / f"{preset}.log", "w", encoding="utf-8") as log:
+        for command in (configure, ["cmake", "--build", folder, "--target", *suites, *extra]):
+            if subprocess.run(command, cwd=copy, stdout=log, stderr=subprocess.STDOUT, check=False).returncode:
+                sys.exit(f"the mutated copy does not build: see {log.name}")
+    return folder
+
+
+class Preset:
+    """The programs of one build, and which of their cases come by which mutant."""
+
+    def __init__(self, name, folder):
+        self.name = name
+        self.folder = folder
+        self.environment = dict(os.environ, **ENVIRONMENT)
+        suppressions = folder.parent.parent / "tests/suppressions"
+        if name != "dev":
+            self.environment["UCX_MEM_EVENTS"] = "n"
+            self.environment["ASAN_OPTIONS"] = ("allocator_may_return_null=1:detect_stack_use_after_return=1:"
+                                                f"suppressions={suppressions}/asan.txt")
+            self.environment["LSAN_OPTIONS"] = f"suppressions={suppressions}/lsan.txt:print_suppressions=0"
+            self.environment["TSAN_OPTIONS"] = (f"allocator_may_return_null=1:suppressions={suppressions}/tsan.txt:"
+                                                "print_suppressions=0:halt_on_error=1")
+        self.reached = {}  # of each suite: a list of (case, milliseconds, mutants)
+
+    def run(self, suite, environment, *options):
+        """Runs cases of a suite; returns whether none failed, and what was printed."""
+        if suite == "gpu":
+            environment = dict(environment, UCXIO_CUDA_DRIVER=str(self.folder / "lib/libucxio-ready-cuda.so"))
+        around = ["setarch", os.uname().machine, "-R"] if self.name == "tsan" else []
+        done = subprocess.run([*around, HERE / "run_cases.py", "--label", suite, *options,
+                               self.folder / "bin" / f"ucxio-{suite}-tests"],
+                              env=environment, capture_output=True, text=True, errors="replace", check=False)
+        return done.returncode == 0, done.stdout
+
+    def look(self):
+        """Runs everything without a mutant, to see who comes by what."""
+        for suite in SUITES[self.name]:
+            log, reached = self.folder / f"{suite}.reached", self.folder / f"{suite}.map"
+            log.unlink(missing_ok=True)
+            reached.write_bytes(bytes(MAP_SIZE))
+            well, said = self.run(suite, dict(self.environment, UCXIO_MUTANTS_REACHED=str(reached),
+                                              UCXIO_MUTANTS_LOG=str(log)))
+            failed = {line.split(": ")[1] for line in said.splitlines() if line.startswith("FAILED: ")}
+            if not well:
+                print(f"{self.name}: without a mutant, not used: {' '.join(sorted(failed))}", flush=True)
+            cases = [line.split("\t") for line in log.read_text().splitlines()]
+            self.reached[suite] = [(case, int(ms), {int(number) for number in numbers})
+                                   for case, ms, *numbers in cases if case not in failed]
+            print(f"{self.name}: {suite}: {len(self.reached[suite])} cases looked at", flush=True)
+
+    def ask(self, mutant, suite):
+        """Returns what of a suite notices the mutant: the name of a case, or nothing."""
+        cases = [(case, ms) for case, ms, numbers in self.reached[suite] if mutant.number in numbers]
+        mutant.reached_by += len(cases)
+        if not cases:
+            return ""
+        names = self.folder / f"{suite}.{mutant.number}.cases"
+        names.write_text("\n".join(case for case, _ in cases))
+        limit = 30 + 5 * max(ms for _, ms in cases) // 1000
+        well, said = self.run(suite, dict(self.environment, UCXIO_MUTANT=str(mutant.number)), "--first-failure",
+                              "--limit", str(limit), "--names", names)
+        if well:
+            return ""
+        found = [line.split(": ")[1] for line in said.splitlines() if line.startswith("FAILED: ")]
+        return found[0] if found else f"{suite}, outside of all cases"
+
+
+def ask_all(preset, mutants, every_suite):
+    """Asks the suites of one preset about each of these mutants, two at a time."""
+
+    def ask(mutant):
+        for suite in SUITES[preset.name]:
+            case = preset.ask(mutant, suite)
+            if case:
+                mutant.noticed.append((preset.name, suite, case))
+                if not every_suite:
+                    break
+        print(row(mutant), flush=True)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as workers:
+        list(workers.map(ask, mutants))
+
+
+def row(mutant):
+    """Returns one line of the table."""
+    noticed = ", ".join(f"{preset}/{suite} ({case})" for preset, suite, case in mutant.noticed)
+    return f"{mutant.number}\t{mutant.kind}\t{mutant.name}\t{noticed or f'LIVES, reached by {mutant.reached_by} cases'}"
+
+
+def newest_ucx():
+    """Returns the prefix of UCX's wheel, where .ci/run has put it."""
+    found = sorted((TOP / "build").glob("ucx-*/lib/python*/site-packages/libucx"))
+    return found[-1] if found else None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tree", type=pathlib.Path, default=TOP)
+    parser.add_argument("--work", type=pathlib.Path, default=TOP / "build/mutants")
+    parser.add_argument("--presets", default="dev,asan,tsan")
+    parser.add_argument("--every-suite", action="store_true")
+    parser.add_argument("--tsv", type=pathlib.Path)
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+
+    mutants = read_mutants(HERE / "mutants/list.toml")
+    copy = options.work.resolve()
+    make_copy(options.tree.resolve(), copy, mutants)
+    asked = [mutant for mutant in mutants if not options.names or mutant.name in options.names]
+    for name in options.presets.split(","):
+        left = [mutant for mutant in asked if not mutant.noticed]
+        if not left:
+            break
+        preset = Preset(name, build(copy, name, newest_ucx()))
+        preset.look()
+        ask_all(preset, left, options.every_suite)
+
+    table = [row(mutant) for mutant in asked]
+    if options.tsv:
+        options.tsv.write_text("\n".join(table) + "\n")
+    alive = [mutant for mutant in asked if not mutant.noticed]
+    unexpected = [mutant for mutant in alive if not mutant.lives]
+    print("\n".join(table))
+    print(f"{len(asked) - len(alive)} of {len(asked)} mutants were noticed; {len(alive)} live, "
+          f"of which {len(alive) - len(unexpected)} are known to, for a reason")
+    sys.exit(1 if unexpected else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Runs tests of a build by ctest, shows how far they are, and says of their cases how they ended.
+#   tests/support/run_ctest.sh BUILD LABELS [CTEST-OPTION...]        LABELS: a regular expression
+# Closes with ctest's last lines. Fails if a test failed, if none ran, or if a case of them did not run. $UCXIO_CASES,
+# a filter of GoogleTest's, leaves only some cases.
+set -uo pipefail
+build=$(realpath "$1") labels=$2
+shift 2
+support=$(cd "$(dirname "$0")" && pwd)
+
+# Prints how far the tests are, until it is ended.
+show_progress() { # FILE TOTAL
+  local begin=$SECONDS letters failed
+  while sleep 10; do
+    letters=$(<"$1")
+    failed=${letters//[!f]/}
+    printf '    %d of %d cases done, %d failed, %d min %d s\n' \
+      ${#letters} "$2" ${#failed} $(((SECONDS - begin) / 60)) $(((SECONDS - begin) % 60))
+  done
+}
+
+rm -rf "$build/tests/results"
+total=$(ctest --test-dir "$build" -L "$labels" "$@" --show-only=json-v1 | "$support/report_cases.py" --expected) || exit 1
+export UCXIO_PROGRESS=$build/progress
+: >"$UCXIO_PROGRESS"
+show_progress "$UCXIO_PROGRESS" "$total" &
+watcher=$!
+trap 'kill $watcher 2>/dev/null' EXIT
+
+outcome=0
+ctest --test-dir "$build" -L "$labels" "$@" --output-on-failure --no-tests=error | tee "$build/tests.log" || outcome=1
+kill $watcher
+if [ "$total" -gt 0 ]; then
+  "$support/report_cases.py" --of "$total" --slowest 20 "$build/tests/results" || outcome=1
+elif [ -n "${UCXIO_CASES:-}" ]; then
+  echo "no case has a name like $UCXIO_CASES"
+  outcome=1
+fi
+# Here is what is looked for at the end.
+sed -n '/^[0-9]*% tests passed/,$p' "$build/tests.log"
+exit $outcome
