@@ -23,7 +23,7 @@ newest_ucx() {
 
 newest() {
   newest_ucx && cmake --preset dev -B build/newest -DCMAKE_PREFIX_PATH="$wheel" && cmake --build build/newest &&
-    UCX_MEM_BISTRO_GRACE_DURATION=1ms tests/support/run_ctest.sh build/newest . -j2
+    UCX_MEM_BISTRO_GRACE_DURATION=1ms tests/support/run_ctest.sh build/newest .
 }
 
 whole() {
@@ -32,7 +32,7 @@ whole() {
   local outcome=0 build
   for build in asan-whole tsan-whole; do
     cmake --build build/$build --target ucxio-{unit,device,fabric,conformance}-tests &&
-      setarch "$(uname -m)" -R tests/support/run_ctest.sh build/$build '^(unit|device|fabric|conformance)$' -j2 ||
+      setarch "$(uname -m)" -R tests/support/run_ctest.sh build/$build '^(unit|device|fabric|conformance)$' ||
       outcome=1
   done
   return $outcome

@@ -115,7 +115,7 @@ if [ $again = 0 ] && [ $scope != some ] && [ "$(head -n 1 "$passed" 2>/dev/null)
 fi
 rm -f "$passed"
 begin=$SECONDS
-tests/support/run_ctest.sh $build "$labels" -j2
+tests/support/run_ctest.sh $build "$labels"
 tested=$((SECONDS - begin))
 echo "$built $tested" >"$took"
 { echo "$now"; sed -n 's/^[0-9]*% tests passed/Then: &/p' $build/tests.log; } >"$passed"

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "support/connected_pair.hpp"
+#include "support/effort.hpp"
 #include "support/pattern.hpp"
 #include "support/soon.hpp"
 #include "ucx/error.hpp"
@@ -194,7 +195,7 @@ TEST_P(Lifetime, OfTheConnectionGoesOnForWhatWasStarted) {
 TEST_P(Lifetime, OfEverythingMayEndInsideAHandler) {
   connected_pair pair(impatient(GetParam()));
   memory_region owned = pair.allocate(1U << 20U);
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < effort(10, 3); ++round) {
     std::atomic<int> ends{0};
     std::atomic<bool> called{false};
     std::vector<std::byte> into(100);
@@ -252,7 +253,7 @@ TEST_P(Lifetime, OfAnAbortedConnectionLeavesOthersAlone) {
   memory_region owned = pair.allocate(1U << 20U);
   fill_pattern(owned.bytes());
   remote_region region = pair.open(owned);
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < effort(20, 4); ++round) {
     endpoint other = pair.connect();
     remote_region other_region(other, owned.descriptor());
     std::vector<std::byte> into(500'000);
@@ -294,7 +295,7 @@ TEST_P(Lifetime, OfAConnectionEndsAtTheOwnerToo) {
       };
       once();
       const int before = open_files();
-      for (int i = 0; i < 30; ++i) once();
+      for (int i = 0; i < effort(30, 6); ++i) once();
       // Both ends are in this process; a connection that is left over has two descriptors.
       EXPECT_TRUE(pair.drive_until([&] { return open_files() <= before + 2; }))
           << open_files() - before << " descriptors more than before";
@@ -315,7 +316,7 @@ TEST(WorkerLifetime, MayEndOnTheWorkersOwnThread) {
   const std::ptrdiff_t before = threads();
   for (const progress_mode mode : {progress_mode::polling_thread, progress_mode::sleeping_thread}) {
     SCOPED_TRACE(to_string(mode));
-    for (int round = 0; round < 5; ++round) {
+    for (int round = 0; round < effort(5, 2); ++round) {
       std::optional<context> parent(std::in_place, context_options_for(route::tcp_by_address));
       auto driven = std::make_unique<worker>(*parent, worker_options{.progress = mode});
       parent.reset();
@@ -387,7 +388,7 @@ TEST(WorkerLifetimeDeathTest, TheProcessEndsBehindAWorkersOwnThread) {
 }
 
 TEST(WorkerLifetime, EndsWithPeersConnected) {
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < effort(10, 3); ++round) {
     pair_options options;
     options.reader = progress_mode::sleeping_thread;
     options.over = round % 2 == 0 ? route::tcp_by_address : route::tcp_by_listener;

@@ -12,6 +12,7 @@ that fails, crashes, or takes too long. A mutant that no suite of a preset notic
   --presets P,...  default: dev,asan,tsan
   --every-suite    goes on behind the first suite that notices, so that the table has all of them
   --tsv FILE       writes the table to FILE, too
+  --fit            only looks whether each mutant still fits the source
   NAME             the mutants of these names only
 
 Takes about an hour on two cores. Exits with 1 where a mutant lives that list.toml does not say to live (`lives`, with
@@ -22,6 +23,7 @@ import concurrent.futures
 import dataclasses
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -30,6 +32,7 @@ import tomllib
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parent.parent
 KINDS = ("bound", "state", "unlock", "swallowed-error", "order", "sign", "wake-up", "owner", "peer-check", "leak")
+LANES = 3 * os.cpu_count()  # programs at a time: tests wait more than they work
 MAP_SIZE = 4096  # of switch.hpp
 # In this order they are asked: what is quick first.
 SUITES = {
@@ -79,25 +82,41 @@ def read_mutants(path):
 
 
 def files_of(tree):
-    """Returns the files of a git tree, those that are not committed among them, with what is in them."""
-    names = subprocess.run(["git", "-C", tree, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                           capture_output=True, check=True).stdout.decode().split("\0")
-    return {name: (tree / name).read_bytes() for name in names if name and (tree / name).is_file()}
+    """Returns the files of a tree, but for what was built, with what is in them."""
+    files = {}
+    for folder, folders, names in os.walk(tree):
+        if pathlib.Path(folder) == tree:
+            folders[:] = [name for name in folders if not re.match(r"build|out$|\.git$|\.cache$", name)]
+        for name in names:
+            path = pathlib.Path(folder, name)
+            files[str(path.relative_to(tree))] = path.read_bytes()
+    return files
+
+
+def file_of(mutant, files):
+    """Returns the one file that has the mutant's text: the one that it names, or the one where that has gone."""
+    sources = [name for name in files if re.match(r"(src|streams|tools)/.*\.[ch]pp$", name)]
+    counts = {name: files[name].decode().count(mutant.was) for name in sources}
+    if counts.get(mutant.file) == 1:
+        return mutant.file
+    found = [name for name in sources if counts[name]]
+    return found[0] if len(found) == 1 and counts[found[0]] == 1 else None
 
 
 def break_files(files, mutants):
     """Puts all mutants into the text of these files; ends where one does not fit."""
-    wrong = []
+    broken, wrong = set(), []
     for mutant in mutants:
-        text = files.get(mutant.file, b"").decode()
-        if text.count(mutant.was) == 1:
-            files[mutant.file] = mutant.apply(text).encode()
+        name = file_of(mutant, files)
+        if name:
+            files[name] = mutant.apply(files[name].decode()).encode()
+            broken.add(name)
         else:
-            wrong.append(f"{mutant.name}: its text is {text.count(mutant.was)} times in {mutant.file}")
+            wrong.append(f"{mutant.name}: its text is not in {mutant.file}, nor once elsewhere")
     if wrong:
         sys.exit("These mutants do not fit the source any more; mend tests/support/mutants/list.toml:\n"
                  + "\n".join(wrong))
-    for name in {mutant.file for mutant in mutants}:
+    for name in broken:
         files[name] = b'#include "ucxio_mutants.hpp"\n' + files[name]
     files["include/ucxio_mutants.hpp"] = (HERE / "mutants/switch.hpp").read_bytes()
     files["mutants_listener.cpp"] = (HERE / "mutants/listener.cpp").read_bytes()
@@ -162,19 +181,23 @@ class Preset:
 
     def look(self):
         """Runs everything without a mutant, to see who comes by what."""
-        for suite in SUITES[self.name]:
-            log, reached = self.folder / f"{suite}.reached", self.folder / f"{suite}.map"
-            log.unlink(missing_ok=True)
-            reached.write_bytes(bytes(MAP_SIZE))
-            well, said = self.run(suite, dict(self.environment, UCXIO_MUTANTS_REACHED=str(reached),
-                                              UCXIO_MUTANTS_LOG=str(log)))
-            failed = {line.split(": ")[1] for line in said.splitlines() if line.startswith("FAILED: ")}
-            if not well:
-                print(f"{self.name}: without a mutant, not used: {' '.join(sorted(failed))}", flush=True)
-            cases = [line.split("\t") for line in log.read_text().splitlines()]
-            self.reached[suite] = [(case, int(ms), {int(number) for number in numbers})
-                                   for case, ms, *numbers in cases if case not in failed]
-            print(f"{self.name}: {suite}: {len(self.reached[suite])} cases looked at", flush=True)
+        with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
+            list(lanes.map(self.look_at, SUITES[self.name]))
+
+    def look_at(self, suite):
+        """Does that with one suite."""
+        log, reached = self.folder / f"{suite}.reached", self.folder / f"{suite}.map"
+        log.unlink(missing_ok=True)
+        reached.write_bytes(bytes(MAP_SIZE))
+        well, said = self.run(suite, dict(self.environment, UCXIO_MUTANTS_REACHED=str(reached),
+                                          UCXIO_MUTANTS_LOG=str(log)))
+        failed = {line.split(": ")[1] for line in said.splitlines() if line.startswith("FAILED: ")}
+        if not well:
+            print(f"{self.name}: without a mutant, not used: {' '.join(sorted(failed))}", flush=True)
+        cases = [line.split("\t") for line in log.read_text().splitlines()]
+        self.reached[suite] = [(case, int(ms), {int(number) for number in numbers})
+                               for case, ms, *numbers in cases if case not in failed]
+        print(f"{self.name}: {suite}: {len(self.reached[suite])} cases looked at", flush=True)
 
     def ask(self, mutant, suite):
         """Returns what of a suite notices the mutant: the name of a case, or nothing."""
@@ -194,7 +217,7 @@ class Preset:
 
 
 def ask_all(preset, mutants, every_suite):
-    """Asks the suites of one preset about each of these mutants, two at a time."""
+    """Asks the suites of one preset about each of these mutants."""
 
     def ask(mutant):
         for suite in SUITES[preset.name]:
@@ -205,8 +228,8 @@ def ask_all(preset, mutants, every_suite):
                     break
         print(row(mutant), flush=True)
 
-    with concurrent.futures.ThreadPoolExecutor(2) as workers:
-        list(workers.map(ask, mutants))
+    with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
+        list(lanes.map(ask, mutants))
 
 
 def row(mutant):
@@ -228,10 +251,15 @@ def main():
     parser.add_argument("--presets", default="dev,asan,tsan")
     parser.add_argument("--every-suite", action="store_true")
     parser.add_argument("--tsv", type=pathlib.Path)
+    parser.add_argument("--fit", action="store_true")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
 
     mutants = read_mutants(HERE / "mutants/list.toml")
+    if options.fit:
+        break_files(files_of(options.tree.resolve()), mutants)
+        print(f"{len(mutants)} mutants fit the source")
+        return
     copy = options.work.resolve()
     make_copy(options.tree.resolve(), copy, mutants)
     asked = [mutant for mutant in mutants if not options.names or mutant.name in options.names]

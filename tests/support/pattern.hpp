@@ -1,7 +1,6 @@
 // Bytes that tell where they came from.
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -18,45 +17,13 @@ constexpr std::byte pattern_byte(std::uint64_t position, std::uint64_t seed = 0)
   return static_cast<std::byte>(mixed >> 56U);
 }
 
-/// Returns the eight bytes from `position` on, as they lie in memory: a sanitizer that looks at
-/// every access then looks at one for eight bytes.
-constexpr std::uint64_t pattern_word(std::uint64_t position, std::uint64_t seed) noexcept {
-  std::uint64_t word = 0;
-  for (unsigned i = 0; i < 8; ++i) {
-    const unsigned place = std::endian::native == std::endian::little ? i : 7 - i;
-    word |= static_cast<std::uint64_t>(pattern_byte(position + i, seed)) << (8 * place);
-  }
-  return word;
-}
-
-inline void fill_pattern(std::span<std::byte> bytes, std::uint64_t seed = 0,
-                         std::uint64_t position = 0) noexcept {
-  std::byte* const at = bytes.data();
-  const std::size_t size = bytes.size();
-  std::size_t i = 0;
-  for (; size - i >= 8; i += 8) {
-    const std::uint64_t word = pattern_word(position + i, seed);
-    std::memcpy(at + i, &word, sizeof word);
-  }
-  for (; i < size; ++i) at[i] = pattern_byte(position + i, seed);
-}
+// What goes through many bytes is in pattern.cpp, which is optimised where the tests are not.
+void fill_pattern(std::span<std::byte> bytes, std::uint64_t seed = 0,
+                  std::uint64_t position = 0) noexcept;
 
 /// Returns whether `bytes` are those of content `seed` from `position` on.
-inline bool holds_pattern(std::span<const std::byte> bytes, std::uint64_t seed = 0,
-                          std::uint64_t position = 0) noexcept {
-  const std::byte* const at = bytes.data();
-  const std::size_t size = bytes.size();
-  std::size_t i = 0;
-  for (; size - i >= 8; i += 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, at + i, sizeof word);
-    if (word != pattern_word(position + i, seed)) return false;
-  }
-  for (; i < size; ++i) {
-    if (at[i] != pattern_byte(position + i, seed)) return false;
-  }
-  return true;
-}
+bool holds_pattern(std::span<const std::byte> bytes, std::uint64_t seed = 0,
+                   std::uint64_t position = 0) noexcept;
 
 inline std::vector<std::byte> pattern(std::size_t size, std::uint64_t seed = 0) {
   std::vector<std::byte> bytes(size);

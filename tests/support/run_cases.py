@@ -5,6 +5,7 @@
 
   --part I/N        runs every N-th case, from the I-th on (I counts from 0)
   --filter F        runs only what GoogleTest's filter F names
+  --instances N     runs N of the instances of each parameterised case, evenly spread, others for another case; 0: all
   --names FILE      runs only the cases that FILE names, one a line
   --limit S         ends a case that takes longer than S seconds
   --results FILE    writes one line a case: status, milliseconds, name, and the reason of a skip
@@ -22,6 +23,7 @@ $UCXIO_PROGRESS names a file to which each case that ends appends one letter: p(
 Exits with 0 if every case passed or was skipped, else with 1.
 """
 import argparse
+import collections
 import dataclasses
 import os
 import pathlib
@@ -33,6 +35,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 
 BEGIN = re.compile(rb"^\[ RUN      \] (\S+)")
 END = re.compile(rb"^(.*)\[  (     OK|FAILED |SKIPPED) \] ([^\s,]+)(?:, where .*)? \((\d+) ms\)$")
@@ -226,12 +229,30 @@ class Run:
         self.note(case)
 
 
+def some_instances(names, most):
+    """Leaves at most so many instances of each parameterised case. Which ones depends on the case's name, so that all
+    cases of a suite together are run with every parameter."""
+    instances = collections.defaultdict(list)
+    for name in names:
+        instances[name.rsplit("/", 1)[0] if name.count("/") > name.split(".")[0].count("/") else name].append(name)
+    left = set()
+    for case, all_of_it in instances.items():
+        if len(all_of_it) <= most:
+            left.update(all_of_it)
+            continue
+        begin = zlib.crc32(case.encode()) % len(all_of_it)
+        left.update(all_of_it[(begin + at * len(all_of_it) // most) % len(all_of_it)] for at in range(most))
+    return [name for name in names if name in left]
+
+
 def chosen_cases(options):
     """Returns the names of the cases that the options, and $UCXIO_CASES, choose."""
     names = list_cases(options.program, options.filter)
     if options.names:
         named = set(options.names.read_text().split())
         names = [name for name in names if name in named]
+    if options.instances:
+        names = some_instances(names, options.instances)
     part, parts = (int(word) for word in options.part.split("/"))
     names = names[part::parts]
     if ONLY:
@@ -252,6 +273,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", default="0/1")
     parser.add_argument("--filter", default="*")
+    parser.add_argument("--instances", type=int, default=0)
     parser.add_argument("--names", type=pathlib.Path)
     parser.add_argument("--limit", type=float, default=300)
     parser.add_argument("--results", type=pathlib.Path)

@@ -7,6 +7,7 @@ set -uo pipefail
 build=$(realpath "$1") labels=$2
 shift 2
 support=$(cd "$(dirname "$0")" && pwd)
+jobs=$((3 * $(nproc))) # the tests wait more than they work
 
 # Prints how far the tests are, until it is ended.
 show_progress() { # FILE TOTAL
@@ -28,7 +29,7 @@ watcher=$!
 trap 'kill $watcher 2>/dev/null' EXIT
 
 outcome=0
-ctest --test-dir "$build" -L "$labels" "$@" --output-on-failure --no-tests=error | tee "$build/tests.log" || outcome=1
+ctest --test-dir "$build" -L "$labels" "$@" -j$jobs --output-on-failure --no-tests=error | tee "$build/tests.log" || outcome=1
 kill $watcher
 if [ "$total" -gt 0 ]; then
   "$support/report_cases.py" --of "$total" --slowest 20 "$build/tests/results" || outcome=1

@@ -1,5 +1,5 @@
-// Writes to $UCXIO_MUTANTS_LOG, behind each case, its name and the numbers of the mutants that it came by, in any of
-// its processes.
+// Writes to $UCXIO_MUTANTS_LOG, behind each case, its name and the numbers of the mutants that it
+// came by, in any of its processes.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -32,7 +32,8 @@ class listener : public ::testing::EmptyTestEventListener {
 };
 
 const bool listens = [] {
-  if (ucxio_mutants::chosen.reached == nullptr || std::getenv("UCXIO_MUTANTS_LOG") == nullptr) return false;
+  if (ucxio_mutants::chosen.reached == nullptr || std::getenv("UCXIO_MUTANTS_LOG") == nullptr)
+    return false;
   ::testing::UnitTest::GetInstance()->listeners().Append(new listener);
   return true;
 }();

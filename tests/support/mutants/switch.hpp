@@ -1,5 +1,5 @@
-// Which mutant is on, and which mutants a process came by. tests/support/mutate.py puts this header into its copy of
-// the tree; nothing else includes it.
+// Which mutant is on, and which mutants a process came by. tests/support/mutate.py puts this header
+// into its copy of the tree; nothing else includes it.
 #pragma once
 
 #include <fcntl.h>
