@@ -233,6 +233,20 @@ TEST_F(DeviceMemory, ThatAHungDeviceHasIsGivenBackBehindIt) {
   EXPECT_EQ(fake_cuda_late_uses(), 0U);
 }
 
+TEST_F(DeviceMemory, IsKeptUntilTheDriverLetsGoOfACopyThatWasGivenUp) {
+  auto memory = allocate({memory_kind::cuda, 0}, 1000);
+  ASSERT_FALSE(ec_) << what_;
+  fake_cuda_hold_copies(1);
+  std::vector<std::byte> into(1000);
+  EXPECT_EQ(memory->read(0, into), errc::timed_out);
+  memory.reset();
+  EXPECT_EQ(fake_cuda_calls("cuMemFree"), 0U);
+  EXPECT_EQ(fake_cuda_allocated(), 1000U);
+  fake_cuda_hold_copies(0);
+  EXPECT_TRUE(test::soon([] { return fake_cuda_allocated() == 0; }));
+  EXPECT_EQ(fake_cuda_late_uses(), 0U);
+}
+
 TEST_F(DeviceMemory, CopyThatFailsIsAnErrorAndTheNextOneIsNot) {
   const auto memory = borrow(cuda_program::allocate_pattern(1000));
   ASSERT_FALSE(ec_) << what_;

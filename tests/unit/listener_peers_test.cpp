@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "support/fire.hpp"
+#include "support/lock_probe.hpp"
 #include "support/simulated_address.hpp"
 #include "support/simulated_pair.hpp"
+#include "ucx/connection_request.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
@@ -45,6 +47,27 @@ TEST(AwaitedPeers, AreTakenInOrder) {
   door.close();
   pair.owner.progress();
   EXPECT_EQ(over, errc::closed);
+}
+
+TEST(AwaitedPeers, AreHandedToACoroutineUnderNoLock) {
+  simulated_pair_options options;
+  options.owner_worker.threads = thread_safety::safe;
+  simulated_pair pair(options);
+  listener_options doors;
+  doors.awaited = true;
+  listener door(pair.owner, any_port, std::move(doors));
+  lock_probe lock(pair.owner);
+  std::optional<bool> is_free;
+  std::optional<connection_request> came;
+  const auto serve = [&]() -> fire {
+    came = co_await door.accept();
+    is_free = lock.is_free();
+  };
+  serve();
+  endpoint knocking(pair.reader, door.address(), {.wait = connect_wait::none});
+  pair.network.advance(1ms);
+  for (int i = 0; i < 20 && !is_free; ++i) pair.owner.progress();
+  EXPECT_EQ(is_free, true);
 }
 
 TEST(AwaitedPeers, AreWaitedForWithinADeadline) {
