@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/pipe_place.hpp"
+#include "support/soon.hpp"
 #include "ucx/error.hpp"
 #include "ucx/pipe_stream.hpp"
 
@@ -156,6 +157,31 @@ TEST_P(PipeOfMany, DropsAReaderThatFetchesNothing) {
   out.close();
   EXPECT_TRUE(out) << out.error_message();
   EXPECT_TRUE(reading.get() == sent + more);
+}
+
+TEST_P(PipeOfMany, CountsAReaderThatLeftWithAllBytes) {
+  auto leaving = open<ipipestream>();
+  auto staying = open<ipipestream>();
+  opipestream out(name(), {.readers = 2, .slow = slow_reader::drop});
+  ASSERT_TRUE(out) << out.error_message();
+  out << "all there is\n" << std::flush;
+  {
+    ipipestream first = leaving.get();
+    std::string line;
+    EXPECT_TRUE(std::getline(first, line));
+  }
+  EXPECT_TRUE(soon([&] {
+    out.rdbuf()->consumed();  // hears what readers said
+    return out.rdbuf()->readers() == 1;
+  }));
+  auto reading = std::async(std::launch::async, [&] {
+    ipipestream second = staying.get();
+    return all_of(second);
+  });
+  out.close();
+  EXPECT_TRUE(out) << out.error_message();
+  EXPECT_EQ(reading.get(), "all there is\n");
+  EXPECT_EQ(out.rdbuf()->readers(), 2U);
 }
 
 TEST_P(PipeOfMany, WaitsForASlowReaderWhereItShall) {

@@ -110,6 +110,18 @@ TEST_F(SessionContents, TakesAllFilesOfAMessageOrNone) {
   EXPECT_TRUE(all_are_answered(2));
 }
 
+TEST_F(SessionContents, HasTheRoomOfAnsweredFilesAgain) {
+  constexpr std::size_t nearly_all = store_core::most_put - (std::size_t{1} << 20U);
+  for (std::size_t round = 1; round <= 3; ++round) {
+    {
+      const std::lock_guard guard(lock());
+      contents_->put({}, files(1, nearly_all));
+    }
+    ASSERT_TRUE(all_are_answered(round));
+    EXPECT_TRUE(refusals_.empty());
+  }
+}
+
 // Each allocation fails in turn, so often that a question that is counted for good shows.
 TEST_F(SessionContents, CountsNothingForWantOfMemory) {
   std::size_t taken = 0;

@@ -235,7 +235,8 @@ TEST(StreamWindow, CoversWhatASeekLeftBehindAndBothDirections) {
       std::vector<char> bytes(2 * mib);
       for (int step = 0; step < 40; ++step) {
         if (random() % 3 == 0) buffer.pubseekpos(std::streamoff(random() % (2000 * mib)));
-        // The same bytes are everywhere: which of two writes to a place is the last one does not show.
+        // The same bytes are everywhere: which of two writes to a place is the last one does not
+        // show.
         const auto length = std::streamsize(random() % (random() % 2 == 0 ? 2 * mib : 5000));
         const auto moved = random() % 3 == 0 ? buffer.sputn(bytes.data(), length)
                                              : buffer.sgetn(bytes.data(), length);
