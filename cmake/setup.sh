@@ -15,7 +15,7 @@ case ${1:-} in
   gpu) packages+=(libgtest-dev libgmock-dev libbenchmark-dev libboost-iostreams-dev libsqlite3-dev python3-venv) ;;
   ci)
     packages+=(libgtest-dev libgmock-dev libbenchmark-dev libboost-dev libboost-iostreams-dev libsqlite3-dev g++:g++ clang:clang++
-      libclang-rt-dev clang-format:clang-format doxygen:doxygen python3-venv ccache:ccache valgrind)
+      libclang-rt-dev doxygen:doxygen python3-venv ccache:ccache valgrind gdb:gdb zsh:zsh fish:fish)
     ;;
   *) echo "usage: $0 build|tests|benchmarks|gpu|ci" >&2; exit 2 ;;
 esac

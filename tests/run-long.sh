@@ -9,9 +9,9 @@
 #   debian12, debian13   40 min each: README's commands in a fresh system, as root
 # Goes on after a step that fails, and says at the end how each one ended.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 ucx_newest=1.22.0 # of the PyPI package libucx-cu13
-names=(url descriptor frame greeting parcel pipe control_message region_access)
+unset UCXIO_CASES UCXIO_TOOL UCXIO_WAY UCXIO_CUDA_DRIVER UCXIO_FAKE_CUDA_SEED
 
 # Sets `wheel`, the prefix of UCX's wheel.
 newest_ucx() {
@@ -19,49 +19,57 @@ newest_ucx() {
   [ -x "$venv/bin/pip" ] || python3 -m venv "$venv" || return 1
   "$venv/bin/pip" install --quiet --no-deps --only-binary :all: "libucx-cu13==$ucx_newest" || return 1
   wheel=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/libucx
+  [ -e "$wheel/lib/libucp.so" ]
 }
 
 newest() {
   newest_ucx && cmake --preset dev -B build/newest -DCMAKE_PREFIX_PATH="$wheel" && cmake --build build/newest &&
+    build/newest/bin/ucxio-loaded-ucx "$ucx_newest" &&
     UCX_MEM_BISTRO_GRACE_DURATION=1ms tests/support/run_ctest.sh build/newest .
 }
 
 whole() {
   newest_ucx && cmake --preset asan -B build/asan-whole -DCMAKE_PREFIX_PATH="$wheel" -DUCXIO_SAVED_EFFORT=1 &&
     cmake --preset tsan -B build/tsan-whole -DUCXIO_SAVED_EFFORT=1 || return 1
-  local outcome=0 build
-  for build in asan-whole tsan-whole; do
-    cmake --build build/$build --target ucxio-{unit,device,fabric,conformance}-tests &&
-      setarch "$(uname -m)" -R tests/support/run_ctest.sh build/$build '^(unit|device|fabric|conformance)$' ||
-      outcome=1
-  done
+  local outcome=0
+  cmake --build build/asan-whole --target ucxio-{unit,device,gpu,fabric,conformance}-tests ucxio-loaded-ucx &&
+    build/asan-whole/bin/ucxio-loaded-ucx "$ucx_newest" &&
+    tests/support/run_ctest.sh build/asan-whole '^(unit|device|gpu|fabric|conformance)$' || outcome=1
+  cmake --build build/tsan-whole --target ucxio-{unit,device,fabric,conformance}-tests &&
+    setarch "$(uname -m)" -R tests/support/run_ctest.sh build/tsan-whole '^(unit|device|fabric|conformance)$' || outcome=1
   return $outcome
 }
 
 fuzz() {
   cmake -G Ninja -S . -B build/fuzz -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=Debug -DUCXIO_BUILD_FUZZERS=ON \
     -DUCXIO_BUILD_TESTS=OFF -DUCXIO_BUILD_EXAMPLES=OFF -DUCXIO_BUILD_BENCHMARKS=OFF -DUCXIO_BUILD_DOCS=OFF \
-    -DUCXIO_BUILD_TOOLS=ON && cmake --build build/fuzz --target ucxio-fuzzers || return 1
-  printf '%s\0' "${names[@]}" | xargs -0 -n 1 -P 2 bash -c 'mkdir -p build/fuzz/corpus-$1
+    -DUCXIO_BUILD_TOOLS=ON && cmake --build build/fuzz --target ucxio-fuzzers && [ -s build/fuzz/fuzzers.txt ] || return 1
+  # shellcheck disable=SC2016 # the inner shell's
+  xargs -n 1 -P 2 bash -c 'mkdir -p build/fuzz/corpus-$1
     build/fuzz/bin/ucxio-fuzz-$1 -max_total_time=600 -max_len=4096 -artifact_prefix=build/fuzz/$1- \
-      build/fuzz/corpus-$1 >build/fuzz/$1.log 2>&1 || { tail -n 60 build/fuzz/$1.log; exit 1; }' fuzz
+      build/fuzz/corpus-$1 >build/fuzz/$1.log 2>&1 || { tail -n 60 build/fuzz/$1.log; exit 1; }' fuzz <build/fuzz/fuzzers.txt
 }
 
+busy=() # loops in everybody's way
+end_busy() { [ ${#busy[@]} = 0 ] || kill "${busy[@]}" 2>/dev/null; }
+trap end_busy EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
 repeat() {
-  local round outcome=0 busy=()
-  tests/run.sh || outcome=1
+  local round outcome=0
   for round in 1 2 3 4 5 6 7 8 9 10; do
     if [ "$round" = 6 ]; then
-      # As many as there are processors, in everybody's way.
       for _ in $(seq "$(nproc)"); do
-        (while :; do :; done) &
+        (while kill -0 $$ 2>/dev/null; do for _ in {1..100000}; do :; done; done) &
         busy+=($!)
       done
     fi
     echo "== round $round"
     tests/run.sh --again || outcome=1
   done
-  kill "${busy[@]}"
+  end_busy
+  busy=()
   return $outcome
 }
 

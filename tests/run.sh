@@ -1,13 +1,18 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs all tests, or some.
-#   tests/run.sh [--quick] [--again] [NAME...]
-# --quick   for a developer's loop: the unit and fabric tests only
+#   tests/run.sh [--again] [--quick | NAME...]
 # --again   runs the tests even if they passed before and nothing has changed since
+# --quick   for a developer's loop: the unit and fabric tests only
 # NAME      these tests only: a label (unit, device, gpu, fabric, conformance, way, process, tool, example, instructions,
 #           house), a suite (RemoteStreambuf), or a case (RemoteStreambuf.ShowsBadbit*)
-# Takes UCXIO_WERROR=ON and UCXIO_BUILD_BENCHMARKS=ON from the environment.
+# Takes UCXIO_WERROR=ON, UCXIO_BUILD_BENCHMARKS=ON and UCXIO_WITH_BOOST=ON from the environment.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+fail() {
+  echo "tests/run.sh: $*" >&2
+  exit 2
+}
 
 programs='unit device gpu fabric conformance process tool'
 quick=0 again=0 names=()
@@ -19,26 +24,30 @@ for argument in "$@"; do
     *) names+=("$argument") ;;
   esac
 done
+[ $quick = 0 ] || [ ${#names[@]} = 0 ] || fail "--quick has its own tests: leave it out, or the names"
 build=build/dev
-
-fail() {
-  echo "tests/run.sh: $*" >&2
-  exit 2
-}
 
 # Prints the labels of the programs that have a suite of this name.
 programs_with() { # SUITE
   local label
   for label in $programs; do
-    if grep -qE "^(TYPED_)?TEST(_[FP])?\($1," tests/"$label"/*_test.cpp; then echo "$label"; fi
+    if grep -qE "^(TYPED_)?TEST(_[FP])?\($1,|^TYPED_TEST_SUITE\($1," tests/"$label"/*_test.cpp; then echo "$label"; fi
   done
+}
+
+# Prints the filter that finds a name: as it is, of a parameterised suite, or of a suite of types.
+filter_of() { # NAME
+  local suite=${1%%.*} case='*'
+  if [[ $1 == *.* ]]; then case=${1#*.}; fi
+  printf '%s' "$suite.$case:$suite.$case/*:*/$suite.$case:*/$suite.$case/*:$suite/*.$case:*/$suite/*.$case"
 }
 
 # Sets what is built and run: `targets`, `labels`, and `UCXIO_CASES`, which tests/support/run_cases.py obeys.
 choose() {
-  local name suite found chosen=() cases=()
-  targets=(all) labels=. scope=all
-  if [ $quick = 1 ]; then names+=(unit fabric); fi
+  local name suite found
+  targets=(all) labels=. scope=all chosen=() suites=()
+  unset UCXIO_CASES
+  if [ $quick = 1 ]; then names=(unit fabric); fi
   if [ ${#names[@]} = 0 ]; then return; fi
   for name in "${names[@]}"; do
     if [[ " $programs way example instructions house " == *" $name "* ]]; then
@@ -46,17 +55,17 @@ choose() {
       continue
     fi
     suite=${name%%.*}
+    suite=${suite%/[0-9]*}
     found=$(programs_with "${suite##*/}")
     [ -n "$found" ] || fail "\"$name\" is no label, and no suite of tests/*/*_test.cpp"
+    # shellcheck disable=SC2206 # one label a line
     chosen+=($found)
-    [[ $name == *.* ]] || name+=.*
-    cases+=("$name" "$name/*" "*/$name" "*/$name/*")
+    suites+=("$name")
   done
-  if [ ${#cases[@]} -gt 0 ]; then
-    for name in "${names[@]}"; do
-      [[ " ${chosen[*]} " != *" $name "* ]] || fail "labels and suites do not go together: $name, and others"
-    done
-    export UCXIO_CASES=$(IFS=:; echo "${cases[*]}")
+  if [ ${#suites[@]} -gt 0 ]; then
+    [ ${#suites[@]} = ${#names[@]} ] || fail "labels and suites do not go together: ${names[*]}"
+    UCXIO_CASES=$(for name in "${suites[@]}"; do filter_of "$name"; printf ':'; done)
+    export UCXIO_CASES=${UCXIO_CASES%:}
   fi
   mapfile -t chosen < <(printf '%s\n' "${chosen[@]}" | sort -u)
   labels="^($(IFS='|'; echo "${chosen[*]}"))\$" targets=() scope=some
@@ -65,6 +74,20 @@ choose() {
     [[ " $programs " == *" $name "* ]] || { targets=(all) && break; }
     targets+=("ucxio-$name-tests")
     if [ "$name" = process ]; then targets+=(ucxio-test-peer); fi
+  done
+}
+
+# Fails where a suite or case was asked for that no program has.
+check_suites() {
+  local name label
+  for name in "${suites[@]}"; do
+    for label in "${chosen[@]}"; do
+      if UCX_HANDLE_ERRORS=none $build/bin/ucxio-"$label"-tests --gtest_list_tests \
+        --gtest_filter="$(filter_of "$name")" | grep -q '^  '; then
+        continue 2
+      fi
+    done
+    fail "no case has the name \"$name\""
   done
 }
 
@@ -84,12 +107,15 @@ in_words() { echo "$(($1 / 60)) min $(($1 % 60)) s"; } # SECONDS
 
 # How long it takes: as it took last time, or as it took where this was written.
 announce() {
-  [ $scope != some ] || return 0
   local built tested
-  if read -r built tested <$took 2>/dev/null; then
+  if [ $scope = some ]; then
+    echo "The build takes up to 5 minutes on two processors; the tests that were asked for take what they take in all of 5."
+  elif [ -e "$took" ] && read -r built tested <"$took"; then
     echo "Last time the build took $(in_words "$built"), and the tests $(in_words "$tested")."
-  elif [ $scope = all ]; then
-    echo "On two processors the build takes about 6 minutes the first time, and the tests about 6."
+  elif [ $scope = quick ]; then
+    echo "On two processors the build takes about 4 minutes the first time, and the tests about 2."
+  else
+    echo "On two processors the build takes about 5 minutes the first time, and the tests about 5."
   fi
 }
 
@@ -100,22 +126,26 @@ announce
 cmake/setup.sh tests
 mkdir -p $build
 begin=$SECONDS
-cmake --preset dev -DUCXIO_WERROR="${UCXIO_WERROR:-OFF}" \
+cmake --preset dev -DUCXIO_WERROR="${UCXIO_WERROR:-OFF}" -DUCXIO_WITH_BOOST="${UCXIO_WITH_BOOST:-AUTO}" \
   -DUCXIO_BUILD_BENCHMARKS="${UCXIO_BUILD_BENCHMARKS:-OFF}" >$build/configure.log 2>&1 ||
   { cat $build/configure.log >&2; exit 1; }
 cmake --build $build --target "${targets[@]}"
 built=$((SECONDS - begin))
 echo "The build took $(in_words $built)."
+if [ ${#suites[@]} -gt 0 ]; then check_suites; fi
 
-now=$(fingerprint)
-if [ $again = 0 ] && [ $scope != some ] && [ "$(head -n 1 "$passed" 2>/dev/null)" = "$now" ]; then
-  echo "Nothing has changed since the tests passed, $(date -r "$passed" '+%F %T'); --again runs them again."
-  tail -n +2 "$passed"
-  exit 0
+if [ $scope != some ]; then
+  now=$(fingerprint)
+  if [ $again = 0 ] && [ -e "$passed" ] && [ "$(head -n 1 "$passed")" = "$now" ]; then
+    echo "Nothing has changed since the tests passed, $(date -r "$passed" '+%F %T'); --again runs them again."
+    tail -n +2 "$passed"
+    exit 0
+  fi
+  rm -f "$passed"
 fi
-rm -f "$passed"
 begin=$SECONDS
 tests/support/run_ctest.sh $build "$labels"
-tested=$((SECONDS - begin))
-echo "$built $tested" >"$took"
-{ echo "$now"; sed -n 's/^[0-9]*% tests passed/Then: &/p' $build/tests.log; } >"$passed"
+if [ $scope != some ]; then
+  echo "$built $((SECONDS - begin))" >"$took"
+  { echo "$now"; sed -n 's/^[0-9]*% tests passed/Then: &/p' $build/tests.log; } >"$passed"
+fi

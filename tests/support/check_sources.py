@@ -68,17 +68,18 @@ class Check:
         place = words.index("-o")
         del words[place:place + 2]
         memory = self.passed and self.passed / hashlib.sha256(os.path.relpath(entry["file"]).encode()).hexdigest()
-        if memory and memory.exists():
-            known, *files = memory.read_text().splitlines()
-            if digest(words, files) == known:
-                self.unchanged += 1
-                return ""
+        known, *files = memory.read_text().splitlines() if memory and memory.exists() else ("",)
+        if files and digest(words, files) == known:
+            self.unchanged += 1
+            return ""
         with tempfile.NamedTemporaryFile("r", suffix=".d") as rule:
             done = subprocess.run([*words, "-fsyntax-only", "-MD", "-MF", rule.name], cwd=entry["directory"],
                                   capture_output=True, text=True, check=False)
             if memory and done.returncode == 0:
                 files = files_read(rule.read(), entry["directory"])
-                memory.write_text("\n".join([digest(words, files), *files]))
+                half_written = memory.with_suffix(f".{os.getpid()}")
+                half_written.write_text("\n".join([digest(words, files), *files]))
+                half_written.replace(memory)
         return done.stderr if done.returncode else ""
 
 

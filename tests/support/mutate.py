@@ -126,6 +126,8 @@ def make_copy(tree, target, mutants):
     """Makes the scratch copy. A file that is as it was is not written, and so not compiled again."""
     files = files_of(tree)
     break_files(files, mutants)
+    for path in [target / name for name in files_of(target) if name not in files] if target.exists() else []:
+        path.unlink()
     for name, data in files.items():
         path = target / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -158,7 +160,8 @@ class Preset:
     def __init__(self, name, folder):
         self.name = name
         self.folder = folder
-        self.environment = dict(os.environ, **ENVIRONMENT)
+        own = {name: value for name, value in os.environ.items() if not name.startswith("UCXIO_")}
+        self.environment = own | ENVIRONMENT
         suppressions = folder.parent.parent / "tests/suppressions"
         if name != "dev":
             self.environment["UCX_MEM_EVENTS"] = "n"
@@ -168,6 +171,7 @@ class Preset:
             self.environment["TSAN_OPTIONS"] = (f"allocator_may_return_null=1:suppressions={suppressions}/tsan.txt:"
                                                 "print_suppressions=0:halt_on_error=1")
         self.reached = {}  # of each suite: a list of (case, milliseconds, mutants)
+        self.unusable = []  # cases that fail without a mutant
 
     def run(self, suite, environment, *options):
         """Runs cases of a suite; returns whether none failed, and what was printed."""
@@ -193,7 +197,8 @@ class Preset:
                                           UCXIO_MUTANTS_LOG=str(log)))
         failed = {line.split(": ")[1] for line in said.splitlines() if line.startswith("FAILED: ")}
         if not well:
-            print(f"{self.name}: without a mutant, not used: {' '.join(sorted(failed))}", flush=True)
+            self.unusable += sorted(failed) or [f"some of {suite}"]
+            print(f"{self.name}: fails without a mutant: {' '.join(sorted(failed))}\n{said[-2000:]}", flush=True)
         cases = [line.split("\t") for line in log.read_text().splitlines()]
         self.reached[suite] = [(case, int(ms), {int(number) for number in numbers})
                                for case, ms, *numbers in cases if case not in failed]
@@ -208,12 +213,18 @@ class Preset:
         names = self.folder / f"{suite}.{mutant.number}.cases"
         names.write_text("\n".join(case for case, _ in cases))
         limit = 30 + 5 * max(ms for _, ms in cases) // 1000
-        well, said = self.run(suite, dict(self.environment, UCXIO_MUTANT=str(mutant.number)), "--first-failure",
-                              "--limit", str(limit), "--names", names)
+        options = ("--first-failure", "--limit", str(limit), "--names", names)
+        well, said = self.run(suite, self.environment | {"UCXIO_MUTANT": str(mutant.number)}, *options)
         if well:
             return ""
         found = [line.split(": ")[1] for line in said.splitlines() if line.startswith("FAILED: ")]
-        return found[0] if found else f"{suite}, outside of all cases"
+        if not found:
+            sys.exit(f"{mutant.name}: {suite} failed, but no case of it:\n{said[-2000:]}")
+        # One that fails now and then proves nothing.
+        names.write_text(found[0])
+        if found[0] in {case for case, _ in cases} and not self.run(suite, self.environment, *options)[0]:
+            self.unusable.append(found[0])
+        return found[0]
 
 
 def ask_all(preset, mutants, every_suite):
@@ -263,6 +274,7 @@ def main():
     copy = options.work.resolve()
     make_copy(options.tree.resolve(), copy, mutants)
     asked = [mutant for mutant in mutants if not options.names or mutant.name in options.names]
+    unusable = []
     for name in options.presets.split(","):
         left = [mutant for mutant in asked if not mutant.noticed]
         if not left:
@@ -270,16 +282,19 @@ def main():
         preset = Preset(name, build(copy, name, newest_ucx()))
         preset.look()
         ask_all(preset, left, options.every_suite)
+        unusable += preset.unusable
 
     table = [row(mutant) for mutant in asked]
     if options.tsv:
         options.tsv.write_text("\n".join(table) + "\n")
+    if unusable:
+        print(f"these cases fail without a mutant, too: {' '.join(unusable)}")
     alive = [mutant for mutant in asked if not mutant.noticed]
     unexpected = [mutant for mutant in alive if not mutant.lives]
     print("\n".join(table))
     print(f"{len(asked) - len(alive)} of {len(asked)} mutants were noticed; {len(alive)} live, "
           f"of which {len(alive) - len(unexpected)} are known to, for a reason")
-    sys.exit(1 if unexpected else 0)
+    sys.exit(1 if unexpected or unusable else 0)
 
 
 if __name__ == "__main__":

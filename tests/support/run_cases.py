@@ -5,12 +5,12 @@
 
   --part I/N        runs every N-th case, from the I-th on (I counts from 0)
   --filter F        runs only what GoogleTest's filter F names
-  --instances N     runs N of the instances of each parameterised case, evenly spread, others for another case; 0: all
+  --instances N     of each parameterised case, runs one instance for each transport; or N, where there is no transport
   --names FILE      runs only the cases that FILE names, one a line
   --limit S         ends a case that takes longer than S seconds
   --results FILE    writes one line a case: status, milliseconds, name, and the reason of a skip
   --label L         the name of the program in what is printed
-  --count           prints how many cases there are, and runs none
+  --list            prints the names of the cases, and runs none
   --first-failure   stops behind the first case that fails
 
 A case that crashes the program, or that takes too long, fails by its name; the cases behind it run in a new process.
@@ -24,6 +24,7 @@ Exits with 0 if every case passed or was skipped, else with 1.
 """
 import argparse
 import collections
+import ctypes
 import dataclasses
 import os
 import pathlib
@@ -35,11 +36,12 @@ import subprocess
 import sys
 import tempfile
 import time
-import zlib
 
 BEGIN = re.compile(rb"^\[ RUN      \] (\S+)")
 END = re.compile(rb"^(.*)\[  (     OK|FAILED |SKIPPED) \] ([^\s,]+)(?:, where .*)? \((\d+) ms\)$")
+TRANSPORT = re.compile(r"tcp_by_address|tcp_by_listener|tcp_to_itself|shared_memory|loopback|mapped|borrowed")
 STATUS = {b"     OK": "passed", b"FAILED ": "failed", b"SKIPPED": "skipped"}
+LIBC = ctypes.CDLL(None)
 ONLY = os.environ.get("UCXIO_CASES")
 KEPT_OUTPUT = 256 * 1024  # bytes of a case's output that are kept, of the beginning and of the end
 
@@ -102,6 +104,11 @@ def stacks_of(pid):
         return b"(gdb did not show the stacks within a minute)\n"
 
 
+def end_with_parent():
+    """Has the system kill the calling process when this program ends, however it ends."""
+    LIBC.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
 class Process:
     """One process of the program, which runs some of the cases."""
 
@@ -115,7 +122,7 @@ class Process:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GTEST_")}
         self.child = subprocess.Popen([program, f"--gtest_flagfile={self.flags.name}", *arguments], env=environment,
                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                      start_new_session=True)
+                                      start_new_session=True, preexec_fn=end_with_parent)
         self.waiting = selectors.DefaultSelector()
         self.waiting.register(self.child.stdout, selectors.EVENT_READ)
         os.set_blocking(self.child.stdout.fileno(), False)
@@ -124,7 +131,10 @@ class Process:
 
     def lines(self, seconds):
         """Returns the whole lines that come within so many seconds; none if none came."""
-        if self.at_end or not self.waiting.select(seconds):
+        if self.at_end:
+            time.sleep(seconds)
+            return []
+        if not self.waiting.select(seconds):
             return []
         try:
             some = os.read(self.child.stdout.fileno(), 1 << 16)
@@ -158,16 +168,20 @@ class Run:
     def __init__(self, options):
         self.options = options
         self.ended = []
+        self.results = open(options.results, "w", encoding="utf-8", buffering=1) if options.results else None
         progress = os.environ.get("UCXIO_PROGRESS")
         self.progress = open(progress, "ab", buffering=0) if progress else None
 
     def note(self, case):
         """Keeps a case that ended, and shows what a failed one printed."""
         self.ended.append(case)
+        if self.results:
+            reason = case.reason() if case.status == "skipped" else ""
+            self.results.write(f"{case.status}\t{case.milliseconds}\t{case.name}\t{reason}\n")
         if self.progress:
             self.progress.write(case.status[:1].encode())
         if case.status == "failed":
-            sys.stdout.write(case.output.decode(errors="replace"))
+            sys.stdout.buffer.write(case.output)
             sys.stdout.flush()
 
     def all_of(self, names):
@@ -186,11 +200,18 @@ class Run:
     def some_of(self, names):
         """Runs these cases in one process, up to one that crashes it or takes too long."""
         process = Process(self.options.program, self.options.arguments, names, self.options.first_failure)
-        running, outside, begun, since_exit = None, Case("", time.monotonic()), 0, None
-        while not process.at_end:
+        try:
+            self.follow(process)
+        finally:
+            process.close()
+
+    def follow(self, process):
+        """Notes how the cases of a process end."""
+        running, outside, since_exit = None, Case("", time.monotonic()), None
+        while True:
             for line in process.lines(0.2):
                 if found := BEGIN.match(line):
-                    running, begun = Case(found.group(1).decode(), time.monotonic()), begun + 1
+                    running = Case(found.group(1).decode(), time.monotonic())
                     running.say(line)
                 elif running and (found := END.match(line)) and found.group(3).decode() == running.name:
                     running.say(line)
@@ -199,24 +220,22 @@ class Run:
                     running, outside = None, Case("", time.monotonic())
                 else:
                     (running or outside).say(line)
-            # A process that a case left behind may hold the pipe open.
+            current, now = running or outside, time.monotonic()
             if process.child.poll() is not None:
-                since_exit = since_exit or time.monotonic()
-                if time.monotonic() - since_exit > 2:
+                # A process that a case left behind may hold the pipe open.
+                since_exit = since_exit or now
+                if process.at_end or now - since_exit > 2:
                     break
-            current = running or outside
-            if since_exit is None and time.monotonic() - current.begun > self.options.limit:
+            elif now - current.begun > self.options.limit:
                 current.say(stacks_of(process.child.pid))
                 current.say(f"took longer than {self.options.limit} s, and was ended\n".encode())
                 self.give_up(running, outside)
-                process.close()
                 return
-        status = process.child.poll() if process.child.poll() is not None else process.child.wait()
-        process.close()
         # GoogleTest exits with 1 where a case failed.
+        status = process.child.returncode
         failed = any(case.status == "failed" for case in self.ended)
         if running or status not in ((0, 1) if failed else (0,)):
-            (running or outside).say(f"ended the program: {end_words(status)}\n".encode())
+            current.say(f"ended the program: {end_words(status)}\n".encode())
             self.give_up(running, outside)
 
     def give_up(self, running, outside):
@@ -230,18 +249,20 @@ class Run:
 
 
 def some_instances(names, most):
-    """Leaves at most so many instances of each parameterised case. Which ones depends on the case's name, so that all
-    cases of a suite together are run with every parameter."""
-    instances = collections.defaultdict(list)
+    """Leaves, of each parameterised case, one instance for each transport that its parameters name; where they name
+    none, at most so many. The next case of the suite gets the next ones."""
+    groups = collections.defaultdict(lambda: collections.defaultdict(list))  # of each case: by transport
     for name in names:
-        instances[name.rsplit("/", 1)[0] if name.count("/") > name.split(".")[0].count("/") else name].append(name)
-    left = set()
-    for case, all_of_it in instances.items():
-        if len(all_of_it) <= most:
-            left.update(all_of_it)
-            continue
-        begin = zlib.crc32(case.encode()) % len(all_of_it)
-        left.update(all_of_it[(begin + at * len(all_of_it) // most) % len(all_of_it)] for at in range(most))
+        case = name.rsplit("/", 1)[0] if name.count("/") > name.split(".")[0].count("/") else name
+        transport = TRANSPORT.search(name[len(case):])
+        groups[case][transport.group(0) if transport else ""].append(name)
+    left, before = set(), collections.Counter()
+    for case, by_transport in groups.items():
+        number = before[case.split(".")[0]]
+        before[case.split(".")[0]] += 1
+        for transport, instances in by_transport.items():
+            count = 1 if transport else min(most, len(instances))
+            left.update(instances[(number + at * len(instances) // count) % len(instances)] for at in range(count))
     return [name for name in names if name in left]
 
 
@@ -261,14 +282,6 @@ def chosen_cases(options):
     return names
 
 
-def write_results(path, cases):
-    """Writes one line a case."""
-    with open(path, "w", encoding="utf-8") as file:
-        for case in cases:
-            reason = case.reason() if case.status == "skipped" else ""
-            file.write(f"{case.status}\t{case.milliseconds}\t{case.name}\t{reason}\n")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", default="0/1")
@@ -278,7 +291,7 @@ def main():
     parser.add_argument("--limit", type=float, default=300)
     parser.add_argument("--results", type=pathlib.Path)
     parser.add_argument("--label")
-    parser.add_argument("--count", action="store_true")
+    parser.add_argument("--list", action="store_true")
     parser.add_argument("--first-failure", action="store_true")
     parser.add_argument("program")
     parser.add_argument("arguments", nargs="*")
@@ -287,20 +300,19 @@ def main():
 
     begun = time.monotonic()
     names = chosen_cases(options)
-    if options.count:
-        print(len(names))
+    if options.list:
+        print("\n".join(names))
         return
     if options.results:
         options.results.parent.mkdir(parents=True, exist_ok=True)
-        options.results.unlink(missing_ok=True)
+    # The program has a session of its own: whoever ends this one ends that, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     run = Run(options)
     run.all_of(names)
 
     count = {status: [case.name for case in run.ended if case.status == status]
              for status in ("passed", "skipped", "failed")}
     missing = sorted(set(names) - {case.name for case in run.ended})
-    if options.results:
-        write_results(options.results, run.ended)
     for name in count["failed"]:
         print(f"FAILED: {name}")
     if missing and not (options.first_failure and count["failed"]):

@@ -2,9 +2,11 @@
 """Tests run_cases.py and report_cases.py with a program that behaves like GoogleTest's, and badly where it is told to."""
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -14,8 +16,9 @@ import os, signal, sys, time
 cases = CASES
 flags = sys.argv[1:]
 if flags[0] == "--gtest_list_tests":
-    suite = ""
+    suite, pattern = "", flags[1].split("=", 1)[1]
     for case in cases:
+        if pattern not in ("*", case): continue
         if case.split(".")[0] != suite:
             suite = case.split(".")[0]
             print(suite + ".")
@@ -32,6 +35,7 @@ for case in cases:
     if does == "Hangs": time.sleep(60)
     if does == "Leaves": os._exit(0)
     if does == "LeavesAChild" and os.fork() == 0: time.sleep(30)
+    if does == "ClosesItsOutput": os.close(1); os.close(2); time.sleep(60)
     if does == "Skips": print("a.cpp:1: Skipped\\nno such device\\n")
     if does == "Fails": print("a.cpp:2: Failure\\nthis is why")
     word = {"Skips": " SKIPPED", "Fails": " FAILED "}.get(does, "      OK")
@@ -40,6 +44,14 @@ for case in cases:
 if "Outside.Leaks" in chosen: sys.exit(23)
 sys.exit(1 if failed else 0)
 """
+
+
+def command_of(pid):
+    """Returns the command line of a process; nothing if it is gone."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
 
 
 class RunCases(unittest.TestCase):
@@ -57,7 +69,7 @@ class RunCases(unittest.TestCase):
         program.chmod(0o755)
         self.results.mkdir(exist_ok=True)
         done = subprocess.run([HERE / "run_cases.py", "--label", "program", "--results", self.results / "program",
-                               *options, program], env=dict(os.environ, UCXIO_CASES="", **environment),
+                               *options, program], env=dict(os.environ, UCXIO_CASES="", UCXIO_PROGRESS="") | environment,
                               capture_output=True, text=True, timeout=100, check=False)
         ended = {}
         if (self.results / "program").exists():
@@ -120,14 +132,62 @@ class RunCases(unittest.TestCase):
         found = [case for part in range(3) for case in self.run_cases(cases, "--part", f"{part}/3")[2]]
         self.assertEqual(sorted(found), cases)
 
+    def test_hang_without_output(self):
+        """A program that closes its output is bounded, too."""
+        status, said, ended = self.run_cases(["A.ClosesItsOutput", "B.Is"], "--limit", "1")
+        self.assertEqual((status, ended), (1, {"A.ClosesItsOutput": "failed", "B.Is": "passed"}))
+        self.assertIn("took longer than 1.0 s", said)
+
+    def test_program_ends_with_its_runner(self):
+        """Whoever ends run_cases.py ends the program."""
+        program = pathlib.Path(self.folder.name) / "program"
+        program.write_text(PROGRAM.replace("CASES", repr(["A.Hangs"])))
+        program.chmod(0o755)
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            with subprocess.Popen([HERE / "run_cases.py", program], stdout=subprocess.DEVNULL) as runner:
+                children = pathlib.Path(f"/proc/{runner.pid}/task/{runner.pid}/children")
+                # The listing first, which ends by itself.
+                self.wait_for(lambda: any("flagfile" in command_of(child) for child in children.read_text().split()))
+                child = children.read_text().split()[0]
+                runner.send_signal(how)
+                runner.wait()
+            self.wait_for(lambda child=child: "flagfile" not in command_of(child))
+
+    def wait_for(self, condition):
+        """Waits until it is so, for a bounded time."""
+        for _ in range(200):
+            if condition():
+                return
+            time.sleep(0.05)
+        self.fail("it did not come to that")
+
     def test_instances_are_spread(self):
-        """Of many instances some are run, of a case without any that one."""
-        cases = ["A.Is", "A.Few/0", "A.Few/1"] + [f"A.Many/{number}" for number in range(40)]
+        """Of many instances some are run, others for the next case; of a case without any, that one."""
+        cases = ["A.Is", "A.Few/0", "A.Few/1"] + [f"A.{case}/{at}" for case in ("Many", "More") for at in range(40)]
         _, _, ended = self.run_cases(cases, "--instances", "4")
-        many = sorted(int(case.split("/")[1]) for case in ended if "Many" in case)
-        self.assertEqual((len(ended), len(many)), (7, 4))
         self.assertTrue({"A.Is", "A.Few/0", "A.Few/1"} <= set(ended))
-        self.assertEqual({(after - before) % 40 for before, after in zip(many, many[1:] + many[:1])}, {10})
+        many, more = ({int(case.split("/")[1]) for case in ended if name in case} for name in ("Many", "More"))
+        self.assertEqual((len(many), len(more), many & more), (4, 4, set()))
+
+    def test_instances_have_every_transport(self):
+        """Each transport that the parameters name is run once."""
+        cases = [f"P/A.Is/{over}_reader_{mode}" for over in ("tcp_by_address", "mapped", "loopback") for mode in range(9)]
+        _, _, ended = self.run_cases(cases, "--instances", "1")
+        self.assertEqual({case.split("/")[2].rsplit("_", 2)[0] for case in ended}, {"tcp_by_address", "mapped", "loopback"})
+        self.assertEqual(len(ended), 3)
+
+    def test_chosen_by_environment(self):
+        """$UCXIO_CASES leaves some of the cases; of a part that may be none."""
+        self.assertEqual(self.run_cases(["A.Is", "B.Is"], UCXIO_CASES="B.Is")[2], {"B.Is": "passed"})
+        self.assertEqual(self.run_cases(["A.Is"], UCXIO_CASES="B.Is")[::2], (0, {}))
+
+    def test_names_of_a_file(self):
+        """--names leaves those of a file, --first-failure ends behind the first that fails."""
+        names = pathlib.Path(self.folder.name) / "names"
+        names.write_text("A.Fails\nB.Is\n")
+        self.assertEqual(self.run_cases(["A.Is", "A.Fails", "B.Is"], "--names", names)[2],
+                         {"A.Fails": "failed", "B.Is": "passed"})
+        self.assertEqual(self.run_cases(["A.Fails/0", "A.Fails/1"], "--first-failure")[0], 1)
 
     def test_no_case_is_a_failure(self):
         """A part without a case is a mistake."""
@@ -139,15 +199,32 @@ class RunCases(unittest.TestCase):
         self.run_cases(["A.Is", "A.Skips", "A.Fails"], UCXIO_PROGRESS=str(progress))
         self.assertEqual(progress.read_text(), "psf")
 
+    def report(self, *options, **environment):
+        """Returns the exit status of report_cases.py, and what it printed."""
+        done = subprocess.run([HERE / "report_cases.py", *options, self.results], env=os.environ | environment,
+                              capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout
+
     def test_report(self):
-        """The report fails where cases are missing."""
+        """The report fails where cases are missing, and names them."""
         self.run_cases(["A.Is", "A.Skips"])
-        for asked, status in ((2, 0), (3, 1)):
-            done = subprocess.run([HERE / "report_cases.py", "--of", str(asked), self.results], capture_output=True,
-                                  text=True, check=False)
-            self.assertEqual(done.returncode, status)
-            self.assertIn("2 cases: 1 passed, 1 skipped, 0 failed", done.stdout)
-            self.assertEqual("1 of 3 cases did NOT RUN" in done.stdout, status == 1)
+        expected = pathlib.Path(self.folder.name) / "expected"
+        for more, status in (("", 0), ("program\tA.Gone\n", 1)):
+            expected.write_text("program\tA.Is\nprogram\tA.Skips\n" + more)
+            found, said = self.report("--of", expected)
+            self.assertEqual(found, status, said)
+            self.assertIn("2 cases: 1 passed, 1 skipped, 0 failed", said)
+            self.assertEqual("did NOT RUN: program: A.Gone" in said, status == 1)
+
+    def test_skips_that_nobody_expects(self):
+        """A reason that is not in the list fails the report."""
+        self.run_cases(["A.Skips"])
+        expected = pathlib.Path(self.folder.name) / "skips"
+        for pattern, status in (("no such .*", 0), ("no zsh", 1)):
+            expected.write_text("# why\n" + pattern + "\n")
+            found, said = self.report(UCXIO_EXPECTED_SKIPS=str(expected))
+            self.assertEqual(found, status, said)
+            self.assertEqual("did NOT RUN: A.Skips" in said, status == 1)
 
 
 if __name__ == "__main__":
