@@ -36,7 +36,9 @@ endif()
 set(ucxio_options_with_precompiled "")
 if(UCXIO_PRECOMPILE)
   set(ucxio_options_with_precompiled
-      "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-restrict>")
+      "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-restrict>"
+      # Else a compiler's cache never finds what clang makes of them.
+      "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 endif()
 
 # ucxio_precompile(TARGET HEADERS ...)
