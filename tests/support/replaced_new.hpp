@@ -5,8 +5,8 @@
 namespace ucx::test {
 
 /// Returns whether an allocation may be made; else it fails as if there were no memory. Defined by
-/// one source of a program that has replaced_new.cpp among its own. UCX allocates by malloc, which
-/// does not come past here.
+/// at most one source of a program that has replaced_new.cpp among its own; else all may. UCX
+/// allocates by malloc, which does not come past here.
 bool may_allocate() noexcept;
 
 }  // namespace ucx::test
