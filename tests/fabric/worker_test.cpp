@@ -21,6 +21,7 @@
 #include "support/pattern.hpp"
 #include "support/soon.hpp"
 #include "ucx/error.hpp"
+#include "ucx/scheduled_call.hpp"
 
 namespace ucx::test {
 namespace {
@@ -52,6 +53,19 @@ TEST(Worker, SleepingNeedsTheWakeupFeature) {
   EXPECT_EQ(polling.event_fd(), -1);
   EXPECT_FALSE(polling.arm());
   polling.signal();
+}
+
+TEST(Worker, AsleepWakesForACallThatIsDueEarlier) {
+  const context parent = tcp_context();
+  worker asleep(parent, {.progress = progress_mode::sleeping_thread});
+  const scheduled_call late = asleep.call_after(1h, [] {});
+  std::atomic<int> calls{0};
+  // Some of them find it asleep.
+  for (int round = 1; round <= 20; ++round) {
+    std::this_thread::sleep_for(5ms);
+    const scheduled_call early = asleep.call_after(1ms, [&] { ++calls; });
+    ASSERT_TRUE(soon([&] { return calls == round; })) << round;
+  }
 }
 
 TEST(Worker, HasAnAddressOfItsOwn) {

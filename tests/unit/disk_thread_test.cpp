@@ -29,6 +29,17 @@ TEST(DiskThread, AnswersInOrder) {
   for (int i = 0; i < 50; ++i) EXPECT_EQ(answered[static_cast<std::size_t>(i)], i);
 }
 
+TEST(DiskThread, IsNotWaitedForWhereItIsIdle) {
+  disk_thread disk(100, [](disk_queue::answer answer) { answer(); });
+  std::promise<void> done;
+  ASSERT_TRUE(
+      disk.queue()->start([&done] { return disk_queue::answer([&done] { done.set_value(); }); }));
+  done.get_future().wait();
+  const auto until = std::chrono::steady_clock::now() + 100s;
+  disk.stop(until);
+  EXPECT_LT(std::chrono::steady_clock::now(), until);
+}
+
 TEST(DiskThread, TakesNoMoreThanItsMost) {
   std::promise<void> disk_answers;
   std::shared_future<void> answers(disk_answers.get_future());
