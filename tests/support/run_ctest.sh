@@ -6,12 +6,12 @@
 set -uo pipefail
 all_run=0
 if [ "${1:-}" = --all-run ]; then all_run=1 && shift; fi
-[ $# -ge 2 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 build=$(realpath -e "$1") || exit 2
 labels=$2
 shift 2
 support=$(cd "$(dirname "$0")" && pwd)
-jobs=$((3 * $(nproc))) # the tests wait more than they work
+jobs=${UCXIO_TEST_JOBS:-$((3 * $(nproc)))} # the tests wait more than they work
 
 # Prints how far the tests are, until it is ended.
 show_progress() { # FILE TOTAL
