@@ -6,7 +6,6 @@
 # with 0 when they passed, and with 77, saying so, when nothing was run because there is no GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-ucx_newest=1.22.0 # of the PyPI package libucx-cu13
 folder=${1:-build/gpu}
 build=${2:-build/release}
 programs=(ucxio-gpu-tests ucxio-test-peer gpu_benchmark gpu_to_gpu gpu_checkpoint gpu_load ucxio)
@@ -26,13 +25,10 @@ for program in "${programs[@]}"; do cp "$build/bin/$program" "$folder/bin/"; don
 # Everything but UCX, which comes from the package, and the C library, which is the system's.
 ldd "$folder"/bin/* | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
   grep -vE '/lib(c|m|rt|dl|pthread|resolv|ucp|uct|ucs|ucm)\.so' | xargs cp -L -t "$folder/lib"
-python=build/ucx-$ucx_newest
-[ -x $python/bin/pip ] || python3 -m venv $python
-$python/bin/pip install --quiet --no-deps --only-binary :all: "libucx-cu13==$ucx_newest"
-packages=$($python/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-cp -r "$packages/libucx/lib" "$folder/ucx"
+wheel=$(tests/support/newest_ucx.sh)
+cp -r "$wheel/lib" "$folder/ucx"
 # What UCX's modules for CUDA need: without libcudart they are not loaded, and nothing says so.
-cp -L "$packages"/libucx_cu13.libs/*.so* "$folder/lib/"
+cp -L "${wheel%/*}"/libucx_cu13.libs/*.so* "$folder/lib/"
 # What is only linked against, the same under other names, and what debuggers read.
 find "$folder/ucx" \( -name '*.a' -o -name '*.la' -o -name '*.so' -o -name '*.so.0.0.0' \) -delete
 rm -rf "$folder/ucx/cmake" "$folder/ucx/pkgconfig"

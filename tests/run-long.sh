@@ -10,21 +10,14 @@
 # Goes on after a step that fails, and says at the end how each one ended.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
-ucx_newest=1.22.0 # of the PyPI package libucx-cu13
 unset UCXIO_CASES UCXIO_TOOL UCXIO_WAY UCXIO_CUDA_DRIVER UCXIO_FAKE_CUDA_SEED
 
 # Sets `wheel`, the prefix of UCX's wheel.
-newest_ucx() {
-  local venv=$PWD/build/ucx-$ucx_newest
-  [ -x "$venv/bin/pip" ] || python3 -m venv "$venv" || return 1
-  "$venv/bin/pip" install --quiet --no-deps --only-binary :all: "libucx-cu13==$ucx_newest" || return 1
-  wheel=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/libucx
-  [ -e "$wheel/lib/libucp.so" ]
-}
+newest_ucx() { wheel=$(tests/support/newest_ucx.sh); }
 
 newest() {
   newest_ucx && cmake --preset dev -B build/newest -DCMAKE_PREFIX_PATH="$wheel" && cmake --build build/newest &&
-    build/newest/bin/ucxio-loaded-ucx "$ucx_newest" &&
+    build/newest/bin/ucxio-loaded-ucx "$(tests/support/newest_ucx.sh --version)" &&
     UCX_MEM_BISTRO_GRACE_DURATION=1ms tests/support/run_ctest.sh build/newest .
 }
 
@@ -33,7 +26,7 @@ whole() {
     cmake --preset tsan -B build/tsan-whole -DUCXIO_SAVED_EFFORT=1 || return 1
   local outcome=0
   cmake --build build/asan-whole --target ucxio-{unit,device,gpu,fabric,conformance}-tests ucxio-loaded-ucx &&
-    build/asan-whole/bin/ucxio-loaded-ucx "$ucx_newest" &&
+    build/asan-whole/bin/ucxio-loaded-ucx "$(tests/support/newest_ucx.sh --version)" &&
     tests/support/run_ctest.sh build/asan-whole '^(unit|device|gpu|fabric|conformance)$' || outcome=1
   cmake --build build/tsan-whole --target ucxio-{unit,device,fabric,conformance}-tests &&
     setarch "$(uname -m)" -R tests/support/run_ctest.sh build/tsan-whole '^(unit|device|fabric|conformance)$' || outcome=1

@@ -6,7 +6,6 @@ set -uo pipefail
 cd "$(dirname "$0")/../.."
 build=$1
 driver=$2
-newest=$(sed -n 's/^ucx_newest=\([^ ]*\).*/\1/p' tests/run-gpu.sh)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
@@ -17,8 +16,8 @@ expect() { # WHAT WANTED FOUND
   failed=1
 }
 
-if ! "build/ucx-$newest/bin/pip" show --quiet libucx-cu13 2>/dev/null; then
-  echo "skipped: the package libucx-cu13 $newest is not in build/ucx-$newest, where tests/run-gpu.sh puts it"
+if ! tests/support/newest_ucx.sh --fetched >/dev/null; then
+  echo "skipped: the newest UCX has not been fetched (tests/support/newest_ucx.sh)"
   exit 77
 fi
 
