@@ -104,9 +104,12 @@ def stacks_of(pid):
         return b"(gdb did not show the stacks within a minute)\n"
 
 
-def end_with_parent():
-    """Has the system kill the calling process when this program ends, however it ends."""
+def prepare_child():
+    """Has the system kill the calling process when this program ends, however it ends. No signal is ignored: those of a
+    shell's background jobs would be, and tests interrupt programs."""
     LIBC.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    for each in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(each, signal.SIG_DFL)
 
 
 class Process:
@@ -122,7 +125,7 @@ class Process:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GTEST_")}
         self.child = subprocess.Popen([program, f"--gtest_flagfile={self.flags.name}", *arguments], env=environment,
                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                      start_new_session=True, preexec_fn=end_with_parent)
+                                      start_new_session=True, preexec_fn=prepare_child)
         self.waiting = selectors.DefaultSelector()
         self.waiting.register(self.child.stdout, selectors.EVENT_READ)
         os.set_blocking(self.child.stdout.fileno(), False)

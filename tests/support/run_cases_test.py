@@ -36,6 +36,7 @@ for case in cases:
     if does == "Leaves": os._exit(0)
     if does == "LeavesAChild" and os.fork() == 0: time.sleep(30)
     if does == "ClosesItsOutput": os.close(1); os.close(2); time.sleep(60)
+    if does == "IgnoresNothing" and signal.getsignal(signal.SIGINT) == signal.SIG_IGN: does = "Fails"
     if does == "Skips": print("a.cpp:1: Skipped\\nno such device\\n")
     if does == "Fails": print("a.cpp:2: Failure\\nthis is why")
     word = {"Skips": " SKIPPED", "Fails": " FAILED "}.get(does, "      OK")
@@ -137,6 +138,12 @@ class RunCases(unittest.TestCase):
         status, said, ended = self.run_cases(["A.ClosesItsOutput", "B.Is"], "--limit", "1")
         self.assertEqual((status, ended), (1, {"A.ClosesItsOutput": "failed", "B.Is": "passed"}))
         self.assertIn("took longer than 1.0 s", said)
+
+    def test_signals_of_a_background_job(self):
+        """What a shell has its background jobs ignore, the program does not."""
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+        self.assertEqual(self.run_cases(["A.IgnoresNothing"])[2], {"A.IgnoresNothing": "passed"})
 
     def test_program_ends_with_its_runner(self):
         """Whoever ends run_cases.py ends the program."""
