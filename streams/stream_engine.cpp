@@ -62,7 +62,9 @@ stream_engine::stream_engine(std::unique_ptr<byte_source> source, std::ios_base:
       end_(*source_, options.follow),
       copying_{options.timeout, false, options.cuda_stream},
       exceptions_(std::uncaught_exceptions()) {
-  if ((mode & std::ios_base::ate) != 0) position_ = size_;
+  // A file that is only appended to begins at its end; one that is read, too, at its beginning.
+  const bool only_appends = (mode & std::ios_base::app) != 0 && !is_readable();
+  if (only_appends || (mode & std::ios_base::ate) != 0) position_ = size_;
 }
 
 stream_statistics stream_engine::statistics() const noexcept {

@@ -157,6 +157,7 @@ class stream_engine {
   void check_place(std::span<const std::byte> bytes) const;
   [[noreturn]] void refuse(std::error_code why, std::string_view what) const;
 
+  bool is_readable() const noexcept { return (mode_ & std::ios_base::in) != 0; }
   void begin_reading();
   bool look_behind_end();
   void look_at_end();

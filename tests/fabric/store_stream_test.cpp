@@ -226,6 +226,15 @@ TEST_F(StoreStream, AppendsAtTheEndWhereverItWas) {
   EXPECT_EQ(file("fresh"), "made");
 }
 
+TEST_F(StoreStream, WritesItsHeaderOnceWhereItLooksForAnEmptyFile) {
+  for (int run = 0; run < 3; ++run) {
+    ofstream log(at("table"), ios::app);
+    if (log.tellp() == 0) log << "header\n";
+    log << run << '\n';
+  }
+  EXPECT_EQ(file("table"), "header\n0\n1\n2\n");
+}
+
 TEST_F(StoreStream, EditsInPlaceAndGrows) {
   directory_.make("data", "0123456789");
   fstream both(at("data"));
