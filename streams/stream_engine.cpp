@@ -209,7 +209,22 @@ stream_engine::areas stream_engine::current_areas() const noexcept {
   return shown;
 }
 
+/// What is open for writing alone is at its end for who reads, as a file is, and nothing of what is
+/// written changes by it; but `error()` says why.
+stream_engine::outcome stream_engine::refuse_to_read() noexcept {
+  state_ = state::idle;
+  error_ = errc::permission_denied;
+  told_of_writes_ = false;
+  try {
+    refuse(errc::permission_denied, "reading what is open for writing alone:");
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+  return outcome::end_of_data;
+}
+
 stream_engine::outcome stream_engine::refill() noexcept {
+  if (!may_be_read()) return refuse_to_read();
   return attempt_to_read([this] {
     begin_reading();
     if (position_ >= size_ && !look_behind_end()) return outcome::end_of_data;
@@ -219,6 +234,8 @@ stream_engine::outcome stream_engine::refill() noexcept {
 }
 
 stream_engine::outcome stream_engine::read(std::span<std::byte> into, std::size_t& count) noexcept {
+  count = 0;
+  if (!may_be_read()) return refuse_to_read();
   const std::uint64_t start = position_;
   const outcome ended = attempt_to_read([&] {
     try {
@@ -243,6 +260,7 @@ stream_engine::outcome stream_engine::read(std::span<std::byte> into, std::size_
 }
 
 stream_engine::outcome stream_engine::step_back() noexcept {
+  if (!may_be_read()) return refuse_to_read();
   const std::uint64_t start = position_;
   const outcome ended = attempt_to_read([&] {
     try {
@@ -271,6 +289,7 @@ stream_engine::outcome stream_engine::step_back() noexcept {
 }
 
 std::int64_t stream_engine::remaining() noexcept {
+  if (!may_be_read()) return refuse_to_read(), -1;
   const outcome known = attempt([this] {
     require(std::ios_base::in, "reading");
     return outcome::done;

@@ -158,6 +158,9 @@ class stream_engine {
   [[noreturn]] void refuse(std::error_code why, std::string_view what) const;
 
   bool is_readable() const noexcept { return (mode_ & std::ios_base::in) != 0; }
+  /// Returns whether it is worth an attempt: what is closed says so by itself.
+  bool may_be_read() const noexcept { return is_readable() || !is_open(); }
+  outcome refuse_to_read() noexcept;
   void begin_reading();
   bool look_behind_end();
   void look_at_end();
