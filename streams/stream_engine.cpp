@@ -457,9 +457,9 @@ std::uint64_t stream_engine::target(std::int64_t offset, std::ios_base::seekdir 
   std::uint64_t from = 0;
   if (base == std::ios_base::cur) from = position_;
   if (base == std::ios_base::end) from = size_;
-  const std::uint64_t last = seek_limit_ == seek_limit::end
-                                 ? size_
-                                 : addressable(std::numeric_limits<std::uint64_t>::max());
+  // No byte can be at the largest offset, for its end would have none: a file system is stricter.
+  constexpr std::uint64_t farthest = std::numeric_limits<std::int64_t>::max() - 1;
+  const std::uint64_t last = seek_limit_ == seek_limit::end ? size_ : std::max(size_, farthest);
   // Neither subtraction wraps: `from` is at most `last`, and that at most the largest offset.
   const bool inside = offset < 0 ? -(offset + 1) < static_cast<std::int64_t>(from)
                                  : static_cast<std::uint64_t>(offset) <= last - from;

@@ -149,7 +149,7 @@ TEST(NamedFstream, SeeksAsAFileAnywhere) {
   served_text served("0123456789");
   std::fstream oracle(directory.make("file", "0123456789"));
   ucx::fstream ours(served.reader, "text");
-  constexpr auto far = std::numeric_limits<std::streamoff>::max();
+  constexpr auto largest = std::numeric_limits<std::streamoff>::max();
   for (const auto& [offset, from] :
        std::initializer_list<std::pair<std::streamoff, ios::seekdir>>{{9, ios::beg},
                                                                       {10, ios::beg},
@@ -167,10 +167,14 @@ TEST(NamedFstream, SeeksAsAFileAnywhere) {
     SCOPED_TRACE(std::to_string(offset) + " from " + std::to_string(from));
     EXPECT_EQ(visit(ours, offset, from), visit(oracle, offset, from));
   }
-  // Where a file system has its own limit, ours is what a position can say.
-  EXPECT_TRUE(ours.seekg(far, ios::beg));
-  EXPECT_EQ(ours.tellg(), std::streampos(far));
+  // Where a file system has its own limit, ours is where a byte can still have an end.
+  EXPECT_TRUE(ours.seekg(largest - 1, ios::beg));
+  EXPECT_EQ(ours.tellg(), std::streampos(largest - 1));
   EXPECT_FALSE(ours.seekg(1, ios::cur));
+  EXPECT_EQ(ours.error(), errc::out_of_range);
+  ours.clear();
+  EXPECT_EQ(ours.tellg(), std::streampos(largest - 1));
+  EXPECT_FALSE(ours.seekg(largest, ios::beg));
   EXPECT_EQ(ours.error(), errc::out_of_range);
 }
 
