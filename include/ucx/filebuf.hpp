@@ -20,6 +20,17 @@ namespace ucx {
 
 class client;
 
+namespace detail {
+
+/// What the file streams of std take for a path, too: that of <filesystem>, and Boost's.
+template <class Path>
+concept path = requires(Path& changed, const Path& asked) {
+  { changed.make_preferred().filename() } -> std::same_as<Path>;
+  { asked.c_str() } -> std::convertible_to<const char*>;
+};
+
+}  // namespace detail
+
 /// A `std::filebuf` that also opens URLs: what a server publishes, as well as local files. It has
 /// that class's members, and over a local path its behaviour. `docs/streams.md` has what each
 /// openmode does to a region of fixed size, and how a URL differs from a path. What is read into
@@ -50,7 +61,7 @@ class UCXIO_EXPORT filebuf : public std::streambuf {
                 const stream_options& options = {}) {
     return open(name.c_str(), mode, options);
   }
-  template <std::same_as<std::filesystem::path> Path>
+  template <detail::path Path>
   filebuf* open(const Path& name, std::ios_base::openmode mode,
                 const stream_options& options = {}) {
     return open(name.c_str(), mode, options);

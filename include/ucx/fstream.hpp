@@ -1,6 +1,5 @@
 #pragma once
 
-#include <concepts>
 #include <filesystem>
 #include <ios>
 #include <istream>
@@ -31,7 +30,7 @@ class UCXIO_EXPORT ifstream : public std::istream {
   explicit ifstream(const std::string& name, std::ios_base::openmode mode = std::ios_base::in,
                     const stream_options& options = {})
       : ifstream(name.c_str(), mode, options) {}
-  template <std::same_as<std::filesystem::path> Path>
+  template <detail::path Path>
   explicit ifstream(const Path& name, std::ios_base::openmode mode = std::ios_base::in,
                     const stream_options& options = {})
       : ifstream(name.c_str(), mode, options) {}
@@ -51,7 +50,7 @@ class UCXIO_EXPORT ifstream : public std::istream {
             const stream_options& options = {}) {
     open(name.c_str(), mode, options);
   }
-  template <std::same_as<std::filesystem::path> Path>
+  template <detail::path Path>
   void open(const Path& name, std::ios_base::openmode mode = std::ios_base::in,
             const stream_options& options = {}) {
     open(name.c_str(), mode, options);
@@ -79,7 +78,7 @@ class UCXIO_EXPORT ofstream : public std::ostream {
   explicit ofstream(const std::string& name, std::ios_base::openmode mode = std::ios_base::out,
                     const stream_options& options = {})
       : ofstream(name.c_str(), mode, options) {}
-  template <std::same_as<std::filesystem::path> Path>
+  template <detail::path Path>
   explicit ofstream(const Path& name, std::ios_base::openmode mode = std::ios_base::out,
                     const stream_options& options = {})
       : ofstream(name.c_str(), mode, options) {}
@@ -101,7 +100,7 @@ class UCXIO_EXPORT ofstream : public std::ostream {
             const stream_options& options = {}) {
     open(name.c_str(), mode, options);
   }
-  template <std::same_as<std::filesystem::path> Path>
+  template <detail::path Path>
   void open(const Path& name, std::ios_base::openmode mode = std::ios_base::out,
             const stream_options& options = {}) {
     open(name.c_str(), mode, options);
@@ -132,7 +131,7 @@ class UCXIO_EXPORT fstream : public std::iostream {
                    std::ios_base::openmode mode = std::ios_base::in | std::ios_base::out,
                    const stream_options& options = {})
       : fstream(name.c_str(), mode, options) {}
-  template <std::same_as<std::filesystem::path> Path>
+  template <detail::path Path>
   explicit fstream(const Path& name,
                    std::ios_base::openmode mode = std::ios_base::in | std::ios_base::out,
                    const stream_options& options = {})
@@ -156,7 +155,7 @@ class UCXIO_EXPORT fstream : public std::iostream {
             const stream_options& options = {}) {
     open(name.c_str(), mode, options);
   }
-  template <std::same_as<std::filesystem::path> Path>
+  template <detail::path Path>
   void open(const Path& name, std::ios_base::openmode mode = std::ios_base::in | std::ios_base::out,
             const stream_options& options = {}) {
     open(name.c_str(), mode, options);

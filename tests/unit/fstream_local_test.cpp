@@ -55,6 +55,31 @@ constexpr bool all_constructed_alike =
 static_assert(all_constructed_alike<ucx::ifstream, std::ifstream>);
 static_assert(all_constructed_alike<ucx::ofstream, std::ofstream>);
 static_assert(all_constructed_alike<ucx::fstream, std::fstream>);
+
+/// What std takes for a path: it can be made preferred, and has a name of the same kind.
+struct path_of_others {
+  std::string text;
+
+  path_of_others& make_preferred() { return *this; }
+  path_of_others filename() const { return *this; }
+  const char* c_str() const { return text.c_str(); }
+};
+
+/// Has a text, and is no path.
+struct no_path {
+  const char* c_str() const { return "text"; }
+};
+
+template <class Ours, class Standard>
+constexpr bool takes_the_same_paths =
+    constructed_alike<Ours, Standard, path_of_others>&&
+        constructed_alike<Ours, Standard, const path_of_others&, ios::openmode>&& constructed_alike<
+            Ours, Standard, no_path>&& std::is_constructible_v<Ours, path_of_others> &&
+    !std::is_constructible_v<Ours, no_path>;
+
+static_assert(takes_the_same_paths<ucx::ifstream, std::ifstream>);
+static_assert(takes_the_same_paths<ucx::ofstream, std::ofstream>);
+static_assert(takes_the_same_paths<ucx::fstream, std::fstream>);
 static_assert(std::is_same_v<decltype(std::declval<const ucx::fstream&>().rdbuf()), ucx::filebuf*>);
 static_assert(std::is_base_of_v<std::istream, ucx::ifstream>);
 static_assert(std::is_base_of_v<std::ostream, ucx::ofstream>);
