@@ -1,60 +1,21 @@
 #include "ucx/filebuf.hpp"
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <limits>
 #include <memory>
 #include <new>
 #include <utility>
 
+#include "filebuf_turn.hpp"
 #include "published_source.hpp"
 #include "stream_engine.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
-#include "ucx/memory_copy.hpp"
 #include "ucx/url.hpp"
 
 namespace ucx {
 namespace {
 
 using std::ios_base;
-
-/// Names the protected members of std::streambuf, so that pointers to them can be used on any.
-struct exposed : std::streambuf {
-  using std::streambuf::eback;
-  using std::streambuf::egptr;
-  using std::streambuf::epptr;
-  using std::streambuf::gptr;
-  using std::streambuf::overflow;
-  using std::streambuf::pbackfail;
-  using std::streambuf::pbase;
-  using std::streambuf::pbump;
-  using std::streambuf::pptr;
-  using std::streambuf::seekoff;
-  using std::streambuf::seekpos;
-  using std::streambuf::setg;
-  using std::streambuf::setp;
-  using std::streambuf::showmanyc;
-  using std::streambuf::sync;
-  using std::streambuf::underflow;
-  using std::streambuf::xsgetn;
-  using std::streambuf::xsputn;
-};
-
-void copy_areas(const std::streambuf& from, std::streambuf& to) noexcept {
-  (to.*&exposed::setg)((from.*&exposed::eback)(), (from.*&exposed::gptr)(),
-                       (from.*&exposed::egptr)());
-  char* const put_begin = (from.*&exposed::pbase)();
-  (to.*&exposed::setp)(put_begin, (from.*&exposed::epptr)());
-  // A put area that the caller gave may be longer than an int can say.
-  for (std::ptrdiff_t left = (from.*&exposed::pptr)() - put_begin; left > 0;) {
-    const auto step =
-        static_cast<int>(std::min<std::ptrdiff_t>(left, std::numeric_limits<int>::max()));
-    (to.*&exposed::pbump)(step);
-    left -= step;
-  }
-}
 
 using detail::directions;
 using detail::noreplace;
@@ -91,55 +52,13 @@ std::string describe(const client& from, std::string_view name) {
   return unnamed ? std::string(name) : to_string(whole);
 }
 
-/// What goes between a local file and a device lies in the host's memory, so much of it at a time.
-constexpr std::streamsize longest_staged = std::streamsize{1} << 20U;
-
-constexpr auto no_result_fails = [](auto&&) { return false; };
-constexpr auto minus_one_fails = [](auto&& result) { return std::streamoff(result) == -1; };
-
 }  // namespace
 
-/// The inner buffer's turn: while it lasts, that one has the areas, and errno is about it alone.
-class filebuf::turn {
- public:
-  explicit turn(filebuf& front) noexcept : front_(front), errno_before_(std::exchange(errno, 0)) {
-    front.lend_areas();
-  }
-  ~turn() {
-    front_.take_areas();
-    if (errno == 0) errno = errno_before_;
-  }
-  turn(const turn&) = delete;
-  turn& operator=(const turn&) = delete;
-
- private:
-  filebuf& front_;
-  const int errno_before_;
-};
-
-template <class Failed, class Member, class... Arguments>
-auto filebuf::pass(Failed failed, Member member, Arguments... arguments) {
-  const turn inner_turn(*this);
-  if (is_open()) error_.clear();
-  try {
-    const auto result = (inner().*member)(arguments...);
-    if (!is_open()) {
-      if (!error_) fail(errc::closed);  // else it tells why nothing is open
-    } else if (!by_url_ && failed(result)) {
-      fail_by_errno();
-    }
-    return result;
-  } catch (const std::system_error& failure) {
-    if (!by_url_) fail(failure.code(), failure.what());
-    throw;
-  }
-}
-
-filebuf::filebuf() = default;
+filebuf::filebuf() : local_(*this) {}
 
 filebuf::filebuf(filebuf&& other)
     : std::streambuf(other),
-      local_(other.local_to_move()),
+      local_(*this, other.local_to_move()),
       remote_(std::move(other.remote_)),
       by_url_(std::exchange(other.by_url_, false)),
       wanted_buffer_size_(std::exchange(other.wanted_buffer_size_, 0)),
@@ -197,10 +116,7 @@ std::streambuf& filebuf::inner() noexcept {
   return local_;
 }
 
-void filebuf::lend_areas() noexcept { copy_areas(*this, inner()); }
-void filebuf::take_areas() noexcept { copy_areas(inner(), *this); }
-
-std::filebuf&& filebuf::local_to_move() noexcept {
+filebuf::local_file&& filebuf::local_to_move() noexcept {
   lend_areas();
   return std::move(local_);
 }
@@ -291,9 +207,13 @@ filebuf* filebuf::open_published(std::string_view name, ios_base::openmode mode,
 
 filebuf* filebuf::close() {
   if (!is_open()) return nullptr;
+  const bool handed_over = hand_over();
   const turn inner_turn(*this);
   error_.clear();
-  return by_url_ ? close_published() : close_path();
+  filebuf* const closed = by_url_ ? close_published() : close_path();
+  if (handed_over || closed == nullptr) return closed;
+  fail(errc::io_error, "not everything that was written was taken");
+  return nullptr;
 }
 
 filebuf* filebuf::close_path() {
@@ -326,117 +246,6 @@ std::string filebuf::error_message() const {
     text.erase(0, server + 2);
   }
   return text.find(name_) == std::string::npos ? name_ + ": " + text : text;
-}
-
-filebuf::int_type filebuf::underflow() { return pass(no_result_fails, &exposed::underflow); }
-
-filebuf::int_type filebuf::pbackfail(int_type c) {
-  return pass(no_result_fails, &exposed::pbackfail, c);
-}
-
-std::streamsize filebuf::xsgetn(char* into, std::streamsize count) {
-  // What is buffered is copied here, but from an area of one character: it may be std::filebuf's
-  // for what was put back, which notices in its turn that it is taken.
-  const bool has_all = count > 0 && count <= egptr() - gptr() && egptr() - eback() > 1;
-  const bool to_device = count > 0 && is_copied_by_driver(into, static_cast<std::size_t>(count));
-  if (to_device && !by_url_ && count > 0) return read_staged(into, count);
-  if (has_all && !to_device) {
-    std::memcpy(into, gptr(), static_cast<std::size_t>(count));
-    setg(eback(), gptr() + count, egptr());
-    return count;
-  }
-  return pass(no_result_fails, &exposed::xsgetn, into, count);
-}
-
-std::streamsize filebuf::showmanyc() { return pass(no_result_fails, &exposed::showmanyc); }
-
-filebuf::int_type filebuf::overflow(int_type c) {
-  return pass(minus_one_fails, &exposed::overflow, c);
-}
-
-std::streamsize filebuf::xsputn(const char* from, std::streamsize count) {
-  const std::streamsize room = epptr() - pptr();
-  // std::filebuf writes what is long past its buffer, and fills that up only by itself.
-  constexpr std::streamsize longest = 1024;
-  const std::streamsize limit = by_url_ ? room + 1 : std::min(room, longest);
-  const bool from_device = count > 0 && is_copied_by_driver(from, static_cast<std::size_t>(count));
-  if (from_device && !by_url_ && count > 0) return write_staged(from, count);
-  if (count > 0 && count < limit && !from_device) {
-    std::memcpy(pptr(), from, static_cast<std::size_t>(count));
-    if (by_url_) {
-      setp(pptr() + count, epptr());
-    } else {
-      pbump(static_cast<int>(count));  // all from pbase() on is unwritten
-    }
-    return count;
-  }
-  const auto is_short = [count](std::streamsize written) { return written < count; };
-  return pass(is_short, &exposed::xsputn, from, count);
-}
-
-/// Through memory of the host's: std::filebuf can not reach a device's.
-std::streamsize filebuf::read_staged(char* into, std::streamsize count) {
-  std::streamsize done = 0;
-  std::error_code misplaced;
-  detail::is_copied_by_driver(into, static_cast<std::size_t>(count), misplaced);
-  if (misplaced) {
-    fail(misplaced, "reading into memory of two places");
-    throw ucx::error(misplaced, name_ + ": reading into memory of two places");
-  }
-  const std::streamsize piece = std::min(count, longest_staged);
-  const auto stage = std::make_unique<char[]>(static_cast<std::size_t>(piece));
-  while (done < count) {
-    const std::streamsize step = std::min(piece, count - done);
-    const std::streamsize got = pass(no_result_fails, &exposed::xsgetn, stage.get(), step);
-    std::error_code failed;
-    copy_memory(into + done, stage.get(), static_cast<std::size_t>(got), failed);
-    if (failed) {
-      // What was not copied is read again by the next call, in what can be sought.
-      pass(minus_one_fails, &exposed::seekoff, off_type(-got), ios_base::cur, ios_base::in);
-      fail(failed, "reading into a device: " + failed.message());
-      throw ucx::error(failed, name_ + ": reading into a device");
-    }
-    done += got;
-    if (got < step) break;
-  }
-  return done;
-}
-
-std::streamsize filebuf::write_staged(const char* from, std::streamsize count) {
-  std::streamsize done = 0;
-  std::error_code misplaced;
-  detail::is_copied_by_driver(from, static_cast<std::size_t>(count), misplaced);
-  if (misplaced) {
-    fail(misplaced, "writing out of memory of two places");
-    return done;
-  }
-  const std::streamsize piece = std::min(count, longest_staged);
-  const auto stage = std::make_unique<char[]>(static_cast<std::size_t>(piece));
-  while (done < count) {
-    const std::streamsize step = std::min(piece, count - done);
-    std::error_code failed;
-    copy_memory(stage.get(), from + done, static_cast<std::size_t>(step), failed);
-    if (failed) {
-      fail(failed, "writing out of a device: " + failed.message());
-      break;
-    }
-    const auto is_short = [step](std::streamsize written) { return written < step; };
-    const std::streamsize wrote = pass(is_short, &exposed::xsputn, stage.get(), step);
-    done += wrote;
-    if (wrote < step) break;
-  }
-  return done;
-}
-
-int filebuf::sync() { return pass(minus_one_fails, &exposed::sync); }
-
-filebuf::pos_type filebuf::seekoff(off_type offset, ios_base::seekdir from,
-                                   ios_base::openmode which) {
-  return pass(minus_one_fails, &exposed::seekoff, offset, from, which);
-}
-
-filebuf::pos_type filebuf::seekpos(pos_type position, ios_base::openmode which) {
-  return pass(minus_one_fails, &exposed::seekpos, position, which);
 }
 
 std::streambuf* filebuf::setbuf(char* memory, std::streamsize size) {

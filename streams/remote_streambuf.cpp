@@ -200,7 +200,7 @@ remote_streambuf::int_type remote_streambuf::overflow(int_type c) {
   if (ended != outcome::done) return traits_type::eof();
   if (!nothing_to_add) {
     *pptr() = traits_type::to_char_type(c);
-    setp(pptr() + 1, epptr());
+    pbump(1);
   }
   return traits_type::not_eof(c);
 }

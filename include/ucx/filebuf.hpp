@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "ucx/export.hpp"
 #include "ucx/remote_streambuf.hpp"
@@ -101,13 +102,52 @@ class UCXIO_EXPORT filebuf : public std::streambuf {
 
  private:
   class turn;
+  class front_turn;
 
+  /// The local file. What std::filebuf asks of itself, as its sputn asks its overflow, it asks of
+  /// `front`: a class that is derived from that may have its own.
+  class local_file final : public std::filebuf {
+   public:
+    explicit local_file(ucx::filebuf& front) noexcept : front_(front) {}
+    local_file(ucx::filebuf& front, local_file&& other)
+        : std::filebuf(std::move(other)), front_(front) {}
+    local_file& operator=(local_file&& other) {
+      std::filebuf::operator=(std::move(other));
+      return *this;
+    }
+
+    // Those of std::filebuf themselves.
+    int_type own_underflow() { return std::filebuf::underflow(); }
+    int_type own_overflow(int_type c) { return std::filebuf::overflow(c); }
+    int own_sync() { return std::filebuf::sync(); }
+    pos_type own_seekoff(off_type offset, std::ios_base::seekdir from,
+                         std::ios_base::openmode which) {
+      return std::filebuf::seekoff(offset, from, which);
+    }
+
+   protected:
+    int_type underflow() override;
+    int_type uflow() override;
+    int_type overflow(int_type c) override;
+    int sync() override;
+    pos_type seekoff(off_type offset, std::ios_base::seekdir from,
+                     std::ios_base::openmode which) override;
+
+   private:
+    ucx::filebuf& front_;
+  };
+
+  bool is_derived() const noexcept;
   std::streambuf& inner() noexcept;
   void lend_areas() noexcept;
   void take_areas() noexcept;
-  std::filebuf&& local_to_move() noexcept;
+  local_file&& local_to_move() noexcept;
   template <class Failed, class Member, class... Arguments>
   auto pass(Failed failed, Member member, Arguments... arguments);
+  template <class Failed, class Remote, class Local, class... Arguments>
+  auto pass_to(Failed failed, Remote by_url, Local by_path, Arguments... arguments);
+  bool hand_over();
+  bool write_foreign_area();
 
   bool begin_open(std::string_view name);
   filebuf* open_path(const char* name, std::ios_base::openmode mode);
@@ -123,7 +163,7 @@ class UCXIO_EXPORT filebuf : public std::streambuf {
 
   // One of them is open at a time. Between two calls its areas are here, where the fast paths of
   // std::streambuf use them, and for the time of a call there.
-  std::filebuf local_;
+  local_file local_;
   remote_streambuf remote_;
   bool by_url_ = false;
 
