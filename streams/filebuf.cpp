@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "errno_of.hpp"
 #include "filebuf_turn.hpp"
 #include "published_source.hpp"
 #include "stream_engine.hpp"
@@ -169,18 +170,24 @@ bool filebuf::begin_open(std::string_view name) {
   return true;
 }
 
+/// Leaves in errno, for programs that ask nothing else, what `error()` says.
+filebuf* filebuf::not_opened() noexcept {
+  errno = detail::errno_of(error_);
+  return nullptr;
+}
+
 filebuf* filebuf::open_path(const char* name, ios_base::openmode mode) {
-  if (!begin_open(name)) return nullptr;
+  if (!begin_open(name)) return not_opened();
   const turn inner_turn(*this);
   if (local_.open(name, mode) != nullptr) return this;
   fail_by_errno();
-  return nullptr;
+  return not_opened();
 }
 
 template <class Connect>
 filebuf* filebuf::open_published(std::string_view name, ios_base::openmode mode,
                                  const stream_options& options, Connect&& connect) {
-  if (!begin_open(name)) return nullptr;
+  if (!begin_open(name)) return not_opened();
   try {
     require_meaning(mode);
     if ((mode & ios_base::app) != 0) mode |= ios_base::out;
@@ -195,10 +202,10 @@ filebuf* filebuf::open_published(std::string_view name, ios_base::openmode mode,
         std::make_unique<engine>(connect(), mode, chosen, engine::seek_limit::none));
   } catch (const std::system_error& failure) {
     fail(failure.code(), failure.what());
-    return nullptr;
+    return not_opened();
   } catch (const std::bad_alloc&) {
     fail(errc::no_memory);
-    return nullptr;
+    return not_opened();
   }
   by_url_ = true;
   take_areas();
@@ -228,6 +235,7 @@ filebuf* filebuf::close_published() {
   by_url_ = false;
   if (failed) fail(failed, remote_.engine_->error_text());
   remote_ = remote_streambuf();
+  if (failed) errno = detail::errno_of(failed);
   return failed ? nullptr : this;
 }
 

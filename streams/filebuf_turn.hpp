@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "errno_of.hpp"
 #include "ucx/error.hpp"
 #include "ucx/filebuf.hpp"
 
@@ -69,11 +70,16 @@ auto filebuf::pass_to(Failed failed, Remote by_url, Local by_path, Arguments... 
     if (!is_open()) {
       if (!error_) fail(errc::closed);  // else it tells why nothing is open
     } else if (failed(result)) {
-      if (!by_url_) fail_by_errno();
+      if (by_url_) {
+        errno = detail::errno_of(remote_.error());
+      } else {
+        fail_by_errno();
+      }
     }
     return result;
   } catch (const std::system_error& failure) {
     if (!by_url_) fail(failure.code(), failure.what());
+    errno = detail::errno_of(failure.code());
     throw;
   }
 }

@@ -150,6 +150,7 @@ class UCXIO_EXPORT filebuf : public std::streambuf {
   bool write_foreign_area();
 
   bool begin_open(std::string_view name);
+  filebuf* not_opened() noexcept;
   filebuf* open_path(const char* name, std::ios_base::openmode mode);
   template <class Connect>
   filebuf* open_published(std::string_view name, std::ios_base::openmode mode,

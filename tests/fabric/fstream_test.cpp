@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -223,6 +224,69 @@ TEST(UrlFstream, TellsWhatIsWrongWithAUrl) {
     in.get();
     EXPECT_EQ(in.error(), each.why) << "what comes later does not hide it";
   }
+}
+
+TEST(UrlFstream, LeavesInErrnoWhyItCanNotOpen) {
+  const served_text served("text", access::read);
+  const auto errno_of = [](const std::string& name, ios::openmode mode) {
+    errno = 0;
+    const ucx::fstream stream(name, mode);
+    return stream.is_open() ? 0 : errno;
+  };
+  EXPECT_EQ(errno_of(served.server.url("nothing"), ios::in), ENOENT);
+  EXPECT_EQ(errno_of(served.url(), both), EACCES);
+  EXPECT_EQ(errno_of(served.url(), ios::in | ios::trunc), EINVAL);
+  EXPECT_EQ(errno_of(served.url(), ios::out | ios::trunc), ENOTSUP);
+  EXPECT_EQ(errno_of("ucx://127.0.0.1/text", ios::in), EINVAL);
+  EXPECT_EQ(errno_of("ucx://127.0.0.1:1/text", ios::in), ECONNREFUSED);
+  EXPECT_EQ(errno_of("ucx://no-such-host.invalid:1/text", ios::in), EHOSTUNREACH);
+  ucx::ifstream in(served.url());
+  errno = 0;
+  in.open(served.url());
+  EXPECT_TRUE(in.fail());
+  EXPECT_EQ(errno, EINVAL) << "something is open already";
+}
+
+TEST(UrlFstream, LeavesInErrnoWhyItCanNotGoOn) {
+  served_text served(std::string(100'000, 'x'));
+  ucx::fstream stream(served.url(), both, {.buffer_size = 1000});
+  errno = 0;
+  stream.seekp(0, ios::end);
+  stream << "beyond" << std::flush;
+  EXPECT_TRUE(stream.bad());
+  EXPECT_EQ(errno, ENOSPC);
+  stream.clear();
+  ucx::ofstream out(served.url());
+  out << "unsent";
+  served.published.close();
+  errno = 0;
+  std::string rest(100'000, '#');
+  stream.seekg(0);
+  stream.read(rest.data(), 100'000);
+  EXPECT_TRUE(stream.bad());
+  EXPECT_EQ(errno, ESTALE);
+  errno = 0;
+  out.close();
+  EXPECT_TRUE(out.fail());
+  EXPECT_EQ(errno, ESTALE);
+}
+
+TEST(UrlFstream, ThatIsOnlyWrittenIsAtItsEndForWhoReads) {
+  served_text served("text");
+  ucx::fstream out(served.url(), ios::out);
+  out << "TE";
+  EXPECT_EQ(out.get(), std::char_traits<char>::eof());
+  EXPECT_TRUE(out.eof());
+  EXPECT_FALSE(out.bad()) << "as std::fstream";
+  EXPECT_EQ(out.error(), errc::permission_denied);
+  EXPECT_THAT(out.error_message(), HasSubstr("writing alone"));
+  out.clear();
+  std::string block(4, '#');
+  EXPECT_EQ(out.rdbuf()->sgetn(block.data(), 4), 0);
+  EXPECT_EQ(out.rdbuf()->in_avail(), -1);
+  out << "XT" << std::flush;
+  EXPECT_FALSE(out.error());
+  EXPECT_EQ(served.bytes, "TEXT") << "what was written meanwhile is not lost";
 }
 
 TEST(UrlFstream, TellsThatARightIsMissing) {

@@ -360,6 +360,41 @@ TEST(LocalFstream, TellsWhyItCanNotOpen) {
   EXPECT_FALSE(ucx::fstream().error());
 }
 
+TEST(LocalFstream, LeavesInErrnoWhyItCanNotOpen) {
+  const temporary_directory directory;
+  const std::string file = directory.make("file", "text").string();
+  const auto errno_of = [](auto stream, const std::string& name, ios::openmode mode) {
+    errno = 0;
+    stream.open(name, mode);
+    return stream.is_open() ? 0 : errno;
+  };
+  for (const std::string& name : std::vector<std::string>{
+           file + "/below", (directory / "missing").string(), (directory / "").string()}) {
+    EXPECT_EQ(errno_of(ucx::fstream(), name, ios::out | ios::in),
+              errno_of(std::fstream(), name, ios::out | ios::in))
+        << name;
+  }
+  // Of these std says nothing.
+  EXPECT_EQ(errno_of(ucx::fstream(), file, ios::trunc | ios::app), EINVAL);
+  ucx::ifstream in(file);
+  errno = 0;
+  in.open(file);
+  EXPECT_TRUE(in.fail());
+  EXPECT_EQ(errno, EINVAL) << "something is open already";
+}
+
+TEST(LocalFstream, OpensAPathOfAnotherLibrary) {
+  const temporary_directory directory;
+  const path_of_others path{directory.make("file", "text").string()};
+  ucx::ifstream in(path);
+  EXPECT_EQ(in.get(), 't');
+  ucx::fstream both;
+  both.open(path);
+  EXPECT_TRUE(both.is_open());
+  ucx::filebuf buffer;
+  EXPECT_NE(buffer.open(path, ios::in), nullptr);
+}
+
 TEST(LocalFstream, ThrowsWhatStdThrows) {
   const temporary_directory directory;
   const auto text_of = [&](auto in) {
