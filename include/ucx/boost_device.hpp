@@ -1,7 +1,7 @@
 #pragma once
 
-// This and boost_mapped.hpp are the only headers that include Boost: Boost.Iostreams 1.70 or newer,
-// which is yours to find. The library itself does without.
+// This, boost_mapped.hpp and boost_stream.hpp are the only headers that include Boost:
+// Boost.Iostreams 1.70 or newer, which is yours to find. The library itself does without.
 #include <boost/iostreams/categories.hpp>
 #include <ios>
 #include <memory>
@@ -11,6 +11,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "ucx/boost_stream.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/filebuf.hpp"

@@ -12,14 +12,17 @@
 #include <boost/iostreams/filtering_stream.hpp>
 #include <boost/iostreams/slice.hpp>
 #include <boost/iostreams/stream.hpp>
+#include <boost/iostreams/traits.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <ios>
 #include <iterator>
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "support/byte_sizes.hpp"
 #include "support/connected_pair.hpp"
@@ -30,7 +33,9 @@
 #include "support/temporary_directory.hpp"
 #include "ucx/boost_device.hpp"
 #include "ucx/error.hpp"
+#include "ucx/fstream.hpp"
 #include "ucx/server.hpp"
+#include "ucx/stream.hpp"
 
 namespace ucx::test {
 namespace {
@@ -42,6 +47,45 @@ using testing::HasSubstr;
 std::string rest_of(std::istream& in) { return {std::istreambuf_iterator<char>(in), {}}; }
 
 std::span<std::byte> bytes_of(std::string& text) { return std::as_writable_bytes(std::span(text)); }
+
+// ---- Our own streams
+
+template <class Ours, class Standard>
+constexpr bool is_taken_for = io::is_std_file_device<Ours>::value&&
+    std::is_same_v<typename io::category_of<Ours>::type, typename io::category_of<Standard>::type>;
+
+/// A class of a program's.
+class own_buffer : public ucx::filebuf {};
+
+static_assert(is_taken_for<ucx::ifstream, std::ifstream>);
+static_assert(is_taken_for<ucx::ofstream, std::ofstream>);
+static_assert(is_taken_for<ucx::fstream, std::fstream>);
+static_assert(is_taken_for<ucx::filebuf, std::filebuf>);
+static_assert(is_taken_for<own_buffer, std::filebuf>);
+static_assert(!io::is_std_file_device<std::ostream>::value);
+static_assert(!io::is_std_file_device<ucx::ostream>::value);
+
+TEST(BoostCopy, ClosesOurStreamsSoThatANewFileIsThere) {
+  const temporary_directory directory;
+  directory.make("data", "text");
+  ucx::server server;
+  const publication store = server.publish_store(directory / "", {.writable = true});
+  ucx::ifstream in(server.url() + "/data");
+  ucx::ofstream out(server.url() + "/made");
+  ASSERT_TRUE(in && out) << in.error_message() << out.error_message();
+  EXPECT_EQ(io::copy(in, out), 4);
+  EXPECT_FALSE(in.is_open());
+  EXPECT_FALSE(out.is_open());
+  EXPECT_EQ(content_of(directory / "made"), "text");
+
+  ucx::filebuf source;
+  ucx::filebuf sink;
+  ASSERT_NE(source.open(server.url() + "/made", ios::in), nullptr) << source.error_message();
+  ASSERT_NE(sink.open(server.url() + "/again", ios::out), nullptr) << sink.error_message();
+  EXPECT_EQ(io::copy(source, sink), 4);
+  EXPECT_FALSE(sink.is_open());
+  EXPECT_EQ(content_of(directory / "again"), "text");
+}
 
 // ---- Over each transport
 

@@ -29,7 +29,7 @@ is_of_tools() { [[ $1 =~ ^\<(CLI|fmt|nlohmann)/ ]]; }
 while read -r file line what; do
   if is_of_streams "${file#include/}"; then by_streams=1; else by_streams=0; fi
   case "$file $what" in
-    include/ucx/boost_device.hpp\ \<boost/* | include/ucx/boost_mapped.hpp\ \<boost/*) continue ;;
+    include/ucx/boost_device.hpp\ \<boost/* | include/ucx/boost_stream.hpp\ \<boost/* | include/ucx/boost_mapped.hpp\ \<boost/*) continue ;;
     # The type of the operating system's addresses can not be declared without it.
     include/ucx/socket_address.hpp\ \<sys/socket.h\>) continue ;;
   esac
