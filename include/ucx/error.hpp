@@ -43,7 +43,7 @@ enum class errc {
   io_error,            ///< The device or the operating system failed.
   unexpected,          ///< UCX reported something that has no better name here.
   bad_url,             ///< The text is not a URL of a server or of a published name.
-  bad_name,            ///< Not a name: empty, not UTF-8, or longer than 1024 bytes.
+  bad_name,            ///< Not a name: empty, not UTF-8, too long, or no path in a store.
   no_such_name,        ///< The server publishes nothing under this name; the file is not there.
   already_exists,      ///< The name is taken.
   content_changed,     ///< What stands behind the region became another: a file that was cut off.

@@ -7,11 +7,23 @@
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/remote_region_core.hpp"
+#include "detail/store_path.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
 #include "ucx/version.hpp"
 
 namespace ucx::detail {
+namespace {
+
+/// The server says only that `name` is none; why it is none shows here.
+void explain_bad_name(std::string_view name, std::string& what, std::error_code ec) {
+  if (ec != errc::bad_name) return;
+  const std::string_view complaint = complaint_about_path(name);
+  what += complaint.empty() ? std::string(", which is a symbolic link, or too long a path there")
+                            : ", which is no path in a store: " + std::string(complaint);
+}
+
+}  // namespace
 
 void client_core::check_stores(std::string& what, std::error_code& ec) const {
   if ((features_ & control_feature::stores) != 0) return;
@@ -48,6 +60,7 @@ remote_region client_core::create(std::string_view name, const create_options& h
   body.mode = static_cast<create_mode>(how.mode);
   const auto answer =
       ask(control_type::create, control_type::opened, body, deadline_after(options), what, ec);
+  explain_bad_name(name, what, ec);
   return answer ? region_of(*answer, name, body.wanted, ec) : std::move(none);
 }
 
@@ -158,6 +171,7 @@ void client_core::remove(std::string_view name, const io_options& options, std::
   if (ec) return;
   ask(control_type::remove, control_type::done, remove_body{std::string(name)},
       deadline_after(options), what, ec);
+  explain_bad_name(name, what, ec);
 }
 
 void client_core::rename(std::string_view from, std::string_view to, const io_options& options,
@@ -170,6 +184,7 @@ void client_core::rename(std::string_view from, std::string_view to, const io_op
   if (ec) return;
   ask(control_type::rename, control_type::done,
       rename_body{std::string(from), std::string(to), false}, deadline_after(options), what, ec);
+  explain_bad_name(complaint_about_path(from).empty() ? to : from, what, ec);
 }
 
 void client_core::resize(remote_region& file, std::uint64_t size, const io_options& options,
@@ -194,6 +209,7 @@ void client_core::resize(std::string_view name, std::uint64_t size, const io_opt
   if (ec) return;
   ask(control_type::resize, control_type::done, resize_body{std::string(name), size},
       deadline_after(options), what, ec);
+  explain_bad_name(name, what, ec);
 }
 
 }  // namespace ucx::detail

@@ -235,6 +235,34 @@ TEST_F(StoreStream, WritesItsHeaderOnceWhereItLooksForAnEmptyFile) {
   EXPECT_EQ(file("table"), "header\n0\n1\n2\n");
 }
 
+TEST_F(StoreStream, TellsWhatIsWrongWithAPath) {
+  directory_.make("target", "text");
+  std::filesystem::create_symlink("target", directory_ / "link");
+  const std::pair<const char*, const char*> wrong[] = {{"a//b", "empty part"},
+                                                       {"a/./b", "part \".\""},
+                                                       {"a/../b", "part \".\""},
+                                                       {"a/", "empty part"},
+                                                       {"link", "symbolic link"}};
+  for (const auto& [name, says] : wrong) {
+    ofstream out(client_, name);
+    EXPECT_EQ(out.error(), errc::bad_name) << name;
+    EXPECT_NE(out.error_message().find(says), std::string::npos) << out.error_message();
+    if (std::string(name) == "link") continue;
+    try {
+      client_.remove(name);
+      ADD_FAILURE() << name;
+    } catch (const ucx::error& failure) {
+      EXPECT_NE(std::string(failure.what()).find(says), std::string::npos) << failure.what();
+    }
+    try {
+      client_.rename("target", name);
+      ADD_FAILURE() << name;
+    } catch (const ucx::error& failure) {
+      EXPECT_NE(std::string(failure.what()).find(says), std::string::npos) << failure.what();
+    }
+  }
+}
+
 TEST_F(StoreStream, EditsInPlaceAndGrows) {
   directory_.make("data", "0123456789");
   fstream both(at("data"));
