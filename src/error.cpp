@@ -64,9 +64,7 @@ constexpr meaning meanings[]{
     {errc::io_error, "input/output error of the device or the operating system",
      std::errc::io_error},
     {errc::bad_url, "not a URL of the form ucx://host:port/name", std::errc::invalid_argument},
-    {errc::bad_name,
-     "not a name: empty, not UTF-8, too long, or no path in a store (a part is empty, \".\" or "
-     "\"..\", or a symbolic link)",
+    {errc::bad_name, "not a name: empty, not UTF-8, too long, or no path in a store",
      std::errc::invalid_argument},
     {errc::no_such_name, "there is nothing of this name", std::errc::no_such_file_or_directory},
     {errc::already_exists, "the name is taken", std::errc::file_exists},
