@@ -188,6 +188,7 @@ template <class Connect>
 filebuf* filebuf::open_published(std::string_view name, ios_base::openmode mode,
                                  const stream_options& options, Connect&& connect) {
   if (!begin_open(name)) return not_opened();
+  const int errno_before = errno;
   try {
     require_meaning(mode);
     if ((mode & ios_base::app) != 0) mode |= ios_base::out;
@@ -209,6 +210,7 @@ filebuf* filebuf::open_published(std::string_view name, ios_base::openmode mode,
   }
   by_url_ = true;
   take_areas();
+  errno = errno_before;
   return this;
 }
 
@@ -235,7 +237,7 @@ filebuf* filebuf::close_published() {
   by_url_ = false;
   if (failed) fail(failed, remote_.engine_->error_text());
   remote_ = remote_streambuf();
-  if (failed) errno = detail::errno_of(failed);
+  errno = detail::errno_of(failed);
   return failed ? nullptr : this;
 }
 

@@ -75,6 +75,8 @@ auto filebuf::pass_to(Failed failed, Remote by_url, Local by_path, Arguments... 
       } else {
         fail_by_errno();
       }
+    } else if (by_url_) {
+      errno = 0;  // what the transfers left there is no failure
     }
     return result;
   } catch (const std::system_error& failure) {

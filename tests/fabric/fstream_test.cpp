@@ -240,8 +240,11 @@ TEST(UrlFstream, LeavesInErrnoWhyItCanNotOpen) {
   EXPECT_EQ(errno_of("ucx://127.0.0.1/text", ios::in), EINVAL);
   EXPECT_EQ(errno_of("ucx://127.0.0.1:1/text", ios::in), ECONNREFUSED);
   EXPECT_EQ(errno_of("ucx://no-such-host.invalid:1/text", ios::in), EHOSTUNREACH);
+  errno = EDOM;
   ucx::ifstream in(served.url());
-  errno = 0;
+  EXPECT_EQ(in.get(), 't');
+  in.sync();
+  EXPECT_EQ(errno, EDOM) << "success leaves errno alone";
   in.open(served.url());
   EXPECT_TRUE(in.fail());
   EXPECT_EQ(errno, EINVAL) << "something is open already";

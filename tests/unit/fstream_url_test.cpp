@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -251,6 +252,7 @@ TEST(NamedFstream, WaitsForASilentServerNoLongerThanItMay) {
   ucx::ifstream in(served.reader, "text");
   EXPECT_TRUE(in.error() == errc::timed_out || in.error() == errc::connection_reset)
       << in.error_message();
+  EXPECT_EQ(errno, in.error() == errc::timed_out ? ETIMEDOUT : ECONNRESET);
   EXPECT_LE(served.network.now() - begin, 6s);
   served.server_process.resume();
 }
