@@ -25,6 +25,9 @@ enum class kind {
   single,    ///< A file that was published by itself: it can only be read.
   of_store,  ///< What a store has, edited in place.
   made,      ///< What is made by being written, and appears when it is closed.
+  read,      ///< What a store has, for reading alone.
+  written,   ///< What is made so, for writing alone.
+  appended,  ///< What a store has, and is only added to.
 };
 
 /// What is opened, and the size of a buffer.
@@ -32,15 +35,32 @@ class FileOracle : public testing::TestWithParam<std::tuple<kind, std::size_t>> 
  protected:
   static script_limits limits() {
     // What is available behind the end is a negative number in libstdc++'s files.
-    if (std::get<kind>(GetParam()) == kind::single) return {.writes = false};
+    switch (std::get<kind>(GetParam())) {
+      case kind::single:
+        return {.writes = false};
+      case kind::read:
+        return {.writes = false, .asks_what_left = false, .grows = true};
+      case kind::written:
+        return {.reads = false, .grows = true};
+      case kind::appended:
+        return {.reads = false, .grows = true, .appends = true};
+      case kind::of_store:
+      case kind::made:
+        break;
+    }
     return {.asks_what_left = false, .grows = true};
   }
   static ios::openmode mode() {
     switch (std::get<kind>(GetParam())) {
       case kind::single:
+      case kind::read:
         return ios::in | ios::binary;
       case kind::of_store:
         return ios::in | ios::out | ios::binary;
+      case kind::written:
+        return ios::out | ios::binary;
+      case kind::appended:
+        return ios::out | ios::app | ios::binary;
       case kind::made:
         break;
     }
@@ -49,7 +69,8 @@ class FileOracle : public testing::TestWithParam<std::tuple<kind, std::size_t>> 
 
   void play(std::size_t size, std::uint64_t seed) {
     SCOPED_TRACE("size " + std::to_string(size) + ", seed " + std::to_string(seed));
-    const bool made = std::get<kind>(GetParam()) == kind::made;
+    const bool made =
+        (mode() & ios::app) == 0 && ((mode() & ios::in) == 0 || (mode() & ios::trunc) != 0);
     const std::string text = sample_text(size, seed);
     const std::filesystem::path file = directory_.make("oracle", text);
     const std::filesystem::path served = directory_.make("served", text);
@@ -87,14 +108,15 @@ TEST_P(FileOracle, Agrees) {
 }
 
 std::string name_of(const testing::TestParamInfo<FileOracle::ParamType>& instance) {
-  constexpr const char* names[] = {"Single", "OfStore", "Made"};
+  constexpr const char* names[] = {"Single", "OfStore", "Made", "Read", "Written", "Appended"};
   return names[static_cast<int>(std::get<kind>(instance.param))] +
          std::to_string(std::get<std::size_t>(instance.param));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Files, FileOracle,
-    testing::Combine(testing::Values(kind::single, kind::of_store, kind::made),
+    testing::Combine(testing::Values(kind::single, kind::of_store, kind::made, kind::read,
+                                     kind::written, kind::appended),
                      testing::Values<std::size_t>(1, 5, 4096, stream_options().buffer_size)),
     name_of);
 

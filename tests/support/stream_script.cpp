@@ -330,10 +330,11 @@ void stream_script::with_memory(std::string& bytes, const std::function<void(cha
 /// REQUIRES: `bytes` fit. They are in the content only if the stream was good.
 stream_script::step stream_script::put(std::string bytes, bool formatted) {
   const std::string text = (formatted ? "<< " : "write ") + std::to_string(bytes.size()) + " bytes";
-  return {text, [this, bytes, formatted](std::iostream& s) {
+  const std::size_t at = limits_.appends ? content_.size() : position_;
+  return {text, [this, at, bytes, formatted](std::iostream& s) {
             if (s.good() && !bytes.empty()) {
-              content_.resize(std::max(content_.size(), position_ + bytes.size()));
-              std::copy(bytes.begin(), bytes.end(), content_.begin() + std::ptrdiff_t(position_));
+              content_.resize(std::max(content_.size(), at + bytes.size()));
+              std::copy(bytes.begin(), bytes.end(), content_.begin() + std::ptrdiff_t(at));
             }
             if (formatted) {
               s << bytes;
@@ -343,6 +344,8 @@ stream_script::step stream_script::put(std::string bytes, bool formatted) {
                 s.write(there, static_cast<std::streamsize>(bytes.size()));
               });
             }
+            // libstdc++ tells a wrong place of what is still to be appended.
+            if (limits_.appends) s.flush();
             return std::string();
           }};
 }

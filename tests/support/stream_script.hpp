@@ -26,6 +26,7 @@ struct script_limits {
   bool seeks_outside = true;
   bool tells_always = true;  ///< The position after each operation, else after some of them.
   bool grows = false;        ///< It goes behind the end: reads nothing there, and writes.
+  bool appends = false;      ///< What is written goes to the end.
 };
 
 /// Operations on a stream over `content.size()` bytes that stay within them, unless it grows; the
