@@ -15,6 +15,7 @@
 #include "detail/network_device.hpp"
 #include "detail/resource_error.hpp"
 #include "detail/status.hpp"
+#include "detail/transport_list.hpp"
 #include "ucx/version.hpp"
 
 namespace ucx::detail {
@@ -78,6 +79,7 @@ class builder {
   }
 
   void take(const context_options& options);
+  void choose_transports();
   std::size_t choose_segments();
   void choose_defaults();
   void connect_without_blocking();
@@ -93,7 +95,7 @@ class builder {
   void apply_one(const setting& wanted, bool ours);
   void set_log_level();
   const setting* find(std::string_view spelling) const noexcept;
-  bool allows(std::string_view transport) const;
+  bool allows(std::string_view transport) const { return transports_.allows(transport); }
   std::optional<std::uint64_t> segment(const char* key, const char* variable);
   void set_by_default(const char* key, const std::string& value);
   std::string ucx() const { return "UCX " + to_string(version_); }
@@ -112,6 +114,7 @@ class builder {
   std::map<std::string, value_rule, std::less<>> own_keys_;  // UCX's, where anybody asked for one
   std::vector<setting> wanted_;
   std::vector<setting> defaults_;
+  transport_list transports_{"all"};  // that are allowed
 };
 
 void builder::take(const context_options& options) {
@@ -229,23 +232,24 @@ const setting* builder::find(std::string_view spelling) const noexcept {
   return found == wanted_.end() ? nullptr : &*found;
 }
 
-/// Returns whether options and environment let UCX use this transport, by its name or by one of its
-/// groups.
-bool builder::allows(std::string_view transport) const {
-  const setting* const set = find("TLS");
+/// Leaves out the transports whose memory is open to others, unless options or environment name
+/// them.
+void builder::choose_transports() {
+  const auto set = std::find_if(wanted_.begin(), wanted_.end(), [](const setting& each) {
+    return each.spellings.front() == "TLS";
+  });
   const char* const inherited = environment("UCX_TLS");
-  std::string list = set != nullptr ? set->value : inherited != nullptr ? inherited : "all";
-  const bool negated = list.starts_with('^');
-  if (negated) list.erase(0, 1);
-  list = ',' + list + ',';
-  const auto has = [&list](std::string_view name) {
-    return list.find("," + std::string(name) + ",") != std::string::npos ||
-           list.find(",\\" + std::string(name) + ",") != std::string::npos;
-  };
-  const bool grouped = transport == "posix" || transport == "sysv";
-  const bool named =
-      has(transport) || has("all") || (grouped && (has("shm") || has("sm") || has("mm")));
-  return named != negated;
+  const std::string asked = set != wanted_.end()   ? set->value
+                            : inherited != nullptr ? inherited
+                                                   : "all";
+  const std::string kept = transport_list(asked).kept_to_the_user(version_);
+  transports_ = transport_list(kept);
+  if (kept == asked) return;
+  if (set != wanted_.end()) {
+    set->value = kept;
+  } else {
+    set_by_default("TLS", kept);
+  }
 }
 
 /// Returns what the options or the environment say about a segment.
@@ -316,7 +320,7 @@ void builder::choose_defaults() {
 /// memory and reads through a null pointer (uct_mm_iface_recv_desc_init, 1.14 to 1.22).
 void builder::choose_shared_memory() {
   if (version_ < version_number{1, 14}) return;
-  // Where the choice is UCX's, posix is left out in time: sysv needs no file system.
+  // Where the choice is UCX's, posix is left out in time.
   const bool free_choice = find("TLS") == nullptr && environment("UCX_TLS") == nullptr;
   if (free_choice && environment("UCX_POSIX_SHM_MIN_SIZE") == nullptr) {
     set_by_default("POSIX_SHM_MIN_SIZE", std::to_string(ample_shared_memory));
@@ -418,6 +422,7 @@ configuration::configuration(ucp_api& api, const context_options& options, std::
   handle_.reset(read);
   builder work(api, read, what, ec);
   work.take(options);
+  if (!ec) work.choose_transports();
   if (!ec) segment_size_ = work.choose_segments();
   if (!ec) work.choose_defaults();
   if (!ec) work.apply();

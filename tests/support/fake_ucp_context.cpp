@@ -37,14 +37,16 @@ const std::map<std::string, std::string>& defaults() {
 
 bool lists(const std::string& list, std::string_view name) {
   std::string_view rest = list;
+  const bool negated = rest.starts_with('^');
+  if (negated) rest.remove_prefix(1);
   while (!rest.empty()) {
     const auto comma = rest.find(',');
     const auto one = rest.substr(0, comma);
-    if (one == "all" || one == name) return true;
-    if (comma == std::string_view::npos) return false;
+    if (one == "all" || one == name) return !negated;
+    if (comma == std::string_view::npos) return negated;
     rest.remove_prefix(comma + 1);
   }
-  return false;
+  return negated;
 }
 
 std::string value_of(const sim::config_object& from, const std::string& key) {

@@ -21,6 +21,8 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
 
 constexpr std::size_t usual_segment = (std::size_t{1} << 20U) + 4096;
 
@@ -154,7 +156,7 @@ TEST_F(ConfigurationOfUcx, MakesAContextAndAWorker) {
   EXPECT_EQ(result.value(spelled("TCP_TX_SEG_SIZE")), std::to_string(usual_segment));
   EXPECT_EQ(result.value(spelled("TCP_RX_SEG_SIZE")), std::to_string(usual_segment));
   EXPECT_EQ(result.value("CM_REUSEADDR"), "y");
-  EXPECT_EQ(result.value("TLS"), "all");
+  EXPECT_THAT(result.value("TLS"), StartsWith("^sysv"));
 }
 
 TEST_F(ConfigurationOfUcx, TakesKeysOfEveryKind) {
@@ -414,8 +416,44 @@ TEST_F(ConfigurationOfAnyUcx, TakesSharedMemoryFromItsFileSystemOrNotAtAll) {
   set_version(22);
   const made result(api, {});
   EXPECT_EQ(result.value("POSIX_ALLOC"), "md");
-  EXPECT_EQ(result.value("SYSV_ALLOC"), "md");
+  EXPECT_EQ(result.value("SYSV_ALLOC"), "(none)");
   EXPECT_EQ(result.value("POSIX_SHM_MIN_SIZE"), std::to_string(128U << 20U));
+}
+
+TEST_F(ConfigurationOfAnyUcx, UsesNoMemoryThatOthersCanWriteUnlessItIsNamed) {
+  set_version(22);
+  EXPECT_EQ(made(api, {}).value("TLS"), "^sysv,xpmem");
+  EXPECT_EQ(made(api, with({{"TLS", "^tcp"}})).value("TLS"), "^tcp,sysv,xpmem");
+  EXPECT_EQ(made(api, with({{"TLS", "tcp,mm"}})).value("TLS"), "tcp,posix");
+  EXPECT_EQ(made(api, with({{"TLS", "tcp,sysv"}})).value("TLS"), "tcp,sysv");
+  context_options options;
+  options.transports = {"mm", "self"};
+  EXPECT_EQ(made(api, options).value("TLS"), "self,posix");
+  options.transports = {"sysv", "self"};
+  EXPECT_EQ(made(api, options).value("TLS"), "sysv,self");
+  for (const auto& [inherited, kept] : std::map<std::string, std::string>{
+           {"all", "^sysv,xpmem"}, {"^ib", "^ib,sysv,xpmem"}, {"mm,tcp", "tcp,posix"}}) {
+    const scoped_variable environment("UCX_TLS", inherited.c_str());
+    EXPECT_EQ(made(api, {}).value("TLS"), kept) << inherited;
+    EXPECT_EQ(made(api, options).value("TLS"), "sysv,self");
+    options.wins = precedence::environment;
+    EXPECT_EQ(made(api, options).value("TLS"), kept) << inherited;
+    options.wins = precedence::options;
+  }
+}
+
+TEST_F(ConfigurationOfUcx, UsesNoMemoryThatOthersCanWriteUnlessItIsNamed) {
+  const auto transports = [](const context_options& options) {
+    captured_output output;
+    std::string text;
+    for (const std::string& each : context(options).transports()) text += each + ' ';
+    EXPECT_THAT(output.text(), IsEmpty());
+    return text;
+  };
+  EXPECT_THAT(transports({}), AllOf(Not(HasSubstr("sysv/")), Not(HasSubstr("xpmem/"))));
+  const auto group = transports(with({{"TLS", "sm,tcp"}}));
+  EXPECT_THAT(group, AllOf(HasSubstr("posix/"), Not(HasSubstr("sysv/"))));
+  EXPECT_THAT(transports(with({{"TLS", "sysv,self"}})), HasSubstr("sysv/"));
 }
 
 TEST_F(ConfigurationOfAnyUcx, LeavesSharedMemoryAsItWasTold) {
@@ -423,7 +461,7 @@ TEST_F(ConfigurationOfAnyUcx, LeavesSharedMemoryAsItWasTold) {
   EXPECT_EQ(made(api, with({{"TLS", "posix,self"}})).value("POSIX_SHM_MIN_SIZE"), "(none)");
   const scoped_variable environment("UCX_POSIX_ALLOC", "md,mmap");
   EXPECT_EQ(made(api, {}).value("POSIX_ALLOC"), "(none)");
-  EXPECT_EQ(made(api, {}).value("SYSV_ALLOC"), "md");
+  EXPECT_EQ(made(api, with({{"TLS", "sysv,self"}})).value("SYSV_ALLOC"), "md");
 }
 
 TEST_F(ConfigurationOfAnyUcx, SaysNothingOfSharedMemoryThatMayNotBeUsed) {
@@ -432,11 +470,12 @@ TEST_F(ConfigurationOfAnyUcx, SaysNothingOfSharedMemoryThatMayNotBeUsed) {
   EXPECT_EQ(result.value("POSIX_ALLOC"), "md");
   EXPECT_EQ(result.value("SYSV_ALLOC"), "(none)");
   EXPECT_EQ(made(api, with({{"TLS", "^shm"}})).value("POSIX_ALLOC"), "(none)");
-  EXPECT_EQ(made(api, with({{"TLS", "sm,self"}})).value("SYSV_ALLOC"), "md");
+  EXPECT_EQ(made(api, with({{"TLS", "sm,self"}})).value("SYSV_ALLOC"), "(none)");
+  EXPECT_EQ(made(api, with({{"TLS", "sysv,self"}})).value("SYSV_ALLOC"), "md");
 }
 
 /// Returns how many keys are set for UCX 1.13 where nobody set one, the log level apart.
-unsigned default_settings() { return detail::rdma_devices().empty() ? 5 : 4; }
+unsigned default_settings() { return detail::rdma_devices().empty() ? 6 : 5; }
 
 TEST_F(ConfigurationOfAnyUcx, QuietsUcxOnceUnlessTold) {
   const unsigned defaults = default_settings();

@@ -1,0 +1,33 @@
+// Which transports a value of UCX's key TLS lets a context use.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ucx/version.hpp"
+
+namespace ucx::detail {
+
+/// A list of transports as UCX reads it: "all", "tcp,self", "^ib". Names of groups count, too.
+class transport_list {
+ public:
+  explicit transport_list(std::string_view value);
+
+  bool allows(std::string_view transport) const;
+
+  /// Returns the list for UCX `version` without "sysv" and "xpmem", unless they are named one by
+  /// one: UCX makes System V segments with mode 0660, so that whoever has the group writes into its
+  /// queues, and gives other processes of the user all memory of this one by XPMEM.
+  std::string kept_to_the_user(version_number version) const;
+
+ private:
+  bool has(std::string_view name) const;
+  void add(std::string_view name);
+  std::string text() const;
+
+  std::vector<std::string> names_;
+  bool negated_ = false;
+};
+
+}  // namespace ucx::detail
