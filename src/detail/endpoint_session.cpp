@@ -200,10 +200,9 @@ void endpoint_core::decline(std::error_code why, const std::string& words) {
 void endpoint_core::establish(introduction&& theirs, std::uint64_t room) {
   if (state_ != endpoint_state::connecting) return;
   theirs_ = std::move(theirs);
-  // One that says nothing of itself is like this side.
-  std::size_t segment = worker_.context().segment_size();
-  if (theirs_.segment != 0) segment = std::min<std::size_t>(segment, theirs_.segment);
-  pieces_ = piece_sizes::of_segment(segment);
+  // One that says nothing of its segments may have UCX's: longer ones would end it (1.13.1).
+  const std::size_t ours = worker_.context().segment_size();
+  pieces_ = piece_sizes::of_segment(std::min<std::size_t>(ours, theirs_.segment));
   const bool same_host = shares_memory();
   // Where a header has room as a whole, so have a header and what comes with it.
   const std::size_t whole = worker_.largest_header();

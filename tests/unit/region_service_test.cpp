@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "detail/frame.hpp"
+#include "detail/piece_sizes.hpp"
 #include "support/asked_owner.hpp"
 #include "support/frame_peer.hpp"
 #include "support/pattern.hpp"
@@ -54,6 +56,29 @@ TEST_F(RegionService, AnswersAReadWithTheBytes) {
   EXPECT_EQ(heard.said.length, 50U);
   ASSERT_EQ(heard.payload.size(), 50U);
   EXPECT_TRUE(holds_pattern(heard.payload, 0, 100));
+}
+
+TEST_F(RegionService, AnswersInShortPiecesToAPeerThatTellsNoSegment) {
+  peer_.say(owner_, question(opcode::read, 0, 10'000));
+  std::size_t arrived = 0;
+  while (arrived < 10'000) {
+    frame_peer::heard_frame heard;
+    ASSERT_TRUE(peer_.await(opcode::data, heard));
+    ASSERT_GT(heard.payload.size(), 0U);
+    EXPECT_LE(heard.payload.size(), 4096U);
+    arrived += heard.payload.size();
+  }
+  EXPECT_EQ(arrived, 10'000U);
+}
+
+TEST(PieceSizes, FitTheSegmentWithTheirHeaders) {
+  for (std::size_t segment = 1024; segment < (std::size_t{9} << 20U); segment += 512) {
+    const auto sizes = detail::piece_sizes::of_segment(segment);
+    EXPECT_GT(sizes.answer, 0U) << segment;
+    EXPECT_LE(sizes.answer + std::min<std::size_t>(segment / 2, 4096), segment);
+    EXPECT_LE(sizes.write + std::min<std::size_t>(segment / 2, 4096), segment);
+  }
+  EXPECT_EQ(detail::piece_sizes::of_segment(0).write, 4096U);
 }
 
 TEST_F(RegionService, PutsAWriteInPlaceAndConfirmsIt) {
