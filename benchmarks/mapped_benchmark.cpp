@@ -7,6 +7,7 @@
 #include <cstring>
 #include <istream>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -113,6 +114,42 @@ class bench {
   std::string into_ = std::string(mib, '\0');
 };
 
+/// A program's memory at its server, which is read where it lies.
+class lent_memory {
+ public:
+  explicit lent_memory(server_process::memory whose) : owner_(size, whose) {}
+
+  /// Every mebibyte of it, round and round.
+  double read() {
+    open();
+    return repeat([&] {
+      region_->read_at(at_, into_);
+      check_pattern(into_, at_);
+      at_ = (at_ + mib) % size;
+    });
+  }
+
+ private:
+  void open() {
+    if (region_) return;
+    server_.emplace(owner_.url());
+    region_.emplace(server_->open("matrix"));
+    if (!region_->why_not_read().empty()) throw std::runtime_error(region_->why_not_read());
+  }
+
+  server_process owner_;
+  std::optional<client> server_;
+  std::optional<remote_region> region_;
+  std::uint64_t at_ = 0;
+  std::vector<std::byte> into_ = std::vector<std::byte>(mib);
+};
+
+/// The same in pages of both kinds.
+struct pages {
+  lent_memory small{server_process::memory::callers};
+  lent_memory huge{server_process::memory::callers_huge};
+};
+
 std::uint64_t get_all(std::istream& in) {
   std::uint64_t sum = 0;
   for (int c = in.get(); c != EOF; c = in.get()) sum += static_cast<unsigned>(c);
@@ -130,6 +167,17 @@ std::uint64_t get_lines(std::istream& in) {
   std::uint64_t sum = 0;
   for (std::string line; std::getline(in, line);) sum += line.size();
   return sum;
+}
+
+void register_pages(const std::shared_ptr<pages>& of) {
+  comparison read;
+  read.name = "in place/read/1MiB, huge pages";
+  read.ours = {"huge pages", [of] { return of->huge.read(); }};
+  read.others = {{"4 KiB pages", [of] { return of->small.read(); }}};
+  read.target = 1;
+  read.scale = static_cast<double>(mib) / 1e9;
+  read.unit = "GB/s";
+  register_comparison(read);
 }
 
 void register_all(const std::shared_ptr<bench>& on) {
@@ -170,9 +218,13 @@ void register_all(const std::shared_ptr<bench>& on) {
 
 int main(int argc, char** argv) {
   using namespace ucx::benchmarks;
+  const auto of = std::make_shared<pages>();  // they fork, before UCX is used here
   const auto on = std::make_shared<bench>();
   pin_to_core(reader_core);
-  const int status = run_comparisons(argc, argv, [&] { register_all(on); });
+  const int status = run_comparisons(argc, argv, [&] {
+    register_all(on);
+    register_pages(of);
+  });
   benchmark::ClearRegisteredBenchmarks();
   return status;
 }

@@ -5,8 +5,11 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <memory>
+#include <new>
 #include <sstream>
 #include <stdexcept>
 #include <vector>
@@ -15,6 +18,7 @@
 #include "process_memory.hpp"
 #include "processor_time.hpp"
 #include "raw_ucx.hpp"
+#include "ucx/huge_pages.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/memory_copy.hpp"
 #include "ucx/memory_region.hpp"
@@ -47,11 +51,17 @@ void serve(std::size_t size, server_process::memory whose, access granted,
            const std::filesystem::path& store, int tell, int quit) {
   const std::string anywhere = tested_network().owner_address + ":0";
   server named({.bind = anywhere, .insecure = !socket_address(anywhere).is_loopback()});
-  std::vector<std::byte> own;
+  std::unique_ptr<std::byte, decltype(&std::free)> own(nullptr, &std::free);
   publication matrix;
-  if (whose == server_process::memory::callers) {
-    own.resize(size);
-    matrix = named.publish("matrix", std::span<std::byte>(own), granted);
+  const bool huge = whose == server_process::memory::callers_huge;
+  if (huge || whose == server_process::memory::callers) {
+    constexpr std::size_t huge_page = std::size_t{2} << 20U;
+    const std::size_t whole = (size + huge_page - 1) / huge_page * huge_page;
+    own.reset(static_cast<std::byte*>(std::aligned_alloc(huge_page, whole)));
+    if (!own) throw std::bad_alloc();
+    // Of both kinds, whatever the system gives to those who say nothing.
+    use_huge_pages({own.get(), whole}, huge ? huge_pages::advise : huge_pages::none);
+    matrix = named.publish("matrix", std::span<std::byte>(own.get(), size), granted);
   } else if (whose == server_process::memory::allocated) {
     matrix = named.allocate("matrix", size, granted);
   } else {

@@ -19,9 +19,9 @@ namespace ucx::benchmarks {
 /// exposes them by hand over a second worker of the same mode.
 class server_process {
  public:
-  /// Whose memory "matrix" is: its own program's; the server's, which peers may map; or that of the
-  /// first CUDA device.
-  enum class memory { callers, allocated, device };
+  /// Whose memory "matrix" is: its own program's, in small pages or in huge ones; the server's,
+  /// which peers may map; or that of the first CUDA device.
+  enum class memory { callers, callers_huge, allocated, device };
 
   /// Also publishes the directory `store`, if it has a name, as the writable store "store".
   /// REQUIRES: this process has not used UCX yet, and runs one thread.

@@ -258,6 +258,10 @@ std::chrono::steady_clock::time_point remote_region::now() const noexcept {
   return core_ ? core_->endpoint().worker().api().now() : std::chrono::steady_clock::time_point();
 }
 
+std::optional<std::uint64_t> remote_region::bytes_in_huge_pages() const {
+  return core_ ? core_->bytes_in_huge_pages() : std::nullopt;
+}
+
 std::string remote_region::description() const {
   return core_ ? core_->description() : std::string("no region");
 }

@@ -2,7 +2,9 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +31,7 @@ struct chosen_way {
   ucx::way way = ucx::way::automatic;
   std::string why;
   std::string region;
+  std::optional<std::uint64_t> in_huge_pages;
 };
 
 struct server_info {
@@ -42,7 +45,7 @@ chosen_way look_at(client& server, const entry& described,
                    const std::vector<std::string>& transports) {
   const remote_region region = server.open(described.name, described.granted);
   return {described, region.way(), reason_of_way(described, region, transports),
-          region.description()};
+          region.description(), region.bytes_in_huge_pages()};
 }
 
 server_info ask(const url& from, const client_settings& settings) {
@@ -77,6 +80,8 @@ nlohmann::ordered_json json_of(const server_info& found) {
     described["way"] = ucx::to_string(each.way);
     described["why"] = each.why;
     described["region"] = each.region;
+    described["huge_pages"] = nullptr;
+    if (each.in_huge_pages) described["huge_pages"] = *each.in_huge_pages;
     names.push_back(std::move(described));
   }
   return {{"url", to_string(found.address)},
@@ -100,6 +105,10 @@ std::string lines(const server_info& found) {
                    "\n{}\n  memory    {}\n  way       {}: {}\n  region    {}\n",
                    printable(each.described.name), memory_text(each.described),
                    ucx::to_string(each.way), each.why, printable(each.region));
+    if (each.in_huge_pages) {
+      fmt::format_to(std::back_inserter(text), "  pages     {} bytes in huge ones\n",
+                     *each.in_huge_pages);
+    }
   }
   return text;
 }

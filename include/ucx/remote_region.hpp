@@ -199,6 +199,11 @@ class UCXIO_EXPORT remote_region {
   /// Returns no error while the region is usable, else `closed` or the connection's failure.
   std::error_code status() const noexcept;
 
+  /// Returns how many of the bytes are in huge pages of the system's, as far as this process can
+  /// tell: of memory that is mapped here, or that it reads where the owner has it. For people:
+  /// counting takes milliseconds where there are many mappings. Else nothing.
+  std::optional<std::uint64_t> bytes_in_huge_pages() const;
+
   /// Returns peer, region and way in words, as they stand in error texts.
   std::string description() const;
 

@@ -8,6 +8,7 @@
 
 #include "detail/context_core.hpp"
 #include "detail/cuda_context.hpp"
+#include "detail/huge_page.hpp"
 #include "detail/ucp_api.hpp"
 #include "ucx/error.hpp"
 
@@ -63,10 +64,13 @@ class host_source : public memory_source {
   memory_place place() const noexcept override { return {}; }
   std::size_t alignment() const noexcept override { return page_size; }
   void* allocate(std::size_t size) noexcept override {
-    return ::operator new(size, std::align_val_t(page_size), std::nothrow);
+    const auto alignment = std::align_val_t(alignment_of(size, page_size));
+    void* const made = ::operator new(size, alignment, std::nothrow);
+    if (made != nullptr) advise_huge_pages(made, size);
+    return made;
   }
-  void free(void* block, std::size_t) noexcept override {
-    ::operator delete(block, std::align_val_t(page_size));
+  void free(void* block, std::size_t size) noexcept override {
+    ::operator delete(block, std::align_val_t(alignment_of(size, page_size)));
   }
 };
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "detail/huge_page.hpp"
 #include "detail/resource_error.hpp"
 #include "detail/status.hpp"
 #include "ucx/error.hpp"
@@ -120,7 +121,7 @@ bool region_core::allocate_shared(std::size_t size, std::string& what, std::erro
 }
 
 void region_core::allocate_privately(std::size_t size) {
-  owned_ = std::make_unique<std::byte[]>(size);  // zeroed
+  owned_ = allocate_zeroed(size);
   data_ = owned_.get();
 }
 

@@ -11,6 +11,7 @@
 
 #include "detail/context_core.hpp"
 #include "detail/exposed_region.hpp"
+#include "detail/huge_page.hpp"
 #include "detail/region_loan.hpp"
 #include "detail/shared_memory.hpp"
 
@@ -53,7 +54,7 @@ class region_core final : public exposed_region {
   memory_place place_;
   std::shared_ptr<const void> keeps_;
   bool shareable_ = false;
-  std::unique_ptr<std::byte[]> owned_;
+  aligned_memory owned_;
   std::unique_ptr<shared_memory> file_;
   std::unique_ptr<region_record> record_;  // where others of the host read it
   memory_loan loan_;

@@ -7,11 +7,13 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
 #include "detail/atomic_execution.hpp"
 #include "detail/device_pointer.hpp"
+#include "detail/huge_page.hpp"
 #include "detail/message_write.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/posted_operations.hpp"
@@ -211,6 +213,21 @@ std::error_code remote_region_core::take_key(std::string& why_not) {
 std::string remote_region_core::description() const {
   return "region " + std::to_string(descriptor_.region) + " (" + std::to_string(descriptor_.size) +
          " bytes) at " + endpoint_.peer_name();
+}
+
+std::optional<std::uint64_t> remote_region_core::bytes_in_huge_pages() const {
+  std::string process = "self";
+  std::uint64_t address = 0;
+  {
+    const std::lock_guard guard(endpoint_.worker().lock());
+    if (mapping_) {
+      address = reinterpret_cast<std::uintptr_t>(mapping_->data());
+    } else if (borrowed_) {  // its record was seen: the number is the owner's
+      process = std::to_string(descriptor_.loan.process);
+      address = descriptor_.address;
+    }
+  }
+  return address == 0 ? std::nullopt : huge_bytes(process, address, descriptor_.size);
 }
 
 std::error_code remote_region_core::status() const noexcept {

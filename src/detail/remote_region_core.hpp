@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -63,6 +64,8 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   /// Returns whether its server tells how long it is by now. Never changes once it is opened.
   bool measurable() const noexcept { return measurable_; }
   std::string description() const;
+  /// See remote_region; takes the lock itself.
+  std::optional<std::uint64_t> bytes_in_huge_pages() const;
   std::error_code status() const noexcept;
 
   /// Each starts an operation; nothing is returned if it ended within the call, and `ec` says how.

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "detail/exposed_region.hpp"
+#include "detail/huge_page.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -111,7 +112,7 @@ bool shared_mapping::map(int file, bool writes) noexcept {
       ::mmap(nullptr, stamp_size_, PROT_READ, MAP_SHARED, file, static_cast<::off_t>(size_));
   if (stamp == MAP_FAILED) return false;
   stamp_ = static_cast<memory_stamp*>(stamp);
-  void* const data = ::mmap(nullptr, size_, rights, MAP_SHARED, file, 0);
+  void* const data = map_aligned(size_, rights, file);
   if (data == MAP_FAILED) return false;
   data_ = static_cast<std::byte*>(data);
   return true;

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <new>
 
+#include "detail/huge_page.hpp"
 #include "detail/resource_error.hpp"
 #include "ucx/error.hpp"
 
@@ -20,6 +21,11 @@ namespace {
 constexpr unsigned never_executable = MFD_NOEXEC_SEAL;
 #else
 constexpr unsigned never_executable = 8;  // of Linux 6.3
+#endif
+#ifdef MADV_POPULATE_WRITE
+constexpr int populate_for_writing = MADV_POPULATE_WRITE;
+#else
+constexpr int populate_for_writing = 23;  // of Linux 5.14
 #endif
 #ifdef F_SEAL_FUTURE_WRITE
 constexpr int no_more_writers = F_SEAL_FUTURE_WRITE;
@@ -56,10 +62,13 @@ bool may_be_as_long(std::uint64_t size) noexcept {
   return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && size <= limit.rlim_cur;
 }
 
-/// Returns 0, or what `errno` was.
-int commit(int file, ::off_t length) noexcept {
-  if (::ftruncate(file, length) != 0) return errno;
-  while (::fallocate(file, 0, 0, length) != 0) {
+/// Takes the memory for a file of this length, which is mapped at `at`. Returns 0, or what `errno`
+/// was.
+int take_memory(int file, void* at, std::size_t length) noexcept {
+  // By the mapping, which wants huge pages, and without a word where there is no memory: the file
+  // itself knows of no wish.
+  if (length >= huge_page) ::madvise(at, length, populate_for_writing);
+  while (::fallocate(file, 0, 0, static_cast<::off_t>(length)) != 0) {
     if (errno != EINTR) return errno;  // else a signal came
   }
   return 0;
@@ -97,21 +106,31 @@ std::unique_ptr<shared_memory> shared_memory::make(std::uint64_t size, bool peer
     files.fetch_sub(1);
     return nullptr;
   }
-  if (const int failed = commit(file, static_cast<::off_t>(made->size_))) {
-    if (failed == ENOMEM || failed == ENOSPC) ec = errc::no_memory;
-    return nullptr;
-  }
-  const bool usable = made->map(incarnation, region) && made->seal(peers_write) && made->locate();
+  const int failed = made->commit();
+  if (failed == ENOMEM || failed == ENOSPC) ec = errc::no_memory;
+  if (failed != 0) return nullptr;
+  made->stamp(incarnation, region);
+  const bool usable = made->seal(peers_write) && made->locate();
   return usable ? std::move(made) : nullptr;
 }
 
-bool shared_memory::map(std::uint64_t incarnation, std::uint64_t region) noexcept {
-  void* const mapped = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
-  if (mapped == MAP_FAILED) return false;
+/// Maps the file, and takes the memory for all of it. Returns 0, or what `errno` was.
+int shared_memory::commit() noexcept {
+  if (::ftruncate(file_, static_cast<::off_t>(size_)) != 0) return errno;
+  void* const mapped = map_aligned(size_, PROT_READ | PROT_WRITE, file_);
+  if (mapped == MAP_FAILED) return errno == ENOMEM ? EMFILE : errno;  // of mappings
+  const int failed = take_memory(file_, mapped, size_);
+  if (failed != 0) {
+    ::munmap(mapped, size_);
+    return failed;
+  }
   data_ = static_cast<std::byte*>(mapped);
-  auto* const stamp = reinterpret_cast<memory_stamp*>(data_ + size_ - page_size());
-  *stamp = {memory_stamp::expected_mark, incarnation, region, 0};
-  return true;
+  return 0;
+}
+
+void shared_memory::stamp(std::uint64_t incarnation, std::uint64_t region) noexcept {
+  auto* const behind = reinterpret_cast<memory_stamp*>(data_ + size_ - page_size());
+  *behind = {memory_stamp::expected_mark, incarnation, region, 0};
 }
 
 /// Of a file that peers may only read, this process's mapping stays the only one that writes.

@@ -52,7 +52,8 @@ class shared_memory {
 
  private:
   shared_memory(int file, std::uint64_t size) noexcept : file_(file), size_(size) {}
-  bool map(std::uint64_t incarnation, std::uint64_t region) noexcept;
+  int commit() noexcept;
+  void stamp(std::uint64_t incarnation, std::uint64_t region) noexcept;
   bool seal(bool peers_write) noexcept;
   bool locate() noexcept;
 

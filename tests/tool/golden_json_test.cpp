@@ -172,7 +172,8 @@ TEST_F(GoldenJson, OfInfo) {
         "url": "ucx://HOST:PORT/a%20file",
         "way": "message",
         "why": "a file: the server reads it when it is asked",
-        "region": "region 1 (8 bytes) at HOST:PORT"
+        "region": "region 1 (8 bytes) at HOST:PORT",
+        "huge_pages": null
       }
     ]
   }
