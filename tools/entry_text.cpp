@@ -1,5 +1,7 @@
 #include "entry_text.hpp"
 
+#include "printable.hpp"
+
 namespace ucx::tool {
 
 std::string_view name_of(access granted) noexcept {
@@ -47,7 +49,8 @@ nlohmann::ordered_json to_json(const entry& described, const url& server) {
 
 std::string to_document(const nlohmann::ordered_json& value) {
   // A peer that breaks the rules may send what is no UTF-8.
-  return value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+  constexpr auto replace = nlohmann::ordered_json::error_handler_t::replace;
+  return with_visible_strings(value.dump(2, ' ', false, replace)) + '\n';
 }
 
 }  // namespace ucx::tool

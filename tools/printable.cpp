@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 
 namespace ucx::tool {
@@ -38,6 +40,38 @@ std::size_t character_length(std::string_view text) noexcept {
   return 0;
 }
 
+struct code_range {
+  char32_t first, last;
+};
+
+/// What shows nothing, or changes how its neighbours show, of Unicode 15: the category Cf, line and
+/// paragraph separator, and what has the property Default_Ignorable_Code_Point. In order.
+constexpr code_range invisible[] = {
+    {0xad, 0xad},       {0x34f, 0x34f},     {0x600, 0x605},     {0x61c, 0x61c},
+    {0x6dd, 0x6dd},     {0x70f, 0x70f},     {0x890, 0x891},     {0x8e2, 0x8e2},
+    {0x115f, 0x1160},   {0x17b4, 0x17b5},   {0x180b, 0x180f},   {0x200b, 0x200f},
+    {0x2028, 0x202e},   {0x2060, 0x206f},   {0x3164, 0x3164},   {0xfe00, 0xfe0f},
+    {0xfeff, 0xfeff},   {0xffa0, 0xffa0},   {0xfff0, 0xfffb},   {0x110bd, 0x110bd},
+    {0x110cd, 0x110cd}, {0x13430, 0x1343f}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a},
+    {0xe0000, 0xe0fff},
+};
+
+bool is_invisible(char32_t code) noexcept {
+  const auto* const at = std::ranges::lower_bound(invisible, code, {}, &code_range::last);
+  return at != std::end(invisible) && at->first <= code;
+}
+
+/// Returns the number of a character that takes all of `bytes`, which are valid.
+char32_t code_of(std::string_view bytes) noexcept {
+  const auto first = static_cast<unsigned char>(bytes[0]);
+  if (bytes.size() == 1) return first;
+  char32_t code = first & (0x7fU >> bytes.size());
+  for (const char each : bytes.substr(1)) {
+    code = code << 6U | (static_cast<unsigned char>(each) & 0x3fU);
+  }
+  return code;
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) {
@@ -45,17 +79,42 @@ std::string printable(std::string_view text) {
   made.reserve(text.size());
   while (!text.empty()) {
     const std::size_t length = character_length(text);
-    const auto first = static_cast<unsigned char>(text[0]);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
+    const char32_t code = code_of(character);
     // U+0080 to U+009F are control characters too, and so is such a byte alone to some terminals.
-    const bool second_set =
-        length == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0;
-    if (length == 0 || second_set || first < 0x20 || first == 0x7f) {
-      fmt::format_to(std::back_inserter(made), "\\x{:02x}",
-                     static_cast<unsigned char>(text[second_set ? 1 : 0]));
+    if (length == 0 || code < 0x20 || (code >= 0x7f && code < 0xa0)) {
+      fmt::format_to(std::back_inserter(made), "\\x{:02x}", static_cast<std::uint32_t>(code));
+    } else if (is_invisible(code)) {
+      const auto number = static_cast<std::uint32_t>(code);
+      made += number > 0xffff ? fmt::format("\\U{:08x}", number) : fmt::format("\\u{:04x}", number);
     } else {
-      made.append(text.substr(0, length));
+      made.append(character);
     }
-    text.remove_prefix(length == 0 ? 1 : length);
+    text.remove_prefix(character.size());
+  }
+  return made;
+}
+
+std::string with_visible_strings(std::string_view json) {
+  std::string made;
+  made.reserve(json.size());
+  const auto escape = [&made](char32_t unit) {
+    fmt::format_to(std::back_inserter(made), "\\u{:04x}", static_cast<std::uint32_t>(unit));
+  };
+  while (!json.empty()) {
+    const std::string_view character =
+        json.substr(0, std::max<std::size_t>(character_length(json), 1));
+    const char32_t code = code_of(character);
+    const bool shows = character.size() == 1 || (code >= 0xa0 && !is_invisible(code));
+    if (shows) {
+      made.append(character);
+    } else if (code > 0xffff) {
+      escape(0xd800 + ((code - 0x10000) >> 10U));
+      escape(0xdc00 + ((code - 0x10000) & 0x3ffU));
+    } else {
+      escape(code);
+    }
+    json.remove_prefix(character.size());
   }
   return made;
 }

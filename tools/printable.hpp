@@ -7,7 +7,13 @@
 namespace ucx::tool {
 
 /// Returns `text` with control characters, and bytes that are no UTF-8, as "\x1b": a peer's name
-/// must neither break a line nor command the terminal. The rest stays as it is.
+/// must neither break a line nor command the terminal. Characters that show nothing, or that change
+/// the direction of others, become "\u202e": two names that look alike are the same. The rest stays
+/// as it is.
 std::string printable(std::string_view text);
+
+/// Returns a JSON document in which the strings have the same characters as escapes: it says the
+/// same to a program.
+std::string with_visible_strings(std::string_view json);
 
 }  // namespace ucx::tool

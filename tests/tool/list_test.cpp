@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/temporary_directory.hpp"
@@ -135,6 +136,39 @@ TEST(List, KeepsControlCharactersFromTheTerminal) {
   EXPECT_EQ(run_tool({"ls", "-1", owner.url()}).out, "red\\x1b[31m\\x0anext\\x9b\n");
   EXPECT_EQ(ask({"ls", owner.url()})[0]["name"], name);
   expect_failure(run_tool({"stat", owner.url(name + "x")}), 3, "red\\x1b[31m\\x0anext\\x9bx");
+}
+
+TEST(List, ShowsCharactersThatShowNothing) {
+  server owner;
+  std::vector<std::byte> memory(1);
+  // Right to left, which makes "exe.txt" of it; a zero-width space; a tag, beyond U+FFFF; and what
+  // stays: letters that are not Latin, and a picture.
+  const std::string name = "a\u202etxt.exe \u200b\U000e0041 \u05d0\u00e9\U0001f600";
+  const publication shown = owner.publish(name, std::span(memory), access::read);
+  const std::string visible = "a\\u202etxt.exe \\u200b\\U000e0041 \u05d0\u00e9\U0001f600";
+  EXPECT_EQ(run_tool({"ls", "-1", owner.url()}).out, visible + '\n');
+  EXPECT_THAT(run_tool({"stat", shown.url()}).out, HasSubstr(visible));
+  expect_failure(run_tool({"cat", owner.url(name + "x")}), 3, visible + 'x');
+  const command_result as_json = run_tool({"ls", "--json", owner.url()});
+  EXPECT_THAT(as_json.out, HasSubstr(R"("a\u202etxt.exe \u200b\udb40\udc41 )"));
+  EXPECT_EQ(json::parse(as_json.out, nullptr, false)[0]["name"], name);
+}
+
+TEST(List, ShowsEachKindOfInvisibleCharacter) {
+  server owner;
+  std::vector<std::byte> memory(1);
+  std::vector<publication> kept;
+  const std::vector<std::pair<std::string, std::string>> names{
+      {"\u00ad", "00ad"}, {"\u034f", "034f"}, {"\u061c", "061c"}, {"\u115f", "115f"},
+      {"\u180e", "180e"}, {"\u200d", "200d"}, {"\u200f", "200f"}, {"\u2028", "2028"},
+      {"\u2029", "2029"}, {"\u2066", "2066"}, {"\u2069", "2069"}, {"\u3164", "3164"},
+      {"\ufe0f", "fe0f"}, {"\ufeff", "feff"}, {"\ufffb", "fffb"}};
+  std::string expected;
+  for (const auto& [name, number] : names) {
+    kept.push_back(owner.publish(name, std::span(memory), access::read));
+    expected += "\\u" + number + '\n';
+  }
+  EXPECT_EQ(run_tool({"ls", "-1", owner.url()}).out, expected);
 }
 
 TEST(List, TellsOfAFullDisk) {
