@@ -58,10 +58,10 @@ std::uint64_t file_size(const url& name, std::error_code& ec) {
 
 std::chrono::system_clock::time_point last_write_time(const url& name) {
   const entry found = described(name);
-  if (found.modified == std::chrono::system_clock::time_point()) {
+  if (!found.modified) {
     throw error(errc::not_supported, to_string(name) + ": nobody knows when it was changed");
   }
-  return found.modified;
+  return to_system_time(*found.modified);
 }
 
 std::chrono::system_clock::time_point last_write_time(const url& name, std::error_code& ec) {

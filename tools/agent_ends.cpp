@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <limits>
 #include <string>
 
@@ -16,7 +15,7 @@
 namespace ucx::tool {
 namespace {
 
-constexpr std::uint64_t most_nanoseconds = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t most_nanoseconds = 999'999'999;
 
 nlohmann::json range_question(const char* asked, std::uint64_t id, const digest_range& wanted) {
   return {{"ask", asked},
@@ -69,11 +68,10 @@ class agent_source final : public copy_source {
   }
   source_facts facts() override {
     const nlohmann::json said = agent_->ask({{"ask", "facts"}, {"id", id_}}).header;
-    if (!said.contains("modified_ns")) return {};
-    const std::chrono::nanoseconds since(
-        static_cast<std::int64_t>(number_in(said, "modified_ns", most_nanoseconds)));
-    return {.modified = std::chrono::system_clock::time_point(
-                std::chrono::duration_cast<std::chrono::system_clock::duration>(since))};
+    if (!said.contains("modified_s")) return {};
+    return {.modified = file_time{
+                integer_in(said, "modified_s"),
+                static_cast<std::uint32_t>(number_in(said, "modified_ns", most_nanoseconds))}};
   }
   void check_unchanged() override { agent_->ask({{"ask", "check_unchanged"}, {"id", id_}}); }
 

@@ -119,6 +119,16 @@ std::uint64_t number_in(const nlohmann::json& header, const char* member, std::u
   return found.get<std::uint64_t>();
 }
 
+std::int64_t integer_in(const nlohmann::json& header, const char* member) {
+  const nlohmann::json& found = member_of(header, member);
+  constexpr std::uint64_t most = ~std::uint64_t{0} >> 1U;
+  const bool fits = !found.is_number_unsigned() || found.get<std::uint64_t>() <= most;
+  if (!found.is_number_integer() || !fits) {
+    throw bad_message(fmt::format("\"{}\" is no integer", member));
+  }
+  return found.get<std::int64_t>();
+}
+
 bool flag_in(const nlohmann::json& header, const char* member) {
   const nlohmann::json& found = member_of(header, member);
   if (!found.is_boolean())

@@ -47,6 +47,7 @@ std::optional<agent_message> receive_message(pipe_streambuf& pipe);
 std::string text_in(const nlohmann::json& header, const char* member);
 std::uint64_t number_in(const nlohmann::json& header, const char* member,
                         std::uint64_t most = ~std::uint64_t{0});
+std::int64_t integer_in(const nlohmann::json& header, const char* member);
 bool flag_in(const nlohmann::json& header, const char* member);
 const nlohmann::json& object_in(const nlohmann::json& header, const char* member);
 std::vector<std::string> texts_in(const nlohmann::json& header, const char* member,

@@ -1,13 +1,10 @@
 // The two ends of a copy: a file here, or what a server has.
 #pragma once
 
-#include <sys/types.h>
-
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +13,7 @@
 #include "location.hpp"
 #include "piece_codec.hpp"
 #include "server_clients.hpp"
+#include "source_facts.hpp"
 #include "ucx/content_digest.hpp"
 
 namespace ucx::tool {
@@ -32,12 +30,7 @@ struct copy_terms {
   bool preserve = false;             ///< The time of the last change, and here the mode, too.
   codec source_codec = codec::none;  ///< What a server has comes like that.
   codec target_codec = codec::none;  ///< It goes there like that.
-};
-
-/// What the source says of itself beside its bytes.
-struct source_facts {
-  std::optional<std::chrono::system_clock::time_point> modified = {};
-  std::optional<::mode_t> mode = {};
+  std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();  ///< That a file may be.
 };
 
 // Errors of both ends: failure, with the number of its cause and a text that says which file.

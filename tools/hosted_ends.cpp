@@ -1,6 +1,5 @@
 #include "hosted_ends.hpp"
 
-#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -113,9 +112,8 @@ agent_message hosted_ends::facts(const agent_message& question) {
   const source_facts known = source(question.header).facts();
   agent_message said;
   if (!known.modified) return said;
-  const auto since =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(known.modified->time_since_epoch());
-  if (since.count() >= 0) said.header["modified_ns"] = static_cast<std::uint64_t>(since.count());
+  said.header["modified_s"] = known.modified->seconds;
+  said.header["modified_ns"] = known.modified->nanoseconds;
   return said;
 }
 

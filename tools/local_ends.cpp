@@ -20,12 +20,6 @@ namespace {
 /// What a file is read ahead for only where it is longer.
 constexpr ::off_t longest_at_once = ::off_t{128} << 10U;
 
-std::chrono::system_clock::time_point time_of(const ::timespec& at) {
-  return std::chrono::system_clock::time_point(
-      std::chrono::duration_cast<std::chrono::system_clock::duration>(
-          std::chrono::seconds(at.tv_sec) + std::chrono::nanoseconds(at.tv_nsec)));
-}
-
 bool same(const ::timespec& a, const ::timespec& b) noexcept {
   return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
@@ -64,9 +58,7 @@ class local_source final : public copy_source {
   std::vector<content_digest> digests(const digest_range& wanted) override {
     return file_.digests(wanted);
   }
-  source_facts facts() override {
-    return {.modified = time_of(before_.st_mtim), .mode = before_.st_mode & 0777U};
-  }
+  source_facts facts() override { return facts_of(before_); }
   void check_unchanged() override {
     const struct ::stat now = file_.status();
     if (now.st_size != before_.st_size || !same(now.st_mtim, before_.st_mtim) ||
@@ -132,6 +124,16 @@ local_file open_left(const std::filesystem::path& partial) {
   }
 }
 
+void preserve(const local_file& of, const std::filesystem::path& path, const source_facts& like) {
+  if (like.mode && ::fchmod(of.descriptor(), *like.mode) != 0) {
+    fail_at(path, "cannot set its mode", errno);
+  }
+  if (!like.modified) return;
+  const ::timespec at = {like.modified->seconds, like.modified->nanoseconds};
+  const ::timespec times[2] = {at, at};
+  if (::futimens(of.descriptor(), times) != 0) fail_at(path, "cannot set its time", errno);
+}
+
 /// A new file beside the one that it replaces.
 class local_target final : public copy_target {
  public:
@@ -163,7 +165,7 @@ class local_target final : public copy_target {
     ::posix_fadvise(file_.descriptor(), 0, 0, POSIX_FADV_DONTNEED);
   }
   void commit(const source_facts& like) override {
-    if (terms_.preserve) preserve(like);
+    if (terms_.preserve) preserve(file_, path_, like);
     file_.settle();
     if (!has_name(file_)) {
       throw failure(exit_code::failure,
@@ -181,18 +183,6 @@ class local_target final : public copy_target {
   void set_end(std::uint64_t size) {
     if (end_ != size) file_.resize(size);
     end_ = size;
-  }
-  void preserve(const source_facts& like) {
-    if (like.mode && ::fchmod(file_.descriptor(), *like.mode) != 0) {
-      fail_at(path_, "cannot set its mode", errno);
-    }
-    if (!like.modified) return;
-    const auto since = like.modified->time_since_epoch();
-    const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
-    const auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(since - seconds);
-    const ::timespec at = {seconds.count(), rest.count()};
-    const ::timespec times[2] = {at, at};
-    if (::futimens(file_.descriptor(), times) != 0) fail_at(path_, "cannot set its time", errno);
   }
   void clean_up() noexcept {
     try {
@@ -235,6 +225,17 @@ class device_target final : public copy_target {
 };
 
 }  // namespace
+
+void preserve(const std::filesystem::path& directory, const source_facts& like) {
+  const local_file opened(directory, O_RDONLY | O_DIRECTORY);
+  preserve(opened, directory, like);
+}
+
+source_facts facts_of(const struct ::stat& about) {
+  return {.modified =
+              file_time{about.st_mtim.tv_sec, static_cast<std::uint32_t>(about.st_mtim.tv_nsec)},
+          .mode = about.st_mode & 0777U};
+}
 
 std::unique_ptr<copy_source> open_local_source(const std::filesystem::path& path) {
   return std::make_unique<local_source>(path);

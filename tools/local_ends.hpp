@@ -1,12 +1,20 @@
 // A file of this machine as an end of a copy.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <memory>
 
 #include "copy_ends.hpp"
 
 namespace ucx::tool {
+
+/// Returns what of the system's words a copy keeps.
+source_facts facts_of(const struct ::stat& about);
+
+/// Gives a directory the same. Errors: failure.
+void preserve(const std::filesystem::path& directory, const source_facts& like);
 
 /// Opens a regular file, or whatever else can be read by offset.
 std::unique_ptr<copy_source> open_local_source(const std::filesystem::path& path);

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,6 +24,18 @@ enum class entry_type : std::uint8_t {
 /// Returns "memory", "file" or "directory".
 UCXIO_EXPORT std::string_view to_string(entry_type type) noexcept;
 
+/// A moment as file systems keep it: also before 1970, and beyond 2262, where nanoseconds in 64
+/// bits end.
+struct file_time {
+  std::int64_t seconds = 0;       ///< Since 1970; negative before.
+  std::uint32_t nanoseconds = 0;  ///< Behind them: less than 1'000'000'000.
+
+  friend auto operator<=>(const file_time&, const file_time&) = default;
+};
+
+/// Returns the same as the system's clock says it; where that can not, the nearest that it can.
+UCXIO_EXPORT std::chrono::system_clock::time_point to_system_time(const file_time& at) noexcept;
+
 /// One published name, as a server lists it.
 struct entry {
   std::string name = {};
@@ -30,8 +44,8 @@ struct entry {
   access granted = access::read;
   memory_kind kind = memory_kind::host;
   std::uint64_t generation = 0;  ///< Tells a replaced content from its predecessor.
-  /// When a file or directory was changed last; of memory the beginning of 1970.
-  std::chrono::system_clock::time_point modified = {};
+  /// When a file or directory was changed last; nothing where nobody knows, as of memory.
+  std::optional<file_time> modified = {};
   /// The number that its server's driver gives the device whose memory it is; -1: none, or unknown.
   int device = -1;
 

@@ -28,8 +28,8 @@ UCXIO_EXPORT bool exists(const url& name, std::error_code& ec);
 UCXIO_EXPORT std::uint64_t file_size(const url& name);
 UCXIO_EXPORT std::uint64_t file_size(const url& name, std::error_code& ec);
 
-/// Returns when a file or directory of a store was changed last. Errors: not_supported (anything
-/// else: nobody knows).
+/// Returns when a file or directory of a store was changed last, as near as the clock can say it
+/// (`entry::modified` has all of it). Errors: not_supported (anything else: nobody knows).
 UCXIO_EXPORT std::chrono::system_clock::time_point last_write_time(const url& name);
 UCXIO_EXPORT std::chrono::system_clock::time_point last_write_time(const url& name,
                                                                    std::error_code& ec);

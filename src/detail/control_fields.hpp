@@ -1,10 +1,10 @@
 // What the bodies of control messages consist of, as it is read.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <msgpack.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +34,12 @@ class control_fields {
     if (element == nullptr) return 0;
     if (element->via.u64 > most) ok_ = false;
     return element->via.u64;
+  }
+  std::int64_t integer() noexcept {
+    constexpr std::uint64_t most = ~std::uint64_t{0} >> 1U;
+    const bool is_negative = ok_ && next_ != end_ && next_->type == msgpack::type::NEGATIVE_INTEGER;
+    if (!is_negative) return static_cast<std::int64_t>(number(most));
+    return (next_++)->via.i64;
   }
   bool boolean() noexcept {
     const msgpack::object* element = take(msgpack::type::BOOLEAN);
@@ -67,6 +73,20 @@ class control_fields {
     });
   }
 
+  /// Reads seconds and nanoseconds; or nil, which is none.
+  std::optional<file_time> moment() noexcept {
+    if (ok_ && next_ != end_ && next_->type == msgpack::type::NIL) {
+      ++next_;
+      return std::nullopt;
+    }
+    file_time made;
+    within([&](control_fields& fields) {
+      made.seconds = fields.integer();
+      made.nanoseconds = static_cast<std::uint32_t>(fields.number(999'999'999));
+    });
+    return made;
+  }
+
   access rights() noexcept {
     const std::uint64_t value = number(3);
     if (value == 0) ok_ = false;
@@ -87,12 +107,7 @@ class control_fields {
       made.granted = fields.rights();
       made.kind = kind_of(fields.number());
       made.generation = fields.number();
-      if (fields.more()) {
-        constexpr std::uint64_t latest = ~std::uint64_t{0} >> 1U;
-        made.modified = std::chrono::system_clock::time_point(
-            std::chrono::duration_cast<std::chrono::system_clock::duration>(
-                std::chrono::nanoseconds(static_cast<std::int64_t>(fields.number(latest)))));
-      }
+      if (fields.more()) made.modified = fields.moment();
       if (fields.more()) {
         made.device = static_cast<int>(fields.number(most_devices)) - 1;
       }

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <msgpack.hpp>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -64,10 +64,18 @@ class control_writer {
     put(static_cast<std::uint64_t>(described.granted));
     put(static_cast<std::uint64_t>(described.kind));
     put(described.generation);
-    const auto since_1970 =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(described.modified.time_since_epoch());
-    put(static_cast<std::uint64_t>(std::max<std::int64_t>(since_1970.count(), 0)));
+    put(described.modified);
     return put(static_cast<std::uint64_t>(std::max(described.device, -1) + 1));
+  }
+  control_writer& put(const std::optional<file_time>& moment) {
+    if (!moment) {
+      packer_.pack_nil();
+      return *this;
+    }
+    packer_.pack_array(2);
+    packer_.pack(moment->seconds);
+    packer_.pack(moment->nanoseconds);
+    return *this;
   }
   void begin_array(std::size_t size) { packer_.pack_array(static_cast<std::uint32_t>(size)); }
 

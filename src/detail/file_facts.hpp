@@ -13,7 +13,8 @@ namespace ucx::detail {
 struct file_facts {
   bool is_directory = false;
   std::uint64_t size = 0;
-  std::int64_t modified = 0;  ///< Nanoseconds since 1970.
+  file_time modified = {};
+  std::uint64_t links = 0;  ///< How many names it has.
   /// Tells a content from what was there before, under the same name: another file, or another size
   /// or time of change.
   std::uint64_t generation = 0;
@@ -22,6 +23,10 @@ struct file_facts {
 file_facts facts_from(const struct ::stat& about) noexcept;
 /// Tells size, generation and time of change of what `described` is about.
 void tell(entry& described, const file_facts& facts) noexcept;
+
+/// Returns `now`; with the generation of `before` where nothing happened to the file but that it
+/// lost a name, because it was removed or replaced: the content is the same.
+file_facts without_lost_names(file_facts now, const file_facts& before) noexcept;
 
 /// Returns what the kernel knows of an open file, which over a network may be a few seconds old:
 /// nobody waits. Nothing where it knows nothing.

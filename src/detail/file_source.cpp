@@ -67,7 +67,15 @@ std::shared_ptr<open_file> open_file::open(const std::filesystem::path& path, st
     what = said_of(path, "not a regular file");
     return nullptr;
   }
-  made->size_ = static_cast<std::uint64_t>(about.st_size);
+  made->opened_ = facts_from(about);
+  return made;
+}
+
+std::shared_ptr<open_file> open_file::adopt(int descriptor) {
+  std::shared_ptr<open_file> made(new open_file(descriptor));
+  made->adopted_ = true;
+  struct ::stat about = {};
+  if (::fstat(descriptor, &about) == 0) made->opened_ = facts_from(about);
   return made;
 }
 
@@ -107,11 +115,13 @@ std::error_code open_file::read(std::uint64_t offset, std::span<std::byte> into)
 }
 
 file_facts open_file::facts(std::error_code& ec) const noexcept {
-  if (const std::optional<file_facts> facts = fresh_facts(descriptor_)) return *facts;
-  struct ::stat about = {};  // of a system that lacks the other call
-  if (::fstat(descriptor_, &about) == 0) return facts_from(about);
+  if (const std::optional<file_facts> facts = fresh_facts(descriptor_)) return settled(*facts);
   ec = errc::io_error;
   return {};
+}
+
+file_facts open_file::settled(const file_facts& found) const noexcept {
+  return without_lost_names(found, opened_);
 }
 
 }  // namespace ucx::detail

@@ -36,6 +36,8 @@ class file_source {
     ec = errc::not_supported;
     return {};
   }
+  /// Returns what was found of the file otherwise, as `facts` would tell it.
+  virtual file_facts settled(const file_facts& found) const noexcept { return found; }
   /// Returns the system's descriptor of the file, open for reading as long as this is; or -1.
   virtual int descriptor() const noexcept { return -1; }
 };
@@ -49,19 +51,16 @@ class open_file final : public file_source {
   static std::shared_ptr<open_file> open(const std::filesystem::path& path, std::string& what,
                                          std::error_code& ec);
   /// Reads a descriptor that somebody else closes, after this.
-  static std::shared_ptr<open_file> adopt(int descriptor) {
-    std::shared_ptr<open_file> made(new open_file(descriptor));
-    made->adopted_ = true;
-    return made;
-  }
+  static std::shared_ptr<open_file> adopt(int descriptor);
   ~open_file() override;
 
   /// Returns the size that the file had when it was opened.
-  std::uint64_t size() const noexcept { return size_; }
+  std::uint64_t size() const noexcept { return opened_.size; }
 
   std::size_t read_now(std::uint64_t offset, std::span<std::byte> into) noexcept override;
   std::error_code read(std::uint64_t offset, std::span<std::byte> into) noexcept override;
   file_facts facts(std::error_code& ec) const noexcept override;
+  file_facts settled(const file_facts& found) const noexcept override;
   int descriptor() const noexcept override { return descriptor_; }
 
  private:
@@ -69,7 +68,7 @@ class open_file final : public file_source {
 
   int descriptor_;
   bool adopted_ = false;
-  std::uint64_t size_ = 0;
+  file_facts opened_ = {};                    // as it was then
   std::atomic<bool> may_wait_always_{false};  // the file system can not read without waiting
 };
 

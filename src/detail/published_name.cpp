@@ -38,7 +38,7 @@ published_name::state published_name::look() const {
   made.identity = file_identity(file->descriptor());
   const std::optional<file_facts> facts = known_facts(file->descriptor());
   if (!facts) return made;
-  tell(made.described, *facts);
+  tell(made.described, file->settled(*facts));
   region->reach(facts->size);
   remote_descriptor now = region->descriptor();
   now.size = facts->size;
@@ -51,7 +51,7 @@ entry published_name::described_now() const {
   const std::shared_ptr<exposed_region> region = exposed();
   const std::shared_ptr<file_source> file = region ? region->source() : nullptr;
   const std::optional<file_facts> facts = file ? known_facts(file->descriptor()) : std::nullopt;
-  if (facts) tell(made, *facts);
+  if (facts) tell(made, file->settled(*facts));
   return made;
 }
 

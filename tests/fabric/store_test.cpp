@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -92,9 +93,59 @@ TEST_F(Store, ServesAndListsFilesByTheirPaths) {
   EXPECT_EQ(found.type, entry_type::file);
   EXPECT_EQ(found.size, 5U);
   EXPECT_EQ(found.granted, access::read);
-  EXPECT_GT(found.modified.time_since_epoch().count(), 0);
+  EXPECT_GT(found.modified.value_or(file_time()).seconds, 0);
   EXPECT_EQ(reader.stat("data/a").type, entry_type::directory);
   EXPECT_EQ(reader.stat("data").type, entry_type::directory);
+}
+
+TEST_F(Store, TellsTimesThatNoNumberOfNanosecondsHolds) {
+  server served;
+  const publication store = served.publish_store(root());
+  client reader(served.url());
+  for (const file_time at : {file_time{-86400, 500'000'000}, file_time{0, 0}, file_time{0, 1},
+                             file_time{10'413'792'000, 999'999'999}}) {
+    const ::timespec time{at.seconds, at.nanoseconds};
+    const ::timespec times[2] = {time, time};
+    ASSERT_EQ(::utimensat(AT_FDCWD, (directory_ / "one").c_str(), times, 0), 0);
+    struct ::stat about = {};
+    ASSERT_EQ(::stat((directory_ / "one").c_str(), &about), 0);
+    if (about.st_mtim.tv_sec != at.seconds) continue;  // a file system may not hold them either
+    EXPECT_EQ(reader.stat("one").modified, at) << at.seconds;
+    for (const entry& each : reader.list()) {
+      if (each.name == "one") {
+        EXPECT_EQ(each.modified, at);
+      }
+    }
+    EXPECT_EQ(last_write_time(url(served.url() + "/one")), to_system_time(at));
+  }
+}
+
+/// Opens a file, does something, and returns whether it has the same content then.
+bool stays_the_same(client& reader, const std::string& name, const std::function<void()>& change) {
+  remote_region file = reader.open(name);
+  const content_id before = file.content();
+  change();
+  reader.measure(file);
+  return file.content() == before;
+}
+
+TEST_F(Store, HasTheSameContentForAReaderOfWhatIsReplacedOrRemoved) {
+  server served;
+  const publication store = served.publish_store(root());
+  const publication alone = served.publish_file("alone", directory_ / "a/two");
+  client reader(served.url());
+  directory_.make("new", "other");
+  EXPECT_TRUE(stays_the_same(
+      reader, "one", [&] { std::filesystem::rename(directory_ / "new", directory_ / "one"); }));
+  EXPECT_TRUE(stays_the_same(reader, "one", [&] { std::filesystem::remove(directory_ / "one"); }));
+  EXPECT_TRUE(
+      stays_the_same(reader, "alone", [&] { std::filesystem::remove(directory_ / "a/two"); }));
+  EXPECT_TRUE(stays_the_same(reader, "alone", [] {})) << "who opens it behind that";
+  EXPECT_FALSE(stays_the_same(reader, "a.txt", [&] { directory_.make("a.txt", "BETWEEN"); }));
+  EXPECT_FALSE(stays_the_same(reader, "a.txt", [&] {
+    directory_.make("a.txt", "longer than before");
+    std::filesystem::remove(directory_ / "a.txt");
+  }));
 }
 
 TEST_F(Store, WithoutAPrefixHasTheBarePathsAndIsHiddenByNames) {

@@ -1,10 +1,12 @@
 // `ucxio cp`: single files, and what happens in the middle of them.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -96,6 +98,23 @@ TEST_F(Copy, KeepsTheTimeWhereItIsAsked) {
   copy({"-p", here("x"), here("y")});
   EXPECT_EQ(std::filesystem::last_write_time(here("y")), long_ago);
   EXPECT_EQ(std::filesystem::status(here("y")).permissions(), std::filesystem::perms::owner_all);
+}
+
+TEST_F(Copy, KeepsTimesBefore1970AndBeyond2262) {
+  store_.make("x", "1");
+  for (const std::int64_t seconds : {std::int64_t{-86400}, std::int64_t{10'413'792'000}}) {
+    const ::timespec times[2] = {{seconds, 7}, {seconds, 7}};
+    ASSERT_EQ(::utimensat(AT_FDCWD, there("x").c_str(), times, 0), 0);
+    struct ::stat was = {};
+    ASSERT_EQ(::stat(there("x").c_str(), &was), 0);
+    for (const std::string& from : {url("x"), there("x")}) {
+      copy({"-p", from, here("x")});
+      struct ::stat is = {};
+      ASSERT_EQ(::stat(here("x").c_str(), &is), 0);
+      EXPECT_EQ(is.st_mtim.tv_sec, was.st_mtim.tv_sec) << from;
+      EXPECT_EQ(is.st_mtim.tv_nsec, was.st_mtim.tv_nsec) << from;
+    }
+  }
 }
 
 TEST_F(Copy, MakesHolesOfZeros) {

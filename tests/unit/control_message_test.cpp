@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
+#include <limits>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -138,10 +141,18 @@ TEST(ControlMessage, OfAStoreIsReadBack) {
   EXPECT_EQ(decode_list(wire[18])->directory, "directory");
   EXPECT_FALSE(decode_list(wire[6])->directory);
   opened_body growing{weights, {std::byte{1}}, 1000, 200, true, 77};
-  growing.described.modified = std::chrono::system_clock::time_point(std::chrono::seconds(77));
+  constexpr std::int64_t latest = std::numeric_limits<std::int64_t>::max();
+  for (const std::optional<file_time> at :
+       {std::optional<file_time>(), std::optional(file_time{0, 0}),
+        std::optional(file_time{77, 999'999'999}), std::optional(file_time{-1, 5}),
+        std::optional(file_time{-latest - 1, 0}), std::optional(file_time{latest, 0})}) {
+    growing.described.modified = at;
+    const auto told = decode_opened(encode_control(header(control_type::opened), growing));
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->described, growing.described);
+  }
   const auto opened = decode_opened(encode_control(header(control_type::opened), growing));
   ASSERT_TRUE(opened);
-  EXPECT_EQ(opened->described, growing.described);
   EXPECT_EQ(opened->limit, 1000U);
   EXPECT_EQ(opened->window, 200U);
   EXPECT_TRUE(opened->held);
@@ -341,7 +352,7 @@ TEST(ControlMessage, EntryTakesNoMoreRoomThanPromised) {
                access::read_write,
                memory_kind::other,
                ~std::uint64_t{0},
-               std::chrono::system_clock::time_point::max(),
+               file_time{std::numeric_limits<std::int64_t>::min(), 999'999'999},
                0x7fff'fffe};
   const auto with = [](std::vector<entry> entries) {
     return encode_control(header(control_type::listed), listed_body{std::move(entries), false});
