@@ -241,7 +241,8 @@ void add_copy(CLI::App& program, client_settings& shared) {
   add_timeout(command, shared);
   command.footer(
       "A directory, as TARGET, gets what is copied under its own name. A file shows when it is\n"
-      "whole; until then it is .NAME.ucxio-part beside it. N may have a unit: 500M, 1GiB.\n\n"
+      "whole; until then it is .NAME.ucxio-part beside it. N may have a unit: 500M, 1GiB.\n"
+      "Several names of one file (hard links) become files of their own.\n\n"
       "Example:\n"
       "  ucxio cp ucx://127.0.0.1:7471/weights /data/model.bin --resume\n"
       "  ucxio cp -r checkpoints ucx://127.0.0.1:7471/store --verify\n"

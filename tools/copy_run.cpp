@@ -9,6 +9,7 @@
 
 #include "agent_links.hpp"
 #include "exit_code.hpp"
+#include "local_ends.hpp"
 #include "printable.hpp"
 #include "ucx/error.hpp"
 
@@ -28,6 +29,7 @@ void copy_run::run() {
   call_agents();
   find();
   copy_found();
+  preserve_directories();
   if (failures_ == 0) return;
   throw failure(exit_code::partial, fmt::format("{} of what was to be copied {} not", failures_,
                                                 failures_ == 1 ? "was" : "were"));
@@ -141,13 +143,27 @@ void copy_run::add_tree(const location& from, const location& to) {
 
 void copy_run::add_directories(const tree_walk& tree, const location& to) {
   missing_.clear();
-  for (const std::string& each : tree.directories()) {
-    if (is_missing(each + '/')) continue;
+  const bool are_kept = order_.terms.preserve && !to.is_remote();
+  if (are_kept) kept_.emplace_back(to.local(), tree.top());
+  for (const found_directory& each : tree.directories()) {
+    if (is_missing(each.path + '/')) continue;
     try {
-      make_directory(to.below(each));
+      make_directory(to.below(each.path));
+      if (are_kept) kept_.emplace_back(to.below(each.path).local(), each.facts);
     } catch (const failure& why) {
       if (why.ends_all()) throw;
-      missing_.insert(each + '/');
+      missing_.insert(each.path + '/');
+      leave_out(why);
+    }
+  }
+}
+
+/// When nothing comes into them any more; first those that lie in others.
+void copy_run::preserve_directories() {
+  for (auto each = kept_.rbegin(); each != kept_.rend(); ++each) {
+    try {
+      preserve(each->first, each->second);
+    } catch (const failure& why) {
       leave_out(why);
     }
   }
@@ -164,8 +180,8 @@ void copy_run::count_hollow(const tree_walk& tree, bool is_new) {
       if (!with_files.insert(above).second) break;
     }
   }
-  for (const std::string& each : tree.directories()) {
-    if (!with_files.contains(each)) ++counters_.hollow;
+  for (const found_directory& each : tree.directories()) {
+    if (!with_files.contains(each.path)) ++counters_.hollow;
   }
 }
 

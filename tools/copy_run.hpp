@@ -3,10 +3,12 @@
 
 #include <atomic>
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <set>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "copy_job.hpp"
@@ -39,6 +41,7 @@ class copy_run {
   void add(const location& from, const location& to);
   void add_tree(const location& from, const location& to);
   void add_directories(const tree_walk& tree, const location& to);
+  void preserve_directories();
   void count_hollow(const tree_walk& tree, bool is_new);
   bool is_missing(const std::string& path) const;
   bool exists(const location& place) const;
@@ -55,6 +58,7 @@ class copy_run {
   rate_limit limit_;
   std::vector<copy_task> tasks_;
   std::set<std::string> missing_;  // directories of one tree, with the slash behind their names
+  std::vector<std::pair<std::filesystem::path, source_facts>> kept_;  // of directories here
   std::size_t failures_ = 0;
   std::atomic<bool> left_something_ = false;
 };

@@ -69,9 +69,9 @@ class removal {
       attempt([&] { server.remove(each.at.remote().name()); });
     }
     // What is within goes first.
-    const std::vector<std::string>& directories = tree.directories();
+    const std::vector<found_directory>& directories = tree.directories();
     for (auto each = directories.rbegin(); each != directories.rend(); ++each) {
-      attempt([&] { server.remove(top + '/' + *each); });
+      attempt([&] { server.remove(top + '/' + each->path); });
     }
     attempt([&] { server.remove(top); });
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "file_copy.hpp"
+#include "local_ends.hpp"
 #include "local_file.hpp"
 #include "server_directories.hpp"
 #include "ucx/directory_listing.hpp"
@@ -64,11 +65,14 @@ void tree_walk::walk(const location& top) {
   if (!top.is_remote()) {
     struct ::stat about = {};
     if (::stat(top.local().c_str(), &about) != 0) fail_at(top.local(), "cannot look at it", errno);
+    top_ = facts_of(about);
     std::vector<identity> above{{about.st_dev, about.st_ino}};
     walk_local(top.local(), "", above);
   } else if (top.remote().name().empty()) {
     list_server(top.remote());
   } else {
+    std::error_code unknown;
+    top_.modified = clients_.of(top.remote()).stat(top.remote().name(), unknown).modified;
     walk_store(top.remote(), "");
   }
 }
@@ -122,7 +126,7 @@ void tree_walk::look_at(const std::filesystem::path& entry, const std::string& p
   if (std::find(above.begin(), above.end(), here) != above.end()) {
     return refuse("a symbolic link leads to a directory above itself");
   }
-  directories_.push_back(path);
+  directories_.push_back({path, facts_of(about)});
   above.push_back(here);
   walk_local(entry, path, above);
   above.pop_back();
@@ -144,7 +148,7 @@ void tree_walk::walk_store(const url& directory, const std::string& path) {
     }
     const url found = directory.with_name(each.name);
     if (each.type == entry_type::directory) {
-      directories_.push_back(joined(path, name));
+      directories_.push_back({joined(path, name), {.modified = each.modified}});
       walk_store(found, joined(path, name));
     } else {
       files_.push_back({location(found), joined(path, name), each.size});
@@ -163,7 +167,7 @@ void tree_walk::list_server(const url& server) {
     add_directories_of(each.name, directories);
     files_.push_back({location(server.with_name(each.name)), each.name, each.size});
   }
-  directories_.insert(directories_.end(), directories.begin(), directories.end());
+  for (const std::string& each : directories) directories_.push_back({each, {}});
   // Of what the list leaves out only the directories tell.
   visit_directories(directories, [&](const std::string& name, bool guessed) {
     check_stop();

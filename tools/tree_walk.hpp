@@ -14,6 +14,7 @@
 #include "exit_code.hpp"
 #include "location.hpp"
 #include "server_clients.hpp"
+#include "source_facts.hpp"
 
 namespace ucx::tool {
 
@@ -22,6 +23,12 @@ struct found_file {
   location at;
   std::string path;  ///< Within the directory where the walk began, with slashes; else empty.
   std::uint64_t size = 0;
+};
+
+/// A directory that was found, and what is known of it.
+struct found_directory {
+  std::string path;  ///< As of a file.
+  source_facts facts;
 };
 
 struct walk_terms {
@@ -48,7 +55,9 @@ class tree_walk {
   const std::vector<found_file>& files() const noexcept { return files_; }
   /// Returns the directories, each behind the one above it; without the first. Of servers' those
   /// that have files.
-  const std::vector<std::string>& directories() const noexcept { return directories_; }
+  const std::vector<found_directory>& directories() const noexcept { return directories_; }
+  /// Returns what is known of the first.
+  const source_facts& top() const noexcept { return top_; }
   /// Returns how many files, or whole directories, were left out.
   std::size_t failures() const noexcept { return failures_; }
 
@@ -71,7 +80,8 @@ class tree_walk {
   const std::stop_token stop_;
   report on_failure_;
   std::vector<found_file> files_;
-  std::vector<std::string> directories_;
+  std::vector<found_directory> directories_;
+  source_facts top_;
   std::size_t failures_ = 0;
 };
 

@@ -1,12 +1,15 @@
 // `ucxio cp -r`.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/command.hpp"
@@ -16,6 +19,13 @@
 
 namespace ucx::test {
 namespace {
+
+/// Returns when a file was changed last, in seconds, and its mode.
+std::pair<std::int64_t, unsigned> facts_of(const std::filesystem::path& file) {
+  struct ::stat about = {};
+  EXPECT_EQ(::stat(file.c_str(), &about), 0) << file;
+  return {about.st_mtim.tv_sec, about.st_mode & 0777U};
+}
 
 using ::testing::HasSubstr;
 
@@ -62,6 +72,34 @@ class CopyTree : public ::testing::Test {
   const temporary_directory store_;
   tool_server server_{{"--store", "data=" + (store_ / "").string(), "--writable"}};
 };
+
+TEST_F(CopyTree, KeepsTimesAndModesOfDirectories) {
+  const std::vector<std::string> directories{"tree", "tree/a", "tree/a/b"};
+  std::int64_t seconds = -100;
+  for (const std::string& each : directories) {
+    ASSERT_EQ(::chmod(path(each).c_str(), 0500), 0);
+    const ::timespec times[2] = {{seconds, 0}, {seconds, 0}};
+    ASSERT_EQ(::utimensat(AT_FDCWD, path(each).c_str(), times, 0), 0);
+    seconds += 1'000'000'000;
+  }
+  const tool_server owner({"--store", folder_ / ""});
+  for (const bool is_remote : {false, true}) {
+    const std::string to = is_remote ? "by-server" : "by-path";
+    const command_result result =
+        run_tool({"cp", "-r", "-p", is_remote ? owner.url("tree") : path("tree"), path(to)});
+    EXPECT_EQ(result.code, 0) << result.err;
+    for (const std::string& each : directories) {
+      const auto was = facts_of(folder_ / each);
+      const auto is = facts_of(folder_ / (to + each.substr(4)));
+      EXPECT_EQ(is.first, was.first) << to << ' ' << each;
+      EXPECT_EQ(is.second, is_remote ? 0755 : was.second) << to << ' ' << each;
+    }
+  }
+  for (const std::string each :
+       {"tree", "tree/a", "tree/a/b", "by-path", "by-path/a", "by-path/a/b"}) {
+    ::chmod(path(each).c_str(), 0700);
+  }
+}
 
 TEST_F(CopyTree, BringsATreeThereAndBack) {
   EXPECT_EQ(run_tool({"cp", "-r", path("tree"), server_.url("data/new")}).err, "");
