@@ -206,8 +206,12 @@ void add_terms(CLI::App& command, copy_options& options) {
       ->type_name("xxh3")
       ->check(CLI::Validator(complaint_about_hash, ""));
   command.add_flag("--sparse", options.terms.sparse, "make holes of zeros");
-  command.add_flag("-p,--preserve", options.terms.preserve,
-                   "keep the time of the last change, and between paths the mode");
+  add_size(command, "--max-size", options.terms.largest,
+           "copy no file that is larger, whatever its server says of it")
+      ->type_name("SIZE");
+  command.add_flag(
+      "-p,--preserve", options.terms.preserve,
+      "keep the time of the last change, and between paths the mode; of directories, too");
 }
 
 }  // namespace

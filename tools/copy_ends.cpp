@@ -25,7 +25,7 @@ std::unique_ptr<copy_target> open_target(const location& to, std::uint64_t size,
     throw failure(exit_code::usage,
                   to_string(to) + ": this is the name of an unfinished copy; it is left out");
   }
-  if (!to.is_remote()) return open_local_target(to.local(), terms);
+  if (!to.is_remote()) return open_local_target(to.local(), size, terms);
   if (terms.target_codec != codec::none) {
     return open_agent_target(to.remote(), size, terms, clients);
   }

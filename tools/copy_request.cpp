@@ -63,6 +63,7 @@ nlohmann::json copy_question(const std::vector<std::string>& places, const copy_
           {"codec", name_of(order.terms.source_codec)},
           {"parallel", order.parallel},
           {"rate", order.rate},
+          {"max_size", order.terms.largest},
           {"timeout_ms", static_cast<std::uint64_t>(seconds * 1000)}};
 }
 
@@ -86,6 +87,7 @@ copy_request read_copy_question(const nlohmann::json& question, const url& own_s
   read.order.parallel =
       static_cast<unsigned>(number_in(question, "parallel", copy_order::most_parallel));
   read.order.rate = number_in(question, "rate");
+  if (question.contains("max_size")) read.order.terms.largest = number_in(question, "max_size");
   const std::uint64_t limit = number_in(question, "timeout_ms", most_milliseconds);
   if (limit > 0) read.settings.timeout_seconds = static_cast<double>(limit) / 1000;
   return read;

@@ -36,6 +36,7 @@ file_copy::file_copy(const copy_task& task, const copy_context& context)
       context_(context),
       source_(open_source(task.from, context.terms, context.clients)),
       piece_size_(context.limit.piece(piece_size)) {
+  check_size(task.from, source_->size(), context.terms);
   if (context.terms.resume && is_there()) {
     next_ = written_ = source_->size();
     context.counters.present += next_;
@@ -54,6 +55,14 @@ file_copy::file_copy(const copy_task& task, const copy_context& context)
     throw;
   }
   if (context.terms.hash && next_ == 0) hasher_.emplace();
+}
+
+void check_size(const location& of, std::uint64_t size, const copy_terms& terms) {
+  if (size <= terms.largest) return;
+  throw failure(
+      exit_code::no_space,
+      fmt::format("{}: it has {} bytes, and --max-size is {}", to_string(of), size, terms.largest),
+      failure::reach::one_file);
 }
 
 /// Returns whether an earlier copy has finished this file.

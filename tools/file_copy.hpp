@@ -111,6 +111,9 @@ class file_copy {
   std::optional<failure> failed_;
 };
 
+/// Errors: failure with exit_code::no_space, where it is larger than `terms` allow.
+void check_size(const location& of, std::uint64_t size, const copy_terms& terms);
+
 /// What an interrupted copy ends with.
 failure interrupted();
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -124,6 +125,24 @@ local_file open_left(const std::filesystem::path& partial) {
   }
 }
 
+/// Throws where `size` bytes more do not fit: what a server says of itself fills no disk. What is
+/// larger than the whole file system says nothing of other files.
+void check_room(const local_file& file, std::uint64_t size) {
+  struct ::statvfs about = {};
+  if (::fstatvfs(file.descriptor(), &about) != 0 || about.f_blocks == 0)
+    return;  // it tells nothing
+  const std::uint64_t block = about.f_frsize;
+  const std::uint64_t free = block * (::geteuid() == 0 ? about.f_bfree : about.f_bavail);
+  if (size <= free) return;
+  const bool fits_never = size > block * about.f_blocks;
+  throw failure(exit_code::no_space,
+                fmt::format("{}: {} bytes do not fit where {} are free: {} (--sparse does not "
+                            "look, and writes no zeros)",
+                            file.path().string(), size, free,
+                            std::error_code(ENOSPC, std::generic_category()).message()),
+                fits_never ? failure::reach::one_file : failure::reach::by_code);
+}
+
 void preserve(const local_file& of, const std::filesystem::path& path, const source_facts& like) {
   if (like.mode && ::fchmod(of.descriptor(), *like.mode) != 0) {
     fail_at(path, "cannot set its mode", errno);
@@ -137,8 +156,9 @@ void preserve(const local_file& of, const std::filesystem::path& path, const sou
 /// A new file beside the one that it replaces.
 class local_target final : public copy_target {
  public:
-  local_target(const std::filesystem::path& path, const copy_terms& terms)
+  local_target(const std::filesystem::path& path, std::uint64_t size, const copy_terms& terms)
       : path_(path),
+        size_(size),
         terms_(terms),
         partial_(path.parent_path() / partial_name(path.filename().string())),
         file_(terms.resume ? open_left(partial_) : open_new(partial_)) {
@@ -151,7 +171,10 @@ class local_target final : public copy_target {
   std::vector<content_digest> digests(const digest_range& wanted) override {
     return file_.digests(wanted);
   }
-  void begin(std::uint64_t present) override { set_end(present); }
+  void begin(std::uint64_t present) override {
+    if (!terms_.sparse && size_ > present) check_room(file_, size_ - present);
+    set_end(present);
+  }
   bool may_have_holes() const noexcept override { return true; }
   void write(std::uint64_t offset, std::span<const std::byte> from) override {
     file_.write_at(offset, from);
@@ -193,6 +216,7 @@ class local_target final : public copy_target {
   }
 
   const std::filesystem::path path_;
+  const std::uint64_t size_;
   const copy_terms terms_;
   const std::filesystem::path partial_;
   std::uint64_t end_ = 0;  // how long it is
@@ -242,11 +266,11 @@ std::unique_ptr<copy_source> open_local_source(const std::filesystem::path& path
 }
 
 std::unique_ptr<copy_target> open_local_target(const std::filesystem::path& path,
-                                               const copy_terms& terms) {
+                                               std::uint64_t size, const copy_terms& terms) {
   std::error_code ec;
   const std::filesystem::file_status itself = std::filesystem::symlink_status(path, ec);
   if (!is_symlink(itself) && (is_regular_file(itself) || !exists(itself))) {
-    return std::make_unique<local_target>(path, terms);
+    return std::make_unique<local_target>(path, size, terms);
   }
   const std::filesystem::file_status there = std::filesystem::status(path, ec);
   if (is_directory(there)) fail_at(path, "cannot replace it", EISDIR);
@@ -255,7 +279,7 @@ std::unique_ptr<copy_target> open_local_target(const std::filesystem::path& path
   // What a link leads to is replaced, and not the link.
   const std::filesystem::path meant = std::filesystem::weakly_canonical(path, ec);
   if (ec) fail_at(path, "cannot follow the link", ec.value());
-  return std::make_unique<local_target>(meant, terms);
+  return std::make_unique<local_target>(meant, size, terms);
 }
 
 }  // namespace ucx::tool

@@ -20,8 +20,9 @@ void preserve(const std::filesystem::path& directory, const source_facts& like);
 std::unique_ptr<copy_source> open_local_source(const std::filesystem::path& path);
 
 /// Writes beside `path`, under `partial_name`, and renames; what is no regular file, such as a
-/// device or a pipe, is written where it is. Errors: busy (another copy writes it).
+/// device or a pipe, is written where it is. `size` is what is going to be written. Errors: busy
+/// (another copy writes it); no_space, from `begin` on.
 std::unique_ptr<copy_target> open_local_target(const std::filesystem::path& path,
-                                               const copy_terms& terms);
+                                               std::uint64_t size, const copy_terms& terms);
 
 }  // namespace ucx::tool

@@ -53,6 +53,7 @@ void fetch_small(const std::vector<copy_task>& tasks, const copy_context& contex
   for (std::size_t i = 0; i < tasks.size() && !context.stop.stop_requested(); ++i) {
     if (fetched[i].error) continue;
     try {
+      check_size(tasks[i].from, fetched[i].bytes.size(), context.terms);
       write_whole(tasks[i], fetched[i].bytes, context);
       done[i] = true;
     } catch (const failure&) {  // told one by one
@@ -67,6 +68,7 @@ std::optional<std::vector<std::byte>> read_whole(const copy_task& task,
     const std::unique_ptr<copy_source> source =
         open_source(task.from, context.terms, context.clients);
     if (source->size() > small_size) return std::nullopt;
+    check_size(task.from, source->size(), context.terms);
     std::vector<std::byte> bytes(static_cast<std::size_t>(source->size()));
     source->read(0, bytes);
     source->check_unchanged();

@@ -32,7 +32,8 @@ constexpr int no_space = 12;
 constexpr std::size_t little = 8 * mib;
 constexpr std::size_t enough = 64 * mib;
 
-/// A disk on which "x" does not fit, a server of it, and one that has "x".
+/// A disk on which "x" does not fit, which copies to paths see beforehand, but with --sparse, a
+/// server of it, and one that has "x".
 class FullDisk : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -100,16 +101,44 @@ class FullDisk : public ::testing::Test {
   std::optional<tool_server> full_;
 };
 
+TEST_F(FullDisk, IsSeenBeforeAByteIsWritten) {
+  for (const std::string& from : {source(), source_url()}) {
+    expect_no_space(run_tool({"cp", from, target()}), here());
+    EXPECT_THAT(names(), ::testing::IsEmpty());
+  }
+  expect_no_space(run_tool({"cp", "--compress", "lz4", source_url(), target()}), here());
+  EXPECT_THAT(names(), ::testing::IsEmpty());
+  // What is there already needs no room.
+  std::ofstream(disk_ / ".x.ucxio-part") << whole_.substr(0, 2 * mib);
+  expect_no_space(run_tool({"cp", "--resume", source_url(), target()}), here());
+  EXPECT_EQ(content_of(disk_ / ".x.ucxio-part"), whole_.substr(0, 2 * mib));
+  disk_.resize(20 * mib + (std::size_t{64} << 10U));
+  const command_result rest = run_tool({"cp", "--resume", source_url(), target()});
+  EXPECT_EQ(rest.code, 0) << rest.err;
+  EXPECT_TRUE(content_of(disk_ / "x") == whole_);
+}
+
+TEST_F(FullDisk, HasRoomForTheOthersWhereOneCouldNeverFit) {
+  std::filesystem::create_directory(files_ / "tree");
+  files_.make("tree/small", "small");
+  files_.make("tree/large", whole_);
+  const command_result result = run_tool({"cp", "-r", owner_->url("tree"), here()});
+  EXPECT_EQ(result.code, 11) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("large"));
+  EXPECT_THAT(names_in(disk_ / "tree"), ElementsAre("small"));
+}
+
 TEST_F(FullDisk, KeepsThePartOfACopyFromAPath) {
-  expect_stopped_and_resumed({"cp", "--resume", source(), target()}, here());
+  expect_stopped_and_resumed({"cp", "--sparse", "--resume", source(), target()}, here());
 }
 
 TEST_F(FullDisk, KeepsThePartOfACopyFromAServer) {
-  expect_stopped_and_resumed({"cp", "--resume", "--verify", source_url(), target()}, here());
+  expect_stopped_and_resumed({"cp", "--sparse", "--resume", "--verify", source_url(), target()},
+                             here());
 }
 
 TEST_F(FullDisk, KeepsThePartWithoutBeingToldTo) {
-  expect_no_space(run_tool({"cp", source_url(), target()}), here());
+  expect_no_space(run_tool({"cp", "--sparse", source_url(), target()}), here());
   expect_part();
   expect_to_go_on({"cp", "--resume", source_url(), target()});
 }
@@ -127,8 +156,8 @@ TEST_F(FullDisk, KeepsThePartOfWhatAServerFetches) {
 }
 
 TEST_F(FullDisk, KeepsThePartOfWhatIsCompressed) {
-  expect_stopped_and_resumed({"cp", "--compress", "zstd", "--resume", source_url(), target()},
-                             here());
+  expect_stopped_and_resumed(
+      {"cp", "--sparse", "--compress", "zstd", "--resume", source_url(), target()}, here());
   std::filesystem::remove(target());
   disk_.resize(little);
   expect_stopped_and_resumed({"cp", "--compress", "lz4", "--resume", source(), target_url()},
