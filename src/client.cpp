@@ -194,6 +194,40 @@ directory_listing read_directory(client& from, std::string_view directory, std::
   return core ? core->read_directory(directory, options, what, ec) : directory_listing();
 }
 
+void visit_names(client& from, const entry_visitor& visit, const io_options& options) {
+  const std::shared_ptr<client_core>& core = core_access::core(from);
+  if (!core) throw error(errc::closed, no_client);
+  or_throw([&](auto& what, auto& ec) {
+    core->visit_names(visit, options, what, ec);
+    return true;
+  });
+}
+
+void visit_names(client& from, const entry_visitor& visit, std::error_code& ec,
+                 const io_options& options) {
+  const std::shared_ptr<client_core>& core = core_access::core(from);
+  std::string what;
+  ec = core ? std::error_code() : make_error_code(errc::closed);
+  if (core) core->visit_names(visit, options, what, ec);
+}
+
+std::uint64_t visit_directory(client& from, std::string_view directory, const entry_visitor& visit,
+                              const io_options& options) {
+  const std::shared_ptr<client_core>& core = core_access::core(from);
+  if (!core) throw error(errc::closed, no_client);
+  return or_throw([&](auto& what, auto& ec) {
+    return core->visit_directory(directory, visit, options, what, ec);
+  });
+}
+
+std::uint64_t visit_directory(client& from, std::string_view directory, const entry_visitor& visit,
+                              std::error_code& ec, const io_options& options) {
+  const std::shared_ptr<client_core>& core = core_access::core(from);
+  std::string what;
+  ec = core ? std::error_code() : make_error_code(errc::closed);
+  return core ? core->visit_directory(directory, visit, options, what, ec) : 0;
+}
+
 remote_region client::create(std::string_view name, const create_options& how,
                              const io_options& options) {
   if (!core_) throw error(errc::closed, no_client);

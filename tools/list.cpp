@@ -23,6 +23,9 @@
 namespace ucx::tool {
 namespace {
 
+/// A server may name as many as it likes: of more nothing is asked, or kept.
+constexpr std::size_t most_directories = std::size_t{1} << 16U;
+
 struct list_options {
   std::string url;
   bool json = false;
@@ -30,25 +33,73 @@ struct list_options {
   bool names_only = false;
 };
 
-std::string table(const std::vector<entry>& found, const list_options& options, const url& server) {
-  std::size_t width = 1;
-  std::size_t type_width = 6;
-  for (const entry& each : found) width = std::max(width, fmt::formatted_size("{}", each.size));
-  for (const entry& each : found) {
-    type_width = std::max(type_width, ucx::to_string(each.type).size());
+/// Prints entries as they come: how many there are only their server knows, and no list of it is
+/// kept here but the lines that are printed next, which are as wide as those before them.
+class printed_list {
+ public:
+  printed_list(const list_options& options, url server)
+      : options_(options), server_(std::move(server)) {}
+
+  void add(std::vector<entry>&& some) {
+    for (const entry& each : some) bytes_ += sizeof each + each.name.size();
+    std::move(some.begin(), some.end(), std::back_inserter(waiting_));
+    if (bytes_ >= most_waiting) print();
+  }
+  void end() {
+    print();
+    if (options_.json) write_out(is_begun_ ? "\n]\n" : "[]\n");
+  }
+
+ private:
+  static constexpr std::size_t most_waiting = std::size_t{1} << 20U;  // bytes
+
+  void print() {
+    if (waiting_.empty()) return;
+    write_out(options_.json ? json() : table());
+    is_begun_ = true;
+    waiting_.clear();
+    bytes_ = 0;
+  }
+  std::string json() const;
+  std::string table();
+
+  const list_options& options_;
+  const url server_;
+  std::vector<entry> waiting_;
+  std::size_t bytes_ = 0;  // that those take
+  bool is_begun_ = false;
+  std::size_t width_ = 1;
+  std::size_t type_width_ = 6;
+};
+
+/// Returns them as they stand in an array, without its brackets.
+std::string printed_list::json() const {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const entry& each : waiting_) all.push_back(to_json(each, server_));
+  const std::string whole = to_document(all);
+  constexpr std::string_view opening = "[\n";
+  constexpr std::string_view closing = "\n]\n";
+  return (is_begun_ ? ",\n" : "[\n") +
+         whole.substr(opening.size(), whole.size() - opening.size() - closing.size());
+}
+
+std::string printed_list::table() {
+  for (const entry& each : waiting_) {
+    width_ = std::max(width_, fmt::formatted_size("{}", each.size));
+    type_width_ = std::max(type_width_, ucx::to_string(each.type).size());
   }
   std::string text;
   const auto out = std::back_inserter(text);
-  for (const entry& each : found) {
-    if (options.names_only) {
+  for (const entry& each : waiting_) {
+    if (options_.names_only) {
       fmt::format_to(out, "{}\n", printable(each.name));
       continue;
     }
     fmt::format_to(out, "{}  {:{}}  {:>{}}  ", short_form(each.granted), ucx::to_string(each.type),
-                   type_width, each.size, width);
-    if (options.full) {
+                   type_width_, each.size, width_);
+    if (options_.full) {
       fmt::format_to(out, "{}  {}  {}\n", memory_text(each), each.generation,
-                     ucx::to_string(server.with_name(each.name)));
+                     ucx::to_string(server_.with_name(each.name)));
     } else {
       fmt::format_to(out, "{}\n", printable(each.name));
     }
@@ -58,56 +109,75 @@ std::string table(const std::vector<entry>& found, const list_options& options, 
 
 void note(const std::string& what) { say("ucxio: note: " + printable(what) + '\n'); }
 
-/// Returns what lies in a directory, and tells what the server does not serve of it.
-std::vector<entry> read(client& server, const url& directory) {
-  directory_listing listed = read_directory(server, directory.name());
-  if (listed.unserved > 0) note(unserved_text(ucx::to_string(directory), listed.unserved));
-  return std::move(listed.entries);
+void tell_unserved(const url& directory, std::uint64_t count) {
+  if (count > 0) note(unserved_text(ucx::to_string(directory), count));
 }
 
-/// The same of a directory that need not be there, or that the server may not be let read.
-std::vector<entry> read_if_possible(client& server, const url& directory, bool guessed) {
+/// Returns the directories in one that need not be there, or that the server may not be let read;
+/// tells what the server does not serve of it.
+std::vector<entry> directories_in(client& server, const url& directory, bool guessed) {
+  std::vector<entry> found;
+  const auto take = [&found](std::vector<entry>&& some) {
+    for (entry& each : some) {
+      if (each.type == entry_type::directory) found.push_back(std::move(each));
+    }
+    return found.size() <= most_directories;
+  };
   try {
-    return read(server, directory);
+    tell_unserved(directory, visit_directory(server, directory.name(), take));
   } catch (const error& why) {
     const bool is_none = why.code() == errc::no_such_name || why.code() == errc::not_supported;
     if (failure(exit_code_of(why.code()), why.what()).ends_all()) throw;
     if (!guessed || !is_none) note(why.what());
-    return {};
   }
+  return found;
 }
 
-/// Tells what a server does not serve of its stores, whose files it lists as `found`.
-void tell_unserved(client& server, const url& at, const std::vector<entry>& found) {
-  std::set<std::string> directories;
-  for (const entry& each : found) {
-    if (is_harmless_path(each.name)) add_directories_of(each.name, directories);
-  }
-  visit_directories(directories, [&](const std::string& name, bool guessed) {
-    return read_if_possible(server, name.empty() ? at : at.with_name(name), guessed);
+/// Tells what a server does not serve of its stores, which have these directories.
+void tell_unserved(client& server, const url& at, const std::set<std::string>& directories) {
+  std::size_t seen = 0;
+  visit_directories(directories, [&](const std::string& name, bool guessed) -> std::vector<entry> {
+    if (seen++ == most_directories) {
+      note(fmt::format("{}: what is not served is told of {} directories only", ucx::to_string(at),
+                       most_directories));
+    }
+    if (seen > most_directories) return {};
+    return directories_in(server, name.empty() ? at : at.with_name(name), guessed);
   });
 }
 
-void write(std::vector<entry> found, const list_options& options, const url& server) {
-  std::sort(found.begin(), found.end(),
-            [](const entry& a, const entry& b) { return a.name < b.name; });
-  if (!options.json) return write_out(table(found, options, server));
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const entry& each : found) all.push_back(to_json(each, server));
-  write_out(to_document(all));
+void list_all(client& server, const url& at, const list_options& options) {
+  printed_list printed(options, at);
+  std::set<std::string> directories;
+  visit_names(server, [&](std::vector<entry>&& some) {
+    for (const entry& each : some) {
+      if (directories.size() > most_directories || !is_harmless_path(each.name)) continue;
+      add_directories_of(each.name, directories);
+    }
+    printed.add(std::move(some));
+    return true;
+  });
+  printed.end();
+  tell_unserved(server, at, directories);
 }
 
 void list(const list_options& options, const client_settings& settings) {
   const url from(options.url);
   client server = settings.connect(from);
-  if (from.name().empty()) {
-    const std::vector<entry> found = server.list();
-    write(found, options, from);
-    return tell_unserved(server, from, found);
+  if (from.name().empty()) return list_all(server, from, options);
+  entry described = server.stat(from.name());
+  printed_list printed(options, from.server());
+  std::uint64_t unserved = 0;
+  if (described.type == entry_type::directory) {
+    unserved = visit_directory(server, from.name(), [&](std::vector<entry>&& some) {
+      printed.add(std::move(some));
+      return true;
+    });
+  } else {
+    printed.add({std::move(described)});
   }
-  const entry described = server.stat(from.name());
-  const bool is_directory = described.type == entry_type::directory;
-  write(is_directory ? read(server, from) : std::vector{described}, options, from.server());
+  printed.end();
+  tell_unserved(from, unserved);
 }
 
 }  // namespace

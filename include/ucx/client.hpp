@@ -94,7 +94,9 @@ class UCXIO_EXPORT client {
   client lane(std::size_t number) const;
   client lane(std::size_t number, std::error_code& ec) const;
 
-  /// Returns everything that is published, by name. Cost: a round trip for each some hundred names.
+  /// Returns everything that is published, by name. Errors: no_memory (it takes more than 512 MiB:
+  /// some million names; `visit_names` does without). Cost: a round trip for each some hundred
+  /// names.
   std::vector<entry> list(const io_options& options = {});
   std::vector<entry> list(std::error_code& ec, const io_options& options = {});
 
@@ -112,7 +114,7 @@ class UCXIO_EXPORT client {
 
   /// Returns what lies directly in a directory of a store ("" for the root of one without a
   /// prefix), by name: files, and directories. Errors: no_such_name, not_supported (a file; a
-  /// server from before there were stores), permission_denied.
+  /// server from before there were stores), permission_denied; no_memory, as list.
   std::vector<entry> list_directory(std::string_view directory, const io_options& options = {});
   std::vector<entry> list_directory(std::string_view directory, std::error_code& ec,
                                     const io_options& options = {});

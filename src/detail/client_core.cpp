@@ -346,26 +346,6 @@ bool client_core::continues(const list_body& asked, const listed_body& listed) {
   return true;
 }
 
-directory_listing client_core::list_all(list_body page, clock::time_point deadline,
-                                        std::string& what, std::error_code& ec) {
-  directory_listing found;
-  std::vector<entry>& all = found.entries;
-  for (bool more = true; more;) {
-    if (!all.empty()) page.after = all.back().name;
-    const auto answer = ask(control_type::list, control_type::listed, page, deadline, what, ec);
-    if (!answer) return {};
-    std::optional<listed_body> listed = decode_listed(*answer);
-    if (!listed || !continues(page, *listed)) {
-      ec = errc::protocol_error;
-      return {};
-    }
-    more = listed->more;
-    if (all.empty()) found.unserved = listed->unserved;
-    std::move(listed->entries.begin(), listed->entries.end(), std::back_inserter(all));
-  }
-  return found;
-}
-
 entry client_core::stat(std::string_view name, const io_options& options, std::string& what,
                         std::error_code& ec) {
   check_name(name, what, ec);

@@ -69,6 +69,10 @@ class client_core {
   std::vector<std::error_code> store_each(std::span<const short_file> files, creation how,
                                           const io_options& options);
 
+  void visit_names(const entry_visitor& visit, const io_options& options, std::string& what,
+                   std::error_code& ec);
+  std::uint64_t visit_directory(std::string_view directory, const entry_visitor& visit,
+                                const io_options& options, std::string& what, std::error_code& ec);
   // Of stores; see ucx::client.
   directory_listing read_directory(std::string_view directory, const io_options& options,
                                    std::string& what, std::error_code& ec);
@@ -153,10 +157,16 @@ class client_core {
   /// What an error text of a call begins with.
   std::string attempt(std::string_view doing, std::string_view name) const;
   std::string place() const;
-  /// Returns every entry that `page` asks for, page by page.
   static bool continues(const list_body& asked, const listed_body& listed);
+  /// Gives `visit` every entry that `page` asks for, page by page, each of which has to be there
+  /// when `deadline` says; returns how many names are not served.
+  std::uint64_t list_pages(list_body page, const entry_visitor& visit,
+                           const std::function<clock::time_point()>& deadline, std::string& what,
+                           std::error_code& ec);
   directory_listing list_all(list_body page, clock::time_point deadline, std::string& what,
                              std::error_code& ec);
+  bool ask_about(std::string_view directory, list_body& page, std::string& what,
+                 std::error_code& ec) const;
   /// Makes a region of the answer to an open or create.
   remote_region region_of(const std::vector<std::byte>& answer, std::string_view name,
                           access wanted, std::error_code& ec);

@@ -1,5 +1,6 @@
 // What a client asks of the stores of its server.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "detail/client_core.hpp"
@@ -31,15 +32,80 @@ void client_core::check_stores(std::string& what, std::error_code& ec) const {
   ec = errc::not_supported;
 }
 
-directory_listing client_core::read_directory(std::string_view directory, const io_options& options,
-                                              std::string& what, std::error_code& ec) {
-  if (!directory.empty()) check_name(directory, what, ec);
+std::uint64_t client_core::list_pages(list_body page, const entry_visitor& visit,
+                                      const std::function<clock::time_point()>& deadline,
+                                      std::string& what, std::error_code& ec) {
+  std::uint64_t unserved = 0;
+  for (bool more = true, first = true; more; first = false) {
+    const auto answer = ask(control_type::list, control_type::listed, page, deadline(), what, ec);
+    if (!answer) return unserved;
+    std::optional<listed_body> listed = decode_listed(*answer);
+    if (!listed || !continues(page, *listed)) {
+      ec = errc::protocol_error;
+      return unserved;
+    }
+    if (first) unserved = listed->unserved;
+    if (!listed->entries.empty()) page.after = listed->entries.back().name;
+    more = visit(std::move(listed->entries)) && listed->more;
+  }
+  return unserved;
+}
+
+/// A server says how much there is, and may never end: of that not all is kept.
+directory_listing client_core::list_all(list_body page, clock::time_point deadline,
+                                        std::string& what, std::error_code& ec) {
+  constexpr std::size_t most = std::size_t{512} << 20U;
+  directory_listing found;
+  std::size_t taken = 0;
+  const auto take = [&](std::vector<entry>&& some) {
+    for (const entry& each : some) taken += sizeof each + each.name.size();
+    if (taken > most) return false;
+    std::move(some.begin(), some.end(), std::back_inserter(found.entries));
+    return true;
+  };
+  found.unserved = list_pages(
+      std::move(page), take, [deadline] { return deadline; }, what, ec);
+  if (!ec && taken > most) {
+    what += ": the list takes more than " + std::to_string(most >> 20U) + " MiB";
+    ec = errc::no_memory;
+  }
   if (ec) return {};
+  return found;
+}
+
+void client_core::visit_names(const entry_visitor& visit, const io_options& options,
+                              std::string& what, std::error_code& ec) {
+  what = "listing what " + place() + " publishes";
+  list_pages(
+      {}, visit, [&] { return deadline_after(options); }, what, ec);
+}
+
+/// Returns whether the server can be asked what is in a directory.
+bool client_core::ask_about(std::string_view directory, list_body& page, std::string& what,
+                            std::error_code& ec) const {
+  if (!directory.empty()) check_name(directory, what, ec);
+  if (ec) return false;
   what = attempt("listing the directory", directory);
   check_stores(what, ec);
-  if (ec) return {};
-  list_body page;
   page.directory = std::string(directory);
+  return !ec;
+}
+
+std::uint64_t client_core::visit_directory(std::string_view directory, const entry_visitor& visit,
+                                           const io_options& options, std::string& what,
+                                           std::error_code& ec) {
+  list_body page;
+  if (!ask_about(directory, page, what, ec)) return 0;
+  const std::uint64_t unserved = list_pages(
+      std::move(page), visit, [&] { return deadline_after(options); }, what, ec);
+  if (ec == errc::permission_denied) what += ", which the server may not read";
+  return unserved;
+}
+
+directory_listing client_core::read_directory(std::string_view directory, const io_options& options,
+                                              std::string& what, std::error_code& ec) {
+  list_body page;
+  if (!ask_about(directory, page, what, ec)) return {};
   directory_listing found = list_all(std::move(page), deadline_after(options), what, ec);
   if (ec == errc::permission_denied) what += ", which the server may not read";
   return found;
