@@ -98,8 +98,10 @@ bool move(int from, const std::string& old_name, int to, const std::string& name
           bool exclusive) noexcept {
   if (!exclusive) return ::renameat(from, old_name.c_str(), to, name.c_str()) == 0;
   if (::renameat2(from, old_name.c_str(), to, name.c_str(), RENAME_NOREPLACE) == 0) return true;
-  // Some file systems, as NFS, do not know this; of files a second name is as good.
-  return errno == EINVAL && ::linkat(from, old_name.c_str(), to, name.c_str(), 0) == 0 &&
+  // Some file systems, as NFS, do not know this, and some filters of system calls, as containers
+  // have, deny it; of files a second name is as good.
+  const bool is_missing = errno == EINVAL || errno == ENOSYS || errno == EPERM;
+  return is_missing && ::linkat(from, old_name.c_str(), to, name.c_str(), 0) == 0 &&
          ::unlinkat(from, old_name.c_str(), 0) == 0;
 }
 
