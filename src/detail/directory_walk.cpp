@@ -18,8 +18,8 @@
 namespace ucx::detail {
 namespace {
 
-constexpr std::size_t most_names = 2048;  // in memory, of each directory on the way
 constexpr std::size_t deepest_directory = 128;
+constexpr const char* behind_all = "\xff";  // what is no UTF-8 is not told
 
 struct closes_directory {
   void operator()(DIR* opened) const noexcept { ::closedir(opened); }
@@ -58,18 +58,14 @@ std::error_code each_name(int directory, Take&& take) {
   }
 }
 
-/// A directory's name is ordered as the paths below it are: with its slash.
-struct ordered_name {
-  std::string key;
-  bool is_directory = false;
-};
-
-/// Returns the first `most_names` of those that `after` does not rule out, in order.
-std::vector<ordered_name> next_names(int directory, std::string_view after, bool with_slashes,
-                                     bool& more, std::error_code& ec) {
-  std::vector<ordered_name> kept;  // a heap, the last one first
+/// Returns the first of those that `after` does not rule out, in order.
+run_of_names read_names(int directory, std::string_view after, bool with_slashes,
+                        std::error_code& ec) {
+  constexpr std::size_t most_names = known_names::most_read;
+  run_of_names made;
+  std::vector<ordered_name>& kept = made.names;  // a heap, the last one first
+  bool& more = made.more;
   const auto before = [](const ordered_name& a, const ordered_name& b) { return a.key < b.key; };
-  more = false;
   ec = each_name(directory, [&](std::string_view name, unsigned char type) {
     bool is_directory = type == DT_DIR;
     struct ::stat about = {};
@@ -93,7 +89,21 @@ std::vector<ordered_name> next_names(int directory, std::string_view after, bool
     kept.pop_back();
   });
   std::sort_heap(kept.begin(), kept.end(), before);
-  return kept;
+  return made;
+}
+
+/// Returns the next of them.
+run_of_names next_names(int directory, std::string_view after, bool with_slashes,
+                        known_names& known, std::error_code& ec) {
+  struct ::stat about = {};
+  if (::fstat(directory, &about) != 0) {
+    ec = store_error(errno);
+    return {};
+  }
+  if (auto told = known.next(about, after, with_slashes)) return std::move(*told);
+  run_of_names read = read_names(directory, after, with_slashes, ec);
+  if (ec) return {};
+  return known.keep(about, after, with_slashes, std::move(read));
 }
 
 /// Describes what a name is; returns false where it is nothing any more, or `ec` says why not.
@@ -105,9 +115,11 @@ bool look_at(int directory, const std::string& name, struct ::stat& about, std::
 
 /// Walks what is below `directory`, whose own path is `prefix`; returns whether to go on.
 bool walk(int directory, const std::string& prefix, std::string after, std::size_t depth,
-          const found_entry& visit, std::error_code& ec) {
+          known_names& known, const found_entry& visit, std::error_code& ec) {
   for (bool more = true; more;) {
-    const std::vector<ordered_name> names = next_names(directory, after, true, more, ec);
+    const run_of_names run = next_names(directory, after, true, known, ec);
+    const std::vector<ordered_name>& names = run.names;
+    more = run.more;
     if (ec) return false;
     for (const ordered_name& each : names) {
       if (!each.is_directory) {
@@ -119,6 +131,8 @@ bool walk(int directory, const std::string& prefix, std::string after, std::size
         continue;
       }
       if (depth == deepest_directory || prefix.size() + each.key.size() >= longest_name) continue;
+      std::string rest = after.starts_with(each.key) ? after.substr(each.key.size()) : "";
+      if (rest == behind_all) continue;
       const std::string name = each.key.substr(0, each.key.size() - 1);
       const owned_descriptor inner(::openat(
           directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
@@ -127,24 +141,26 @@ bool walk(int directory, const std::string& prefix, std::string after, std::size
         return false;
       }
       if (!inner) continue;
-      std::string rest = after.starts_with(each.key) ? after.substr(each.key.size()) : "";
-      if (!walk(inner.get(), prefix + each.key, std::move(rest), depth + 1, visit, ec)) {
+      if (!walk(inner.get(), prefix + each.key, std::move(rest), depth + 1, known, visit, ec)) {
         return false;
       }
     }
     // Everything below the last directory was seen: no path in it is behind this.
-    if (more) after = names.back().key + (names.back().is_directory ? "\xff" : "");
+    if (more) after = names.back().key + (names.back().is_directory ? behind_all : "");
   }
   return true;
 }
 
 }  // namespace
 
-std::error_code walk_directory(int directory, std::string_view after, const found_entry& visit) {
+std::error_code walk_directory(int directory, std::string_view after, known_names& known,
+                               const found_entry& visit) {
   std::string behind(after);
   std::error_code ec;
   for (bool more = true; more;) {
-    const std::vector<ordered_name> names = next_names(directory, behind, false, more, ec);
+    const run_of_names run = next_names(directory, behind, false, known, ec);
+    const std::vector<ordered_name>& names = run.names;
+    more = run.more;
     if (ec) return ec;
     for (const ordered_name& each : names) {
       struct ::stat about = {};
@@ -157,9 +173,10 @@ std::error_code walk_directory(int directory, std::string_view after, const foun
   return {};
 }
 
-std::error_code walk_tree(int top, std::string_view after, const found_entry& visit) {
+std::error_code walk_tree(int top, std::string_view after, known_names& known,
+                          const found_entry& visit) {
   std::error_code ec;
-  walk(top, std::string(), std::string(after), 0, visit, ec);
+  walk(top, std::string(), std::string(after), 0, known, visit, ec);
   return ec;
 }
 

@@ -193,24 +193,32 @@ std::shared_ptr<store_directory> store_directory::open(const std::filesystem::pa
       new store_directory(std::move(root), static_cast<bool>(probe)));
   made->answers_now_ = probe && is_local(made->root_.get());
   made->room_ahead_helps_ = room_ahead::helps_in(made->root_.get());
-  if (writable) made->open_spool(ec);
-  if (ec == errc::busy) what += ": another server writes it";
+  if (writable) made->open_spool(what, ec);
   return ec ? nullptr : made;
 }
 
 /// What a server that died has left in the spool is nobody's: who holds the lock is the only one to
 /// put anything there.
-void store_directory::open_spool(std::error_code& ec) {
+void store_directory::open_spool(std::string& what, std::error_code& ec) {
   const std::string name(spool_name);
   constexpr int mode = 0700;
-  if (::mkdirat(root_.get(), name.c_str(), mode) != 0 && errno != EEXIST) {
-    ec = store_error(errno);
+  const bool is_made = ::mkdirat(root_.get(), name.c_str(), mode) == 0 || errno == EEXIST;
+  if (is_made) {
+    spool_ = owned_descriptor(
+        ::openat(root_.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  }
+  if (!spool_ || ::faccessat(spool_.get(), ".", W_OK, AT_EACCESS) != 0) {
+    const int number = errno;
+    ec = store_error(number);
+    what += " for writing: \"" + name +
+            "\" in it, where what clients write has no name yet, can not be " +
+            (is_made ? "written" : "made") + " (" + std::generic_category().message(number) +
+            "); without that it can be served for reading only";
     return;
   }
-  spool_ = owned_descriptor(
-      ::openat(root_.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!spool_ || ::flock(spool_.get(), LOCK_EX | LOCK_NB) != 0) {
+  if (::flock(spool_.get(), LOCK_EX | LOCK_NB) != 0) {
     ec = errno == EWOULDBLOCK ? make_error_code(errc::busy) : store_error(errno);
+    what += errno == EWOULDBLOCK ? ": another server writes it" : ": it can not be locked";
     return;
   }
   for (const std::string& left : names_in(spool_.get(), ec)) {
@@ -269,59 +277,6 @@ file_facts store_directory::stat(const std::string& path, std::error_code& ec) c
   if (opened) return facts_of(opened.get(), ec);
   ec = store_error(errno);
   return {};
-}
-
-store_directory::page store_directory::list_files(std::string_view after, std::size_t most,
-                                                  std::error_code& ec, std::size_t longest) const {
-  page made;
-  const owned_descriptor top = open_beneath("", to_read_names);
-  if (!top) {
-    ec = store_error(errno);
-    return made;
-  }
-  const auto take = [&](const std::string& path, const struct ::stat& about) {
-    if (!S_ISREG(about.st_mode) || path.size() > longest || !complaint_about_path(path).empty()) {
-      return true;
-    }
-    made.more = made.items.size() == most;
-    if (!made.more) made.items.push_back({path, facts_from(about)});
-    return !made.more;
-  };
-  ec = walk_tree(top.get(), after, take);
-  return made;
-}
-
-store_directory::page store_directory::list_directory(const std::string& directory,
-                                                      std::string_view after, std::size_t most,
-                                                      std::error_code& ec,
-                                                      std::size_t longest) const {
-  page made;
-  if (!stat(directory, ec).is_directory) {
-    if (!ec) ec = errc::not_supported;
-    return made;
-  }
-  const owned_descriptor top = open_beneath(directory, to_read_names);
-  // Of one that may be read and not searched, the names are all that there is.
-  if (!top || ::faccessat(top.get(), ".", X_OK, AT_EACCESS) != 0) {
-    ec = store_error(errno);
-    return made;
-  }
-  const auto serves = [&](const std::string& name, ::mode_t mode) {
-    const std::string path = directory.empty() ? name : directory + '/' + name;
-    return is_served(mode) && path.size() <= longest && complaint_about_path(path).empty();
-  };
-  const auto count = [&](const std::string& name, ::mode_t mode) {
-    if (!serves(name, mode)) ++made.unserved;
-  };
-  if (after.empty() && (ec = each_type(top.get(), count))) return made;
-  const auto take = [&](const std::string& name, const struct ::stat& about) {
-    if (!serves(name, about.st_mode)) return true;
-    made.more = made.items.size() == most;
-    if (!made.more) made.items.push_back({name, facts_from(about)});
-    return !made.more;
-  };
-  ec = walk_directory(top.get(), after, take);
-  return made;
 }
 
 owned_descriptor store_directory::create_unnamed(std::string& spooled, std::error_code& ec) const {
@@ -483,20 +438,6 @@ file_facts store_directory::rename(const std::string& from, const std::string& t
   }
   // Two names of one file stay as they are.
   return ec || about.st_ino == moved ? file_facts() : facts_from(about);
-}
-
-std::uint64_t store_directory::total_size(std::error_code& ec) const {
-  std::uint64_t sum = 0;
-  const owned_descriptor top = open_beneath("", to_read_names);
-  if (!top) {
-    ec = store_error(errno);
-    return sum;
-  }
-  ec = walk_tree(top.get(), {}, [&](const std::string&, const struct ::stat& about) {
-    if (S_ISREG(about.st_mode)) sum += static_cast<std::uint64_t>(about.st_size);
-    return true;
-  });
-  return sum;
 }
 
 }  // namespace ucx::detail

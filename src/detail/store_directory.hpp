@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "detail/file_facts.hpp"
+#include "detail/known_names.hpp"
 #include "detail/name.hpp"
 #include "detail/owned_descriptor.hpp"
 
@@ -109,7 +110,7 @@ class store_directory {
  private:
   store_directory(owned_descriptor root, bool kernel_looks_up) noexcept
       : root_(std::move(root)), kernel_looks_up_(kernel_looks_up) {}
-  void open_spool(std::error_code& ec);
+  void open_spool(std::string& what, std::error_code& ec);
   owned_descriptor open_beneath(const std::string& path, int flags) const noexcept;
   owned_descriptor open_parent(std::string_view path) const;
   owned_descriptor make_parent(std::string_view path) const;
@@ -118,6 +119,7 @@ class store_directory {
 
   owned_descriptor root_;
   owned_descriptor spool_;
+  mutable known_names known_;
   bool answers_now_ = false;       // what is known is told without waiting
   bool room_ahead_helps_ = false;  // and what is replaced takes long to free
   const bool kernel_looks_up_;

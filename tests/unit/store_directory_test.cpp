@@ -220,6 +220,67 @@ TEST_P(StoreDirectory, ListsInOrderFromAnywhere) {
   EXPECT_EQ(behind.items.front().path, "b/d.x");
 }
 
+TEST_P(StoreDirectory, IsReadOnceForThePagesOfOneList) {
+  for (int i = 0; i < 2000; ++i) directory_.make("f" + std::to_string(10000 + i), "");
+  const auto opened = open();
+  std::error_code ec;
+  for (const bool whole_tree : {true, false}) {
+    const auto page_behind = [&](const std::string& after) {
+      return whole_tree ? opened->list_files(after, 100, ec)
+                        : opened->list_directory("", after, 100, ec);
+    };
+    std::size_t count = 0;
+    std::string last;
+    for (bool more = true; more;) {
+      const auto page = page_behind(last);
+      // Each page is told of what was there at the beginning, and not of what comes meanwhile.
+      if (last.empty()) directory_.make("f11999x", "");
+      for (const auto& each : page.items) {
+        EXPECT_LT(last, each.path);
+        last = each.path;
+      }
+      count += page.items.size();
+      more = page.more;
+    }
+    EXPECT_EQ(count, 2000U);
+    EXPECT_EQ(page_behind("").items.size(), 100U);
+    EXPECT_EQ(page_behind("f11998").items.back().path, "f11999x") << "a new list knows of it";
+    std::filesystem::remove(directory_ / "f11999x");
+  }
+}
+
+TEST(StoreDirectory, SaysWhyItCanNotBeWritten) {
+  const temporary_directory directory;
+  directory.make(".ucxio-unfinished", "no directory");
+  std::string what;
+  std::error_code ec;
+  EXPECT_FALSE(store_directory::open(directory / "", true, what, ec));
+  EXPECT_TRUE(ec);
+  EXPECT_NE(what.find("for writing"), std::string::npos) << what;
+  EXPECT_NE(what.find(".ucxio-unfinished"), std::string::npos) << what;
+  EXPECT_NE(what.find("Not a directory"), std::string::npos) << what;
+}
+
+TEST(KnownNames, KeepsABoundedNumber) {
+  known_names known;
+  struct ::stat directory = {};
+  for (ino_t inode = 1; inode < 10; ++inode) {
+    directory.st_ino = inode;
+    run_of_names read{.names = std::vector<ordered_name>(known_names::most_read), .more = true};
+    for (std::size_t i = 0; i < read.names.size(); ++i) {
+      read.names[i].key = std::to_string(100000 + i);
+    }
+    EXPECT_EQ(known.keep(directory, "", true, std::move(read)).names.size(),
+              known_names::most_told);
+    EXPECT_LE(known.size(), known_names::most_kept);
+  }
+  EXPECT_TRUE(known.next(directory, "100100", true));
+  EXPECT_FALSE(known.next(directory, "100100", false));
+  EXPECT_FALSE(known.next(directory, "999999", true)) << "that was not read";
+  directory.st_ino = 1;
+  EXPECT_FALSE(known.next(directory, "100100", true));
+}
+
 TEST_P(StoreDirectory, ShowsNoStoreThatLiesWithinItUnfinished) {
   std::filesystem::create_directories(directory_ / "in/.ucxio-unfinished");
   directory_.make("in/.ucxio-unfinished/1.1", "half");
