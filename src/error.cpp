@@ -88,6 +88,9 @@ constexpr meaning meanings[]{
     {errc::damaged_on_the_way, "what arrived is not what the owner sent: the checksums differ",
      std::errc::bad_message},
     {errc::broken_pipe, "the reader left before it had read everything", std::errc::broken_pipe},
+    {errc::store_gone,
+     "the store's directory was removed, renamed or unmounted at its server: nobody would find it",
+     std::errc::io_error},
     // Last: stands for what only a later version of this library knows.
     {errc::unexpected, "unexpected error of UCX"},
 };

@@ -61,6 +61,7 @@ enum class errc {
   pooled_buffer,       ///< The buffer's memory is a pool's, and has to go back there.
   damaged_on_the_way,  ///< What arrived is not what the owner sent, by its checksum, three times.
   broken_pipe,         ///< The reader of a pipe left before it had read everything.
+  store_gone,          ///< A store's directory was removed, renamed or unmounted beneath it.
 };
 
 /// Returns the category of `errc`; its name is "ucxio".

@@ -191,6 +191,8 @@ std::shared_ptr<store_directory> store_directory::open(const std::filesystem::pa
       how == lookup::automatic ? open_by_kernel(root.get(), ".", to_go_through) : -1);
   std::shared_ptr<store_directory> made(
       new store_directory(std::move(root), static_cast<bool>(probe)));
+  made->path_ = std::filesystem::absolute(path, ec);
+  ec.clear();  // where it is unknown, one that is gone is noticed by its links alone
   made->answers_now_ = probe && is_local(made->root_.get());
   made->room_ahead_helps_ = room_ahead::helps_in(made->root_.get());
   if (writable) made->open_spool(what, ec);
@@ -279,7 +281,22 @@ file_facts store_directory::stat(const std::string& path, std::error_code& ec) c
   return {};
 }
 
+/// Of one that may not be looked at it is not known.
+bool store_directory::is_gone() const noexcept {
+  struct ::stat mine = {};
+  struct ::stat named = {};
+  if (::fstat(root_.get(), &mine) != 0) return true;
+  if (mine.st_nlink == 0) return true;
+  if (path_.empty()) return false;
+  if (::stat(path_.c_str(), &named) != 0) return errno == ENOENT || errno == ENOTDIR;
+  return named.st_dev != mine.st_dev || named.st_ino != mine.st_ino;
+}
+
 owned_descriptor store_directory::create_unnamed(std::string& spooled, std::error_code& ec) const {
+  if (is_gone()) {
+    ec = errc::store_gone;
+    return {};
+  }
   static std::atomic<std::uint64_t> last{0};
   constexpr int mode = 0666;  // as every program's, less the umask
   spooled = std::to_string(::getpid()) + '.' + std::to_string(++last);
@@ -327,6 +344,10 @@ file_facts store_directory::find_replaced(const std::string& path, bool exclusiv
 bool store_directory::give_name(const std::string& spooled, const std::string& path, bool exclusive,
                                 replaced_file& replaced, std::error_code& ec,
                                 last_parent* last) const {
+  if (is_gone()) {
+    ec = errc::store_gone;
+    return false;
+  }
   last_parent mine;
   last_parent& to = last != nullptr ? *last : mine;
   const std::string directory(split(path).directory);
@@ -375,6 +396,10 @@ void store_directory::sync_name(std::string_view path, std::error_code& ec) cons
 
 owned_descriptor store_directory::open_or_create(const std::string& path, file_facts& facts,
                                                  std::error_code& ec) const {
+  if (is_gone()) {
+    ec = errc::store_gone;
+    return {};
+  }
   constexpr int most_attempts = 8;  // somebody makes it and takes it away all the time
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
     ec.clear();
@@ -413,6 +438,10 @@ file_facts store_directory::remove(const std::string& path, std::error_code& ec)
 
 file_facts store_directory::rename(const std::string& from, const std::string& to, bool exclusive,
                                    std::error_code& ec) const {
+  if (is_gone()) {
+    ec = errc::store_gone;
+    return {};
+  }
   stat(from, ec);  // what a store does not serve it does not move either
   if (ec) return {};
   const owned_descriptor old_parent = open_parent(from);

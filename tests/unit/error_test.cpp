@@ -97,6 +97,7 @@ TEST(Errc, EqualsTheStandardsConditionWhereOneFits) {
       {errc::pooled_buffer, std::errc::invalid_argument},
       {errc::damaged_on_the_way, std::errc::bad_message},
       {errc::broken_pipe, std::errc::broken_pipe},
+      {errc::store_gone, std::errc::io_error},
   };
   std::set<errc> portable;
   for (const auto& [ours, standard] : pairs) {
