@@ -239,9 +239,11 @@ void builder::choose_transports() {
     return each.spellings.front() == "TLS";
   });
   const char* const inherited = environment("UCX_TLS");
+  // UCX writes to what it makes in `/dev/shm`, and makes no worker where that may not be so long.
+  const char* const usual = longest_file() < ample_shared_memory ? "^posix" : "all";
   const std::string asked = set != wanted_.end()   ? set->value
                             : inherited != nullptr ? inherited
-                                                   : "all";
+                                                   : usual;
   const std::string kept = transport_list(asked).kept_to_the_user(version_);
   transports_ = transport_list(kept);
   if (kept == asked) return;

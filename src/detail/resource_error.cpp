@@ -131,10 +131,16 @@ std::error_code connect_error() noexcept {
   return lacks_files(files_to_connect) ? make_error_code(errc::too_many_files) : std::error_code();
 }
 
+std::uint64_t longest_file() noexcept {
+  rlimit limit = {};
+  const bool known = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return known ? limit.rlim_cur : unlimited;
+}
+
 std::uint64_t free_shared_memory() noexcept {
   struct ::statvfs shm = {};
-  if (::statvfs("/dev/shm", &shm) != 0) return std::numeric_limits<std::uint64_t>::max();
-  return std::uint64_t{shm.f_bavail} * shm.f_frsize;
+  if (::statvfs("/dev/shm", &shm) != 0) return longest_file();
+  return std::min(std::uint64_t{shm.f_bavail} * shm.f_frsize, longest_file());
 }
 
 std::error_code listen_error(ucp_api& api, const socket_address& address) {

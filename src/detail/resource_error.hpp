@@ -34,9 +34,13 @@ std::error_code connect_error() noexcept;
 /// to be allocated in shared memory, `no_lockable_memory` where pages could not be pinned.
 std::error_code memory_error(ucs_status_t status, bool allocating, bool shared) noexcept;
 
-/// Returns how many bytes of POSIX shared memory are free (/dev/shm); the largest number if nobody
-/// knows. UCX commits what it allocates page by page, and takes the machine's memory with it before
-/// it finds out that there is not enough.
+/// Returns how long a file of this process may be (`ulimit -f`); the largest number where there is
+/// no limit.
+std::uint64_t longest_file() noexcept;
+
+/// Returns how many bytes of POSIX shared memory are free (/dev/shm), and may be in one file; the
+/// largest number if nobody knows. UCX commits what it allocates page by page, and takes the
+/// machine's memory with it before it finds out that there is not enough.
 std::uint64_t free_shared_memory() noexcept;
 
 /// Returns about how many bytes the system could still give: the machine with its swap space, and,
