@@ -14,6 +14,8 @@
 #include "exit_code.hpp"
 #include "output.hpp"
 #include "printable.hpp"
+#include "shutdown_signals.hpp"
+#include "ucx/error.hpp"
 #include "ucx/version.hpp"
 
 namespace {
@@ -114,6 +116,7 @@ exit_code run(int argc, const char* const* argv) {
 int main(int argc, char** argv) {
   ucx::tool::restore_hangup();
   ucx::tool::keep_standard_descriptors();
+  if (::getpid() == 1) ucx::tool::end_by_signals();
   // A reader who has gone is seen where it matters, by what write() returns.
   std::signal(SIGPIPE, SIG_IGN);
   // A file that becomes longer than the process may write is an error like others.

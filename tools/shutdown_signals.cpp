@@ -16,6 +16,12 @@ void end_by(int signal) {
   std::_Exit(128 + signal);
 }
 
+void end_by_signals() noexcept {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    if (!is_ignored(signal)) std::signal(signal, [](int came) { std::_Exit(128 + came); });
+  }
+}
+
 bool is_ignored(int signal) noexcept {
   struct ::sigaction now = {};
   return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;

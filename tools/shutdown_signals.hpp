@@ -13,6 +13,10 @@ namespace ucx::tool {
 /// Ends the process as `signal` does where nobody catches it.
 [[noreturn]] void end_by(int signal);
 
+/// Has the signals that ask a program to end do that also where the kernel keeps them from it: the
+/// first process of a container, of number 1, gets only those that it has a handler for.
+void end_by_signals() noexcept;
+
 /// Returns whether `signal` is ignored (SIG_IGN).
 bool is_ignored(int signal) noexcept;
 
