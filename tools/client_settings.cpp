@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "connect_watch.hpp"
 #include "exit_code.hpp"
 #include "ucx/error.hpp"
 
@@ -17,6 +18,9 @@ constexpr double most_deadline = 1e6;
 
 /// Who only reads has nothing to flush, and does not wait for a server that is silent to leave it.
 constexpr std::chrono::milliseconds farewell{500};
+
+/// How long the library may take to tell that its own deadline has passed.
+constexpr std::chrono::seconds longest_way_back{2};
 
 }  // namespace
 
@@ -38,8 +42,10 @@ client_options client_settings::options() const {
 }
 
 client client_settings::connect(const url& any) const {
+  const client_options chosen = options();
+  const connect_watch watch(to_string(any), chosen.worker.connect_timeout + longest_way_back);
   try {
-    return client(any, options());
+    return client(any, chosen);
   } catch (const error& why) {
     if (why.code() != errc::busy) throw;
     throw failure(exit_code::no_connection, why.what());

@@ -7,6 +7,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <system_error>
 
 #include "before_ucx.hpp"
 #include "client_settings.hpp"
@@ -58,6 +59,16 @@ exit_code answer(CLI::App& program, const CLI::ParseError& end) {
   return complain(exit_code::usage, std::string(end.what()) + "; see `" + command + " --help`");
 }
 
+/// Of a thread that can not be made the system says no more than "Resource temporarily
+/// unavailable".
+std::string text_of(const std::system_error& failed) {
+  if (failed.code() != std::errc::resource_unavailable_try_again) return failed.what();
+  return std::string("a thread can not be started: ") + failed.what() +
+         "; see the limits of memory, processes and threads (ulimit -v, ulimit -u, and those of "
+         "the "
+         "container)";
+}
+
 std::string version_text() {
   return "ucxio " + to_string(ucx::version()) + " (UCX " + to_string(ucx::transport_version()) +
          ", protocol " + std::to_string(ucx::protocol_version()) + ")";
@@ -106,6 +117,10 @@ exit_code run(int argc, const char* const* argv) {
     return exit_code::ok;
   } catch (const ucx::tool::output_closed&) {
     return exit_code::ok;
+  } catch (const ucx::error& failed) {
+    return complain(ucx::tool::exit_code_of_handled(), failed.what());
+  } catch (const std::system_error& failed) {
+    return complain(exit_code::failure, text_of(failed));
   } catch (const std::exception& failed) {
     return complain(ucx::tool::exit_code_of_handled(), failed.what());
   }

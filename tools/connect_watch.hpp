@@ -1,0 +1,22 @@
+// A deadline for connecting that holds also where the library does not come back to look at it.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <thread>
+
+namespace ucx::tool {
+
+/// Where the address space of the process is limited (`ulimit -v`), UCX may look for memory again
+/// and again within one call, in which nothing of ours runs. Then this ends the process, having
+/// said why, when `limit` is over; elsewhere it does nothing.
+class connect_watch {
+ public:
+  connect_watch(const std::string& where, std::chrono::nanoseconds limit);
+
+ private:
+  std::optional<std::jthread> watch_;
+};
+
+}  // namespace ucx::tool
