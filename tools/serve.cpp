@@ -1,10 +1,14 @@
 #include <fmt/format.h>
+#include <malloc.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,6 +37,8 @@ namespace {
 
 /// How long taking leave of the clients may take at the end.
 constexpr std::chrono::milliseconds longest_farewell{1000};
+/// How often it is looked whether clients have left.
+constexpr std::chrono::seconds between_looks{5};
 
 struct serve_options {
   std::optional<std::string> bind;
@@ -145,6 +151,28 @@ publication allocate_store(server& target, const std::string& text) {
   }
 }
 
+/// Memory that clients took: malloc keeps what was freed, and nothing says when it is of no use.
+class memory_of_clients {
+ public:
+  explicit memory_of_clients(const server& of) : server_(of) {}
+
+  /// Gives it back to the system where most of the clients have left.
+  void give_back() {
+    const server_statistics now = server_.statistics();
+    most_ = std::max(most_, now.clients);
+    const bool has_changed = now.clients_served != served_ || now.clients < most_;
+    served_ = now.clients_served;
+    if (!has_changed || now.clients * 2 > most_) return;
+    most_ = now.clients;
+    ::malloc_trim(0);
+  }
+
+ private:
+  const server& server_;
+  std::uint64_t most_ = 0;    // since that was done
+  std::uint64_t served_ = 0;  // when it was looked last
+};
+
 /// Tells where the server is: whoever started it waits for this line.
 void announce(const std::string& address) {
   try {
@@ -200,20 +228,35 @@ void serve(const serve_options& options, const client_settings& settings) {
   if (!options.address_file.empty()) serving.publish_address(options.address_file);
   std::optional<agent> copies;
   if (has_agent) copies.emplace(url(serving.url()), rules);
-  ending.expect();
-  announce(serving.url());
   // Where nobody reads the pipe of the standard error stream this waits, and nothing waits for it.
+  // It is made before anybody knows the URL: that it can not be made is an error of the start.
+  std::promise<void> announced;
   if (!options.quiet) {
     const std::string text = served_text({.server = url(serving.url()),
                                           .files = published,
                                           .stores = stores,
                                           .has_pipes = options.pipes});
-    telling = std::jthread([text, &options, at = url(serving.url())](const std::stop_token& stop) {
-      say(text);
-      tell_empty_stores(options.stores, at, stop);
+    telling = std::jthread([text, &options, at = url(serving.url()),
+                            after = announced.get_future()](const std::stop_token& stop) mutable {
+      try {
+        after.get();
+        say(text);
+        tell_empty_stores(options.stores, at, stop);
+      } catch (const std::exception&) {
+        // Nobody was told the URL; or there is no memory, and clients are served all the same.
+      }
     });
   }
-  ending.wait();
+  ending.expect();
+  try {
+    announce(serving.url());
+  } catch (...) {
+    announced.set_exception(std::current_exception());
+    throw;
+  }
+  announced.set_value();
+  memory_of_clients memory(serving);
+  while (!ending.wait_for(between_looks)) memory.give_back();
   farewell.emplace(longest_farewell);
   copies.reset();
   broker.reset();

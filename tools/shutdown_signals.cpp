@@ -63,10 +63,16 @@ void shutdown_signals::expect() {
 }
 
 void shutdown_signals::wait() {
+  while (!wait_for(std::chrono::hours(1))) {
+  }
+}
+
+bool shutdown_signals::wait_for(std::chrono::nanoseconds limit) {
   std::unique_lock guard(mutex_);
-  changes_.wait(guard, [this] { return came_; });
+  if (!changes_.wait_for(guard, limit, [this] { return came_; })) return false;
   taken_ = true;
   changes_.notify_all();
+  return true;
 }
 
 patience::patience(std::chrono::nanoseconds limit)

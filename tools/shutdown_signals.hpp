@@ -37,6 +37,8 @@ class shutdown_signals {
   void expect();
   /// Returns when one of them has come since `expect()`.
   void wait();
+  /// The same; returns false when none has come within `limit`.
+  bool wait_for(std::chrono::nanoseconds limit);
 
  private:
   void watch(const std::stop_token& over, std::chrono::nanoseconds limit);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/types.h>
 
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "support/child_process.hpp"
 #include "support/command.hpp"
 #include "support/copy_place.hpp"
 #include "support/process_memory.hpp"
@@ -183,6 +185,53 @@ TEST_F(ToolMemory, OfAPipeThatNobodyReadsIsBounded) {
   for (const pid_t end : {receives.pid(), sends->pid()}) {
     expect_at_most(peak_memory(end), pipes, "pipe");
   }
+}
+
+/// Returns how many bytes of a process are resident.
+std::size_t resident_of(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmRSS:")) return std::stoul(line.substr(6)) * 1024;
+  }
+  return 0;
+}
+
+/// Has several clients write a file, and kills them in the middle of it.
+void kill_writers(const tool_server& server, const std::filesystem::path& spool) {
+  constexpr std::size_t writers = 8;
+  std::vector<std::unique_ptr<child_process>> all;
+  for (std::size_t i = 0; i < writers; ++i) {
+    const std::string line = "(head -c 3000000 /dev/zero; exec sleep 100) | exec " +
+                             tool_program() + " put " + server.url("n" + std::to_string(i));
+    all.push_back(std::make_unique<child_process>("/usr/bin/setsid",
+                                                  std::vector<std::string>{"/bin/sh", "-c", line}));
+  }
+  const auto are_written = [&] {
+    std::size_t count = 0;
+    for (const auto& each : std::filesystem::directory_iterator(spool)) {
+      if (each.file_size() >= 2 * mib) ++count;
+    }
+    return count == writers;
+  };
+  EXPECT_TRUE(soon(are_written));
+  for (const auto& each : all) ::kill(-each->pid(), SIGKILL);
+  EXPECT_TRUE(soon([&] { return std::filesystem::is_empty(spool); }));
+}
+
+TEST(ServeMemory, IsGivenBackWhenWritersAreKilled) {
+  if (!memory_is_measurable) GTEST_SKIP() << "a sanitizer keeps what is freed";
+  const temporary_directory store;
+  tool_server server({"--store", store / "", "--writable"});
+  const pid_t process = server.process().pid();
+  const std::filesystem::path spool = store / ".ucxio-unfinished";
+  for (int i = 0; i < 2; ++i) kill_writers(server, spool);
+  // What UCX keeps has its size by then.
+  constexpr std::size_t kept = serves * mib;
+  EXPECT_TRUE(soon([&] { return resident_of(process) <= kept; })) << resident_of(process);
+  const std::size_t before = resident_of(process);
+  for (int i = 0; i < 8; ++i) kill_writers(server, spool);
+  EXPECT_TRUE(soon([&] { return resident_of(process) <= before + 2 * mib; }))
+      << before << ", and then " << resident_of(process);
 }
 
 }  // namespace
