@@ -325,12 +325,12 @@ TEST(PipeToolAlone, IsToldOfWrongArguments) {
   expect_failure(run_tool({"pipe", "receive", "--bind", "0.0.0.0:0"}), 5, "insecure");
 }
 
-std::string name_of(const testing::TestParamInfo<bool>& chosen) {
+std::string name_of_place(const testing::TestParamInfo<bool>& chosen) {
   return chosen.param ? "without_ip" : "with_ip";
 }
 
-INSTANTIATE_TEST_SUITE_P(, PipeTool, testing::Bool(), name_of);
-INSTANTIATE_TEST_SUITE_P(, PipeBroadcast, testing::Bool(), name_of);
+INSTANTIATE_TEST_SUITE_P(, PipeTool, testing::Bool(), name_of_place);
+INSTANTIATE_TEST_SUITE_P(, PipeBroadcast, testing::Bool(), name_of_place);
 
 }  // namespace
 }  // namespace ucx::test
