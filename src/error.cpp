@@ -89,6 +89,18 @@ constexpr meaning meanings[]{
     {errc::damaged_on_the_way, "what arrived is not what the owner sent: the checksums differ",
      std::errc::bad_message},
     {errc::broken_pipe, "the reader left before it had read everything", std::errc::broken_pipe},
+    {errc::too_many_of_store,
+     "as many files of the store are open as it lets: its server may raise "
+     "store_options::most_open_files (ucxio serve --most-open-files)",
+     std::errc::too_many_files_open},
+    {errc::too_many_of_client,
+     "this client has as many files of the store open as it lets one: its server may raise "
+     "store_options::most_open_files_of_one_client (ucxio serve --most-open-files-of-one-client)",
+     std::errc::too_many_files_open},
+    {errc::too_many_writers,
+     "as many files of the store are open for writing as it lets: its server may raise "
+     "store_options::most_writers (ucxio serve --most-writers)",
+     std::errc::too_many_files_open},
     {errc::store_gone,
      "the store's directory was removed, renamed or unmounted at its server: nobody would find it",
      std::errc::io_error},

@@ -55,6 +55,7 @@ struct serve_options {
   bool agent = false;
   std::vector<std::string> fetch_from;
   std::uint64_t quota = store_options().quota;
+  store_options limits;  // how many files may be open; the rest is not said here
   std::size_t workers = 1;
 };
 
@@ -109,7 +110,7 @@ shared_directory parse_directory(const std::string& text) {
 
 publication publish_store(server& target, const std::string& text, const serve_options& options) {
   const shared_directory shared = parse_directory(text);
-  store_options chosen;
+  store_options chosen = options.limits;
   chosen.writable = options.writable;
   chosen.quota = options.quota;
   chosen.prefix = shared.prefix;
@@ -135,9 +136,9 @@ void tell_empty_stores(const std::vector<std::string>& stores, const url& server
 }
 
 /// Reads "PREFIX=SIZE", or "SIZE".
-publication allocate_store(server& target, const std::string& text) {
+publication allocate_store(server& target, const std::string& text, const serve_options& options) {
   const std::size_t equals = text.find('=');
-  store_options chosen;
+  store_options chosen = options.limits;
   if (equals != std::string::npos) chosen.prefix = text.substr(0, equals);
   const std::optional<std::uint64_t> size = size_in(text.substr(equals + 1));  // npos + 1 is 0
   if (!size) {
@@ -220,7 +221,7 @@ void serve(const serve_options& options, const client_settings& settings) {
     stores.push_back(publish_store(serving, each, options));
   }
   for (const std::string& each : options.memory_stores) {
-    stores.push_back(allocate_store(serving, each));
+    stores.push_back(allocate_store(serving, each, options));
   }
   std::optional<pipe_broker> broker;
   if (options.pipes || has_agent) broker.emplace(serving);
@@ -261,6 +262,18 @@ void serve(const serve_options& options, const client_settings& settings) {
   copies.reset();
   broker.reset();
   serving.close();
+}
+
+void add_limits(CLI::App& command, store_options& limits) {
+  const auto add = [&](const char* name, std::size_t& limit, const char* text) {
+    command.add_option(name, limit, text)->type_name("N")->check(CLI::PositiveNumber);
+  };
+  add("--most-open-files", limits.most_open_files,
+      "files of each store that clients may have open together (default: half of `ulimit -n`)");
+  add("--most-open-files-of-one-client", limits.most_open_files_of_one_client,
+      "the same of each client (default: half of that)");
+  add("--most-writers", limits.most_writers,
+      "files of each store that may be open for writing (default: half of --most-open-files)");
 }
 
 }  // namespace
@@ -319,6 +332,7 @@ void add_serve(CLI::App& program, const client_settings& shared) {
   add_size(command, "--quota", options->quota, "the files of each store may not be longer together")
       ->type_name("BYTES")
       ->needs(writable);
+  add_limits(command, options->limits);
   command
       .add_option(
           "--workers", options->workers,

@@ -61,6 +61,9 @@ enum class errc {
   pooled_buffer,       ///< The buffer's memory is a pool's, and has to go back there.
   damaged_on_the_way,  ///< What arrived is not what the owner sent, by its checksum, three times.
   broken_pipe,         ///< The reader of a pipe left before it had read everything.
+  too_many_of_store,   ///< Of a store: `store_options::most_open_files`.
+  too_many_of_client,  ///< Of a store: `store_options::most_open_files_of_one_client`.
+  too_many_writers,    ///< Of a store: `store_options::most_writers`.
   store_gone,          ///< A store's directory was removed, renamed or unmounted beneath it.
 };
 

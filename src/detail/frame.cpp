@@ -66,7 +66,9 @@ static_assert(static_cast<int>(errc::no_rdma) == 39);
 static_assert(static_cast<int>(errc::buffer_gone) == 45);
 static_assert(static_cast<int>(errc::pooled_buffer) == 48);
 static_assert(static_cast<int>(errc::damaged_on_the_way) == 49);
-static_assert(static_cast<int>(last_errc) == 51);
+static_assert(static_cast<int>(errc::broken_pipe) == 50);
+static_assert(static_cast<int>(errc::too_many_writers) == 53);
+static_assert(static_cast<int>(last_errc) == 54);
 
 std::error_code status_error(std::uint32_t status) noexcept {
   if (status == 0) return {};

@@ -102,7 +102,7 @@ store_core::opened session_files::on_opened(const control_header& asked,
     body.descriptor = region->descriptor().encode();
     if (includes(region->granted(), access::write)) {
       body.limit = region->writable_size();
-      body.window = store->options().write_window;
+      body.window = region->window();
     }
     body.held = true;
     body.identity = file_identity(region->source()->descriptor());
@@ -129,7 +129,7 @@ void session_files::open(const control_header& asked, const open_body& body) {
   if (!found.store) return refuse_(asked, control_type::opened, errc::no_such_name);
   // Who does not know how to release what it opened has it until it leaves.
   if (open_.size() + opening_ >= found.store->options().most_open_files_of_one_client) {
-    return refuse_(asked, control_type::opened, errc::too_many_files);
+    return refuse_(asked, control_type::opened, errc::too_many_of_client);
   }
   if (!begin(asked, control_type::opened)) return;
   ++opening_;
@@ -143,7 +143,7 @@ void session_files::create(const control_header& asked, const create_body& body)
     return refuse_(asked, control_type::opened, errc::invalid_argument);
   }
   if (open_.size() + opening_ >= found.store->options().most_open_files_of_one_client) {
-    return refuse_(asked, control_type::opened, errc::too_many_files);
+    return refuse_(asked, control_type::opened, errc::too_many_of_client);
   }
   if (!begin(asked, control_type::opened)) return;
   ++opening_;

@@ -1,5 +1,7 @@
 #include "detail/store_core.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <limits>
@@ -24,6 +26,24 @@ namespace {
 /// Jobs that may wait for a disk; more are refused with `busy`.
 constexpr std::size_t most_waiting = 4096;
 
+/// So many writers have the whole window, however many there may be.
+constexpr std::size_t most_whole_windows = 64;
+constexpr std::size_t short_window = std::size_t{1} << 20U;
+
+/// Returns `options` with what was left open, by what the process may have open.
+store_options decided(store_options options) noexcept {
+  ::rlimit files = {};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) files.rlim_cur = 0;
+  constexpr ::rlim_t least = 64;
+  constexpr ::rlim_t most = 65536;
+  const ::rlim_t half = std::clamp(files.rlim_cur / 2, least, most);
+  if (options.most_open_files == 0) options.most_open_files = static_cast<std::size_t>(half);
+  const std::size_t share = std::max<std::size_t>(options.most_open_files / 2, 1);
+  if (options.most_open_files_of_one_client == 0) options.most_open_files_of_one_client = share;
+  if (options.most_writers == 0) options.most_writers = share;
+  return options;
+}
+
 /// Hands an answer to the worker, or keeps it where there is no memory for that.
 void deliver(worker_core& to, disk_queue::answer& answer) {
   const auto kept = std::make_shared<disk_queue::answer>(std::move(answer));
@@ -45,7 +65,7 @@ store_core::store_core(const std::shared_ptr<server_core>& server,
       home_(core_access::core(server->worker())),
       context_(std::move(context)),
       directory_(std::move(directory)),
-      options_(options),
+      options_(decided(options)),
       quota_(std::make_shared<store_quota>(options.quota, used)) {
   described_.name = options.prefix;
   described_.type = entry_type::directory;
@@ -95,6 +115,11 @@ entry store_core::describe(std::string name, const file_facts& facts) const {
   return made;
 }
 
+std::size_t store_core::window() const noexcept {
+  if (writers_ <= most_whole_windows) return options_.write_window;
+  return std::min(options_.write_window, std::max(short_window, context_->write_piece()));
+}
+
 std::shared_ptr<disk_queue> store_core::queue(lane which) {
   if (!is_open()) return nullptr;
   std::optional<disk_thread>& thread = threads_[static_cast<std::size_t>(which)];
@@ -125,10 +150,10 @@ bool store_core::is_path(std::string_view path) const noexcept {
 /// Notes that a file is about to be opened; `forget` takes it back.
 std::error_code store_core::admit(const store_place& place) {
   if (!is_open()) return errc::no_such_name;
-  if (open_ >= options_.most_open_files) return errc::too_many_files;
+  if (open_ >= options_.most_open_files) return errc::too_many_of_store;
   if (place.is_written) {
     if (!options_.writable) return errc::permission_denied;
-    if (writers_ >= options_.most_writers) return errc::too_many_files;
+    if (writers_ >= options_.most_writers) return errc::too_many_writers;
   }
   if (!is_path(place.path)) {
     return place.is_written ? errc::bad_name : errc::no_such_name;

@@ -65,6 +65,8 @@ class store_core final : public published, public std::enable_shared_from_this<s
   void end_close(std::chrono::steady_clock::time_point farewell) noexcept;
 
   const store_options& options() const noexcept { return options_; }
+  /// Returns how much the writer that was let in last may have unconfirmed.
+  std::size_t window() const noexcept;
   /// Returns the worker whose lock it is under: the server's first.
   const std::weak_ptr<worker_core>& home() const noexcept { return home_; }
   /// Returns the name of a file of this store.
@@ -86,7 +88,7 @@ class store_core final : public published, public std::enable_shared_from_this<s
   using found = std::function<void(std::error_code, file_facts)>;
   using listed = std::function<void(std::error_code, store_directory::page)>;
 
-  /// Opens a file as it is. Errors: as store_directory's; too_many_files; permission_denied (to
+  /// Opens a file as it is. Errors: as store_directory's; too_many_of_store, too_many_writers; permission_denied (to
   /// write a store that is not writable); busy (it is being written already, or too much is asked).
   void open(const std::string& path, access wanted, opened answer);
   struct content {

@@ -23,7 +23,7 @@ store_region::store_region(std::shared_ptr<context_core> context,
       store_(store),
       home_(store->home()),
       limit_(std::max(size, store->largest_file())),
-      window_(store->options().write_window),
+      window_(store->window()),
       file_(std::move(file)),
       place_(std::move(place)),
       account_(store->open_account(size)) {}

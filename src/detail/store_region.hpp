@@ -54,6 +54,7 @@ class store_region final : public exposed_region,
   remote_descriptor descriptor() const override { return describe(); }
   std::shared_ptr<write_sink> sink() noexcept override { return shared_from_this(); }
 
+  std::size_t window() const noexcept { return window_; }
   store_place& place() noexcept { return place_; }
   const std::shared_ptr<file_account>& account() const noexcept { return account_; }
 

@@ -66,7 +66,7 @@ TEST(OpenEach, OpensNoMoreThanAStoreAllows) {
   {
     for (const opened_name& each : open_each(reader, names)) {
       if (!each.error) continue;
-      EXPECT_EQ(each.error, errc::too_many_files);
+      EXPECT_EQ(each.error, errc::too_many_of_client);
       ++refused;
     }
   }

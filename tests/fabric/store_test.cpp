@@ -315,7 +315,7 @@ TEST_F(Store, GivesDescriptorsBackWhenAClientIsDoneWithARegion) {
   for (int i = 0; i < 4; ++i) open.push_back(reader.open("one"));
   std::error_code ec;
   reader.open("one", access::read, ec);
-  EXPECT_EQ(ec, errc::too_many_files);
+  EXPECT_EQ(ec, errc::too_many_of_client);
   open.pop_back();
   EXPECT_EQ(all_of(reader, "one"), "first");
   client second(served.url());
@@ -728,7 +728,7 @@ TEST_F(Store, HasAsManyWritersAsItSays) {
   second.push_back(writer.open("one", access::read_write));
   std::error_code ec;
   writer.create("z", {}, ec);
-  EXPECT_EQ(ec, errc::too_many_files);
+  EXPECT_EQ(ec, errc::too_many_writers);
   second.clear();
   EXPECT_TRUE(soon([&] {
     writer.create("z", {}, ec);

@@ -53,6 +53,25 @@ TEST(ServeStore, LetsClientsWriteWhereItWasToldTo) {
   EXPECT_FALSE(out);
 }
 
+TEST(ServeStore, LetsSoManyFilesBeOpenAsItWasTold) {
+  const temporary_directory folder;
+  folder.make("one", "text");
+  tool_server server({"--store", (folder / "").string(), "--memory-store", "memory=1K",
+                      "--writable", "--most-writers", "1", "--most-open-files", "3",
+                      "--most-open-files-of-one-client", "2"});
+  for (const std::string prefix : {"/", "/memory/"}) {
+    const ofstream first(server.url() + prefix + "first");
+    EXPECT_TRUE(first) << first.error_message();
+    const ofstream second(server.url() + prefix + "second");
+    EXPECT_EQ(second.error(), errc::too_many_writers);
+  }
+  const ifstream reader(server.url() + "/one");
+  const ifstream another(server.url() + "/one");
+  const ifstream third(server.url() + "/one");
+  EXPECT_EQ(third.error(), errc::too_many_of_client);
+  EXPECT_NE(run_tool({"serve", "--most-writers", "0", "--store", (folder / "").string()}).code, 0);
+}
+
 TEST(ServeStore, KeepsFilesInMemory) {
   tool_server server({"--memory-store", "scratch=64K", "--memory-store", "1K"});
   ofstream(server.url() + "/scratch/a/new") << "text";

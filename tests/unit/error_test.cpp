@@ -97,6 +97,9 @@ TEST(Errc, EqualsTheStandardsConditionWhereOneFits) {
       {errc::pooled_buffer, std::errc::invalid_argument},
       {errc::damaged_on_the_way, std::errc::bad_message},
       {errc::broken_pipe, std::errc::broken_pipe},
+      {errc::too_many_of_store, std::errc::too_many_files_open},
+      {errc::too_many_of_client, std::errc::too_many_files_open},
+      {errc::too_many_writers, std::errc::too_many_files_open},
       {errc::store_gone, std::errc::io_error},
   };
   std::set<errc> portable;
