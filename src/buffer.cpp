@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "detail/buffer_home.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
 
@@ -104,7 +105,7 @@ buffer::buffer(std::span<std::byte> bytes, move_only_handler<std::span<std::byte
     : bytes_(bytes), size_(bytes.size()), home_(new adopted_home(std::move(free))) {}
 
 buffer::~buffer() {
-  if (home_ == nullptr) return;
+  if (home_ == nullptr || detail::is_forked_child()) return;
   if (move_only_handler<> due = home_->take_back(bytes_)) call_at_end(std::ref(due));
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "detail/forked_child.hpp"
 #include "detail/pool_core.hpp"
 #include "ucx/error.hpp"
 
@@ -49,7 +50,7 @@ buffer_pool& buffer_pool::operator=(buffer_pool&& other) noexcept {
 }
 // What is left of the pool, while buffers are out, has nobody to tell of them.
 buffer_pool::~buffer_pool() {
-  if (core_) core_->when_available({});
+  if (core_ && !detail::leave_to_parent(core_)) core_->when_available({});
 }
 
 buffer buffer_pool::take() {

@@ -6,6 +6,7 @@
 #include "detail/client_core.hpp"
 #include "detail/core_access.hpp"
 #include "detail/error_text.hpp"
+#include "detail/forked_child.hpp"
 #include "ucx/directory_listing.hpp"
 #include "ucx/error.hpp"
 
@@ -93,8 +94,12 @@ client client::shared(const url& server, std::error_code& ec) {
 }
 
 client::client(client&& other) noexcept = default;
-client& client::operator=(client&& other) noexcept = default;
-client::~client() = default;
+client& client::operator=(client&& other) noexcept {
+  const client before(std::move(*this));
+  core_ = std::move(other.core_);
+  return *this;
+}
+client::~client() { detail::leave_to_parent(core_); }
 
 client client::share() const {
   client made;

@@ -5,6 +5,7 @@
 #include "detail/connection_manager_core.hpp"
 #include "detail/core_access.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/introduction.hpp"
 #include "ucx/error.hpp"
 
@@ -49,8 +50,8 @@ void connection_manager::add(std::string_view name, peer_location where) {
 }
 
 void connection_manager::add(std::string_view name, peer_location where, std::error_code& ec) {
-  ec = errc::closed;
-  if (core_) core_->add(name, std::move(where), ec);
+  ec = detail::is_forked_child() ? errc::forked_child : errc::closed;
+  if (core_ && ec == errc::closed) core_->add(name, std::move(where), ec);
 }
 
 endpoint connection_manager::wait_active(std::string_view name, const io_options& options) {
@@ -101,16 +102,16 @@ void connection_manager::reconnect(std::string_view name) {
 }
 
 void connection_manager::reconnect(std::string_view name, std::error_code& ec) {
-  ec = errc::closed;
-  if (core_) core_->reconnect(name, ec);
+  ec = detail::is_forked_child() ? errc::forked_child : errc::closed;
+  if (core_ && ec == errc::closed) core_->reconnect(name, ec);
 }
 
 void connection_manager::close(std::string_view name, close_mode mode) noexcept {
-  if (core_) core_->close(name, mode);
+  if (core_ && !detail::is_forked_child()) core_->close(name, mode);
 }
 
 void connection_manager::close(close_mode mode) noexcept {
-  if (core_) core_->close(std::nullopt, mode);
+  if (core_ && !detail::leave_to_parent(core_)) core_->close(std::nullopt, mode);
 }
 
 }  // namespace ucx

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "detail/core_access.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/handler_queue.hpp"
 #include "detail/listener_core.hpp"
 #include "detail/pending_connection.hpp"
@@ -18,8 +19,12 @@ connection_request::connection_request(std::unique_ptr<detail::pending_connectio
     : pending_(std::move(pending)) {}
 
 connection_request::connection_request(connection_request&& other) noexcept = default;
-connection_request& connection_request::operator=(connection_request&& other) noexcept = default;
-connection_request::~connection_request() = default;
+connection_request& connection_request::operator=(connection_request&& other) noexcept {
+  const connection_request before(std::move(pending_));
+  pending_ = std::move(other.pending_);
+  return *this;
+}
+connection_request::~connection_request() { detail::leave_to_parent(pending_); }
 
 const socket_address& connection_request::peer() const noexcept {
   static const socket_address none;
@@ -31,9 +36,12 @@ const socket_address& connection_request::local() const noexcept {
   return pending_ ? pending_->local() : none;
 }
 
-void connection_request::reject() noexcept { pending_.reset(); }
+void connection_request::reject() noexcept {
+  if (!detail::leave_to_parent(pending_)) pending_.reset();
+}
 
 void connection_request::reject(errc why, std::string_view words) {
+  if (detail::leave_to_parent(pending_)) return;
   if (const auto taken = std::move(pending_)) taken->refuse(why, words);
 }
 

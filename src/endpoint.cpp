@@ -8,6 +8,7 @@
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/failed_operation.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/introduction.hpp"
 #include "detail/listener_core.hpp"
 #include "detail/misplaced_option.hpp"
@@ -28,6 +29,7 @@ using role = endpoint_core::role;
 std::shared_ptr<worker_core> usable(const worker& parent, std::error_code& ec) {
   std::shared_ptr<worker_core> core = core_access::core(parent);
   ec = core ? std::error_code() : make_error_code(errc::closed);
+  if (core && detail::is_forked_child()) ec = errc::forked_child;
   return core;
 }
 
@@ -225,7 +227,7 @@ endpoint& endpoint::operator=(endpoint&& other) noexcept {
 }
 
 endpoint::~endpoint() {
-  if (!core_) return;
+  if (!core_ || detail::leave_to_parent(core_)) return;
   if (!borrowed_) core_->disarm();
   const std::lock_guard guard(core_->worker().lock());
   core_->leave_share(core_);
@@ -240,6 +242,10 @@ void endpoint::wait_connected() {
 void endpoint::wait_connected(std::error_code& ec) {
   if (!core_) {
     ec = errc::closed;
+    return;
+  }
+  if (detail::is_forked_child()) {
+    ec = errc::forked_child;
     return;
   }
   core_->wait_connected(ec);
@@ -273,6 +279,9 @@ std::uint64_t endpoint::id() const noexcept { return core_ ? core_->number() : 0
 
 request endpoint::start_flush(const io_options& options) {
   if (!core_) return detail::failed_request(errc::closed, "flush of a connection that is not open");
+  if (detail::is_forked_child()) {
+    return detail::failed_request(errc::forked_child, "flush of a connection");
+  }
   detail::worker_core& worker = core_->worker();
   const std::lock_guard guard(worker.lock());
   detail::flush_operation* flush = worker.pools().flushes.take();
@@ -287,13 +296,14 @@ void endpoint::flush(std::error_code& ec, const io_options& options) {
 }
 
 void endpoint::fence() {
-  if (!core_) return;
+  if (!core_ || detail::is_forked_child()) return;
   const std::lock_guard guard(core_->worker().lock());
   core_->operations().fence();
 }
 
 std::size_t endpoint::cancel_all(std::chrono::nanoseconds limit) {
-  return core_ ? core_->worker().cancel_all(core_.get(), limit) : 0;
+  if (!core_ || detail::is_forked_child()) return 0;
+  return core_->worker().cancel_all(core_.get(), limit);
 }
 
 void endpoint::close(close_mode mode) {
@@ -311,6 +321,9 @@ void endpoint::close(close_mode mode, std::error_code& ec) {
 
 request endpoint::start_close(close_mode mode) {
   if (!core_) return {};
+  if (detail::is_forked_child()) {
+    return detail::failed_request(errc::forked_child, "closing a connection");
+  }
   const std::lock_guard guard(core_->worker().lock());
   detail::close_operation* const closing = core_->start_close(mode);
   return closing == nullptr ? request() : core_access::make_request(closing);

@@ -7,6 +7,7 @@
 #include "detail/device_pointer.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/failed_operation.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/message_exchange.hpp"
 #include "detail/message_link.hpp"
 #include "detail/message_router.hpp"
@@ -33,6 +34,7 @@ using byte_spans = std::span<const std::span<const std::byte>>;
 std::error_code send_error(const std::shared_ptr<endpoint_core>& over,
                            std::span<const std::byte> header) {
   if (!over) return errc::closed;
+  if (detail::is_forked_child()) return errc::forked_child;
   if (!over->worker().context().has(feature::am)) return errc::feature_disabled;
   if (header.size() > over->worker().router().longest_header()) return errc::header_too_long;
   if (!detail::is_on_host(header)) return errc::invalid_argument;
@@ -78,7 +80,7 @@ request start_request(const std::shared_ptr<endpoint_core>& over, message_kind k
                       std::uint64_t tag, std::span<const std::byte> header,
                       std::span<const std::byte> bytes, const send_options& options) {
   const bool is_plain = options.until == send_until::reusable && !options.kind;
-  if (over && is_plain) {
+  if (over && is_plain && !detail::is_forked_child()) {
     const std::lock_guard guard(over->worker().lock());
     if (over->messages().send_short(kind, tag, header, bytes)) return {};
   }
@@ -293,7 +295,7 @@ std::optional<message_info> endpoint::probe(const tag_match& wanted) const {
 }
 
 std::optional<message> endpoint::take(const tag_match& wanted) {
-  if (!core_) return {};
+  if (!core_ || detail::is_forked_child()) return {};
   detail::worker_core& worker = core_->worker();
   const std::lock_guard guard(worker.lock());
   detail::arrived_message* const found = worker.messages().find(core_.get(), wanted);

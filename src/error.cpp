@@ -104,6 +104,10 @@ constexpr meaning meanings[]{
     {errc::store_gone,
      "the store's directory was removed, renamed or unmounted at its server: nobody would find it",
      std::errc::io_error},
+    {errc::forked_child,
+     "this process was forked from one that had connections, and UCX does not survive that; "
+     "use it before fork(), or exec() a new program",
+     std::errc::not_supported},
     // Last: stands for what only a later version of this library knows.
     {errc::unexpected, "unexpected error of UCX"},
 };

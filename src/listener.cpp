@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "detail/core_access.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/listener_core.hpp"
 #include "detail/pending_connection.hpp"
 #include "ucx/error.hpp"
@@ -65,18 +66,20 @@ const socket_address& listener::address() const noexcept {
   return core_ ? core_->address() : none;
 }
 
-listener::acceptance listener::accept() { return {core_, core_ ? core_->add_wait() : nullptr}; }
+listener::acceptance listener::accept() {
+  return {core_, core_ && !detail::is_forked_child() ? core_->add_wait() : nullptr};
+}
 
 std::size_t listener::connections() const noexcept { return core_ ? core_->connections() : 0; }
 
 void listener::close() noexcept {
-  if (!core_) return;
+  if (!core_ || detail::leave_to_parent(core_)) return;
   core_->close();
   core_.reset();
 }
 
 void listener::close(close_mode connections) noexcept {
-  if (!core_) return;
+  if (!core_ || detail::leave_to_parent(core_)) return;
   core_->close();
   core_->close_connections(connections);
   core_.reset();
@@ -89,6 +92,7 @@ listener::acceptance::acceptance(std::shared_ptr<detail::listener_core> core,
 listener::acceptance::acceptance(acceptance&& other) noexcept = default;
 
 listener::acceptance::~acceptance() {
+  if (detail::leave_to_parent(core_, wait_)) return;
   if (wait_) core_->remove_wait(*wait_);
 }
 
@@ -101,12 +105,14 @@ connection_request listener::acceptance::wait(const io_options& options) {
 }
 
 connection_request listener::acceptance::wait(std::error_code& ec, const io_options& options) {
-  if (wait_) return core_->await(*wait_, options.timeout, ec);
-  ec = errc::closed;
+  ec = detail::is_forked_child() ? errc::forked_child : errc::closed;
+  if (wait_ && ec == errc::closed) return core_->await(*wait_, options.timeout, ec);
   return core_access::make_connection_request(nullptr);
 }
 
-bool listener::acceptance::await_ready() const noexcept { return !wait_ || core_->is_over(*wait_); }
+bool listener::acceptance::await_ready() const noexcept {
+  return !wait_ || detail::is_forked_child() || core_->is_over(*wait_);
+}
 
 void listener::acceptance::await_suspend(std::coroutine_handle<> coroutine) {
   core_->resume_at_end(wait_, coroutine);

@@ -6,6 +6,7 @@
 
 #include "detail/context_core.hpp"
 #include "detail/core_access.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/memory_pool_core.hpp"
 #include "detail/memory_source.hpp"
 #include "ucx/error.hpp"
@@ -69,7 +70,7 @@ memory_pool::memory_pool(const context& registering, const memory_pool_options& 
                          std::error_code& ec)
     : core_(make_quietly(registering, options, ec)) {}
 
-memory_pool::~memory_pool() = default;
+memory_pool::~memory_pool() { detail::leave_to_parent(core_); }
 
 memory_place memory_pool::place() const noexcept { return core_ ? core_->place() : memory_place(); }
 

@@ -5,6 +5,7 @@
 #include "detail/core_access.hpp"
 #include "detail/exposed_memory.hpp"
 #include "detail/failed_operation.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/notification_queue.hpp"
 #include "detail/notification_wait.hpp"
 #include "detail/operation_pools.hpp"
@@ -25,6 +26,11 @@ std::shared_ptr<detail::context_core> open_core(const context& parent, std::stri
   if (!core) {
     what = "exposing memory of a context that was moved from, or not made";
     ec = errc::closed;
+  }
+  if (core && detail::is_forked_child()) {
+    what = "exposing memory";
+    ec = errc::forked_child;
+    return nullptr;
   }
   return core;
 }
@@ -149,7 +155,9 @@ void memory_region::on_notify(notification_handler handler) {
 
 void memory_region::on_notify(notification_handler handler, std::error_code& ec) {
   ec.clear();
-  if (core_) {
+  if (core_ && detail::is_forked_child()) {
+    ec = errc::forked_child;
+  } else if (core_) {
     core_->notifications()->set_handler(std::move(handler));
   } else {
     ec = errc::closed;
@@ -161,6 +169,7 @@ request memory_region::start_wait_notify(const worker& driven, notification& int
   constexpr const char* what = "wait for a notification";
   const std::shared_ptr<detail::worker_core>& by = detail::core_access::core(driven);
   if (!core_ || !by) return detail::failed_request(errc::closed, what);
+  if (detail::is_forked_child()) return detail::failed_request(errc::forked_child, what);
   const std::lock_guard guard(by->lock());
   auto& idle = by->pools().waits;
   detail::notification_wait* const wait = idle.take();
@@ -188,12 +197,13 @@ notification memory_region::wait_notify(const worker& driven, std::error_code& e
 
 std::optional<notification> memory_region::take_notification() {
   notification taken;
-  if (!core_ || !core_->notifications()->take(taken)) return std::nullopt;
+  if (!core_ || detail::is_forked_child()) return std::nullopt;
+  if (!core_->notifications()->take(taken)) return std::nullopt;
   return taken;
 }
 
 void memory_region::close() noexcept {
-  if (!core_) return;
+  if (!core_ || detail::leave_to_parent(core_)) return;
   core_->close();
   core_.reset();
 }

@@ -10,6 +10,7 @@
 #include "detail/device_pointer.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/failed_operation.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/message_exchange.hpp"
 #include "detail/receive_starts.hpp"
 #include "detail/worker_core.hpp"
@@ -54,7 +55,7 @@ message& message::operator=(message&& other) noexcept {
 }
 
 message::~message() {
-  if (arrived_ == nullptr) return;
+  if (arrived_ == nullptr || detail::leave_to_parent(worker_)) return;
   const std::lock_guard guard(worker_->lock());
   worker_->messages().let_go(*arrived_);
 }

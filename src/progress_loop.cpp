@@ -8,6 +8,7 @@
 
 #include "detail/core_access.hpp"
 #include "detail/deadline.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/idle_rounds.hpp"
 #include "detail/worker_core.hpp"
 #include "detail/worker_set.hpp"
@@ -18,7 +19,10 @@ namespace {
 
 using core_pointer = std::shared_ptr<detail::worker_core>;
 
-constexpr const char* run_inside = "running a loop inside a handler of its workers";
+[[noreturn]] void fail_to_run(std::error_code ec) {
+  throw error(ec, ec == errc::would_deadlock ? "running a loop inside a handler of its workers"
+                                             : "running a loop");
+}
 
 }  // namespace
 
@@ -30,6 +34,7 @@ struct progress_loop::state {
   bool gone = false;  // the loop itself was destroyed, by a handler
 
   std::error_code check() const noexcept {
+    if (detail::is_forked_child()) return errc::forked_child;
     const bool inside = std::any_of(workers.begin(), workers.end(),
                                     [](const core_pointer& each) { return each->in_handler(); });
     return inside ? make_error_code(errc::would_deadlock) : std::error_code();
@@ -58,6 +63,7 @@ progress_loop& progress_loop::operator=(progress_loop&& other) noexcept {
   return *this;
 }
 progress_loop::~progress_loop() {
+  if (detail::leave_to_parent(state_)) return;
   if (state_) state_->gone = true;
 }
 
@@ -88,7 +94,7 @@ void progress_loop::remove(const worker& driven) noexcept {
 void progress_loop::run(std::stop_token stop) {
   std::error_code ec;
   run(std::move(stop), ec);
-  if (ec) throw error(ec, run_inside);
+  if (ec) fail_to_run(ec);
 }
 
 void progress_loop::run(std::stop_token stop, std::error_code& ec) {
@@ -113,7 +119,7 @@ void progress_loop::run(std::stop_token stop, std::error_code& ec) {
 bool progress_loop::run_once(std::chrono::nanoseconds longest) {
   std::error_code ec;
   const bool active = run_once(longest, ec);
-  if (ec) throw error(ec, run_inside);
+  if (ec) fail_to_run(ec);
   return active;
 }
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "detail/forked_child.hpp"
 #include "detail/published.hpp"
 
 namespace ucx {
@@ -38,7 +39,7 @@ std::string publication::url() const { return core_ ? core_->url() : std::string
 bool publication::is_open() const noexcept { return core_ && core_->is_open(); }
 
 void publication::close() noexcept {
-  if (core_) core_->close();
+  if (core_ && !detail::leave_to_parent(core_)) core_->close();
 }
 
 }  // namespace ucx

@@ -7,6 +7,7 @@
 #include "detail/core_access.hpp"
 #include "detail/error_text.hpp"
 #include "detail/failed_operation.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/posted_operations.hpp"
 #include "detail/remote_region_core.hpp"
 #include "detail/worker_core.hpp"
@@ -87,13 +88,17 @@ remote_region::remote_region(remote_region&& other) noexcept = default;
 remote_region& remote_region::operator=(remote_region&& other) noexcept {
   if (this == &other) return *this;
   drop_posted();
+  detail::leave_to_parent(core_, tracker_, posted_);
   core_ = std::move(other.core_);
   tracker_ = std::move(other.tracker_);
   posted_ = std::move(other.posted_);
   return *this;
 }
 
-remote_region::~remote_region() { drop_posted(); }
+remote_region::~remote_region() {
+  drop_posted();
+  detail::leave_to_parent(core_, tracker_, posted_);
+}
 
 void remote_region::make_books() {
   tracker_ = std::make_shared<detail::write_tracker>();

@@ -11,6 +11,7 @@
 #include "detail/cuda_driver.hpp"
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/operation.hpp"
 #include "detail/stream_gate.hpp"
 #include "detail/worker_core.hpp"
@@ -27,6 +28,10 @@ std::string hold(detail::operation* wanted, void* cuda_stream, std::error_code& 
     return "no stream: the default ones are CU_STREAM_LEGACY and CU_STREAM_PER_THREAD";
   }
   if (wanted == nullptr || wanted->done()) return {};
+  if (detail::is_forked_child()) {
+    ec = errc::forked_child;
+    return "it is the parent's";
+  }
   const detail::cuda_driver* const driver = detail::cuda_driver::find();
   if (driver == nullptr) {
     ec = errc::not_supported;
@@ -61,6 +66,7 @@ void keep(std::promise<message_info>& promise, const request& ended) {
 }  // namespace
 
 void request::drop(detail::operation& held) noexcept {
+  if (detail::is_forked_child()) return;  // the parent's, or one that never started
   if (!held.done()) detail::abandon(held);
   held.drop();
 }
@@ -89,7 +95,10 @@ void request::wait(std::error_code& ec) {
       ec = errc::would_deadlock;
       return;
     }
-    operation_->worker().wait(*operation_, detail::clock::time_point::max());
+    if (!operation_->worker().wait(*operation_, detail::clock::time_point::max())) {
+      ec = errc::forked_child;  // where alone it returns before that
+      return;
+    }
   }
   ec = operation_->error();
 }
@@ -116,9 +125,10 @@ bool request::wait_until(std::chrono::steady_clock::time_point deadline, std::er
   ec.clear();
   if (done()) return true;
   detail::worker_core& worker = operation_->worker();
-  if (!worker.in_handler()) return worker.wait(*operation_, deadline);
-  ec = errc::would_deadlock;
-  return false;
+  ec = detail::is_forked_child() ? make_error_code(errc::forked_child)
+       : worker.in_handler()     ? make_error_code(errc::would_deadlock)
+                                 : std::error_code();
+  return !ec && worker.wait(*operation_, deadline);
 }
 
 void request::then(completion_handler handler) {
@@ -127,6 +137,10 @@ void request::then(completion_handler handler) {
                      "a second handler for the " + detail::failure_text(*operation_));
   }
   if (!done()) {
+    if (detail::is_forked_child()) {
+      if (handler) handler(errc::forked_child);
+      return;
+    }
     const std::lock_guard guard(operation_->worker().lock());
     if (!operation_->done()) {
       operation_->set_handler(std::move(handler));
@@ -149,7 +163,7 @@ void request::enqueue_wait(void* cuda_stream, std::error_code& ec) {
 }
 
 void request::cancel() noexcept {
-  if (done()) return;
+  if (done() || detail::is_forked_child()) return;
   detail::worker_core& worker = operation_->worker();
   {
     const std::lock_guard guard(worker.lock());
@@ -163,7 +177,7 @@ std::string request::description() const {
 }
 
 bool request::rebind(std::span<std::byte> into) noexcept {
-  if (done()) return false;
+  if (done() || detail::is_forked_child()) return false;
   const std::lock_guard guard(operation_->worker().lock());
   return operation_->rebind(into);
 }

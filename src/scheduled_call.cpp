@@ -5,6 +5,7 @@
 #include "detail/call_schedule.hpp"
 #include "detail/core_access.hpp"
 #include "detail/deadline.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
 
@@ -23,7 +24,7 @@ scheduled_call& scheduled_call::operator=(scheduled_call&& other) noexcept {
 scheduled_call::~scheduled_call() { cancel(); }
 
 bool scheduled_call::cancel() noexcept {
-  if (!call_ || call_->over) return false;
+  if (!call_ || call_->over || detail::leave_to_parent(call_)) return false;
   const std::shared_ptr<detail::worker_core> worker = call_->worker.lock();
   return worker && worker->cancel(*call_);
 }
@@ -35,6 +36,7 @@ bool scheduled_call::over() const noexcept {
 bool scheduled_call::wait_for(std::chrono::nanoseconds limit) {
   std::error_code ec;
   const bool is_over = wait_for(limit, ec);
+  if (ec == errc::forked_child) throw error(ec, "waiting for a call");
   if (ec) throw error(ec, "waiting for a call inside a handler");
   return is_over;
 }
@@ -42,6 +44,10 @@ bool scheduled_call::wait_for(std::chrono::nanoseconds limit) {
 bool scheduled_call::wait_for(std::chrono::nanoseconds limit, std::error_code& ec) {
   ec.clear();
   if (over()) return true;
+  if (detail::is_forked_child()) {
+    ec = errc::forked_child;
+    return false;
+  }
   const std::shared_ptr<detail::worker_core> worker = call_->worker.lock();
   if (!worker) return true;
   if (worker->in_handler()) {

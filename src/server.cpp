@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "detail/core_access.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/published_name.hpp"
 #include "detail/server_core.hpp"
 #include "detail/store_core.hpp"
@@ -21,7 +22,10 @@ publication make(const std::shared_ptr<detail::server_core>& core, std::string& 
                  std::error_code& ec, Publish&& publish) {
   publication made;
   ec.clear();
-  if (core) {
+  if (core && detail::is_forked_child()) {
+    what = "publishing";
+    ec = errc::forked_child;
+  } else if (core) {
     core_access::core(made) = publish(*core);
   } else {
     what = "publishing on a server that was moved from, or not made";
@@ -179,6 +183,10 @@ void server::unpublish(std::string_view name) {
 
 void server::unpublish(std::string_view name, std::error_code& ec) {
   ec.clear();
+  if (detail::is_forked_child()) {
+    ec = errc::forked_child;
+    return;
+  }
   const published found = core_ ? core_->names().find(name) : nullptr;
   if (found) {
     found->close();
@@ -233,7 +241,7 @@ worker& server::worker(std::size_t number) noexcept { return core_->worker(numbe
 std::size_t server::workers() const noexcept { return core_ ? core_->workers() : 0; }
 
 void server::close() noexcept {
-  if (core_) core_->close();
+  if (core_ && !detail::leave_to_parent(core_)) core_->close();
 }
 
 namespace detail {

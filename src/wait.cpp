@@ -5,6 +5,7 @@
 
 #include "detail/core_access.hpp"
 #include "detail/deadline.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/operation.hpp"
 #include "detail/worker_core.hpp"
 #include "detail/worker_set.hpp"
@@ -26,6 +27,10 @@ bool wait_until(std::span<const request> requests, time_point until, Condition c
                 std::error_code& ec) {
   ec.clear();
   if (condition()) return true;
+  if (detail::is_forked_child()) {
+    ec = errc::forked_child;
+    return false;
+  }
   detail::worker_core* only = nullptr;
   detail::worker_set all;
   std::size_t workers = 0;
@@ -63,7 +68,9 @@ time_point in(std::span<const request> requests, std::chrono::nanoseconds limit)
 }
 
 void throw_if(const std::error_code& ec) {
-  if (ec) throw error(ec, "waiting for requests inside a handler");
+  if (!ec) return;
+  throw error(ec, ec == errc::would_deadlock ? "waiting for requests inside a handler"
+                                             : "waiting for requests");
 }
 
 }  // namespace

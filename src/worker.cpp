@@ -5,6 +5,8 @@
 #include "detail/connection_table.hpp"
 #include "detail/core_access.hpp"
 #include "detail/deadline.hpp"
+#include "detail/failed_operation.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/idle_rounds.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
@@ -62,6 +64,7 @@ worker& worker::operator=(worker&& other) noexcept {
 }
 
 worker::~worker() {
+  if (detail::leave_to_parent(core_)) return;
   // A round that runs now may keep what uses the worker, and would have its thread outlive us.
   if (core_ && core_.use_count() > 1) core_->await_round();
 }
@@ -90,6 +93,7 @@ std::chrono::nanoseconds worker::next_deadline() const { return core_->until_nex
 void worker::signal() noexcept { core_->signal(); }
 void worker::post(move_only_handler<> function) {
   // The function may own this worker, and end it before post() returns.
+  if (detail::is_forked_child()) return;
   const std::shared_ptr<detail::worker_core> kept = core_;
   kept->post(std::move(function));
 }
@@ -111,6 +115,9 @@ scheduled_call worker::call_in_progress(progress_phase when, repetition how_ofte
 }
 
 request worker::start_flush(const io_options& options) {
+  if (detail::is_forked_child()) {
+    return detail::failed_request(errc::forked_child, "flush of a worker's connections");
+  }
   const std::lock_guard guard(core_->lock());
   return detail::core_access::make_request(core_->start_flush(options));
 }
@@ -121,10 +128,12 @@ void worker::flush(std::error_code& ec, const io_options& options) {
   start_flush(options).wait(ec);
 }
 
-void worker::fence() { core_->fence(); }
+void worker::fence() {
+  if (!detail::is_forked_child()) core_->fence();
+}
 
 std::size_t worker::cancel_all(std::chrono::nanoseconds limit) {
-  return core_->cancel_all(nullptr, limit);
+  return detail::is_forked_child() ? 0 : core_->cancel_all(nullptr, limit);
 }
 
 worker_attributes worker::attributes() const {
@@ -159,6 +168,7 @@ void worker::run(std::stop_token stop) {
   std::error_code ec;
   run(std::move(stop), ec);
   if (ec == errc::would_deadlock) throw error(ec, "running a worker inside its own handler");
+  if (ec == errc::forked_child) throw error(ec, "running a worker");
   if (ec) throw error(ec, "running a worker that a thread of its own drives");
 }
 
@@ -166,6 +176,7 @@ void worker::run(std::stop_token stop, std::error_code& ec) {
   ec.clear();
   if (core_->in_handler()) ec = errc::would_deadlock;
   if (core_->driven_elsewhere()) ec = errc::invalid_argument;
+  if (detail::is_forked_child()) ec = errc::forked_child;
   if (ec) return;
   const std::stop_callback wake(stop, [core = core_.get()] { core->signal(); });
   detail::idle_rounds idle;

@@ -1,8 +1,5 @@
 #include "cookie_file.hpp"
 
-#include <sys/types.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cerrno>
 #include <map>
@@ -12,6 +9,7 @@
 
 #include "errno_of.hpp"
 #include "published_source.hpp"
+#include "ucx/context.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
@@ -67,11 +65,10 @@ class cookie_file::open_files {
     const auto found = files_.find(opened);
     return found == files_.end() ? nullptr : found->second;
   }
-  bool are_of_this_process() const noexcept { return owner_ == ::getpid(); }
   bool have_ended() const noexcept { return ended_.load(std::memory_order_relaxed); }
 
   void close() noexcept {
-    if (!are_of_this_process()) return;
+    if (is_forked_child()) return;
     const std::lock_guard guard(mutex_);
     for (const auto& [opened, behind] : files_) {
       if (::ftrylockfile(opened) != 0) continue;  // another thread is within
@@ -86,7 +83,6 @@ class cookie_file::open_files {
   std::mutex mutex_;
   std::map<std::FILE*, cookie_file*> files_;
   std::atomic<bool> ended_{false};
-  const ::pid_t owner_ = ::getpid();
 };
 
 void cookie_file::close_all() noexcept { open_files::all().close(); }
@@ -138,8 +134,8 @@ void cookie_file::fail(std::error_code why, std::string text) noexcept {
 /// A child of fork() has its parent's connections, and may not use them; and at the very end of the
 /// program there are none.
 bool cookie_file::may_go_on() noexcept {
-  if (!open_files::all().are_of_this_process()) {
-    fail(errc::not_supported);
+  if (is_forked_child()) {
+    fail(errc::forked_child);
   } else if (open_files::all().have_ended()) {
     fail(errc::closed);
   } else {
@@ -216,8 +212,8 @@ int cookie_file::seek(void* self, std::int64_t* position, int whence) noexcept {
 
 int cookie_file::close(void* self) noexcept {
   auto* const own = static_cast<cookie_file*>(self);
-  if (!open_files::all().are_of_this_process()) {
-    own->fail(errc::not_supported);
+  if (is_forked_child()) {
+    own->fail(errc::forked_child);
     return -1;  // and is left alone: its connection is the parent's
   }
   // What the end of the program has closed before has nothing more to say.

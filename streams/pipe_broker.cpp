@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "broker_core.hpp"
+#include "kept_for_parent.hpp"
 #include "ucx/error.hpp"
 #include "ucx/worker.hpp"
 
@@ -48,8 +49,12 @@ pipe_broker::pipe_broker(server& by, const pipe_broker_options& options, std::er
     : core_(open(by, options, ec)) {}
 
 pipe_broker::pipe_broker(pipe_broker&& other) noexcept = default;
-pipe_broker& pipe_broker::operator=(pipe_broker&& other) noexcept = default;
-pipe_broker::~pipe_broker() = default;
+pipe_broker& pipe_broker::operator=(pipe_broker&& other) noexcept {
+  const pipe_broker before(std::move(*this));
+  core_ = std::move(other.core_);
+  return *this;
+}
+pipe_broker::~pipe_broker() { detail::keep_for_parent(core_); }
 
 std::size_t pipe_broker::waiting() const { return core_ ? core_->waiting() : 0; }
 

@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "kept_for_parent.hpp"
 #include "pipe_engine.hpp"
 #include "pipe_opening.hpp"
 #include "ucx/error.hpp"
@@ -93,7 +94,7 @@ pipe_streambuf& pipe_streambuf::operator=(pipe_streambuf&& other) noexcept {
 }
 
 pipe_streambuf::~pipe_streambuf() {
-  if (!is_open()) return;
+  if (detail::keep_for_parent(engine_) || !is_open()) return;
   if (engine_->is_unwinding()) {
     abort();
   } else {
@@ -113,10 +114,17 @@ void pipe_streambuf::swap(pipe_streambuf& other) noexcept {
 
 bool pipe_streambuf::is_open() const noexcept { return engine_ && !engine_->closed; }
 
+/// Returns whether it is that of the process that this one was forked from, and says so then.
+bool pipe_streambuf::is_parents() {
+  if (!is_forked_child()) return false;
+  engine_->note(errc::forked_child, engine_->path->name);
+  return true;
+}
+
 /// Returns whether it is open; else operations say so from now on.
 bool pipe_streambuf::is_usable() {
   if (engine_ && engine_->closed) engine_->note(errc::closed, use_of_nothing);
-  return is_open();
+  return is_open() && !is_parents();
 }
 
 void pipe_streambuf::throw_error() const {
@@ -134,6 +142,8 @@ void pipe_streambuf::close_output(std::error_code& ec) {
   ec.clear();
   if (!engine_) ec = errc::closed;
   if (!engine_ || !engine_->out) return;
+  if (is_parents()) ec = engine_->error;
+  if (ec) return;
   pipe_output& out = *engine_->out;
   if (out.is_closed()) {
     ec = engine_->output_result;
@@ -156,7 +166,8 @@ void pipe_streambuf::close_output(std::error_code& ec) {
 }
 
 void pipe_streambuf::close_input() noexcept {
-  if (engine_->in) engine_->in->close(static_cast<std::size_t>(egptr() - gptr()));
+  if (engine_->in && !is_forked_child())
+    engine_->in->close(static_cast<std::size_t>(egptr() - gptr()));
   setg(nullptr, nullptr, nullptr);
 }
 
@@ -169,6 +180,8 @@ void pipe_streambuf::close() {
 void pipe_streambuf::close(std::error_code& ec) {
   ec.clear();
   if (!is_open()) return;
+  if (is_parents()) ec = engine_->error;
+  if (ec) return;
   // Else two ends that both close would wait for each other to read.
   close_input();
   close_output(ec);
@@ -180,7 +193,7 @@ void pipe_streambuf::close(std::error_code& ec) {
 }
 
 void pipe_streambuf::abort() noexcept {
-  if (!is_open()) return;
+  if (!is_open() || is_forked_child()) return;
   close_input();
   setp(nullptr, nullptr);
   if (engine_->out) engine_->out->abort(errc::canceled);

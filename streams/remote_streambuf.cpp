@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "kept_for_parent.hpp"
 #include "region_source.hpp"
 #include "stream_engine.hpp"
 #include "ucx/access.hpp"
@@ -89,7 +90,7 @@ remote_streambuf& remote_streambuf::operator=(remote_streambuf&& other) noexcept
 }
 
 remote_streambuf::~remote_streambuf() {
-  if (!engine_) return;
+  if (!engine_ || detail::keep_for_parent(engine_)) return;
   engine_->enter(gptr(), pptr());
   engine_->close(engine::ending::destroyed);
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "ucx/context.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_copy.hpp"
 
@@ -127,7 +128,7 @@ bool stream_engine::waited_well() noexcept {
 
 /// Reads again what the failure kept from being read, where the source can be had back.
 bool stream_engine::reopen() noexcept {
-  if (gave_up_) return false;
+  if (gave_up_ || error_ == errc::forked_child) return false;
   if (told_of_writes_ || !source_ || !source_->recovers() || !source_->status()) return false;
   try {
     return regain_source();
@@ -180,6 +181,7 @@ void stream_engine::check_place(std::span<const std::byte> bytes) const {
 
 void stream_engine::require(std::ios_base::openmode wanted, std::string_view what) const {
   if (!source_) refuse(errc::closed, what);
+  if (is_forked_child()) refuse(errc::forked_child, what);
   if ((mode_ & wanted) != wanted) refuse(errc::permission_denied, what);
 }
 

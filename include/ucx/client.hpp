@@ -68,7 +68,7 @@ class UCXIO_EXPORT client {
 
   /// Returns the client that streams opened by URL share: one a server within the process, made
   /// when there is none and released with its last user. Errors: as the constructor's;
-  /// not_supported in a child that was forked from a process with clients.
+  /// forked_child.
   static client shared(const url& server);
   static client shared(const url& server, std::error_code& ec);
 

@@ -99,6 +99,11 @@ struct adopted_context_options {
   bool share_memory = true;  ///< See `context_options::share_memory`.
 };
 
+/// Returns whether this process is a child of `fork()` whose parent had contexts at that moment.
+/// Then every use of what the parent made fails with forked_child, destroying it leaves the
+/// parent's alone, and no context can be made, for good (`docs/conventions.md`).
+UCXIO_EXPORT bool is_forked_child() noexcept;
+
 /// A UCP context: which features and transports are available, and the regions that its workers
 /// serve. Workers and regions keep what they need of it alive, so it may be dropped first.
 /// Threads: sharing one object is safe.

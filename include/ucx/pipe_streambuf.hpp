@@ -117,6 +117,7 @@ class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
  private:
   void open(std::unique_ptr<detail::pipe_path> path, std::ios_base::openmode mode,
             const pipe_options& options, std::string& what, std::error_code& ec);
+  bool is_parents();
   bool is_usable();
   void close_input() noexcept;
   bool flush_area();

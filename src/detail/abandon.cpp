@@ -4,6 +4,7 @@
 
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/operation.hpp"
 #include "detail/operation_group.hpp"
 #include "detail/worker_core.hpp"
@@ -30,6 +31,7 @@ void finish_here(operation& operation) {
 }  // namespace
 
 void abandon(operation& operation) noexcept {
+  if (is_forked_child()) return;
   worker_core& worker = operation.worker();
   {
     const std::lock_guard guard(worker.lock());
@@ -46,6 +48,7 @@ void abandon(operation& operation) noexcept {
 }
 
 void abandon(operation_group& group, worker_core& worker) noexcept {
+  if (is_forked_child()) return;
   for (bool first = true;; first = false) {
     operation* left = nullptr;
     {

@@ -1,12 +1,11 @@
 #include "detail/client_cache.hpp"
 
-#include <unistd.h>
-
 #include <map>
 #include <mutex>
 
 #include "detail/client_core.hpp"
 #include "detail/client_slot.hpp"
+#include "detail/forked_child.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/url.hpp"
@@ -16,7 +15,6 @@ namespace {
 
 struct cache {
   std::mutex mutex;
-  ::pid_t owner = ::getpid();
   std::map<url, std::shared_ptr<client_slot>> slots;
 };
 
@@ -41,12 +39,9 @@ std::shared_ptr<client_slot> slot_of(const url& server) {
 
 std::shared_ptr<client_core> shared_client(const url& server, std::string& what,
                                            std::error_code& ec) {
-  if (the_cache().owner != ::getpid()) {
-    what =
-        to_string(server) +
-        ": this process was forked from one that had connections, and UCX does not survive that; "
-        "open streams before fork(), or exec() a new program";
-    ec = errc::not_supported;
+  if (is_forked_child()) {
+    what = to_string(server);
+    ec = errc::forked_child;
     return nullptr;
   }
   return slot_of(server.server())

@@ -15,8 +15,7 @@ class client_core;
 
 /// Returns the process's client of `server`, which its users keep alive; connects if there is none,
 /// or if it is lost. Others who want the same server meanwhile get that connection, or its failure.
-/// Safe from any thread, and during static destruction. Errors: the connection's; not_supported in
-/// a child of fork(), whose parent's connections are not its own.
+/// Safe from any thread, and during static destruction. Errors: the connection's; forked_child.
 std::shared_ptr<client_core> shared_client(const url& server, std::string& what,
                                            std::error_code& ec);
 

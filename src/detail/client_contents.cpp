@@ -10,6 +10,7 @@
 #include "detail/control_message.hpp"
 #include "detail/core_access.hpp"
 #include "detail/device_pointer.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/name.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
@@ -202,7 +203,7 @@ class client_core::put_room {
   put_room(client_core& of, std::size_t bytes, std::size_t files, clock::time_point deadline)
       : of_(of), bytes_(bytes), files_(files) {
     worker_core& core = *core_access::core(of.worker_);
-    if (core.in_handler()) return;  // nothing will be asked
+    if (core.in_handler() || is_forked_child()) return;  // nothing will be asked
     taken_ = core.wait_until(deadline, [this] {
       const bool fits = of_.put_bytes_ + bytes_ <= most_bytes_of_all &&
                         of_.put_files_ + files_ <= most_files_of_all;
@@ -216,7 +217,7 @@ class client_core::put_room {
   put_room& operator=(const put_room&) = delete;
   /// Returns whether they may go; whoever asks inside a handler is told otherwise.
   explicit operator bool() const noexcept {
-    return taken_ || core_access::core(of_.worker_)->in_handler();
+    return taken_ || is_forked_child() || core_access::core(of_.worker_)->in_handler();
   }
   ~put_room() {
     if (!taken_) return;

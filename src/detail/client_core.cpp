@@ -8,6 +8,7 @@
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/error_text.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/name.hpp"
 #include "detail/network_device.hpp"
 #include "detail/remote_region_core.hpp"
@@ -92,9 +93,9 @@ void client_core::remember_way(const Place& server, const client_options& option
 
 std::shared_ptr<client_core> client_core::lane(std::size_t number, std::string& what,
                                                std::error_code& ec) {
-  if (closed_ || !beside_) {
+  if (closed_ || !beside_ || is_forked_child()) {
     what = "connecting once more to " + place();
-    ec = closed_ ? errc::closed : errc::not_supported;
+    ec = closed_ ? errc::closed : is_forked_child() ? errc::forked_child : errc::not_supported;
     return nullptr;
   }
   client_slot* slot = nullptr;
@@ -186,7 +187,7 @@ std::shared_ptr<client_core> client_core::successor(const std::shared_ptr<client
   lost->worker().progress();  // nobody may have looked at it for long
   const std::error_code why = lost->closed_ ? make_error_code(errc::closed) : lost->status();
   if (!why) return lost;
-  if (why == errc::closed || !lost->again_) {
+  if (why == errc::closed || why == errc::forked_child || !lost->again_) {
     what = "connecting again to " + lost->place();
     ec = why;
     return nullptr;
@@ -269,6 +270,8 @@ std::optional<std::vector<std::byte>> client_core::await(
   client_session::question asked{.answer_type = answer_type};
   if (core.in_handler()) {
     asked.outcome = errc::would_deadlock;
+  } else if (is_forked_child()) {
+    asked.outcome = errc::forked_child;
   } else {
     {
       const std::lock_guard guard(core.lock());
@@ -428,6 +431,7 @@ void client_core::revoked(std::uint64_t region) {
 }
 
 std::error_code client_core::status() const noexcept {
+  if (is_forked_child()) return errc::forked_child;
   const std::lock_guard guard(core_of(worker_).lock());
   return session_.over() ? session_.why() : core_of(*endpoint_).status();
 }
@@ -443,6 +447,7 @@ client_statistics client_core::statistics() const noexcept {
 
 void client_core::close() noexcept {
   closed_ = true;
+  if (is_forked_child()) return;
   {
     const std::lock_guard guard(core_of(worker_).lock());
     session_.leave();

@@ -6,6 +6,7 @@
 #include "detail/client_core.hpp"
 #include "detail/core_access.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
 
@@ -65,6 +66,10 @@ void client_core::ask_all(std::vector<client_session::question>& asked,
   requests_.fetch_add(asked.size(), std::memory_order_relaxed);
   if (core.in_handler()) {
     for (client_session::question& each : asked) each.outcome = errc::would_deadlock;
+    return;
+  }
+  if (is_forked_child()) {
+    for (client_session::question& each : asked) each.outcome = errc::forked_child;
     return;
   }
   const auto forget_all = [&] {

@@ -10,6 +10,7 @@
 #include "detail/connector.hpp"
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/handler_scope.hpp"
 #include "detail/introduction.hpp"
 #include "detail/worker_core.hpp"
@@ -189,6 +190,10 @@ std::shared_ptr<endpoint_core> connection_manager_core::wait_active(std::string_
   const auto kept = shared_from_this();  // a handler may end the manager that is waited for
   ec.clear();
   std::shared_ptr<endpoint_core> found;
+  if (is_forked_child()) {
+    ec = errc::forked_child;
+    return found;
+  }
   const auto look = [&] {
     const auto peer = at(name);
     if (!peer) {

@@ -11,6 +11,7 @@
 #include "detail/configuration.hpp"
 #include "detail/deadline.hpp"
 #include "detail/exposed_region.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/process_watcher.hpp"
 #include "detail/rdma.hpp"
 #include "detail/resource_error.hpp"
@@ -66,6 +67,11 @@ context_core::context_core(ucp_api& api, const context_options& options, std::st
 
 std::shared_ptr<context_core> context_core::make(ucp_api& api, const context_options& options,
                                                  std::string& what, std::error_code& ec) {
+  if (is_forked_child()) {
+    what = "making a context";
+    ec = errc::forked_child;
+    return nullptr;
+  }
   std::shared_ptr<context_core> made(new context_core(api, options, what, ec));
   if (ec) return nullptr;
   detail::configuration config(api, options, what, ec);
@@ -132,10 +138,9 @@ std::shared_ptr<context_core> context_core::adopt(ucp_api& api, ucp_context_h ha
                                                   std::string& what, std::error_code& ec) {
   what = "adopting a context of UCX's";
   ec.clear();
-  if (handle == nullptr) {
-    ec = errc::invalid_argument;
-    return nullptr;
-  }
+  if (handle == nullptr) ec = errc::invalid_argument;
+  if (is_forked_child()) ec = errc::forked_child;
+  if (ec) return nullptr;
   context_options alike;
   alike.features = options.features;
   alike.log = options.log;
@@ -156,7 +161,7 @@ std::shared_ptr<context_core> context_core::adopt(ucp_api& api, ucp_context_h ha
 }
 
 context_core::~context_core() {
-  if (handle_ != nullptr && owned_) api_.cleanup(handle_);
+  if (handle_ != nullptr && owned_) api().cleanup(handle_);
 }
 
 void context_core::take_segment(std::size_t segment) noexcept {
@@ -175,7 +180,7 @@ context_attributes context_core::attributes(std::error_code& ec) const {
   ucp_context_attr_t asked = {};
   asked.field_mask = UCP_ATTR_FIELD_NAME | UCP_ATTR_FIELD_THREAD_MODE |
                      UCP_ATTR_FIELD_MEMORY_TYPES | UCP_ATTR_FIELD_REQUEST_SIZE;
-  ec = make_error(api_.context_query(handle_, &asked));
+  ec = make_error(api().context_query(handle_, &asked));
   context_attributes made;
   if (ec) return made;
   made.name = asked.name;
@@ -198,7 +203,7 @@ std::string context_core::description() const {
   std::size_t size = 0;
   std::FILE* file = ::open_memstream(&text, &size);
   if (file == nullptr) return {};
-  api_.context_print_info(handle_, file);
+  api().context_print_info(handle_, file);
   std::fclose(file);
   std::string made(text, size);
   std::free(text);
@@ -268,7 +273,7 @@ void context_core::drain_region(exposed_region& region, clock::time_point cut_of
   }
   for (const std::shared_ptr<worker_core>& worker : workers) worker->begin_drain(region);
   // All of them are given their time together, and by turns what this thread may do for them.
-  const clock::time_point begin = api_.now();
+  const clock::time_point begin = api().now();
   std::vector<std::pair<worker_core*, idle_rounds>> waiting;
   for (const std::shared_ptr<worker_core>& worker : workers) {
     if (!worker->in_handler()) waiting.emplace_back(worker.get(), idle_rounds());
@@ -277,7 +282,7 @@ void context_core::drain_region(exposed_region& region, clock::time_point cut_of
     std::erase_if(waiting, [&](auto& each) {
       worker_core& worker = *each.first;
       const clock::time_point last = after(begin, worker.options().heartbeat_timeout);
-      return api_.now() >= std::min(last, cut_off) || !worker.drain(region, each.second);
+      return api().now() >= std::min(last, cut_off) || !worker.drain(region, each.second);
     });
   }
   for (const std::shared_ptr<worker_core>& worker : workers) {

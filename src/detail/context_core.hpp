@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "detail/forked_child.hpp"
 #include "detail/logger.hpp"
 #include "detail/piece_sizes.hpp"
 #include "detail/ucp_api.hpp"
@@ -36,7 +37,8 @@ class context_core : public std::enable_shared_from_this<context_core> {
   context_core(const context_core&) = delete;
   context_core& operator=(const context_core&) = delete;
 
-  ucp_api& api() const noexcept { return api_; }
+  /// Returns whom all that is made of the context calls.
+  ucp_api& api() const noexcept { return is_forked_child() ? forked_ucp() : api_; }
   logger& log() const noexcept { return *log_; }
   ucp_context_h handle() const noexcept { return handle_; }
   feature features() const noexcept { return features_; }
@@ -92,6 +94,7 @@ class context_core : public std::enable_shared_from_this<context_core> {
   void read_resources();
   bool resources_are_of_one_host() const noexcept;
 
+  const counted_context counted_;  // until everything else is gone
   ucp_api& api_;
   std::unique_ptr<logger> log_;
   const std::unique_ptr<process_watcher> processes_;

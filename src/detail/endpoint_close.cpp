@@ -7,6 +7,7 @@
 #include "detail/connection_table.hpp"
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/message_link.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/remote_region_core.hpp"
@@ -39,6 +40,8 @@ close_operation* endpoint_core::start_close(close_mode mode) {
 
 void endpoint_core::close(close_mode mode, std::error_code& ec) {
   ec.clear();
+  if (is_forked_child()) ec = errc::forked_child;
+  if (ec) return;
   if (mode == close_mode::abort || worker_.in_handler()) return close_at_once(mode, ec);
   std::unique_lock guard(worker_.lock());
   close_operation* const closing = start_close(mode);

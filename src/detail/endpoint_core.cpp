@@ -5,6 +5,7 @@
 
 #include "detail/channel.hpp"
 #include "detail/connection_table.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/message_link.hpp"
 #include "detail/message_operation.hpp"
 #include "detail/message_router.hpp"
@@ -77,6 +78,7 @@ std::shared_ptr<endpoint_core> endpoint_core::make(worker_core& worker,
 /// What happens when nobody holds the connection any more: it is closed, and for that held once
 /// more.
 void endpoint_core::retire() noexcept {
+  if (is_forked_child()) return;  // the parent's
   if (worker_.inside_ucx()) {
     worker_.defer([this] { retire(); });
     return;
@@ -110,6 +112,7 @@ endpoint_core::~endpoint_core() {
 }
 
 std::error_code endpoint_core::status() const noexcept {
+  if (is_forked_child()) return errc::forked_child;
   if (state_ == endpoint_state::closed || taking_leave_) return errc::closed;
   return state_ == endpoint_state::failed ? error_ : std::error_code();
 }

@@ -42,10 +42,9 @@ std::shared_ptr<listener_core> listener_core::make(std::shared_ptr<worker_core> 
                                                    std::error_code& ec) {
   ec.clear();
   what = "listening on " + to_string(address);
-  if (!worker) {
-    ec = errc::closed;
-    return nullptr;
-  }
+  if (!worker) ec = errc::closed;
+  if (worker && is_forked_child()) ec = errc::forked_child;
+  if (ec) return nullptr;
   if (address.empty()) {
     ec = errc::bad_address;
     return nullptr;

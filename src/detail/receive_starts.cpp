@@ -5,6 +5,7 @@
 #include "detail/core_access.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/failed_operation.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/message_exchange.hpp"
 #include "detail/message_link.hpp"
 #include "detail/operation_pools.hpp"
@@ -49,9 +50,12 @@ operation::kept_alive holding(worker_core& worker, endpoint_core* from) {
   return {.worker = worker.shared_from_this()};
 }
 
+request failed_by_fork() { return failed_request(errc::forked_child, "receiving a message"); }
+
 template <class Target>
 request start_into(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
                    const tag_match& wanted, const Target& into, const io_options& options) {
+  if (is_forked_child()) return failed_by_fork();
   if (!worker.context().has(feature::am)) {
     return failed_request(errc::feature_disabled, receiving_by);
   }
@@ -89,6 +93,7 @@ request start_of(const std::shared_ptr<worker_core>& worker, arrived_message* he
   if (held == nullptr) {
     return failed_request(errc::invalid_argument, "receive of an empty message");
   }
+  if (is_forked_child()) return failed_by_fork();
   const std::lock_guard guard(worker->lock());
   if ((held->taken && !held->here()) || held->receive != nullptr) {
     return failed_request(errc::invalid_argument, "second receive of one message");
@@ -111,6 +116,7 @@ request start_of(const std::shared_ptr<worker_core>& worker, arrived_message* he
 
 request start_stream(const std::shared_ptr<endpoint_core>& from, bool all,
                      std::span<std::byte> into, const io_options& options) {
+  if (is_forked_child()) return failed_by_fork();
   worker_core& worker = from->worker();
   if (!worker.context().has(feature::am)) {
     return failed_request(errc::feature_disabled, receiving_by);

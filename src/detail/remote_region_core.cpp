@@ -13,6 +13,7 @@
 
 #include "detail/atomic_execution.hpp"
 #include "detail/device_pointer.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/huge_page.hpp"
 #include "detail/message_write.hpp"
 #include "detail/operation_pools.hpp"
@@ -357,6 +358,10 @@ operation* remote_region_core::start_write(const std::shared_ptr<write_tracker>&
 operation* remote_region_core::start_flush(const std::shared_ptr<write_tracker>& tracker,
                                            const std::shared_ptr<posted_operations>& posted,
                                            const io_options& options, std::error_code& ec) {
+  if (is_forked_child()) {
+    ec = errc::forked_child;
+    return nullptr;
+  }
   if (closed_ && posted->idle()) {
     ec = tracker->settled() ? tracker->take_failure() : std::error_code();
     if (!ec) ec = errc::closed;
@@ -471,6 +476,7 @@ void remote_region_core::stops_waiting(const message_write& write) noexcept {
 }
 
 void remote_region_core::close() noexcept {
+  if (is_forked_child()) return;
   const std::lock_guard guard(endpoint_.worker().lock());
   if (std::exchange(closed_, true)) return;
   lent_.reset();

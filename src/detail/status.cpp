@@ -2,6 +2,8 @@
 
 #include <cerrno>
 
+#include "detail/forked_child.hpp"
+
 namespace ucx::detail {
 
 errc to_errc(ucs_status_t status) noexcept {
@@ -18,8 +20,9 @@ errc to_errc(ucs_status_t status) noexcept {
     case UCS_ERR_INVALID_ADDR:
       return errc::bad_address;
     case UCS_ERR_NOT_IMPLEMENTED:
-    case UCS_ERR_UNSUPPORTED:
       return errc::not_supported;
+    case UCS_ERR_UNSUPPORTED:  // the word of the seam there, too
+      return is_forked_child() ? errc::forked_child : errc::not_supported;
     case UCS_ERR_MESSAGE_TRUNCATED:
     case UCS_ERR_BUFFER_TOO_SMALL:
       return errc::message_truncated;

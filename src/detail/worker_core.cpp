@@ -7,6 +7,7 @@
 #include "detail/connection_table.hpp"
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/introduction.hpp"
 #include "detail/message_exchange.hpp"
 #include "detail/message_router.hpp"
@@ -148,6 +149,11 @@ void worker_core::check_threads(std::string& what, std::error_code& ec) {
 }
 
 void worker_core::open(std::string& what, std::error_code& ec) {
+  if (is_forked_child()) {
+    what = "making a worker";
+    ec = errc::forked_child;
+    return;
+  }
   ec = complaint_about(options_.terms, context_->features());
   if (ec) what = std::string("making a worker: ") + words_about_terms(ec);
   if (options_.name.size() > introduction::most_name) {
@@ -197,6 +203,7 @@ void worker_core::open(std::string& what, std::error_code& ec) {
 }
 
 void worker_core::retire() noexcept {
+  if (is_forked_child()) return;  // the parent's
   if (thread_ != nullptr) {
     if (thread_->is_current()) return thread_->leave_with_worker();
     thread_->stop();
@@ -348,7 +355,7 @@ bool worker_core::in_handler() const noexcept { return worker_round::is_made_of(
 bool worker_core::inside_ucx() const noexcept { return worker_round::is_inside_ucx(*this); }
 
 void worker_core::settle() {
-  if (in_handler() || driven_elsewhere()) return;
+  if (in_handler() || driven_elsewhere() || is_forked_child()) return;
   const std::shared_ptr<worker_core> kept = weak_from_this().lock();  // a handler may drop it
   {
     const worker_round scope(*this);
@@ -361,7 +368,7 @@ void worker_core::settle() {
 }
 
 bool worker_core::progress() {
-  if (driven_elsewhere()) return false;
+  if (driven_elsewhere() || is_forked_child()) return false;
   if (!in_handler()) lock_.let_others_in();
   return round();
 }

@@ -292,7 +292,7 @@ bool worker_core::wait_until(clock::time_point until, Condition condition) {
       const std::lock_guard guard(lock_);
       if (condition()) return true;
     }
-    if (api().now() >= until) return false;
+    if (api().now() >= until || is_forked_child()) return false;
     progress_or_rest(idle, until, seat, seen);
   }
 }

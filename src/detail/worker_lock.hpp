@@ -7,6 +7,8 @@
 #include <mutex>
 #include <thread>
 
+#include "detail/forked_child.hpp"
+
 namespace ucx::detail {
 
 /// Its address names the calling thread. Asking the system for its name would be a call, more than
@@ -20,6 +22,7 @@ namespace ucx::detail {
 /// WG21 P1202, "asymmetric fences"). An atomic exchange of the user's would wait until all that it
 /// has stored is in its cache, and what UCX sends through shared memory lies in another core's. Who
 /// visits again and again becomes the user; where that changes too often, nobody is any more.
+/// In a child of fork() it keeps nobody out: a thread that is not there may have it.
 /// It lives until every `unlock()` has returned: a user looks whether to wake somebody at the end.
 class worker_lock {
  public:
@@ -34,6 +37,8 @@ class worker_lock {
   worker_lock& operator=(const worker_lock&) = delete;
 
   void lock() {
+    if (is_forked_child()) [[unlikely]]
+      return;
     if (visited_) return lock_as_user();
     if (!mutex_.try_lock()) {
       contenders_.fetch_add(1, std::memory_order_relaxed);
@@ -43,6 +48,8 @@ class worker_lock {
     ++depth_;
   }
   void unlock() {
+    if (is_forked_child()) [[unlikely]]
+      return;
     --depth_;
     if (!visited_) return mutex_.unlock();
     if (depth_ == 0) unlock_as_user();
@@ -52,6 +59,8 @@ class worker_lock {
   /// For assertions. Where threads share the lock nobody notes who has it: that somebody has is all
   /// that is known there.
   bool is_mine() const noexcept {
+    if (is_forked_child()) [[unlikely]]
+      return true;
     return visited_ ? holder_.load(std::memory_order_relaxed) == &thread_mark : depth_ > 0;
   }
   /// For a thread that takes the lock in a tight loop: a mutex is not fair, so it steps back for

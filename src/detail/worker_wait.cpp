@@ -6,6 +6,7 @@
 #include "detail/await_rounds.hpp"
 #include "detail/deadline.hpp"
 #include "detail/exposed_region.hpp"
+#include "detail/forked_child.hpp"
 #include "detail/progress_thread.hpp"
 #include "detail/worker_core.hpp"
 #include "detail/worker_round.hpp"
@@ -26,6 +27,7 @@ bool worker_core::driven_elsewhere() const noexcept {
 }
 
 bool worker_core::wait(const operation& waited, clock::time_point until) {
+  if (is_forked_child()) return waited.done();  // nothing ends there
   idle_rounds idle;
   const std::shared_ptr<worker_core> kept = weak_from_this().lock();  // a handler may drop it
   driver_seat seat(*this);
@@ -104,6 +106,7 @@ void worker_core::sleep_on_events(clock::time_point until, std::uint32_t seen) {
 }
 
 bool worker_core::await_round() noexcept {
+  if (is_forked_child()) return false;
   worker_core* const self = this;
   return await_rounds({&self, 1});
 }

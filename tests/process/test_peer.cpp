@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "forked_end.hpp"
 #include "peer_pipe.hpp"
 #include "support/echo_service.hpp"
 #include "support/hex.hpp"
@@ -42,6 +43,7 @@
 #include "ucx/cstdio.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
+#include "ucx/fstream.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/memory_copy.hpp"
 #include "ucx/memory_pool.hpp"
@@ -531,6 +533,21 @@ class peer {
     return {};
   }
 
+  /// until_exit URL: a stream that the end of this process closes.
+  std::string until_exit(std::istringstream& words) {
+    static std::optional<ifstream> left;
+    std::string where;
+    words >> where;
+    left.emplace(where);
+    return std::to_string(left->get());
+  }
+  /// fork_off HOW: has a child end so (forked_end.hpp), which has all that there is here.
+  std::string fork_off(std::istringstream& words) {
+    std::string how;
+    words >> how;
+    return test::fork_off(how);
+  }
+
   static const std::map<std::string, command> commands_;
 
   context context_;
@@ -604,7 +621,9 @@ const std::map<std::string, peer::command> peer::commands_{{"address", &peer::ad
                                                            {"open_name", &peer::open_name},
                                                            {"ask_on", &peer::ask_on},
                                                            {"pipe", &peer::pipe},
-                                                           {"pipe_over", &peer::pipe_over}};
+                                                           {"pipe_over", &peer::pipe_over},
+                                                           {"until_exit", &peer::until_exit},
+                                                           {"fork_off", &peer::fork_off}};
 
 }  // namespace
 }  // namespace ucx::test

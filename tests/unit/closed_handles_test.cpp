@@ -1,8 +1,13 @@
-// What is called behind a close: each operation says `closed`, and a second close nothing.
+// What is called behind a close: each operation says `closed`, and a second close nothing. And what
+// is called in a child of fork().
 #include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstddef>
+#include <cstdio>
 #include <functional>
 #include <optional>
 #include <span>
@@ -135,6 +140,25 @@ TEST_P(ClosedEndpoint, SaysSo) {
     EXPECT_FALSE(both.receiver().probe(tag_match::any()));
     EXPECT_FALSE(both.sender.status()) << "another connection lives";
   }
+}
+
+/// The same of one that is open, where the process was forked from the one that opened it.
+TEST_P(ClosedEndpoint, OfAnotherProcessSaysSo) {
+  simulated_messages both;
+  memory with;
+  with.pool = buffer_pool({.size = 100, .count = 1});
+  EXPECT_FALSE(both.sender.status());
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    const std::error_code ec = GetParam().outcome(both.sender, with);
+    if (ec != errc::forked_child) std::fprintf(stderr, "in the child: %s\n", ec.message().c_str());
+    ::_exit(ec == errc::forked_child ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  both.sender.send(1, pattern(10));
 }
 
 INSTANTIATE_TEST_SUITE_P(Calls, ClosedEndpoint, testing::ValuesIn(calls_of_closed),

@@ -101,6 +101,7 @@ TEST(Errc, EqualsTheStandardsConditionWhereOneFits) {
       {errc::too_many_of_client, std::errc::too_many_files_open},
       {errc::too_many_writers, std::errc::too_many_files_open},
       {errc::store_gone, std::errc::io_error},
+      {errc::forked_child, std::errc::not_supported},
   };
   std::set<errc> portable;
   for (const auto& [ours, standard] : pairs) {
