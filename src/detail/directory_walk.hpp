@@ -2,6 +2,7 @@
 // unfinished files is left out everywhere.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <functional>
@@ -13,6 +14,12 @@
 #include "detail/known_names.hpp"
 
 namespace ucx::detail {
+
+/// How a directory is opened whose names are to be read.
+inline constexpr int to_read_names = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+
+/// Returns whether a store has what is of this type.
+inline bool is_served(::mode_t mode) noexcept { return S_ISREG(mode) || S_ISDIR(mode); }
 
 /// Is given what was found, by its path below the top, and says whether to go on.
 using found_entry = std::function<bool(const std::string& path, const struct ::stat& about)>;

@@ -26,7 +26,6 @@ namespace {
 
 constexpr int to_look_at = O_PATH | O_CLOEXEC | O_NOFOLLOW;
 constexpr int to_go_through = O_PATH | O_CLOEXEC | O_NOFOLLOW | O_DIRECTORY;
-constexpr int to_read_names = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
 // Whatever replaced a regular file since it was looked at keeps nobody waiting.
 constexpr int without_waiting = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
@@ -85,8 +84,6 @@ int open_by_component(int root, std::string_view path, int flags) noexcept {
   }
   return ::openat(at, ".", flags);
 }
-
-bool is_served(::mode_t mode) noexcept { return S_ISREG(mode) || S_ISDIR(mode); }
 
 /// A writable store is one file system: what would have to be copied is not moved.
 std::error_code move_error(int number) noexcept {

@@ -1,5 +1,4 @@
 // What is in the directory of a store.
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,14 +10,6 @@
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
-namespace {
-
-constexpr int to_read_names = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
-
-bool is_served(::mode_t mode) noexcept { return S_ISREG(mode) || S_ISDIR(mode); }
-
-}  // namespace
-
 store_directory::page store_directory::list_files(std::string_view after, std::size_t most,
                                                   std::error_code& ec, std::size_t longest) const {
   page made;
