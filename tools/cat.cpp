@@ -46,18 +46,21 @@ struct source {
 };
 
 remote_region open(client& server, const url& from) {
-  std::error_code ec;
-  remote_region opened = server.open(from.name(), access::read, ec);
-  if (!ec) return opened;
-  std::error_code unknown;
-  if (server.stat(from.name(), unknown).type == entry_type::directory && !unknown) {
+  try {
+    return server.open(from.name());
+  } catch (const error& why) {
+    const bool may_be_directory =
+        why.code() == errc::not_supported || why.code() == errc::no_such_name;
+    std::error_code unknown;
+    if (!may_be_directory) throw;
+    const bool is_directory = server.stat(from.name(), unknown).type == entry_type::directory;
+    if (unknown || !is_directory) throw;
     const std::string place = ucx::to_string(from);
     throw failure(exit_code::usage,
                   fmt::format("{} is a directory: `ucxio ls {}` lists it, and `ucxio cp -r` copies "
                               "it",
                               place, shell_word(place)));
   }
-  return server.open(from.name());
 }
 
 /// Opens all of them before anything is written: a wrong name among many must not leave a result

@@ -74,8 +74,9 @@ bool file_copy::is_there() {
     return there->size() == source_->size() &&
            !first_difference(source_->size(),
                              [&](const digest_range& part) { return there->digests(part); });
-  } catch (const failure&) {
+  } catch (const failure& why) {
     check_stop();
+    if (why.ends_all()) throw;  // who asks a silent server once more waits once more
     return false;
   }
 }

@@ -200,30 +200,32 @@ class remote_target final : public copy_target {
   }
   remote_region open_partial() {
     const create_options wanted{.mode = creation::append, .readable = true};
-    std::error_code ec;
-    remote_region made = client_.create(written_.name(), wanted, ec);
-    if (!ec) return made;
-    // Memory has no name beside it.
-    std::error_code missing;
-    client_.stat(to_.name(), missing);
-    if (!missing && (ec == errc::no_such_name || ec == errc::not_supported)) {
+    try {
+      return client_.create(written_.name(), wanted);
+    } catch (const error& why) {
+      // Memory has no name beside it.
+      if (why.code() != errc::no_such_name && why.code() != errc::not_supported) throw;
+      std::error_code missing;
+      client_.stat(to_.name(), missing);
+      if (missing) throw;
       throw failure(exit_code::usage,
                     ucx::to_string(to_) + ": it is no file of a store, which could be resumed");
     }
-    return client_.create(written_.name(), wanted);
   }
   remote_region open(bool readable) {
-    std::error_code ec;
-    remote_region made =
-        client_.create(to_.name(), {.mode = creation::overwrite, .readable = readable}, ec);
-    if (!ec) return made;
-    // A server from before there were stores; and what is for writing only is not for reading.
-    if (ec == errc::not_supported || (readable && ec == errc::permission_denied)) {
+    try {
+      return client_.create(to_.name(), {.mode = creation::overwrite, .readable = readable});
+    } catch (const error& why) {
+      // A server from before there were stores; and what is for writing only is not for reading.
+      const bool may_be_there =
+          why.code() == errc::not_supported || (readable && why.code() == errc::permission_denied);
+      if (!may_be_there) throw;
+      std::error_code ec;
       remote_region there =
           client_.open(to_.name(), readable ? access::read_write : access::write, ec);
-      if (!ec) return there;
+      if (ec) throw;
+      return there;
     }
-    return client_.create(to_.name(), {.mode = creation::overwrite, .readable = readable});
   }
 
   const url to_;

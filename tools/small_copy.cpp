@@ -44,13 +44,18 @@ using copied = std::vector<bool>;
 
 using report = std::function<void(const failure&)>;
 
-void fetch_small(const std::vector<copy_task>& tasks, const copy_context& context, const report&,
-                 copied& done) {
+void fetch_small(const std::vector<copy_task>& tasks, const copy_context& context,
+                 const report& failed, copied& done) {
   std::vector<std::string> names;
   for (const copy_task& each : tasks) names.push_back(each.from.remote().name());
   client& server = context.clients.of(tasks.front().from.remote());
   const std::vector<fetched_name> fetched = fetch_each(server, names, small_size);
   for (std::size_t i = 0; i < tasks.size() && !context.stop.stop_requested(); ++i) {
+    if (fetched[i].error == errc::timed_out) {  // who asks again waits again
+      failed(failure(exit_code::timed_out,
+                     to_string(tasks[i].from) + ": " + fetched[i].error.message()));
+      done[i] = true;
+    }
     if (fetched[i].error) continue;
     try {
       check_size(tasks[i].from, fetched[i].bytes.size(), context.terms);

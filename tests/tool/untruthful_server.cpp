@@ -3,6 +3,9 @@
 //   version      it is of another version
 //   names        it publishes NAME, which is given in hexadecimal digits, and may be no name
 //   gone         it lists "gone" and "there", and the first of them cannot be opened any more
+//   silent       it greets, and answers nothing else; it prints a line for each such question
+//   mute         the same, but that it describes what it is asked about, as short files
+//   endless      it has always more to list
 //   enormous     it publishes "enormous", and says that it goes to the end of the address space
 #include <unistd.h>
 
@@ -44,6 +47,9 @@ struct tale {
   welcome_body welcome;
   std::vector<entry> names;
   std::string gone;
+  bool is_endless = false;
+  bool is_silent = false;
+  bool is_mute = false;
   remote_descriptor descriptor;
 };
 
@@ -56,6 +62,10 @@ tale tale_of(const std::string& lie, const std::string& name, const remote_descr
   }
   if (lie == "names") told.names = {{.name = name}};
   if (lie == "gone") told.names = {{.name = told.gone = "gone"}, {.name = "there"}};
+  told.is_endless = lie == "endless";
+  told.is_silent = lie == "silent";
+  told.is_mute = lie == "mute";
+  if (told.is_mute) told.welcome.features = control_feature::all;
   if (lie == "enormous") told.names = {{.name = "enormous"}};
   // More could not be written into a descriptor.
   const bool enormous = lie == "enormous";
@@ -71,6 +81,14 @@ class session final : public channel_receiver {
   void received(std::span<const std::byte> message) override {
     const std::optional<control_header> asked = decode_control(message);
     if (!asked) return;
+    const bool is_answered =
+        asked->type == control_type::hello || (told_.is_mute && asked->type == control_type::stat);
+    if (asked->type == control_type::bye) return;
+    if ((told_.is_silent || told_.is_mute) && !is_answered) {
+      std::printf("unanswered: %d\n", static_cast<int>(asked->type));
+      std::fflush(stdout);
+      return;
+    }
     control_header answer;
     answer.request = asked->request;
     switch (asked->type) {
@@ -80,10 +98,13 @@ class session final : public channel_receiver {
         return channel_.send(encode_control(answer, told_.welcome));
       case control_type::list:
         answer.type = control_type::listed;
+        if (told_.is_endless) {
+          return channel_.send(encode_control(answer, listed_body{next_names(), true}));
+        }
         return channel_.send(encode_control(answer, listed_body{told_.names, false}));
       case control_type::stat:
         answer.type = control_type::described;
-        return channel_.send(encode_control(answer, described_body{told_.names.front()}));
+        return describe(answer, decode_stat(message).value_or(stat_body{}).name);
       case control_type::open:
         return open(answer, decode_open(message).value_or(open_body{}).name);
       default:
@@ -93,6 +114,21 @@ class session final : public channel_receiver {
   void ended(std::error_code) noexcept override {}
 
  private:
+  /// Returns a page of the longest names.
+  std::vector<entry> next_names() {
+    std::vector<entry> page;
+    for (std::size_t room = channel_.longest() - 64; room > 1200; room -= 1100) {
+      std::string number = std::to_string(++last_);
+      number.insert(0, 20 - number.size(), '0');
+      page.push_back({.name = number + std::string(1000, 'n')});
+    }
+    return page;
+  }
+  void describe(const control_header& answer, const std::string& name) {
+    entry described{.name = name, .type = entry_type::file, .size = 10};
+    if (!told_.is_mute) described = told_.names.front();
+    channel_.send(encode_control(answer, described_body{described}));
+  }
   void open(control_header answer, const std::string& name) {
     answer.type = control_type::opened;
     if (name == told_.gone) {
@@ -106,6 +142,7 @@ class session final : public channel_receiver {
 
   endpoint_channel channel_;
   const tale& told_;
+  std::uint64_t last_ = 0;
 };
 
 class untruthful final : public control_server {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -10,8 +11,12 @@
 
 #include "support/child_process.hpp"
 #include "support/hex.hpp"
+#include "support/process_memory.hpp"
+#include "support/temporary_directory.hpp"
 #include "support/tool.hpp"
 #include "ucx/client.hpp"
+#include "ucx/directory_listing.hpp"
+#include "ucx/error.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {
@@ -27,6 +32,12 @@ class untruthful_server {
         url_(process_.read_line(std::chrono::seconds(30)).value_or("it did not start")) {}
 
   const std::string& url() const noexcept { return url_; }
+  /// Returns how many questions it has left unanswered since that was asked last.
+  int unanswered() {
+    int count = 0;
+    while (process_.read_line(std::chrono::milliseconds(200))) ++count;
+    return count;
+  }
 
  private:
   child_process process_;
@@ -78,6 +89,76 @@ TEST(Cat, FailsWhereThereIsLessThanTheServerSaid) {
   const std::string enormous = liar.url() + "/enormous";
   expect_failure(run_tool({"cat", enormous, "--length", "4K"}), 2, enormous);
   expect_failure(run_tool({"cat", enormous, "--length", "4K"}), 2, "reach outside the region");
+}
+
+TEST(UntruthfulServer, IsListedAsItsNamesCome) {
+  const untruthful_server endless("endless");
+  for (const std::vector<std::string>& how :
+       std::vector<std::vector<std::string>>{{"-1"}, {"-l"}, {"--json"}}) {
+    std::vector<std::string> line{"ls", endless.url()};
+    line.insert(line.end(), how.begin(), how.end());
+    command listing(tool_program(), line, command::output::pipe);
+    constexpr std::size_t much = std::size_t{64} << 20U;
+    std::size_t got = 0;
+    while (got < much) {
+      const std::size_t more = listing.read(std::size_t{1} << 20U).size();
+      ASSERT_GT(more, 0U);
+      got += more;
+    }
+    if (memory_is_measurable) {
+      EXPECT_LT(peak_memory(listing.pid()), much * 3 / 4) << how.front();
+    }
+    listing.close_pipe();
+    EXPECT_EQ(listing.finish().code, 0);
+  }
+}
+
+TEST(UntruthfulServer, FillsNoMemory) {
+  const untruthful_server endless("endless");
+  client reader(endless.url());
+  std::error_code ec;
+  EXPECT_TRUE(reader.list(ec, {.timeout = std::chrono::minutes(5)}).empty());
+  EXPECT_EQ(ec, errc::no_memory);
+  std::size_t pages = 0;
+  visit_names(reader, [&](std::vector<entry>&&) { return ++pages < 10; });
+  EXPECT_EQ(pages, 10U);
+}
+
+TEST(UntruthfulServer, IsAskedOnceWhereItDoesNotAnswer) {
+  const temporary_directory here;
+  const std::string file = here.make("file", "text");
+  const std::string there = here / "there";
+  for (const std::string lie : {"silent", "mute"}) {
+    untruthful_server server(lie);
+    const std::string x = server.url() + "/x";
+    std::vector<std::vector<std::string>> commands{{"ls", server.url()},
+                                                   {"cat", x},
+                                                   {"cp", x, there},
+                                                   {"cp", "--verify", x, there},
+                                                   {"hash", x}};
+    if (lie == "mute") {
+      commands.push_back({"put", x});
+      commands.push_back({"cp", "--sparse", file, x});
+      commands.push_back({"cp", "--resume", file, x});
+    }
+    for (std::vector<std::string>& line : commands) {
+      const std::string name = line.front();
+      line.insert(line.end(), {"--timeout", "1"});
+      const command_result result = run_tool(line);
+      EXPECT_EQ(result.code, 6) << lie << ' ' << name << ": " << result.err;
+      EXPECT_EQ(server.unanswered(), 1) << lie << ' ' << name << ": " << result.err;
+    }
+  }
+}
+
+TEST(UntruthfulServer, FillsNoDisk) {
+  const untruthful_server liar("enormous");
+  const std::string enormous = liar.url() + "/enormous";
+  const temporary_directory here;
+  expect_failure(run_tool({"cp", enormous, here / "x"}), 12, "bytes do not fit");
+  expect_failure(run_tool({"cp", "--sparse", "--max-size", "1T", enormous, here / "x"}), 12,
+                 "--max-size is 1099511627776");
+  EXPECT_TRUE(std::filesystem::is_empty(here / ""));
 }
 
 TEST(Connecting, IsRefusedByAServerThatIsFull) {
