@@ -7,6 +7,7 @@
 
 #include "detail/address_peers.hpp"
 #include "detail/connection_observer.hpp"
+#include "detail/control_turns.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/introduction.hpp"
 #include "detail/message_link.hpp"
@@ -18,7 +19,9 @@
 namespace ucx::detail {
 
 connection_table::connection_table(worker_core& worker)
-    : worker_(worker), by_address_(std::make_shared<address_peers>(worker)) {}
+    : worker_(worker),
+      by_address_(std::make_shared<address_peers>(worker)),
+      turns_(std::make_unique<control_turns>(worker)) {}
 
 connection_table::~connection_table() = default;
 
@@ -30,6 +33,7 @@ void connection_table::add(endpoint_core& made) {
 }
 
 void connection_table::remove(endpoint_core& gone) noexcept {
+  turns_->drop(&gone);
   std::erase(all_, &gone);
   std::replace(ticking_.begin(), ticking_.end(), &gone, static_cast<endpoint_core*>(nullptr));
   unname(gone);

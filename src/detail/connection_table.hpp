@@ -17,6 +17,7 @@ namespace ucx::detail {
 
 class address_peers;
 class connection_observer;
+class control_turns;
 class endpoint_core;
 class worker_core;
 
@@ -50,6 +51,9 @@ class connection_table {
   /// Returns how many connections are active; of those that `observer` follows, if there is one.
   std::size_t active(const connection_observer* observer = nullptr) const noexcept;
 
+  /// The control messages of those who connected.
+  control_turns& turns() noexcept { return *turns_; }
+
   /// A peer says hello: inside UCX's callback, so the answer is deferred.
   void hello(const frame& said, std::span<const std::byte> payload, ucp_ep_h reply_endpoint);
   /// Takes a connection that nobody else holds, until the peer leaves.
@@ -69,6 +73,7 @@ class connection_table {
 
   worker_core& worker_;
   const std::shared_ptr<address_peers> by_address_;
+  const std::unique_ptr<control_turns> turns_;
   std::vector<endpoint_core*> all_;
   std::vector<endpoint_core*> ticking_;  // those that a tick looks at; empty outside of it
   std::unordered_map<std::uint64_t, endpoint_core*> by_session_;

@@ -5,7 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "detail/connection_table.hpp"
 #include "detail/control_message.hpp"
+#include "detail/control_turns.hpp"
 #include "detail/endpoint_channel.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/frame.hpp"
@@ -15,21 +17,8 @@
 namespace ucx::detail {
 namespace {
 
-/// So much room questions may take; each takes some by itself. What has no answer may take more: of
-/// a peer that has said so much of that, bad faith is the reason.
-constexpr std::size_t most_arriving = std::size_t{16} << 20U;
-constexpr std::size_t most_unanswerable = most_arriving + most_arriving / 4;
-
 /// Before it is welcomed a peer says hello, and maybe that it has waited for too long.
 constexpr std::size_t most_before_welcome = std::size_t{16} << 10U;
-
-/// Answers of ours that a peer has not taken, where it goes on asking.
-constexpr std::size_t most_refusals_unsent = std::size_t{1} << 20U;
-
-/// Returns whether nobody waits for an answer to it, so that it can not be refused.
-bool has_no_answer(const control_header& said) noexcept {
-  return said.type == control_type::release || said.type == control_type::bye;
-}
 
 /// Has `to` do it, if it is still there.
 template <class Work>
@@ -106,15 +95,10 @@ void control_relay::look_at_unsent() {
   }
 }
 
-/// Nobody has heard it; a question of who is well-behaved is said again.
 void control_relay::refuse(endpoint_core& peer, const std::optional<control_header>& said) {
-  if (!said || has_no_answer(*said) || peer.unsent_control() > most_refusals_unsent) {
-    return endpoint_channel(peer).blame(errc::protocol_error,
-                                        "the peer does not wait for its answers");
-  }
-  control_header answer = answer_to(*said, control_type::done);
-  answer.status = error_status(errc::busy);
-  peer.send_control(encode_control(answer));
+  endpoint_channel to(peer);
+  if (said && to.refuse(*said)) return;
+  to.blame(errc::protocol_error, "the peer does not wait for its answers");
 }
 
 void control_relay::received(std::span<const std::byte> message) {
@@ -122,22 +106,21 @@ void control_relay::received(std::span<const std::byte> message) {
   const std::size_t room = message.size() + room_of_message;
   const std::size_t taken = arriving_.load(std::memory_order_relaxed) + room;
   const std::size_t most =
-      welcomed_.load(std::memory_order_relaxed) ? most_arriving : most_before_welcome;
+      welcomed_.load(std::memory_order_relaxed) ? control_turns::most_waiting : most_before_welcome;
   if (taken > most) {
     const std::optional<control_header> said = decode_control(message);
-    const bool is_kept = most == most_arriving && said && has_no_answer(*said);
-    if (!is_kept || taken > most_unanswerable) {
+    const bool is_kept = most == control_turns::most_waiting && said && has_no_answer(*said);
+    if (!is_kept || taken > control_turns::most_unanswerable) {
       const std::shared_ptr<endpoint_core> peer = peer_.lock();
-      if (peer) refuse(*peer, most == most_arriving ? said : std::nullopt);
+      if (peer) refuse(*peer, most == control_turns::most_waiting ? said : std::nullopt);
       return;
     }
   }
   std::vector<std::byte> copy(message.begin(), message.end());
   arriving_.fetch_add(room, std::memory_order_relaxed);
   try {
-    post(home_, [self = shared_from_this(), room, copy = std::move(copy)] {
-      self->arriving_.fetch_sub(room, std::memory_order_relaxed);
-      if (self->session_ != nullptr) self->session_->received(copy);
+    post(home_, [self = shared_from_this(), room, copy = std::move(copy)]() mutable {
+      self->await_turn(std::move(copy), room);
     });
   } catch (const std::bad_alloc&) {
     arriving_.fetch_sub(room, std::memory_order_relaxed);
@@ -145,10 +128,24 @@ void control_relay::received(std::span<const std::byte> message) {
   }
 }
 
+/// Where the session lives, it waits among those of other connections.
+void control_relay::await_turn(std::vector<std::byte>&& message, std::size_t room) {
+  const std::shared_ptr<worker_core> home = home_.lock();
+  if (!home) return;
+  const auto serve = [self = shared_from_this(), room, copy = std::move(message)] {
+    self->arriving_.fetch_sub(room, std::memory_order_relaxed);
+    if (self->session_ != nullptr) self->session_->received(copy);
+  };
+  home->connections().turns().add(this, room, serve);
+}
+
 void control_relay::ended(std::error_code why) noexcept {
   const std::shared_ptr<control_relay> self = std::move(self_);
   try {
     post(home_, [self, why] {
+      if (const std::shared_ptr<worker_core> home = self->home_.lock()) {
+        home->connections().turns().drop(self.get());
+      }
       if (channel_receiver* const told = std::exchange(self->session_, nullptr)) told->ended(why);
     });
   } catch (const std::bad_alloc&) {  // then the session goes with its server

@@ -45,6 +45,7 @@ class control_relay final : public channel_receiver,
 
   control_relay(endpoint_core& peer, std::weak_ptr<worker_core> home);
   void look_at_unsent();
+  void await_turn(std::vector<std::byte>&& message, std::size_t room);
   static void refuse(endpoint_core& peer, const std::optional<control_header>& said);
 
   const std::weak_ptr<worker_core> home_;

@@ -3,10 +3,21 @@
 #include <algorithm>
 #include <memory>
 
+#include "detail/control_message.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
+namespace {
+
+/// Answers of ours that a peer has not taken, where it goes on asking.
+constexpr std::size_t most_refusals_unsent = std::size_t{1} << 20U;
+
+}  // namespace
+
+bool has_no_answer(const control_header& said) noexcept {
+  return said.type == control_type::release || said.type == control_type::bye;
+}
 
 void endpoint_channel::send(std::span<const std::byte> message) { endpoint_.send_control(message); }
 
@@ -21,6 +32,14 @@ void endpoint_channel::blame(std::error_code why, const std::string& words) {
   endpoint_.worker().defer([weak = endpoint_.weak_from_this(), why, words] {
     if (const std::shared_ptr<endpoint_core> endpoint = weak.lock()) endpoint->fail(why, words);
   });
+}
+
+bool endpoint_channel::refuse(const control_header& said) {
+  if (has_no_answer(said) || unsent() > most_refusals_unsent) return false;
+  control_header answer = answer_to(said, control_type::done);
+  answer.status = error_status(errc::busy);
+  send(encode_control(answer));
+  return true;
 }
 
 }  // namespace ucx::detail

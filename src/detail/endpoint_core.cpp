@@ -5,6 +5,7 @@
 
 #include "detail/channel.hpp"
 #include "detail/connection_table.hpp"
+#include "detail/control_turns.hpp"
 #include "detail/forked_child.hpp"
 #include "detail/message_link.hpp"
 #include "detail/message_operation.hpp"
@@ -176,6 +177,7 @@ void endpoint_core::fail(std::error_code why, const std::string& words) {
   // UCX keeps a socket that the peer opened, so a peer that is still there has to be told.
   if (was_ready && !losing_ && !leaving_) say_bye(make_error_code(errc::connection_reset));
   start_drop();
+  worker_.connections().turns().drop(this);
   if (channel_receiver* receiver = std::exchange(receiver_, nullptr)) receiver->ended(why);
   const event ended = was_ready ? event::closed : event::refused;
   queue_tell(ended);

@@ -7,6 +7,7 @@
 #include "detail/channel.hpp"
 #include "detail/connection_table.hpp"
 #include "detail/control_message.hpp"
+#include "detail/control_turns.hpp"
 #include "detail/deadline.hpp"
 #include "detail/endpoint_channel.hpp"
 #include "detail/endpoint_core.hpp"
@@ -30,6 +31,20 @@ constexpr unsigned most_hellos = 4;
 
 /// The `request` of a welcome that refuses, and would refuse another session too.
 constexpr std::uint64_t refused_finally = 1;
+
+/// Returns whether what a peer asks can wait for its turn; else it is told so, or has asked for too
+/// much without waiting for answers.
+bool has_room(endpoint_core& peer, std::span<const std::byte> message) {
+  control_turns& turns = peer.worker().connections().turns();
+  const std::size_t taken = turns.room_of(&peer) + message.size() + room_of_message;
+  if (taken <= control_turns::most_waiting) return true;
+  const std::optional<control_header> said = decode_control(message);
+  if (said && has_no_answer(*said) && taken <= control_turns::most_unanswerable) return true;
+  if (!said || !turns.may_refuse(&peer) || !endpoint_channel(peer).refuse(*said)) {
+    peer.blame(errc::protocol_error, "the peer does not wait for its answers");
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -282,18 +297,24 @@ void endpoint_core::control_arrived(std::uint64_t length, std::span<const std::b
   if (length != message.size() || length > endpoint_channel::most) {
     return blame(errc::protocol_error, "the peer sent a control message of a wrong length");
   }
-  worker_.defer(
-      [weak = weak_from_this(), copy = std::vector<std::byte>(message.begin(), message.end())] {
-        const std::shared_ptr<endpoint_core> self = weak.lock();
-        if (!self || self->status()) return;
-        if (self->receiver_ == nullptr && self->worker_.control_server() != nullptr) {
-          self->worker_.control_server()->accept(*self);
-        }
-        if (self->receiver_ != nullptr) return self->receiver_->received(copy);
-        if (const auto refusal = refuse_greeting(copy, to_string(version()))) {
-          self->send_control(*refusal);
-        }
-      });
+  const auto deliver = [weak = weak_from_this()](const std::vector<std::byte>& copy) {
+    const std::shared_ptr<endpoint_core> self = weak.lock();
+    if (!self || self->status()) return;
+    if (self->receiver_ == nullptr && self->worker_.control_server() != nullptr) {
+      self->worker_.control_server()->accept(*self);
+    }
+    if (self->receiver_ != nullptr) return self->receiver_->received(copy);
+    if (const auto refusal = refuse_greeting(copy, to_string(version()))) {
+      self->send_control(*refusal);
+    }
+  };
+  auto work = [deliver, copy = std::vector<std::byte>(message.begin(), message.end())] {
+    deliver(copy);
+  };
+  // A server's answers were asked for.
+  if (role_ == role::initiator) return worker_.defer(std::move(work));
+  if (!has_room(*this, message)) return;
+  worker_.connections().turns().add(this, message.size() + room_of_message, std::move(work));
 }
 
 void endpoint_core::expect_control() noexcept {

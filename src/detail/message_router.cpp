@@ -7,6 +7,7 @@
 #include <new>
 
 #include "detail/connection_table.hpp"
+#include "detail/control_turns.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/message_link.hpp"
 #include "detail/protocol.hpp"
@@ -74,6 +75,7 @@ bool message_router::deliver(const Parcel& read, std::uint64_t session,
   endpoint_core* const from = worker_.connections().find(session);
   if (from == nullptr || !from->listens()) return false;
   from->heard();
+  worker_.connections().turns().others_ask();
   try {
     return from->messages().received(read, payload, lasting);
   } catch (const std::bad_alloc&) {  // nothing may leave through UCX; and nothing was kept
@@ -121,6 +123,7 @@ void message_router::received(const frame& heard, std::span<const std::byte> pay
 
 void message_router::route(endpoint_core& from, const frame& heard,
                            std::span<const std::byte> payload) {
+  if (heard.code != opcode::control) worker_.connections().turns().others_ask();
   switch (heard.code) {
     case opcode::data:
     case opcode::written:
