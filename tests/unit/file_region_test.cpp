@@ -16,6 +16,7 @@
 #include <system_error>
 #include <vector>
 
+#include "detail/introduction.hpp"
 #include "support/fake_file.hpp"
 #include "support/frame_peer.hpp"
 #include "support/pattern.hpp"
@@ -409,7 +410,17 @@ class StalledFileRegion : public FileRegion {
   struct client {
     client(simulated_pair& pair, const std::string& name, std::uint64_t number)
         : peer(pair.network, name), owner(peer.reach(pair.owner.address())), session(number) {
-      EXPECT_TRUE(peer.open_session(owner, session));
+      // It has segments for whole pieces, and says so.
+      frame hello;
+      hello.code = opcode::hello;
+      hello.session = session;
+      std::vector<std::byte> payload = peer.its_address().encode();
+      const auto words = detail::introduction{.segment = 2 * piece}.encode();
+      payload.insert(payload.end(), words.begin(), words.end());
+      peer.say(owner, hello, payload, UCP_AM_SEND_FLAG_REPLY);
+      frame_peer::heard_frame answer;
+      EXPECT_TRUE(peer.await(opcode::welcome, answer));
+      EXPECT_EQ(answer.said.status, 0U);
     }
     frame ask(const remote_descriptor& known, std::uint64_t length) {
       frame asked;
