@@ -1,10 +1,12 @@
 #include "detail/abandon.hpp"
 
 #include <mutex>
+#include <new>
 
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/forked_child.hpp"
+#include "detail/if_there_is_memory.hpp"
 #include "detail/operation.hpp"
 #include "detail/operation_group.hpp"
 #include "detail/worker_core.hpp"
@@ -19,12 +21,22 @@ void finish_here(operation& operation) {
   endpoint_core& connection = *operation.endpoint();
   if (connection.detects_failure()) {
     connection.fail(make_error_code(errc::connection_reset),
-                    "a transfer was given up inside a completion handler");
+                    if_there_is_memory("a transfer was given up inside a completion handler"));
     return connection.drop();
   }
   const clock::time_point until = after(worker.api().now(), worker.options().heartbeat_timeout);
   while (!operation.done() && worker.api().now() < until) {
     if (worker.progress_ucx() == 0) worker.api().relax();
+  }
+}
+
+/// Returns false where there was no memory for a round: the next one does what is left.
+bool waited_for(operation& operation) noexcept {
+  try {
+    operation.worker().wait(operation, clock::time_point::max());
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
   }
 }
 
@@ -44,7 +56,7 @@ void abandon(operation& operation) noexcept {
     }
   }
   // Giving up moved the deadline to where the connection is dropped instead.
-  worker.wait(operation, clock::time_point::max());
+  while (!waited_for(operation)) worker.api().relax();
 }
 
 void abandon(operation_group& group, worker_core& worker) noexcept {

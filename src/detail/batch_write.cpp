@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "detail/endpoint_core.hpp"
+#include "detail/if_there_is_memory.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/range_list.hpp"
 #include "detail/remote_region_core.hpp"
@@ -58,7 +59,7 @@ void batch_write::settle(std::error_code why) {
   if (!std::exchange(on_the_books_, false)) return;
   leave();
   if (why) {
-    tracker_->fail(number_, why, describe());
+    tracker_->fail(number_, why, if_there_is_memory([this] { return describe(); }));
   } else {
     tracker_->confirm(number_, length_);
   }

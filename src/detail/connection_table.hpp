@@ -30,6 +30,8 @@ class connection_table {
 
   void add(endpoint_core& made);
   void remove(endpoint_core& gone) noexcept;
+  /// Has the clock of one looked at that was just removed: the room that it had is there still.
+  void remember(endpoint_core& left) noexcept { all_.push_back(&left); }
   /// The endpoint got its session.
   void name(endpoint_core& named);
   void unname(endpoint_core& named) noexcept;

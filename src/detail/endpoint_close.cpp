@@ -8,6 +8,7 @@
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/forked_child.hpp"
+#include "detail/if_there_is_memory.hpp"
 #include "detail/message_link.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/remote_region_core.hpp"
@@ -70,7 +71,8 @@ void endpoint_core::close_at_once(close_mode mode, std::error_code& ec) {
   const std::shared_ptr<endpoint_core> kept = weak_from_this().lock();
   const std::lock_guard guard(worker_.lock());
   if (state_ != endpoint_state::failed) {
-    fail(make_error_code(errc::canceled), "the connection was closed on this side");
+    fail(make_error_code(errc::canceled),
+         if_there_is_memory("the connection was closed on this side"));
   }
   drop();
   if (closer_ != nullptr) return closer_->finish();
@@ -104,7 +106,8 @@ std::error_code endpoint_core::leave() {
   drop_handlers();  // closing on this side is no loss
   options_ = {};
   if (state_ == endpoint_state::failed) return error_;
-  fail(make_error_code(errc::canceled), "the connection was closed on this side");
+  fail(make_error_code(errc::canceled),
+       if_there_is_memory("the connection was closed on this side"));
   return {};
 }
 

@@ -1,12 +1,15 @@
 #include "detail/endpoint_core.hpp"
 
 #include <cstdio>
+#include <new>
+#include <string>
 #include <utility>
 
 #include "detail/channel.hpp"
 #include "detail/connection_table.hpp"
 #include "detail/control_turns.hpp"
 #include "detail/forked_child.hpp"
+#include "detail/if_there_is_memory.hpp"
 #include "detail/message_link.hpp"
 #include "detail/message_operation.hpp"
 #include "detail/message_router.hpp"
@@ -24,6 +27,12 @@ connection_stage stage_of(endpoint_state state, bool dials) noexcept {
   if (state != endpoint_state::connecting) return connection_stage::standing;
   return dials ? connection_stage::dialing : connection_stage::greeting;
 }
+
+/// What of a connection's end is still to be said, and how.
+constexpr unsigned to_users = 1;
+constexpr unsigned to_observer = 2;
+constexpr unsigned to_wards = 4;
+constexpr unsigned was_there = 8;
 
 }  // namespace
 
@@ -146,21 +155,39 @@ void endpoint_core::note(ucs_status_t status) {
 void endpoint_core::lost(ucs_status_t status) noexcept {
   if (handle_ == nullptr || state_ == endpoint_state::failed || losing_) return;
   losing_ = true;
-  worker_.defer([self = weak_from_this(), status] {
-    const std::shared_ptr<endpoint_core> endpoint = self.lock();
-    if (!endpoint) return;
-    if (endpoint->leaving_) return endpoint->fail(endpoint->leaving_why_, endpoint->leaving_words_);
-    const bool dials =
-        endpoint->role_ == role::initiator && !endpoint->peer_.empty() && !endpoint->hello_sent_;
-    const errc why = to_loss(status, stage_of(endpoint->state_, dials));
-    endpoint->fail(make_error_code(why), "UCX: " + detail::words(status));
-  });
+  const bool dials = role_ == role::initiator && !peer_.empty() && !hello_sent_;
+  try {
+    worker_.defer([self = weak_from_this(), status, dials] {
+      const std::shared_ptr<endpoint_core> endpoint = self.lock();
+      if (!endpoint) return;
+      if (endpoint->leaving_)
+        return endpoint->fail(endpoint->leaving_why_, endpoint->leaving_words_);
+      const errc why = to_loss(status, stage_of(endpoint->state_, dials));
+      endpoint->fail(make_error_code(why),
+                     if_there_is_memory([&] { return "UCX: " + detail::words(status); }));
+    });
+  } catch (const std::bad_alloc&) {
+    fail_soon(make_error_code(to_loss(status, stage_of(state_, dials))));
+  }
 }
 
 void endpoint_core::blame(errc why, const char* words) noexcept {
-  worker_.defer([weak = weak_from_this(), why, words] {
-    if (const auto self = weak.lock()) self->fail(make_error_code(why), words);
-  });
+  try {
+    worker_.defer([weak = weak_from_this(), why, words] {
+      const auto self = weak.lock();
+      if (self) self->fail(make_error_code(why), if_there_is_memory(words));
+    });
+  } catch (const std::bad_alloc&) {
+    fail_soon(make_error_code(why));
+  }
+}
+
+/// As a peer that has left: by the clock, which needs no memory.
+void endpoint_core::fail_soon(std::error_code why) noexcept {
+  if (!leaving_) leaving_why_ = why;
+  leaving_ = true;
+  connect_deadline_ = clock::time_point::min();
+  worker_.tick_soon();
 }
 
 void endpoint_core::fail(std::error_code why, const std::string& words) {
@@ -169,21 +196,44 @@ void endpoint_core::fail(std::error_code why, const std::string& words) {
   const bool was_ready = state_ == endpoint_state::ready;
   state_ = endpoint_state::failed;
   error_ = why;
-  words_ = words;
+  words_ = if_there_is_memory([&] { return words; });
   process_.reset();
   const bool expected = why == errc::canceled || why == errc::closed_by_peer;
-  log(expected ? log_level::info : log_level::warning, "ended: ", words);
+  const auto write_down = [&] {
+    log(expected ? log_level::info : log_level::warning, "ended: ", words);
+    return std::string();
+  };
+  if_there_is_memory(write_down);
   fail_operations(why);
   // UCX keeps a socket that the peer opened, so a peer that is still there has to be told.
-  if (was_ready && !losing_ && !leaving_) say_bye(make_error_code(errc::connection_reset));
+  const auto tell_peer = [&] {
+    if (was_ready && !losing_ && !leaving_) say_bye(make_error_code(errc::connection_reset));
+    return std::string();
+  };
+  if_there_is_memory(tell_peer);
   start_drop();
   worker_.connections().turns().drop(this);
   if (channel_receiver* receiver = std::exchange(receiver_, nullptr)) receiver->ended(why);
-  const event ended = was_ready ? event::closed : event::refused;
-  queue_tell(ended);
-  tell_observer(ended);
-  if (!wards_.empty() && why != errc::canceled) fail_wards();
+  unsaid_ = to_users | to_observer | (was_ready ? was_there : 0U);
+  if (!wards_.empty() && why != errc::canceled) unsaid_ |= to_wards;
+  say_end();
+  if (unsaid_ != 0) worker_.connections().remember(*this);  // it was left with UCX's endpoint
   look_at_closing();
+}
+
+/// Tells of the end whoever has not been told yet; when there is memory for it.
+void endpoint_core::say_end() noexcept {
+  const event ended = (unsaid_ & was_there) != 0 ? event::closed : event::refused;
+  try {
+    if ((unsaid_ & to_users) != 0) queue_tell(ended);
+    unsaid_ &= ~to_users;
+    if ((unsaid_ & to_observer) != 0) tell_observer(ended);
+    unsaid_ &= ~to_observer;
+    if ((unsaid_ & to_wards) != 0) fail_wards();
+    unsaid_ = 0;
+  } catch (const std::bad_alloc&) {
+    worker_.tick_soon();
+  }
 }
 
 void endpoint_core::fail_operations(std::error_code why) {
@@ -209,6 +259,10 @@ void endpoint_core::copy_left() noexcept {
 
 clock::time_point endpoint_core::tick(clock::time_point now) {
   if (state_ == endpoint_state::failed || state_ == endpoint_state::closed) {
+    if (unsaid_ == 0) return clock::time_point::max();
+    say_end();
+    if (unsaid_ != 0) return now;
+    worker_.connections().remove(*this);
     return clock::time_point::max();
   }
   if (state_ == endpoint_state::connecting || leaving_) {
@@ -216,7 +270,8 @@ clock::time_point endpoint_core::tick(clock::time_point now) {
     if (leaving_) {
       fail(leaving_why_, leaving_words_);
     } else {
-      fail(make_error_code(errc::timed_out), "the peer did not answer in our protocol in time");
+      fail(make_error_code(errc::timed_out),
+           if_there_is_memory([] { return "the peer did not answer in our protocol in time"; }));
     }
     return clock::time_point::max();
   }
@@ -235,12 +290,11 @@ clock::time_point endpoint_core::tick(clock::time_point now) {
       break;
     }
     case heartbeat::verdict::dead:
-      fail(make_error_code(errc::connection_reset),
-           "no sign of life for " +
-               std::to_string(
-                   std::chrono::duration_cast<std::chrono::milliseconds>(heartbeat_.timeout())
-                       .count()) +
-               " ms");
+      fail(make_error_code(errc::connection_reset), if_there_is_memory([this] {
+             using std::chrono::milliseconds;
+             const auto limit = std::chrono::duration_cast<milliseconds>(heartbeat_.timeout());
+             return "no sign of life for " + std::to_string(limit.count()) + " ms";
+           }));
       return clock::time_point::max();
   }
   return heartbeat_.next_look();

@@ -86,8 +86,8 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   connection_end end() const;
   void log(log_level level, const char* what, const std::string& more = {}) const;
   /// Returns whether its observer has not been told yet what has become of it.
-  bool untold() const noexcept { return untold_ > 0; }
-  /// What is asked of the connection, and told to the peer. Before hello.
+  bool untold() const noexcept { return untold_ > 0 || unsaid_ != 0; }
+  /// What is asked of it, and told to the peer. Before hello.
   void set_terms(connection_terms terms) { terms_ = std::move(terms); }
   /// Who else is told what becomes of it. Before hello.
   void set_observer(std::weak_ptr<connection_observer> observer) {
@@ -136,7 +136,6 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   void reply_sent() noexcept { --replies_; }
   /// Counts a reply that is about to be sent; returns whether it may.
   bool may_reply();
-
   /// The messages of applications.
   message_link& messages() const noexcept { return *messages_; }
 
@@ -150,7 +149,6 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   /// Something waits, or waits no more, for a control message: the heartbeat watches meanwhile.
   void expect_control() noexcept;
   void expected_control() noexcept { --controls_expected_; }
-
   /// What is asked of the peer over this endpoint.
   operation_book& operations() noexcept { return operations_; }
   /// The regions that are open over this connection: their keys go before it.
@@ -192,8 +190,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   void disarm() noexcept;
   /// See endpoint::close. Takes the lock itself.
   void close(close_mode mode, std::error_code& ec);
-  /// See endpoint::start_close: returns an operation, one reference the caller's, or nothing where
-  /// the connection is closed already, or about to be. Under the lock.
+  /// See endpoint::start_close: an operation, one reference the caller's; nothing where it is late.
   close_operation* start_close(close_mode mode);
   /// For the operation that closes: whether it may go on is looked at, soon.
   void look_at_closing() noexcept;
@@ -228,6 +225,8 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   enum class event { established, refused, closed };
   void queue_tell(event what);
   void tell(event what);
+  void say_end() noexcept;
+  void fail_soon(std::error_code why) noexcept;
   /// The session is open: what waited goes out, and those who wait for it are told.
   void establish(introduction&& theirs, std::uint64_t room);
   template <class Handler, class Told>
@@ -265,6 +264,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   piece_sizes pieces_;
   std::weak_ptr<connection_observer> observer_;
   int untold_ = 0;               // of what its observer is to be told
+  unsigned unsaid_ = 0;          // of its end, for want of memory: bits of `say_end`
   std::error_code leaving_why_;  // what the end of a peer that leaves is called
   std::string leaving_words_;
   std::error_code refusal_;  // of whoever says hello

@@ -1,6 +1,7 @@
 // What those who use a connection are told of it: its report, and the calls of their handlers.
 #include <algorithm>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "detail/connection_observer.hpp"
@@ -18,6 +19,16 @@ namespace {
 /// The smaller of what two sides said, where both said something.
 std::size_t smaller(std::uint64_t ours, std::uint64_t theirs) noexcept {
   return static_cast<std::size_t>(theirs == 0 ? ours : std::min(ours, theirs));
+}
+
+/// Returns what `all` makes, or `least` where there is no memory for it.
+template <class All, class Told>
+Told or_less(All all, Told least) noexcept {
+  try {
+    return all();
+  } catch (const std::bad_alloc&) {
+    return least;
+  }
 }
 
 }  // namespace
@@ -122,21 +133,26 @@ void endpoint_core::call(std::unique_lock<worker_lock>& guard, Handler& handler,
   here(told);
 }
 
+/// Where memory is short, in fewer words: else nobody would be told, and the process end.
 void endpoint_core::tell(event what) {
   std::unique_lock guard(worker_.lock());
   switch (what) {
     case event::established:
-      return call(guard, options_.on_established, report());
-    case event::refused:
-      return call(guard, options_.on_refused, connection_refusal{number_, peer_, error_, words_});
+      return call(guard, options_.on_established,
+                  or_less([this] { return report(); }, connection_report{number_, peer_}));
+    case event::refused: {
+      const connection_refusal least{number_, peer_, error_};
+      const auto all = [&] { return connection_refusal{number_, peer_, error_, words_}; };
+      return call(guard, options_.on_refused, or_less(all, least));
+    }
     case event::closed:
-      return call(guard, options_.on_closed, end());
+      return call(guard, options_.on_closed,
+                  or_less([this] { return end(); }, connection_end{number_, peer_, error_}));
   }
 }
 
 void endpoint_core::tell_observer(event what) {
   if (observer_.expired()) return;
-  ++untold_;
   worker_.defer([weak = weak_from_this(), observer = observer_, what] {
     const std::shared_ptr<endpoint_core> self = weak.lock();
     if (!self) return;
@@ -146,6 +162,7 @@ void endpoint_core::tell_observer(event what) {
     if (what == event::established) return told->established(*self);
     told->ended(*self, what == event::closed);
   });
+  ++untold_;
 }
 
 bool endpoint_core::is_observed_by(const connection_observer& observer) const noexcept {
@@ -166,15 +183,17 @@ void endpoint_core::watch(const std::shared_ptr<endpoint_core>& ward) {
 
 /// They may belong to other workers, whose locks are not taken under this one's.
 void endpoint_core::fail_wards() {
-  for (const std::weak_ptr<endpoint_core>& each : std::exchange(wards_, {})) {
-    std::shared_ptr<endpoint_core> ward = each.lock();
-    if (!ward) continue;
-    ward->worker().post_work([each, why = error_, words = words_] {
-      const std::shared_ptr<endpoint_core> self = each.lock();
-      if (self) self->fail(why, "the connection that watches this one ended: " + words);
-    });
-    // Not here: it may be the last hold on the connection, and end it.
-    worker_.queue_handler([kept = std::move(ward)] {});
+  while (!wards_.empty()) {
+    std::shared_ptr<endpoint_core> ward = wards_.back().lock();
+    if (ward) {
+      ward->worker().post_work([each = wards_.back(), why = error_, words = words_] {
+        const std::shared_ptr<endpoint_core> self = each.lock();
+        if (self) self->fail(why, "the connection that watches this one ended: " + words);
+      });
+      // Not here: it may be the last hold on the connection, and end it.
+      worker_.queue_handler([kept = std::move(ward)] {});
+    }
+    wards_.pop_back();
   }
 }
 

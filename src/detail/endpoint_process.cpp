@@ -5,6 +5,7 @@
 
 #include "detail/endpoint_core.hpp"
 #include "detail/handed_work.hpp"
+#include "detail/if_there_is_memory.hpp"
 #include "detail/process_identity.hpp"
 #include "detail/process_watcher.hpp"
 #include "detail/worker_core.hpp"
@@ -48,7 +49,7 @@ void endpoint_core::watch_process() {
 void endpoint_core::process_ended() {
   losing_ = true;  // nobody is there to be told
   if (leaving_) return fail(leaving_why_, leaving_words_);
-  fail(make_error_code(errc::connection_reset), "the peer's process has ended");
+  fail(make_error_code(errc::connection_reset), if_there_is_memory("the peer's process has ended"));
 }
 
 }  // namespace ucx::detail

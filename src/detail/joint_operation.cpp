@@ -4,6 +4,7 @@
 
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/if_there_is_memory.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/worker_core.hpp"
 
@@ -39,7 +40,7 @@ std::string joint_operation::describe() const {
 }
 
 void joint_operation::member_ended(operation& member, std::error_code outcome) noexcept {
-  if (outcome) note_failure(outcome, member.describe());
+  if (outcome) note_failure(outcome, if_there_is_memory([&] { return member.describe(); }));
   end_if_over();
 }
 

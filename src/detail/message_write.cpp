@@ -6,6 +6,7 @@
 
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/if_there_is_memory.hpp"
 #include "detail/message_router.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/remote_region_core.hpp"
@@ -199,7 +200,7 @@ void message_write::linger() noexcept {
   if (done() || now < deadline()) return;
   move_deadline(after(now, worker().options().heartbeat_timeout));
   endpoint()->fail(make_error_code(errc::connection_reset),
-                   "data of a write that was given up was still on its way");
+                   if_there_is_memory("data of a write that was given up was still on its way"));
 }
 
 /// Ends what can end: the request when UCX has let go of the memory, the books when all is
@@ -211,7 +212,8 @@ void message_write::pieces_moved() {
   const bool off_the_books = answered && std::exchange(on_the_books_, false);
   if (off_the_books) {
     leave_window();
-    if (failure_) tracker_->fail(number_, failure_, describe());
+    if (failure_)
+      tracker_->fail(number_, failure_, if_there_is_memory([this] { return describe(); }));
     leave();
     endpoint()->operations().write_ended(epoch_);
   }

@@ -4,6 +4,7 @@
 
 #include "detail/endpoint_core.hpp"
 #include "detail/flush_operation.hpp"
+#include "detail/if_there_is_memory.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/posted_operations.hpp"
 #include "detail/remote_region_core.hpp"
@@ -31,7 +32,7 @@ void notify_operation::begin(std::shared_ptr<remote_region_core> region,
 }
 
 void notify_operation::member_ended(operation& member, std::error_code outcome) noexcept {
-  if (outcome) failed_ = member.describe();
+  if (outcome) failed_ = if_there_is_memory([&] { return member.describe(); });
   if (!outcome && !said_ && given_up_) outcome = given_up_;
   if (outcome || said_) return complete(outcome);
   said_ = true;

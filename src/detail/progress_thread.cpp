@@ -1,5 +1,6 @@
 #include "detail/progress_thread.hpp"
 
+#include <new>
 #include <utility>
 
 #include "detail/activity_spin.hpp"
@@ -46,7 +47,17 @@ void progress_thread::loop() {
 void progress_thread::poll() {
   while (!stopping_.load(std::memory_order_relaxed)) {
     worker_.lock().let_others_in();
-    if (!worker_.round()) worker_.api().relax();
+    if (!make_round()) worker_.api().relax();
+  }
+}
+
+/// Where memory is short, the next round does what is left.
+bool progress_thread::make_round() {
+  try {
+    return worker_.round();
+  } catch (const std::bad_alloc&) {
+    worker_.api().relax();
+    return true;
   }
 }
 
@@ -54,7 +65,7 @@ void progress_thread::sleep_and_spin() {
   activity_spin spin(worker_.api(), worker_.options().spin, std::thread::hardware_concurrency());
   while (!stopping_.load(std::memory_order_relaxed)) {
     worker_.lock().let_others_in();
-    if (worker_.round()) {
+    if (make_round()) {
       spin.begin_again();
     } else if (spin.time_to_sleep()) {
       worker_.sleep_on_events(clock::time_point::max(), worker_.wakes());

@@ -30,6 +30,7 @@ class progress_thread {
  private:
   void loop();
   void poll();
+  bool make_round();
   void sleep_and_spin();
 
   worker_core& worker_;

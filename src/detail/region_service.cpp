@@ -7,6 +7,7 @@
 #include "detail/digest.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/exposed_region.hpp"
+#include "detail/if_there_is_memory.hpp"
 #include "detail/piece_sender.hpp"
 #include "detail/worker_core.hpp"
 
@@ -182,8 +183,9 @@ void region_service::cut_off(const exposed_region& region) {
   for (read_answer* answer = answers_.front(); answer != nullptr;) {
     read_answer* next = answers_.next(*answer);
     if (&answer->region() == &region && !answer->peer().status()) {
-      answer->peer().fail(make_error_code(errc::connection_reset),
-                          "the peer did not take its answers while their region was withdrawn");
+      answer->peer().fail(
+          make_error_code(errc::connection_reset),
+          if_there_is_memory("the peer did not take its answers while their region was withdrawn"));
       next = answers_.front();
     }
     answer = next;

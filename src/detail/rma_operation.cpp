@@ -4,6 +4,7 @@
 
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/if_there_is_memory.hpp"
 #include "detail/operation_pools.hpp"
 #include "detail/remote_region_core.hpp"
 #include "detail/status.hpp"
@@ -105,8 +106,9 @@ void rma_operation::give_up(errc why) noexcept {
   // Where UCX watches the connection, dropping it stops the transfer. On one host (no watching)
   // only local progress is needed, which goes on by itself.
   if (endpoint()->detects_failure()) {
-    endpoint()->fail(make_error_code(errc::connection_reset),
-                     "a transfer by RMA can only be stopped with its connection");
+    endpoint()->fail(
+        make_error_code(errc::connection_reset),
+        if_there_is_memory("a transfer by RMA can only be stopped with its connection"));
   }
 }
 

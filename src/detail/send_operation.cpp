@@ -10,6 +10,7 @@
 #include "detail/buffer_home.hpp"
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/if_there_is_memory.hpp"
 #include "detail/message_exchange.hpp"
 #include "detail/message_link.hpp"
 #include "detail/message_router.hpp"
@@ -378,7 +379,7 @@ void send_operation::linger() noexcept {
   if (now < deadline()) return;
   move_deadline(after(now, worker().options().heartbeat_timeout));
   endpoint()->fail(make_error_code(errc::connection_reset),
-                   "data of a send that was given up was still on its way");
+                   if_there_is_memory("data of a send that was given up was still on its way"));
 }
 
 /// The buffer that the caller moved in goes home when UCX has let go of it.

@@ -388,10 +388,18 @@ bool worker_core::run_work() {
   if (deferred_.empty() && !handed) return buffers;
   std::vector<move_only_handler<>> batch =
       std::exchange(deferred_, std::exchange(next_deferred_, {}));
-  for (move_only_handler<>& work : batch) work();
+  bool memory_was_short = false;
+  for (move_only_handler<>& work : batch) {
+    try {
+      work();
+    } catch (const std::bad_alloc&) {  // the others are not to be lost with it
+      memory_was_short = true;
+    }
+  }
   batch.clear();
   next_deferred_ = std::move(batch);
   connections_->reap();
+  if (memory_was_short) throw std::bad_alloc();
   return true;
 }
 

@@ -252,6 +252,83 @@ TEST(MessageMemory, BufferOfASendThatCouldNotBeginIsStillTheCallers) {
   EXPECT_FALSE(both.sender.status());
 }
 
+/// Nothing of the library's is left from here on, whoever asks; what is simulated has its memory.
+class lasting_shortage {
+ public:
+  lasting_shortage() { now = {.left = 0, .lasts = true}; }
+  ~lasting_shortage() { now = {}; }
+  lasting_shortage(const lasting_shortage&) = delete;
+  lasting_shortage& operator=(const lasting_shortage&) = delete;
+
+ private:
+  const callback_scope ours_{true};
+};
+
+/// A round, whatever becomes of it.
+void round(worker& of) {
+  try {
+    of.progress();
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+/// More of them than there is room for in advance.
+TEST(MessageMemory, ShortForLongHidesNoEnd) {
+  constexpr int many = 300;
+  simulated_pair pair;
+  int closed = 0;
+  std::vector<endpoint> all;
+  for (int i = 0; i < many; ++i) {
+    all.push_back(pair.connect({.on_closed = [&](const connection_end&) { ++closed; }}));
+    std::error_code ec;
+    all.back().wait_connected(ec);
+    ASSERT_FALSE(ec) << i;
+  }
+  pair.reader_process.on_pump({});
+  pair.owner_process.kill();
+  std::uint64_t failed = 0;
+  for (int i = 0; i < 50; ++i) {
+    pair.network.advance(std::chrono::milliseconds(100));
+    const lasting_shortage begun;
+    round(pair.reader);
+    failed += now.failed;
+  }
+  EXPECT_GT(failed, 0U);
+  for (int i = 0; i < 50 && closed < many; ++i) {
+    pair.network.advance(std::chrono::milliseconds(10));
+    round(pair.reader);
+  }
+  EXPECT_EQ(closed, many);
+  for (const endpoint& each : all) EXPECT_TRUE(each.status());
+}
+
+/// Who gives up waits until nobody touches what was lent, and that ends without memory, too.
+TEST(MessageMemory, ShortForLongLetsDestructorsReturn) {
+  simulated_pair pair;
+  std::vector<std::byte> memory = pattern(300'000);
+  const memory_region exposed(pair.owner_context, std::span(memory), access::read_write);
+  endpoint connection = pair.connect();
+  std::error_code ec;
+  connection.wait_connected(ec);
+  ASSERT_FALSE(ec);
+  remote_region region(connection, exposed.descriptor());
+  const std::vector<std::byte> written = pattern(100'000);
+  std::vector<std::byte> into(100'000);
+  request read = region.start_read_at(0, into);
+  request write = region.start_write_at(into.size(), std::span<const std::byte>(written));
+  pair.owner_process.stop();
+  pair.reader_process.on_pump({});
+  {
+    const lasting_shortage begun;
+    read = request();
+    write = request();
+  }
+  pair.owner_process.resume();
+  endpoint again = pair.connect();
+  again.wait_connected(ec);
+  EXPECT_FALSE(ec);
+}
+
 /// A pipe whose one end runs short of memory in a call of its own.
 struct short_pipe {
   static constexpr std::size_t sizes[] = {10, 5000, 1, 100, 70'000, 300, 20'000};
