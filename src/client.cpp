@@ -93,6 +93,8 @@ client client::shared(const url& server, std::error_code& ec) {
   return made;
 }
 
+void client::linger(std::chrono::nanoseconds longest) { detail::set_linger(longest); }
+
 client::client(client&& other) noexcept = default;
 client& client::operator=(client&& other) noexcept {
   const client before(std::move(*this));

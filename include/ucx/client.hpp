@@ -67,10 +67,14 @@ class UCXIO_EXPORT client {
   client(const worker_address& server, const client_options& options, std::error_code& ec);
 
   /// Returns the client that streams opened by URL share: one a server within the process, made
-  /// when there is none and released with its last user. Errors: as the constructor's;
+  /// when there is none. When its last user has gone it lingers. Errors: as the constructor's;
   /// forked_child.
   static client shared(const url& server);
   static client shared(const url& server, std::error_code& ec);
+  /// Sets how long shared clients linger, so that who comes next finds a connection: 10 s unless
+  /// `UCXIO_LINGER` says how many seconds. At most 16 do; the one that has waited longest goes
+  /// first. Zero: none lingers, and those that do go before this returns.
+  static void linger(std::chrono::nanoseconds longest);
 
   client(client&& other) noexcept;
   client& operator=(client&& other) noexcept;

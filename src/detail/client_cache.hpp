@@ -1,6 +1,7 @@
 // The clients that streams opened by URL share: the one global of the process.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -13,10 +14,14 @@ namespace ucx::detail {
 
 class client_core;
 
-/// Returns the process's client of `server`, which its users keep alive; connects if there is none,
-/// or if it is lost. Others who want the same server meanwhile get that connection, or its failure.
-/// Safe from any thread, and during static destruction. Errors: the connection's; forked_child.
+/// Returns the process's client of `server`, which its users keep alive, and which lingers behind
+/// them; connects if there is none, or if it is lost. Others who want the same server meanwhile get
+/// that connection, or its failure. Safe from any thread, and during static destruction. Errors:
+/// the connection's; forked_child.
 std::shared_ptr<client_core> shared_client(const url& server, std::string& what,
                                            std::error_code& ec);
+
+/// See client::linger.
+void set_linger(std::chrono::nanoseconds longest);
 
 }  // namespace ucx::detail

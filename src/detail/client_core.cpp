@@ -456,4 +456,16 @@ void client_core::close() noexcept {
   endpoint_->close(close_mode::flush, ignored);
 }
 
+void client_core::leave_at_once() noexcept {
+  const std::shared_ptr<endpoint_core>& connection = core_access::core(*endpoint_);
+  {
+    const std::lock_guard guard(core_of(worker_).lock());
+    if (connection.use_count() > 1 || connection->is_kept_by_requests()) return;
+    session_.leave();
+    connection->say_bye({});
+  }
+  std::error_code ignored;
+  endpoint_->close(close_mode::abort, ignored);
+}
+
 }  // namespace ucx::detail

@@ -103,6 +103,9 @@ class client_core {
   /// Returns what may outlive the client.
   std::shared_ptr<endpoint_core> connection() const noexcept;
   void close() noexcept;
+  /// Says goodbye and closes the connection, waiting for nobody, unless something else needs it.
+  /// REQUIRES: nobody uses this any more.
+  void leave_at_once() noexcept;
 
  private:
   client_core(ucx::worker&& driver, endpoint&& connection);

@@ -4,10 +4,10 @@
 #include <sys/eventfd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <system_error>
 #include <utility>
 
+#include "detail/blocked_signals.hpp"
 #include "detail/handed_work.hpp"
 #include "detail/process_identity.hpp"
 #include "detail/worker_core.hpp"
@@ -24,23 +24,6 @@ bool add_to(const owned_descriptor& polled, int file, std::uint64_t number) noex
   wanted.data.u64 = number;
   return ::epoll_ctl(polled.get(), EPOLL_CTL_ADD, file, &wanted) == 0;
 }
-
-/// Threads that begin meanwhile take no signals, from their first moment on: handlers of the
-/// program's run on threads of the program's.
-class blocked_signals {
- public:
-  blocked_signals() noexcept {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_BLOCK, &all, &before_);
-  }
-  blocked_signals(const blocked_signals&) = delete;
-  blocked_signals& operator=(const blocked_signals&) = delete;
-  ~blocked_signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_ = {};
-};
 
 }  // namespace
 

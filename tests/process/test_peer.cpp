@@ -541,6 +541,12 @@ class peer {
     left.emplace(where);
     return std::to_string(left->get());
   }
+  /// glance URL: opens a stream, reads a byte, and closes it.
+  std::string glance(std::istringstream& words) {
+    std::string where;
+    words >> where;
+    return std::to_string(ifstream(where).get());
+  }
   /// fork_off HOW: has a child end so (forked_end.hpp), which has all that there is here.
   std::string fork_off(std::istringstream& words) {
     std::string how;
@@ -623,6 +629,7 @@ const std::map<std::string, peer::command> peer::commands_{{"address", &peer::ad
                                                            {"pipe", &peer::pipe},
                                                            {"pipe_over", &peer::pipe_over},
                                                            {"until_exit", &peer::until_exit},
+                                                           {"glance", &peer::glance},
                                                            {"fork_off", &peer::fork_off}};
 
 }  // namespace

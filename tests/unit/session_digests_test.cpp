@@ -155,7 +155,7 @@ TEST_F(SessionDigests, RefusesWhatIsAskedOfARegionThatIsWithdrawn) {
 }
 
 /// A disk that says when it is asked, and answers when it may.
-class held_file final : public file_source {
+class waiting_file final : public file_source {
  public:
   std::size_t read_now(std::uint64_t, std::span<std::byte>) noexcept override { return 0; }
   std::error_code read(std::uint64_t, std::span<std::byte>) noexcept override {
@@ -183,7 +183,7 @@ class held_file final : public file_source {
 };
 
 TEST_F(SessionDigests, KeepsNoFileForWhomNobodyWaits) {
-  const auto held = std::make_shared<held_file>();
+  const auto held = std::make_shared<waiting_file>();
   ASSERT_TRUE(hasher_.start(held, 0, 1, 1, [](auto, auto) {}));
   ASSERT_TRUE(held->is_read());
   const long before = file_.use_count();
