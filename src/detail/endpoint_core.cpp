@@ -34,6 +34,20 @@ constexpr unsigned to_observer = 2;
 constexpr unsigned to_wards = 4;
 constexpr unsigned was_there = 8;
 
+/// A listener that does not want a connection rejects it without a word, and UCX does the same, or
+/// drops it, where it can not make one with the peer's: nothing tells which it was.
+std::string words_of_loss(ucp_api& api, ucs_status_t status, bool dials) {
+  std::string text = "UCX: " + words(status);
+  const bool listens = status == UCS_ERR_REJECTED || status == UCS_ERR_CONNECTION_RESET;
+  if (!dials || !listens) return text;
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned patch = 0;
+  api.get_version(&major, &minor, &patch);
+  return text + "; the peer's may be of a version that does not connect with this one's, " +
+         std::to_string(major) + '.' + std::to_string(minor) + '.' + std::to_string(patch);
+}
+
 }  // namespace
 
 endpoint_core::endpoint_core(worker_core& worker, std::shared_ptr<worker_core> keep_alive,
@@ -163,8 +177,9 @@ void endpoint_core::lost(ucs_status_t status) noexcept {
       if (endpoint->leaving_)
         return endpoint->fail(endpoint->leaving_why_, endpoint->leaving_words_);
       const errc why = to_loss(status, stage_of(endpoint->state_, dials));
-      endpoint->fail(make_error_code(why),
-                     if_there_is_memory([&] { return "UCX: " + detail::words(status); }));
+      endpoint->fail(make_error_code(why), if_there_is_memory([&] {
+                       return words_of_loss(endpoint->worker_.api(), status, dials);
+                     }));
     });
   } catch (const std::bad_alloc&) {
     fail_soon(make_error_code(to_loss(status, stage_of(state_, dials))));

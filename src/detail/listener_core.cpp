@@ -230,9 +230,14 @@ void listener_core::decide() {
   std::unique_ptr<pending_connection> pending = take();
   if (!pending) return;
   if (const auto other = next_worker()) return hand_over(*other, std::move(pending));
-  std::error_code ignored;  // a peer that is gone already
-  auto peer = pending->accept(*worker_, nullptr, endpoint_options(), ignored);
-  if (peer) worker_->connections().serve(std::move(peer));
+  std::error_code failed;
+  auto peer = pending->accept(*worker_, nullptr, endpoint_options(), failed);
+  if (peer) return worker_->connections().serve(std::move(peer));
+  worker_->context().log().write(log_level::warning,
+                                 "no connection with " + to_string(pending->peer()) +
+                                     ", which has gone already, or has a UCX "
+                                     "of a version that does not connect with this one's: " +
+                                     failed.message());
 }
 
 void listener_core::spread_over(std::vector<std::weak_ptr<worker_core>> others) {
