@@ -28,10 +28,6 @@ std::string hold(detail::operation* wanted, void* cuda_stream, std::error_code& 
     return "no stream: the default ones are CU_STREAM_LEGACY and CU_STREAM_PER_THREAD";
   }
   if (wanted == nullptr || wanted->done()) return {};
-  if (detail::is_forked_child()) {
-    ec = errc::forked_child;
-    return "it is the parent's";
-  }
   const detail::cuda_driver* const driver = detail::cuda_driver::find();
   if (driver == nullptr) {
     ec = errc::not_supported;

@@ -88,8 +88,9 @@ class store_core final : public published, public std::enable_shared_from_this<s
   using found = std::function<void(std::error_code, file_facts)>;
   using listed = std::function<void(std::error_code, store_directory::page)>;
 
-  /// Opens a file as it is. Errors: as store_directory's; too_many_of_store, too_many_writers; permission_denied (to
-  /// write a store that is not writable); busy (it is being written already, or too much is asked).
+  /// Opens a file as it is. Errors: as store_directory's; too_many_of_store, too_many_writers;
+  /// permission_denied (to write a store that is not writable); busy (it is being written already,
+  /// or too much is asked).
   void open(const std::string& path, access wanted, opened answer);
   struct content {
     file_facts facts;

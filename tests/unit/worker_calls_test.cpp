@@ -257,9 +257,9 @@ TEST(ThrowingHandler, OfNotificationsHearsThemAll) {
 }
 
 TEST(ThrowingHandlerDeathTest, EndsTheProcessWhereNobodyIsTold) {
-  simulated_pair pair;
   EXPECT_DEATH(
       {
+        simulated_pair pair;  // of the process that ends, not of its parent
         pair.reader.post([] { throw thrown_here(); });
         pair.reader.progress();
       },
