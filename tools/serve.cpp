@@ -1,15 +1,18 @@
 #include <fmt/format.h>
 #include <malloc.h>
+#include <sys/resource.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -191,13 +194,54 @@ fetch_rules rules_of(const serve_options& options) {
   return rules;
 }
 
+/// Some systems grant a thousand million.
+constexpr ::rlim_t most_files = ::rlim_t{1} << 20U;
+
+/// As many descriptors as the system grants: each client takes some.
+void raise_limit_of_files() noexcept {
+  ::rlimit files = {};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  const ::rlim_t granted = std::min(files.rlim_max, most_files);
+  if (files.rlim_cur >= granted) return;
+  files.rlim_cur = granted;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+}
+
+/// What ends a server that nobody has asked to end.
+class server_failure {
+ public:
+  explicit server_failure(shutdown_signals& ending) : ending_(ending) {}
+
+  void happen(const listener_failure& what) {
+    const std::lock_guard guard(mutex_);
+    if (words_.empty()) words_ = what.words;
+    ending_.end();
+  }
+  int exit_code() const {
+    const std::lock_guard guard(mutex_);
+    return words_.empty() ? EXIT_SUCCESS : EXIT_FAILURE;
+  }
+  /// Throws it, if it has happened.
+  void check() const {
+    const std::lock_guard guard(mutex_);
+    if (!words_.empty()) throw failure(tool::exit_code::failure, words_);
+  }
+
+ private:
+  shutdown_signals& ending_;
+  mutable std::mutex mutex_;
+  std::string words_;
+};
+
 void serve(const serve_options& options, const client_settings& settings) {
   if (settings.timeout_seconds) {
     throw failure(exit_code::usage, "--timeout: serve takes none, it waits until it is ended");
   }
   const fetch_rules rules = rules_of(options);
   const bool has_agent = options.agent || !rules.empty();
+  raise_limit_of_files();
   shutdown_signals ending(longest_farewell);
+  server_failure failed(ending);
   std::optional<patience> farewell;  // goes last, so that it watches the server's end too
   std::jthread telling;
   const std::string nowhere = options.address_file.empty() ? "127.0.0.1:0" : "";
@@ -209,7 +253,8 @@ void serve(const serve_options& options, const client_settings& settings) {
   if (!options.gpu_copies.empty()) copies_on_device.emplace(options.gpu);
   server serving({.bind = options.bind.value_or(nowhere),
                   .insecure = options.insecure,
-                  .workers = options.workers});
+                  .workers = options.workers,
+                  .on_failure = [&failed](const listener_failure& what) { failed.happen(what); }});
   std::vector<publication> published;
   for (const std::string& each : options.files) published.push_back(publish(serving, each));
   for (const std::string& each : options.gpu_copies) {
@@ -258,10 +303,11 @@ void serve(const serve_options& options, const client_settings& settings) {
   announced.set_value();
   memory_of_clients memory(serving);
   while (!ending.wait_for(between_looks)) memory.give_back();
-  farewell.emplace(longest_farewell);
+  farewell.emplace(longest_farewell, failed.exit_code());
   copies.reset();
   broker.reset();
   serving.close();
+  failed.check();
 }
 
 void add_limits(CLI::App& command, store_options& limits) {

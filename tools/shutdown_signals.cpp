@@ -69,19 +69,25 @@ void shutdown_signals::wait() {
 
 bool shutdown_signals::wait_for(std::chrono::nanoseconds limit) {
   std::unique_lock guard(mutex_);
-  if (!changes_.wait_for(guard, limit, [this] { return came_; })) return false;
+  if (!changes_.wait_for(guard, limit, [this] { return came_ || ends_; })) return false;
   taken_ = true;
   changes_.notify_all();
   return true;
 }
 
-patience::patience(std::chrono::nanoseconds limit)
-    : watch_([limit](const std::stop_token& over) {
+void shutdown_signals::end() {
+  const std::lock_guard guard(mutex_);
+  ends_ = true;
+  changes_.notify_all();
+}
+
+patience::patience(std::chrono::nanoseconds limit, int exit_code)
+    : watch_([limit, exit_code](const std::stop_token& over) {
         std::mutex mutex;
         std::condition_variable_any wakes;
         std::unique_lock guard(mutex);
         wakes.wait_for(guard, over, limit, [] { return false; });
-        if (!over.stop_requested()) std::_Exit(EXIT_SUCCESS);
+        if (!over.stop_requested()) std::_Exit(exit_code);
       }) {}
 
 }  // namespace ucx::tool

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <cstdlib>
 #include <mutex>
 #include <stop_token>
 #include <thread>
@@ -35,10 +36,12 @@ class shutdown_signals {
   ~shutdown_signals();
 
   void expect();
-  /// Returns when one of them has come since `expect()`.
+  /// Returns when one of them has come since `expect()`, or `end()` was called.
   void wait();
   /// The same; returns false when none has come within `limit`.
   bool wait_for(std::chrono::nanoseconds limit);
+  /// Ends the wait without a signal. Safe from any thread.
+  void end();
 
  private:
   void watch(const std::stop_token& over, std::chrono::nanoseconds limit);
@@ -49,16 +52,17 @@ class shutdown_signals {
   bool expected_ = false;
   bool came_ = false;
   bool taken_ = false;
+  bool ends_ = false;
   ::sigset_t set_;
   ::sigset_t before_;
   std::jthread watch_;
 };
 
-/// Ends the process with success if this object still lives after `limit`: what is orderly must not
-/// take longer than people wait.
+/// Ends the process, with success unless told otherwise, if this object still lives after `limit`:
+/// what is orderly must not take longer than people wait.
 class patience {
  public:
-  explicit patience(std::chrono::nanoseconds limit);
+  explicit patience(std::chrono::nanoseconds limit, int exit_code = EXIT_SUCCESS);
 
  private:
   std::jthread watch_;

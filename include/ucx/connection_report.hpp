@@ -54,6 +54,13 @@ struct connection_refusal {
   std::string words = {};  ///< The peer's own text, or UCX's.
 };
 
+/// A port is lost by which peers come to a listener, or by which their data come.
+struct listener_failure {
+  socket_address port = {};
+  std::error_code reason = {};  ///< too_many_files
+  std::string words = {};
+};
+
 /// How a connection that was active came to its end.
 struct connection_end {
   std::uint64_t id = 0;

@@ -85,6 +85,10 @@ struct listener_options {
   /// peer left, or did not say hello in time.
   move_only_handler<const connection_refusal&> on_refused = {};
   move_only_handler<const connection_end&> on_closed = {};
+  /// The same when peers can not connect any more, or not all of them: UCX closes a port for data
+  /// for good when the process has no descriptor left for who comes there (`docs/security.md`).
+  /// Those who are connected go on. Only another worker listens again.
+  move_only_handler<const listener_failure&> on_failure = {};
 };
 
 /// Accepts peers on one socket address.

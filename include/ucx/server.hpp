@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <ranges>
 #include <span>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "ucx/access.hpp"
+#include "ucx/connection_report.hpp"
 #include "ucx/context.hpp"
 #include "ucx/entry.hpp"
 #include "ucx/export.hpp"
@@ -51,6 +53,10 @@ struct server_options {
   /// `worker` is about the first one; the others have its deadlines, and a thread each that sleeps.
   /// From 1 to `most_workers`.
   std::size_t workers = 1;
+  /// Called from progress when clients can not connect any more, or not all of them, and only
+  /// another server could mend that: see `listener_options::on_failure`. May be called again, for
+  /// another port; not any more when `close()` has returned.
+  std::function<void(const listener_failure&)> on_failure = {};
 
   static constexpr std::size_t most_workers = 64;
 };

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <new>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "detail/pending_connection.hpp"
 #include "detail/resource_error.hpp"
 #include "detail/status.hpp"
+#include "detail/transport_ports.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
 
@@ -86,10 +88,52 @@ std::shared_ptr<listener_core> listener_core::make(std::shared_ptr<worker_core> 
   if (ec) return nullptr;
   made->socket_->listens_at(made->address_);
   made->socket_->close_on_exec();
+  made->guard_ports(made->socket_->keep_strangers_out());
   made->owner_ = ::getpid();
   made->worker_->context().log().write(log_level::info,
                                        "listening on " + to_string(made->address_));
   return made;
+}
+
+/// Looks after the listening sockets, and those by which the worker's data come.
+void listener_core::guard_ports(std::vector<guarded_port> own) {
+  if (own.empty()) return;
+  add_data_ports(*worker_, own);
+  const std::weak_ptr<listener_core> weak = weak_from_this();
+  // It ends before the listener does, and so before the worker.
+  worker_core* const worker = worker_.get();
+  guard_ = std::make_unique<port_guard>(
+      std::move(own), port_guard::bounds(),
+      port_guard::listeners{[weak, worker](const guarded_port& port) {
+                              worker->post_work([weak, port] {
+                                if (const auto kept = weak.lock()) kept->lose(port);
+                              });
+                            },
+                            [worker](bool let_in, std::size_t left) {
+                              worker->context().log().write(
+                                  log_level::warning,
+                                  std::to_string(left) + " file descriptors are left: " +
+                                      (let_in ? "peers are let in again"
+                                              : "no peer is let in until there are more; raise "
+                                                "the limit (ulimit -n)"));
+                            }});
+}
+
+/// Where UCX does not say which they are, they are not looked after.
+void listener_core::add_data_ports(worker_core& of, std::vector<guarded_port>& to) {
+  std::error_code untold;
+  const worker_address address = of.address(untold);
+  for (const guarded_port& each : transport_ports(address.native())) to.push_back(each);
+}
+
+void listener_core::lose(const guarded_port& port) {
+  listener_failure lost{port.address, errc::too_many_files, {}};
+  lost.words = "UCX has closed " + to_string(port.address) +
+               ", for this process had no file descriptor left for who connected there: who is "
+               "connected goes on, others can not connect any more. Start anew with a higher "
+               "limit (ulimit -n)";
+  worker_->context().log().write(log_level::error, lost.words);
+  if (options_.on_failure) tell(options_.on_failure, std::move(lost));
 }
 
 listener_core::~listener_core() {
@@ -97,6 +141,7 @@ listener_core::~listener_core() {
 }
 
 void listener_core::stop() noexcept {
+  guard_.reset();
   const std::lock_guard guard(worker_->lock());
   closed_ = true;
   if (handle_ != nullptr && socket_ && owner_ == ::getpid()) await_requests();
@@ -197,7 +242,9 @@ void listener_core::on_connection(ucp_conn_request_h request, void* self) {
   auto& listener = *static_cast<listener_core*>(self);
   if (listener.closed_) return listener.reject(request);
   if (listener.arrived_.size() >= listener.options_.most_waiting) return listener.reject(request);
-  listener.socket_->add_known(pending_connection::peer_of(listener.worker_->api(), request));
+  if (!listener.socket_->add_known(pending_connection::peer_of(listener.worker_->api(), request))) {
+    return listener.reject(request);  // UCX would read an address that is not there
+  }
   try {
     listener.arrived(request);
   } catch (const std::bad_alloc&) {
@@ -241,6 +288,11 @@ void listener_core::decide() {
 }
 
 void listener_core::spread_over(std::vector<std::weak_ptr<worker_core>> others) {
+  std::vector<guarded_port> ports;
+  for (const std::weak_ptr<worker_core>& each : others) {
+    if (const auto other = each.lock(); guard_ && other) add_data_ports(*other, ports);
+  }
+  if (guard_) guard_->add(std::move(ports));
   const std::lock_guard guard(worker_->lock());
   others_ = std::move(others);
 }

@@ -91,6 +91,9 @@ class listener_core final : public connection_observer,
   listener_core(std::shared_ptr<worker_core> worker, listener_options options) noexcept;
   static void on_connection(ucp_conn_request_h request, void* self);
   void arrived(ucp_conn_request_h request);
+  void guard_ports(std::vector<guarded_port> own);
+  void add_data_ports(worker_core& of, std::vector<guarded_port>& to);
+  void lose(const guarded_port& port);
   void await_requests() noexcept;
   void await_asynchronous_thread() noexcept;
   void decide();
@@ -115,6 +118,7 @@ class listener_core final : public connection_observer,
   ucp_listener_h handle_ = nullptr;
   socket_address address_;
   std::optional<listening_socket> socket_;
+  std::unique_ptr<port_guard> guard_;  // where it listens over TCP
   ::pid_t owner_ = -1;  // the process that listens: a child of fork() has the same socket
 };
 

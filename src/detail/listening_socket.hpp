@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <unordered_set>
+#include <vector>
 
+#include "detail/port_guard.hpp"
 #include "detail/socket_lookup.hpp"
 #include "ucx/socket_address.hpp"
 
@@ -25,8 +27,13 @@ class listening_socket {
   /// Keeps it from the programs that this process starts, which would keep the address.
   void close_on_exec() noexcept;
 
-  /// The request of this peer has come.
-  void add_known(const socket_address& peer) noexcept;
+  /// Has the system keep away from UCX what does not begin as its peers do (`greeting_filter`),
+  /// where it can. Returns what there is to guard: nothing, where UCX listens over InfiniBand.
+  std::vector<guarded_port> keep_strangers_out() noexcept;
+
+  /// The request of this peer has come. Returns false where so little has come that it is none: a
+  /// header that announces nothing, which the system lets through.
+  bool add_known(const socket_address& peer) noexcept;
 
   /// Has the system leave unanswered who comes from now on; where it can not, they are let in.
   void refuse() noexcept;
@@ -39,7 +46,11 @@ class listening_socket {
  private:
   bool listens(int descriptor) const noexcept;
   bool is_accepted(int descriptor) const noexcept;
-  std::uint64_t accepted_from(const socket_address& peer, bool& all_seen);
+  struct accepted {
+    std::uint64_t number = 0;    // 0: there is none
+    std::uint64_t received = 0;  // bytes; 0: not known
+  };
+  accepted accepted_from(const socket_address& peer, bool& all_seen);
   void forget_gone();
 
   socket_address address_;

@@ -175,7 +175,9 @@ void server_core::open(const socket_address& local, std::string& what, std::erro
     }
     open_further();
     if (local.empty()) return;
-    listener_.emplace(*worker_, local);
+    listener_options listening;
+    if (options_.on_failure) listening.on_failure = options_.on_failure;
+    listener_.emplace(*worker_, local, std::move(listening));
     local_ = listener_->address();
     std::vector<std::weak_ptr<worker_core>> others;
     for (ucx::worker& each : further_) others.push_back(core_access::core(each));

@@ -2,9 +2,10 @@
 
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -20,12 +21,15 @@ struct question {
   ::inet_diag_req_v2 asked;
 };
 
-/// Only the linux headers have it: a connection that its listener has not accepted yet.
+/// States of a socket, as the system numbers them; the header that has names for these has none for
+/// what else is needed here. A new one is a connection that its listener has not accepted yet.
+constexpr unsigned syn_received = 3;
+constexpr unsigned time_wait = 6;
+constexpr unsigned listens = 10;
 constexpr unsigned new_connection = 12;
 
 bool is_connected(unsigned state) noexcept {
-  return state != TCP_LISTEN && state != TCP_SYN_RECV && state != TCP_TIME_WAIT &&
-         state != new_connection;
+  return state != listens && state != syn_received && state != time_wait && state != new_connection;
 }
 
 /// One end of a connection, as the question has it.
@@ -59,6 +63,22 @@ bool take(const std::array<char, 1024>& message, std::size_t length, std::size_t
   return true;
 }
 
+/// Returns how many bytes have come, of what an answer says behind its first part.
+std::uint64_t received_of(const std::array<char, 1024>& message, std::size_t length) noexcept {
+  std::size_t at = sizeof(::nlmsghdr) + sizeof(::inet_diag_msg);
+  ::rtattr part = {};
+  while (take(message, length, at, part) && part.rta_len >= sizeof part) {
+    constexpr std::size_t place = offsetof(::tcp_info, tcpi_bytes_received);
+    std::uint64_t received = 0;
+    if (part.rta_type == INET_DIAG_INFO && part.rta_len >= sizeof part + place + sizeof received &&
+        take(message, length, at + sizeof part + place, received)) {
+      return received;
+    }
+    at += NLMSG_ALIGN(part.rta_len);
+  }
+  return 0;
+}
+
 }  // namespace
 
 socket_lookup::socket_lookup() noexcept
@@ -66,6 +86,7 @@ socket_lookup::socket_lookup() noexcept
 
 std::uint64_t socket_lookup::find(const socket_address& local,
                                   const socket_address& peer) noexcept {
+  received_ = 0;
   if (!system_ || local.empty() || peer.empty() || local.is_v4() != peer.is_v4()) return 0;
   question said = {};
   said.head.nlmsg_len = sizeof said;
@@ -75,6 +96,7 @@ std::uint64_t socket_lookup::find(const socket_address& local,
   said.asked.sdiag_family = peer.is_v4() ? AF_INET : AF_INET6;
   said.asked.sdiag_protocol = IPPROTO_TCP;
   said.asked.idiag_states = ~std::uint32_t{0};
+  said.asked.idiag_ext = 1U << (INET_DIAG_INFO - 1U);
   put_end(local, said.asked.id.idiag_src, said.asked.id.idiag_sport);
   put_end(peer, said.asked.id.idiag_dst, said.asked.id.idiag_dport);
   said.asked.id.idiag_if = interface_of(peer);
@@ -101,6 +123,7 @@ std::uint64_t socket_lookup::answer(std::uint16_t peer_port) noexcept {
   if (!take(message, length, sizeof head, told)) return 0;
   // Where there is no such connection the one is told of who would take it: the listener.
   if (told.id.idiag_dport != peer_port || !is_connected(told.idiag_state)) return 0;
+  received_ = received_of(message, length);
   return std::uint64_t{told.id.idiag_cookie[1]} << 32U | told.id.idiag_cookie[0];
 }
 

@@ -22,6 +22,8 @@ class socket_lookup {
   /// Returns the number (SO_COOKIE) of the socket at `local` that is connected to `peer`; 0 where
   /// none is found: it may be gone, or bound to a device, or the system does not tell.
   std::uint64_t find(const socket_address& local, const socket_address& peer) noexcept;
+  /// Returns how many bytes have come to the one that was found last; 0 where that is not told.
+  std::uint64_t received() const noexcept { return received_; }
 
  private:
   explicit socket_lookup(owned_descriptor asked) noexcept : system_(std::move(asked)) {}
@@ -29,6 +31,7 @@ class socket_lookup {
 
   owned_descriptor system_;
   std::uint32_t questions_ = 0;
+  std::uint64_t received_ = 0;
 };
 
 }  // namespace ucx::detail

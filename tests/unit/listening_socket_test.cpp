@@ -187,6 +187,27 @@ TEST_P(ListeningSocket, LooksAtNoOtherSocketsWhereTheSystemTells) {
   EXPECT_EQ(own_->end_unknown(), 0U);
 }
 
+// The filter lets it through: peers say that when they have been answered.
+TEST_P(ListeningSocket, KnowsAHeaderAloneFromAGreeting) {
+  const connection header = connect();
+  ASSERT_EQ(::send(header.peer.get(), std::string(16, '\0').data(), 16, 0), 16);
+  EXPECT_FALSE(own_->add_known(header.from()));
+  const connection greeting = connect();
+  ASSERT_EQ(::send(greeting.peer.get(), std::string(26, '\0').data(), 26, 0), 26);
+  EXPECT_TRUE(own_->add_known(greeting.from()));
+}
+
+TEST_P(ListeningSocket, KeepsOutWhatDoesNotGreet) {
+  const std::vector<guarded_port> found = own_->keep_strangers_out();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found.front().descriptor, listening_.get());
+  EXPECT_EQ(found.front().address, address_);
+  const connection scanner = connect();
+  ASSERT_EQ(::send(scanner.peer.get(), std::string(100, '\0').data(), 100, 0), 100);
+  ::pollfd waiting{scanner.accepted.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&waiting, 1, 100), 0);
+}
+
 /// So long the process gets no further descriptor.
 class no_descriptors {
  public:

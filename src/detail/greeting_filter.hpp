@@ -1,0 +1,33 @@
+// What the system lets through to UCX at a port where connections begin: what can be UCX's
+// greeting.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+struct sock_filter;
+
+namespace ucx::detail::greeting_filter {
+
+/// A peer of UCX's begins with this header: the length of what follows, and 0. UCX 1.13.1 ends the
+/// process where more comes than the header says, which 100 zero bytes of a port scanner do.
+inline constexpr std::size_t header_size = 16;
+/// The shortest greeting: behind the header a number of eight bytes, one that says how it goes on,
+/// and an address. A header of zeros alone is what a peer sends when it has been answered.
+inline constexpr std::size_t least_greeting = header_size + 10;
+/// A greeting that needs several segments fills the first one; this is less than any network has.
+inline constexpr std::size_t least_full_segment = 500;
+
+/// Returns the filter: classic BPF, for what begins with a TCP header.
+std::span<const ::sock_filter> program() noexcept;
+
+/// Has the system look at each segment that comes for `listening`, and for what it lets in from now
+/// on, before TCP does: what is dropped there was never received. The filter has no memory, and
+/// judges each segment as if it were a connection's first. So the rest of a greeting that needs
+/// several is dropped, and comes again, until `detach()`. Returns false where the system can not.
+bool attach(int listening) noexcept;
+
+/// Lets everything through, once a connection has begun with a greeting.
+void detach(int connection) noexcept;
+
+}  // namespace ucx::detail::greeting_filter

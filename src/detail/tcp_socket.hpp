@@ -1,0 +1,33 @@
+// What the system says of a TCP socket, by its descriptor.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstdint>
+
+#include "ucx/socket_address.hpp"
+
+namespace ucx::detail::tcp_socket {
+
+/// Where it is, and where its peer is; empty if it has none, or is no socket of IP.
+socket_address local(int descriptor) noexcept;
+socket_address peer(int descriptor) noexcept;
+
+/// An option of SOL_SOCKET; -1 if it can not be had.
+int option(int descriptor, int name) noexcept;
+bool is_listening(int descriptor) noexcept;
+
+/// Returns the number of a socket, which no other one gets; 0 if that can not be had.
+std::uint64_t number(int descriptor) noexcept;
+/// Returns whether it was ever connected: one that the peer has reset has no name of a peer any
+/// more.
+bool was_connected(int descriptor) noexcept;
+/// Returns how many bytes have come.
+std::uint64_t received(int descriptor) noexcept;
+
+/// Has the system leave unanswered who comes from now on; where it can not, they are let in.
+void refuse(int listening) noexcept;
+/// Who has said nothing is let in after so many seconds, and not before.
+void let_in_who_speaks(int listening, int seconds) noexcept;
+
+}  // namespace ucx::detail::tcp_socket

@@ -1,0 +1,17 @@
+// The TCP ports by which the data of UCX's peers come.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "detail/port_guard.hpp"
+
+namespace ucx::detail {
+
+/// Returns the listening sockets of this process that belong to a worker with this address: UCX
+/// keeps them to itself, but tells their ports to peers. None where UCX tells them otherwise than
+/// its versions 1.13 to 1.22. Throws std::bad_alloc.
+std::vector<guarded_port> transport_ports(std::span<const std::byte> worker_address);
+
+}  // namespace ucx::detail

@@ -1,0 +1,203 @@
+// Who connects to a server's ports and is none of its peers: a scanner, or somebody with another
+// protocol.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "support/child_process.hpp"
+#include "support/command.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/tool.hpp"
+#include "ucx/file_descriptor.hpp"
+#include "ucx/socket_address.hpp"
+
+namespace ucx::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Returns the ports of IPv4 at which a process listens.
+std::set<std::uint16_t> ports_of(::pid_t process) {
+  const std::string place = "/proc/" + std::to_string(process);
+  std::set<std::string> sockets;
+  for (const auto& each : std::filesystem::directory_iterator(place + "/fd")) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(each.path(), gone);
+    if (target.starts_with("socket:[")) sockets.insert(target.substr(8, target.size() - 9));
+  }
+  std::set<std::uint16_t> found;
+  std::ifstream list(place + "/net/tcp");
+  for (std::string line; std::getline(list, line);) {
+    std::istringstream words(line);
+    std::array<std::string, 10> all;
+    for (std::string& each : all) words >> each;
+    if (all[3] != "0A" || !sockets.contains(all[9])) continue;
+    found.insert(static_cast<std::uint16_t>(std::stoul(all[1].substr(9), nullptr, 16)));
+  }
+  return found;
+}
+
+class stranger {
+ public:
+  explicit stranger(std::uint16_t port)
+      : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const ::timeval limit{1, 0};
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    const int yes = 1;  // what is said at once is a segment
+    ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    const socket_address there("127.0.0.1", port);
+    connected_ = ::connect(socket_.get(), there.native(), there.native_size()) == 0;
+  }
+  bool connected() const noexcept { return connected_; }
+  void say(const std::string& bytes) const {
+    [[maybe_unused]] const ::ssize_t sent =
+        ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+
+ private:
+  file_descriptor socket_;
+  bool connected_ = false;
+};
+
+const std::pair<const char*, std::string> strange[] = {
+    {"zeros", std::string(100, '\0')},
+    {"many zeros", std::string(3000, '\0')},
+    {"ones", std::string(100, '\xff')},
+    {"many ones", std::string(3000, '\xff')},
+    {"a header of zeros", std::string(16, '\0')},
+    {"half a header", std::string(9, '\0')},
+    {"a length, and more", std::string("\x03", 1) + std::string(99, '\0')},
+    {"letters", std::string(5000, 'x')},
+    {"HTTP", "GET / HTTP/1.1\r\nHost: here\r\n\r\n"},
+    {"SSH", "SSH-2.0-OpenSSH_9.2\r\n"},
+};
+
+class Strangers : public testing::Test {
+ protected:
+  void expect_serves(const std::string& url) {
+    const command_result read = run_tool({"cat", url});
+    EXPECT_EQ(read.out, "one\n") << read.err;
+  }
+
+  temporary_directory folder_;
+  const std::string path_ = folder_.make("notes.txt", "one\n").string();
+};
+
+TEST_F(Strangers, DoNotEndAServerByWhatTheySay) {
+  tool_server server({path_});
+  const std::set<std::uint16_t> ports = ports_of(server.process().pid());
+  ASSERT_GE(ports.size(), 2U) << "one to connect to, and one for data";
+  for (const auto& [what, bytes] : strange) {
+    for (const std::uint16_t port : ports) {
+      const stranger at_once(port);
+      at_once.say(bytes);
+      const stranger in_two(port);
+      in_two.say(bytes.substr(0, 5));
+      in_two.say(bytes.substr(5));
+    }
+    expect_serves(server.url("notes.txt"));
+    ASSERT_TRUE(server.process().running()) << what;
+  }
+  EXPECT_EQ(ports_of(server.process().pid()), ports);
+}
+
+TEST_F(Strangers, KeepNoProcessorBusy) {
+  tool_server server({path_});
+  std::deque<stranger> all;
+  for (const std::uint16_t port : ports_of(server.process().pid())) {
+    for (const auto& [what, bytes] : strange) all.emplace_back(port).say(bytes);
+  }
+  const auto used = [&] {
+    std::ifstream file("/proc/" + std::to_string(server.process().pid()) + "/schedstat");
+    std::uint64_t nanoseconds = 0;
+    file >> nanoseconds;  // of the main thread alone, where it is told at all
+    std::uint64_t all_threads = nanoseconds;
+    for (const auto& thread : std::filesystem::directory_iterator(
+             "/proc/" + std::to_string(server.process().pid()) + "/task")) {
+      std::ifstream of(thread.path() / "schedstat");
+      of >> nanoseconds;
+      all_threads += nanoseconds;
+    }
+    return std::chrono::nanoseconds(all_threads);
+  };
+  std::chrono::nanoseconds least = 1h;
+  for (int looks = 0; looks < 8 && least > 100ms; ++looks) {
+    const auto before = used();
+    std::this_thread::sleep_for(500ms);
+    least = std::min(least, used() - before);
+  }
+  EXPECT_LT(least, 100ms);
+  expect_serves(server.url("notes.txt"));
+}
+
+/// A server that may have so many descriptors, and not more.
+child_process serve_within(int files, const std::string& path) {
+  return child_process(
+      "/bin/sh", {"-c", "ulimit -n " + std::to_string(files) + "; exec \"$0\" serve --quiet \"$1\"",
+                  tool_program(), path});
+}
+
+class Floods : public Strangers, public testing::WithParamInterface<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Of, Floods, testing::Values("Leaving", "Silent", "Zeros"),
+                         [](const auto& chosen) { return std::string(chosen.param); });
+
+TEST_P(Floods, LeaveAServerThatServesOrHasSaidItsEnd) {
+  const std::string kind = GetParam();
+  child_process server = serve_within(256, path_);
+  const std::string url = server.read_line(30s).value_or("");
+  ASSERT_TRUE(url.starts_with("ucx://"));
+  for (const std::uint16_t port : ports_of(server.pid())) {
+    std::deque<stranger> held;
+    // Each that is not let in waits for a second: they are many by then.
+    for (int i = 0, refused = 0; i < 500 && refused < 3; ++i) {
+      stranger each(port);
+      if (!each.connected()) ++refused;
+      if (kind == "Zeros") each.say(std::string(100, '\0'));
+      if (kind != "Leaving") held.push_back(std::move(each));
+    }
+  }
+  if (!server.running()) {
+    const std::optional<int> status = server.wait(1s);
+    ASSERT_TRUE(status && WIFEXITED(*status)) << "it was not the server that ended itself";
+    EXPECT_EQ(WEXITSTATUS(*status), 1);
+    return;
+  }
+  expect_serves(url + "/notes.txt");
+}
+
+TEST(ServeLimits, AreRaisedToWhatTheSystemGrants) {
+  const temporary_directory folder;
+  const std::string path = folder.make("notes.txt", "one\n").string();
+  ::rlimit files = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  if (files.rlim_max < 1000) GTEST_SKIP() << "the system grants few descriptors";
+  child_process server(
+      "/bin/sh", {"-c", "ulimit -Sn 200; exec \"$0\" serve --quiet \"$1\"", tool_program(), path});
+  ASSERT_TRUE(server.read_line(30s).has_value());
+  ::rlimit has = {};
+  ASSERT_EQ(::prlimit(server.pid(), RLIMIT_NOFILE, nullptr, &has), 0);
+  EXPECT_EQ(has.rlim_cur, std::min(files.rlim_max, ::rlim_t{1} << 20U));
+}
+
+}  // namespace
+}  // namespace ucx::test

@@ -1,0 +1,153 @@
+#include "detail/greeting_filter.hpp"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "detail/owned_descriptor.hpp"
+#include "detail/tcp_socket.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// UCX's header, as a host has it whose numbers are little-endian.
+std::string ucx_header(std::uint64_t length, char status = 0) {
+  std::string made(greeting_filter::header_size, '\0');
+  for (std::size_t i = 0; i < 8; ++i) made[i] = static_cast<char>(length >> (8 * i));
+  made[8] = status;
+  return made;
+}
+
+std::string ucx_greeting(std::size_t length) {
+  return ucx_header(length) + std::string(length, '\x81');
+}
+
+/// A listening socket behind the filter, and one connection to it.
+class GreetingFilter : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (std::endian::native != std::endian::little) GTEST_SKIP() << "UCX's headers are otherwise";
+    const socket_address any(GetParam());
+    const int family = any.native()->sa_family;
+    listening_ = owned_descriptor(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::bind(listening_.get(), any.native(), any.native_size()) != 0) {
+      GTEST_SKIP() << "this machine has no address " << to_string(any);
+    }
+    ASSERT_EQ(::listen(listening_.get(), 10), 0);
+    if (!greeting_filter::attach(listening_.get())) GTEST_SKIP() << "this system has no filters";
+    peer_ = owned_descriptor(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const socket_address door = tcp_socket::local(listening_.get());
+    ASSERT_EQ(::connect(peer_.get(), door.native(), door.native_size()), 0);
+    const int yes = 1;  // each send is a segment of its own
+    ASSERT_EQ(::setsockopt(peer_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes), 0);
+    accepted_ = owned_descriptor(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    ASSERT_TRUE(accepted_);
+  }
+
+  void say(const std::string& bytes) {
+    ASSERT_EQ(::send(peer_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<::ssize_t>(bytes.size()));
+  }
+  /// Returns what has come. Over loopback it has when send() returns, or never will.
+  std::string heard(int limit = 0) {
+    ::pollfd waiting{accepted_.get(), POLLIN, 0};
+    if (::poll(&waiting, 1, limit) <= 0) return {};
+    std::string bytes(4096, '\0');
+    const ::ssize_t got = ::recv(accepted_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    return bytes;
+  }
+
+  owned_descriptor listening_;
+  owned_descriptor peer_;
+  owned_descriptor accepted_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Families, GreetingFilter, testing::Values("127.0.0.1:0", "[::1]:0"),
+                         [](const auto& chosen) { return chosen.index == 0 ? "Ipv4" : "Ipv6"; });
+
+TEST_P(GreetingFilter, LetsGreetingsThrough) {
+  for (const std::size_t length : {10U, 46U, 300U, 1200U}) {
+    say(ucx_greeting(length));
+    EXPECT_EQ(heard(10'000), ucx_greeting(length)) << length;
+  }
+}
+
+TEST_P(GreetingFilter, LetsThroughWhatPeersSayWhenTheyAreAnswered) {
+  say(ucx_header(0));
+  EXPECT_EQ(heard(10'000), ucx_header(0));
+}
+
+TEST_P(GreetingFilter, LetsTheFirstOfSeveralSegmentsThrough) {
+  const std::string whole = ucx_greeting(1500);
+  say(whole.substr(0, 1000));
+  EXPECT_EQ(heard(10'000), whole.substr(0, 1000));
+}
+
+TEST_P(GreetingFilter, TellsItsUserOfTheEnd) {
+  peer_ = owned_descriptor();
+  ::pollfd waiting{accepted_.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&waiting, 1, 10'000), 1);
+  EXPECT_EQ(heard(), "");
+}
+
+TEST_P(GreetingFilter, LetsAnswersThrough) {
+  say(ucx_greeting(46));
+  const std::string answer(100'000, 'x');
+  ASSERT_EQ(::send(accepted_.get(), answer.data(), answer.size(), 0),
+            static_cast<::ssize_t>(answer.size()));
+  std::string got(answer.size(), '\0');
+  EXPECT_EQ(::recv(peer_.get(), got.data(), got.size(), MSG_WAITALL),
+            static_cast<::ssize_t>(answer.size()));
+  EXPECT_EQ(got, answer);
+}
+
+TEST_P(GreetingFilter, DropsEverythingElse) {
+  const std::pair<const char*, std::string> strange[] = {
+      {"one byte", "x"},
+      {"zeros", std::string(100, '\0')},
+      {"many zeros", std::string(3000, '\0')},
+      {"ones", std::string(100, '\xff')},
+      {"many ones", std::string(3000, '\xff')},
+      {"half a header", ucx_header(46).substr(0, 9)},
+      {"a header alone that announces more", ucx_header(46)},
+      {"more than announced", ucx_greeting(46) + 'x'},
+      {"less than announced", ucx_greeting(46).substr(0, 61)},
+      {"too little for a greeting", ucx_greeting(9)},
+      {"a status", ucx_header(46, 1) + std::string(46, '\x81')},
+      {"a length beyond 16 bits", ucx_header(std::uint64_t{1} << 16U) + std::string(984, 'x')},
+      {"a length beyond 32 bits", ucx_header(std::uint64_t{1} << 32U) + std::string(984, 'x')},
+      {"the largest length", ucx_header(~std::uint64_t{0}) + std::string(984, 'x')},
+      {"HTTP", "GET / HTTP/1.1\r\nHost: here\r\n\r\n"},
+      {"SSH", "SSH-2.0-OpenSSH_9.2\r\n"},
+      {"TLS", std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11) + "0123456789"},
+  };
+  for (const auto& [what, bytes] : strange) {
+    say(bytes);
+    EXPECT_EQ(tcp_socket::received(accepted_.get()), 0U) << what;
+    // Another connection: what was dropped comes again, before anything else of this one.
+    SetUp();
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(GreetingFilter, LetsTheRestThroughWhenItIsTakenAway) {
+  const std::string whole = ucx_greeting(1500);
+  say(whole.substr(0, 1000));
+  ASSERT_EQ(heard(10'000).size(), 1000U);
+  say(whole.substr(1000));
+  EXPECT_EQ(heard(), "");
+  greeting_filter::detach(accepted_.get());
+  EXPECT_EQ(heard(10'000), whole.substr(1000));  // TCP sends it again
+}
+
+}  // namespace
+}  // namespace ucx::detail

@@ -1,0 +1,222 @@
+#include "detail/port_guard.hpp"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "detail/greeting_filter.hpp"
+#include "detail/open_descriptors.hpp"
+#include "detail/tcp_socket.hpp"
+
+namespace ucx::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string spoken() { return std::string(8, '\x12'); }
+
+/// A plain socket in the place of UCX's, and a guard of it.
+class PortGuard : public testing::Test {
+ protected:
+  PortGuard() : listening_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    const socket_address any("127.0.0.1:0");
+    EXPECT_EQ(::bind(listening_.get(), any.native(), any.native_size()), 0);
+    EXPECT_EQ(::listen(listening_.get(), 100), 0);
+    address_ = tcp_socket::local(listening_.get());
+  }
+  ~PortGuard() override { guard_.reset(); }
+
+  void guard(std::chrono::milliseconds silence, bool greets = false) {
+    if (greets && !greeting_filter::attach(listening_.get())) GTEST_SKIP() << "no filters";
+    const int descriptor = listening_.get();
+    guard_ = std::make_unique<port_guard>(
+        std::vector<guarded_port>{{descriptor, tcp_socket::number(descriptor), address_, greets}},
+        port_guard::bounds{.silence = silence, .settling = 10ms, .period = 30ms},
+        port_guard::listeners{[this](const guarded_port& port) {
+                                lost_at_ = port.address.port();
+                                ++lost_;
+                              },
+                              [this](bool let_in, std::size_t) { let_in_ = let_in; }});
+  }
+
+  owned_descriptor connect() {
+    owned_descriptor made(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(made.get(), address_.native(), address_.native_size()), 0);
+    return made;
+  }
+  /// Lets in who has said something, or has been silent for longer than the system waits.
+  owned_descriptor accept() {
+    ::pollfd waiting{listening_.get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&waiting, 1, 30'000), 1);
+    return owned_descriptor(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  }
+  static void say(const owned_descriptor& to, const std::string& bytes) {
+    EXPECT_EQ(::send(to.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<::ssize_t>(bytes.size()));
+  }
+  static bool is_ended(const owned_descriptor& peer, int limit) {
+    ::pollfd waiting{peer.get(), POLLIN, 0};
+    return ::poll(&waiting, 1, limit) > 0;
+  }
+  template <class Condition>
+  static bool soon(Condition condition) {
+    const auto until = std::chrono::steady_clock::now() + 30s;
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() >= until) return false;
+      std::this_thread::sleep_for(1ms);
+    }
+    return true;
+  }
+
+  owned_descriptor listening_;
+  socket_address address_;
+  std::unique_ptr<port_guard> guard_;
+  std::atomic<int> lost_{0};
+  std::atomic<std::uint16_t> lost_at_{0};
+  std::atomic<bool> let_in_{true};
+};
+
+TEST_F(PortGuard, SendsAwayWhoSaysTooLittle) {
+  guard(50ms);
+  const owned_descriptor quiet = connect();
+  say(quiet, "hm");
+  const owned_descriptor speaking = connect();
+  say(speaking, spoken());
+  const owned_descriptor first = accept();
+  const owned_descriptor second = accept();
+  EXPECT_TRUE(is_ended(quiet, 30'000));
+  EXPECT_FALSE(is_ended(speaking, 100));
+}
+
+TEST_F(PortGuard, LeavesConnectionsElsewhereAlone) {
+  guard(1ms);
+  owned_descriptor other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const socket_address any("127.0.0.1:0");
+  ASSERT_EQ(::bind(other.get(), any.native(), any.native_size()), 0);
+  ASSERT_EQ(::listen(other.get(), 1), 0);
+  const socket_address there = tcp_socket::local(other.get());
+  const owned_descriptor silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::connect(silent.get(), there.native(), there.native_size()), 0);
+  const owned_descriptor let_in(::accept4(other.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  const owned_descriptor quiet = connect();
+  say(quiet, "hm");
+  const owned_descriptor first = accept();
+  EXPECT_TRUE(is_ended(quiet, 30'000));
+  EXPECT_FALSE(is_ended(silent, 0));
+}
+
+// Nobody is let in who does not speak: those take no descriptor.
+TEST_F(PortGuard, HasTheSystemKeepWhoIsSilent) {
+  guard(50ms);
+  const owned_descriptor silent = connect();
+  ::pollfd waiting{listening_.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&waiting, 1, 100), 0);
+  say(silent, spoken());
+  EXPECT_TRUE(accept());
+}
+
+TEST_F(PortGuard, LetsTheRestOfALongGreetingThrough) {
+  guard(10s, true);
+  if (IsSkipped()) return;
+  std::string greeting(1516, '\0');
+  greeting[0] = static_cast<char>(1500 & 0xff);
+  greeting[1] = static_cast<char>(1500 >> 8);
+  const owned_descriptor peer = connect();
+  say(peer, greeting.substr(0, 1000));
+  const owned_descriptor accepted = accept();
+  say(peer, greeting.substr(1000));
+  std::string got(greeting.size(), 'x');
+  const ::timeval limit{30, 0};
+  ASSERT_EQ(::setsockopt(accepted.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
+  EXPECT_EQ(::recv(accepted.get(), got.data(), got.size(), MSG_WAITALL),
+            static_cast<::ssize_t>(got.size()));
+  EXPECT_TRUE(got == greeting);
+}
+
+TEST_F(PortGuard, SendsAwayWhoDoesNotGreet) {
+  guard(50ms, true);
+  if (IsSkipped()) return;
+  owned_descriptor scanner = connect();
+  say(scanner, std::string(100, '\0'));
+  scanner = owned_descriptor();  // leaves: the system lets it in now, without what it said
+  const owned_descriptor accepted = accept();
+  EXPECT_TRUE(is_ended(accepted, 30'000));
+  EXPECT_EQ(tcp_socket::received(accepted.get()), 0U);
+}
+
+TEST_F(PortGuard, TellsOnceOfAPortThatIsLost) {
+  guard(10s);
+  const owned_descriptor peer = connect();
+  say(peer, spoken());
+  const owned_descriptor accepted = accept();
+  const owned_descriptor last = connect();
+  // As UCX does in answer to a knock.
+  say(last, spoken());
+  listening_ = owned_descriptor();
+  EXPECT_TRUE(soon([this] { return lost_ > 0; }));
+  EXPECT_EQ(lost_at_, address_.port());
+  EXPECT_EQ(lost_, 1);
+}
+
+/// So long as many descriptors are left.
+class few_descriptors {
+ public:
+  explicit few_descriptors(std::size_t left) {
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    ::rlimit few = before_;
+    few.rlim_cur = 256;
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    while (count_descriptors().left() > left) taken_.emplace_back(::dup(STDERR_FILENO));
+  }
+  ~few_descriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  few_descriptors(const few_descriptors&) = delete;
+  few_descriptors& operator=(const few_descriptors&) = delete;
+
+  void free(std::size_t count) { taken_.resize(taken_.size() - count); }
+
+ private:
+  ::rlimit before_ = {};
+  std::deque<owned_descriptor> taken_;
+};
+
+TEST_F(PortGuard, LetsNobodyInWhereDescriptorsRunShort) {
+  if (count_descriptors().open > 150) GTEST_SKIP() << "this process has too many already";
+  guard(10s);
+  few_descriptors few(66);
+  const owned_descriptor first = connect();
+  say(first, spoken());
+  const owned_descriptor first_accepted = accept();
+  const owned_descriptor second = connect();  // fewer than 64 are left
+  say(second, spoken());
+  EXPECT_TRUE(soon([this] { return !let_in_; }));
+  const owned_descriptor third(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  EXPECT_EQ(::connect(third.get(), address_.native(), address_.native_size()), -1);
+  ::pollfd connected{third.get(), POLLOUT, 0};
+  EXPECT_EQ(::poll(&connected, 1, 100), 0);
+  few.free(60);
+  EXPECT_TRUE(soon([this] { return let_in_.load(); }));
+  EXPECT_EQ(::poll(&connected, 1, 30'000), 1);  // TCP has asked again
+}
+
+TEST_F(PortGuard, TurnsAwayWhoWaitsWhereThereIsNoDescriptor) {
+  if (count_descriptors().open > 150) GTEST_SKIP() << "this process has too many already";
+  guard(10s);
+  std::deque<owned_descriptor> peers;
+  for (int i = 0; i < 3; ++i) peers.push_back(connect());
+  few_descriptors few(0);
+  for (const owned_descriptor& each : peers) say(each, spoken());
+  for (const owned_descriptor& each : peers) EXPECT_TRUE(is_ended(each, 30'000));
+}
+
+}  // namespace
+}  // namespace ucx::detail
