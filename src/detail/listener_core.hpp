@@ -58,7 +58,8 @@ class listener_core final : public connection_observer,
   /// Those that are pending keep UCX's listener, which rejecting needs.
   void close() noexcept;
   /// Gives the address back, and refuses who has not been decided about; who has connected and sent
-  /// no request finds the connection reset. REQUIRES: closed; what was handed over has been taken.
+  /// no request finds the connection reset, or does when it speaks. REQUIRES: closed; what was
+  /// handed over has been taken.
   void stop() noexcept;
   /// Closes what was accepted here.
   void close_connections(close_mode mode) noexcept;
