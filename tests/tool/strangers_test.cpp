@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -183,6 +184,43 @@ TEST_P(Floods, LeaveAServerThatServesOrHasSaidItsEnd) {
     return;
   }
   expect_serves(url + "/notes.txt");
+}
+
+/// Ends the listening of the process's sockets but the one at `kept`, as if UCX had closed them.
+/// Returns of how many; none where the system does not allow it.
+int shut_ports_of(::pid_t process, std::uint16_t kept) {
+  const file_descriptor whose(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+  int shut = 0;
+  for (int number = 0; number < 200; ++number) {
+    const file_descriptor each(
+        static_cast<int>(::syscall(SYS_pidfd_getfd, whose.get(), number, 0)));
+    int listens = 0;
+    ::socklen_t size = sizeof listens;
+    if (!each || ::getsockopt(each.get(), SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0)
+      continue;
+    ::sockaddr_in at = {};
+    size = sizeof at;
+    if (listens == 0 || ::getsockname(each.get(), reinterpret_cast<::sockaddr*>(&at), &size) != 0 ||
+        at.sin_family != AF_INET || ntohs(at.sin_port) == kept) {
+      continue;
+    }
+    if (::shutdown(each.get(), SHUT_RDWR) == 0) ++shut;
+  }
+  return shut;
+}
+
+TEST(ServeFailure, EndsAServerThatClientsCanNotReach) {
+  const temporary_directory folder;
+  const std::string path = folder.make("notes.txt", "one\n").string();
+  command server(tool_program(), {"serve", "--quiet", path}, command::output::pipe);
+  std::string url;
+  for (std::string next = server.read(1); !next.empty() && next != "\n"; next = server.read(1)) {
+    url += next;
+  }
+  const auto port = static_cast<std::uint16_t>(std::stoul(url.substr(url.rfind(':') + 1)));
+  if (shut_ports_of(server.pid(), port) == 0) GTEST_SKIP() << "this process may not, here";
+  const command_result ended = server.finish();
+  expect_failure(ended, 1, "no file descriptor left");
 }
 
 TEST(ServeLimits, AreRaisedToWhatTheSystemGrants) {
