@@ -57,6 +57,10 @@ std::vector<std::string> context::transports() const {
   return core_ ? core_->resources() : std::vector<std::string>();
 }
 
+std::vector<std::string> context::unused() const {
+  return core_ ? core_->unused() : std::vector<std::string>();
+}
+
 context_attributes context::attributes() const {
   std::error_code ec;
   context_attributes made = attributes(ec);
@@ -79,8 +83,14 @@ namespace detail {
 context core_access::make_context(ucp_api& api, const context_options& options,
                                   std::error_code& ec) {
   std::string what;
+  return make_context(api, options, {}, what, ec);
+}
+
+context core_access::make_context(ucp_api& api, const context_options& options,
+                                  const device_limit& limit, std::string& what,
+                                  std::error_code& ec) {
   ec.clear();
-  return context(context_core::make(api, options, what, ec));
+  return context(context_core::make(api, options, what, ec, limit));
 }
 
 context core_access::adopt_context(ucp_api& api, ucp_context* made,

@@ -38,6 +38,7 @@ struct server_info {
   url address;
   std::string version;
   std::vector<std::string> transports;
+  std::vector<std::string> unused;  ///< On this side.
   std::vector<chosen_way> names;
 };
 
@@ -50,7 +51,11 @@ chosen_way look_at(client& server, const entry& described,
 
 server_info ask(const url& from, const client_settings& settings) {
   client server = settings.connect(from);
-  server_info found{from.server(), server.server_version(), server.transports(), {}};
+  server_info found{from.server(),
+                    server.server_version(),
+                    server.transports(),
+                    server.worker().parent().unused(),
+                    {}};
   if (!from.name().empty()) {
     found.names.push_back(look_at(server, server.stat(from.name()), found.transports));
     return found;
@@ -67,10 +72,12 @@ server_info ask(const url& from, const client_settings& settings) {
 }
 
 nlohmann::ordered_json json_of_this_side() {
+  const context own;
   return {{"ucxio", to_string(version())},
           {"ucx", to_string(transport_version())},
           {"protocol", protocol_version()},
-          {"transports", context().transports()}};
+          {"transports", own.transports()},
+          {"unused", own.unused()}};
 }
 
 nlohmann::ordered_json json_of(const server_info& found) {
@@ -87,19 +94,33 @@ nlohmann::ordered_json json_of(const server_info& found) {
   return {{"url", to_string(found.address)},
           {"version", found.version},
           {"transports", found.transports},
+          {"unused", found.unused},
           {"names", std::move(names)}};
 }
 
+/// Devices and transports that are not used, and why, where there are any.
+std::string lines_of_unused(const std::vector<std::string>& unused) {
+  if (unused.empty()) return {};
+  std::string text = "not used   ";
+  for (const std::string& each : unused) {
+    if (&each != &unused.front()) text += "           ";
+    text += ' ' + printable(each) + '\n';
+  }
+  return text;
+}
+
 std::string lines_of_this_side() {
-  return fmt::format("ucxio       {}\nUCX         {}\nprotocol    {}\ntransports  {}\n",
+  const context own;
+  return fmt::format("ucxio       {}\nUCX         {}\nprotocol    {}\ntransports  {}\n{}",
                      to_string(version()), to_string(transport_version()), protocol_version(),
-                     fmt::join(context().transports(), "\n            "));
+                     fmt::join(own.transports(), "\n            "), lines_of_unused(own.unused()));
 }
 
 std::string lines(const server_info& found) {
   std::string text =
-      fmt::format("server      {}\nversion     {}\nconnection  {}\n", to_string(found.address),
-                  printable(found.version), fmt::join(found.transports, "\n            "));
+      fmt::format("server      {}\nversion     {}\nconnection  {}\n{}", to_string(found.address),
+                  printable(found.version), fmt::join(found.transports, "\n            "),
+                  lines_of_unused(found.unused));
   for (const chosen_way& each : found.names) {
     fmt::format_to(std::back_inserter(text),
                    "\n{}\n  memory    {}\n  way       {}: {}\n  region    {}\n",

@@ -32,7 +32,7 @@ class client_core;
 /// How a client is made.
 struct client_options {
   /// UCX's transports, devices and configuration. Unless it names devices, they are limited to the
-  /// interface that leads to the server.
+  /// interface that leads to the server and, unless that is loopback, the machine's RDMA devices.
   context_options context = {};
   /// Progress and deadlines. `automatic` is: the caller's calls drive it, from any thread.
   worker_options worker = {};

@@ -53,7 +53,8 @@ struct context_options {
   feature features = feature::rma | feature::am | feature::wakeup;
   /// Transports that may be used, by UCX's names ("tcp", "posix", "rc", ...); empty: UCX's choice.
   std::vector<std::string> transports = {};
-  /// Network devices that may be used ("eth0", "mlx5_0:1", ...); empty: UCX's choice.
+  /// Network devices that may be used ("eth0", "mlx5_0:1", ...); empty: UCX's choice. Each has to
+  /// be there; what else there is the error says.
   std::vector<std::string> devices = {};
   /// UCX's configuration keys, without the prefix "UCX_", and their values. Keys and values are
   /// checked here, because UCX itself would only warn, or ignore.
@@ -135,6 +136,10 @@ class UCXIO_EXPORT context {
 
   /// Returns the transports that are present and allowed, as "transport/device" pairs.
   std::vector<std::string> transports() const;
+
+  /// Returns what is not in use though it was named, or is a usual part of this machine: devices
+  /// and transports, each with the reason ("mlx5_1:1: its port is DOWN").
+  std::vector<std::string> unused() const;
 
   /// Returns what UCX says of the context.    Errors: closed, and what UCX reports.
   context_attributes attributes() const;

@@ -12,7 +12,7 @@ namespace ucx {
 enum class log_level {
   none,     ///< Nothing.
   error,    ///< What a user of the library has to repair: resources that are used up.
-  warning,  ///< Connections that were lost or refused.
+  warning,  ///< Connections that were lost or refused; devices and transports that came to nothing.
   info,     ///< Contexts, workers, listeners and connections, as they come and go.
   debug,    ///< Each operation as it ends: what, where, how many bytes, how.
   trace,    ///< Each message of the library's own protocol.

@@ -41,7 +41,7 @@ struct server_options {
   /// whoever can connect can read and write the process (`docs/security.md`).
   bool insecure = false;
   /// UCX's transports, devices and configuration. Unless it names devices, they are limited to the
-  /// interface of `bind`.
+  /// interface of `bind` and, unless that is loopback, the machine's RDMA devices.
   context_options context = {};
   /// Progress and deadlines. `automatic` is a thread that sleeps, and spins a little after
   /// activity.

@@ -31,24 +31,15 @@ worker_options driving(const client_options& options) {
   return chosen;
 }
 
-/// Makes the client's context; `devices` limit it unless the caller chose some.
-context make_context(const client_options& options, std::vector<std::string> devices) {
+/// Makes the client's context; `limit` counts unless the caller chose devices.
+context make_context(const client_options& options, const device_limit& limit) {
   context_options chosen = options.context;
   if (chosen.name.empty()) chosen.name = "ucxio client";
-  if (chosen.devices.empty() && chosen.configuration.count("NET_DEVICES") == 0) {
-    chosen.devices = std::move(devices);
-  }
-  try {
-    return context(chosen);
-  } catch (const error& failed) {
-    // This UCX may have been built without the machine's RDMA devices.
-    if (failed.code() != errc::bad_configuration || chosen.devices.size() < 2 ||
-        !options.context.devices.empty()) {
-      throw;
-    }
-  }
-  chosen.devices.resize(1);
-  return context(chosen);
+  std::string what;
+  std::error_code ec;
+  context made = core_access::make_context(real_ucp(), chosen, limit, what, ec);
+  if (ec) throw error(ec, what);
+  return made;
 }
 
 }  // namespace
@@ -164,10 +155,10 @@ std::shared_ptr<client_core> client_core::connect_by_file(const url& server,
   const server_location where = address_file::read(server.address_file(), what, ec);
   std::shared_ptr<client_core> made;
   try {
-    std::vector<std::string> devices;  // of all interfaces
-    if (where.local) devices = devices_towards(socket_address("127.0.0.1:0"));
+    device_limit limit{{}, "a worker address may lead to any interface"};
+    if (where.local) limit = devices_towards(socket_address("127.0.0.1:0"));
     if (!ec) {
-      made = connect(make_context(options, std::move(devices)), where.address, options, what, ec);
+      made = connect(make_context(options, limit), where.address, options, what, ec);
     }
   } catch (const error& failed) {
     ec = failed.code();

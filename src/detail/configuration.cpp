@@ -1,6 +1,7 @@
 #include "detail/configuration.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -12,7 +13,7 @@
 #include "detail/configuration_key.hpp"
 #include "detail/configuration_listing.hpp"
 #include "detail/configuration_value.hpp"
-#include "detail/network_device.hpp"
+#include "detail/device_name.hpp"
 #include "detail/resource_error.hpp"
 #include "detail/status.hpp"
 #include "detail/transport_list.hpp"
@@ -80,6 +81,7 @@ class builder {
 
   void take(const context_options& options);
   void choose_transports();
+  void check_devices();
   std::size_t choose_segments();
   void choose_defaults();
   void connect_without_blocking();
@@ -96,6 +98,8 @@ class builder {
   void set_log_level();
   const setting* find(std::string_view spelling) const noexcept;
   bool allows(std::string_view transport) const { return transports_.allows(transport); }
+  std::string_view in_force(std::string_view spelling, const char* variable) const noexcept;
+  bool may_use_rdma() const;
   std::optional<std::uint64_t> segment(const char* key, const char* variable);
   void set_by_default(const char* key, const std::string& value);
   std::string ucx() const { return "UCX " + to_string(version_); }
@@ -125,6 +129,13 @@ void builder::take(const context_options& options) {
     own_keys_.emplace(each.key, value_rule::of_syntax(each.syntax));
   }
   for (const auto& [key, value] : options.configuration) take_key(key, value);
+}
+
+void builder::check_devices() {
+  const std::size_t named = count_devices(in_force("NET_DEVICES", "UCX_NET_DEVICES"));
+  if (named <= most_devices) return;
+  refuse("the list of devices (NET_DEVICES) names " + std::to_string(named) +
+         ", and UCX takes no more than " + std::to_string(most_devices));
 }
 
 void builder::take_names(const context_options& options) {
@@ -254,6 +265,28 @@ void builder::choose_transports() {
   }
 }
 
+/// Returns what the options, or else the environment, say; "all" where both say nothing.
+std::string_view builder::in_force(std::string_view spelling, const char* variable) const noexcept {
+  const setting* const set = find(spelling);
+  if (set != nullptr) return set->value;
+  const char* const inherited = environment(variable);
+  return inherited != nullptr ? inherited : "all";
+}
+
+/// Returns whether the machine has RDMA hardware that options and environment let UCX use.
+bool builder::may_use_rdma() const {
+  static constexpr std::array<std::string_view, 5> verbs{"rc_verbs", "rc_mlx5", "dc_mlx5",
+                                                         "ud_verbs", "ud_mlx5"};
+  if (std::none_of(verbs.begin(), verbs.end(), [this](auto each) { return allows(each); })) {
+    return false;
+  }
+  const std::string_view devices = in_force("NET_DEVICES", "UCX_NET_DEVICES");
+  const std::vector<rdma_port> ports = api_.rdma_ports();
+  return std::any_of(ports.begin(), ports.end(), [&](const rdma_port& each) {
+    return each.is_usable() && allows_device(devices, each.name);
+  });
+}
+
 /// Returns what the options or the environment say about a segment.
 std::optional<std::uint64_t> builder::segment(const char* key, const char* variable) {
   const configuration_key known = find_configuration_key(key, version_);
@@ -309,7 +342,7 @@ void builder::choose_defaults() {
   // A zero-copy send that has begun ends the process when its peer is gone: uct_tcp_ep_sendv
   // completes it twice (1.13.1 to 1.22), and an assertion of UCX's notices. Where RDMA is there,
   // its zero-copy transfers are worth more.
-  if (allows("tcp") && rdma_devices().empty() && find("ZCOPY_THRESH") == nullptr &&
+  if (allows("tcp") && !may_use_rdma() && find("ZCOPY_THRESH") == nullptr &&
       environment("UCX_ZCOPY_THRESH") == nullptr) {
     set_by_default("ZCOPY_THRESH", "inf");
   }
@@ -425,6 +458,7 @@ configuration::configuration(ucp_api& api, const context_options& options, std::
   builder work(api, read, what, ec);
   work.take(options);
   if (!ec) work.choose_transports();
+  work.check_devices();
   if (!ec) segment_size_ = work.choose_segments();
   if (!ec) work.choose_defaults();
   if (!ec) work.apply();

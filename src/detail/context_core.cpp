@@ -2,20 +2,23 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <random>
 #include <string_view>
 #include <utility>
 
 #include "detail/configuration.hpp"
+#include "detail/context_description.hpp"
 #include "detail/deadline.hpp"
+#include "detail/device_choice.hpp"
+#include "detail/device_name.hpp"
 #include "detail/exposed_region.hpp"
 #include "detail/forked_child.hpp"
 #include "detail/process_watcher.hpp"
 #include "detail/rdma.hpp"
 #include "detail/resource_error.hpp"
 #include "detail/status.hpp"
+#include "detail/transport_group.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
 
@@ -43,12 +46,6 @@ bool asks_for_ipv6(const context_options& options) {
   return inherits;
 }
 
-bool is_same_host(std::string_view transport) noexcept {
-  static constexpr std::array<std::string_view, 9> names{"posix", "sysv", "cma", "self", "xpmem",
-                                                         "knem",  "shm",  "sm",  "mm"};
-  return std::find(names.begin(), names.end(), transport) != names.end();
-}
-
 }  // namespace
 
 context_core::context_core(ucp_api& api, const context_options& options, std::string& what,
@@ -66,7 +63,8 @@ context_core::context_core(ucp_api& api, const context_options& options, std::st
 }
 
 std::shared_ptr<context_core> context_core::make(ucp_api& api, const context_options& options,
-                                                 std::string& what, std::error_code& ec) {
+                                                 std::string& what, std::error_code& ec,
+                                                 const device_limit& limit) {
   if (is_forked_child()) {
     what = "making a context";
     ec = errc::forked_child;
@@ -74,7 +72,8 @@ std::shared_ptr<context_core> context_core::make(ucp_api& api, const context_opt
   }
   std::shared_ptr<context_core> made(new context_core(api, options, what, ec));
   if (ec) return nullptr;
-  detail::configuration config(api, options, what, ec);
+  device_choice chosen(api, options, limit);
+  detail::configuration config(api, chosen.options(), what, ec);
   if (ec) return nullptr;
   made->take_segment(config.segment_size());
   made->configuration_ = config.values();
@@ -94,42 +93,28 @@ std::shared_ptr<context_core> context_core::make(ucp_api& api, const context_opt
     ec = resource_error(status);
     what = "making a context (UCX: " + words(status) + ")";
     if (ec == errc::unreachable || ec == errc::unexpected || ec == errc::io_error) {
-      if (!options.devices.empty() || !options.transports.empty()) {
+      if (!chosen.options().devices.empty() || !options.transports.empty()) {
         ec = errc::bad_configuration;
-        what += ": none of the transports and devices that were asked for is present";
+        what += ": none of the transports and devices that were asked for is present" +
+                chosen.present();
       }
     }
     return nullptr;
   }
-  made->read_resources();
-  const auto overridden = [&](const char* variable) {
-    return options.wins == precedence::environment && std::getenv(variable) != nullptr;
-  };
-  if (overridden("UCX_TLS")) made->same_host_only_ = made->resources_are_of_one_host();
-  const bool names_count = !overridden("UCX_NET_DEVICES");
-  for (const std::string& device : names_count ? options.devices : std::vector<std::string>()) {
-    const bool present = std::any_of(
-        made->resources_.begin(), made->resources_.end(), [&](const std::string& resource) {
-          return resource.substr(resource.find('/') + 1) == device.substr(0, device.find(':'));
-        });
-    if (!present) {
-      ec = errc::bad_configuration;
-      what = "making a context: there is no device \"" + device +
-             "\" with the transports that are allowed";
-      return nullptr;
-    }
+  made->resources_ = resources_of(api, made->handle_);
+  if (options.wins == precedence::environment && std::getenv("UCX_TLS") != nullptr) {
+    made->same_host_only_ = made->resources_are_of_one_host();
   }
+  chosen.check(made->resources_, what, ec);
+  if (ec) return nullptr;
+  made->unused_ = chosen.unused();
   if (options.require_rdma && !any_is_rdma(made->resources_)) {
     ec = errc::no_rdma;
     what =
         "making a context: of the transports that are present and allowed, none is RDMA hardware";
     return nullptr;
   }
-  if (made->log_->writes(log_level::info)) {
-    std::string line = "context made:";
-    for (const std::string& resource : made->resources_) line.append(" ").append(resource);
-    made->log_->write(log_level::info, line);
-  }
+  chosen.log(*made->log_, made->resources_);
   return made;
 }
 
@@ -154,7 +139,7 @@ std::shared_ptr<context_core> context_core::adopt(ucp_api& api, ucp_context_h ha
   made->single_threaded_ = told.thread_mode == "single";
   made->speaks_ipv6_ = asks_for_ipv6(alike);
   made->take_segment(options.segment);
-  made->read_resources();
+  made->resources_ = resources_of(api, handle);
   made->same_host_only_ = made->resources_are_of_one_host();
   made->owned_ = options.owner == ownership::take;
   return made;
@@ -171,9 +156,8 @@ void context_core::take_segment(std::size_t segment) noexcept {
 
 bool context_core::resources_are_of_one_host() const noexcept {
   return !resources_.empty() &&
-         std::all_of(resources_.begin(), resources_.end(), [](const std::string& lane) {
-           return is_same_host(std::string_view(lane).substr(0, lane.find('/')));
-         });
+         std::all_of(resources_.begin(), resources_.end(),
+                     [](const std::string& lane) { return is_same_host(transport_of(lane)); });
 }
 
 context_attributes context_core::attributes(std::error_code& ec) const {
@@ -198,36 +182,11 @@ context_attributes context_core::attributes(std::error_code& ec) const {
   return made;
 }
 
-std::string context_core::description() const {
-  char* text = nullptr;
-  std::size_t size = 0;
-  std::FILE* file = ::open_memstream(&text, &size);
-  if (file == nullptr) return {};
-  api().context_print_info(handle_, file);
-  std::fclose(file);
-  std::string made(text, size);
-  std::free(text);
-  return made;
-}
+std::string context_core::description() const { return description_of(api(), handle_); }
 
 bool context_core::reads_processes() const noexcept {
   return std::any_of(resources_.begin(), resources_.end(),
                      [](std::string_view each) { return each.starts_with("cma/"); });
-}
-
-/// UCX prints a line a resource: "# resource 0  :  md 0  dev 0  flags -- tcp/lo".
-void context_core::read_resources() {
-  const std::string text = description();
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    if (line.find("resource ") == std::string_view::npos) continue;
-    const std::size_t last = line.find_last_of(' ');
-    if (last == std::string_view::npos) continue;
-    std::string resource(line.substr(last + 1));
-    if (resource.find('/') != std::string::npos) resources_.push_back(std::move(resource));
-  }
 }
 
 std::uint64_t context_core::next_region_id() noexcept {

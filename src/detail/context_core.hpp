@@ -14,6 +14,7 @@
 
 #include "detail/forked_child.hpp"
 #include "detail/logger.hpp"
+#include "detail/network_device.hpp"
 #include "detail/piece_sizes.hpp"
 #include "detail/ucp_api.hpp"
 #include "ucx/context.hpp"
@@ -26,9 +27,11 @@ class worker_core;
 
 class context_core : public std::enable_shared_from_this<context_core> {
  public:
-  /// Makes the UCP context; on failure returns nothing, and `what` names what was wrong.
+  /// Makes the UCP context; on failure returns nothing, and `what` names what was wrong. `limit`
+  /// counts where the options name no devices.
   static std::shared_ptr<context_core> make(ucp_api& api, const context_options& options,
-                                            std::string& what, std::error_code& ec);
+                                            std::string& what, std::error_code& ec,
+                                            const device_limit& limit = {});
   /// Uses a context that was made elsewhere.
   static std::shared_ptr<context_core> adopt(ucp_api& api, ucp_context_h made,
                                              const adopted_context_options& options,
@@ -45,6 +48,8 @@ class context_core : public std::enable_shared_from_this<context_core> {
   bool has(feature wanted) const noexcept { return includes(features_, wanted); }
   std::uint64_t incarnation() const noexcept { return incarnation_; }
   const std::vector<std::string>& resources() const noexcept { return resources_; }
+  /// Returns what it does without, though it was named or is there, with the reasons.
+  const std::vector<std::string>& unused() const noexcept { return unused_; }
   /// Returns whether it has the operating system's copy between processes, CMA.
   bool reads_processes() const noexcept;
   context_attributes attributes(std::error_code& ec) const;
@@ -91,7 +96,6 @@ class context_core : public std::enable_shared_from_this<context_core> {
   context_core(ucp_api& api, const context_options& options, std::string& what,
                std::error_code& ec);
   void take_segment(std::size_t segment) noexcept;
-  void read_resources();
   bool resources_are_of_one_host() const noexcept;
 
   const counted_context counted_;  // until everything else is gone
@@ -109,6 +113,7 @@ class context_core : public std::enable_shared_from_this<context_core> {
   bool speaks_ipv6_ = false;
   bool shares_memory_ = true;
   std::vector<std::string> resources_;
+  std::vector<std::string> unused_;
   std::vector<std::pair<std::string, std::string>> configuration_;
 
   std::shared_mutex regions_mutex_;

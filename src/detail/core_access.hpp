@@ -22,11 +22,16 @@
 namespace ucx::detail {
 
 class ucp_api;
+struct device_limit;
 
 struct core_access {
   /// Makes a context whose every UCX call goes to `api`, which has to outlive all that is made of
   /// it.
   static context make_context(ucp_api& api, const context_options& options, std::error_code& ec);
+
+  /// Makes one that may use the devices of `limit`, unless the options name some.
+  static context make_context(ucp_api& api, const context_options& options,
+                              const device_limit& limit, std::string& what, std::error_code& ec);
 
   static context adopt_context(ucp_api& api, ucp_context* made,
                                const adopted_context_options& options, std::error_code& ec);

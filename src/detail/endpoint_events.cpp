@@ -5,12 +5,14 @@
 #include <utility>
 
 #include "detail/connection_observer.hpp"
+#include "detail/device_name.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/handler_scope.hpp"
 #include "detail/message_link.hpp"
 #include "detail/message_router.hpp"
 #include "detail/process_watcher.hpp"
 #include "detail/rdma.hpp"
+#include "detail/transport_group.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
@@ -208,7 +210,7 @@ std::error_code endpoint_core::unacceptable_transport(std::string& words) {
     const bool named =
         terms_.transports.empty() ||
         std::any_of(terms_.transports.begin(), terms_.transports.end(),
-                    [&](const std::string& name) { return is_of_transport(lane, name); });
+                    [&](const std::string& name) { return stands_for(name, transport_of(lane)); });
     if (!named) {
       words = "the connection goes over " + lane + ", which was not asked for";
       return errc::not_supported;

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "detail/channel.hpp"
 #include "detail/connection_table.hpp"
@@ -16,6 +17,7 @@
 #include "detail/message_router.hpp"
 #include "detail/parcel.hpp"
 #include "detail/protocol.hpp"
+#include "detail/rdma.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/version.hpp"
 
@@ -44,6 +46,18 @@ bool has_room(endpoint_core& peer, std::span<const std::byte> message) {
     peer.blame(errc::protocol_error, "the peer does not wait for its answers");
   }
   return false;
+}
+
+/// Returns what the log says of an established connection. UCX takes TCP in silence where RDMA
+/// hardware is on one side only.
+std::string said_of(const introduction& theirs, const std::vector<std::string>& lanes,
+                    const std::vector<std::string>& resources) {
+  std::string text = theirs.name.empty() ? std::string() : " with " + theirs.name;
+  for (const std::string& each : lanes)
+    text.append(&each == &lanes.front() ? " over " : ", ") += each;
+  if (any_is_rdma(resources) && !any_is_rdma(lanes))
+    text += "; RDMA hardware of this side is not used";
+  return text;
 }
 
 }  // namespace
@@ -223,8 +237,10 @@ void endpoint_core::establish(introduction&& theirs, std::uint64_t room) {
   const std::size_t whole = worker_.largest_header();
   if (same_host && whole > parcel::size) pieces_.fit_elements(whole - parcel::size);
   state_ = endpoint_state::ready;
-  log(log_level::info, "established",
-      theirs_.name.empty() ? std::string() : " with " + theirs_.name);
+  if (worker_.context().log().writes(log_level::info)) {
+    log(log_level::info, "established",
+        said_of(theirs_, transports(), worker_.context().resources()));
+  }
   if (same_host) watch_process();
   operations_.send_queued();
   messages_->open(room, same_host);

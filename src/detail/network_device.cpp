@@ -5,14 +5,23 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <filesystem>
 #include <memory>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
+#include "detail/device_name.hpp"
 #include "detail/owned_descriptor.hpp"
+#include "detail/rdma_port.hpp"
 
 namespace ucx::detail {
 namespace {
+
+/// An address of IPv4 may have a label of its own, "eth0:backup", which the system shows as its
+/// interface's name.
+std::string interface_of_label(std::string_view label) {
+  return std::string(label.substr(0, label.find(':')));
+}
 
 /// Returns the interface that shows the address; where `lenient`, also one of loopback that has it
 /// without showing it.
@@ -30,7 +39,7 @@ std::string interface_with(const socket_address& local, bool lenient = true) {
         local.is_v4() ? ::socklen_t{sizeof(::sockaddr_in)} : ::socklen_t{sizeof(::sockaddr_in6)};
     std::error_code ec;
     const socket_address found = socket_address::from_native(each->ifa_addr, size, ec);
-    if (!ec && found.host() == local.host()) return each->ifa_name;
+    if (!ec && found.host() == local.host()) return interface_of_label(each->ifa_name);
     // All of 127.0.0.0/8 is local, not only the address that the interface shows.
     if ((each->ifa_flags & IFF_LOOPBACK) != 0) loopback = each->ifa_name;
   }
@@ -39,34 +48,25 @@ std::string interface_with(const socket_address& local, bool lenient = true) {
 
 }  // namespace
 
-// The kernel's list: /sys/class/infiniband/DEVICE/ports/PORT.
-std::vector<std::string> rdma_devices() {
-  namespace fs = std::filesystem;
-  std::vector<std::string> found;
-  std::error_code ec;
-  for (fs::directory_iterator device("/sys/class/infiniband", ec), end; !ec && device != end;
-       device.increment(ec)) {
-    std::error_code no_ports;
-    for (fs::directory_iterator port(device->path() / "ports", no_ports);
-         !no_ports && port != fs::directory_iterator(); port.increment(no_ports)) {
-      found.push_back(device->path().filename().string() + ":" + port->path().filename().string());
-    }
-  }
-  return found;
-}
-
 bool is_shown_by_interface(const socket_address& local) {
   return local.is_wildcard() || !interface_with(local, false).empty();
 }
 
-std::vector<std::string> devices_of(const socket_address& local) {
-  if (local.empty() || local.is_wildcard()) return {};
+device_limit devices_of(const socket_address& local) {
+  if (local.empty()) return {{}, "no address is known"};
+  if (local.is_wildcard()) return {{}, to_string(local) + " is of every interface"};
   const std::string interface = interface_with(local);
-  if (interface.empty()) return {};
-  std::vector<std::string> devices;
-  if (!local.is_loopback()) devices = rdma_devices();
-  devices.insert(devices.begin(), interface);
-  return devices;
+  if (interface.empty()) return {{}, "no interface shows the address " + local.host()};
+  device_limit found{{interface}, local.host() + " is on the interface " + interface};
+  if (local.is_loopback()) {
+    found.why += ", and RDMA devices are not for loopback";
+  } else {
+    for (rdma_port& each : rdma_ports()) {
+      if (found.devices.size() == most_devices) break;
+      if (each.is_usable()) found.devices.push_back(std::move(each.name));
+    }
+  }
+  return found;
 }
 
 socket_address source_towards(const socket_address& peer) {
@@ -84,8 +84,10 @@ socket_address source_towards(const socket_address& peer) {
   return socket_address::from_native(reinterpret_cast<const ::sockaddr*>(&storage), size, ignored);
 }
 
-std::vector<std::string> devices_towards(const socket_address& peer) {
-  return devices_of(source_towards(peer));
+device_limit devices_towards(const socket_address& peer) {
+  const socket_address source = source_towards(peer);
+  if (source.empty() && !peer.empty()) return {{}, "there is no route to " + peer.host()};
+  return devices_of(source);
 }
 
 }  // namespace ucx::detail

@@ -20,13 +20,4 @@ inline bool any_is_rdma(const std::vector<std::string>& lanes) noexcept {
   return std::any_of(lanes.begin(), lanes.end(), [](const std::string& l) { return is_rdma(l); });
 }
 
-/// Returns whether `lane` is of the transport `name`, or of the family that it names: "rc" is
-/// "rc_verbs" and "rc_mlx5".
-inline bool is_of_transport(std::string_view lane, std::string_view name) noexcept {
-  const std::string_view transport = lane.substr(0, lane.find('/'));
-  if (transport == name) return true;
-  return transport.size() > name.size() && transport.starts_with(name) &&
-         transport[name.size()] == '_';
-}
-
 }  // namespace ucx::detail

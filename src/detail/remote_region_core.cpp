@@ -119,6 +119,7 @@ void remote_region_core::choose_way(ucx::way wanted, std::string& why_not, std::
     if (ec) why_not += ", and " + why_not_read_;
     if (!ec) way_ = way::rma;
     if (!ec || wanted == way::rma) return;
+    log_no_rdma(why_not);
     ec.clear();
   } else {
     why_not_read_ = "it was asked to go another way";
@@ -127,6 +128,13 @@ void remote_region_core::choose_way(ucx::way wanted, std::string& why_not, std::
   if (!why_not.empty()) why_not += ", and ";
   why_not += "the context was made without feature::am";
   ec = errc::feature_disabled;
+}
+
+/// Over RDMA hardware a region in memory by message is less than was to be expected.
+void remote_region_core::log_no_rdma(const std::string& why_not) const {
+  if (!endpoint_.worker().context().log().writes(log_level::warning)) return;
+  if (descriptor_.remote_key.empty() || !any_is_rdma(endpoint_.transports())) return;
+  endpoint_.log(log_level::warning, "a region is read by message, not by RDMA: ", why_not);
 }
 
 /// Maps the memory, where the owner and the system let it; else says why not.

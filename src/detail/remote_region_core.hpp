@@ -150,6 +150,7 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
   remote_region_core(endpoint_core& endpoint, const remote_descriptor& descriptor);
   void choose_way(ucx::way wanted, std::string& why_not, std::error_code& ec);
   std::error_code take_key(std::string& why_not);
+  void log_no_rdma(const std::string& why_not) const;
   std::error_code map(std::string& why_not);
   bool borrow(std::string& why_not);
   bool borrow_device(ucx::way wanted);

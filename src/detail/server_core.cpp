@@ -83,29 +83,21 @@ bool is_local(const server_options& options, const socket_address& listening) {
   return listening.empty() ? !options.insecure : listening.is_loopback();
 }
 
-/// Makes the server's context, limited to the interface of `local` unless the caller chose devices.
+/// Makes the server's context, limited to the interface of `local`, and to the machine's RDMA
+/// devices, unless the caller chose devices.
 std::optional<context> make_context(const server_options& options, const socket_address& local,
                                     std::string& what, std::error_code& ec) {
   context_options chosen = options.context;
   if (chosen.name.empty()) chosen.name = "ucxio server";
-  const bool limit = !names_devices(chosen);
-  // A server that does not listen is reached through whatever its worker address names.
-  const bool nowhere = local.empty() && is_local(options, local);
-  if (limit) chosen.devices = devices_of(nowhere ? socket_address("127.0.0.1:0") : local);
-  try {
-    return context(chosen);
-  } catch (const error& failed) {
-    ec = failed.code();
-    what = text_of(failed);
+  device_limit limit;
+  if (!local.empty() || is_local(options, local)) {
+    limit = devices_of(local.empty() ? socket_address("127.0.0.1:0") : local);
+  } else {
+    limit.why = "it is reached through whatever its worker address names";
   }
-  // This UCX may have been built without the machine's RDMA devices.
-  if (!limit || chosen.devices.size() < 2 || ec != errc::bad_configuration) return std::nullopt;
-  chosen.devices.resize(1);
-  ec.clear();
-  what = "making the server's context";
-  context plain(chosen, ec);
+  context made = core_access::make_context(real_ucp(), chosen, limit, what, ec);
   if (ec) return std::nullopt;
-  return plain;
+  return made;
 }
 
 }  // namespace

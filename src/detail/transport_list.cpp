@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "detail/device_name.hpp"
+#include "detail/transport_group.hpp"
+
 namespace ucx::detail {
 namespace {
 
@@ -24,11 +27,7 @@ std::vector<std::string> members_of(std::string_view name) {
 
 transport_list::transport_list(std::string_view value) : negated_(value.starts_with('^')) {
   if (negated_) value.remove_prefix(1);
-  while (!value.empty()) {
-    const std::string_view name = value.substr(0, value.find(','));
-    names_.emplace_back(name);
-    value.remove_prefix(std::min(value.size(), name.size() + 1));
-  }
+  while (!value.empty()) names_.emplace_back(take_word(value));
 }
 
 bool transport_list::has(std::string_view name) const {
@@ -43,9 +42,9 @@ void transport_list::add(std::string_view name) {
 }
 
 bool transport_list::allows(std::string_view transport) const {
-  const bool grouped = transport == "posix" || transport == "sysv";
-  const bool named = has(transport) || has("all") ||
-                     (grouped && std::any_of(names_.begin(), names_.end(), is_group));
+  const bool named = std::any_of(names_.begin(), names_.end(), [&](std::string_view each) {
+    return each.starts_with('\\') ? each.substr(1) == transport : stands_for(each, transport);
+  });
   return named != negated_;
 }
 

@@ -11,6 +11,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <span>
+#include <vector>
+
+#include "detail/rdma_port.hpp"
 
 namespace ucx::detail {
 
@@ -112,6 +115,9 @@ class ucp_api {
 
   /// Returns whether processes can map each other's memory: not where they are simulated.
   virtual bool may_share_memory() const noexcept { return true; }
+
+  /// Returns the ports of the machine's RDMA devices, whether or not UCX has a transport for them.
+  virtual std::vector<rdma_port> rdma_ports() const { return detail::rdma_ports(); }
 
   // Time, and waiting for descriptors.
   virtual clock::time_point now() = 0;

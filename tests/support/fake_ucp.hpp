@@ -102,6 +102,8 @@ class fake_ucp final : public detail::ucp_api {
   bool may_share_memory() const noexcept override { return shares_memory_; }
   void share_memory() noexcept { shares_memory_ = true; }
 
+  std::vector<detail::rdma_port> rdma_ports() const override;
+
   // Time, and waiting for descriptors.
   detail::clock::time_point now() override;
   void wait_readable(int fd, int wake_fd, std::chrono::nanoseconds timeout) override;

@@ -143,7 +143,8 @@ TEST_F(GoldenJson, OfInfo) {
   "protocol": 1,
   "transports": [
     "tcp/lo"
-  ]
+  ],
+  "unused": []
 }
 )");
   EXPECT_EQ(told({"info", server_.url("a%20file")}), R"(
@@ -154,12 +155,14 @@ TEST_F(GoldenJson, OfInfo) {
   "transports": [
     "tcp/lo"
   ],
+  "unused": [],
   "server": {
     "url": "ucx://HOST:PORT",
     "version": "1.2.3",
     "transports": [
       "tcp/lo"
     ],
+    "unused": [],
     "names": [
       {
         "name": "a file",

@@ -90,6 +90,7 @@ TEST(Log, TracesEachOperationAtDebug) {
   const std::string lines = lines_of(logged(log_level::debug));
   EXPECT_TRUE(mentions(lines, "context made: ")) << lines;
   EXPECT_TRUE(mentions(lines, "established")) << lines;
+  EXPECT_TRUE(mentions(lines, " over tcp/")) << lines;
   EXPECT_TRUE(mentions(lines, "operation 1: ")) << lines;
   EXPECT_TRUE(mentions(lines, "60 bytes at offset 7 of region")) << lines;
   EXPECT_TRUE(mentions(lines, "connection 1: done")) << lines;

@@ -1,0 +1,213 @@
+// What a context makes of the devices that it is to use.
+#include "detail/device_choice.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "detail/core_access.hpp"
+#include "support/fake_network.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class variable {
+ public:
+  variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~variable() { ::unsetenv(name_); }
+  variable(const variable&) = delete;
+  variable& operator=(const variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+class DeviceChoice : public testing::Test {
+ protected:
+  DeviceChoice() {
+    network.link().resources = {"self/memory0",      "posix/memory",     "tcp/eth0",
+                                "tcp/eth01",         "tcp/lo",           "rc_verbs/rxe0:1",
+                                "ud_verbs/rxe0:1",   "rc_mlx5/mlx5_0:1", "rc_mlx5/mlx5_0:2",
+                                "rc_mlx5/mlx5_10:1", "cuda_copy/cuda"};
+    network.link().rdma_ports = {{"mlx5_0:1", "ACTIVE"},
+                                 {"mlx5_0:2", "ACTIVE"},
+                                 {"mlx5_10:1", "ACTIVE"},
+                                 {"rxe0:1", "ACTIVE"}};
+    options.log.level = log_level::info;
+    options.log.sink = [this](log_level level, std::string_view line) {
+      lines.push_back(std::string(to_string(level)).append(" ").append(line));
+    };
+  }
+
+  /// Makes a context; keeps what it has and what it says.
+  void make(const device_limit& limit = {}) {
+    lines.clear();
+    what.clear();
+    ec = errc::timed_out;  // of an earlier call
+    const context made = core_access::make_context(process.api(), options, limit, what, ec);
+    transports = made.transports();
+    unused = made.unused();
+    EXPECT_EQ(network.live().contexts, ec ? 0U : 1U) << "also those that were made to look";
+  }
+  void make_with(const std::vector<std::string>& devices) {
+    options.devices = devices;
+    make();
+  }
+
+  test::fake_network network;
+  test::fake_process& process = network.add_process("process");
+  context_options options;
+  std::vector<std::string> lines;
+  std::vector<std::string> transports;
+  std::vector<std::string> unused;
+  std::string what;
+  std::error_code ec;
+};
+
+TEST_F(DeviceChoice, HasTheDeviceThatIsNamed) {
+  for (const std::string name : {"rxe0:1", "mlx5_0:1", "mlx5_0:2", "mlx5_10:1", "eth0", "eth01"}) {
+    make_with({name});
+    EXPECT_FALSE(ec) << name << ": " << what;
+    EXPECT_THAT(transports, Contains(HasSubstr("/" + name)));
+    EXPECT_THAT(unused, IsEmpty()) << name;
+  }
+  make_with({"all"});
+  EXPECT_FALSE(ec) << what;
+  make_with({"eth0", "rxe0:1", "mlx5_0:2"});
+  EXPECT_FALSE(ec) << what;
+  EXPECT_THAT(transports, ElementsAre("self/memory0", "posix/memory", "tcp/eth0", "rc_verbs/rxe0:1",
+                                      "ud_verbs/rxe0:1", "rc_mlx5/mlx5_0:2"));
+}
+
+TEST_F(DeviceChoice, RefusesADeviceThatIsNotThereAndListsWhatIs) {
+  for (const std::string name : {"eth1", "eth", "rxe0:2", "mlx5_1:1", "rxe", "memory", "cuda"}) {
+    make_with({"eth0", name});
+    EXPECT_EQ(ec, errc::bad_configuration) << name;
+    EXPECT_THAT(what, HasSubstr("there is no device \"" + name + '"'));
+    EXPECT_THAT(what,
+                HasSubstr("; there are eth0, eth01, lo, rxe0:1, mlx5_0:1, mlx5_0:2, mlx5_10:1"));
+    EXPECT_THAT(what, Not(HasSubstr("memory0")));
+  }
+}
+
+TEST_F(DeviceChoice, ListsOnlyWhatTheTransportsAllow) {
+  options.transports = {"tcp", "self"};
+  make_with({"rxe0:1"});
+  EXPECT_EQ(ec, errc::bad_configuration);
+  EXPECT_THAT(what, HasSubstr("there is no device \"rxe0:1\" with the transports that are allowed; "
+                              "there are eth0, eth01, lo"));
+  options.transports = {"self"};
+  make_with({"rxe0:1"});
+  EXPECT_THAT(what, HasSubstr("there is none at all"));
+}
+
+TEST_F(DeviceChoice, ListsThemWhereUcxMakesNoContext) {
+  options.transports = {"rc_verbs"};
+  make_with({"eth0"});
+  EXPECT_EQ(ec, errc::bad_configuration);
+  EXPECT_THAT(what, AllOf(HasSubstr("none of the transports and devices that were asked for"),
+                          HasSubstr("; there are rxe0:1")));
+}
+
+TEST_F(DeviceChoice, TakesWhatIsThereOfALimit) {
+  network.link().rdma_ports.push_back({"mlx5_11:1", "DOWN"});
+  network.link().rdma_ports.push_back({"mlx5_12:1", "ACTIVE"});
+  make({{"eth0", "rxe0:1", "mlx5_12:1"}, "192.0.2.1 is on the interface eth0"});
+  EXPECT_FALSE(ec) << what;
+  EXPECT_THAT(transports, AllOf(Contains("tcp/eth0"), Contains("rc_verbs/rxe0:1")));
+  EXPECT_THAT(transports, Not(Contains("tcp/lo")));
+  EXPECT_THAT(unused, Contains("mlx5_11:1: its port is DOWN"));
+  EXPECT_THAT(unused, Contains(HasSubstr("mlx5_12:1: UCX has no transport for it")));
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("info"), HasSubstr("not used: mlx5_11:1"))));
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("warning"), HasSubstr("not used: mlx5_12:1"))));
+  EXPECT_THAT(lines, Contains(HasSubstr("limited to eth0 rxe0:1 mlx5_12:1: 192.0.2.1 is on")));
+}
+
+TEST_F(DeviceChoice, RefusesALimitOfWhichNothingIsThere) {
+  make({{"tun0", "mlx5_12:1"}, "10.0.0.1 is on the interface tun0"});
+  EXPECT_EQ(ec, errc::bad_configuration);
+  EXPECT_THAT(what, AllOf(HasSubstr("tun0, mlx5_12:1"), HasSubstr("10.0.0.1 is on"),
+                          HasSubstr("; there are eth0")));
+}
+
+TEST_F(DeviceChoice, SaysNothingOfRdmaOnLoopback) {
+  make({{"lo"}, "127.0.0.1 is on the interface lo"});
+  EXPECT_FALSE(ec) << what;
+  EXPECT_THAT(unused, IsEmpty());
+}
+
+TEST_F(DeviceChoice, PutsNamesOfTheCallerBeforeTheLimit) {
+  options.configuration["NET_DEVICES"] = "rxe0:1,eth7";
+  make({{"eth0"}, "an interface"});
+  EXPECT_FALSE(ec) << what;
+  EXPECT_THAT(transports, AllOf(Contains("rc_verbs/rxe0:1"), Not(Contains("tcp/eth0"))));
+  EXPECT_THAT(unused, ElementsAre(HasSubstr("eth7: ")));
+}
+
+TEST_F(DeviceChoice, SaysThatALimitComesBeforeTheEnvironment) {
+  const variable environment("UCX_NET_DEVICES", "lo");
+  make({{"eth0"}, "an interface"});
+  EXPECT_THAT(transports, Contains("tcp/eth0"));
+  EXPECT_THAT(lines, Contains(HasSubstr("counts before UCX_NET_DEVICES=lo")));
+}
+
+TEST_F(DeviceChoice, TellsOfHardwareThatUcxDoesNotUse) {
+  network.link().resources = {"self/memory0", "tcp/eth0"};
+  network.link().rdma_ports = {{"mlx5_0:1", "ACTIVE"}, {"mlx5_1:1", "INIT"}};
+  make();
+  EXPECT_FALSE(ec);
+  EXPECT_THAT(unused, ElementsAre(HasSubstr("mlx5_0:1: UCX has no transport for it: it was built "
+                                            "without, or /dev/infiniband can not be used"),
+                                  "mlx5_1:1: its port is INIT"));
+  options.devices = {"eth0"};
+  make();
+  EXPECT_THAT(unused, IsEmpty()) << "nobody wanted it";
+  options.devices = {};
+  options.transports = {"tcp"};
+  make();
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("info"), HasSubstr("not used: mlx5_0:1"))));
+}
+
+TEST_F(DeviceChoice, TellsOfTransportsThatHaveNoDevice) {
+  options.transports = {"tcp", "dc", "rc", "shm"};
+  network.link().resources = {"tcp/eth0", "dc/none", "rc/none", "shm/none", "rc_verbs/rxe0:1"};
+  network.link().rdma_ports = {};
+  make();
+  EXPECT_THAT(unused, IsEmpty());
+  network.link().resources = {"tcp/eth0"};
+  make();
+  EXPECT_THAT(unused, ElementsAre("transport dc: UCX has no device for it",
+                                  "transport rc: UCX has no device for it",
+                                  "transport shm: UCX has no device for it"));
+}
+
+TEST_F(DeviceChoice, RefusesMoreDevicesThanUcxTakes) {
+  std::vector<std::string> many;
+  for (int i = 0; i < 65; ++i) many.push_back("eth" + std::to_string(i));
+  make_with(many);
+  EXPECT_EQ(ec, errc::bad_configuration);
+  EXPECT_THAT(what, AllOf(HasSubstr("names 65"), HasSubstr("no more than 64")));
+  options.devices = {};
+  options.configuration["NET_DEVICES"] = "mlx5_[0-64]:1";
+  make();
+  EXPECT_EQ(ec, errc::bad_configuration);
+  options.configuration = {};
+  const variable environment("UCX_NET_DEVICES", "mlx5_[0-99]:1");
+  make();
+  EXPECT_EQ(ec, errc::bad_configuration);
+}
+
+}  // namespace
+}  // namespace ucx::detail
