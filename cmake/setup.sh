@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing for a purpose, and does nothing when none is.
-#   cmake/setup.sh build|tests|benchmarks|gpu|ci
+#   cmake/setup.sh build|tests|benchmarks|gpu|rdma|ci
 # Needs root or sudo only when something is missing.
 set -euo pipefail
 
@@ -13,11 +13,12 @@ case ${1:-} in
   tests) packages+=(libgtest-dev libgmock-dev libboost-iostreams-dev libsqlite3-dev python3:python3) ;;
   benchmarks) packages+=(libbenchmark-dev libboost-iostreams-dev) ;;
   gpu) packages+=(libgtest-dev libgmock-dev libbenchmark-dev libboost-iostreams-dev libsqlite3-dev python3-venv) ;;
+  rdma) packages=(qemu-system-x86:qemu-system-x86_64 busybox-static:busybox iproute2:rdma ibverbs-providers xz-utils:xz) ;;
   ci)
     packages+=(libgtest-dev libgmock-dev libbenchmark-dev libboost-dev libboost-iostreams-dev libsqlite3-dev g++:g++ clang:clang++
       libclang-rt-dev doxygen:doxygen python3-venv ccache:ccache valgrind gdb:gdb zsh:zsh fish:fish)
     ;;
-  *) echo "usage: $0 build|tests|benchmarks|gpu|ci" >&2; exit 2 ;;
+  *) echo "usage: $0 build|tests|benchmarks|gpu|rdma|ci" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null; then

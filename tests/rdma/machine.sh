@@ -1,0 +1,48 @@
+#!/busybox sh
+# The first process of a virtual machine of tests/run-rdma.sh: makes the RDMA device, mounts what is
+# shared, runs the machine's part of the smoke test. /job has NUMBER, MOUNTS, ENVIRONMENT and DIRECTORY.
+/busybox --install -s /applets
+PATH=/applets
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+mkdir -p /dev/shm /tmp /run /root
+mount -t tmpfs shm /dev/shm
+mount -t tmpfs tmp /tmp
+stty -F /dev/ttyS1 raw -echo
+stty -F /dev/ttyS2 raw -echo
+end() { echo "$1" >/dev/ttyS2; sleep 0.2; echo o >/proc/sysrq-trigger; sleep 60; }
+exec </dev/null >/dev/ttyS1 2>&1
+while read -r module; do
+  insmod "/modules/$module" || echo "the module $module can not be loaded"
+done </modules/order
+read -r number </job/number
+ip link set lo up
+ip link set eth0 mtu 4200
+ip link set eth0 up
+ip address add "192.0.2.$number/24" dev eth0
+ip address add "192.0.2.$number$number/24" dev eth0 label eth0:also
+while read -r tag directory; do
+  mkdir -p "$directory"
+  mount -t 9p -o trans=virtio,version=9p2000.L,msize=512000,ro,cache=loose "$tag" "$directory" ||
+    { echo "$directory can not be mounted"; end 125; }
+done </job/mounts
+for link in bin sbin lib lib64; do [ -e "/$link" ] || ln -s "usr/$link" "/$link"; done
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/applets
+rdma link add rxe0 type rxe netdev eth0 || { echo "no RDMA device can be made"; end 125; }
+mkdir -p /dev/infiniband
+for each in /sys/class/infiniband_verbs/uverbs* /sys/class/misc/rdma_cm; do
+  name=/dev/infiniband/${each##*/}
+  [ -e "$name" ] || ! read -r numbers <"$each/dev" || mknod "$name" c "${numbers%:*}" "${numbers#*:}"
+done
+tries=0
+until grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state || [ $tries = 100 ]; do
+  tries=$((tries + 1))
+  sleep 0.1
+done
+ulimit -l unlimited
+export HOME=/root LC_ALL=C.UTF-8
+. /job/environment
+read -r directory </job/directory
+cd "$directory" && sh tests/rdma/smoke.sh "$number" "$(cat /job/build)"
+end $?

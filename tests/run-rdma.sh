@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# Runs the smoke test over RDMA: in two virtual machines on one wire, each with a soft-RoCE device, so that UCX's verbs
+# transports are used where there is no such hardware.
+#   tests/run-rdma.sh [BUILD]      (default: build/dev, which is built; a BUILD that is named is taken as it is)
+# Ends with 0 when all passed, and with 77, saying why, where QEMU or the kernel can not be had.
+#
+# The machines have this system's /usr, the repository and BUILD, read-only; the kernel is Debian's, whose package is
+# fetched once. The environment: UCXIO_RDMA_CACHE is where the kernel is kept (build/rdma); UCXIO_RDMA_ACCELERATOR=kvm
+# is quicker than `tcg` (default), where it works; LD_LIBRARY_PATH may name another UCX.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${1:-build/dev}
+cache=${UCXIO_RDMA_CACHE:-build/rdma}
+accelerator=${UCXIO_RDMA_ACCELERATOR:-tcg}
+longest=420 # seconds for the machines, their start included
+# Those that the kernel does not find by itself: the order does not matter.
+modules=(virtio_pci virtio_net 9p 9pnet_virtio crc32_generic ib_uverbs rdma_ucm rdma_rxe)
+
+not_run() {
+  echo "run-rdma: $*: NOTHING WAS RUN"
+  exit 77
+}
+
+work='' machines=()
+finish() {
+  local each
+  for each in "${machines[@]}"; do kill "$each" 2>/dev/null || true; done
+  for each in "${machines[@]}"; do wait "$each" 2>/dev/null || true; done
+  [ -z "$work" ] || rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+work=$(mktemp -d "${TMPDIR:-/tmp}/ucxio-rdma.XXXXXX")
+
+# Fetches the kernel of this system's release; keeps its image and its modules in $cache/kernel.
+fetch_kernel() {
+  local package new=$cache/new.$$
+  package=$(apt-cache depends linux-image-amd64 | awk '/Depends: linux-image-/ { print $2; exit }')
+  [ -n "$package" ] || return 1
+  rm -rf "$new"
+  mkdir -p "$new"
+  (cd "$new" && apt-get -q download "$package") >"$work/download" 2>&1 || { cat "$work/download"; return 1; }
+  dpkg-deb -x "$new"/linux-image-*.deb "$new/all"
+  cp "$new"/all/boot/vmlinuz-* "$new/vmlinuz"
+  find "$new/all" -name '*.ko*' >"$new/modules.txt"
+  mkdir "$new/modules"
+  take_modules "$new"
+  rm -rf "$new/all" "$new"/*.deb "$new/modules.txt" "$cache/kernel"
+  mv "$new" "$cache/kernel"
+}
+
+# Takes the modules and what they depend on, in an order in which they can be loaded.
+take_modules() { # FOLDER
+  local each
+  : >"$1/modules/order"
+  for each in "${modules[@]}"; do take_module "$1" "$each"; done
+}
+
+take_module() { # FOLDER NAME
+  local folder=$1 name=${2//-/_} file each
+  ! grep -qx "$name.ko" "$folder/modules/order" || return 0
+  # One that is built into the kernel has no file.
+  file=$(grep -E "/${name//_/[-_]}\.ko(\.xz)?$" "$folder/modules.txt" | head -n 1) || return 0
+  case $file in
+    *.xz) xz -dc "$file" >"$folder/modules/$name.ko" ;;
+    *) cp "$file" "$folder/modules/$name.ko" ;;
+  esac
+  for each in $(tr '\0' '\n' <"$folder/modules/$name.ko" | sed -n 's/^depends=//p' | tr ',' ' '); do
+    take_module "$folder" "$each"
+  done
+  echo "$name.ko" >>"$folder/modules/order"
+}
+
+shared=()
+share() { # DIRECTORY
+  local path each
+  path=$(realpath "$1") || return 0
+  for each in "${shared[@]}"; do
+    [[ $path/ != "$each"/* ]] || return 0
+  done
+  shared+=("$path")
+}
+
+# Makes the first file system of machine NUMBER.
+make_initrd() { # NUMBER
+  local root=$work/$1/root i
+  mkdir -p "$root"/{applets,proc,sys,dev,etc,job,modules}
+  cp "$(command -v busybox)" "$root/busybox"
+  cp "$cache"/kernel/modules/* "$root/modules/"
+  cp tests/rdma/machine.sh "$root/init"
+  chmod 755 "$root/init"
+  cp -r /etc/libibverbs.d "$root/etc/"
+  printf 'root:x:0:0:root:/root:/bin/sh\n' >"$root/etc/passwd"
+  printf '127.0.0.1 localhost\n' >"$root/etc/hosts"
+  echo "$1" >"$root/job/number"
+  pwd -P >"$root/job/directory"
+  realpath "$build" >"$root/job/build"
+  for i in "${!shared[@]}"; do echo "share$i ${shared[i]}"; done >"$root/job/mounts"
+  { [ -z "${LD_LIBRARY_PATH:-}" ] || printf 'export LD_LIBRARY_PATH=%q\n' "$LD_LIBRARY_PATH"; } >"$root/job/environment"
+  (cd "$root" && find . | busybox cpio -o -H newc 2>/dev/null) >"$work/$1/initrd"
+}
+
+start() { # NUMBER
+  local number=$1 folder=$work/$1 other=$((3 - $1)) devices=() i
+  for i in "${!shared[@]}"; do
+    devices+=(-virtfs "local,path=${shared[i]//,/,,},mount_tag=share$i,security_model=none,readonly=on,multidevs=remap")
+  done
+  # The wire has two ends: a packet is a datagram between two sockets of the file system. In a session of its own, so
+  # that a terminal's signals come to this script alone.
+  setsid qemu-system-x86_64 -accel "$accelerator" -cpu max -smp 2 -m 1536 -M q35 -nodefaults -no-user-config \
+    -display none -no-reboot -kernel "$cache/kernel/vmlinuz" -initrd "$folder/initrd" \
+    -append "console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off nokaslr tsc=unstable random.trust_cpu=on" \
+    -serial "file:$folder/console" -serial "file:$folder/out" -serial "file:$folder/status" \
+    -netdev "dgram,id=wire,local.type=unix,local.path=$work/wire$number,remote.type=unix,remote.path=$work/wire$other" \
+    -device "virtio-net-pci,netdev=wire,mac=52:54:00:00:00:0$number,host_mtu=9000" \
+    "${devices[@]}" </dev/null >"$folder/qemu" 2>&1 &
+  machines[number]=$!
+}
+
+show() { # NUMBER FILE
+  [ ! -s "$work/$1/$2" ] || sed "s/^/machine $1, $2: /" "$work/$1/$2"
+}
+
+if [ $# -eq 0 ]; then
+  cmake --preset dev >"$work/configured" 2>&1 || { cat "$work/configured"; exit 1; }
+  cmake --build build/dev --target ucxio-rdma-peer ucxio-tool
+fi
+[ "$(uname -m)" = x86_64 ] || not_run "the machines are x86_64"
+cmake/setup.sh rdma >"$work/packages" 2>&1 || not_run "$(tr '\n' ' ' <"$work/packages")"
+if [ ! -e "$cache/kernel/modules/order" ]; then
+  mkdir -p "$cache"
+  fetch_kernel || not_run "the kernel's package can not be fetched"
+fi
+share /usr
+share .
+share "$build"
+IFS=: read -ra libraries <<<"${LD_LIBRARY_PATH:-}"
+for each in "${libraries[@]}"; do share "$each"; done
+for number in 1 2; do make_initrd $number; done
+began=$SECONDS
+start 2
+start 1
+
+while kill -0 "${machines[1]}" 2>/dev/null && [ ! -s "$work/1/status" ] && [ $((SECONDS - began)) -lt $longest ]; do sleep 0.2; done
+sleep 0.5 # what was written last
+result=$(tr -dc '0-9' <"$work/1/status" 2>/dev/null) || true
+cat "$work/1/out" 2>/dev/null || true
+if [ "${result:-none}" = 0 ] && ! grep -q FAILED "$work/1/out"; then
+  echo "run-rdma: all passed, $((SECONDS - began)) s"
+  exit 0
+fi
+show 1 qemu
+show 2 qemu
+show 2 out
+for number in 1 2; do tail -n 15 "$work/$number/console" 2>/dev/null | sed "s/^/machine $number, console: /" || true; done
+if [ $((SECONDS - began)) -ge $longest ]; then
+  echo "run-rdma: FAILED: not ended after $longest s"
+else
+  echo "run-rdma: FAILED (${result:-the machine ended without an answer})"
+fi
+exit 1
