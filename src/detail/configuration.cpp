@@ -346,6 +346,15 @@ void builder::choose_defaults() {
       environment("UCX_ZCOPY_THRESH") == nullptr) {
     set_by_default("ZCOPY_THRESH", "inf");
   }
+  // By RDMA's connection manager, UCX's first choice, nobody answers where the peer has no RDMA,
+  // and UCX tries TCP's only when that has failed, which takes longer than anybody waits. Which
+  // lanes a connection has is another matter: by TCP's, too, they are RDMA's where both sides have
+  // it.
+  constexpr const char* managers = "SOCKADDR_TLS_PRIORITY";
+  if (allows("tcp") && may_use_rdma() && find(managers) == nullptr &&
+      environment("UCX_SOCKADDR_TLS_PRIORITY") == nullptr) {
+    set_by_default(managers, "tcp,rdmacm");
+  }
   connect_without_blocking();
   choose_shared_memory();
 }

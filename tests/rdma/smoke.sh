@@ -109,6 +109,8 @@ kill $tool
 serve 7474 192.0.2.11 || failed=1
 call "an address with a label: info" says_rma ucx://192.0.2.11:7474
 call "an address with a label: log" log_says 'limited to eth0 rxe0:1' ucx://192.0.2.11:7474
+serve 7475 "$here" UCX_TLS=tcp,self || failed=1
+call "a server without RDMA: the log says so" log_says 'RDMA hardware of this side is not used' ucx://$here:7475
 call "the log says what the context is limited to" log_says 'limited to eth0 rxe0:1' $url
 url=ucx://$there:7472
 tries=0

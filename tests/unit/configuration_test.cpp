@@ -404,6 +404,17 @@ TEST_F(ConfigurationOfAnyUcx, LetsUcxSendInPlaceWhereRdmaMayBeUsed) {
   EXPECT_EQ(made(api, {}).value("ZCOPY_THRESH"), "inf");
 }
 
+TEST_F(ConfigurationOfAnyUcx, ConnectsByTcpFirstWhereThePeerMayHaveNoRdma) {
+  constexpr const char* key = "SOCKADDR_TLS_PRIORITY";
+  EXPECT_EQ(made(api, {}).value(key), "rdmacm,tcp,sockcm");
+  network.link().rdma_ports = {{"mlx5_0:1", "ACTIVE"}};
+  EXPECT_EQ(made(api, {}).value(key), "tcp,rdmacm");
+  EXPECT_EQ(made(api, with({{"TLS", "ib"}})).value(key), "rdmacm,tcp,sockcm");
+  EXPECT_EQ(made(api, with({{key, "rdmacm"}})).value(key), "rdmacm");
+  const scoped_variable environment("UCX_SOCKADDR_TLS_PRIORITY", "tcp");
+  EXPECT_EQ(made(api, {}).value(key), "rdmacm,tcp,sockcm") << "UCX's, who reads the environment";
+}
+
 TEST_F(ConfigurationOfAnyUcx, ConnectsWithoutBlockingUnlessTold) {
   EXPECT_EQ(made(api, {}).value("CONN_NB"), "y");
   EXPECT_EQ(made(api, with({{"TCP_CONN_NB", "n"}})).value("CONN_NB"), "n");
