@@ -39,7 +39,16 @@ void order_all_threads() noexcept {
 
 bool worker_lock::has_barrier() noexcept { return has_private_barrier; }
 
+/// In a child it is taken all the same; to unlock what another thread has is refused, and no harm.
+void worker_lock::wait_for_others() {
+  if (is_forked_child()) return;
+  contenders_.fetch_add(1, std::memory_order_relaxed);
+  mutex_.lock();
+  contenders_.fetch_sub(1, std::memory_order_relaxed);
+}
+
 void worker_lock::visit(const char* self) {
+  if (is_forked_child()) return holder_.store(self, std::memory_order_relaxed);
   contenders_.fetch_add(1, std::memory_order_relaxed);
   mutex_.lock();
   contenders_.fetch_sub(1, std::memory_order_relaxed);
@@ -85,6 +94,7 @@ void worker_lock::note_visit(const char* self) noexcept {
 }
 
 void worker_lock::end_visit() noexcept {
+  if (is_forked_child()) return;
   visited_now_.store(false, std::memory_order_release);
   mutex_.unlock();
 }

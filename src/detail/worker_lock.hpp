@@ -22,7 +22,7 @@ namespace ucx::detail {
 /// WG21 P1202, "asymmetric fences"). An atomic exchange of the user's would wait until all that it
 /// has stored is in its cache, and what UCX sends through shared memory lies in another core's. Who
 /// visits again and again becomes the user; where that changes too often, nobody is any more.
-/// In a child of fork() it keeps nobody out: a thread that is not there may have it.
+/// In a child of fork() nobody waits for it: a thread that is not there may have it.
 /// It lives until every `unlock()` has returned: a user looks whether to wake somebody at the end.
 class worker_lock {
  public:
@@ -37,19 +37,11 @@ class worker_lock {
   worker_lock& operator=(const worker_lock&) = delete;
 
   void lock() {
-    if (is_forked_child()) [[unlikely]]
-      return;
     if (visited_) return lock_as_user();
-    if (!mutex_.try_lock()) {
-      contenders_.fetch_add(1, std::memory_order_relaxed);
-      mutex_.lock();
-      contenders_.fetch_sub(1, std::memory_order_relaxed);
-    }
+    if (!mutex_.try_lock()) wait_for_others();
     ++depth_;
   }
   void unlock() {
-    if (is_forked_child()) [[unlikely]]
-      return;
     --depth_;
     if (!visited_) return mutex_.unlock();
     if (depth_ == 0) unlock_as_user();
@@ -59,14 +51,14 @@ class worker_lock {
   /// For assertions. Where threads share the lock nobody notes who has it: that somebody has is all
   /// that is known there.
   bool is_mine() const noexcept {
-    if (is_forked_child()) [[unlikely]]
-      return true;
     return visited_ ? holder_.load(std::memory_order_relaxed) == &thread_mark : depth_ > 0;
   }
   /// For a thread that takes the lock in a tight loop: a mutex is not fair, so it steps back for
   /// those who wait.
   void let_others_in() const noexcept {
-    while (contenders_.load(std::memory_order_relaxed) > 0) std::this_thread::yield();
+    while (contenders_.load(std::memory_order_relaxed) > 0 && !is_forked_child()) {
+      std::this_thread::yield();
+    }
   }
 
  private:
@@ -118,6 +110,7 @@ class worker_lock {
     if (visited_now_.load(std::memory_order_relaxed)) wake_visitor();
   }
   void wake_visitor() noexcept;
+  void wait_for_others();
   void visit(const char* self);
   void end_visit() noexcept;
   void wait_until_free() noexcept;

@@ -182,7 +182,7 @@ TEST_F(DeviceChoice, TellsOfHardwareThatUcxDoesNotUse) {
 
 TEST_F(DeviceChoice, TellsOfTransportsThatHaveNoDevice) {
   options.transports = {"tcp", "dc", "rc", "shm"};
-  network.link().resources = {"tcp/eth0", "dc/none", "rc/none", "shm/none", "rc_verbs/rxe0:1"};
+  network.link().resources = {"tcp/eth0", "dc/none", "rc/none", "posix/memory", "rc_verbs/rxe0:1"};
   network.link().rdma_ports = {};
   make();
   EXPECT_THAT(unused, IsEmpty());

@@ -33,8 +33,8 @@ const std::set<std::string> unsafe_in_capture{"cuMemAlloc",
 
 }  // namespace
 
-std::vector<CUctx_st*>& context_stack() {
-  thread_local std::vector<CUctx_st*> stack;
+current_contexts& context_stack() {
+  thread_local current_contexts stack;
   return stack;
 }
 
@@ -186,7 +186,7 @@ int fake_cuda::destroy(CUctx_st* context) {
 int fake_cuda::end(CUctx_st* context) {
   if (contexts_.erase(context) == 0) return invalid_context;
   ended_.insert(context);
-  std::erase(context_stack(), context);
+  context_stack().erase(context);
   // What was made in it goes with it.
   std::erase_if(streams_, [&](const auto& each) { return each.first->context == context; });
   std::erase_if(events_, [&](const auto& each) { return each->context == context; });

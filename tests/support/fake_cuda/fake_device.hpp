@@ -1,6 +1,7 @@
 // The state of the pretended driver: contexts, memory, streams.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -213,7 +214,27 @@ class fake_cuda {
 /// This thread's cuThreadExchangeStreamCaptureMode.
 int& capture_mode();
 
+/// The contexts that a thread has made current, the last one on top. Needs no destruction: static
+/// objects use the driver when the variables of the main thread are gone.
+class current_contexts {
+ public:
+  bool empty() const noexcept { return count_ == 0; }
+  std::size_t size() const noexcept { return count_; }
+  CUctx_st* back() const { return all_.at(count_ - 1); }
+  void push_back(CUctx_st* context) { all_.at(count_++) = context; }
+  void pop_back() noexcept { --count_; }
+  void clear() noexcept { count_ = 0; }
+  void erase(CUctx_st* context) noexcept {
+    const auto end = std::remove(all_.begin(), all_.begin() + count_, context);
+    count_ = static_cast<std::size_t>(end - all_.begin());
+  }
+
+ private:
+  std::array<CUctx_st*, 64> all_{};
+  std::size_t count_ = 0;
+};
+
 /// Contexts that are pushed on this thread, the current one last.
-std::vector<CUctx_st*>& context_stack();
+current_contexts& context_stack();
 
 }  // namespace ucx::test
