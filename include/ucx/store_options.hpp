@@ -21,9 +21,9 @@ struct store_options {
   std::uint64_t largest_file = std::uint64_t{1} << 62U;
   /// Has every file on the device before its writer is told that it is committed.
   bool sync_on_commit = false;
-  /// Files that clients may have open, all of them and each: each takes a file descriptor. Zero, for
-  /// all: half of what the process may have open when the store is published (`ulimit -n`), 64 at
-  /// least, 65536 at most; for each: half of that.
+  /// Files that clients may have open, all of them and each: each takes a file descriptor. Zero,
+  /// for all: half of what the process may have open when the store is published (`ulimit -n`), 64
+  /// at least, 65536 at most; for each: half of that.
   std::size_t most_open_files = 0;
   std::size_t most_open_files_of_one_client = 0;
   /// Files that may be open for writing. Zero: half of `most_open_files`. For each the server keeps
