@@ -47,6 +47,14 @@ std::shared_ptr<client_core> lingering_clients::lend(const url& server,
   // Made now: where the last copy goes, nothing may fail.
   auto one = std::make_shared<all>();
   one->push_back({server, std::move(made)});
+  std::list<lending> noted;
+  noted.push_back({server, one->front().client, 0});
+  {
+    const std::lock_guard guard(mutex_);
+    noted.front().number = one->front().number = ++lendings_;
+    std::erase_if(lent_, [&](const lending& each) { return each.server == server; });
+    lent_.splice(lent_.end(), noted);
+  }
   return {used, [this, one](client_core*) { add(*one); }};
 }
 
@@ -54,10 +62,23 @@ std::shared_ptr<client_core> lingering_clients::take(const url& server) noexcept
   const std::lock_guard guard(mutex_);
   const auto found = std::find_if(kept_.begin(), kept_.end(),
                                   [&](const lingering& each) { return each.server == server; });
-  if (found == kept_.end()) return nullptr;
-  std::shared_ptr<client_core> taken = std::move(found->client);
-  kept_.erase(found);
+  if (found != kept_.end()) {
+    std::shared_ptr<client_core> taken = std::move(found->client);
+    kept_.erase(found);
+    return taken;
+  }
+  const auto lent = std::find_if(lent_.begin(), lent_.end(),
+                                 [&](const lending& each) { return each.server == server; });
+  if (lent == lent_.end()) return nullptr;
+  std::shared_ptr<client_core> taken = lent->client.lock();
+  lent_.erase(lent);
   return taken;
+}
+
+/// Returns false for a client that was taken again before its last copy could leave it here.
+/// REQUIRES: the mutex is held.
+bool lingering_clients::returns(const lingering& one) noexcept {
+  return std::erase_if(lent_, [&](const lending& each) { return each.number == one.number; }) > 0;
 }
 
 /// One that is lost, or was closed, is of no use to anybody.
@@ -66,7 +87,11 @@ void lingering_clients::add(all& one) noexcept {
   const bool is_good = !one.front().client->status();
   all gone;
   {
-    const std::lock_guard guard(mutex_);
+    std::unique_lock guard(mutex_);
+    if (!returns(one.front())) {
+      guard.unlock();
+      return one.clear();
+    }
     one.front().since = clock::now();
     const bool stays = is_good && !ended_ && longest_ > longest_.zero() && start();
     all& where = stays ? kept_ : gone;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -31,7 +32,9 @@ class lingering_clients {
   /// Returns a share of `made`, a client of `server`, whose last copy leaves the client here.
   /// REQUIRES: this is there until then.
   std::shared_ptr<client_core> lend(const url& server, std::shared_ptr<client_core> made);
-  /// Takes back the client of `server`; returns nothing where none is here.
+  /// Takes back the client of `server`, also where its last copy is just about to leave it here;
+  /// returns nothing where there is none. It may be one that others still have: who asks then has
+  /// found it lost.
   std::shared_ptr<client_core> take(const url& server) noexcept;
 
   /// From now on each stays so long. Zero: none does, and those that are here go.
@@ -46,18 +49,27 @@ class lingering_clients {
   struct lingering {
     url server;
     std::shared_ptr<client_core> client;
+    std::uint64_t number = 0;  // of the lending
     clock::time_point since = {};
+  };
+  struct lending {
+    url server;
+    std::weak_ptr<client_core> client;
+    std::uint64_t number;
   };
   using all = std::list<lingering>;
 
   void add(all& one) noexcept;
   bool start() noexcept;
   void run() noexcept;
+  bool returns(const lingering& one) noexcept;
   static void dismiss(all& gone) noexcept;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  all kept_;               // the one that came first is the first
+  all kept_;                 // the one that came first is the first
+  std::list<lending> lent_;  // one of a server
+  std::uint64_t lendings_ = 0;
   std::string complaint_;  // before what may complain
   std::chrono::nanoseconds longest_;
   bool ended_ = false;

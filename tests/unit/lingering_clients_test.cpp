@@ -3,7 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <memory>
 #include <string>
+#include <system_error>
+
+#include "detail/client_core.hpp"
+#include "ucx/client.hpp"
+#include "ucx/server.hpp"
+#include "ucx/url.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -38,6 +45,25 @@ TEST(LingeringClients, AreNoneOfAServerThatNobodyAsked) {
   EXPECT_EQ(none.take(url("ucx://localhost:1")), nullptr);
   none.end();
   none.end();
+}
+
+TEST(LingeringClients, TakeOneAgainThatIsAboutToCome) {
+  const server served;
+  const url where(served.url());
+  std::string what;
+  std::error_code ec;
+  lingering_clients all;
+  const std::shared_ptr<client_core> made = client_core::connect(where, {}, what, ec);
+  ASSERT_TRUE(made) << what << ": " << ec.message();
+  std::shared_ptr<client_core> first = all.lend(where, made);
+  ASSERT_EQ(all.take(where), made);
+  std::shared_ptr<client_core> second = all.lend(where, made);
+  first.reset();  // is not what lingers: somebody has the other one
+  all.clear();
+  EXPECT_FALSE(made->status());
+  second.reset();
+  EXPECT_EQ(all.take(where), made);
+  EXPECT_EQ(all.take(where), nullptr);
 }
 
 }  // namespace
