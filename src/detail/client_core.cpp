@@ -1,6 +1,7 @@
 #include "detail/client_core.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "detail/address_file.hpp"
@@ -60,7 +61,10 @@ client_core::~client_core() {
     const std::lock_guard guard(core.lock());
     core_of(*endpoint_).set_receiver(nullptr);
     *releasing_ = nullptr;
-    if (!session_.over()) session_.leave();
+    try {
+      if (!session_.over()) session_.leave();
+    } catch (const std::bad_alloc&) {  // the peer learns it from the end of the connection
+    }
   }
   endpoint_.reset();
 }
@@ -452,11 +456,17 @@ void client_core::leave_at_once() noexcept {
   {
     const std::lock_guard guard(core_of(worker_).lock());
     if (connection.use_count() > 1 || connection->is_kept_by_requests()) return;
-    session_.leave();
-    connection->say_bye({});
+    try {
+      session_.leave();
+      connection->say_bye({});
+    } catch (const std::bad_alloc&) {  // the peer learns it from the end of the connection
+    }
   }
   std::error_code ignored;
-  endpoint_->close(close_mode::abort, ignored);
+  try {
+    endpoint_->close(close_mode::abort, ignored);
+  } catch (const std::bad_alloc&) {  // it is aborted: what was to be done next is not
+  }
 }
 
 }  // namespace ucx::detail

@@ -1,6 +1,7 @@
 // How a connection ends: docs/architecture.md, "Closing". Apart from endpoint_core.cpp because
 // something here waits, and nothing there does.
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "detail/close_operation.hpp"
@@ -81,12 +82,17 @@ void endpoint_core::close_at_once(close_mode mode, std::error_code& ec) {
 
 void endpoint_core::look_at_closing() noexcept {
   if (closer_ == nullptr || std::exchange(looking_, true)) return;
-  worker_.defer([weak = weak_from_this()] {
-    const std::shared_ptr<endpoint_core> self = weak.lock();
-    if (!self) return;
-    self->looking_ = false;
-    if (self->closer_ != nullptr) self->closer_->step();
-  });
+  try {
+    worker_.defer([weak = weak_from_this()] {
+      const std::shared_ptr<endpoint_core> self = weak.lock();
+      if (!self) return;
+      self->looking_ = false;
+      if (self->closer_ != nullptr) self->closer_->step();
+    });
+  } catch (const std::bad_alloc&) {  // tick() looks again, and what closes it has a deadline
+    looking_ = false;
+    worker_.tick_soon();
+  }
 }
 
 /// They are destroyed behind the lock, which the caller holds.

@@ -273,6 +273,7 @@ void endpoint_core::copy_left() noexcept {
 }
 
 clock::time_point endpoint_core::tick(clock::time_point now) {
+  look_at_closing();  // where it is closing: there may have been no memory to look
   if (state_ == endpoint_state::failed || state_ == endpoint_state::closed) {
     if (unsaid_ == 0) return clock::time_point::max();
     say_end();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <exception>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -109,7 +110,7 @@ bool lingering_clients::start() noexcept {
     if (thread_.joinable()) thread_.join();  // it is over
     const blocked_signals meanwhile;
     thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {  // no thread, or no memory for one
     return false;
   }
   return running_ = true;

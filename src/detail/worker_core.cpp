@@ -223,13 +223,19 @@ worker_core::~worker_core() {
     connections_->close();
   }
   unused.clear();
+  const auto run_last_work = [this] {
+    try {
+      run_work();
+    } catch (const std::bad_alloc&) {  // what there was no memory for goes with the worker
+    }
+  };
   // Twice: the first time leaves something to do, too.
   for (int i = 0; i < 2; ++i) {
     {
       const std::lock_guard guard(lock_);
-      run_work();
+      run_last_work();
       progress_ucx();
-      run_work();
+      run_last_work();
     }
     const worker_round scope(*this);
     std::unique_lock guard(lock_);
