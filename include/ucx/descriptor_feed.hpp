@@ -36,7 +36,7 @@ struct descriptor_feed_options {
 /// `error()`.
 /// A child of `fork()` has the feed's descriptors, too, until it destroys its copy of this, calls
 /// `exec` or ends: the end of everything is told all the same, and that something is missing only
-/// then.
+/// then. There `stop()` does nothing, the feed has ended, and its error is `forked_child`.
 /// Threads: sharing one object is safe, but for moves and the destructor.
 class UCXIO_EXPORT descriptor_feed {
  public:

@@ -72,11 +72,13 @@ void feeding_thread::leave_to_parent() noexcept {
 }
 
 int feeding_thread::reader() noexcept {
+  if (!is_of_this_process()) return reader_.get();  // one thread, and nobody to give the mutex back
   const std::lock_guard guard(mutex_);
   return reader_.get();
 }
 
 file_descriptor feeding_thread::take_reader() noexcept {
+  if (!is_of_this_process()) return std::move(reader_);
   const std::lock_guard guard(mutex_);
   return std::move(reader_);
 }
@@ -173,6 +175,7 @@ void feeding_thread::end(std::error_code why, std::string text) noexcept {
 }
 
 bool feeding_thread::wait_for(std::chrono::nanoseconds limit) {
+  if (!is_of_this_process()) return true;  // nothing is fed here, and the mutex may be taken
   const auto now = std::chrono::steady_clock::now();
   constexpr auto never = std::chrono::steady_clock::time_point::max();
   std::unique_lock guard(mutex_);
@@ -181,16 +184,19 @@ bool feeding_thread::wait_for(std::chrono::nanoseconds limit) {
 }
 
 std::error_code feeding_thread::error() {
+  if (!is_of_this_process()) return errc::forked_child;
   const std::lock_guard guard(mutex_);
   return error_;
 }
 
 std::string feeding_thread::error_text() {
+  if (!is_of_this_process()) return "a feed of the parent's, in a child of fork()";
   const std::lock_guard guard(mutex_);
   return error_text_;
 }
 
 void feeding_thread::stop() noexcept {
+  if (!is_of_this_process()) return;
   stops_.store(true, std::memory_order_relaxed);
   const std::uint64_t one = 1;
   if (::write(stopping_.get(), &one, sizeof one) < 0) return;  // it is full: it was told before

@@ -325,6 +325,22 @@ TEST_F(DescriptorFeed, IsLeftToItsParentByAChildThatDestroysIt) {
   EXPECT_EQ(read_all(feed->reader()).failure, ECONNRESET);
 }
 
+TEST_F(DescriptorFeed, IsNotStoppedByAChild) {
+  const std::string text = text_of(large);
+  directory_.make("file", text);
+  descriptor_feed feed(at());
+  bound_reads(feed.reader());
+  const forked_child child([&feed] {
+    feed.stop();
+    if (!feed.wait_for(std::chrono::nanoseconds::max())) ::_exit(1);
+    if (feed.error() != errc::forked_child || feed.error_message().empty()) ::_exit(1);
+  });
+  ASSERT_TRUE(child.is_there());
+  const ending read = read_all(feed.reader());
+  EXPECT_EQ(read.failure, 0);
+  EXPECT_TRUE(read.bytes == text);
+}
+
 TEST_F(DescriptorFeed, IsSharedByThreads) {
   directory_.make("file", text_of(large));
   descriptor_feed feed(at());
