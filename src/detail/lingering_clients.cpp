@@ -154,10 +154,13 @@ void lingering_clients::set_longest(std::chrono::nanoseconds longest) noexcept {
   if (is_forked_child()) return;
   all gone;
   {
-    const std::lock_guard guard(mutex_);
+    std::unique_lock guard(mutex_);
     longest_ = longest;
-    if (longest_ <= longest_.zero()) gone.swap(kept_);
     changed_.notify_all();
+    if (longest <= longest.zero()) {
+      gone.swap(kept_);
+      changed_.wait(guard, [this] { return !dismissing_; });
+    }
   }
   dismiss(gone);
 }
