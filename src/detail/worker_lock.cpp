@@ -75,6 +75,7 @@ void worker_lock::wait_until_free() noexcept {
 
 /// Under the mutex: who has looked already sleeps by then.
 void worker_lock::wake_visitor() noexcept {
+  if (is_forked_child()) return;  // nobody visits here, and the parent's visitor may have had it
   const std::lock_guard guard(sleeping_);
   freed_.notify_one();
 }
