@@ -197,7 +197,7 @@ void server::unpublish(std::string_view name, std::error_code& ec) {
 
 std::vector<entry> server::list() const {
   std::vector<entry> found;
-  if (!core_) return found;
+  if (!core_ || detail::is_forked_child()) return found;
   for (const published& each : core_->names().all()) found.push_back(each->described());
   return found;
 }
@@ -222,6 +222,9 @@ void server::publish_address(const std::filesystem::path& file, std::error_code&
 std::string server::url() const { return url(std::string_view()); }
 
 std::string server::url(std::string_view name) const {
+  if (core_ && detail::is_forked_child()) {
+    throw error(errc::forked_child, "asking for the URL of a server of the parent's");
+  }
   std::string made = core_ ? core_->url(name) : std::string();
   if (made.empty()) {
     const bool open = core_ && !core_->is_closed();
@@ -233,7 +236,8 @@ std::string server::url(std::string_view name) const {
 }
 
 server_statistics server::statistics() const {
-  return core_ ? core_->statistics() : server_statistics();
+  if (!core_ || detail::is_forked_child()) return {};
+  return core_->statistics();
 }
 
 worker& server::worker(std::size_t number) noexcept { return core_->worker(number); }

@@ -270,6 +270,9 @@ TEST(ForkedChildren, AreToldByEveryHandleWhatTheyAre) {
     wrong.unless_thrown("a close", [&] { connection.close(); });
     wrong.unless_thrown("a publication",
                         [&] { static_cast<void>(served.allocate("y", 10, access::read)); });
+    wrong.unless_thrown("a URL", [&] { static_cast<void>(served.url("y")); });
+    wrong.unless(served.list().empty(), "what is published");
+    wrong.unless(served.statistics().names == 0, "a server's statistics");
     wrong.unless_thrown("a list", [&] { asking.list(); });
     wrong.unless_thrown("an open", [&] { asking.open("file", access::read); });
     wrong.unless_thrown("a lane", [&] { asking.lane(1); });
