@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <exception>
 #include <utility>
 
 #include "ucx/error.hpp"
@@ -98,7 +99,7 @@ void logger::read_environment(std::string& what, std::error_code& ec) {
   ec = errc::bad_configuration;
 }
 
-void logger::write(log_level level, std::string_view text) noexcept {
+void logger::write(log_level level, std::string_view text) noexcept try {
   if (!writes(level)) return;
   const std::string shown = escaped(text);
   if (sink_) {
@@ -120,6 +121,7 @@ void logger::write(log_level level, std::string_view text) noexcept {
     if (written <= 0) return;  // a log that can not be written is not worth an error
     rest.remove_prefix(static_cast<std::size_t>(written));
   }
+} catch (const std::exception&) {  // a line that there is no memory for is not worth an error
 }
 
 std::string escaped(std::string_view text) {
