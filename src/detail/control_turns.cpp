@@ -1,5 +1,6 @@
 #include "detail/control_turns.hpp"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -68,7 +69,12 @@ void control_turns::expect_round() {
     try {
       expect_round();
     } catch (const std::bad_alloc&) {  // there is no later
-      while (!lines_.empty()) serve_first();
+      while (!lines_.empty()) {
+        try {
+          serve_first();
+        } catch (const std::bad_alloc&) {  // which keeps none of the others
+        }
+      }
       throw;
     }
     take_turn();
