@@ -97,14 +97,17 @@ void control_relay::look_at_unsent() {
 
 void control_relay::refuse(endpoint_core& peer, const std::optional<control_header>& said) {
   endpoint_channel to(peer);
-  if (said && to.refuse(*said)) return;
+  const bool may_refuse = ++refusals_ <= control_turns::most_refusals;
+  if (may_refuse && said && to.refuse(*said)) return;
   to.blame(errc::protocol_error, "the peer does not wait for its answers");
 }
 
 void control_relay::received(std::span<const std::byte> message) {
   look_at_unsent();
   const std::size_t room = message.size() + room_of_message;
-  const std::size_t taken = arriving_.load(std::memory_order_relaxed) + room;
+  const std::size_t waiting = arriving_.load(std::memory_order_relaxed);
+  if (waiting == 0) refusals_ = 0;
+  const std::size_t taken = waiting + room;
   const std::size_t most =
       welcomed_.load(std::memory_order_relaxed) ? control_turns::most_waiting : most_before_welcome;
   if (taken > most) {

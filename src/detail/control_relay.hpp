@@ -46,7 +46,7 @@ class control_relay final : public channel_receiver,
   control_relay(endpoint_core& peer, std::weak_ptr<worker_core> home);
   void look_at_unsent();
   void await_turn(std::vector<std::byte>&& message, std::size_t room);
-  static void refuse(endpoint_core& peer, const std::optional<control_header>& said);
+  void refuse(endpoint_core& peer, const std::optional<control_header>& said);
 
   const std::weak_ptr<worker_core> home_;
   const std::weak_ptr<worker_core> away_;
@@ -57,6 +57,7 @@ class control_relay final : public channel_receiver,
   std::atomic<std::size_t> arriving_{0};      // those that the session has not got yet
   std::atomic<std::size_t> unsent_there_{0};  // when that was looked at last
   std::atomic<bool> welcomed_{false};         // until then a peer has little to say
+  unsigned refusals_ = 0;                     // since the session had got all; the connection's
   channel_receiver* session_ = nullptr;       // where the session lives
 };
 

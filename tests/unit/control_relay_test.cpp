@@ -104,6 +104,20 @@ TEST_F(ControlRelay, TellsAPeerThatDoesNotWaitForItsAnswersThatItIsBusy) {
   hear(nullptr);
 }
 
+TEST_F(ControlRelay, BlamesAPeerThatIsToldThatItIsBusyAndGoesOn) {
+  greet();
+  control_header asked;
+  asked.type = control_type::stat;
+  const std::vector<std::byte> question = encode_control(asked, stat_body{"x"});
+  {
+    const std::lock_guard busy(core_access::core(server_.worker(0))->lock());
+    for (int i = 0; i < 20'000 && say(question); ++i) {
+    }
+    EXPECT_TRUE(is_lost_before_long());
+  }
+  EXPECT_TRUE(first_.list().empty()) << "the others are served";
+}
+
 TEST_F(ControlRelay, BlamesAPeerThatSaysTooMuchThatHasNoAnswer) {
   greet();
   control_header said;
