@@ -14,6 +14,8 @@ constexpr std::chrono::milliseconds attention{1};
 
 /// A turn is followed by so many times its length for others, where there are some.
 constexpr int share_of_others = 4;
+/// But not longer: one piece of work may have been a long one.
+constexpr std::chrono::milliseconds longest_pause{1};
 
 }  // namespace
 
@@ -92,7 +94,7 @@ void control_turns::take_turn() {
     serve_first();
     now = worker_.api().now();
   }
-  next_turn_ = now + share_of_others * (now - begin);
+  next_turn_ = now + std::min<clock::duration>(share_of_others * (now - begin), longest_pause);
   if (lines_.size() > 1 && lines_.front().whom == whom) {
     lines_.splice(lines_.end(), lines_, lines_.begin());
   }

@@ -99,6 +99,20 @@ TEST_F(ControlTurns, LeaveTheTimeToOthersWhoAsk) {
   EXPECT_EQ(served(first_), 5U);
 }
 
+TEST_F(ControlTurns, RestForAMillisecondAtMost) {
+  add(first_, 1, 50ms);
+  add(second_, 1);
+  round();
+  ASSERT_EQ(served(first_), 1U);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(served(second_), 0U);
+    pair_.network.advance(600us);
+    others_ask();
+    round();
+  }
+  EXPECT_EQ(served(second_), 1U);
+}
+
 TEST_F(ControlTurns, ForgetWhoIsGone) {
   add(first_, 100);
   add(second_, 1);
