@@ -88,6 +88,7 @@ filebuf& filebuf::operator=(filebuf&& other) {
 filebuf::~filebuf() {
   try {
     if (by_url_) {
+      write_foreign_area();
       lend_areas();  // what is published ends with its own buffer, which is destroyed next
     } else {
       close();
@@ -216,7 +217,15 @@ filebuf* filebuf::open_published(std::string_view name, ios_base::openmode mode,
 
 filebuf* filebuf::close() {
   if (!is_open()) return nullptr;
-  const bool handed_over = hand_over();
+  bool handed_over = false;
+  try {
+    handed_over = hand_over();
+  } catch (...) {  // out of a derived class: it is closed all the same, as std::filebuf is
+    const turn inner_turn(*this);
+    error_.clear();
+    if (by_url_) close_published();
+    throw;
+  }
   const turn inner_turn(*this);
   error_.clear();
   filebuf* const closed = by_url_ ? close_published() : close_path();

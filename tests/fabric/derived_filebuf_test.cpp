@@ -11,9 +11,12 @@
 #include <ios>
 #include <istream>
 #include <iterator>
+#include <optional>
 #include <ostream>
 #include <sstream>
+#include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "support/temporary_directory.hpp"
 #include "ucx/client.hpp"
@@ -253,6 +256,44 @@ TEST_F(DerivedFilebufByUrl, WritesWhatIsInAnAreaThatItWasLent) {
   write_through(standard);
   EXPECT_EQ(content_of(directory_ / "ours"), "lentagain");
   EXPECT_EQ(content_of(directory_ / "ours"), content_of(directory_ / "std"));
+}
+
+template <class Buffer>
+void destroy_with_area(Buffer& buffer, std::string& area) {
+  buffer->lend(area.data(), area.size());
+  EXPECT_EQ(buffer->sputn("lent", 4), 4);
+  buffer.reset();
+}
+
+TEST_F(DerivedFilebufByUrl, WritesWhatIsInAnAreaThatItWasLentWhenItIsDestroyed) {
+  std::string area(100, '#');
+  std::optional<lent_area<ucx::filebuf>> ours(std::in_place);
+  ASSERT_NE(ours->open(at("ours"), ios::out), nullptr);
+  destroy_with_area(ours, area);
+  std::optional<lent_area<std::filebuf>> standard(std::in_place);
+  ASSERT_NE(standard->open(directory_ / "std", ios::out), nullptr);
+  destroy_with_area(standard, area);
+  EXPECT_EQ(content_of(directory_ / "ours"), "lent");
+  EXPECT_EQ(content_of(directory_ / "ours"), content_of(directory_ / "std"));
+}
+
+/// Can not write.
+template <class Base>
+class refusing : public Base {
+ protected:
+  typename Base::int_type overflow(typename Base::int_type) override {
+    throw std::runtime_error("full");
+  }
+};
+
+TEST_F(DerivedFilebufByUrl, IsClosedWhereItThrows) {
+  lent_area<refusing<ucx::filebuf>> ours;
+  ASSERT_NE(ours.open(at("ours"), ios::out), nullptr);
+  std::string area(100, '#');
+  ours.lend(area.data(), area.size());
+  EXPECT_EQ(ours.sputn("lent", 4), 4);
+  EXPECT_THROW(ours.close(), std::runtime_error);
+  EXPECT_FALSE(ours.is_open());
 }
 
 }  // namespace
