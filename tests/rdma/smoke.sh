@@ -49,6 +49,7 @@ says_rma() { # URL
 # A reader that dies while it reads is no harm to the server.
 survives_reader() { # URL PID
   for round in 1 2 3; do
+    rm -f /tmp/reader # what the one before has said
     "$bin/ucxio-rdma-peer" read "$1" >/tmp/reader 2>&1 &
     reader=$!
     await /tmp/reader '^reading' || { kill -9 $reader; return 1; }
