@@ -2,10 +2,10 @@
 # Runs the smoke test over RDMA: in two virtual machines on one wire, each with a soft-RoCE device, so that UCX's verbs
 # transports are used where there is no such hardware.
 #   tests/run-rdma.sh [BUILD]      (default: build/dev, which is built; a BUILD that is named is taken as it is)
-# Ends with 0 when all passed, and with 77, saying why, where QEMU or the kernel can not be had.
+# Ends with 0 when all passed, and with 77, saying why, where QEMU, the kernel or a static busybox can not be had.
 #
 # The machines have this system's /usr, the repository and BUILD, read-only; the kernel is Debian's, whose package is
-# fetched once. The environment: UCXIO_RDMA_CACHE is where the kernel is kept (build/rdma); UCXIO_RDMA_ACCELERATOR=kvm
+# fetched once. The environment: UCXIO_RDMA_CACHE is where it is kept (build/rdma); UCXIO_RDMA_ACCELERATOR=kvm
 # is quicker than `tcg` (default), where it works; LD_LIBRARY_PATH may name another UCX.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -33,21 +33,66 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 work=$(mktemp -d "${TMPDIR:-/tmp}/ucxio-rdma.XXXXXX")
 
+# Runs a function that ends at the first command that fails, and tells in `fetched` how it went: within a condition
+# `set -e` would be off.
+fetch() { # FUNCTION
+  set +e
+  (
+    set -e
+    "$1"
+  )
+  fetched=$?
+  set -e
+}
+
+download() { # FOLDER PACKAGE
+  (cd "$1" && apt-get -q download "$2") >"$work/download" 2>&1 || { cat "$work/download"; return 1; }
+}
+
+# Puts a folder that is whole into the cache.
+keep() { # FOLDER NAME
+  mkdir -p "$cache"
+  rm -rf "$cache/new" "${cache:?}/$2"
+  mv -T "$1" "$cache/new"
+  mv -T "$cache/new" "$cache/$2"
+}
+
+has_kernel() { # FOLDER
+  [ -s "$1/vmlinuz" ] && [ -s "$1/modules/order" ] && [ -s "$1/modules/rdma_rxe.ko" ]
+}
+
 # Fetches the kernel of this system's release; keeps its image and its modules in $cache/kernel.
 fetch_kernel() {
-  local package new=$cache/new.$$
-  package=$(apt-cache depends linux-image-amd64 | awk '/Depends: linux-image-/ { print $2; exit }')
-  [ -n "$package" ] || return 1
-  rm -rf "$new"
-  mkdir -p "$new"
-  (cd "$new" && apt-get -q download "$package") >"$work/download" 2>&1 || { cat "$work/download"; return 1; }
+  local package new=$work/kernel
+  package=$(apt-cache depends linux-image-amd64 | awk '/Depends: linux-image-/ && !found++ { print $2 }')
+  [ -n "$package" ]
+  mkdir "$new"
+  download "$new" "$package"
   dpkg-deb -x "$new"/linux-image-*.deb "$new/all"
   cp "$new"/all/boot/vmlinuz-* "$new/vmlinuz"
   find "$new/all" -name '*.ko*' >"$new/modules.txt"
   mkdir "$new/modules"
   take_modules "$new"
-  rm -rf "$new/all" "$new"/*.deb "$new/modules.txt" "$cache/kernel"
-  mv "$new" "$cache/kernel"
+  rm -rf "$new/all" "$new"/*.deb "$new/modules.txt"
+  has_kernel "$new"
+  keep "$new" kernel
+}
+
+# The machines have no libraries before they have this system's /usr.
+is_static() { # PROGRAM
+  [[ $(LC_ALL=C ldd "$1" 2>&1) =~ 'not a dynamic executable'|'statically linked' ]]
+}
+
+# Fetches a busybox that needs no libraries, and leaves the one that is installed alone.
+fetch_busybox() {
+  local new=$work/busybox
+  mkdir "$new"
+  download "$new" busybox-static
+  dpkg-deb -x "$new"/busybox-static_*.deb "$new/all"
+  mv "$(find "$new/all" -name busybox -type f -perm -u+x)" "$new/busybox"
+  rm -rf "$new/all" "$new"/*.deb
+  is_static "$new/busybox"
+  keep "$new" busybox
 }
 
 # Takes the modules and what they depend on, in an order in which they can be loaded.
@@ -86,7 +131,7 @@ share() { # DIRECTORY
 make_initrd() { # NUMBER
   local root=$work/$1/root i
   mkdir -p "$root"/{applets,proc,sys,dev,etc,job,modules}
-  cp "$(command -v busybox)" "$root/busybox"
+  cp "$busybox" "$root/busybox"
   cp "$cache"/kernel/modules/* "$root/modules/"
   cp tests/rdma/machine.sh "$root/init"
   chmod 755 "$root/init"
@@ -98,7 +143,7 @@ make_initrd() { # NUMBER
   realpath "$build" >"$root/job/build"
   for i in "${!shared[@]}"; do echo "share$i ${shared[i]}"; done >"$root/job/mounts"
   { [ -z "${LD_LIBRARY_PATH:-}" ] || printf 'export LD_LIBRARY_PATH=%q\n' "$LD_LIBRARY_PATH"; } >"$root/job/environment"
-  (cd "$root" && find . | busybox cpio -o -H newc 2>/dev/null) >"$work/$1/initrd"
+  (cd "$root" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >"$work/$1/initrd"
 }
 
 start() { # NUMBER
@@ -106,15 +151,15 @@ start() { # NUMBER
   for i in "${!shared[@]}"; do
     devices+=(-virtfs "local,path=${shared[i]//,/,,},mount_tag=share$i,security_model=none,readonly=on,multidevs=remap")
   done
-  # The wire has two ends: a packet is a datagram between two sockets of the file system. In a session of its own, so
-  # that a terminal's signals come to this script alone.
-  setsid qemu-system-x86_64 -accel "$accelerator" -cpu max -smp 2 -m 1536 -M q35 -nodefaults -no-user-config \
+  # The wire has two ends: a packet is a datagram between two sockets of the file system, whose paths may not be long. In
+  # a session of its own, so that a terminal's signals come to this script alone.
+  (cd "$work" && exec setsid qemu-system-x86_64 -accel "$accelerator" -cpu max -smp 2 -m 1536 -M q35 -nodefaults -no-user-config \
     -display none -no-reboot -kernel "$cache/kernel/vmlinuz" -initrd "$folder/initrd" \
     -append "console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off nokaslr tsc=unstable random.trust_cpu=on" \
     -serial "file:$folder/console" -serial "file:$folder/out" -serial "file:$folder/status" \
-    -netdev "dgram,id=wire,local.type=unix,local.path=$work/wire$number,remote.type=unix,remote.path=$work/wire$other" \
+    -netdev "dgram,id=wire,local.type=unix,local.path=wire$number,remote.type=unix,remote.path=wire$other" \
     -device "virtio-net-pci,netdev=wire,mac=52:54:00:00:00:0$number,host_mtu=9000" \
-    "${devices[@]}" </dev/null >"$folder/qemu" 2>&1 &
+    "${devices[@]}") </dev/null >"$folder/qemu" 2>&1 &
   machines[number]=$!
 }
 
@@ -128,9 +173,17 @@ if [ $# -eq 0 ]; then
 fi
 [ "$(uname -m)" = x86_64 ] || not_run "the machines are x86_64"
 cmake/setup.sh rdma >"$work/packages" 2>&1 || not_run "$(tr '\n' ' ' <"$work/packages")"
-if [ ! -e "$cache/kernel/modules/order" ]; then
-  mkdir -p "$cache"
-  fetch_kernel || not_run "the kernel's package can not be fetched"
+mkdir -p "$cache"
+cache=$(realpath "$cache") work=$(realpath "$work") fetched=0
+if ! has_kernel "$cache/kernel"; then
+  fetch fetch_kernel
+  [ $fetched = 0 ] || not_run "the kernel's package can not be fetched, or lacks what is needed"
+fi
+busybox=$(command -v busybox || true)
+if [ -z "$busybox" ] || ! is_static "$busybox"; then
+  busybox=$cache/busybox/busybox
+  [ -x "$busybox" ] || fetch fetch_busybox
+  [ $fetched = 0 ] || not_run "the package busybox-static can not be fetched"
 fi
 share /usr
 share .
