@@ -23,9 +23,6 @@
 namespace ucx::tool {
 namespace {
 
-/// A server may name as many as it likes: of more nothing is asked, or kept.
-constexpr std::size_t most_directories = std::size_t{1} << 16U;
-
 struct list_options {
   std::string url;
   bool json = false;
@@ -113,15 +110,11 @@ void tell_unserved(const url& directory, std::uint64_t count) {
   if (count > 0) note(unserved_text(ucx::to_string(directory), count));
 }
 
-/// Returns the directories in one that need not be there, or that the server may not be let read;
-/// tells what the server does not serve of it.
-std::vector<entry> directories_in(client& server, const url& directory, bool guessed) {
-  std::vector<entry> found;
+/// Reads a directory that need not be there, or that the server may not be let read; tells what the
+/// server does not serve of it.
+void read_one(client& server, const url& directory, bool guessed, const found_entry& found) {
   const auto take = [&found](std::vector<entry>&& some) {
-    for (entry& each : some) {
-      if (each.type == entry_type::directory) found.push_back(std::move(each));
-    }
-    return found.size() <= most_directories;
+    return std::all_of(some.begin(), some.end(), found);
   };
   try {
     tell_unserved(directory, visit_directory(server, directory.name(), take));
@@ -130,20 +123,17 @@ std::vector<entry> directories_in(client& server, const url& directory, bool gue
     if (failure(exit_code_of(why.code()), why.what()).ends_all()) throw;
     if (!guessed || !is_none) note(why.what());
   }
-  return found;
 }
 
 /// Tells what a server does not serve of its stores, which have these directories.
 void tell_unserved(client& server, const url& at, const std::set<std::string>& directories) {
-  std::size_t seen = 0;
-  visit_directories(directories, [&](const std::string& name, bool guessed) -> std::vector<entry> {
-    if (seen++ == most_directories) {
-      note(fmt::format("{}: what is not served is told of {} directories only", ucx::to_string(at),
-                       most_directories));
-    }
-    if (seen > most_directories) return {};
-    return directories_in(server, name.empty() ? at : at.with_name(name), guessed);
-  });
+  const bool is_all = visit_directories(
+      directories, [&](const std::string& name, bool guessed, const found_entry& found) {
+        read_one(server, name.empty() ? at : at.with_name(name), guessed, found);
+      });
+  if (is_all && directories.size() < most_directories) return;
+  note(fmt::format("{}: what is not served is told of {} directories only", ucx::to_string(at),
+                   most_directories));
 }
 
 void list_all(client& server, const url& at, const list_options& options) {
@@ -151,7 +141,7 @@ void list_all(client& server, const url& at, const list_options& options) {
   std::set<std::string> directories;
   visit_names(server, [&](std::vector<entry>&& some) {
     for (const entry& each : some) {
-      if (directories.size() > most_directories || !is_harmless_path(each.name)) continue;
+      if (directories.size() >= most_directories || !is_harmless_path(each.name)) continue;
       add_directories_of(each.name, directories);
     }
     printed.add(std::move(some));

@@ -1,7 +1,5 @@
 #include "server_directories.hpp"
 
-#include <utility>
-
 namespace ucx::tool {
 
 void add_directories_of(const std::string& name, std::set<std::string>& directories) {
@@ -10,19 +8,25 @@ void add_directories_of(const std::string& name, std::set<std::string>& director
   }
 }
 
-void visit_directories(const std::set<std::string>& guessed, const directory_reader& read) {
+bool visit_directories(const std::set<std::string>& guessed, const directory_reader& read) {
   std::set<std::string> seen(guessed);
   seen.insert("");  // of a store without a prefix
-  std::vector<std::string> left(seen.begin(), seen.end());
+  std::vector<const std::string*> left;
+  for (const std::string& each : seen) left.push_back(&each);
+  bool is_all = true;
+  const found_entry take = [&](const entry& found) {
+    if (found.type != entry_type::directory || seen.contains(found.name)) return true;
+    is_all = is_all && seen.size() < most_directories;
+    if (is_all) left.push_back(&*seen.insert(found.name).first);
+    return is_all;
+  };
   while (!left.empty()) {
-    const std::string name = std::move(left.back());
+    const std::string& name = *left.back();
     left.pop_back();
     // What was published by itself may have slashes, and no directory.
-    for (const entry& each : read(name, name.empty() || guessed.contains(name))) {
-      const bool is_new = each.type == entry_type::directory && seen.insert(each.name).second;
-      if (is_new) left.push_back(each.name);
-    }
+    read(name, name.empty() || guessed.contains(name), take);
   }
+  return is_all;
 }
 
 }  // namespace ucx::tool

@@ -1,6 +1,7 @@
 // The directories of a server's stores: its list is of files alone, and names none of them.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <set>
 #include <string>
@@ -10,15 +11,21 @@
 
 namespace ucx::tool {
 
-/// Returns what lies in the directory `name`, which is empty for the server itself. `guessed`: it
-/// need not be there.
-using directory_reader = std::function<std::vector<entry>(const std::string& name, bool guessed)>;
+/// Tells `found` what lies in the directory `name`, which is empty for the server itself, until
+/// that returns false: there is no room for more. `guessed`: it need not be there.
+using found_entry = std::function<bool(const entry&)>;
+using directory_reader =
+    std::function<void(const std::string& name, bool guessed, const found_entry& found)>;
 
 /// Adds the directories that `name` leads through, if it is a path.
 void add_directories_of(const std::string& name, std::set<std::string>& directories);
 
+/// A server may name as many as it likes: of more nothing is asked, or kept.
+constexpr std::size_t most_directories = std::size_t{1} << 16U;
+
 /// Calls `read` once for each directory of a server: those that names of its list lead through,
-/// which is what `guessed` has, and those that it finds in them, where no file may be.
-void visit_directories(const std::set<std::string>& guessed, const directory_reader& read);
+/// which is what `guessed` has, and those that it finds in them, where no file may be. Returns
+/// whether those were all: what it finds is left out where there are `most_directories`.
+bool visit_directories(const std::set<std::string>& guessed, const directory_reader& read);
 
 }  // namespace ucx::tool

@@ -169,10 +169,17 @@ void tree_walk::list_server(const url& server) {
   }
   for (const std::string& each : directories) directories_.push_back({each, {}});
   // Of what the list leaves out only the directories tell.
-  visit_directories(directories, [&](const std::string& name, bool guessed) {
-    check_stop();
-    return read_or_leave_out(name.empty() ? server : server.with_name(name), guessed);
-  });
+  const bool is_all = visit_directories(
+      directories, [&](const std::string& name, bool guessed, const found_entry& found) {
+        check_stop();
+        const url at = name.empty() ? server : server.with_name(name);
+        const std::vector<entry> entries = read_or_leave_out(at, guessed);
+        std::all_of(entries.begin(), entries.end(), found);
+      });
+  if (is_all) return;
+  leave_out(failure(exit_code::failure,
+                    fmt::format("{}: what is not served is told of {} directories only",
+                                ucx::to_string(server), most_directories)));
 }
 
 /// Reads a directory of a server, and tells what the server does not serve of it.
