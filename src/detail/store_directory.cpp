@@ -123,6 +123,10 @@ int look_at(int descriptor, struct ::stat& about) noexcept {
 
 }  // namespace
 
+bool is_refused(int directory, int how) noexcept {
+  return ::faccessat(directory, ".", how, AT_EACCESS) != 0 && (errno == EACCES || errno == EROFS);
+}
+
 std::error_code store_error(int number) noexcept {
   switch (number) {
     case ENOENT:
@@ -206,7 +210,7 @@ void store_directory::open_spool(std::string& what, std::error_code& ec) {
     spool_ = owned_descriptor(
         ::openat(root_.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   }
-  if (!spool_ || ::faccessat(spool_.get(), ".", W_OK, AT_EACCESS) != 0) {
+  if (!spool_ || is_refused(spool_.get(), W_OK)) {
     const int number = errno;
     ec = store_error(number);
     what += " for writing: \"" + name +

@@ -132,6 +132,11 @@ class store_directory {
 /// Returns what a failed call of the system on a file of a store means.
 std::error_code store_error(int number) noexcept;
 
+/// Returns whether the system, or the file system, does not let this process do `how` (as access(2)
+/// has it) in an open directory; sets errno then. That it can not be asked, as where a filter of
+/// system calls denies it (EPERM), says nothing.
+bool is_refused(int directory, int how) noexcept;
+
 /// Returns what the system says of an open file.
 file_facts facts_of(int descriptor, std::error_code& ec) noexcept;
 

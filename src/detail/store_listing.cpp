@@ -41,7 +41,7 @@ store_directory::page store_directory::list_directory(const std::string& directo
   }
   const owned_descriptor top = open_beneath(directory, to_read_names);
   // Of one that may be read and not searched, the names are all that there is.
-  if (!top || ::faccessat(top.get(), ".", X_OK, AT_EACCESS) != 0) {
+  if (!top || is_refused(top.get(), X_OK)) {
     ec = store_error(errno);
     return made;
   }

@@ -76,6 +76,8 @@ TEST_P(FilteredServer, IsCopiedFromAndTo) {
     const command_result again = run_tool({"cp", (folder_ / name).string(), to});
     EXPECT_EQ(again.code, 0) << again.err;
   }
+  const command_result listed = run_tool({"ls", "-1", url_ + "/put"});
+  EXPECT_EQ(listed.out, "put/large\nput/small\n") << listed.err;
   EXPECT_TRUE(content_of(folder_ / "new/large") == large_);
   EXPECT_EQ(content_of(folder_ / "put/small"), "small");
 }
@@ -91,7 +93,7 @@ TEST_P(FilteredServer, TellsAChangedFile) {
 
 INSTANTIATE_TEST_SUITE_P(Denied, FilteredServer,
                          ::testing::Values("statx=EPERM", "statx=ENOSYS", "renameat2=EPERM",
-                                           "renameat2=ENOSYS"),
+                                           "renameat2=ENOSYS", "faccessat2=EPERM"),
                          [](const auto& each) {
                            std::string name = each.param;
                            name.replace(name.find('='), 1, "With");

@@ -19,6 +19,7 @@ namespace {
 
 const std::map<std::string_view, std::uint32_t> calls{{"statx", SYS_statx},
                                                       {"renameat2", SYS_renameat2},
+                                                      {"faccessat2", SYS_faccessat2},
                                                       {"fstat", SYS_fstat},
                                                       {"newfstatat", SYS_newfstatat}};
 
