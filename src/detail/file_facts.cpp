@@ -33,11 +33,8 @@ void tell(entry& described, const file_facts& facts) noexcept {
   described.modified = facts.modified;
 }
 
-file_facts without_lost_names(file_facts now, const file_facts& before) noexcept {
-  const bool only_lost_names =
-      now.links < before.links && now.size == before.size && now.modified == before.modified;
-  if (only_lost_names) now.generation = before.generation;
-  return now;
+bool has_only_lost_names(const file_facts& now, const file_facts& before) noexcept {
+  return now.links < before.links && now.size == before.size && now.modified == before.modified;
 }
 
 namespace {

@@ -24,9 +24,9 @@ file_facts facts_from(const struct ::stat& about) noexcept;
 /// Tells size, generation and time of change of what `described` is about.
 void tell(entry& described, const file_facts& facts) noexcept;
 
-/// Returns `now`; with the generation of `before` where nothing happened to the file but that it
-/// lost a name, because it was removed or replaced: the content is the same.
-file_facts without_lost_names(file_facts now, const file_facts& before) noexcept;
+/// Returns whether nothing happened to the file since `before` but that it lost a name, because it
+/// was removed or replaced: the content is the same, although its generation is another.
+bool has_only_lost_names(const file_facts& now, const file_facts& before) noexcept;
 
 /// Returns what the kernel knows of an open file, which over a network may be a few seconds old:
 /// nobody waits. Nothing where it knows nothing.

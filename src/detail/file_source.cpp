@@ -67,7 +67,7 @@ std::shared_ptr<open_file> open_file::open(const std::filesystem::path& path, st
     what = said_of(path, "not a regular file");
     return nullptr;
   }
-  made->opened_ = facts_from(about);
+  made->opened_ = made->settled_ = facts_from(about);
   return made;
 }
 
@@ -75,7 +75,7 @@ std::shared_ptr<open_file> open_file::adopt(int descriptor) {
   std::shared_ptr<open_file> made(new open_file(descriptor));
   made->adopted_ = true;
   struct ::stat about = {};
-  if (::fstat(descriptor, &about) == 0) made->opened_ = facts_from(about);
+  if (::fstat(descriptor, &about) == 0) made->opened_ = made->settled_ = facts_from(about);
   return made;
 }
 
@@ -121,7 +121,13 @@ file_facts open_file::facts(std::error_code& ec) const noexcept {
 }
 
 file_facts open_file::settled(const file_facts& found) const noexcept {
-  return without_lost_names(found, opened_);
+  const std::lock_guard guard(settled_mutex_);
+  if (has_only_lost_names(found, settled_)) {
+    file_facts same = found;
+    same.generation = settled_.generation;
+    return same;
+  }
+  return settled_ = found;
 }
 
 }  // namespace ucx::detail

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <system_error>
@@ -68,7 +69,9 @@ class open_file final : public file_source {
 
   int descriptor_;
   bool adopted_ = false;
-  file_facts opened_ = {};                    // as it was then
+  file_facts opened_ = {};  // as it was then
+  mutable std::mutex settled_mutex_;
+  mutable file_facts settled_ = {};           // as it was last, but for names that it lost
   std::atomic<bool> may_wait_always_{false};  // the file system can not read without waiting
 };
 
