@@ -172,8 +172,8 @@ class local_target final : public copy_target {
     return file_.digests(wanted);
   }
   void begin(std::uint64_t present) override {
+    set_end(present);  // first: what goes makes room
     if (!terms_.sparse && size_ > present) check_room(file_, size_ - present);
-    set_end(present);
   }
   bool may_have_holes() const noexcept override { return true; }
   void write(std::uint64_t offset, std::span<const std::byte> from) override {
