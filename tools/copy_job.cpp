@@ -10,8 +10,7 @@
 namespace ucx::tool {
 namespace {
 
-/// Names that are open at a time, where it is looked whether earlier copies have left something: a
-/// store lets a client have 128.
+/// Names that are open at a time, where it is looked whether earlier copies have left something.
 constexpr std::size_t most_open = 96;
 
 bool opens_names(const copy_task& task) noexcept {
