@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <stop_token>
+#include <system_error>
 
 #include "exit_code.hpp"
 #include "output.hpp"
@@ -26,15 +27,18 @@ connect_watch::connect_watch(const std::string& where, std::chrono::nanoseconds 
   const std::string text = "ucxio: " + printable(where) +
                            ": connecting does not end; UCX may be short of address space: raise "
                            "its limit (ulimit -v)\n";
-  watch_.emplace([text, limit](const std::stop_token& over) {
-    std::mutex mutex;
-    std::condition_variable_any wakes;
-    std::unique_lock guard(mutex);
-    wakes.wait_for(guard, over, limit, [] { return false; });
-    if (over.stop_requested()) return;
-    say(text);
-    std::_Exit(static_cast<int>(exit_code::timed_out));
-  });
+  try {
+    watch_.emplace([text, limit](const std::stop_token& over) {
+      std::mutex mutex;
+      std::condition_variable_any wakes;
+      std::unique_lock guard(mutex);
+      wakes.wait_for(guard, over, limit, [] { return false; });
+      if (over.stop_requested()) return;
+      say(text);
+      std::_Exit(static_cast<int>(exit_code::timed_out));
+    });
+  } catch (const std::system_error&) {  // no thread is to be had: it goes on unwatched
+  }
 }
 
 }  // namespace ucx::tool
