@@ -105,7 +105,7 @@ std::string with_visible_strings(std::string_view json) {
     const std::string_view character =
         json.substr(0, std::max<std::size_t>(character_length(json), 1));
     const char32_t code = code_of(character);
-    const bool shows = character.size() == 1 || (code >= 0xa0 && !is_invisible(code));
+    const bool shows = character.size() == 1 ? code != 0x7f : code >= 0xa0 && !is_invisible(code);
     if (shows) {
       made.append(character);
     } else if (code > 0xffff) {
