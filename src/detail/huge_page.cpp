@@ -1,6 +1,7 @@
 #include "detail/huge_page.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -54,7 +55,7 @@ void* map_aligned(std::size_t size, int protection, int file) noexcept {
     return MAP_FAILED;
   }
   if (ahead > 0) ::munmap(begin, ahead);
-  constexpr std::size_t page = 4096;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t taken = ahead + (size + page - 1) / page * page;
   if (taken < reserved) ::munmap(begin + taken, reserved - taken);
   advise_huge_pages(mapped, size);
