@@ -315,11 +315,14 @@ void add_limits(CLI::App& command, store_options& limits) {
     command.add_option(name, limit, text)->type_name("N")->check(CLI::PositiveNumber);
   };
   add("--most-open-files", limits.most_open_files,
-      "files of each store that clients may have open together (default: half of `ulimit -n`)");
+      "files of each store that clients may have open together (default: half of `ulimit -n`, "
+      "which all stores share)");
   add("--most-open-files-of-one-client", limits.most_open_files_of_one_client,
       "the same of each client (default: half of that)");
   add("--most-writers", limits.most_writers,
-      "files of each store that may be open for writing (default: half of --most-open-files)");
+      "files of each store that may be open for writing (default: half of --most-open-files, 2048 "
+      "at "
+      "most)");
 }
 
 }  // namespace

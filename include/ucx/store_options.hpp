@@ -23,12 +23,13 @@ struct store_options {
   bool sync_on_commit = false;
   /// Files that clients may have open, all of them and each: each takes a file descriptor. Zero,
   /// for all: half of what the process may have open when the store is published (`ulimit -n`), 64
-  /// at least, 65536 at most; for each: half of that.
+  /// at least, 65536 at most, of which what is open of the server's other stores is taken off; for
+  /// each: half of that number.
   std::size_t most_open_files = 0;
   std::size_t most_open_files_of_one_client = 0;
-  /// Files that may be open for writing. Zero: half of `most_open_files`. For each the server keeps
-  /// up to `write_window` bytes that the disk has not taken yet; for those that are opened while 64
-  /// others are, 1 MiB at most.
+  /// Files that may be open for writing. Zero: half of `most_open_files`, 2048 at most. For each
+  /// the server keeps up to `write_window` bytes that the disk has not taken yet; for those that
+  /// are opened while 64 others are, 1 MiB at most.
   std::size_t most_writers = 0;
   std::size_t write_window = std::size_t{8} << 20U;
 };

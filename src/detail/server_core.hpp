@@ -76,6 +76,10 @@ class server_core final : public control_server, public std::enable_shared_from_
   void tell_withdrawn(std::uint64_t region, std::string name) noexcept;
 
   const catalogue& names() const noexcept { return catalogue_; }
+  /// Counts the files that are open of all stores, also of those that outlast the server.
+  const std::shared_ptr<std::atomic<std::size_t>>& open_files_of_stores() const noexcept {
+    return open_files_of_stores_;
+  }
   ucx::worker& worker(std::size_t number = 0) noexcept {
     return number == 0 ? *worker_ : further_[number - 1];
   }
@@ -116,6 +120,8 @@ class server_core final : public control_server, public std::enable_shared_from_
   socket_address local_;   // empty where it does not listen
   bool is_local_ = false;  // uses no interface but the one for loopback
   catalogue catalogue_;
+  const std::shared_ptr<std::atomic<std::size_t>> open_files_of_stores_ =
+      std::make_shared<std::atomic<std::size_t>>(0);
   std::optional<file_watcher> watcher_;
   std::optional<file_hasher> hasher_;
   std::atomic<bool> closed_{false};

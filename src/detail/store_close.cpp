@@ -31,6 +31,7 @@ void store_core::discard(const std::string& spooled) noexcept {
 
 void store_core::forget(const store_place& place) noexcept {
   --open_;
+  --*open_of_all_;
   if (!place.is_written) return;
   --writers_;
   written_.erase(place.path);

@@ -36,11 +36,13 @@ store_options decided(store_options options) noexcept {
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0) files.rlim_cur = 0;
   constexpr ::rlim_t least = 64;
   constexpr ::rlim_t most = 65536;
+  constexpr std::size_t most_writers =
+      2048;  // each takes memory, however many descriptors there are
   const ::rlim_t half = std::clamp(files.rlim_cur / 2, least, most);
   if (options.most_open_files == 0) options.most_open_files = static_cast<std::size_t>(half);
   const std::size_t share = std::max<std::size_t>(options.most_open_files / 2, 1);
   if (options.most_open_files_of_one_client == 0) options.most_open_files_of_one_client = share;
-  if (options.most_writers == 0) options.most_writers = share;
+  if (options.most_writers == 0) options.most_writers = std::min(share, most_writers);
   return options;
 }
 
@@ -66,6 +68,8 @@ store_core::store_core(const std::shared_ptr<server_core>& server,
       context_(std::move(context)),
       directory_(std::move(directory)),
       options_(decided(options)),
+      shares_descriptors_(options.most_open_files == 0),
+      open_of_all_(server->open_files_of_stores()),
       quota_(std::make_shared<store_quota>(options.quota, used)) {
   described_.name = options.prefix;
   described_.type = entry_type::directory;
@@ -95,7 +99,7 @@ std::shared_ptr<store_core> store_core::make(const std::shared_ptr<server_core>&
       new store_core(server, std::move(context), std::move(top), options, used));
 }
 
-store_core::~store_core() = default;
+store_core::~store_core() { *open_of_all_ -= open_; }
 
 std::string store_core::url() const {
   const std::shared_ptr<server_core> server = server_.lock();
@@ -150,7 +154,8 @@ bool store_core::is_path(std::string_view path) const noexcept {
 /// Notes that a file is about to be opened; `forget` takes it back.
 std::error_code store_core::admit(const store_place& place) {
   if (!is_open()) return errc::no_such_name;
-  if (open_ >= options_.most_open_files) return errc::too_many_of_store;
+  const std::size_t open = shares_descriptors_ ? open_of_all_->load() : open_;
+  if (open >= options_.most_open_files) return errc::too_many_of_store;
   if (place.is_written) {
     if (!options_.writable) return errc::permission_denied;
     if (writers_ >= options_.most_writers) return errc::too_many_writers;
@@ -161,6 +166,7 @@ std::error_code store_core::admit(const store_place& place) {
   if (place.is_written && !written_.insert(place.path).second) return errc::busy;
   writers_ += place.is_written ? 1U : 0U;
   ++open_;
+  ++*open_of_all_;
   return {};
 }
 

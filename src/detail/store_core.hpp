@@ -164,6 +164,8 @@ class store_core final : public published, public std::enable_shared_from_this<s
   std::shared_ptr<store_directory> directory_;  // until it is closed
   std::unique_ptr<memory_directory> memory_;    // likewise, of one in memory
   const store_options options_;
+  const bool shares_descriptors_;  // its limit is what the process has, of which others take, too
+  const std::shared_ptr<std::atomic<std::size_t>> open_of_all_;  // files, of the server's stores
   const std::shared_ptr<store_quota> quota_;
   entry described_;
   std::atomic<bool> closed_{false};

@@ -105,6 +105,33 @@ TEST_F(StoreLimits, FollowWhatTheProcessMayHaveOpen) {
   EXPECT_EQ(ec, errc::too_many_of_store);
 }
 
+// However many stores there are, the process keeps descriptors for what is none.
+TEST_F(StoreLimits, AreSharedByTheStoresThatAreToldNone) {
+  const files_allowed few(400);
+  server served;
+  const publication one = served.publish_store(directory_ / "", {.prefix = "one"});
+  const publication other = served.publish_store(directory_ / "", {.prefix = "other"});
+  const publication own =
+      served.publish_store(directory_ / "", {.prefix = "own", .most_open_files = 1});
+  client reader(served.url());
+  client another(served.url());
+  std::vector<remote_region> open;
+  for (int i = 0; i < 100; ++i) open.push_back(reader.open("one/one"));
+  for (int i = 0; i < 100; ++i) open.push_back(another.open("other/one"));
+  client third(served.url());
+  std::error_code ec;
+  for (const std::string name : {"one/one", "other/one"}) {
+    third.open(name, access::read, ec);
+    EXPECT_EQ(ec, errc::too_many_of_store) << name;
+  }
+  EXPECT_NO_THROW(third.open("own/one"));
+  open.clear();
+  EXPECT_TRUE(soon([&] {
+    third.open("other/one", access::read, ec);
+    return !ec;
+  }));
+}
+
 TEST_F(StoreLimits, SayWhoseTheyAreAndByWhichOption) {
   struct limited {
     store_options by;
