@@ -24,10 +24,10 @@ struct opened_name {
 
 /// Opens many names as `client::open` does, and waits for their answers together: for many small
 /// files a round trip each is what takes the time. Returns as many as there are names, in order.
-/// Errors: in each of them, as of `client::open`; too_many_files where a store lets a client have
-/// fewer open (`store_options`); would_deadlock inside a completion callback. `closed` is thrown
-/// where `from` is empty. The time-out is that of each 64; behind one that is not answered in time
-/// no more are asked for, and the rest has timed_out too. Cost: a round trip for each 64.
+/// Errors: in each of them, as of `client::open`; too_many_of_client where a store lets a client
+/// have fewer open (`store_options`); would_deadlock inside a completion callback. `closed` is
+/// thrown where `from` is empty. The time-out is that of each 64; behind one that is not answered
+/// in time no more are asked for, and the rest has timed_out too. Cost: a round trip for each 64.
 UCXIO_EXPORT std::vector<opened_name> open_each(client& from, std::span<const std::string> names,
                                                 access wanted = access::read,
                                                 const io_options& options = {});

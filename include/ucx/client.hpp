@@ -127,9 +127,10 @@ class UCXIO_EXPORT client {
   /// written. What replaces a file, or is new, has no name until `commit()`; it is thrown away
   /// where that never comes. One client writes a file at a time. Errors: no_such_name (no store has
   /// such names), bad_name, permission_denied (the store is not writable; the system), busy
-  /// (somebody writes it), already_exists (`fresh`), too_many_files, not_supported (a directory; a
-  /// name that was published by itself, but for `overwrite`; a server from before there were
-  /// stores), no_space. Cost: one round trip.
+  /// (somebody writes it), already_exists (`fresh`), too_many_of_store, too_many_of_client,
+  /// too_many_writers, too_many_files, not_supported (a directory; a name that was published by
+  /// itself, but for `overwrite`; a server from before there were stores), no_space. Cost: one
+  /// round trip.
   remote_region create(std::string_view name, const create_options& how = {},
                        const io_options& options = {});
   remote_region create(std::string_view name, const create_options& how, std::error_code& ec,

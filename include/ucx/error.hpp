@@ -65,7 +65,7 @@ enum class errc {
   too_many_of_client,  ///< Of a store: `store_options::most_open_files_of_one_client`.
   too_many_writers,    ///< Of a store: `store_options::most_writers`.
   store_gone,          ///< A store's directory was removed, renamed or unmounted beneath it.
-  forked_child,        ///< In a child of `fork()`, whose parent's all that there is is.
+  forked_child,        ///< In a child of `fork()`: what there is is the parent's.
 };
 
 /// Returns the category of `errc`; its name is "ucxio".
