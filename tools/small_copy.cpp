@@ -92,17 +92,13 @@ void remove_left(client& server, const std::vector<location>& stored) {
     } catch (const std::exception&) {  // so long a name none can have
     }
   }
-  for (std::size_t before = names.size() + 1; names.size() < before;) {
-    before = names.size();
-    std::vector<opened_name> opened = open_each(server, names);
-    std::vector<std::string> refused;  // a store may let a client have few, which are closed again
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      if (opened[i].error == errc::too_many_of_client) refused.push_back(names[i]);
-      if (!std::exchange(opened[i].region, std::nullopt)) continue;
-      std::error_code ignored;
-      server.remove(names[i], ignored);
-    }
-    names = std::move(refused);
+  std::vector<opened_name> opened = open_each(server, names);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const bool is_there = std::exchange(opened[i].region, std::nullopt).has_value();
+    // One that a store does not let this client open, with so many others, may be there.
+    if (!is_there && opened[i].error != errc::too_many_of_client) continue;
+    std::error_code ignored;
+    server.remove(names[i], ignored);
   }
 }
 
