@@ -10,30 +10,41 @@
 namespace ucx::detail::greeting_filter {
 namespace {
 
-/// Where a test leads: to the next step, or to one of the filter's ends.
-enum class to { next, pass, drop, first_of_several };
+/// Where a test leads: to the next step, to one that is named, or to one of the filter's ends.
+enum class to { next, whole, body, second_version, pass, drop };
 
 struct step {
   unsigned code;
   std::uint32_t k = 0;
   to if_true = to::next;
   to if_false = to::next;
+  to name = to::next;  // of this step
 };
 
 constexpr unsigned load_byte = BPF_LD | BPF_B | BPF_IND;
 constexpr unsigned load_word = BPF_LD | BPF_W | BPF_IND;
 constexpr unsigned equals = BPF_JMP | BPF_JEQ | BPF_K;
 constexpr unsigned is_at_least = BPF_JMP | BPF_JGE | BPF_K;
+constexpr unsigned is_more = BPF_JMP | BPF_JGT | BPF_K;
 
 // Places in the filter's memory.
 constexpr std::uint32_t payload = 0;
 constexpr std::uint32_t high_byte = 1;
+constexpr std::uint32_t header_end = 2;  // of TCP's header
+
+// What follows UCX's header: a number of eight bytes, then a version and flags, and in the first
+// version one that says what kind of address comes.
+constexpr std::uint32_t version_place = header_size + 8;
+constexpr std::uint32_t version_shift = 5;
+constexpr std::uint32_t kind_place = version_place + 1;
+constexpr std::uint32_t kind_of_listeners = 2;
 
 // Loads are big-endian; the length in UCX's header is as its host has it, little-endian.
 constexpr std::array steps{
     step{BPF_LD | BPF_B | BPF_ABS, 12},  // how long TCP's header is, in X from now on
     step{BPF_ALU | BPF_RSH | BPF_K, 4},
     step{BPF_ALU | BPF_LSH | BPF_K, 2},
+    step{BPF_ST, header_end},
     step{BPF_MISC | BPF_TAX},
     step{BPF_LD | BPF_W | BPF_LEN},
     step{BPF_ALU | BPF_SUB | BPF_X},
@@ -55,32 +66,36 @@ constexpr std::array steps{
     step{BPF_LDX | BPF_MEM, high_byte},
     step{BPF_ALU | BPF_OR | BPF_X},
     step{BPF_ALU | BPF_ADD | BPF_K, header_size},  // how long all of it is
+    step{is_more, longest_greeting, to::drop},
     step{BPF_LDX | BPF_MEM, payload},
-    step{BPF_JMP | BPF_JGT | BPF_X, 0, to::first_of_several},
-    step{BPF_JMP | BPF_JEQ | BPF_X, 0, to::next, to::drop},
+    step{BPF_JMP | BPF_JGT | BPF_X, 0, to::next, to::whole},
+    step{BPF_LD | BPF_MEM, payload},
+    step{is_at_least, least_full_segment, to::body, to::drop},
+    step{BPF_JMP | BPF_JEQ | BPF_X, 0, to::next, to::drop, to::whole},
     step{equals, header_size, to::pass},
-    step{is_at_least, least_greeting, to::pass, to::drop},
+    step{is_at_least, least_greeting, to::next, to::drop},
+    step{BPF_LDX | BPF_MEM, header_end, to::next, to::next, to::body},
+    step{load_byte, version_place},
+    step{BPF_ALU | BPF_RSH | BPF_K, version_shift},
+    step{equals, 0, to::next, to::second_version},
+    step{load_byte, kind_place},
+    step{equals, kind_of_listeners, to::pass, to::drop},
+    step{equals, 1, to::pass, to::drop, to::second_version},
 };
 
 constexpr std::array ends{
-    ::sock_filter{BPF_LD | BPF_MEM, 0, 0, payload},  // to::first_of_several
-    ::sock_filter{BPF_JMP | BPF_JGE | BPF_K, 0, 1, least_full_segment},
     ::sock_filter{BPF_RET | BPF_K, 0, 0, 0xffffffff},  // to::pass
     ::sock_filter{BPF_RET | BPF_K, 0, 0, 0},           // to::drop
 };
 
+/// Returns how many steps are left out on the way.
 constexpr std::uint8_t distance(std::size_t from, to where) {
-  switch (where) {
-    case to::next:
-      return 0;
-    case to::first_of_several:
-      return static_cast<std::uint8_t>(steps.size() - from - 1);
-    case to::pass:
-      return static_cast<std::uint8_t>(steps.size() + 2 - from - 1);
-    case to::drop:
-      return static_cast<std::uint8_t>(steps.size() + 3 - from - 1);
+  if (where == to::next) return 0;
+  std::size_t found = steps.size() + (where == to::drop ? 1 : 0);
+  for (std::size_t i = from + 1; i < steps.size(); ++i) {
+    if (steps[i].name == where) found = i;
   }
-  return 0;
+  return static_cast<std::uint8_t>(found - from - 1);
 }
 
 constexpr auto assembled = [] {

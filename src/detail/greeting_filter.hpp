@@ -15,6 +15,9 @@ inline constexpr std::size_t header_size = 16;
 /// The shortest greeting: behind the header a number of eight bytes, one that says how it goes on,
 /// and an address. A header of zeros alone is what a peer sends when it has been answered.
 inline constexpr std::size_t least_greeting = header_size + 10;
+/// The longest one: UCX has room for the header twice and 2048 bytes (TCP_CM_PRIV_DATA_LEN). It
+/// would wait for the rest of a longer one without rest, on all of a processor.
+inline constexpr std::size_t longest_greeting = 2 * header_size + 2048;
 /// A greeting that needs several segments fills the first one; this is less than any network has.
 inline constexpr std::size_t least_full_segment = 500;
 

@@ -26,8 +26,12 @@ std::string ucx_header(std::uint64_t length, char status = 0) {
   return made;
 }
 
-std::string ucx_greeting(std::size_t length) {
-  return ucx_header(length) + std::string(length, '\x81');
+/// Its address is in the first version, or in the second.
+std::string ucx_greeting(std::size_t length, int version = 1, int kind = 2) {
+  std::string body(length, '\x81');
+  if (length > 8) body[8] = static_cast<char>((version - 1) << 5 | 1);
+  if (length > 9 && version == 1) body[9] = static_cast<char>(kind);
+  return ucx_header(length) + body;
 }
 
 /// A listening socket behind the filter, and one connection to it.
@@ -81,6 +85,19 @@ TEST_P(GreetingFilter, LetsGreetingsThrough) {
   }
 }
 
+TEST_P(GreetingFilter, LetsGreetingsOfBothVersionsThrough) {
+  for (const int version : {1, 2}) {
+    say(ucx_greeting(46, version));
+    EXPECT_EQ(heard(10'000), ucx_greeting(46, version)) << version;
+  }
+}
+
+TEST_P(GreetingFilter, LetsTheLongestGreetingThrough) {
+  const std::string longest = ucx_greeting(2064);
+  say(longest.substr(0, 1400));
+  EXPECT_EQ(heard(10'000), longest.substr(0, 1400));
+}
+
 TEST_P(GreetingFilter, LetsThroughWhatPeersSayWhenTheyAreAnswered) {
   say(ucx_header(0));
   EXPECT_EQ(heard(10'000), ucx_header(0));
@@ -126,6 +143,12 @@ TEST_P(GreetingFilter, DropsEverythingElse) {
       {"a length beyond 16 bits", ucx_header(std::uint64_t{1} << 16U) + std::string(984, 'x')},
       {"a length beyond 32 bits", ucx_header(std::uint64_t{1} << 32U) + std::string(984, 'x')},
       {"the largest length", ucx_header(~std::uint64_t{0}) + std::string(984, 'x')},
+      {"more than UCX has room for", ucx_greeting(2065).substr(0, 1400)},
+      {"much more than UCX has room for", ucx_greeting(3000).substr(0, 1400)},
+      {"a version that is not known", ucx_greeting(46, 3)},
+      {"a long greeting of such a version", ucx_greeting(1500, 8).substr(0, 1000)},
+      {"an address of another kind", ucx_greeting(46, 1, 1)},
+      {"a long one of another kind", ucx_greeting(1500, 1, 0).substr(0, 1000)},
       {"HTTP", "GET / HTTP/1.1\r\nHost: here\r\n\r\n"},
       {"SSH", "SSH-2.0-OpenSSH_9.2\r\n"},
       {"TLS", std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11) + "0123456789"},

@@ -131,6 +131,7 @@ TEST_F(PortGuard, LetsTheRestOfALongGreetingThrough) {
   std::string greeting(1516, '\0');
   greeting[0] = static_cast<char>(1500 & 0xff);
   greeting[1] = static_cast<char>(1500 >> 8);
+  greeting[25] = 2;  // the kind of address
   const owned_descriptor peer = connect();
   say(peer, greeting.substr(0, 1000));
   const owned_descriptor accepted = accept();
