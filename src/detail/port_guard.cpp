@@ -109,6 +109,11 @@ port_guard::~port_guard() {
   const std::uint64_t one = 1;
   [[maybe_unused]] const ::ssize_t written = ::write(stopping_.get(), &one, sizeof one);
   thread_->join();
+  if (!doors_are_closed_) return;
+  // The worker goes on; who comes to the others finds a listener that ends.
+  for (const guarded_port& each : ports_) {
+    if (!each.greets && still_listens(each)) greeting_filter::detach(each.descriptor);
+  }
 }
 
 void port_guard::add(std::vector<guarded_port> further) noexcept try {
@@ -118,6 +123,7 @@ void port_guard::add(std::vector<guarded_port> further) noexcept try {
   for (const guarded_port& each : further) {
     if (limit < plenty) ::listen(each.descriptor, most_waiting(reserve_of(limit)));
     tcp_socket::let_in_who_speaks(each.descriptor, kept_by_system);
+    if (doors_are_closed_) tcp_socket::refuse(each.descriptor);
     ports_.push_back(each);
     watch(each);
   }
@@ -206,8 +212,9 @@ void port_guard::rest() const noexcept {
   ::poll(&stopping, 1, rest_amid_plenty);
 }
 
+/// Also those that are closed: another listener's guard has opened a port of both when it ended.
 void port_guard::close_doors() noexcept {
-  if (std::exchange(doors_are_closed_, true)) return;
+  doors_are_closed_ = true;
   for (const guarded_port& each : ports_) {
     if (still_listens(each)) tcp_socket::refuse(each.descriptor);
   }

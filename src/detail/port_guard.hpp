@@ -63,7 +63,8 @@ class port_guard {
   port_guard(std::vector<guarded_port> ports, bounds within, listeners told) noexcept;
   port_guard(const port_guard&) = delete;
   port_guard& operator=(const port_guard&) = delete;
-  /// UCX may close its sockets when this has returned, not before.
+  /// UCX may close its sockets when this has returned, not before. Ports for data that were closed
+  /// for want of descriptors are open again.
   ~port_guard();
 
   /// Guards these, too.
@@ -93,10 +94,10 @@ class port_guard {
 
   std::mutex mutex_;  // the list of ports grows
   std::vector<guarded_port> ports_;
+  bool doors_are_closed_ = false;
   // The thread's own:
   std::unordered_map<std::uint64_t, clock::time_point> silent_;  // since when
   clock::time_point next_look_;
-  bool doors_are_closed_ = false;
 
   std::unique_ptr<std::thread> thread_;
 };

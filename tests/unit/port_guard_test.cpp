@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -54,6 +55,27 @@ class PortGuard : public testing::Test {
     EXPECT_EQ(::connect(made.get(), address_.native(), address_.native_size()), 0);
     return made;
   }
+  /// Connects, and has somebody else let in, which leaves fewer descriptors than are kept free.
+  owned_descriptor connect_as_last() {
+    before_ = connect();
+    say(before_, spoken());
+    let_in_before_ = accept();
+    owned_descriptor last = connect();
+    say(last, spoken());
+    EXPECT_TRUE(soon([this] { return !let_in_; }));
+    return last;
+  }
+  /// Begins to connect.
+  static owned_descriptor knock(const socket_address& at) {
+    owned_descriptor made(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const bool waits = ::connect(made.get(), at.native(), at.native_size()) != 0;
+    EXPECT_TRUE(!waits || errno == EINPROGRESS);
+    return made;
+  }
+  static bool is_connected(const owned_descriptor& peer, int limit) {
+    ::pollfd connected{peer.get(), POLLOUT, 0};
+    return ::poll(&connected, 1, limit) == 1;
+  }
   /// Lets in who has said something, or has been silent for longer than the system waits.
   owned_descriptor accept() {
     ::pollfd waiting{listening_.get(), POLLIN, 0};
@@ -80,6 +102,8 @@ class PortGuard : public testing::Test {
 
   owned_descriptor listening_;
   socket_address address_;
+  owned_descriptor before_;
+  owned_descriptor let_in_before_;
   std::unique_ptr<port_guard> guard_;
   std::atomic<int> lost_{0};
   std::atomic<std::uint16_t> lost_at_{0};
@@ -194,19 +218,35 @@ TEST_F(PortGuard, LetsNobodyInWhereDescriptorsRunShort) {
   if (count_descriptors().open > 150) GTEST_SKIP() << "this process has too many already";
   guard(10s);
   few_descriptors few(66);
-  const owned_descriptor first = connect();
-  say(first, spoken());
-  const owned_descriptor first_accepted = accept();
-  const owned_descriptor second = connect();  // fewer than 64 are left
-  say(second, spoken());
-  EXPECT_TRUE(soon([this] { return !let_in_; }));
-  const owned_descriptor third(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  EXPECT_EQ(::connect(third.get(), address_.native(), address_.native_size()), -1);
-  ::pollfd connected{third.get(), POLLOUT, 0};
-  EXPECT_EQ(::poll(&connected, 1, 100), 0);
+  const owned_descriptor first = connect_as_last();
+  const owned_descriptor next = knock(address_);
+  EXPECT_FALSE(is_connected(next, 100));
   few.free(60);
   EXPECT_TRUE(soon([this] { return let_in_.load(); }));
-  EXPECT_EQ(::poll(&connected, 1, 30'000), 1);  // TCP has asked again
+  EXPECT_TRUE(is_connected(next, 30'000));  // TCP has asked again
+}
+
+TEST_F(PortGuard, OpensPortsForDataWhenItEnds) {
+  if (count_descriptors().open > 150) GTEST_SKIP() << "this process has too many already";
+  guard(10s);
+  few_descriptors few(66);
+  const owned_descriptor first = connect_as_last();
+  guard_.reset();
+  EXPECT_TRUE(is_connected(knock(address_), 30'000));
+}
+
+TEST_F(PortGuard, ClosesPortsThatComeWhereDescriptorsAreShort) {
+  if (count_descriptors().open > 150) GTEST_SKIP() << "this process has too many already";
+  guard(10s);
+  few_descriptors few(66);
+  const owned_descriptor first = connect_as_last();
+  const owned_descriptor other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const socket_address any("127.0.0.1:0");
+  ASSERT_EQ(::bind(other.get(), any.native(), any.native_size()), 0);
+  ASSERT_EQ(::listen(other.get(), 100), 0);
+  const socket_address there = tcp_socket::local(other.get());
+  guard_->add({{other.get(), tcp_socket::number(other.get()), there, false}});
+  EXPECT_FALSE(is_connected(knock(there), 100));
 }
 
 TEST_F(PortGuard, TurnsAwayWhoWaitsWhereThereIsNoDescriptor) {
