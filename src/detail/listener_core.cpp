@@ -109,6 +109,12 @@ void listener_core::guard_ports(std::vector<guarded_port> own) {
                                 if (const auto kept = weak.lock()) kept->lose(port);
                               });
                             },
+                            [weak, worker](std::vector<std::uint64_t> numbers) {
+                              worker->post_work([weak, numbers = std::move(numbers)]() mutable {
+                                if (const auto kept = weak.lock())
+                                  kept->end_overdue(std::move(numbers));
+                              });
+                            },
                             [worker](bool let_in, std::size_t left) {
                               worker->context().log().write(
                                   log_level::warning,
@@ -124,6 +130,15 @@ void listener_core::add_data_ports(worker_core& of, std::vector<guarded_port>& t
   std::error_code untold;
   const worker_address address = of.address(untold);
   for (const guarded_port& each : transport_ports(address.native())) to.push_back(each);
+}
+
+/// Ends those who have begun a greeting and not completed it. A request that UCX has read reaches
+/// the listener in the next round.
+void listener_core::end_overdue(std::vector<std::uint64_t> overdue) {
+  worker_->post_work([weak = weak_from_this(), overdue = std::move(overdue)] {
+    const auto kept = weak.lock();
+    if (kept && !kept->closed_) kept->socket_->end_unknown(overdue);
+  });
 }
 
 void listener_core::lose(const guarded_port& port) {

@@ -162,4 +162,17 @@ std::size_t listening_socket::end_unknown() noexcept try {
   return 0;
 }
 
+void listening_socket::end_unknown(std::span<const std::uint64_t> numbers) noexcept try {
+  if (!all_are_known_) return;
+  const std::unordered_set<std::uint64_t> asked(numbers.begin(), numbers.end());
+  const auto is_meant = [&](int descriptor) {
+    const std::uint64_t number = tcp_socket::number(descriptor);
+    return number != 0 && asked.contains(number) && !known_.contains(number) &&
+           is_accepted(descriptor);
+  };
+  each_socket(is_meant, [](int descriptor) { ::shutdown(descriptor, SHUT_RDWR); });
+} catch (const std::bad_alloc&) {
+  return;
+}
+
 }  // namespace ucx::detail

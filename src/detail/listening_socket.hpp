@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <unordered_set>
 #include <vector>
 
@@ -42,6 +43,8 @@ class listening_socket {
   /// Ends the connections of those whose request has not come, and returns how many there are: they
   /// are gone when UCX has noticed.
   std::size_t end_unknown() noexcept;
+  /// Ends those among `numbers` (`tcp_socket::number`) whose request has not come.
+  void end_unknown(std::span<const std::uint64_t> numbers) noexcept;
 
  private:
   bool listens(int descriptor) const noexcept;

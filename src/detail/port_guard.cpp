@@ -26,8 +26,10 @@ using std::chrono::milliseconds;
 /// For so long, in seconds, the system itself keeps who says nothing: those take no descriptor.
 constexpr int kept_by_system = 10;
 
-/// What peers have begun with by then: at a port for data UCX's magic number.
-constexpr std::uint64_t least_of_data = 8;
+/// What peers have begun with by then: at a port for data UCX's magic number (8 bytes), a header
+/// (5), and a request that is longer than its event, flags and address of IPv4 (4 + 1 + 16). UCX
+/// sends them in one.
+constexpr std::uint64_t least_of_data = 34;
 
 /// Descriptors that are kept free: UCX lets in many at once before anybody can look.
 std::size_t reserve_of(std::size_t limit) noexcept {
@@ -42,6 +44,9 @@ int most_waiting(std::size_t reserve) noexcept {
 /// Where as many as these are left, those who knock are not counted one by one.
 constexpr std::size_t plenty = 16'384;
 constexpr int rest_amid_plenty = 20;  // milliseconds
+
+/// In the place of when somebody greeted.
+constexpr port_guard::clock::time_point told_already = port_guard::clock::time_point::max();
 
 /// Of so many turned away at once; others may come as fast as they are.
 constexpr int most_turned_away = 4096;
@@ -181,6 +186,10 @@ void port_guard::plan_next_look(clock::time_point began, clock::time_point ended
   for (const auto& [number, since] : silent_) {
     next_look_ = std::min(next_look_, std::max(since + bounds_.silence, at_soonest({})));
   }
+  for (const auto& [number, since] : greeted_) {
+    if (since == told_already) continue;
+    next_look_ = std::min(next_look_, std::max(since + bounds_.silence, at_soonest({})));
+  }
 }
 
 void port_guard::look_at_ports() {
@@ -253,16 +262,20 @@ void port_guard::look_at_peers() {
   const clock::time_point now = clock::now();
   const bool is_crowded = silent_.size() > bounds_.most_silent;
   std::unordered_map<std::uint64_t, clock::time_point> left;
+  std::unordered_map<std::uint64_t, clock::time_point> greeted;
   each_descriptor([&](int number) {
     const guarded_port* const port = port_of(number);
     if (port == nullptr) return;
     const std::uint64_t received = tcp_socket::received(number);
     const std::uint64_t least = port->greets ? greeting_filter::least_greeting : least_of_data;
+    const std::uint64_t which = tcp_socket::number(number);
     if (received >= least) {
-      if (port->greets) greeting_filter::detach(number);
+      if (!port->greets) return;
+      greeting_filter::detach(number);
+      const auto known = greeted_.find(which);
+      greeted.emplace(which, known == greeted_.end() ? now : known->second);
       return;
     }
-    const std::uint64_t which = tcp_socket::number(number);
     const auto known = silent_.find(which);
     const bool is_new = known == silent_.end();
     const clock::time_point since = is_new ? now : known->second;
@@ -272,6 +285,19 @@ void port_guard::look_at_peers() {
     send_away(number, which);
   });
   silent_ = std::move(left);
+  tell_of_overdue(std::move(greeted));
+}
+
+void port_guard::tell_of_overdue(std::unordered_map<std::uint64_t, clock::time_point> greeted) {
+  const clock::time_point now = clock::now();
+  std::vector<std::uint64_t> overdue;
+  for (auto& [number, since] : greeted) {
+    if (since == told_already || now - since < bounds_.silence) continue;
+    overdue.push_back(number);
+    since = told_already;
+  }
+  greeted_ = std::move(greeted);
+  if (!overdue.empty() && told_.overdue) told_.overdue(std::move(overdue));
 }
 
 }  // namespace ucx::detail

@@ -31,6 +31,7 @@ struct guarded_port {
 /// end for what they have to say, and when the process has no descriptor left it closes a port for
 /// data and forgets it, or asks for the next connection in a loop. So here
 /// - whoever has been let in and says nothing for `bounds::silence` is sent away,
+/// - whoever has begun a greeting by then is told of, for bytes alone do not tell its end,
 /// - when descriptors run short, silent ones are sent away at once, and nobody is let in until
 /// there
 ///   are some again: who connects waits meanwhile, as TCP does,
@@ -55,6 +56,9 @@ class port_guard {
   struct listeners {
     /// Once for each port that is lost.
     std::function<void(const guarded_port&)> lost;
+    /// These sockets (by their numbers) have greeted so long ago that the whole greeting has come
+    /// by now, or never will. Once for each.
+    std::function<void(std::vector<std::uint64_t> numbers)> overdue;
     /// Nobody is let in from now on, or everybody is again; so many descriptors are left.
     std::function<void(bool let_in, std::size_t left)> changed;
   };
@@ -82,6 +86,7 @@ class port_guard {
   void open_doors() noexcept;
   void turn_away_waiting() noexcept;
   void look_at_peers();
+  void tell_of_overdue(std::unordered_map<std::uint64_t, clock::time_point> greeted);
   const guarded_port* port_of(int descriptor) const noexcept;
   int until_next_look() const noexcept;
 
@@ -96,7 +101,8 @@ class port_guard {
   std::vector<guarded_port> ports_;
   bool doors_are_closed_ = false;
   // The thread's own:
-  std::unordered_map<std::uint64_t, clock::time_point> silent_;  // since when
+  std::unordered_map<std::uint64_t, clock::time_point> silent_;   // since when
+  std::unordered_map<std::uint64_t, clock::time_point> greeted_;  // the same; max(): told of
   clock::time_point next_look_;
 
   std::unique_ptr<std::thread> thread_;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "detail/owned_descriptor.hpp"
+#include "detail/tcp_socket.hpp"
 #include "support/counted_calls.hpp"
 
 namespace ucx::detail {
@@ -110,6 +111,19 @@ TEST_P(ListeningSocket, EndsThoseWhoseRequestHasNotCome) {
   EXPECT_EQ(own_->end_unknown(), 1U);
   EXPECT_FALSE(known.is_ended());
   EXPECT_TRUE(unknown.is_ended(10'000));
+}
+
+TEST_P(ListeningSocket, EndsThoseAmongSomeWhoseRequestHasNotCome) {
+  const connection known = connect();
+  const connection unknown = connect();
+  const connection not_meant = connect();
+  own_->add_known(known.from());
+  const std::vector<std::uint64_t> numbers{tcp_socket::number(known.accepted.get()),
+                                           tcp_socket::number(unknown.accepted.get())};
+  own_->end_unknown(numbers);
+  EXPECT_TRUE(unknown.is_ended(10'000));
+  EXPECT_FALSE(known.is_ended());
+  EXPECT_FALSE(not_meant.is_ended());
 }
 
 TEST_P(ListeningSocket, LeavesThoseOfAnEarlierListenerAlone) {

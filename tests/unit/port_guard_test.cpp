@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "detail/greeting_filter.hpp"
 #include "detail/open_descriptors.hpp"
@@ -24,7 +25,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::string spoken() { return std::string(8, '\x12'); }
+std::string spoken() { return std::string(34, '\x12'); }
 
 /// A plain socket in the place of UCX's, and a guard of it.
 class PortGuard : public testing::Test {
@@ -46,6 +47,10 @@ class PortGuard : public testing::Test {
         port_guard::listeners{[this](const guarded_port& port) {
                                 lost_at_ = port.address.port();
                                 ++lost_;
+                              },
+                              [this](const std::vector<std::uint64_t>& numbers) {
+                                overdue_ = numbers.size() == 1 ? numbers.front() : 0;
+                                ++told_of_overdue_;
                               },
                               [this](bool let_in, std::size_t) { let_in_ = let_in; }});
   }
@@ -107,6 +112,8 @@ class PortGuard : public testing::Test {
   std::unique_ptr<port_guard> guard_;
   std::atomic<int> lost_{0};
   std::atomic<std::uint16_t> lost_at_{0};
+  std::atomic<std::uint64_t> overdue_{0};
+  std::atomic<int> told_of_overdue_{0};
   std::atomic<bool> let_in_{true};
 };
 
@@ -120,6 +127,30 @@ TEST_F(PortGuard, SendsAwayWhoSaysTooLittle) {
   const owned_descriptor second = accept();
   EXPECT_TRUE(is_ended(quiet, 30'000));
   EXPECT_FALSE(is_ended(speaking, 100));
+}
+
+TEST_F(PortGuard, SendsAwayWhoSaysItsFirstWordAtAPortForDataAndNoMore) {
+  guard(50ms);
+  const owned_descriptor quiet = connect();
+  say(quiet, spoken().substr(0, 8));
+  const owned_descriptor accepted = accept();
+  EXPECT_TRUE(is_ended(quiet, 30'000));
+}
+
+TEST_F(PortGuard, TellsOnceOfWhoHasBegunAGreetingLongAgo) {
+  guard(50ms, true);
+  if (IsSkipped()) return;
+  std::string greeting(516, '\0');
+  greeting[0] = static_cast<char>(1500 & 0xff);
+  greeting[1] = static_cast<char>(1500 >> 8);
+  greeting[25] = 2;  // the kind of address
+  const owned_descriptor peer = connect();
+  say(peer, greeting);
+  const owned_descriptor accepted = accept();
+  EXPECT_TRUE(soon([this] { return told_of_overdue_ > 0; }));
+  EXPECT_EQ(overdue_, tcp_socket::number(accepted.get()));
+  EXPECT_FALSE(is_ended(peer, 200));  // whoever is told decides
+  EXPECT_EQ(told_of_overdue_, 1);
 }
 
 TEST_F(PortGuard, LeavesConnectionsElsewhereAlone) {
