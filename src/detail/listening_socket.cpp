@@ -102,18 +102,21 @@ listening_socket::accepted listening_socket::accepted_from(const socket_address&
   if (const std::uint64_t told = lookup_.find(local, peer); told != 0) {
     return {told, lookup_.received()};
   }
+  const auto facts_of = [](int number) {
+    return accepted{tcp_socket::number(number), tcp_socket::received(number).value_or(0)};
+  };
   const auto is_it = [&](int number) {
     return tcp_socket::peer(number) == peer && is_accepted(number);
   };
   // The system gives the lowest number that is free: mostly it is close below the next one.
   const owned_descriptor next(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   for (int number = next.get(); number-- > 0;) {
-    if (is_it(number)) return {tcp_socket::number(number), tcp_socket::received(number)};
+    if (is_it(number)) return facts_of(number);
   }
   accepted found;
   all_seen = each_descriptor([&](int number) {
     if (found.number != 0 || !is_it(number)) return;
-    found = {tcp_socket::number(number), tcp_socket::received(number)};
+    found = facts_of(number);
   });
   return found;
 }

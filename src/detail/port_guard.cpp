@@ -12,6 +12,7 @@
 #include <csignal>
 #include <exception>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "detail/greeting_filter.hpp"
@@ -266,10 +267,11 @@ void port_guard::look_at_peers() {
   each_descriptor([&](int number) {
     const guarded_port* const port = port_of(number);
     if (port == nullptr) return;
-    const std::uint64_t received = tcp_socket::received(number);
+    const std::optional<std::uint64_t> received = tcp_socket::received(number);
     const std::uint64_t least = port->greets ? greeting_filter::least_greeting : least_of_data;
     const std::uint64_t which = tcp_socket::number(number);
-    if (received >= least) {
+    if (!received || which == 0) return greeting_filter::detach(number);  // nobody can tell
+    if (*received >= least) {
       if (!port->greets) return;
       greeting_filter::detach(number);
       const auto known = greeted_.find(which);

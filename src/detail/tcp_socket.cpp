@@ -4,6 +4,7 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 
+#include <cstddef>
 #include <system_error>
 
 namespace ucx::detail::tcp_socket {
@@ -20,6 +21,7 @@ socket_address name_of(int descriptor, asks_name ask) noexcept {
   return socket_address::from_native(reinterpret_cast<const ::sockaddr*>(&found), size, ignored);
 }
 
+/// What an older system does not tell is 0.
 ::tcp_info facts_of(int descriptor) noexcept {
   ::tcp_info known = {};
   ::socklen_t size = sizeof known;
@@ -49,7 +51,13 @@ bool was_connected(int descriptor) noexcept {
   return !peer(descriptor).empty() || facts_of(descriptor).tcpi_segs_in > 0;
 }
 
-std::uint64_t received(int descriptor) noexcept { return facts_of(descriptor).tcpi_bytes_received; }
+std::optional<std::uint64_t> received(int descriptor) noexcept {
+  const ::tcp_info facts = facts_of(descriptor);
+  // Every connection begins with one, and an older system that tells less leaves this out first.
+  static_assert(offsetof(::tcp_info, tcpi_segs_in) > offsetof(::tcp_info, tcpi_bytes_received));
+  if (facts.tcpi_segs_in == 0) return std::nullopt;
+  return facts.tcpi_bytes_received;
+}
 
 void refuse(int listening) noexcept {
   ::sock_filter none = BPF_STMT(BPF_RET | BPF_K, 0);  // of each packet

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "ucx/socket_address.hpp"
 
@@ -22,8 +23,9 @@ std::uint64_t number(int descriptor) noexcept;
 /// Returns whether it was ever connected: one that the peer has reset has no name of a peer any
 /// more.
 bool was_connected(int descriptor) noexcept;
-/// Returns how many bytes have come.
-std::uint64_t received(int descriptor) noexcept;
+/// Returns how many bytes have come; nothing where the system does not count them, or it is no
+/// connection.
+std::optional<std::uint64_t> received(int descriptor) noexcept;
 
 /// Has the system leave unanswered who comes from now on; where it can not, they are let in.
 void refuse(int listening) noexcept;
