@@ -234,11 +234,9 @@ void port_guard::open_doors() noexcept {
   doors_are_closed_ = false;
   for (const guarded_port& each : ports_) {
     if (!still_listens(each)) continue;
-    if (each.greets) {
-      greeting_filter::attach(each.descriptor);
-    } else {
-      greeting_filter::detach(each.descriptor);
-    }
+    // Where the one filter can not be had, nobody is to be dropped by the other.
+    const bool filtered = each.greets && greeting_filter::attach(each.descriptor);
+    if (!filtered) greeting_filter::detach(each.descriptor);
   }
 }
 
