@@ -103,7 +103,7 @@ void listener_core::guard_ports(std::vector<guarded_port> own) {
   // It ends before the listener does, and so before the worker.
   worker_core* const worker = worker_.get();
   guard_ = std::make_unique<port_guard>(
-      std::move(own), port_guard::bounds(),
+      own, port_guard::bounds(),
       port_guard::listeners{[weak, worker](const guarded_port& port) {
                               worker->post_work([weak, port] {
                                 if (const auto kept = weak.lock()) kept->lose(port);
@@ -123,6 +123,11 @@ void listener_core::guard_ports(std::vector<guarded_port> own) {
                                               : "no peer is let in until there are more; raise "
                                                 "the limit (ulimit -n)"));
                             }});
+  if (guard_->is_running()) return;
+  worker_->context().log().write(
+      log_level::warning, "nobody looks after the port " + to_string(address_) +
+                              ", for want of a thread or of file descriptors: strangers are let "
+                              "in, and kept");
 }
 
 /// Where UCX does not say which they are, they are not looked after.
@@ -307,7 +312,7 @@ void listener_core::spread_over(std::vector<std::weak_ptr<worker_core>> others) 
   for (const std::weak_ptr<worker_core>& each : others) {
     if (const auto other = each.lock(); guard_ && other) add_data_ports(*other, ports);
   }
-  if (guard_) guard_->add(std::move(ports));
+  if (guard_) guard_->add(ports);
   const std::lock_guard guard(worker_->lock());
   others_ = std::move(others);
 }

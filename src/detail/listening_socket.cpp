@@ -70,8 +70,8 @@ std::vector<guarded_port> listening_socket::keep_strangers_out() noexcept try {
   std::vector<guarded_port> found;
   each_descriptor([&](int number) {
     if (!listens(number)) return;
-    greeting_filter::attach(number);
     found.push_back({number, tcp_socket::number(number), address_, true});
+    greeting_filter::attach(number);  // only where there is somebody to take it away
   });
   return found;
 } catch (const std::bad_alloc&) {

@@ -81,8 +81,17 @@ void send_away(int descriptor, std::uint64_t which) noexcept {
 
 }  // namespace
 
-port_guard::port_guard(std::vector<guarded_port> ports, bounds within, listeners told) noexcept
+port_guard::port_guard(const std::vector<guarded_port>& ports, bounds within,
+                       listeners told) noexcept
     : bounds_(within), told_(std::move(told)), owner_(::getpid()) {
+  start(ports);
+  if (thread_) return;
+  for (const guarded_port& each : ports) {
+    if (each.greets) greeting_filter::detach(each.descriptor);
+  }
+}
+
+void port_guard::start(const std::vector<guarded_port>& ports) noexcept {
   next_look_ = clock::now() + bounds_.period;
   knocks_ = owned_descriptor(::epoll_create1(EPOLL_CLOEXEC));
   stopping_ = owned_descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -91,7 +100,7 @@ port_guard::port_guard(std::vector<guarded_port> ports, bounds within, listeners
   ::epoll_event wanted = {};
   wanted.events = EPOLLIN;
   if (::epoll_ctl(knocks_.get(), EPOLL_CTL_ADD, stopping_.get(), &wanted) != 0) return;
-  add(std::move(ports));
+  add(ports);
   // Handlers of the program's run on threads of the program's.
   sigset_t all;
   sigset_t before;
@@ -122,7 +131,7 @@ port_guard::~port_guard() {
   }
 }
 
-void port_guard::add(std::vector<guarded_port> further) noexcept try {
+void port_guard::add(const std::vector<guarded_port>& further) noexcept try {
   const std::lock_guard guard(mutex_);
   ports_.reserve(ports_.size() + further.size());
   const std::size_t limit = count_descriptors().limit;

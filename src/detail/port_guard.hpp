@@ -63,18 +63,22 @@ class port_guard {
     std::function<void(bool let_in, std::size_t left)> changed;
   };
 
-  /// Where there is no descriptor or no thread to be had, nobody guards.
-  port_guard(std::vector<guarded_port> ports, bounds within, listeners told) noexcept;
+  /// Where there is no descriptor or no thread to be had, nobody guards, and no port is behind a
+  /// filter, for nobody could take that away from who has greeted.
+  port_guard(const std::vector<guarded_port>& ports, bounds within, listeners told) noexcept;
   port_guard(const port_guard&) = delete;
   port_guard& operator=(const port_guard&) = delete;
   /// UCX may close its sockets when this has returned, not before. Ports for data that were closed
   /// for want of descriptors are open again.
   ~port_guard();
 
+  bool is_running() const noexcept { return thread_ != nullptr; }
+
   /// Guards these, too.
-  void add(std::vector<guarded_port> further) noexcept;
+  void add(const std::vector<guarded_port>& further) noexcept;
 
  private:
+  void start(const std::vector<guarded_port>& ports) noexcept;
   void watch(const guarded_port& port) noexcept;
   void run() noexcept;
   void look(bool knocked);

@@ -290,5 +290,21 @@ TEST_F(PortGuard, TurnsAwayWhoWaitsWhereThereIsNoDescriptor) {
   for (const owned_descriptor& each : peers) EXPECT_TRUE(is_ended(each, 30'000));
 }
 
+// Nobody could take the filter away from who needs several segments.
+TEST_F(PortGuard, LetsEverythingThroughWhereItCanNotRun) {
+  if (count_descriptors().open > 150) GTEST_SKIP() << "this process has too many already";
+  {
+    const few_descriptors none(0);
+    guard(10s, true);
+  }
+  if (IsSkipped()) return;
+  EXPECT_FALSE(guard_->is_running());
+  const owned_descriptor next = connect();
+  say(next, "anything");
+  const owned_descriptor accepted = accept();
+  ::pollfd heard{accepted.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&heard, 1, 30'000), 1);
+}
+
 }  // namespace
 }  // namespace ucx::detail
