@@ -147,6 +147,7 @@ void listener_core::end_overdue(std::vector<std::uint64_t> overdue) {
 }
 
 void listener_core::lose(const guarded_port& port) {
+  if (closed_) return;  // other workers may have ended before this one, and their ports with them
   listener_failure lost{port.address, errc::too_many_files, {}};
   lost.words = "UCX has closed " + to_string(port.address) +
                ", for this process had no file descriptor left for who connected there: who is "
