@@ -117,7 +117,7 @@ void listener_core::guard_ports(std::vector<guarded_port> own) {
                             },
                             [worker](bool let_in, std::size_t left) {
                               worker->context().log().write(
-                                  log_level::warning,
+                                  let_in ? log_level::warning : log_level::error,
                                   std::to_string(left) + " file descriptors are left: " +
                                       (let_in ? "peers are let in again"
                                               : "no peer is let in until there are more; raise "
