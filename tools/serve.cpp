@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <malloc.h>
+#include <poll.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -17,6 +19,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -233,6 +236,38 @@ class server_failure {
   std::string words_;
 };
 
+/// What the user has to repair while clients are served, as the library's log tells it: the first
+/// of it is said. Whoever has a log of their own (UCXIO_LOG) finds it there.
+class server_complaint {
+ public:
+  log_options log() {
+    const char* const own = std::getenv("UCXIO_LOG");
+    if (own != nullptr && *own != '\0') return {};
+    return {.level = log_level::error, .sink = [this](log_level, std::string_view line) {
+              const std::lock_guard guard(mutex_);
+              if (line_.empty()) line_ = line;
+            }};
+  }
+  /// Not where the standard error stream would have this wait.
+  void say() {
+    std::string line;
+    {
+      const std::lock_guard guard(mutex_);
+      if (said_ || line_.empty()) return;
+      line = line_;
+    }
+    ::pollfd room{STDERR_FILENO, POLLOUT, 0};
+    if (::poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) return;
+    said_ = true;
+    tool::say("ucxio: " + line + "\n");
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string line_;
+  bool said_ = false;
+};
+
 void serve(const serve_options& options, const client_settings& settings) {
   if (settings.timeout_seconds) {
     throw failure(exit_code::usage, "--timeout: serve takes none, it waits until it is ended");
@@ -242,6 +277,7 @@ void serve(const serve_options& options, const client_settings& settings) {
   raise_limit_of_files();
   shutdown_signals ending(longest_farewell);
   server_failure failed(ending);
+  server_complaint complaint;
   std::optional<patience> farewell;  // goes last, so that it watches the server's end too
   std::jthread telling;
   const std::string nowhere = options.address_file.empty() ? "127.0.0.1:0" : "";
@@ -253,6 +289,7 @@ void serve(const serve_options& options, const client_settings& settings) {
   if (!options.gpu_copies.empty()) copies_on_device.emplace(options.gpu);
   server serving({.bind = options.bind.value_or(nowhere),
                   .insecure = options.insecure,
+                  .context = {.log = complaint.log()},
                   .workers = options.workers,
                   .on_failure = [&failed](const listener_failure& what) { failed.happen(what); }});
   std::vector<publication> published;
@@ -302,7 +339,10 @@ void serve(const serve_options& options, const client_settings& settings) {
   }
   announced.set_value();
   memory_of_clients memory(serving);
-  while (!ending.wait_for(between_looks)) memory.give_back();
+  while (!ending.wait_for(between_looks)) {
+    memory.give_back();
+    complaint.say();
+  }
   farewell.emplace(longest_farewell, failed.exit_code());
   copies.reset();
   broker.reset();

@@ -187,6 +187,37 @@ TEST_P(Floods, LeaveAServerThatServesOrHasSaidItsEnd) {
   expect_serves(url + "/notes.txt");
 }
 
+TEST_F(Strangers, LeaveALineOnStderrWhereTheyLeaveNoDescriptors) {
+  command server("/bin/sh",
+                 {"-c", "ulimit -n 256; exec \"$0\" serve --quiet \"$1\"", tool_program(), path_},
+                 command::output::pipe);
+  std::string url;
+  for (std::string next = server.read(1); !next.empty() && next != "\n"; next = server.read(1)) {
+    url += next;
+  }
+  ASSERT_TRUE(url.starts_with("ucx://")) << url;
+  const auto port = static_cast<std::uint16_t>(std::stoul(url.substr(url.rfind(':') + 1)));
+  std::string greeting(516, '\0');  // the beginning of one that announces 1500 bytes
+  greeting[0] = static_cast<char>(1500 & 0xff);
+  greeting[1] = static_cast<char>(1500 >> 8);
+  greeting[25] = 2;
+  std::deque<stranger> held;
+  for (int i = 0, refused = 0; i < 300 && refused < 3; ++i) {
+    stranger each(port);
+    if (!each.connected()) ++refused;
+    each.say(greeting);
+    held.push_back(std::move(each));
+  }
+  const auto until = std::chrono::steady_clock::now() + 30s;
+  while (server.errors().empty() && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(10ms);
+  }
+  server.send_signal(SIGTERM);
+  const command_result ended = server.finish();
+  EXPECT_NE(ended.err.find("file descriptors are left"), std::string::npos) << ended.err;
+  EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
+}
+
 /// Ends the listening of the process's sockets but the one at `kept`, as if UCX had closed them.
 /// Returns of how many; none where the system does not allow it.
 int shut_ports_of(::pid_t process, std::uint16_t kept) {
