@@ -119,6 +119,17 @@ TEST_F(CopyTree, BringsAllThatAServerHas) {
   expect_tree(folder_ / "everything/data/all");
 }
 
+TEST_F(CopyTree, LeavesNoPartialFilesWhereOneClientMayOpenFew) {
+  const temporary_directory there;
+  std::filesystem::create_directories(there / "tree/a");
+  for (int i = 0; i < 60; ++i) there.make("tree/a/.f" + std::to_string(i) + ".ucxio-part", "part");
+  const tool_server narrow({"--store", "data=" + (there / "").string(), "--writable",
+                            "--most-open-files-of-one-client", "9"});
+  const command_result result = run_tool({"cp", "-r", path("tree"), narrow.url("data/")});
+  EXPECT_EQ(result.code, 0) << result.err;
+  expect_tree(there / "tree");
+}
+
 TEST_F(CopyTree, CopiesHereToo) {
   std::filesystem::create_directories(folder_ / "tree/hollow");
   EXPECT_EQ(run_tool({"cp", "-r", path("tree"), path("copy")}).err, "");

@@ -141,16 +141,18 @@ TEST(List, KeepsControlCharactersFromTheTerminal) {
 TEST(List, ShowsCharactersThatShowNothing) {
   server owner;
   std::vector<std::byte> memory(1);
-  // Right to left, which makes "exe.txt" of it; a zero-width space; a tag, beyond U+FFFF; and what
-  // stays: letters that are not Latin, and a picture.
-  const std::string name = "a\u202etxt.exe \u200b\U000e0041 \u05d0\u00e9\U0001f600";
+  // One that deletes; right to left, which makes "exe.txt" of it; a zero-width space; a tag, beyond
+  // U+FFFF; and what stays: letters that are not Latin, and a picture.
+  const std::string name =
+      "\x7f"
+      "a\u202etxt.exe \u200b\U000e0041 \u05d0\u00e9\U0001f600";
   const publication shown = owner.publish(name, std::span(memory), access::read);
-  const std::string visible = "a\\u202etxt.exe \\u200b\\U000e0041 \u05d0\u00e9\U0001f600";
+  const std::string visible = "\\x7fa\\u202etxt.exe \\u200b\\U000e0041 \u05d0\u00e9\U0001f600";
   EXPECT_EQ(run_tool({"ls", "-1", owner.url()}).out, visible + '\n');
   EXPECT_THAT(run_tool({"stat", shown.url()}).out, HasSubstr(visible));
   expect_failure(run_tool({"cat", owner.url(name + "x")}), 3, visible + 'x');
   const command_result as_json = run_tool({"ls", "--json", owner.url()});
-  EXPECT_THAT(as_json.out, HasSubstr(R"("a\u202etxt.exe \u200b\udb40\udc41 )"));
+  EXPECT_THAT(as_json.out, HasSubstr(R"("\u007fa\u202etxt.exe \u200b\udb40\udc41 )"));
   EXPECT_EQ(json::parse(as_json.out, nullptr, false)[0]["name"], name);
 }
 
