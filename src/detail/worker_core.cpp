@@ -466,22 +466,6 @@ void worker_core::write_end(std::uint64_t sequence, const std::string& what,
   context_->log().write(log_level::debug, line);
 }
 
-void worker_core::tick_by(clock::time_point when) noexcept {
-  if (when >= next_tick_) return;
-  next_tick_ = when;
-  wake_driver();  // it may be asleep until what was the first deadline so far
-}
-
-void worker_core::fail_outstanding_of(const endpoint_core& connection,
-                                      std::error_code why) noexcept {
-  for (operation* op = outstanding_.front(); op != nullptr;) {
-    operation* next = outstanding_.next(*op);
-    if (op->endpoint() == &connection) op->connection_failed(why);
-    op = next;
-  }
-  service_.connection_failed(connection);
-}
-
 void worker_core::queue_handler(operation& ended) noexcept {
   handlers_.add(ended);
   wake_driver();
