@@ -1,6 +1,8 @@
 #include "detail/port_guard.hpp"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -86,6 +88,13 @@ class PortGuard : public testing::Test {
     ::pollfd waiting{listening_.get(), POLLIN, 0};
     EXPECT_EQ(::poll(&waiting, 1, 30'000), 1);
     return owned_descriptor(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  }
+  /// So many could be let in.
+  std::size_t waiting() const {
+    ::tcp_info info = {};
+    ::socklen_t size = sizeof info;
+    EXPECT_EQ(::getsockopt(listening_.get(), IPPROTO_TCP, TCP_INFO, &info, &size), 0);
+    return info.tcpi_unacked;
   }
   static void say(const owned_descriptor& to, const std::string& bytes) {
     EXPECT_EQ(::send(to.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
@@ -284,9 +293,13 @@ TEST_F(PortGuard, TurnsAwayWhoWaitsWhereThereIsNoDescriptor) {
   if (count_descriptors().open > 150) GTEST_SKIP() << "this process has too many already";
   guard(10s);
   std::deque<owned_descriptor> peers;
-  for (int i = 0; i < 3; ++i) peers.push_back(connect());
+  for (int i = 0; i < 3; ++i) {
+    peers.push_back(connect());
+    say(peers.back(), spoken());
+  }
+  // Who speaks later waits outside, for the doors are closed.
+  ASSERT_TRUE(soon([this] { return waiting() == 3; }));
   few_descriptors few(0);
-  for (const owned_descriptor& each : peers) say(each, spoken());
   for (const owned_descriptor& each : peers) EXPECT_TRUE(is_ended(each, 30'000));
 }
 
