@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "detail/ucp_api.hpp"
+#include "detail/time_source.hpp"
 
 namespace ucx::detail {
 
@@ -14,25 +14,25 @@ namespace ucx::detail {
 class activity_spin {
  public:
   /// `cores` of the machine. Begins as if something had just been found.
-  activity_spin(ucp_api& api, std::chrono::nanoseconds longest, unsigned cores)
-      : api_(api), longest_(longest), pays_(cores > 1), last_(api.now()) {}
+  activity_spin(time_source& time, std::chrono::nanoseconds longest, unsigned cores)
+      : time_(time), longest_(longest), pays_(cores > 1), last_(time.now()) {}
 
   /// A round found something.
   void begin_again() {
     active_ = true;
-    last_ = api_.now();
+    last_ = time_.now();
   }
   /// After a round that found nothing: returns whether it is time to sleep. Else it has given way
   /// to others.
   bool time_to_sleep() {
-    if (!active_ || !pays_ || api_.now() - last_ >= longest_) return true;
-    if (api_.relax()) active_ = false;
+    if (!active_ || !pays_ || time_.now() - last_ >= longest_) return true;
+    if (time_.relax()) active_ = false;
     return false;
   }
   void slept() noexcept { active_ = false; }
 
  private:
-  ucp_api& api_;
+  time_source& time_;
   const std::chrono::nanoseconds longest_;
   const bool pays_;
   bool active_ = true;  // since it slept, or since somebody wanted the core

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "detail/clock.hpp"
 #include "detail/operation.hpp"
 #include "detail/worker_core.hpp"
 

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <vector>
 
+#include "detail/clock.hpp"
 #include "detail/message_operation.hpp"
 #include "ucx/region_piece.hpp"
 

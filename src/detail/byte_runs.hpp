@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "detail/clock.hpp"
 #include "detail/device_copiers.hpp"
 #include "detail/device_pointer.hpp"
 #include "detail/timed_copy.hpp"

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "detail/ucp_api.hpp"
+#include "detail/clock.hpp"
 #include "ucx/completion_handler.hpp"
 #include "ucx/worker.hpp"
 

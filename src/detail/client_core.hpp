@@ -16,8 +16,8 @@
 
 #include "detail/client_session.hpp"
 #include "detail/client_slot.hpp"
+#include "detail/clock.hpp"
 #include "detail/endpoint_channel.hpp"
-#include "detail/ucp_api.hpp"
 #include "ucx/bulk_open.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"

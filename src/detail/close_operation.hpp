@@ -6,6 +6,7 @@
 #include <string>
 #include <system_error>
 
+#include "detail/clock.hpp"
 #include "detail/flush_operation.hpp"
 #include "detail/operation.hpp"
 #include "ucx/endpoint.hpp"

@@ -11,8 +11,8 @@
 #include <system_error>
 #include <vector>
 
+#include "detail/clock.hpp"
 #include "detail/connection_observer.hpp"
-#include "detail/ucp_api.hpp"
 #include "ucx/connection_manager.hpp"
 
 namespace ucx::detail {

@@ -8,9 +8,9 @@
 #include <system_error>
 #include <vector>
 
+#include "detail/clock.hpp"
 #include "detail/connection_observer.hpp"
 #include "detail/resolver.hpp"
-#include "detail/ucp_api.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/worker_address.hpp"

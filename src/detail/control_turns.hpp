@@ -6,7 +6,7 @@
 #include <list>
 #include <unordered_map>
 
-#include "detail/ucp_api.hpp"
+#include "detail/clock.hpp"
 #include "ucx/completion_handler.hpp"
 
 namespace ucx::detail {

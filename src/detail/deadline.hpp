@@ -4,7 +4,8 @@
 #include <chrono>
 #include <cstddef>
 
-#include "detail/ucp_api.hpp"
+#include "detail/clock.hpp"
+
 
 namespace ucx::detail {
 

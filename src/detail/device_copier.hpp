@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "detail/clock.hpp"
 #include "detail/cuda_context.hpp"
 #include "detail/device_copy.hpp"
-#include "detail/ucp_api.hpp"
 
 namespace ucx::detail {
 

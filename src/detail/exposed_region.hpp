@@ -10,7 +10,7 @@
 #include <span>
 #include <system_error>
 
-#include "detail/ucp_api.hpp"
+#include "detail/clock.hpp"
 #include "ucx/access.hpp"
 #include "ucx/memory_kind.hpp"
 #include "ucx/memory_place.hpp"

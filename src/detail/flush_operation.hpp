@@ -1,9 +1,12 @@
 // Waits until the writes of a handle are visible at the peer, by whatever way they went.
 #pragma once
 
+#include <ucp/api/ucp.h>
+
 #include <memory>
 #include <string>
 
+#include "detail/clock.hpp"
 #include "detail/intrusive_list.hpp"
 #include "detail/operation.hpp"
 #include "detail/write_tracker.hpp"

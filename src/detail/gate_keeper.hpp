@@ -14,8 +14,8 @@
 #include <system_error>
 #include <vector>
 
+#include "detail/clock.hpp"
 #include "detail/cuda_driver.hpp"
-#include "detail/ucp_api.hpp"
 
 namespace ucx::detail {
 

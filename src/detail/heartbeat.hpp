@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "detail/ucp_api.hpp"
+#include "detail/clock.hpp"
+
 
 namespace ucx::detail {
 

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "detail/ucp_api.hpp"
+#include "detail/time_source.hpp"
 
 namespace ucx::detail {
 
@@ -19,10 +19,10 @@ class idle_rounds {
   void begin_again() noexcept { rounds_ = 0; }
   /// After a round that found nothing: yields if it is time for that. Returns whether to sleep
   /// instead.
-  bool time_to_sleep(ucp_api& api) {
+  bool time_to_sleep(time_source& time) {
     if (rounds_ >= spins + yields) return true;
     if (++rounds_ < spins) return false;
-    if (api.relax()) rounds_ = spins + yields;
+    if (time.relax()) rounds_ = spins + yields;
     return false;
   }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "detail/atomic_execution.hpp"
+#include "detail/clock.hpp"
 #include "detail/message_operation.hpp"
 
 namespace ucx::detail {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "detail/clock.hpp"
 #include "detail/message_operation.hpp"
 
 namespace ucx::detail {

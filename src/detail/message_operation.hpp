@@ -1,10 +1,13 @@
 // An access to a peer's region that the peer answers by messages.
 #pragma once
 
+#include <ucp/api/ucp.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "detail/clock.hpp"
 #include "detail/frame.hpp"
 #include "detail/id_table.hpp"
 #include "detail/intrusive_list.hpp"

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "detail/clock.hpp"
 #include "detail/device_copier.hpp"
 #include "detail/direct_move.hpp"
 #include "detail/message_operation.hpp"

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "detail/clock.hpp"
 #include "detail/device_copier.hpp"
 #include "detail/direct_move.hpp"
 #include "detail/message_operation.hpp"

@@ -5,6 +5,7 @@
 #include <string>
 #include <system_error>
 
+#include "detail/clock.hpp"
 #include "detail/intrusive_list.hpp"
 #include "detail/notification_queue.hpp"
 #include "detail/operation.hpp"

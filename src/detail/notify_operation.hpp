@@ -6,6 +6,7 @@
 #include <string>
 #include <system_error>
 
+#include "detail/clock.hpp"
 #include "detail/operation_group.hpp"
 
 namespace ucx::detail {

@@ -11,9 +11,9 @@
 #include <system_error>
 #include <utility>
 
+#include "detail/clock.hpp"
 #include "detail/intrusive_list.hpp"
 #include "detail/stream_gate.hpp"
-#include "detail/ucp_api.hpp"
 #include "ucx/completion_handler.hpp"
 #include "ucx/error.hpp"
 #include "ucx/message_info.hpp"

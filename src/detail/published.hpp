@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "detail/ucp_api.hpp"
+#include "detail/clock.hpp"
 #include "ucx/entry.hpp"
 
 namespace ucx::detail {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "detail/clock.hpp"
 #include "detail/published.hpp"
-#include "detail/ucp_api.hpp"
 #include "ucx/entry.hpp"
 
 namespace ucx::detail {

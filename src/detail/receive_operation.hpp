@@ -11,6 +11,7 @@
 #include "detail/borrowing.hpp"
 #include "detail/buffer_waiter.hpp"
 #include "detail/byte_runs.hpp"
+#include "detail/clock.hpp"
 #include "detail/intrusive_list.hpp"
 #include "detail/operation.hpp"
 #include "detail/parcel.hpp"

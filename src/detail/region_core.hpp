@@ -1,6 +1,8 @@
 // Local memory that peers may reach, and its registration with UCX.
 #pragma once
 
+#include <ucp/api/ucp.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -1,12 +1,15 @@
 // A read or write that the transport does by itself.
 #pragma once
 
+#include <ucp/api/ucp.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 
+#include "detail/clock.hpp"
 #include "detail/operation.hpp"
 
 namespace ucx::detail {

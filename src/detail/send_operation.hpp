@@ -1,6 +1,8 @@
 // A send: of a message, whole or in pieces that its receiver asked for, or to the byte stream.
 #pragma once
 
+#include <ucp/api/ucp.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "detail/byte_runs.hpp"
+#include "detail/clock.hpp"
 #include "detail/intrusive_list.hpp"
 #include "detail/loan.hpp"
 #include "detail/operation.hpp"

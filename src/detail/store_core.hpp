@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "detail/clock.hpp"
 #include "detail/disk_thread.hpp"
 #include "detail/file_account.hpp"
 #include "detail/memory_directory.hpp"

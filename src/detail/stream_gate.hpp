@@ -5,6 +5,7 @@
 #include <string>
 #include <system_error>
 
+#include "detail/clock.hpp"
 #include "detail/gate_keeper.hpp"
 
 namespace ucx::detail {

@@ -6,6 +6,7 @@
 #include <span>
 #include <system_error>
 
+#include "detail/clock.hpp"
 #include "detail/device_copier.hpp"
 
 namespace ucx::detail {

@@ -14,10 +14,9 @@
 #include <vector>
 
 #include "detail/rdma_port.hpp"
+#include "detail/time_source.hpp"
 
 namespace ucx::detail {
-
-using clock = std::chrono::steady_clock;
 
 /// Memory of another process.
 struct memory_range {
@@ -28,10 +27,8 @@ struct memory_range {
 /// One virtual function for each `ucp_*` function in use, named and typed as UCX's without the
 /// prefix; their meaning is UCX's. Objects keep a reference to the api of their context: it
 /// outlives all of them. Thread-safety is UCX's own.
-class ucp_api {
+class ucp_api : public time_source {
  public:
-  virtual ~ucp_api() = default;
-
   // Context and configuration.
   virtual void get_version(unsigned* major, unsigned* minor, unsigned* release) = 0;
   virtual ucs_status_t config_read(const char* prefix, const char* file, ucp_config_t** config) = 0;
@@ -119,16 +116,8 @@ class ucp_api {
   /// Returns the ports of the machine's RDMA devices, whether or not UCX has a transport for them.
   virtual std::vector<rdma_port> rdma_ports() const { return detail::rdma_ports(); }
 
-  // Time, and waiting for descriptors.
-  virtual clock::time_point now() = 0;
-  /// Returns now, or up to a clock's tick after it (some milliseconds), at a fifth of the cost. On
-  /// a machine that is late with its ticks it may be as late.
-  virtual clock::time_point now_or_soon() { return now(); }
   /// Waits until `fd` or `wake_fd` (-1: none) polls readable, or `timeout` has passed.
   virtual void wait_readable(int fd, int wake_fd, std::chrono::nanoseconds timeout) = 0;
-  /// Gives up the rest of the time slice: called between rounds of a wait that found nothing.
-  /// Returns whether another thread took it.
-  virtual bool relax() = 0;
 };
 
 /// Returns the api that calls UCX.

@@ -5,8 +5,8 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "detail/clock.hpp"
 #include "detail/intrusive_list.hpp"
-#include "detail/ucp_api.hpp"
 
 namespace ucx::detail {
 

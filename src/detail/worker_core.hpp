@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "detail/call_schedule.hpp"
+#include "detail/clock.hpp"
 #include "detail/context_core.hpp"
 #include "detail/driver_seat.hpp"
 #include "detail/handler_queue.hpp"

@@ -6,9 +6,9 @@
 #include <list>
 #include <memory>
 
+#include "detail/clock.hpp"
 #include "detail/driver_seat.hpp"
 #include "detail/idle_rounds.hpp"
-#include "detail/ucp_api.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
