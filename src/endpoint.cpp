@@ -3,16 +3,17 @@
 #include <utility>
 
 #include "detail/close_operation.hpp"
+#include "detail/connection_table.hpp"
 #include "detail/connector.hpp"
 #include "detail/core_access.hpp"
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/failed_operation.hpp"
+#include "detail/flush_operation.hpp"
 #include "detail/forked_child.hpp"
 #include "detail/introduction.hpp"
 #include "detail/listener_core.hpp"
 #include "detail/misplaced_option.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/pending_connection.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
@@ -284,7 +285,7 @@ request endpoint::start_flush(const io_options& options) {
   }
   detail::worker_core& worker = core_->worker();
   const std::lock_guard guard(worker.lock());
-  detail::flush_operation* flush = worker.pools().flushes.take();
+  detail::flush_operation* flush = worker.pool_of<detail::flush_operation>().take();
   flush->begin(worker, core_, nullptr, nullptr, true, worker.deadline_after(options.timeout));
   return core_access::make_request(flush);
 }
@@ -303,7 +304,7 @@ void endpoint::fence() {
 
 std::size_t endpoint::cancel_all(std::chrono::nanoseconds limit) {
   if (!core_ || detail::is_forked_child()) return 0;
-  return core_->worker().cancel_all(core_.get(), limit);
+  return core_->worker().connections().cancel_all(core_.get(), limit);
 }
 
 void endpoint::close(close_mode mode) {

@@ -11,7 +11,6 @@
 #include "detail/message_exchange.hpp"
 #include "detail/message_link.hpp"
 #include "detail/message_router.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/parts_table.hpp"
 #include "detail/receive_starts.hpp"
 #include "detail/send_operation.hpp"
@@ -54,7 +53,7 @@ std::string what_failed(std::error_code ec) {
 detail::send_operation* start(const std::shared_ptr<endpoint_core>& over, message_kind kind,
                               std::uint64_t tag, const detail::send_source& source,
                               const send_options& options) {
-  auto& idle = over->worker().pools().sends;
+  auto& idle = over->worker().pool_of<detail::send_operation>();
   detail::send_operation* const send = idle.take();
   try {
     send->begin(over, kind, tag, source, options);

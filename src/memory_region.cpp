@@ -8,7 +8,6 @@
 #include "detail/forked_child.hpp"
 #include "detail/notification_queue.hpp"
 #include "detail/notification_wait.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/without_const.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
@@ -171,7 +170,7 @@ request memory_region::start_wait_notify(const worker& driven, notification& int
   if (!core_ || !by) return detail::failed_request(errc::closed, what);
   if (detail::is_forked_child()) return detail::failed_request(errc::forked_child, what);
   const std::lock_guard guard(by->lock());
-  auto& idle = by->pools().waits;
+  auto& idle = by->pool_of<detail::notification_wait>();
   detail::notification_wait* const wait = idle.take();
   try {
     wait->begin(by, core_->notifications(), into, by->deadline_after(options.timeout));

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "detail/assembled_parts.hpp"
 #include "detail/connection_table.hpp"
 #include "detail/core_access.hpp"
 #include "detail/deadline.hpp"
@@ -23,7 +24,7 @@ std::shared_ptr<detail::worker_core> make_core(const std::shared_ptr<detail::con
     ec = errc::closed;
     return nullptr;
   }
-  return detail::worker_core::make(parent, options, what, ec);
+  return detail::worker_core::make(parent, &detail::assemble_parts, options, what, ec);
 }
 
 }  // namespace
@@ -43,8 +44,8 @@ worker::worker(const context& parent, const worker_options& options, std::error_
 worker worker::adopt(const context& parent, ucp_worker* made, const worker_options& options) {
   std::string what;
   std::error_code ec;
-  worker adopted(
-      detail::worker_core::adopt(detail::core_access::core(parent), made, options, what, ec));
+  worker adopted(detail::worker_core::adopt(detail::core_access::core(parent), made,
+                                            &detail::assemble_parts, options, what, ec));
   if (ec) throw error(ec, what);
   return adopted;
 }
@@ -52,8 +53,8 @@ worker worker::adopt(const context& parent, ucp_worker* made, const worker_optio
 worker worker::adopt(const context& parent, ucp_worker* made, const worker_options& options,
                      std::error_code& ec) {
   std::string what;
-  return worker(
-      detail::worker_core::adopt(detail::core_access::core(parent), made, options, what, ec));
+  return worker(detail::worker_core::adopt(detail::core_access::core(parent), made,
+                                           &detail::assemble_parts, options, what, ec));
 }
 
 worker::worker(worker&& other) noexcept = default;
@@ -119,7 +120,7 @@ request worker::start_flush(const io_options& options) {
     return detail::failed_request(errc::forked_child, "flush of a worker's connections");
   }
   const std::lock_guard guard(core_->lock());
-  return detail::core_access::make_request(core_->start_flush(options));
+  return detail::core_access::make_request(core_->connections().start_flush(options));
 }
 
 void worker::flush(const io_options& options) { start_flush(options).wait(); }
@@ -129,11 +130,13 @@ void worker::flush(std::error_code& ec, const io_options& options) {
 }
 
 void worker::fence() {
-  if (!detail::is_forked_child()) core_->fence();
+  if (detail::is_forked_child()) return;
+  const std::lock_guard guard(core_->lock());
+  core_->connections().fence();
 }
 
 std::size_t worker::cancel_all(std::chrono::nanoseconds limit) {
-  return detail::is_forked_child() ? 0 : core_->cancel_all(nullptr, limit);
+  return detail::is_forked_child() ? 0 : core_->connections().cancel_all(nullptr, limit);
 }
 
 worker_attributes worker::attributes() const {

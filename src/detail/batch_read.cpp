@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "detail/endpoint_core.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/range_list.hpp"
 #include "detail/remote_region_core.hpp"
 #include "detail/worker_core.hpp"
@@ -72,7 +71,7 @@ void batch_read::give_up_for(std::error_code why) noexcept {
 
 void batch_read::recycle() noexcept {
   region_.reset();
-  worker().pools().batch_reads.give_back(this);
+  worker().pool_of<batch_read>().give_back(this);
 }
 
 }  // namespace ucx::detail

@@ -19,6 +19,8 @@ namespace ucx::detail {
 /// costs nothing.
 class batch_read final : public message_operation {
  public:
+  static constexpr std::size_t most_idle = 32;  ///< With buffers of its own: few are kept.
+
   /// The pieces are within the limits of `range_list`, and none is empty.
   void begin(std::shared_ptr<remote_region_core> region, std::span<const read_piece> pieces,
              std::uint64_t total, clock::time_point deadline);

@@ -4,7 +4,6 @@
 
 #include "detail/endpoint_core.hpp"
 #include "detail/if_there_is_memory.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/range_list.hpp"
 #include "detail/remote_region_core.hpp"
 #include "detail/worker_core.hpp"
@@ -70,7 +69,7 @@ void batch_write::settle(std::error_code why) {
 void batch_write::recycle() noexcept {
   tracker_.reset();
   region_.reset();
-  worker().pools().batch_writes.give_back(this);
+  worker().pool_of<batch_write>().give_back(this);
 }
 
 }  // namespace ucx::detail

@@ -21,6 +21,8 @@ class write_tracker;
 /// tracker) when the owner has answered.
 class batch_write final : public message_operation {
  public:
+  static constexpr std::size_t most_idle = 32;  ///< With buffers of its own: few are kept.
+
   /// The pieces are within the limits of `range_list`, and none is empty.
   void begin(std::shared_ptr<remote_region_core> region, std::shared_ptr<write_tracker> tracker,
              std::span<const write_piece> pieces, std::uint64_t total, clock::time_point deadline);

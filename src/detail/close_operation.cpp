@@ -5,7 +5,7 @@
 
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
-#include "detail/operation_pools.hpp"
+#include "detail/flush_operation.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
@@ -51,7 +51,7 @@ void close_operation::step() {
 
 void close_operation::flush() {
   stage_ = stage::flushing;
-  flush_ = worker().pools().flushes.take();
+  flush_ = worker().pool_of<flush_operation>().take();
   flush_->begin(worker(), kept_, nullptr, nullptr, true, deadline());
   if (flush_->done()) part();
 }
@@ -111,6 +111,6 @@ std::string close_operation::describe() const {
   return "closing the connection to " + endpoint()->peer_name();
 }
 
-void close_operation::recycle() noexcept { worker().pools().closes.give_back(this); }
+void close_operation::recycle() noexcept { worker().pool_of<close_operation>().give_back(this); }
 
 }  // namespace ucx::detail

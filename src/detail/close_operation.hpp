@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -17,6 +18,8 @@ namespace ucx::detail {
 /// endpoint is dropped. `abort`, a deadline and a lost connection go straight to the last.
 class close_operation final : public operation {
  public:
+  static constexpr std::size_t most_idle = 8;  ///< Connections end seldom.
+
   /// How long UCX may take to end what a dropped endpoint had in flight.
   static constexpr std::chrono::seconds drop_limit{2};
 

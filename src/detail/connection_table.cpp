@@ -1,6 +1,7 @@
 #include "detail/connection_table.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,8 +9,11 @@
 #include "detail/address_peers.hpp"
 #include "detail/connection_observer.hpp"
 #include "detail/control_turns.hpp"
+#include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/flush_operation.hpp"
 #include "detail/introduction.hpp"
+#include "detail/joint_operation.hpp"
 #include "detail/message_link.hpp"
 #include "detail/message_router.hpp"
 #include "detail/protocol.hpp"
@@ -215,6 +219,44 @@ void connection_table::close() noexcept {
   const std::vector<std::shared_ptr<endpoint_core>> gone = std::exchange(served_, {});
   std::error_code ignored;
   for (const std::shared_ptr<endpoint_core>& peer : gone) peer->close(close_mode::abort, ignored);
+}
+
+operation* connection_table::start_flush(const io_options& options) {
+  const clock::time_point deadline = worker_.deadline_after(options.timeout);
+  joint_operation* const all = worker_.pool_of<joint_operation>().take();
+  all->begin(worker_.shared_from_this(), deadline, "flush of every connection");
+  for (const std::shared_ptr<endpoint_core>& each : made_here()) {
+    if (each->status()) continue;  // told already
+    flush_operation* const flush = worker_.pool_of<flush_operation>().take();
+    flush->begin(worker_, each, nullptr, nullptr, true, deadline);
+    all->adopt(*flush);
+  }
+  all->all_started();
+  return all;
+}
+
+void connection_table::fence() {
+  for (const std::shared_ptr<endpoint_core>& each : made_here()) each->operations().fence();
+}
+
+std::size_t connection_table::cancel_all(endpoint_core* connection,
+                                         std::chrono::nanoseconds limit) {
+  {
+    const std::lock_guard guard(worker_.lock());
+    if (connection != nullptr) {
+      connection->cancel_operations();
+    } else {
+      for (const std::shared_ptr<endpoint_core>& each : made_here()) each->cancel_operations();
+      worker_.cancel_outstanding_of(nullptr);
+    }
+  }
+  worker_.settle();
+  const auto left = [&] { return worker_.outstanding_of(connection); };
+  if (limit > limit.zero() && !worker_.in_handler()) {
+    worker_.wait_until(after(worker_.api().now(), limit), [&] { return left() == 0; });
+  }
+  const std::lock_guard guard(worker_.lock());
+  return left();
 }
 
 }  // namespace ucx::detail

@@ -2,6 +2,7 @@
 // owned.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,8 +10,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "detail/clock.hpp"
 #include "detail/frame.hpp"
 #include "detail/ucp_api.hpp"
+#include "ucx/io_options.hpp"
 #include "ucx/socket_address.hpp"
 
 namespace ucx::detail {
@@ -19,6 +22,7 @@ class address_peers;
 class connection_observer;
 class control_turns;
 class endpoint_core;
+class operation;
 class worker_core;
 
 class connection_table {
@@ -64,6 +68,14 @@ class connection_table {
   void reap();
   /// Looks at every connection's clock; returns when to look again.
   clock::time_point tick(clock::time_point now);
+
+  // Over all those that were made here.
+  operation* start_flush(const io_options& options);
+  void fence();
+  /// Gives up what is in flight over `connection` (null: over any, and over none) and returns how
+  /// much of it is left after `limit`. REQUIRES: the lock is not held.
+  std::size_t cancel_all(endpoint_core* connection, std::chrono::nanoseconds limit);
+
   /// Drops all served peers and answers nobody any more: the worker ends.
   void close() noexcept;
 

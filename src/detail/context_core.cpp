@@ -9,10 +9,10 @@
 
 #include "detail/configuration.hpp"
 #include "detail/context_description.hpp"
+#include "detail/counted_region.hpp"
 #include "detail/deadline.hpp"
 #include "detail/device_choice.hpp"
 #include "detail/device_name.hpp"
-#include "detail/exposed_region.hpp"
 #include "detail/forked_child.hpp"
 #include "detail/process_watcher.hpp"
 #include "detail/rdma.hpp"
@@ -194,17 +194,17 @@ std::uint64_t context_core::next_region_id() noexcept {
   return ++last_region_;
 }
 
-void context_core::add_region(exposed_region& region) {
+void context_core::add_region(counted_region& region) {
   const std::unique_lock guard(regions_mutex_);
   regions_.emplace(region.id(), &region);
 }
 
-void context_core::remove_region(exposed_region& region) noexcept {
+void context_core::remove_region(counted_region& region) noexcept {
   const std::unique_lock guard(regions_mutex_);
   regions_.erase(region.id());
 }
 
-exposed_region* context_core::begin_access(std::uint64_t id, std::error_code& ec) noexcept {
+counted_region* context_core::begin_access(std::uint64_t id, std::error_code& ec) noexcept {
   const std::shared_lock guard(regions_mutex_);
   const auto found = regions_.find(id);
   if (found != regions_.end()) {
@@ -221,7 +221,7 @@ void context_core::add_worker(std::weak_ptr<worker_core> worker) {
   workers_.push_back(std::move(worker));
 }
 
-void context_core::drain_region(exposed_region& region, clock::time_point cut_off) noexcept {
+void context_core::drain_region(counted_region& region, clock::time_point cut_off) noexcept {
   // Outside of the lock: draining runs handlers, which may make workers or withdraw regions.
   std::vector<std::shared_ptr<worker_core>> workers;
   {

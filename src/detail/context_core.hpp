@@ -21,7 +21,7 @@
 
 namespace ucx::detail {
 
-class exposed_region;
+class counted_region;
 class process_watcher;
 class worker_core;
 
@@ -76,12 +76,12 @@ class context_core : public std::enable_shared_from_this<context_core> {
 
   // Regions. Safe from any thread.
   std::uint64_t next_region_id() noexcept;
-  void add_region(exposed_region& region);
+  void add_region(counted_region& region);
   /// Takes the region out of peers' reach; accesses that began earlier may still run.
-  void remove_region(exposed_region& region) noexcept;
+  void remove_region(counted_region& region) noexcept;
   /// Looks a region up for one access and counts the access; the caller calls `end_access`.
   /// Errors: no_such_region, revoked.
-  exposed_region* begin_access(std::uint64_t id, std::error_code& ec) noexcept;
+  counted_region* begin_access(std::uint64_t id, std::error_code& ec) noexcept;
 
   /// Who sees the ends of peers' processes. Safe from any thread.
   process_watcher& processes() noexcept { return *processes_; }
@@ -90,7 +90,7 @@ class context_core : public std::enable_shared_from_this<context_core> {
   void add_worker(std::weak_ptr<worker_core> worker);
   /// Waits until no access to `region` runs, driving, and cutting off where needed: after a
   /// worker's `heartbeat_timeout`, or at `cut_off`.
-  void drain_region(exposed_region& region, clock::time_point cut_off) noexcept;
+  void drain_region(counted_region& region, clock::time_point cut_off) noexcept;
 
  private:
   context_core(ucp_api& api, const context_options& options, std::string& what,
@@ -118,7 +118,7 @@ class context_core : public std::enable_shared_from_this<context_core> {
 
   std::shared_mutex regions_mutex_;
   std::uint64_t last_region_ = 0;
-  std::unordered_map<std::uint64_t, exposed_region*> regions_;
+  std::unordered_map<std::uint64_t, counted_region*> regions_;
   std::mutex workers_mutex_;
   std::vector<std::weak_ptr<worker_core>> workers_;
 };

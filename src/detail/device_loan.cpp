@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "detail/device_memory.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
@@ -61,7 +60,7 @@ std::unique_ptr<borrowed_device> borrowed_device::open(ucp_api& api,
 
 std::shared_ptr<device_copier> borrowed_device::copier_of_host(worker_core& worker) {
   if (!copier_of_host_ || copier_of_host_->failed()) {
-    copier_of_host_ = worker.pools().copiers.of_device_in_use(described_.device);
+    copier_of_host_ = worker.copiers().of_device_in_use(described_.device);
   }
   return copier_of_host_;
 }

@@ -143,7 +143,7 @@ void device_region::write(endpoint_core& from, const frame& asked,
   if (!uncopied_->take(&from, asked.length)) return refuse(errc::busy);
   std::error_code ec = errc::no_memory;
   try {
-    staging_buffer through = from.worker().pools().staging.take(payload.size());
+    staging_buffer through = from.worker().staging_shelf().take(payload.size());
     if (through) {
       std::memcpy(through.get(), payload.data(), payload.size());
       const auto copy =

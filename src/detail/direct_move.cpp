@@ -89,7 +89,7 @@ std::error_code direct_move::start_piece(std::size_t size) {
   try {
     staging_buffer through;
     if (kind_ == memory_kind::host) {
-      through = worker_.pools().staging.take(size);
+      through = worker_.staging_shelf().take(size);
       if (!through) return errc::no_memory;
     }
     const std::span<std::byte> part = bytes_.subspan(started_, size);

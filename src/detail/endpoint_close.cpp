@@ -11,7 +11,6 @@
 #include "detail/forked_child.hpp"
 #include "detail/if_there_is_memory.hpp"
 #include "detail/message_link.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/remote_region_core.hpp"
 #include "detail/status.hpp"
 #include "detail/worker_core.hpp"
@@ -34,7 +33,7 @@ void endpoint_core::on_closed(void* request, ucs_status_t, void* self) {
 close_operation* endpoint_core::start_close(close_mode mode) {
   if (state_ == endpoint_state::closed || taking_leave_) return nullptr;
   taking_leave_ = true;
-  closer_ = worker_.pools().closes.take();
+  closer_ = worker_.pool_of<close_operation>().take();
   closer_->begin(worker_, shared_from_this(), mode,
                  after(worker_.api().now(), worker_.options().close_timeout));
   return closer_;

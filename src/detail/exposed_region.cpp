@@ -46,8 +46,8 @@ std::array<std::byte, 16> host_identity() noexcept {
 }
 
 exposed_region::exposed_region(std::shared_ptr<context_core> context, access granted)
-    : context_(std::move(context)),
-      id_(context_->next_region_id()),
+    : counted_region(context->next_region_id()),
+      context_(std::move(context)),
       granted_(granted),
       notifications_(std::make_shared<notification_queue>()) {}
 
@@ -55,7 +55,7 @@ exposed_region::~exposed_region() = default;
 
 remote_descriptor exposed_region::describe() const {
   remote_descriptor made;
-  made.region = id_;
+  made.region = id();
   made.incarnation = context_->incarnation();
   made.generation = generation();
   made.size = size();

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "detail/clock.hpp"
+#include "detail/counted_region.hpp"
 #include "ucx/access.hpp"
 #include "ucx/memory_kind.hpp"
 #include "ucx/memory_place.hpp"
@@ -33,16 +34,15 @@ class write_sink {
                      std::span<const std::byte> payload) = 0;
 };
 
-/// Peers' accesses are counted, so that withdrawing can wait for those that run.
-class exposed_region {
+/// What peers reach by the number that it has in its context.
+class exposed_region : public counted_region {
  public:
   virtual ~exposed_region();
   exposed_region(const exposed_region&) = delete;
   exposed_region& operator=(const exposed_region&) = delete;
 
-  std::uint64_t id() const noexcept { return id_; }
   /// Increases with each region of the context: what replaces another one has a higher one.
-  std::uint64_t generation() const noexcept { return id_; }
+  std::uint64_t generation() const noexcept { return id(); }
   access granted() const noexcept { return granted_; }
   virtual std::uint64_t size() const noexcept = 0;
   /// Returns where writes have to end: beyond size(), if it grows.
@@ -79,10 +79,6 @@ class exposed_region {
     return notifications_;
   }
 
-  void begin_access() noexcept { accesses_.fetch_add(1, std::memory_order_acquire); }
-  void end_access() noexcept { accesses_.fetch_sub(1, std::memory_order_release); }
-  bool idle() const noexcept { return accesses_.load(std::memory_order_acquire) == 0; }
-
  protected:
   exposed_region(std::shared_ptr<context_core> context, access granted);
 
@@ -98,12 +94,10 @@ class exposed_region {
   void withdraw(clock::time_point until) noexcept;
 
   std::shared_ptr<context_core> context_;
-  std::uint64_t id_;
   access granted_;
   std::shared_ptr<notification_queue> notifications_;
   std::atomic<bool> exposed_{false};
   std::mutex releasing_;
-  std::atomic<std::uint32_t> accesses_{0};
 };
 
 /// Returns sixteen bytes that are the same for all processes of this host (and boot), so that

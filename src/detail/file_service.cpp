@@ -6,7 +6,7 @@
 
 #include "detail/endpoint_core.hpp"
 #include "detail/exposed_region.hpp"
-#include "detail/operation_pools.hpp"
+#include "detail/region_service.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
@@ -83,7 +83,7 @@ void file_service::serve() {
   if (std::exchange(serving_, true)) return;
   while (file_client* next = next_in_line()) {
     file_answer& fed = *next->hungry.front();
-    staging_buffer buffer = worker_.pools().staging.take(piece_size());
+    staging_buffer buffer = worker_.staging_shelf().take(piece_size());
     if (buffer) {
       ++in_use_;
       ++next->buffers;
@@ -99,7 +99,7 @@ void file_service::serve() {
 
 void file_service::keep(staging_buffer buffer) noexcept {
   --in_use_;
-  worker_.pools().staging.put_back(std::move(buffer));
+  worker_.staging_shelf().put_back(std::move(buffer));
 }
 
 void file_service::give_back(file_client& client, staging_buffer buffer) noexcept {
@@ -148,14 +148,14 @@ void file_service::finished(slow_read& done) {
   serve();
 }
 
-bool file_service::answering(const exposed_region& region) const noexcept {
+bool file_service::answering(const counted_region& region) const noexcept {
   for (file_answer* answer = answers_.front(); answer != nullptr; answer = answers_.next(*answer)) {
     if (answer->region() == &region) return true;
   }
   return false;
 }
 
-void file_service::withdraw(const exposed_region& region) {
+void file_service::withdraw(const counted_region& region) {
   for (file_answer* answer = answers_.front(); answer != nullptr;) {
     file_answer* next = answers_.next(*answer);
     if (answer->region() == &region) answer->refuse(errc::revoked);

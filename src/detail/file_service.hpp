@@ -17,6 +17,7 @@
 namespace ucx::detail {
 
 class endpoint_core;
+class counted_region;
 class exposed_region;
 class held_access;
 class worker_core;
@@ -50,9 +51,9 @@ class file_service {
   void read(endpoint_core& from, exposed_region& region, held_access& access, const frame& asked);
 
   /// Returns whether an answer uses `region` now.
-  bool answering(const exposed_region& region) const noexcept;
+  bool answering(const counted_region& region) const noexcept;
   /// Refuses the rest of every answer from `region`; none of them uses it when this returns.
-  void withdraw(const exposed_region& region);
+  void withdraw(const counted_region& region);
   /// Ends what is under way to a connection that is lost, as far as UCX has let go of it.
   void connection_failed(const endpoint_core& connection);
   /// Ends the reads that the disk has not answered; bounded. Nothing is started any more.

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "detail/endpoint_core.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/posted_operations.hpp"
 #include "detail/status.hpp"
 #include "detail/worker_core.hpp"
@@ -118,7 +117,7 @@ std::string flush_operation::describe() const {
 void flush_operation::recycle() noexcept {
   tracker_.reset();
   posted_.reset();
-  worker().pools().flushes.give_back(this);
+  worker().pool_of<flush_operation>().give_back(this);
 }
 
 }  // namespace ucx::detail

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "detail/message_exchange.hpp"
 #include "detail/operation.hpp"
+#include "detail/worker_parts.hpp"
 
 namespace ucx::detail {
 
@@ -25,7 +25,7 @@ void handler_queue::add(operation& ended) noexcept {
   ended.retain();
 }
 
-bool handler_queue::run(std::unique_lock<worker_lock>& guard, message_exchange& messages,
+bool handler_queue::run(std::unique_lock<worker_lock>& guard, worker_parts& parts,
                         const std::shared_ptr<worker_core>& kept) noexcept {
   if (next_ == due_.size()) return false;
   if (running_) {
@@ -36,7 +36,7 @@ bool handler_queue::run(std::unique_lock<worker_lock>& guard, message_exchange& 
   for (std::size_t left = due_.size() - next_; left > 0; --left) {
     if (arrived_message* const active = due_[next_].active) {
       ++next_;
-      messages.run_handler(*active, *this, guard, kept);
+      parts.run_handler(*active, *this, guard, kept);
       continue;
     }
     entry due = std::move(due_[next_++]);

@@ -17,9 +17,9 @@
 namespace ucx::detail {
 
 struct arrived_message;
-class message_exchange;
 class operation;
 class worker_core;
+class worker_parts;
 
 /// Runs in order and one after the other, on whichever thread makes a round, and never under the
 /// worker's lock: users' code may take locks of its own, and start operations of other workers.
@@ -58,10 +58,10 @@ class handler_queue {
   bool ready() const noexcept { return due() && !running_; }
 
   /// Runs what is due now, not what that leaves. What another thread is in the middle of is left to
-  /// it. Active messages are those of `messages`; `kept` is their worker, if the caller has it.
+  /// it. Active messages are run by `parts`; `kept` is their worker, if the caller has it.
   /// REQUIRES: `guard` is the only hold of this thread on the lock, which is free meanwhile.
   /// Returns whether anything ran.
-  bool run(std::unique_lock<worker_lock>& guard, message_exchange& messages,
+  bool run(std::unique_lock<worker_lock>& guard, worker_parts& parts,
            const std::shared_ptr<worker_core>& kept) noexcept;
   /// Returns whether a thread that found another one running should be told that there is more.
   bool take_left_over() noexcept;

@@ -5,7 +5,6 @@
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/if_there_is_memory.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
@@ -60,6 +59,6 @@ void joint_operation::give_up(errc why) noexcept {
   give_up_members(why);
 }
 
-void joint_operation::recycle() noexcept { worker().pools().joint.give_back(this); }
+void joint_operation::recycle() noexcept { worker().pool_of<joint_operation>().give_back(this); }
 
 }  // namespace ucx::detail

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "detail/endpoint_core.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/remote_region_core.hpp"
 #include "detail/worker_core.hpp"
 
@@ -51,7 +50,7 @@ void message_atomic::give_up_for(std::error_code why) noexcept {
 
 void message_atomic::recycle() noexcept {
   region_.reset();
-  worker().pools().atomics.give_back(this);
+  worker().pool_of<message_atomic>().give_back(this);
 }
 
 }  // namespace ucx::detail

@@ -9,7 +9,6 @@
 #include "detail/endpoint_core.hpp"
 #include "detail/handler_queue.hpp"
 #include "detail/message_link.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/message.hpp"
 

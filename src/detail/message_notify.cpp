@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "detail/endpoint_core.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/remote_region_core.hpp"
 #include "detail/worker_core.hpp"
 
@@ -41,7 +40,7 @@ std::string message_notify::describe() const {
 
 void message_notify::recycle() noexcept {
   region_.reset();
-  worker().pools().notes.give_back(this);
+  worker().pool_of<message_notify>().give_back(this);
 }
 
 }  // namespace ucx::detail

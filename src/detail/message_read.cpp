@@ -7,7 +7,6 @@
 #include "detail/device_pointer.hpp"
 #include "detail/digest.hpp"
 #include "detail/endpoint_core.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/remote_region_core.hpp"
 #include "detail/worker_copy.hpp"
 #include "detail/worker_core.hpp"
@@ -95,7 +94,7 @@ class message_read::piece_copy final : public worker_copy {
 std::error_code message_read::copy_to_device(std::byte* into,
                                              std::span<const std::byte> payload) noexcept {
   try {
-    staging_buffer through = worker().pools().staging.take(payload.size());
+    staging_buffer through = worker().staging_shelf().take(payload.size());
     if (!through) return errc::no_memory;
     std::memcpy(through.get(), payload.data(), payload.size());
     auto copy = std::make_shared<piece_copy>(*this, std::move(through));
@@ -194,7 +193,7 @@ void message_read::recycle() noexcept {
   copier_.reset();
   after_.reset();
   region_.reset();
-  worker().pools().reads.give_back(this);
+  worker().pool_of<message_read>().give_back(this);
 }
 
 }  // namespace ucx::detail

@@ -11,6 +11,7 @@
 #include "detail/endpoint_core.hpp"
 #include "detail/message_link.hpp"
 #include "detail/protocol.hpp"
+#include "detail/region_service.hpp"
 #include "detail/status.hpp"
 #include "detail/worker_core.hpp"
 

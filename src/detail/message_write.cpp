@@ -8,7 +8,6 @@
 #include "detail/endpoint_core.hpp"
 #include "detail/if_there_is_memory.hpp"
 #include "detail/message_router.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/remote_region_core.hpp"
 #include "detail/worker_copy.hpp"
 #include "detail/worker_core.hpp"
@@ -119,7 +118,7 @@ std::error_code message_write::copy_ahead() noexcept {
     while (copied_to_ < length_ && ahead_.size() < most_copied_ahead) {
       const auto size =
           static_cast<std::size_t>(std::min<std::uint64_t>(largest_piece(), length_ - copied_to_));
-      staging_buffer into = worker().pools().staging.take(size);
+      staging_buffer into = worker().staging_shelf().take(size);
       if (!into) return errc::no_memory;
       auto copy = std::make_shared<piece_copy>(*this, std::move(into));
       copy->host = {copy->buffer.get(), size};
@@ -227,7 +226,7 @@ void message_write::recycle() noexcept {
   copier_.reset();
   after_.reset();
   region_.reset();
-  worker().pools().writes.give_back(this);
+  worker().pool_of<message_write>().give_back(this);
 }
 
 }  // namespace ucx::detail

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "detail/handed_work.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
 
@@ -52,7 +51,7 @@ void notification_wait::give_up(errc why) noexcept {
 void notification_wait::recycle() noexcept {
   outcome_->of = nullptr;
   queue_.reset();
-  worker().pools().waits.give_back(this);
+  worker().pool_of<notification_wait>().give_back(this);
 }
 
 }  // namespace ucx::detail

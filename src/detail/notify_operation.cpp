@@ -5,7 +5,7 @@
 #include "detail/endpoint_core.hpp"
 #include "detail/flush_operation.hpp"
 #include "detail/if_there_is_memory.hpp"
-#include "detail/operation_pools.hpp"
+#include "detail/message_notify.hpp"
 #include "detail/posted_operations.hpp"
 #include "detail/remote_region_core.hpp"
 #include "detail/worker_core.hpp"
@@ -25,7 +25,7 @@ void notify_operation::begin(std::shared_ptr<remote_region_core> region,
   worker_core& worker = connection.worker();
   start(worker, connection.shared_from_this(), deadline);
   const bool by_ucx = tracker->has_unconfirmable();
-  flush_operation* const flush = worker.pools().flushes.take();
+  flush_operation* const flush = worker.pool_of<flush_operation>().take();
   flush->begin(worker, connection.shared_from_this(), std::move(tracker), std::move(posted), by_ucx,
                deadline);
   adopt(*flush);
@@ -36,7 +36,7 @@ void notify_operation::member_ended(operation& member, std::error_code outcome) 
   if (!outcome && !said_ && given_up_) outcome = given_up_;
   if (outcome || said_) return complete(outcome);
   said_ = true;
-  message_notify* const note = worker().pools().notes.take();
+  message_notify* const note = worker().pool_of<message_notify>().take();
   note->begin(region_, value_, deadline());
   adopt(*note);
 }
@@ -56,7 +56,7 @@ std::string notify_operation::describe() const {
 
 void notify_operation::recycle() noexcept {
   region_.reset();
-  worker().pools().notifies.give_back(this);
+  worker().pool_of<notify_operation>().give_back(this);
 }
 
 }  // namespace ucx::detail

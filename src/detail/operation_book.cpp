@@ -6,7 +6,6 @@
 #include "detail/endpoint_core.hpp"
 #include "detail/flush_operation.hpp"
 #include "detail/message_operation.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
@@ -61,7 +60,7 @@ void operation_book::fence() {
     }
     return;
   }
-  flush_operation* const flush = worker.pools().flushes.take();
+  flush_operation* const flush = worker.pool_of<flush_operation>().take();
   flush->begin(worker, connection_.shared_from_this(), nullptr, nullptr, true,
                worker.deadline_after(std::chrono::nanoseconds::zero()));
   flush->group_mark = fence_;

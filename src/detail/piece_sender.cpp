@@ -6,7 +6,7 @@
 #include "detail/digest.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/message_router.hpp"
-#include "detail/operation_pools.hpp"
+#include "detail/piece_shelf.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
@@ -77,12 +77,12 @@ piece_sender::wrapped_piece piece_sender::wrap(sent_piece& piece, bool copies) {
 
 void piece_sender::post() {
   worker_core& worker = endpoint_->worker();
-  sent_piece& piece = worker.pools().pieces.take();
+  sent_piece& piece = worker.part<piece_shelf>().take();
   wrapped_piece wrapped;
   try {
     wrapped = wrap(piece, !endpoint_->detects_failure());
   } catch (const std::bad_alloc&) {
-    worker.pools().pieces.give_back(piece);
+    worker.part<piece_shelf>().give_back(piece);
     throw;
   }
   piece.owner = this;
@@ -104,7 +104,7 @@ void piece_sender::post() {
 
 void piece_sender::ended(sent_piece& sent, ucs_status_t status) {
   in_flight_.remove(sent);
-  endpoint_->worker().pools().pieces.give_back(sent);
+  endpoint_->worker().part<piece_shelf>().give_back(sent);
   endpoint_->transfer_ended();
   if (status == UCS_OK) return;
   stop_pieces();
@@ -120,7 +120,7 @@ void piece_sender::on_sent(void* request, ucs_status_t status, void* argument) {
     owner->send_pieces();
     return;
   }
-  endpoint.worker().pools().pieces.give_back(sent);
+  endpoint.worker().part<piece_shelf>().give_back(sent);
   endpoint.copy_taken();
   endpoint.transfer_ended();
   if (status != UCS_OK) endpoint.lost(status);

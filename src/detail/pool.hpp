@@ -8,11 +8,13 @@
 
 namespace ucx::detail {
 
-/// Keeps up to `kept` idle objects of `Element`. REQUIRES: external synchronization.
+/// Keeps up to `kept` idle objects of `Element`: `Element::most_idle`, where it has that.
+/// REQUIRES: external synchronization.
 template <class Element>
 class pool {
  public:
-  explicit pool(std::size_t kept = 1024) : kept_(kept) {}
+  pool() = default;
+  explicit pool(std::size_t kept) : kept_(kept) {}
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
 
@@ -33,7 +35,11 @@ class pool {
   }
 
  private:
-  std::size_t kept_;
+  static constexpr std::size_t usual() noexcept {
+    if constexpr (requires { Element::most_idle; }) return Element::most_idle;
+    return 1024;
+  }
+  std::size_t kept_ = usual();
   std::vector<std::unique_ptr<Element>> idle_;
 };
 

@@ -10,7 +10,6 @@
 #include "detail/endpoint_core.hpp"
 #include "detail/message_exchange.hpp"
 #include "detail/message_link.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/pool_core.hpp"
 #include "detail/worker_core.hpp"
 
@@ -30,8 +29,7 @@ void receive_operation::begin(worker_core& worker, kept_alive&& held, source kin
                               const tag_match& wanted, std::span<std::byte> into,
                               clock::time_point deadline) {
   into_.assign(into);
-  begin(worker, std::move(held), kind, wanted, deadline,
-        into_.find_devices(worker.pools().copiers));
+  begin(worker, std::move(held), kind, wanted, deadline, into_.find_devices(worker.copiers()));
 }
 
 void receive_operation::begin(worker_core& worker, kept_alive&& held, source kind,
@@ -42,7 +40,7 @@ void receive_operation::begin(worker_core& worker, kept_alive&& held, source kin
   } else {
     into_.assign(into.runs);
   }
-  const std::error_code unreachable = into_.find_devices(worker.pools().copiers);
+  const std::error_code unreachable = into_.find_devices(worker.copiers());
   parts_ = into.parts;
   made_ = parts_ != nullptr ? &parts_->memory_ : into.made;
   pool_ = into.pool;
@@ -310,7 +308,7 @@ void receive_operation::recycle() noexcept {
   made_ = nullptr;
   parts_ = nullptr;
   if (into_.on_device()) into_.clear();  // which lets go of who copies
-  worker().pools().receives.give_back(this);
+  worker().pool_of<receive_operation>().give_back(this);
 }
 
 }  // namespace ucx::detail

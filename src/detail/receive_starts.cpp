@@ -8,8 +8,8 @@
 #include "detail/forked_child.hpp"
 #include "detail/message_exchange.hpp"
 #include "detail/message_link.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/pool_core.hpp"
+#include "detail/receive_operation.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
@@ -32,7 +32,7 @@ template <class Target>
 receive_operation* begin(worker_core& worker, operation::kept_alive&& held,
                          receive_operation::source kind, const tag_match& wanted,
                          const Target& into, const io_options& options) {
-  auto& idle = worker.pools().receives;
+  auto& idle = worker.pool_of<receive_operation>();
   receive_operation* const made = idle.take();
   try {
     made->begin(worker, std::move(held), kind, wanted, into,

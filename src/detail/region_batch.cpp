@@ -7,9 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "detail/batch_read.hpp"
+#include "detail/batch_write.hpp"
 #include "detail/device_pointer.hpp"
 #include "detail/endpoint_core.hpp"
-#include "detail/operation_pools.hpp"
+#include "detail/joint_operation.hpp"
 #include "detail/range_list.hpp"
 #include "detail/remote_region_core.hpp"
 #include "detail/worker_core.hpp"
@@ -40,7 +42,7 @@ struct reading {
   }
   operation& start_shared(std::span<const read_piece> shared, std::uint64_t total,
                           clock::time_point deadline) const {
-    batch_read* const read = region.endpoint().worker().pools().batch_reads.take();
+    batch_read* const read = region.endpoint().worker().pool_of<batch_read>().take();
     read->begin(region.shared_from_this(), shared, total, deadline);
     return *read;
   }
@@ -60,7 +62,7 @@ struct writing {
   }
   operation& start_shared(std::span<const write_piece> shared, std::uint64_t total,
                           clock::time_point deadline) const {
-    batch_write* const write = region.endpoint().worker().pools().batch_writes.take();
+    batch_write* const write = region.endpoint().worker().pool_of<batch_write>().take();
     write->begin(region.shared_from_this(), tracker, shared, total, deadline);
     return *write;
   }
@@ -116,7 +118,7 @@ operation* start_batch(const Kind& kind, std::span<const typename Kind::piece> p
   endpoint_core& connection = kind.region.endpoint();
   worker_core& worker = connection.worker();
   const clock::time_point deadline = worker.deadline_after(kind.options.timeout);
-  joint_operation* const all = worker.pools().joint.take();
+  joint_operation* const all = worker.pool_of<joint_operation>().take();
   all->begin(worker, connection.shared_from_this(), deadline, Kind::name);
   const bool shares = kind.shares();
   sharing<Kind> shared(kind, *all, deadline);

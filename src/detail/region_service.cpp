@@ -78,7 +78,8 @@ exposed_region* region_service::admit(const frame& asked, access wanted,
     ec = errc::stale_region;
     return nullptr;
   }
-  exposed_region* region = worker_.context().begin_access(asked.region, ec);
+  auto* const region =
+      static_cast<exposed_region*>(worker_.context().begin_access(asked.region, ec));
   if (region == nullptr) return nullptr;
   if (asked.generation != region->generation()) {
     ec = errc::stale_region;
@@ -156,7 +157,7 @@ void region_service::ended(batch_answer& answer) noexcept {
   idle_batches_.give_back(&answer);
 }
 
-bool region_service::answering(const exposed_region& region) const noexcept {
+bool region_service::answering(const counted_region& region) const noexcept {
   for (read_answer* answer = answers_.front(); answer != nullptr; answer = answers_.next(*answer)) {
     if (&answer->region() == &region) return true;
   }
@@ -178,7 +179,7 @@ void region_service::connection_failed(const endpoint_core& connection) {
   devices_.connection_failed(connection);
 }
 
-void region_service::cut_off(const exposed_region& region) {
+void region_service::cut_off(const counted_region& region) {
   // Failing a connection ends its answers, so the walk begins anew each time.
   for (read_answer* answer = answers_.front(); answer != nullptr;) {
     read_answer* next = answers_.next(*answer);

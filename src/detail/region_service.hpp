@@ -17,6 +17,7 @@
 
 namespace ucx::detail {
 
+class counted_region;
 class endpoint_core;
 class exposed_region;
 class read_answer;
@@ -48,15 +49,15 @@ class region_service {
   void notify(endpoint_core& from, const frame& asked);
 
   /// Returns whether an answer reads `region` now.
-  bool answering(const exposed_region& region) const noexcept;
+  bool answering(const counted_region& region) const noexcept;
   /// Ends what can be ended of the answers from `region` without dropping connections: those from
   /// files, whose bytes are copies.
-  void withdraw(const exposed_region& region) {
+  void withdraw(const counted_region& region) {
     files_.withdraw(region);
     devices_.withdraw(region);
   }
   /// Drops the connections whose answers read `region`.
-  void cut_off(const exposed_region& region);
+  void cut_off(const counted_region& region);
   /// Ends what is under way to a connection that is lost, and not in UCX's hands.
   void connection_failed(const endpoint_core& connection);
   /// A batch that was answered.

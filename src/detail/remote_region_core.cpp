@@ -13,12 +13,16 @@
 
 #include "detail/atomic_execution.hpp"
 #include "detail/device_pointer.hpp"
+#include "detail/flush_operation.hpp"
 #include "detail/forked_child.hpp"
 #include "detail/huge_page.hpp"
+#include "detail/message_atomic.hpp"
+#include "detail/message_read.hpp"
 #include "detail/message_write.hpp"
-#include "detail/operation_pools.hpp"
+#include "detail/notify_operation.hpp"
 #include "detail/posted_operations.hpp"
 #include "detail/rdma.hpp"
+#include "detail/rma_operation.hpp"
 #include "detail/status.hpp"
 #include "detail/worker_core.hpp"
 #include "detail/write_tracker.hpp"
@@ -326,7 +330,7 @@ operation* remote_region_core::read_by_message(std::uint64_t offset, std::span<s
   if (!worker.context().has(feature::am)) ec = errc::feature_disabled;
   if (options.verify && descriptor_.kind != memory_kind::host) ec = errc::not_supported;
   if (ec) return nullptr;
-  message_read* operation = worker.pools().reads.take();
+  message_read* operation = worker.pool_of<message_read>().take();
   operation->begin(shared_from_this(), offset, into, worker.deadline_after(options.timeout),
                    options.verify);
   return operation;
@@ -355,7 +359,7 @@ operation* remote_region_core::start_write(const std::shared_ptr<write_tracker>&
     ec = errc::feature_disabled;
     return nullptr;
   }
-  message_write* operation = worker.pools().writes.take();
+  message_write* operation = worker.pool_of<message_write>().take();
   if (lent_ && descriptor_.shareable) {
     operation->move_by(mover(lent_->copier_of_host(worker), access::write, nullptr));
   }
@@ -381,7 +385,7 @@ operation* remote_region_core::start_flush(const std::shared_ptr<write_tracker>&
     return nullptr;
   }
   worker_core& worker = endpoint_.worker();
-  flush_operation* operation = worker.pools().flushes.take();
+  flush_operation* operation = worker.pool_of<flush_operation>().take();
   operation->begin(worker, endpoint_.shared_from_this(), tracker, posted, by_ucx,
                    worker.deadline_after(options.timeout));
   return operation;
@@ -414,7 +418,7 @@ operation* remote_region_core::start_atomic(std::uint64_t offset, const atomic_a
     ec = errc::feature_disabled;
     return nullptr;
   }
-  message_atomic* operation = worker.pools().atomics.take();
+  message_atomic* operation = worker.pool_of<message_atomic>().take();
   operation->begin(shared_from_this(), offset, wanted, previous,
                    worker.deadline_after(options.timeout));
   return operation;
@@ -430,7 +434,7 @@ operation* remote_region_core::start_notify(const std::shared_ptr<write_tracker>
     ec = errc::feature_disabled;
     return nullptr;
   }
-  notify_operation* operation = worker.pools().notifies.take();
+  notify_operation* operation = worker.pool_of<notify_operation>().take();
   operation->begin(shared_from_this(), tracker, posted, value,
                    worker.deadline_after(options.timeout));
   return operation;

@@ -7,7 +7,6 @@
 #include "detail/device_copiers.hpp"
 #include "detail/message_read.hpp"
 #include "detail/message_write.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/remote_region_core.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
@@ -20,7 +19,7 @@ std::shared_ptr<device_copier> copier_of(worker_core& worker, const void* addres
                                          const io_options& options,
                                          std::shared_ptr<const stream_mark>& after,
                                          std::error_code& ec) {
-  std::shared_ptr<device_copier> found = worker.pools().copiers.of(address, ec);
+  std::shared_ptr<device_copier> found = worker.copiers().of(address, ec);
   if (!ec && options.cuda_stream != nullptr) {
     after = stream_mark::of(found->context(), options.cuda_stream, ec);
   }
@@ -82,13 +81,13 @@ bool remote_region_core::was_moved(std::uint64_t bytes, std::error_code outcome)
     stays_staged();
     return false;
   }
-  endpoint_.worker().pools().staging.account().count_direct(bytes);
+  endpoint_.worker().staging_shelf().account().count_direct(bytes);
   way_ = way::rma;
   return true;
 }
 
 void remote_region_core::stays_staged() {
-  endpoint_.worker().pools().staging.account().count_not_direct();
+  endpoint_.worker().staging_shelf().account().count_not_direct();
   if (!is_lent()) {
     why_not_read_ = "its owner lends it no more";
     way_ = way::message;
@@ -112,7 +111,7 @@ operation* remote_region_core::read_from_device(std::uint64_t offset, std::span<
     ec = errc::feature_disabled;
     return nullptr;
   }
-  message_read* const operation = worker.pools().reads.take();
+  message_read* const operation = worker.pool_of<message_read>().take();
   operation->move_by(mover(lent_->copier_of_host(worker), access::read, nullptr));
   operation->begin(shared_from_this(), offset, into, worker.deadline_after(options.timeout));
   return operation;
@@ -140,7 +139,7 @@ operation* remote_region_core::read_into_device(std::uint64_t offset, std::span<
     ec = errc::feature_disabled;
     return nullptr;
   }
-  message_read* const operation = worker.pools().reads.take();
+  message_read* const operation = worker.pool_of<message_read>().take();
   operation->move_by(mover(copier, access::read, after));
   operation->copy_by(std::move(copier), std::move(after));
   operation->begin(shared_from_this(), offset, into, worker.deadline_after(options.timeout));
@@ -168,7 +167,7 @@ operation* remote_region_core::write_from_device(const std::shared_ptr<write_tra
     return nullptr;
   }
   if (limit_ > 0) size_ = std::max<std::uint64_t>(size_, offset + from.size());
-  message_write* const operation = worker.pools().writes.take();
+  message_write* const operation = worker.pool_of<message_write>().take();
   operation->move_by(mover(copier, access::write, after));
   operation->copy_by(std::move(copier), std::move(after));
   operation->begin(shared_from_this(), tracker, offset, from,

@@ -5,7 +5,6 @@
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/if_there_is_memory.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/remote_region_core.hpp"
 #include "detail/status.hpp"
 #include "detail/worker_core.hpp"
@@ -29,7 +28,7 @@ rma_operation* rma_operation::read(std::shared_ptr<remote_region_core> region, s
                                    std::error_code& ec) {
   endpoint_core& connection = region->endpoint();
   worker_core& worker = connection.worker();
-  rma_operation* operation = worker.pools().rma.take();
+  rma_operation* operation = worker.pool_of<rma_operation>().take();
   const ucp_request_param_t params = callback_params(&rma_operation::on_done, operation);
   operation->offset_ = offset;
   operation->length_ = into.size();
@@ -50,7 +49,7 @@ rma_operation* rma_operation::write(std::shared_ptr<remote_region_core> region,
                                     std::error_code& ec) {
   endpoint_core& connection = region->endpoint();
   worker_core& worker = connection.worker();
-  rma_operation* operation = worker.pools().rma.take();
+  rma_operation* operation = worker.pool_of<rma_operation>().take();
   const ucp_request_param_t params = callback_params(&rma_operation::on_done, operation);
   operation->offset_ = offset;
   operation->length_ = from.size();
@@ -124,7 +123,7 @@ std::string rma_operation::describe() const {
 void rma_operation::recycle() noexcept {
   region_.reset();
   tracker_.reset();
-  worker().pools().rma.give_back(this);
+  worker().pool_of<rma_operation>().give_back(this);
 }
 
 }  // namespace ucx::detail

@@ -14,7 +14,6 @@
 #include "detail/message_exchange.hpp"
 #include "detail/message_link.hpp"
 #include "detail/message_router.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/parts_table.hpp"
 #include "detail/worker_core.hpp"
 
@@ -60,7 +59,7 @@ void send_operation::begin(std::shared_ptr<endpoint_core> over, message_kind kin
   } else {
     bytes_.assign(source.runs);
   }
-  std::error_code unreadable = bytes_.find_devices(worker.pools().copiers);
+  std::error_code unreadable = bytes_.find_devices(worker.copiers());
   said_.memory = options.kind.value_or(bytes_.kind());
   const clock::time_point until = worker.deadline_after(options.timeout);
   if (options.memory == send_memory::copied && source.owned == nullptr && !unreadable) {
@@ -407,7 +406,7 @@ void send_operation::recycle() noexcept {
   if (staged_.capacity() > most_memory_kept) staged_ = {};
   if (parts_table_.capacity() > most_memory_kept) parts_table_ = {};
   if (long_header_.capacity() > most_memory_kept) long_header_ = {};
-  worker().pools().sends.give_back(this);
+  worker().pool_of<send_operation>().give_back(this);
 }
 
 }  // namespace ucx::detail

@@ -7,7 +7,6 @@
 
 #include "detail/device_copy.hpp"
 #include "detail/handed_work.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/staging_buffer.hpp"
 #include "detail/worker_core.hpp"
 
@@ -38,7 +37,7 @@ class worker_copy : public device_copy,
   }
   void run(worker_core& by) final {
     if (wanted()) arrived();
-    by.pools().staging.put_back(std::move(buffer));
+    by.staging_shelf().put_back(std::move(buffer));
   }
 
  protected:

@@ -4,14 +4,10 @@
 #include <limits>
 #include <utility>
 
-#include "detail/connection_table.hpp"
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/forked_child.hpp"
 #include "detail/introduction.hpp"
-#include "detail/message_exchange.hpp"
-#include "detail/message_router.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/progress_thread.hpp"
 #include "detail/resource_error.hpp"
 #include "detail/spare_room.hpp"
@@ -65,18 +61,15 @@ bool has_visitors_only(const worker_options& options) noexcept {
 
 }  // namespace
 
-worker_core::worker_core(std::shared_ptr<context_core> context, const worker_options& options)
+worker_core::worker_core(std::shared_ptr<context_core> context, make_parts parts,
+                         const worker_options& options)
     : context_(std::move(context)),
       options_(with_defaults(options)),
       lock_(has_visitors_only(options_) ? worker_lock::between::visitors
                                         : worker_lock::between::threads),
       identity_(random()),
-      pools_(std::make_unique<operation_pools>(options_.pinned_memory, context_->answer_piece(),
-                                               context_->write_piece())),
-      connections_(std::make_unique<connection_table>(*this)),
-      router_(std::make_unique<message_router>(*this)),
-      messages_(std::make_unique<message_exchange>(*this)),
-      service_(*this),
+      staging_(options_.pinned_memory, context_->answer_piece(), context_->write_piece()),
+      parts_(parts(*this)),
       handlers_(options_.on_exception),
       next_tick_(clock::time_point::max()),
       watch_step_(heartbeat::step(options_.heartbeat_interval, options_.heartbeat_timeout)) {
@@ -87,10 +80,10 @@ worker_core::worker_core(std::shared_ptr<context_core> context, const worker_opt
 }
 
 std::shared_ptr<worker_core> worker_core::make(std::shared_ptr<context_core> context,
-                                               const worker_options& options, std::string& what,
-                                               std::error_code& ec) {
+                                               make_parts parts, const worker_options& options,
+                                               std::string& what, std::error_code& ec) {
   // The last reference may go on the worker's own thread, which can not join itself.
-  std::shared_ptr<worker_core> made(new worker_core(std::move(context), options),
+  std::shared_ptr<worker_core> made(new worker_core(std::move(context), parts, options),
                                     [](worker_core* last) { last->retire(); });
   made->open(what, ec);
   if (ec) return nullptr;
@@ -99,14 +92,15 @@ std::shared_ptr<worker_core> worker_core::make(std::shared_ptr<context_core> con
 }
 
 std::shared_ptr<worker_core> worker_core::adopt(std::shared_ptr<context_core> context,
-                                                ucp_worker_h adopted, const worker_options& options,
-                                                std::string& what, std::error_code& ec) {
+                                                ucp_worker_h adopted, make_parts parts,
+                                                const worker_options& options, std::string& what,
+                                                std::error_code& ec) {
   ec.clear();
   what = "adopting a worker of UCX's";
   if (adopted == nullptr) ec = errc::invalid_argument;
   if (!context) ec = errc::closed;
   if (ec) return nullptr;
-  std::shared_ptr<worker_core> made(new worker_core(std::move(context), options),
+  std::shared_ptr<worker_core> made(new worker_core(std::move(context), parts, options),
                                     [](worker_core* last) { last->retire(); });
   made->handle_ = adopted;
   made->open(what, ec);
@@ -180,7 +174,7 @@ void worker_core::open(std::string& what, std::error_code& ec) {
     }
   }
   if (context_->has(feature::am)) {
-    router_->open(ec);
+    parts_->open(ec);
     if (ec) {
       what = "registering the handler for messages";
       return;
@@ -220,7 +214,7 @@ worker_core::~worker_core() {
   {
     const std::lock_guard guard(lock_);
     unused = schedule_.end();
-    connections_->close();
+    parts_->close();
   }
   unused.clear();
   const auto run_last_work = [this] {
@@ -242,8 +236,7 @@ worker_core::~worker_core() {
     run_handlers(guard, nullptr);
   }
   deferred_.clear();
-  service_.stop();
-  messages_->close();
+  parts_->stop();
   {
     // UCX calls back for what it still had.
     const std::lock_guard guard(lock_);
@@ -292,9 +285,7 @@ worker_attributes worker_core::attributes(std::error_code& ec) {
   return made;
 }
 
-staging_statistics worker_core::staging() const noexcept {
-  return pools_->staging.account().statistics();
-}
+staging_statistics worker_core::staging() const noexcept { return staging_.account().statistics(); }
 
 unsigned worker_core::progress_ucx() noexcept {
   const worker_round scope(*this, worker_round::part::ucx);
@@ -325,8 +316,8 @@ bool worker_core::round() {
     active = api().worker_progress(handle_) > 0;
     scope.enter(worker_round::part::any);
     if (has_work_to_run()) active = run_work() || active;
-    if (messages_->borrows()) {
-      messages_->read_loans();
+    if (parts_->has_copies()) {
+      parts_->copy();
       active = true;
     }
     if (!active || ++busy_rounds_ % rounds_a_look == 0) active = look_at_clock() || active;
@@ -380,7 +371,7 @@ bool worker_core::progress() {
 }
 
 bool worker_core::has_work() const noexcept {
-  return has_work_to_run() || handlers_.ready() || schedule_.wants_round() || messages_->borrows();
+  return has_work_to_run() || handlers_.ready() || schedule_.wants_round() || parts_->has_copies();
 }
 
 // What runs in the next two may start operations and leave further work; that waits for the next
@@ -390,7 +381,7 @@ bool worker_core::run_work() {
   const bool handed = take_posted();
   const bool buffers = buffers_came_.load(std::memory_order_relaxed) &&
                        buffers_came_.exchange(false, std::memory_order_acquire);
-  if (buffers) messages_->buffers_came();
+  if (buffers) parts_->buffers_came();
   if (deferred_.empty() && !handed) return buffers;
   std::vector<move_only_handler<>> batch =
       std::exchange(deferred_, std::exchange(next_deferred_, {}));
@@ -404,7 +395,7 @@ bool worker_core::run_work() {
   }
   batch.clear();
   next_deferred_ = std::move(batch);
-  connections_->reap();
+  parts_->reap();
   if (memory_was_short) throw std::bad_alloc();
   return true;
 }
@@ -414,7 +405,7 @@ bool worker_core::run_handlers(std::unique_lock<worker_lock>& guard,
                                const std::shared_ptr<worker_core>& kept) {
   // Where a caller of ours holds it, the next round will do it.
   if (!lock_.is_outermost()) return false;
-  if (!handlers_.run(guard, *messages_, kept)) return false;
+  if (!handlers_.run(guard, *parts_, kept)) return false;
   release_buried();
   if (handlers_.take_left_over()) signal();
   return true;
@@ -438,13 +429,13 @@ void worker_core::tick(clock::time_point now) {
     handlers_.add([this, due = std::move(due)] { run(*due); });
   }
   next_tick_ = schedule_.next();
-  next_tick_ = std::min(connections_->tick(now), next_tick_);
+  next_tick_ = std::min(parts_->tick(now), next_tick_);
   for (operation* op = outstanding_.front(); op != nullptr; op = outstanding_.next(*op)) {
     next_tick_ = std::min(next_tick_, op->deadline());
   }
   // Something may be past its deadline for good reason (UCX has to let go first): no busy loop.
   next_tick_ = std::max(next_tick_, now + std::chrono::milliseconds(1));
-  connections_->reap();
+  parts_->reap();
   release_buried();
 }
 

@@ -15,39 +15,41 @@
 #include "detail/call_schedule.hpp"
 #include "detail/clock.hpp"
 #include "detail/context_core.hpp"
+#include "detail/device_copiers.hpp"
 #include "detail/driver_seat.hpp"
 #include "detail/handler_queue.hpp"
 #include "detail/idle_rounds.hpp"
 #include "detail/intrusive_list.hpp"
 #include "detail/operation.hpp"
+#include "detail/part_table.hpp"
 #include "detail/pool.hpp"
-#include "detail/region_service.hpp"
+#include "detail/staging_shelf.hpp"
 #include "detail/waiting_threads.hpp"
 #include "detail/worker_inbox.hpp"
 #include "detail/worker_lock.hpp"
+#include "detail/worker_parts.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::detail {
 
 struct arrived_message;
-class connection_table;
 class control_server;
 class endpoint_core;
-class message_exchange;
-class message_router;
-class operation_pools;
 class progress_thread;
 
 class worker_core : public std::enable_shared_from_this<worker_core> {
  public:
+  using make_parts = std::unique_ptr<worker_parts> (*)(worker_core& worker);
+
   /// Makes a worker; the last reference stops its thread, wherever it is dropped.
-  static std::shared_ptr<worker_core> make(std::shared_ptr<context_core> context,
+  static std::shared_ptr<worker_core> make(std::shared_ptr<context_core> context, make_parts parts,
                                            const worker_options& options, std::string& what,
                                            std::error_code& ec);
   /// Takes over a worker that was made elsewhere; not, where it fails.
   static std::shared_ptr<worker_core> adopt(std::shared_ptr<context_core> context,
-                                            ucp_worker_h made, const worker_options& options,
-                                            std::string& what, std::error_code& ec);
+                                            ucp_worker_h made, make_parts parts,
+                                            const worker_options& options, std::string& what,
+                                            std::error_code& ec);
   worker_core(const worker_core&) = delete;
   worker_core& operator=(const worker_core&) = delete;
 
@@ -57,11 +59,23 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   ucp_worker_h handle() const noexcept { return handle_; }
   const worker_options& options() const noexcept { return options_; }
   worker_lock& lock() noexcept { return lock_; }
-  connection_table& connections() noexcept { return *connections_; }
-  message_router& router() noexcept { return *router_; }
-  message_exchange& messages() noexcept { return *messages_; }
-  region_service& service() noexcept { return service_; }
-  operation_pools& pools() noexcept { return *pools_; }
+  connection_table& connections() noexcept { return parts_->connections(); }
+  message_router& router() noexcept { return parts_->router(); }
+  message_exchange& messages() noexcept { return parts_->messages(); }
+  region_service& service() noexcept { return parts_->service(); }
+  detail::staging_shelf& staging_shelf() noexcept { return staging_; }
+  device_copiers& copiers() noexcept { return copiers_; }
+  /// Returns the one `Part` of this worker, made when it is first asked for; it goes with the
+  /// worker.
+  template <class Part>
+  Part& part() {
+    return shared_parts_.get<Part>(*this);
+  }
+  /// The idle operations of one kind.
+  template <class Operation>
+  pool<Operation>& pool_of() {
+    return part<pool<Operation>>();
+  }
   /// Who answers the control messages of peers that connect; nobody, unless a server does.
   void set_control_server(class control_server* server) noexcept { control_server_ = server; }
   class control_server* control_server() const noexcept {
@@ -132,14 +146,11 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   /// A buffer came back that a receive of this worker waits for. From any thread, under any lock.
   void buffer_came() noexcept;
 
-  // Over all connections.
-  operation* start_flush(const io_options& options);
-  void fence();
-  /// Gives up what is in flight over `connection` (null: over any, and over none) and returns how
-  /// much of it is left after `limit`.
-  std::size_t cancel_all(endpoint_core* connection, std::chrono::nanoseconds limit);
   /// Gives up the operations of `connection`, or all. Under the lock.
   void cancel_outstanding_of(const endpoint_core* connection) noexcept;
+  /// Returns how many there are of users' operations over `connection` (null: over any, and over
+  /// none). Under the lock.
+  std::size_t outstanding_of(const endpoint_core* connection) const noexcept;
 
   // For operations, under the lock.
   void add_outstanding(operation& started) noexcept;
@@ -193,19 +204,20 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
 
   // For withdrawing a region, from any thread.
   /// Ends the answers that can end at once.
-  void begin_drain(exposed_region& region) noexcept;
+  void begin_drain(counted_region& region) noexcept;
   /// Lets answers go on, for a moment at most, by what the calling thread may do for this worker;
   /// returns whether some still read `region`.
-  bool drain(exposed_region& region, idle_rounds& idle) noexcept;
+  bool drain(counted_region& region, idle_rounds& idle) noexcept;
   /// Drops the connections that have not let go.
-  void end_drain(exposed_region& region) noexcept;
+  void end_drain(counted_region& region) noexcept;
 
  private:
   friend class driver_seat;
   friend class progress_thread;
   friend class worker_set;
 
-  worker_core(std::shared_ptr<context_core> context, const worker_options& options);
+  worker_core(std::shared_ptr<context_core> context, make_parts parts,
+              const worker_options& options);
   ~worker_core();
   void open(std::string& what, std::error_code& ec);
   void create(std::string& what, std::error_code& ec);
@@ -219,7 +231,6 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   bool run_handlers(std::unique_lock<worker_lock>& guard, const std::shared_ptr<worker_core>& kept);
   void run_in_progress(progress_phase when);
   void run(scheduled& call);
-  std::size_t outstanding_of(const endpoint_core* connection) const noexcept;
   bool take_posted();
   bool has_work() const noexcept;
   bool look_at_clock();
@@ -250,11 +261,10 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   std::random_device entropy_;
   const std::uint64_t identity_;
   std::size_t largest_header_ = 0;
-  std::unique_ptr<operation_pools> pools_;
-  std::unique_ptr<connection_table> connections_;
-  std::unique_ptr<message_router> router_;
-  std::unique_ptr<message_exchange> messages_;
-  region_service service_;
+  detail::staging_shelf staging_;
+  part_table<worker_core> shared_parts_;
+  device_copiers copiers_;
+  std::unique_ptr<worker_parts> parts_;
   class control_server* control_server_ = nullptr;
 
   intrusive_list<operation, outstanding_tag> outstanding_;

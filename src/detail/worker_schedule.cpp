@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "detail/connection_table.hpp"
 #include "detail/deadline.hpp"
-#include "detail/endpoint_core.hpp"
-#include "detail/operation_pools.hpp"
 #include "detail/worker_core.hpp"
 #include "detail/worker_round.hpp"
 
@@ -143,26 +140,6 @@ bool worker_core::take_posted() {
   return any;
 }
 
-operation* worker_core::start_flush(const io_options& options) {
-  const clock::time_point deadline = deadline_after(options.timeout);
-  joint_operation* const all = pools_->joint.take();
-  all->begin(shared_from_this(), deadline, "flush of every connection");
-  for (const std::shared_ptr<endpoint_core>& each : connections_->made_here()) {
-    if (each->status()) continue;  // told already
-    flush_operation* const flush = pools_->flushes.take();
-    flush->begin(*this, each, nullptr, nullptr, true, deadline);
-    all->adopt(*flush);
-  }
-  all->all_started();
-  return all;
-}
-
-void worker_core::fence() {
-  const std::lock_guard guard(lock_);
-  for (const std::shared_ptr<endpoint_core>& each : connections_->made_here())
-    each->operations().fence();
-}
-
 void worker_core::tick_by(clock::time_point when) noexcept {
   if (when >= next_tick_) return;
   next_tick_ = when;
@@ -176,7 +153,7 @@ void worker_core::fail_outstanding_of(const endpoint_core& connection,
     if (op->endpoint() == &connection) op->connection_failed(why);
     op = next;
   }
-  service_.connection_failed(connection);
+  parts_->connection_failed(connection);
 }
 
 void worker_core::cancel_outstanding_of(const endpoint_core* connection) noexcept {
@@ -199,26 +176,6 @@ std::size_t worker_core::outstanding_of(const endpoint_core* connection) const n
     if (counts(*op, connection)) ++count;
   }
   return count;
-}
-
-std::size_t worker_core::cancel_all(endpoint_core* connection, std::chrono::nanoseconds limit) {
-  {
-    const std::lock_guard guard(lock_);
-    if (connection != nullptr) {
-      connection->cancel_operations();
-    } else {
-      for (const std::shared_ptr<endpoint_core>& each : connections_->made_here()) {
-        each->cancel_operations();
-      }
-      cancel_outstanding_of(nullptr);
-    }
-  }
-  settle();
-  if (limit > limit.zero() && !in_handler()) {
-    wait_until(after(api().now(), limit), [&] { return outstanding_of(connection) == 0; });
-  }
-  const std::lock_guard guard(lock_);
-  return outstanding_of(connection);
 }
 
 }  // namespace ucx::detail

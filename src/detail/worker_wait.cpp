@@ -4,8 +4,8 @@
 #include <thread>
 
 #include "detail/await_rounds.hpp"
+#include "detail/counted_region.hpp"
 #include "detail/deadline.hpp"
-#include "detail/exposed_region.hpp"
 #include "detail/forked_child.hpp"
 #include "detail/progress_thread.hpp"
 #include "detail/worker_core.hpp"
@@ -122,13 +122,13 @@ void worker_core::signal() noexcept {
   if (event_fd_ >= 0) api().worker_signal(handle_);
 }
 
-void worker_core::begin_drain(exposed_region& region) noexcept {
+void worker_core::begin_drain(counted_region& region) noexcept {
   const std::lock_guard guard(lock_);
-  service_.withdraw(region);
+  parts_->withdraw(region);
   wake_driver();
 }
 
-bool worker_core::drain(exposed_region& region, idle_rounds& idle) noexcept {
+bool worker_core::drain(counted_region& region, idle_rounds& idle) noexcept {
   const bool ours = thread_ == nullptr && !shared();
   const std::uint32_t seen = wakes();
   {
@@ -140,7 +140,7 @@ bool worker_core::drain(exposed_region& region, idle_rounds& idle) noexcept {
       const bool active = progress_ucx() > 0;
       if (run_work() || active) signal();
     }
-    if (!service_.answering(region)) return false;
+    if (!parts_->answering(region)) return false;
   }
   if (ours) {
     // What is left to do is the peer's, or of the thread that uses the worker.
@@ -152,12 +152,12 @@ bool worker_core::drain(exposed_region& region, idle_rounds& idle) noexcept {
   return true;
 }
 
-void worker_core::end_drain(exposed_region& region) noexcept {
+void worker_core::end_drain(counted_region& region) noexcept {
   const std::lock_guard guard(lock_);
-  service_.cut_off(region);
+  parts_->cut_off(region);
   // What is cut off ends in UCX's callbacks; those of dropped endpoints come by themselves.
   const clock::time_point last = api().now() + std::chrono::seconds(1);
-  while (service_.answering(region) && api().now() < last) {
+  while (parts_->answering(region) && api().now() < last) {
     if (progress_ucx() == 0) api().relax();
   }
   signal();

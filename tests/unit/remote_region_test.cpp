@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "detail/core_access.hpp"
-#include "detail/operation_pools.hpp"
+#include "detail/message_read.hpp"
 #include "detail/remote_region_core.hpp"
 #include "detail/worker_core.hpp"
 #include "support/pattern.hpp"
@@ -511,7 +511,7 @@ TEST(RemoteRegion, ReadThatBeginsOnALostConnectionFailsAtOnce) {
   detail::worker_core& worker = core->endpoint().worker();
   std::vector<std::byte> into(100);
   const std::lock_guard guard(worker.lock());
-  detail::message_read* read = worker.pools().reads.take();
+  detail::message_read* read = worker.pool_of<message_read>().take();
   read->begin(core->shared_from_this(), 0, into, worker.deadline_after(1s));
   EXPECT_EQ(read->error(), errc::connection_reset);
   EXPECT_FALSE(core->endpoint().answers_pending());

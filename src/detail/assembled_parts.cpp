@@ -1,0 +1,61 @@
+#include "detail/assembled_parts.hpp"
+
+#include "detail/connection_table.hpp"
+#include "detail/message_exchange.hpp"
+#include "detail/message_router.hpp"
+#include "detail/region_service.hpp"
+
+namespace ucx::detail {
+namespace {
+
+class assembled_parts final : public worker_parts {
+ public:
+  explicit assembled_parts(worker_core& worker)
+      : connections_(worker), router_(worker), messages_(worker), service_(worker) {}
+
+  connection_table& connections() noexcept override { return connections_; }
+  message_router& router() noexcept override { return router_; }
+  message_exchange& messages() noexcept override { return messages_; }
+  region_service& service() noexcept override { return service_; }
+
+  void open(std::error_code& ec) override { router_.open(ec); }
+  void close() noexcept override { connections_.close(); }
+  void stop() noexcept override {
+    service_.stop();
+    messages_.close();
+  }
+
+  bool has_copies() const noexcept override { return messages_.borrows(); }
+  void copy() override { messages_.read_loans(); }
+  void buffers_came() override { messages_.buffers_came(); }
+  void reap() override { connections_.reap(); }
+  clock::time_point tick(clock::time_point now) override { return connections_.tick(now); }
+  void run_handler(arrived_message& active, handler_queue& queue,
+                   std::unique_lock<worker_lock>& guard,
+                   const std::shared_ptr<worker_core>& kept) noexcept override {
+    messages_.run_handler(active, queue, guard, kept);
+  }
+
+  void connection_failed(const endpoint_core& connection) noexcept override {
+    service_.connection_failed(connection);
+  }
+  bool answering(const counted_region& region) const noexcept override {
+    return service_.answering(region);
+  }
+  void withdraw(const counted_region& region) override { service_.withdraw(region); }
+  void cut_off(const counted_region& region) override { service_.cut_off(region); }
+
+ private:
+  connection_table connections_;
+  message_router router_;
+  message_exchange messages_;
+  region_service service_;
+};
+
+}  // namespace
+
+std::unique_ptr<worker_parts> assemble_parts(worker_core& worker) {
+  return std::make_unique<assembled_parts>(worker);
+}
+
+}  // namespace ucx::detail
