@@ -10,7 +10,7 @@
 #include "detail/forked_child.hpp"
 #include "detail/message_exchange.hpp"
 #include "detail/message_link.hpp"
-#include "detail/message_router.hpp"
+#include "detail/message_sender.hpp"
 #include "detail/parts_table.hpp"
 #include "detail/receive_starts.hpp"
 #include "detail/send_operation.hpp"
@@ -35,7 +35,7 @@ std::error_code send_error(const std::shared_ptr<endpoint_core>& over,
   if (!over) return errc::closed;
   if (detail::is_forked_child()) return errc::forked_child;
   if (!over->worker().context().has(feature::am)) return errc::feature_disabled;
-  if (header.size() > over->worker().router().longest_header()) return errc::header_too_long;
+  if (header.size() > over->worker().sender().longest_header()) return errc::header_too_long;
   if (!detail::is_on_host(header)) return errc::invalid_argument;
   return {};
 }
@@ -350,7 +350,7 @@ void endpoint::send_message(std::uint64_t number, std::span<const std::byte> hea
 }
 
 std::size_t endpoint::longest_header() const noexcept {
-  return core_ ? core_->worker().router().longest_header() : 0;
+  return core_ ? core_->worker().sender().longest_header() : 0;
 }
 
 request endpoint::start_stream_send(std::span<const std::byte> bytes, const send_options& options) {

@@ -1,9 +1,13 @@
 #include "detail/assembled_parts.hpp"
 
 #include "detail/connection_table.hpp"
+#include "detail/endpoint_core.hpp"
 #include "detail/message_exchange.hpp"
-#include "detail/message_router.hpp"
+#include "detail/message_link.hpp"
+#include "detail/message_receiver.hpp"
+#include "detail/message_sender.hpp"
 #include "detail/region_service.hpp"
+#include "detail/worker_core.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -11,14 +15,25 @@ namespace {
 class assembled_parts final : public worker_parts {
  public:
   explicit assembled_parts(worker_core& worker)
-      : connections_(worker), router_(worker), messages_(worker), service_(worker) {}
+      : connections_(worker,
+                     [](endpoint_core& of) -> std::unique_ptr<connection_messages> {
+                       const std::size_t window = of.worker().options().message_window;
+                       return std::make_unique<message_link>(of, window);
+                     }),
+        sender_(worker),
+        receiver_(worker),
+        messages_(worker),
+        service_(worker) {}
 
   connection_table& connections() noexcept override { return connections_; }
-  message_router& router() noexcept override { return router_; }
+  message_sender& sender() noexcept override { return sender_; }
   message_exchange& messages() noexcept override { return messages_; }
   region_service& service() noexcept override { return service_; }
 
-  void open(std::error_code& ec) override { router_.open(ec); }
+  void open(std::error_code& ec) override {
+    receiver_.open(ec);
+    if (!ec) sender_.open(ec);
+  }
   void close() noexcept override { connections_.close(); }
   void stop() noexcept override {
     service_.stop();
@@ -47,7 +62,8 @@ class assembled_parts final : public worker_parts {
 
  private:
   connection_table connections_;
-  message_router router_;
+  message_sender sender_;
+  message_receiver receiver_;
   message_exchange messages_;
   region_service service_;
 };

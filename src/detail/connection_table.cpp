@@ -14,16 +14,16 @@
 #include "detail/flush_operation.hpp"
 #include "detail/introduction.hpp"
 #include "detail/joint_operation.hpp"
-#include "detail/message_link.hpp"
-#include "detail/message_router.hpp"
+#include "detail/message_sender.hpp"
 #include "detail/protocol.hpp"
 #include "detail/wire.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
 
-connection_table::connection_table(worker_core& worker)
+connection_table::connection_table(worker_core& worker, maker_of_messages messages)
     : worker_(worker),
+      make_messages_(messages),
       by_address_(std::make_shared<address_peers>(worker)),
       turns_(std::make_unique<control_turns>(worker)) {}
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "detail/clock.hpp"
+#include "detail/connection_messages.hpp"
 #include "detail/frame.hpp"
 #include "detail/ucp_api.hpp"
 #include "ucx/io_options.hpp"
@@ -27,11 +28,17 @@ class worker_core;
 
 class connection_table {
  public:
-  explicit connection_table(worker_core& worker);
+  using maker_of_messages = std::unique_ptr<connection_messages> (*)(endpoint_core& of);
+
+  connection_table(worker_core& worker, maker_of_messages messages);
   ~connection_table();
   connection_table(const connection_table&) = delete;
   connection_table& operator=(const connection_table&) = delete;
 
+  /// Makes the messages' side of a connection.
+  std::unique_ptr<connection_messages> make_messages(endpoint_core& of) const {
+    return make_messages_(of);
+  }
   void add(endpoint_core& made);
   void remove(endpoint_core& gone) noexcept;
   /// Has the clock of one looked at that was just removed: the room that it had is there still.
@@ -86,6 +93,7 @@ class connection_table {
   endpoint_core* find_nameless(ucp_ep_h handle) const noexcept;
 
   worker_core& worker_;
+  const maker_of_messages make_messages_;
   const std::shared_ptr<address_peers> by_address_;
   const std::unique_ptr<control_turns> turns_;
   std::vector<endpoint_core*> all_;

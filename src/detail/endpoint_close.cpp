@@ -10,8 +10,6 @@
 #include "detail/endpoint_core.hpp"
 #include "detail/forked_child.hpp"
 #include "detail/if_there_is_memory.hpp"
-#include "detail/message_link.hpp"
-#include "detail/remote_region_core.hpp"
 #include "detail/status.hpp"
 #include "detail/worker_core.hpp"
 
@@ -169,11 +167,11 @@ void endpoint_core::see_to_sockets() noexcept {
 }
 
 bool endpoint_core::over() const noexcept {
-  return dropped() && !not_closed_ && transfers_ == 0 && regions_.empty();
+  return dropped() && !not_closed_ && transfers_ == 0 && keys_.empty();
 }
 
 void endpoint_core::drop_keys() noexcept {
-  for (remote_region_core* region : regions_) region->drop_key();
+  for (key_holder* each : keys_) each->drop_key();
 }
 
 }  // namespace ucx::detail

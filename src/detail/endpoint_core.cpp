@@ -10,9 +10,8 @@
 #include "detail/control_turns.hpp"
 #include "detail/forked_child.hpp"
 #include "detail/if_there_is_memory.hpp"
-#include "detail/message_link.hpp"
 #include "detail/message_operation.hpp"
-#include "detail/message_router.hpp"
+#include "detail/message_sender.hpp"
 #include "detail/process_watcher.hpp"
 #include "detail/status.hpp"
 #include "detail/worker_core.hpp"
@@ -59,7 +58,8 @@ endpoint_core::endpoint_core(worker_core& worker, std::shared_ptr<worker_core> k
       number_(worker.connections().next_number()),
       terms_(options_.terms ? *options_.terms : worker.options().terms),
       heartbeat_(worker.options().heartbeat_interval, worker.options().heartbeat_timeout),
-      messages_(std::make_unique<message_link>(*this, worker.options().message_window)) {
+      messages_(worker.connections().make_messages(*this)),
+      link_(messages_->link()) {
   options_.terms.reset();
   const bool watched = options_.failure == peer_failure::automatic
                            ? !worker.context().same_host_only()

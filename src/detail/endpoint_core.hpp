@@ -9,12 +9,14 @@
 #include <system_error>
 #include <vector>
 
+#include "detail/connection_messages.hpp"
 #include "detail/connection_observer.hpp"
 #include "detail/endpoint_state.hpp"
 #include "detail/frame.hpp"
 #include "detail/heartbeat.hpp"
 #include "detail/introduction.hpp"
 #include "detail/kept_by_requests.hpp"
+#include "detail/key_holder.hpp"
 #include "detail/operation.hpp"
 #include "detail/operation_book.hpp"
 #include "detail/piece_sizes.hpp"
@@ -29,7 +31,6 @@ class channel_receiver;
 class close_operation;
 class message_link;
 class process_watch;
-class remote_region_core;
 class worker_core;
 
 /// Everything but the shared pointers happens under the worker's lock.
@@ -137,7 +138,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   /// Counts a reply that is about to be sent; returns whether it may.
   bool may_reply();
   /// The messages of applications.
-  message_link& messages() const noexcept { return *messages_; }
+  message_link& messages() const noexcept { return link_; }
 
   // Control messages, if there is a client or a server.
   void set_receiver(channel_receiver* receiver) noexcept { receiver_ = receiver; }
@@ -152,8 +153,8 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   /// What is asked of the peer over this endpoint.
   operation_book& operations() noexcept { return operations_; }
   /// The regions that are open over this connection: their keys go before it.
-  void add(remote_region_core& opened) { regions_.push_back(&opened); }
-  void remove(remote_region_core& closed) noexcept { std::erase(regions_, &closed); }
+  void add(key_holder& opened) { keys_.push_back(&opened); }
+  void remove(key_holder& closed) noexcept { std::erase(keys_, &closed); }
   bool answers_pending() const noexcept;
   /// UCX's own requests in flight, of any kind: close waits for them.
   void transfer_started() noexcept { ++transfers_; }
@@ -291,9 +292,10 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   unsigned controls_expected_ = 0;
   std::size_t unsent_control_ = 0;
   channel_receiver* receiver_ = nullptr;
-  std::unique_ptr<message_link> messages_;
+  const std::unique_ptr<connection_messages> messages_;
+  message_link& link_;  // the same, for those who send and receive
   operation_book operations_{*this};
-  std::vector<remote_region_core*> regions_;
+  std::vector<key_holder*> keys_;
   unsigned transfers_ = 0;
 };
 

@@ -8,8 +8,7 @@
 #include "detail/device_name.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/handler_scope.hpp"
-#include "detail/message_link.hpp"
-#include "detail/message_router.hpp"
+#include "detail/message_sender.hpp"
 #include "detail/process_watcher.hpp"
 #include "detail/rdma.hpp"
 #include "detail/transport_group.hpp"
@@ -79,8 +78,8 @@ connection_report endpoint_core::report() {
   made.transports = transports();
   made.segment = smaller(context.segment_size(), theirs_.segment);
   made.largest_eager = messages_->longest_at_once(detects_failure_, pieces_.write);
-  made.largest_header = smaller(worker_.router().longest_header(),
-                                message_router::header_within(theirs_.largest_header));
+  made.largest_header = smaller(worker_.sender().longest_header(),
+                                message_sender::header_within(theirs_.largest_header));
   made.zero_copy = any_is_rdma(made.transports);
   made.rma_is_real = includes(made.features, feature::rma) &&
                      (made.zero_copy || (!detects_failure_ && context.same_host_only()));

@@ -13,8 +13,7 @@
 #include "detail/endpoint_channel.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/introduction.hpp"
-#include "detail/message_link.hpp"
-#include "detail/message_router.hpp"
+#include "detail/message_sender.hpp"
 #include "detail/parcel.hpp"
 #include "detail/protocol.hpp"
 #include "detail/rdma.hpp"
@@ -83,7 +82,7 @@ void endpoint_core::say_hello(clock::time_point connect_deadline) {
   }
   const std::vector<std::byte> said = introduce({});
   payload.insert(payload.end(), said.begin(), said.end());
-  worker_.router().send(*this, hello, payload, message_router::kind::hello);
+  worker_.sender().send(*this, hello, payload, message_sender::kind::hello);
 }
 
 /// Returns what this side says of itself.
@@ -286,11 +285,11 @@ void endpoint_core::say_bye(std::error_code why) {
   send(bye);
 }
 
-void endpoint_core::send(const frame& sent) { worker_.router().send(*this, sent); }
+void endpoint_core::send(const frame& sent) { worker_.sender().send(*this, sent); }
 
 void endpoint_core::reply(const frame& answer, std::span<const std::byte> payload) {
   if (handle_ == nullptr || !may_reply()) return;
-  worker_.router().send(*this, answer, payload, message_router::kind::reply);
+  worker_.sender().send(*this, answer, payload, message_sender::kind::reply);
 }
 
 bool endpoint_core::may_reply() {
@@ -306,7 +305,7 @@ void endpoint_core::send_control(std::span<const std::byte> message) {
   carrier.length = message.size();
   if (handle_ == nullptr) return;
   unsent_control_ += message.size();
-  worker_.router().send(*this, carrier, message, message_router::kind::control);
+  worker_.sender().send(*this, carrier, message, message_sender::kind::control);
 }
 
 void endpoint_core::control_arrived(std::uint64_t length, std::span<const std::byte> message) {

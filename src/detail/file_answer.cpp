@@ -7,7 +7,7 @@
 #include "detail/endpoint_core.hpp"
 #include "detail/exposed_region.hpp"
 #include "detail/file_service.hpp"
-#include "detail/message_router.hpp"
+#include "detail/message_sender.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
@@ -115,7 +115,7 @@ void file_answer::send(piece& filled) {
   ++sending_;
   peer_->transfer_started();
   ucs_status_ptr_t posted = peer_->worker().api().am_send_nbx(
-      peer_->handle(), message_router::message_id, filled.header.data(), filled.header.size(),
+      peer_->handle(), message_sender::message_id, filled.header.data(), filled.header.size(),
       filled.buffer.get(), filled.size, &params);
   if (!UCS_PTR_IS_PTR(posted)) sent(filled, UCS_PTR_RAW_STATUS(posted));
 }

@@ -8,7 +8,7 @@
 #include "detail/endpoint_core.hpp"
 #include "detail/frame.hpp"
 #include "detail/message_exchange.hpp"
-#include "detail/message_router.hpp"
+#include "detail/message_sender.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
@@ -23,10 +23,10 @@ constexpr std::size_t most_room = std::size_t{1} << 24U;
 /// told of in the log, or because their context has none.
 std::size_t least_long(const worker_core& worker) noexcept {
   const context_core& context = worker.context();
-  const std::size_t most = message_router::short_header + message_router::short_message;
+  const std::size_t most = message_sender::short_header + message_sender::short_message;
   const bool possible = context.has(feature::am) && context.write_piece() >= most &&
                         !context.log().writes(log_level::debug);
-  return possible ? message_router::short_message + 1 : 0;
+  return possible ? message_sender::short_message + 1 : 0;
 }
 
 }  // namespace
@@ -443,7 +443,7 @@ void message_link::send(parcel& said) noexcept {
   said.session = endpoint_.session();
   said.credit = take_credit();
   try {
-    endpoint_.worker().router().send(endpoint_, said);
+    endpoint_.worker().sender().send(endpoint_, said);
   } catch (const std::bad_alloc&) {
     blame_memory();
   }

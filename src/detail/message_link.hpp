@@ -14,6 +14,7 @@
 #include "detail/arrived_message.hpp"
 #include "detail/borrowing.hpp"
 #include "detail/brief_parcel.hpp"
+#include "detail/connection_messages.hpp"
 #include "detail/first_few.hpp"
 #include "detail/intrusive_list.hpp"
 #include "detail/parcel.hpp"
@@ -29,7 +30,7 @@ class message_exchange;
 /// Order: every message has a number, given when it goes to UCX, and is delivered by it, whatever
 /// UCX does. Room: a sender uses units of the window that its peer granted, and gets them back when
 /// the peer's application has taken the message. Everything happens under the worker's lock.
-class message_link {
+class message_link final : public connection_messages {
  public:
   /// Messages up to this go whole. Asking first costs a round trip, and saves the receiver a copy
   /// where it does not wait for the message yet.
@@ -40,19 +41,14 @@ class message_link {
 
   /// Makes the messages' side of a connection; `window` is how many bytes its peer may leave here.
   message_link(endpoint_core& endpoint, std::size_t window);
-  ~message_link();
-  message_link(const message_link&) = delete;
-  message_link& operator=(const message_link&) = delete;
+  ~message_link() override;
 
-  /// Returns the room that this side grants, in units: said in hello and welcome.
-  std::uint64_t granted() const noexcept { return granted_; }
-  /// The peer has said how much room it grants: what waits goes out. It may be of this host, and
-  /// share memory with this process.
-  void open(std::uint64_t room, bool same_host) noexcept;
-  /// The connection is lost: what was not here yet will not come.
-  void connection_failed() noexcept;
-  /// The connection goes, object and all. REQUIRES: it failed, or was closed.
-  void end() noexcept;
+  message_link& link() noexcept override { return *this; }
+
+  std::uint64_t granted() const noexcept override { return granted_; }
+  void open(std::uint64_t room, bool same_host) noexcept override;
+  void connection_failed() noexcept override;
+  void end() noexcept override;
 
   // Sending.
   /// Sends a short message at once, or a copy of it soon; returns false where it can not, or is not
@@ -72,8 +68,7 @@ class message_link {
   bool has_room(std::size_t units) const noexcept;
   /// Returns whether a message of so many bytes, header and all, goes whole: else it is announced.
   bool goes_whole(std::size_t size) const noexcept;
-  /// Returns the longest that goes whole while all of the peer's room is free.
-  std::size_t longest_at_once(bool watched, std::size_t piece) const noexcept {
+  std::size_t longest_at_once(bool watched, std::size_t piece) const noexcept override {
     const std::size_t units = std::max<std::size_t>(room_granted_ / 2, 1) - 1;
     return std::min({units * window_unit, piece, watched ? longest_whole : always_whole});
   }
@@ -118,10 +113,10 @@ class message_link {
   // What waits for the peer, for its heartbeat; and for close().
   void wait_began() noexcept { ++waiting_; }
   void wait_ended() noexcept { --waiting_; }
-  bool awaits_peer() const noexcept {
+  bool awaits_peer() const noexcept override {
     return waiting_ > 0 || !queued_.empty() || !unanswered_.empty();
   }
-  bool sends_pending() const noexcept { return !queued_.empty() || !unanswered_.empty(); }
+  bool sends_pending() const noexcept override { return !queued_.empty() || !unanswered_.empty(); }
 
   /// The connection failed before a post with this key had ended.
   void left_unsent(std::uint64_t key) noexcept {
@@ -130,9 +125,9 @@ class message_link {
     } catch (const std::bad_alloc&) {  // its handler is told all the same
     }
   }
-  const std::vector<std::uint64_t>& unsent() const noexcept { return unsent_; }
+  const std::vector<std::uint64_t>& unsent() const noexcept override { return unsent_; }
 
-  void swap_handlers(std::shared_ptr<message_handlers>& handlers) noexcept {
+  void swap_handlers(std::shared_ptr<message_handlers>& handlers) noexcept override {
     handlers_.swap(handlers);
   }
   /// The user's; they may be replaced while one of them runs.

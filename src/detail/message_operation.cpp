@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "detail/endpoint_core.hpp"
-#include "detail/message_router.hpp"
+#include "detail/message_sender.hpp"
 #include "detail/remote_region_core.hpp"
 #include "detail/worker_core.hpp"
 
@@ -18,7 +18,7 @@ void message_operation::enter(std::shared_ptr<remote_region_core> region, std::u
   length_ = length;
   endpoint_core& connection = region_->endpoint();
   worker_core& worker = connection.worker();
-  id_ = worker.router().questions().add(*this);
+  id_ = worker.sender().questions().add(*this);
   entered_ = true;
   start(worker, connection.shared_from_this(), deadline);
   for (unsigned i = 0; i < further_references; ++i) retain();
@@ -27,7 +27,7 @@ void message_operation::enter(std::shared_ptr<remote_region_core> region, std::u
 
 void message_operation::leave() noexcept {
   if (!std::exchange(entered_, false)) return;
-  worker().router().questions().remove(id_);
+  worker().sender().questions().remove(id_);
   endpoint()->operations().remove(*this);
 }
 
@@ -58,7 +58,7 @@ void message_operation::send_question(const frame& asked, std::span<const std::b
   retain();  // header and payload have to live until UCX has sent them
   endpoint()->transfer_started();
   ucs_status_ptr_t sent =
-      worker().api().am_send_nbx(endpoint()->handle(), message_router::message_id, header_.data(),
+      worker().api().am_send_nbx(endpoint()->handle(), message_sender::message_id, header_.data(),
                                  header_.size(), payload.data(), payload.size(), &params);
   if (UCS_PTR_IS_PTR(sent)) return;
   endpoint()->transfer_ended();

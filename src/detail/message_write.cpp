@@ -7,7 +7,7 @@
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/if_there_is_memory.hpp"
-#include "detail/message_router.hpp"
+#include "detail/message_sender.hpp"
 #include "detail/remote_region_core.hpp"
 #include "detail/worker_copy.hpp"
 #include "detail/worker_core.hpp"
@@ -148,7 +148,7 @@ piece_sender::wrapped_piece message_write::wrap(sent_piece& piece, bool copies) 
   piece.staged = std::move(next.filled);
   const std::span<const std::byte> bytes = next.host;
   ahead_.pop_front();
-  return {message_router::message_id, frame::size, bytes};
+  return {message_sender::message_id, frame::size, bytes};
 }
 
 /// What the owner has not answered takes no room any more: this write is over.

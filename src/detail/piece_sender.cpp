@@ -5,7 +5,7 @@
 
 #include "detail/digest.hpp"
 #include "detail/endpoint_core.hpp"
-#include "detail/message_router.hpp"
+#include "detail/message_sender.hpp"
 #include "detail/piece_shelf.hpp"
 #include "detail/worker_core.hpp"
 
@@ -72,7 +72,7 @@ piece_sender::wrapped_piece piece_sender::wrap(sent_piece& piece, bool copies) {
   }
   if (wants_digests(asked_)) seal(said, asked_, bytes);
   said.encode(piece.header);
-  return {message_router::message_id, frame::size, bytes};
+  return {message_sender::message_id, frame::size, bytes};
 }
 
 void piece_sender::post() {

@@ -37,7 +37,8 @@ class write_tracker;
 
 /// Shared by the handles of one region and by what they started. Under the worker's lock, but for
 /// what never changes.
-class remote_region_core : public std::enable_shared_from_this<remote_region_core> {
+class remote_region_core final : public key_holder,
+                           public std::enable_shared_from_this<remote_region_core> {
  public:
   /// Makes the core that a handle holds: it keeps the connection open. Operations hold the core by
   /// `shared_from_this()`, which does not, so that they end with the connection.
@@ -135,7 +136,7 @@ class remote_region_core : public std::enable_shared_from_this<remote_region_cor
     lent_.reset();
   }
   /// Lets go of UCX's key, which goes before its endpoint.
-  void drop_key() noexcept;
+  void drop_key() noexcept override;
 
  private:
   operation* read_by_message(std::uint64_t offset, std::span<std::byte> into,

@@ -13,7 +13,7 @@
 #include "detail/if_there_is_memory.hpp"
 #include "detail/message_exchange.hpp"
 #include "detail/message_link.hpp"
-#include "detail/message_router.hpp"
+#include "detail/message_sender.hpp"
 #include "detail/parts_table.hpp"
 #include "detail/worker_core.hpp"
 
@@ -172,7 +172,7 @@ void send_operation::post_parcel(std::span<const std::byte> payload) {
   payload_lent_ = !payload.empty() && !lasting_;
   endpoint()->transfer_started();
   ucs_status_ptr_t sent =
-      worker().api().am_send_nbx(endpoint()->handle(), message_router::parcel_id, header,
+      worker().api().am_send_nbx(endpoint()->handle(), message_sender::parcel_id, header,
                                  header_size_, payload.data(), payload.size(), &params);
   if (UCS_PTR_IS_PTR(sent)) {
     retain();  // the header, and maybe the bytes, have to live until UCX has sent them
@@ -314,7 +314,7 @@ piece_sender::wrapped_piece send_operation::wrap(sent_piece& piece, bool copies)
     bytes = piece.copy;
   }
   const std::size_t header = streams() ? say_chunk(piece) : say_piece(piece);
-  return {message_router::parcel_id, header, bytes.first(size)};
+  return {message_sender::parcel_id, header, bytes.first(size)};
 }
 
 /// Writes the header of what goes to the receive that asked for it; returns its length.

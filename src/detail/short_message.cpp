@@ -8,14 +8,14 @@
 #include "detail/endpoint_core.hpp"
 #include "detail/message_exchange.hpp"
 #include "detail/message_link.hpp"
-#include "detail/message_router.hpp"
+#include "detail/message_sender.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
 
 bool message_link::send_short(message_kind kind, std::uint64_t tag,
                               std::span<const std::byte> header, std::span<const std::byte> bytes) {
-  if (bytes.size() >= short_below_ || header.size() > message_router::short_header) return false;
+  if (bytes.size() >= short_below_ || header.size() > message_sender::short_header) return false;
   if (!is_on_host(bytes) || !is_on_host(header)) return false;
   const std::size_t units = units_of(header.size() + bytes.size());
   const bool empty_stream = kind == message_kind::stream && bytes.empty();
@@ -29,11 +29,11 @@ bool message_link::send_short(message_kind kind, std::uint64_t tag,
   said.number = static_cast<std::uint32_t>(next_number_);
   said.credit = static_cast<std::uint8_t>(take_credit(brief_parcel::most_credit));
   said.tag = tag;
-  std::array<std::byte, brief_parcel::longest + message_router::short_header> head;
+  std::array<std::byte, brief_parcel::longest + message_sender::short_header> head;
   const std::size_t ours = said.encode(std::span(head).first<brief_parcel::longest>());
   if (!header.empty()) std::memcpy(head.data() + ours, header.data(), header.size());
   try {
-    endpoint_.worker().router().send_short(endpoint_, std::span(head).first(ours + header.size()),
+    endpoint_.worker().sender().send_short(endpoint_, std::span(head).first(ours + header.size()),
                                            bytes);
   } catch (...) {  // nothing was sent
     to_give_back_ += said.credit;
@@ -45,7 +45,7 @@ bool message_link::send_short(message_kind kind, std::uint64_t tag,
   return true;
 }
 
-void message_router::send_short(endpoint_core& to, std::span<const std::byte> header,
+void message_sender::send_short(endpoint_core& to, std::span<const std::byte> header,
                                 std::span<const std::byte> bytes) {
   // Where UCX has room for it, it is gone when the call returns, and needs no copy to last.
   static constexpr ucp_request_param_t params = [] {

@@ -60,7 +60,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   const worker_options& options() const noexcept { return options_; }
   worker_lock& lock() noexcept { return lock_; }
   connection_table& connections() noexcept { return parts_->connections(); }
-  message_router& router() noexcept { return parts_->router(); }
+  message_sender& sender() noexcept { return parts_->sender(); }
   message_exchange& messages() noexcept { return parts_->messages(); }
   region_service& service() noexcept { return parts_->service(); }
   detail::staging_shelf& staging_shelf() noexcept { return staging_; }

@@ -16,7 +16,7 @@ class counted_region;
 class endpoint_core;
 class handler_queue;
 class message_exchange;
-class message_router;
+class message_sender;
 class region_service;
 class worker_core;
 
@@ -30,7 +30,7 @@ class worker_parts {
   virtual ~worker_parts() = default;
 
   virtual connection_table& connections() noexcept = 0;
-  virtual message_router& router() noexcept = 0;
+  virtual message_sender& sender() noexcept = 0;
   virtual message_exchange& messages() noexcept = 0;
   virtual region_service& service() noexcept = 0;
 

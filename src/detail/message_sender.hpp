@@ -1,4 +1,4 @@
-// Receives every frame of a worker and hands it to whom it concerns; sends frames without an owner.
+// Sends the frames and parcels of a worker that nobody waits for.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace ucx::detail {
 class endpoint_core;
 class worker_core;
 
-class message_router {
+class message_sender {
  public:
   /// UCX's id of our active messages; applications have all others. UCX keeps a table up to the
   /// largest id in use, so it is small.
@@ -29,13 +29,13 @@ class message_router {
   /// And that of parcels, which carry applications' messages.
   static constexpr unsigned parcel_id = 0xfe;
 
-  explicit message_router(worker_core& worker) noexcept : worker_(worker) {}
+  explicit message_sender(worker_core& worker) noexcept : worker_(worker) {}
   /// Frees what UCX never gave back. REQUIRES: UCX's worker is gone.
-  ~message_router();
-  message_router(const message_router&) = delete;
-  message_router& operator=(const message_router&) = delete;
+  ~message_sender();
+  message_sender(const message_sender&) = delete;
+  message_sender& operator=(const message_sender&) = delete;
 
-  /// Tells UCX where our messages go.
+  /// Asks UCX's worker how long headers may be.
   void open(std::error_code& ec);
 
   /// The operations of ours that peers may answer.
@@ -59,7 +59,7 @@ class message_router {
   struct in_flight_tag {};
   /// A frame or parcel that is sent from memory of ours.
   struct outgoing final : list_hook<in_flight_tag> {
-    message_router* router = nullptr;
+    message_sender* sender = nullptr;
     endpoint_core* to = nullptr;
     kind what = kind::plain;
     std::array<std::byte, std::max(frame::size, brief_parcel::longest + short_header)> header = {};
@@ -73,26 +73,16 @@ class message_router {
   static constexpr std::size_t header_within(std::size_t most) noexcept {
     return most < parcel::size ? 0 : std::min(most - parcel::size, parcel::longest_user_header);
   }
+  /// Writes into the log what a frame is, and what one `does` with it.
+  void log(const char* does, const frame& of, std::size_t length);
   /// Returns how long the user's header of a message may be.
   std::size_t longest_header() const noexcept { return longest_header_; }
 
  private:
-  static ucs_status_t on_message(void* self, const void* header, std::size_t header_length,
-                                 void* data, std::size_t length, const ucp_am_recv_param_t* params);
   static void on_sent(void* request, ucs_status_t status, void* sent);
-  static ucs_status_t on_parcel(void* self, const void* header, std::size_t header_length,
-                                void* data, std::size_t length, const ucp_am_recv_param_t* params);
-  /// Hands a parcel to its connection, inside UCX's callback; returns whether `lasting` was kept.
-  template <class Parcel>
-  bool deliver(const Parcel& read, std::uint64_t session, std::span<const std::byte> payload,
-               void* lasting) const noexcept;
   outgoing& take(endpoint_core& to, kind what, std::span<const std::byte> payload);
   void post(outgoing& message, unsigned id, std::size_t header_size);
-  void received(const frame& heard, std::span<const std::byte> payload,
-                const ucp_am_recv_param_t& params);
-  void route(endpoint_core& from, const frame& heard, std::span<const std::byte> payload);
   void sent(outgoing& message, ucs_status_t status);
-  void log(const char* does, const frame& of, std::size_t length);
 
   worker_core& worker_;
   message_table questions_;
