@@ -4,7 +4,7 @@
 #include <new>
 
 #include "detail/deadline.hpp"
-#include "detail/endpoint_core.hpp"
+#include "detail/driven_connection.hpp"
 #include "detail/forked_child.hpp"
 #include "detail/if_there_is_memory.hpp"
 #include "detail/operation.hpp"
@@ -18,7 +18,7 @@ namespace {
 /// transfer with it. On one host UCX ends it without anybody's help, and without being told to.
 void finish_here(operation& operation) {
   worker_core& worker = operation.worker();
-  endpoint_core& connection = *operation.endpoint();
+  driven_connection& connection = *operation.connection();
   if (connection.detects_failure()) {
     connection.fail(make_error_code(errc::connection_reset),
                     if_there_is_memory("a transfer was given up inside a completion handler"));
@@ -50,7 +50,7 @@ void abandon(operation& operation) noexcept {
     if (operation.done()) return;
     operation.give_up(errc::canceled);
     if (operation.done()) return;
-    if (worker.in_handler() && operation.endpoint() != nullptr) {
+    if (worker.in_handler() && operation.connection() != nullptr) {
       finish_here(operation);
       return;
     }

@@ -51,7 +51,7 @@ class assembled_parts final : public worker_parts {
     messages_.run_handler(active, queue, guard, kept);
   }
 
-  void connection_failed(const endpoint_core& connection) noexcept override {
+  void connection_failed(const driven_connection& connection) noexcept override {
     service_.connection_failed(connection);
   }
   bool answering(const counted_region& region) const noexcept override {

@@ -11,11 +11,11 @@
 
 #include "detail/connection_messages.hpp"
 #include "detail/connection_observer.hpp"
+#include "detail/driven_connection.hpp"
 #include "detail/endpoint_state.hpp"
 #include "detail/frame.hpp"
 #include "detail/heartbeat.hpp"
 #include "detail/introduction.hpp"
-#include "detail/kept_by_requests.hpp"
 #include "detail/key_holder.hpp"
 #include "detail/operation.hpp"
 #include "detail/operation_book.hpp"
@@ -34,7 +34,7 @@ class process_watch;
 class worker_core;
 
 /// Everything but the shared pointers happens under the worker's lock.
-class endpoint_core : public kept_by_requests<endpoint_core> {
+class endpoint_core final : public driven_connection {
  public:
   enum class role { initiator, acceptor };  ///< The initiator says hello.
 
@@ -48,12 +48,18 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   endpoint_core& operator=(const endpoint_core&) = delete;
 
   worker_core& worker() const noexcept { return worker_; }
-  bool keeps_worker() const noexcept { return keep_alive_ != nullptr; }
+  std::shared_ptr<endpoint_core> shared_from_this() {
+    return std::static_pointer_cast<endpoint_core>(driven_connection::shared_from_this());
+  }
+  std::weak_ptr<endpoint_core> weak_from_this() noexcept {
+    return std::static_pointer_cast<endpoint_core>(driven_connection::weak_from_this().lock());
+  }
+  bool keeps_worker() const noexcept override { return keep_alive_ != nullptr; }
   ucp_ep_h handle() const noexcept { return handle_; }
   std::uint64_t session() const noexcept { return session_; }
   endpoint_state state() const noexcept { return state_; }
   role side() const noexcept { return role_; }
-  bool detects_failure() const noexcept { return detects_failure_; }
+  bool detects_failure() const noexcept override { return detects_failure_; }
   /// Returns why the endpoint takes nothing new; no error while it does.
   std::error_code status() const noexcept;
   /// Returns whether it takes something new, which goes out at once.
@@ -61,7 +67,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   /// Returns why the connection was lost; no error while it was not.
   std::error_code failure() const noexcept;
   /// Returns UCX's or our own words about the failure.
-  std::string words() const;
+  std::string words() const override;
   void set_peer(const socket_address& peer) { peer_ = peer; }
   /// Remembers the address that its peer's hello carried.
   void set_address(std::vector<std::byte> address) { address_ = std::move(address); }
@@ -78,7 +84,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   socket_address local() const;
   connection_state public_state() const noexcept;
   /// Counts the connections of the worker.
-  std::uint64_t number() const noexcept { return number_; }
+  std::uint64_t number() const noexcept override { return number_; }
   /// What the peer said of itself.
   const introduction& peer_introduction() const noexcept { return theirs_; }
   /// Returns how much both sides can have in one message; until the peer has said so, the least.
@@ -181,7 +187,7 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   /// Fails the connection when UCX's callbacks are over: the peer is to blame, or in the way.
   void blame(errc why, const char* words) noexcept;
   /// The connection is lost: everything outstanding ends with `why`, and UCX's endpoint is dropped.
-  void fail(std::error_code why, const std::string& words);
+  void fail(std::error_code why, const std::string& words) override;
   /// Looks at connect deadline and heartbeat; returns when to look again.
   clock::time_point tick(clock::time_point now);
 
@@ -210,10 +216,10 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   /// The peer's process, of this host, has ended.
   void process_ended();
   /// Drops UCX's endpoint at once and waits, bounded, until UCX has let go of everything.
-  void drop() noexcept;
+  void drop() noexcept override;
   bool dropped() const noexcept { return handle_ == nullptr && !closing_; }  ///< By UCX.
   /// Returns whether nothing can come back to it: no callback of UCX's, no operation's handler.
-  bool over() const noexcept;
+  bool over() const noexcept override;
 
  private:
   endpoint_core(worker_core& worker, std::shared_ptr<worker_core> keep_alive, role side,
@@ -298,5 +304,9 @@ class endpoint_core : public kept_by_requests<endpoint_core> {
   std::vector<key_holder*> keys_;
   unsigned transfers_ = 0;
 };
+
+inline endpoint_core* operation::endpoint() const noexcept {
+  return static_cast<endpoint_core*>(connection_);
+}
 
 }  // namespace ucx::detail

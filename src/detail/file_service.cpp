@@ -164,7 +164,7 @@ void file_service::withdraw(const counted_region& region) {
   serve();
 }
 
-void file_service::connection_failed(const endpoint_core& connection) {
+void file_service::connection_failed(const driven_connection& connection) {
   for (file_answer* answer = answers_.front(); answer != nullptr;) {
     file_answer* next = answers_.next(*answer);
     if (&answer->peer() == &connection) answer->peer_failed();

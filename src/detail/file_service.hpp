@@ -16,6 +16,7 @@
 
 namespace ucx::detail {
 
+class driven_connection;
 class endpoint_core;
 class counted_region;
 class exposed_region;
@@ -55,7 +56,7 @@ class file_service {
   /// Refuses the rest of every answer from `region`; none of them uses it when this returns.
   void withdraw(const counted_region& region);
   /// Ends what is under way to a connection that is lost, as far as UCX has let go of it.
-  void connection_failed(const endpoint_core& connection);
+  void connection_failed(const driven_connection& connection);
   /// Ends the reads that the disk has not answered; bounded. Nothing is started any more.
   void stop() noexcept;
 

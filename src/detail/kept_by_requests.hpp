@@ -22,7 +22,8 @@ class kept_by_requests : public std::enable_shared_from_this<Kept> {
   }
   bool is_kept_by_requests() const noexcept { return requests_ > 0; }
   /// A handle goes; what it leaves in `share` may go, without the lock.
-  void leave_share(std::shared_ptr<Kept>& share) noexcept {
+  template <class Handle>
+  void leave_share(std::shared_ptr<Handle>& share) noexcept {
     if (requests_ > 0 && !left_) left_ = std::move(share);
   }
 

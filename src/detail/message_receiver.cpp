@@ -6,8 +6,8 @@
 #include "detail/control_turns.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/message_link.hpp"
-#include "detail/message_operation.hpp"
 #include "detail/message_sender.hpp"
+#include "detail/peer_question.hpp"
 #include "detail/protocol.hpp"
 #include "detail/region_service.hpp"
 #include "detail/status.hpp"
@@ -109,7 +109,7 @@ void message_receiver::route(endpoint_core& from, const frame& heard,
     case opcode::written:
     case opcode::performed:
     case opcode::notified: {
-      message_operation* asked = worker_.sender().questions().find(heard.request);
+      peer_question* asked = worker_.sender().questions().find(heard.request);
       // What still waits to be asked has nothing to be answered.
       if (asked != nullptr && asked->endpoint() == &from && asked->was_asked) {
         asked->answered(heard, payload);

@@ -11,8 +11,8 @@
 #include "detail/brief_parcel.hpp"
 #include "detail/frame.hpp"
 #include "detail/intrusive_list.hpp"
-#include "detail/message_operation.hpp"
 #include "detail/parcel.hpp"
+#include "detail/peer_question.hpp"
 #include "detail/pool.hpp"
 #include "detail/ucp_api.hpp"
 
@@ -39,7 +39,7 @@ class message_sender {
   void open(std::error_code& ec);
 
   /// The operations of ours that peers may answer.
-  message_table& questions() noexcept { return questions_; }
+  question_table& questions() noexcept { return questions_; }
 
   enum class kind {
     plain,
@@ -85,7 +85,7 @@ class message_sender {
   void sent(outgoing& message, ucs_status_t status);
 
   worker_core& worker_;
-  message_table questions_;
+  question_table questions_;
   std::size_t longest_header_ = parcel::longest_user_header;
   pool<outgoing> outgoing_;
   intrusive_list<outgoing, in_flight_tag> in_flight_;  // of the pool; UCX has them

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "detail/endpoint_core.hpp"
+#include "detail/driven_connection.hpp"
 #include "detail/operation_group.hpp"
 #include "detail/worker_core.hpp"
 
@@ -10,20 +10,20 @@ namespace ucx::detail {
 
 operation::~operation() { open_gates(); }
 
-void operation::start(worker_core& worker, std::shared_ptr<endpoint_core> endpoint,
+void operation::start(worker_core& worker, std::shared_ptr<driven_connection> connection,
                       clock::time_point deadline) noexcept {
-  start(worker, {.endpoint = std::move(endpoint)}, deadline);
+  start(worker, {.connection = std::move(connection)}, deadline);
 }
 
 void operation::start(worker_core& worker, kept_alive&& held, clock::time_point deadline) noexcept {
-  endpoint_ = held.counted != nullptr ? held.counted : held.endpoint.get();
+  connection_ = held.counted != nullptr ? held.counted : held.connection.get();
   if (held.counted != nullptr) held.counted->count_request();
   held_ = std::move(held);
   begin(worker, deadline);
 }
 
 void operation::start(std::shared_ptr<worker_core> worker, clock::time_point deadline) noexcept {
-  endpoint_ = nullptr;
+  connection_ = nullptr;
   worker_core& of = *worker;
   held_.worker = std::move(worker);
   begin(of, deadline);
@@ -39,9 +39,9 @@ void operation::begin(worker_core& worker, clock::time_point deadline) noexcept 
   worker.add_outstanding(*this);
 }
 
-void operation::attach(std::shared_ptr<endpoint_core> endpoint) noexcept {
-  endpoint_ = endpoint.get();
-  held_.endpoint = std::move(endpoint);
+void operation::attach(std::shared_ptr<driven_connection> connection) noexcept {
+  connection_ = connection.get();
+  held_.connection = std::move(connection);
 }
 
 void operation::fail(std::error_code why) noexcept {
@@ -85,13 +85,13 @@ void operation::open_gates() noexcept {
 
 void operation::keep_worker() noexcept {
   // What may get its connection meanwhile has the worker; what is counted gets its handle's share.
-  if (held_.worker || held_.counted != nullptr || !held_.endpoint) return;
-  if (!held_.endpoint->keeps_worker()) held_.worker = worker_->shared_from_this();
+  if (held_.worker || held_.counted != nullptr || !held_.connection) return;
+  if (!held_.connection->keeps_worker()) held_.worker = worker_->shared_from_this();
 }
 
 operation::kept_alive operation::let_go() noexcept {
-  if (endpoint_core* const counted = std::exchange(held_.counted, nullptr)) {
-    held_.endpoint = counted->forget_request();
+  if (driven_connection* const counted = std::exchange(held_.counted, nullptr)) {
+    held_.connection = counted->forget_request();
   }
   return std::move(held_);
 }
@@ -135,8 +135,8 @@ bool operation::rebind(std::span<std::byte>) noexcept { return false; }
 
 std::string failure_text(const operation& failed) {
   std::string text = failed.describe();
-  if (const endpoint_core* endpoint = failed.endpoint()) {
-    const std::string words = endpoint->words();
+  if (const driven_connection* const connection = failed.connection()) {
+    const std::string words = connection->words();
     if (!words.empty()) text += " (" + words + ")";
   }
   return text;

@@ -20,6 +20,7 @@
 
 namespace ucx::detail {
 
+class driven_connection;
 class endpoint_core;
 class operation_group;
 class worker_core;
@@ -56,7 +57,10 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   void drop() noexcept;
 
   worker_core& worker() const noexcept { return *worker_; }
-  endpoint_core* endpoint() const noexcept { return endpoint_; }
+  /// Its connection; nothing where it has none. Defined in endpoint_core.hpp.
+  endpoint_core* endpoint() const noexcept;
+  /// The same, for those who know no more of it.
+  driven_connection* connection() const noexcept { return connection_; }
   clock::time_point deadline() const noexcept { return deadline_; }
 
   /// Counts the operations of the worker, in the order in which they started.
@@ -66,8 +70,8 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   /// What a request handle keeps; the connection goes first.
   struct kept_alive {
     std::shared_ptr<worker_core> worker = {};
-    std::shared_ptr<endpoint_core> endpoint = {};
-    endpoint_core* counted = nullptr;  ///< Or one that counts who keeps it.
+    std::shared_ptr<driven_connection> connection = {};
+    driven_connection* counted = nullptr;  ///< Or one that counts who keeps it.
   };
   /// Has the request handle keep the worker, too, where its connection does not. Before anybody has
   /// the handle: that needs no lock.
@@ -114,14 +118,14 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
 
  protected:
   /// Starts a life: one reference for the request handle and one for whoever completes.
-  void start(worker_core& worker, std::shared_ptr<endpoint_core> endpoint,
+  void start(worker_core& worker, std::shared_ptr<driven_connection> connection,
              clock::time_point deadline) noexcept;
   /// As above; `held` is kept until the request handle goes.
   void start(worker_core& worker, kept_alive&& held, clock::time_point deadline) noexcept;
   /// As above, for what belongs to no one connection, or to none that is known yet.
   void start(std::shared_ptr<worker_core> worker, clock::time_point deadline) noexcept;
   /// It turned out to be of this connection, whose end ends it.
-  void attach(std::shared_ptr<endpoint_core> endpoint) noexcept;
+  void attach(std::shared_ptr<driven_connection> connection) noexcept;
   /// Ends it: sets the outcome, wakes waiters, queues the handler, and drops the completer's
   /// reference. Exactly once a life.
   void complete(std::error_code outcome) noexcept;
@@ -149,7 +153,7 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   bool has_handler_ = false;
   std::uint64_t sequence_ = 0;
   worker_core* worker_ = nullptr;
-  endpoint_core* endpoint_ = nullptr;
+  driven_connection* connection_ = nullptr;
   operation_group* group_ = nullptr;  // has the request handle's reference
   kept_alive held_;
   clock::time_point deadline_;

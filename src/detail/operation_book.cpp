@@ -5,7 +5,7 @@
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/flush_operation.hpp"
-#include "detail/message_operation.hpp"
+#include "detail/peer_question.hpp"
 #include "detail/worker_core.hpp"
 
 namespace ucx::detail {
@@ -17,7 +17,7 @@ constexpr std::size_t most_asked = 256;
 
 }  // namespace
 
-void operation_book::add(message_operation& started) {
+void operation_book::add(peer_question& started) {
   started.was_asked = false;
   if (const std::error_code unusable = connection_.status())
     return started.connection_failed(unusable);
@@ -32,7 +32,7 @@ void operation_book::add(message_operation& started) {
 
 /// Operations are asked in the order of their start, so that the first of those that wait for the
 /// peer is behind the fewest fences.
-bool operation_book::may_ask(const message_operation& next) const noexcept {
+bool operation_book::may_ask(const peer_question& next) const noexcept {
   if (connection_.state() != endpoint_state::ready || asked_.size() >= most_asked) return false;
   if (!asked_.empty() && asked_.front()->fence != next.fence) return false;
   const operation* const flush = any_member();
@@ -74,7 +74,7 @@ void operation_book::member_ended(operation&, std::error_code outcome) noexcept 
   send_queued_soon();
 }
 
-void operation_book::remove(message_operation& ended) noexcept {
+void operation_book::remove(peer_question& ended) noexcept {
   if (!static_cast<list_hook<waiting_tag>&>(ended).linked()) return;  // refused by add()
   (ended.was_asked ? asked_ : queued_).remove(ended);
   if (empty()) connection_.look_at_closing();
@@ -108,7 +108,7 @@ void operation_book::send_queued() {
   sending_queued_ = false;
   // The last look may have been at a deadline of connecting: from here on the heart is watched.
   if (!queued_.empty()) connection_.worker().tick_soon();
-  while (message_operation* next = queued_.front()) {
+  while (peer_question* next = queued_.front()) {
     if (!may_ask(*next)) return;
     queued_.remove(*next);
     next->was_asked = true;
@@ -121,8 +121,8 @@ void operation_book::send_queued() {
 template <class Action>
 void operation_book::with_each(const Action& act) noexcept {
   for (auto* list : {&asked_, &queued_}) {
-    for (message_operation* op = list->front(); op != nullptr;) {
-      message_operation* next = list->next(*op);
+    for (peer_question* op = list->front(); op != nullptr;) {
+      peer_question* next = list->next(*op);
       act(*op);
       op = next;
     }
@@ -130,16 +130,16 @@ void operation_book::with_each(const Action& act) noexcept {
 }
 
 void operation_book::fail(std::error_code why) noexcept {
-  with_each([why](message_operation& op) { op.connection_failed(why); });
+  with_each([why](peer_question& op) { op.connection_failed(why); });
 }
 
 void operation_book::cancel() noexcept {
-  with_each([](message_operation& op) { op.give_up(errc::canceled); });
+  with_each([](peer_question& op) { op.give_up(errc::canceled); });
 }
 
 void operation_book::cancel_of(const remote_region_core& region) noexcept {
-  with_each([&region](message_operation& op) {
-    if (op.region() == &region) op.give_up(errc::canceled);
+  with_each([&region](peer_question& op) {
+    if (op.target() == &region) op.give_up(errc::canceled);
   });
 }
 

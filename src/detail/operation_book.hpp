@@ -7,8 +7,8 @@
 
 #include "detail/flush_operation.hpp"
 #include "detail/intrusive_list.hpp"
-#include "detail/message_operation.hpp"
 #include "detail/operation_group.hpp"
+#include "detail/peer_question.hpp"
 #include "detail/write_epochs.hpp"
 
 namespace ucx::detail {
@@ -24,8 +24,8 @@ class operation_book final : private operation_group {
 
   // What the peer has to answer.
   /// Asks now, or when there is room on the wire and what is before the last fence has ended.
-  void add(message_operation& started);
-  void remove(message_operation& ended) noexcept;
+  void add(peer_question& started);
+  void remove(peer_question& ended) noexcept;
   /// The connection is open, or something that others waited for has ended.
   void send_queued();
   bool awaits_peer() const noexcept { return !asked_.empty(); }
@@ -57,13 +57,13 @@ class operation_book final : private operation_group {
  private:
   void member_ended(operation& member, std::error_code outcome) noexcept override;
   void send_queued_soon();
-  bool may_ask(const message_operation& next) const noexcept;
+  bool may_ask(const peer_question& next) const noexcept;
   template <class Action>
   void with_each(const Action& act) noexcept;
 
   endpoint_core& connection_;
-  intrusive_list<message_operation, waiting_tag> asked_;   // sent, the peer has to answer
-  intrusive_list<message_operation, waiting_tag> queued_;  // not sent yet
+  intrusive_list<peer_question, waiting_tag> asked_;   // sent, the peer has to answer
+  intrusive_list<peer_question, waiting_tag> queued_;  // not sent yet
   bool sending_queued_ = false;
   write_epochs writes_;
   intrusive_list<flush_operation, flush_tag> flushes_;

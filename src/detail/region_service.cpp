@@ -164,7 +164,7 @@ bool region_service::answering(const counted_region& region) const noexcept {
   return files_.answering(region) || devices_.answering(region);
 }
 
-void region_service::connection_failed(const endpoint_core& connection) {
+void region_service::connection_failed(const driven_connection& connection) {
   for (read_answer* answer = answers_.front(); answer != nullptr;) {
     read_answer* next = answers_.next(*answer);
     if (&answer->peer() == &connection) answer->peer_failed();

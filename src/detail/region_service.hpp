@@ -18,6 +18,7 @@
 namespace ucx::detail {
 
 class counted_region;
+class driven_connection;
 class endpoint_core;
 class exposed_region;
 class read_answer;
@@ -59,7 +60,7 @@ class region_service {
   /// Drops the connections whose answers read `region`.
   void cut_off(const counted_region& region);
   /// Ends what is under way to a connection that is lost, and not in UCX's hands.
-  void connection_failed(const endpoint_core& connection);
+  void connection_failed(const driven_connection& connection);
   /// A batch that was answered.
   void ended(batch_answer& answer) noexcept;
   /// Ends what runs elsewhere; bounded.

@@ -193,6 +193,10 @@ void server_core::open_further() {
   }
 }
 
+const std::shared_ptr<worker_core>& server_core::home() const noexcept {
+  return core_access::core(*worker_);
+}
+
 server_core::~server_core() {
   close();
   for (ucx::worker& each : further_) {

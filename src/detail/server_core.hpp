@@ -19,6 +19,7 @@
 #include "detail/file_hasher.hpp"
 #include "detail/file_watcher.hpp"
 #include "detail/server_session.hpp"
+#include "detail/store_host.hpp"
 #include "ucx/context.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/memory_place.hpp"
@@ -36,7 +37,9 @@ class store_core;
 /// regions, and pass control messages on (`control_relay`).
 /// Safe from any thread. Order of locks: the first worker's, another worker's, the catalogue's;
 /// `address_mutex_` alone.
-class server_core final : public control_server, public std::enable_shared_from_this<server_core> {
+class server_core final : public control_server,
+                          public store_host,
+                          public std::enable_shared_from_this<server_core> {
  public:
   /// Makes a server on a context of its own, as the options say.
   static std::shared_ptr<server_core> make(const server_options& options, std::string& what,
@@ -71,15 +74,16 @@ class server_core final : public control_server, public std::enable_shared_from_
                                              std::error_code& ec);
   /// Takes the name out of the catalogue, and tells the clients that opened it.
   void withdraw(const published_name& gone) noexcept;
-  void withdraw(const store_core& gone) noexcept { catalogue_.remove_store(gone); }
+  void withdraw(const store_core& gone) noexcept override { catalogue_.remove_store(gone); }
   /// Tells the clients that opened a region that it is withdrawn.
-  void tell_withdrawn(std::uint64_t region, std::string name) noexcept;
+  void tell_withdrawn(std::uint64_t region, std::string name) noexcept override;
 
   const catalogue& names() const noexcept { return catalogue_; }
   /// Counts the files that are open of all stores, also of those that outlast the server.
-  const std::shared_ptr<std::atomic<std::size_t>>& open_files_of_stores() const noexcept {
+  const std::shared_ptr<std::atomic<std::size_t>>& open_files_of_stores() const noexcept override {
     return open_files_of_stores_;
   }
+  const std::shared_ptr<worker_core>& home() const noexcept override;
   ucx::worker& worker(std::size_t number = 0) noexcept {
     return number == 0 ? *worker_ : further_[number - 1];
   }
@@ -89,7 +93,7 @@ class server_core final : public control_server, public std::enable_shared_from_
   /// See ucx::server.
   void publish_address(const std::filesystem::path& file, std::string& what, std::error_code& ec);
   /// Returns the URL of `name`, or of the server; nothing where it has none, or any more.
-  std::string url(std::string_view name) const;
+  std::string url(std::string_view name) const override;
   server_statistics statistics() const;
   void close() noexcept;
 

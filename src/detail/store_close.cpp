@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "detail/core_access.hpp"
-#include "detail/server_core.hpp"
 #include "detail/store_core.hpp"
+#include "detail/store_host.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
 
@@ -71,12 +71,12 @@ void store_core::close(clock::time_point until) noexcept {
 
 bool store_core::begin_close(clock::time_point until) noexcept {
   if (closed_.exchange(true, std::memory_order_acq_rel)) return false;
-  const std::shared_ptr<server_core> server = server_.lock();
+  const std::shared_ptr<store_host> server = server_.lock();
   if (!server) return false;
   server->withdraw(*this);
   std::vector<std::shared_ptr<store_region>> open;
   {
-    const std::lock_guard guard(core_access::core(server->worker())->lock());
+    const std::lock_guard guard(server->home()->lock());
     for (const auto& [id, each] : regions_) {
       if (auto region = each.lock()) open.push_back(std::move(region));
     }
@@ -92,7 +92,7 @@ bool store_core::begin_close(clock::time_point until) noexcept {
     try {
       std::string spooled;
       {
-        const std::lock_guard guard(core_access::core(server->worker())->lock());
+        const std::lock_guard guard(server->home()->lock());
         if (!each->place().is_committing) spooled = each->place().spooled;
       }
       if (spooled.empty()) continue;
@@ -110,17 +110,17 @@ bool store_core::begin_close(clock::time_point until) noexcept {
 }
 
 void store_core::end_close(std::chrono::steady_clock::time_point farewell) noexcept {
-  const std::shared_ptr<server_core> server = server_.lock();
+  const std::shared_ptr<store_host> server = server_.lock();
   if (!server) return;
   for (std::optional<disk_thread>& each : threads_) {
     if (each) each->stop(farewell);
   }
   memory_.reset();  // nothing writes there any more
   // Who publishes it again may do so at once, although the publication is still there.
-  const std::lock_guard guard(core_access::core(server->worker())->lock());
+  const std::lock_guard guard(server->home()->lock());
   directory_.reset();
   // Behind what was answered; the disk says nothing more.
-  core_access::core(server->worker())->post_work([left = std::move(questions_)] {
+  server->home()->post_work([left = std::move(questions_)] {
     for (const auto& [number, end] : std::exchange(*left, {})) end(errc::revoked);
   });
 }

@@ -15,7 +15,7 @@
 #include "detail/core_access.hpp"
 #include "detail/file_source.hpp"
 #include "detail/room_ahead.hpp"
-#include "detail/server_core.hpp"
+#include "detail/store_host.hpp"
 #include "detail/store_path.hpp"
 #include "detail/worker_core.hpp"
 #include "ucx/error.hpp"
@@ -59,12 +59,12 @@ void deliver(worker_core& to, disk_queue::answer& answer) {
 
 }  // namespace
 
-store_core::store_core(const std::shared_ptr<server_core>& server,
+store_core::store_core(const std::shared_ptr<store_host>& server,
                        std::shared_ptr<context_core> context,
                        std::shared_ptr<store_directory> directory, const store_options& options,
                        std::uint64_t used)
     : server_(server),
-      home_(core_access::core(server->worker())),
+      home_(server->home()),
       context_(std::move(context)),
       directory_(std::move(directory)),
       options_(decided(options)),
@@ -76,7 +76,7 @@ store_core::store_core(const std::shared_ptr<server_core>& server,
   described_.granted = options.writable ? access::read_write : access::read;
 }
 
-std::shared_ptr<store_core> store_core::make(const std::shared_ptr<server_core>& server,
+std::shared_ptr<store_core> store_core::make(const std::shared_ptr<store_host>& server,
                                              std::shared_ptr<context_core> context,
                                              const std::filesystem::path& directory,
                                              const store_options& options, std::string& what,
@@ -102,7 +102,7 @@ std::shared_ptr<store_core> store_core::make(const std::shared_ptr<server_core>&
 store_core::~store_core() { *open_of_all_ -= open_; }
 
 std::string store_core::url() const {
-  const std::shared_ptr<server_core> server = server_.lock();
+  const std::shared_ptr<store_host> server = server_.lock();
   return server ? server->url(described_.name) : std::string();
 }
 
@@ -130,8 +130,8 @@ std::shared_ptr<disk_queue> store_core::queue(lane which) {
   try {
     if (!thread) {
       thread.emplace(most_waiting, [server = server_](disk_queue::answer& answer) {
-        if (const std::shared_ptr<server_core> to = server.lock()) {
-          deliver(*core_access::core(to->worker()), answer);
+        if (const std::shared_ptr<store_host> to = server.lock()) {
+          deliver(*to->home(), answer);
         }
       });
     }

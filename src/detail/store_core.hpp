@@ -34,7 +34,7 @@
 namespace ucx::detail {
 
 class context_core;
-class server_core;
+class store_host;
 class worker_core;
 
 /// What is asked of a store is answered when the disk has done it, by a handler that is called
@@ -44,7 +44,7 @@ class worker_core;
 /// of the store's.
 class store_core final : public published, public std::enable_shared_from_this<store_core> {
  public:
-  static std::shared_ptr<store_core> make(const std::shared_ptr<server_core>& server,
+  static std::shared_ptr<store_core> make(const std::shared_ptr<store_host>& server,
                                           std::shared_ptr<context_core> context,
                                           const std::filesystem::path& directory,
                                           const store_options& options, std::string& what,
@@ -134,7 +134,7 @@ class store_core final : public published, public std::enable_shared_from_this<s
   bool write_later(disk_queue::work job);
 
  private:
-  store_core(const std::shared_ptr<server_core>& server, std::shared_ptr<context_core> context,
+  store_core(const std::shared_ptr<store_host>& server, std::shared_ptr<context_core> context,
              std::shared_ptr<store_directory> directory, const store_options& options,
              std::uint64_t used);
 
@@ -159,7 +159,7 @@ class store_core final : public published, public std::enable_shared_from_this<s
   bool forget_behind_writes(const store_place& place) noexcept;
   void discard(const std::string& spooled) noexcept;
 
-  const std::weak_ptr<server_core> server_;
+  const std::weak_ptr<store_host> server_;
   const std::weak_ptr<worker_core> home_;
   const std::shared_ptr<context_core> context_;
   std::shared_ptr<store_directory> directory_;  // until it is closed

@@ -5,8 +5,9 @@
 #include <utility>
 
 #include "detail/deadline.hpp"
-#include "detail/endpoint_core.hpp"
+#include "detail/driven_connection.hpp"
 #include "detail/forked_child.hpp"
+#include "detail/heartbeat.hpp"
 #include "detail/introduction.hpp"
 #include "detail/progress_thread.hpp"
 #include "detail/resource_error.hpp"
@@ -243,13 +244,13 @@ worker_core::~worker_core() {
     api().worker_destroy(handle_);
     handlers_.drop();
   }
-  for (endpoint_core* buried : buried_) delete buried;
+  for (driven_connection* buried : buried_) delete buried;
 }
 
-void worker_core::bury(endpoint_core& endpoint) { buried_.push_back(&endpoint); }
+void worker_core::bury(driven_connection& connection) { buried_.push_back(&connection); }
 
 void worker_core::release_those_over() {
-  for (endpoint_core* buried : std::exchange(buried_, {})) {
+  for (driven_connection* buried : std::exchange(buried_, {})) {
     if (buried->over()) {
       delete buried;
     } else {
@@ -448,7 +449,7 @@ void worker_core::add_outstanding(operation& started) noexcept {
 }
 
 void worker_core::write_end(std::uint64_t sequence, const std::string& what,
-                            const endpoint_core* over, std::error_code outcome) {
+                            const driven_connection* over, std::error_code outcome) {
   if (what.empty()) return;  // the library's own
   std::string line = "operation ";
   line.append(std::to_string(sequence)).append(": ").append(what);

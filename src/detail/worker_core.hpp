@@ -34,7 +34,7 @@ namespace ucx::detail {
 
 struct arrived_message;
 class control_server;
-class endpoint_core;
+class driven_connection;
 class progress_thread;
 
 class worker_core : public std::enable_shared_from_this<worker_core> {
@@ -147,10 +147,10 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void buffer_came() noexcept;
 
   /// Gives up the operations of `connection`, or all. Under the lock.
-  void cancel_outstanding_of(const endpoint_core* connection) noexcept;
+  void cancel_outstanding_of(const driven_connection* connection) noexcept;
   /// Returns how many there are of users' operations over `connection` (null: over any, and over
   /// none). Under the lock.
-  std::size_t outstanding_of(const endpoint_core* connection) const noexcept;
+  std::size_t outstanding_of(const driven_connection* connection) const noexcept;
 
   // For operations, under the lock.
   void add_outstanding(operation& started) noexcept;
@@ -158,10 +158,10 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   /// Writes into the log how an operation ended, where the log wants it.
   void log_end(const operation& ended, std::error_code outcome) {
     if (!context_->log().writes(log_level::debug)) return;
-    write_end(ended.sequence(), ended.describe(), ended.endpoint(), outcome);
+    write_end(ended.sequence(), ended.describe(), ended.connection(), outcome);
   }
   /// The same of one that was over within its call, and was no operation.
-  void log_done(const std::string& what, const endpoint_core& over) {
+  void log_done(const std::string& what, const driven_connection& over) {
     write_end(++last_sequence_, what, &over, {});
   }
   /// Makes room for the handler of an operation, so that it can be queued whatever memory is left.
@@ -179,7 +179,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
     if (thread_ != nullptr || shared()) wake_other_threads(&ended);
   }
   /// Keeps an endpoint that is not `over()` until it is, or until UCX's worker is gone.
-  void bury(endpoint_core& endpoint);
+  void bury(driven_connection& connection);
   /// Runs now what an ended operation or connection left to do, unless a round will. Not under the
   /// lock.
   void settle();
@@ -192,7 +192,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void tick_soon() noexcept { tick_by(clock::time_point::min()); }
   void tick_by(clock::time_point when) noexcept;
   /// Ends what UCX does for `connection`, with `why`.
-  void fail_outstanding_of(const endpoint_core& connection, std::error_code why) noexcept;
+  void fail_outstanding_of(const driven_connection& connection, std::error_code why) noexcept;
   /// One round of UCX alone. Under the lock.
   unsigned progress_ucx() noexcept;
   /// Call it when UCX was asked to close a socket outside its rounds: its thread may have left this
@@ -223,7 +223,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void create(std::string& what, std::error_code& ec);
   void check_threads(std::string& what, std::error_code& ec);
   void retire() noexcept;
-  void write_end(std::uint64_t sequence, const std::string& what, const endpoint_core* over,
+  void write_end(std::uint64_t sequence, const std::string& what, const driven_connection* over,
                  std::error_code outcome);
   bool run_work();
   bool has_work_to_run() const noexcept;
@@ -279,7 +279,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   const clock::duration watch_step_;  // within which a heartbeat begins to watch
   unsigned busy_rounds_ = 0;
   bool socket_closed_ = false;  // since UCX's last round
-  std::vector<endpoint_core*> buried_;
+  std::vector<driven_connection*> buried_;
 
   worker_inbox inbox_;
   std::atomic<bool> buffers_came_{false};

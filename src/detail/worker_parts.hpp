@@ -13,7 +13,7 @@ namespace ucx::detail {
 struct arrived_message;
 class connection_table;
 class counted_region;
-class endpoint_core;
+class driven_connection;
 class handler_queue;
 class message_exchange;
 class message_sender;
@@ -61,7 +61,7 @@ class worker_parts {
                            const std::shared_ptr<worker_core>& kept) noexcept = 0;
 
   /// Ends the answers that are under way to a connection that is lost.
-  virtual void connection_failed(const endpoint_core& connection) noexcept = 0;
+  virtual void connection_failed(const driven_connection& connection) noexcept = 0;
 
   // Of a region that is withdrawn.
   virtual bool answering(const counted_region& region) const noexcept = 0;

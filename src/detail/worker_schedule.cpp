@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "detail/deadline.hpp"
+#include "detail/driven_connection.hpp"
 #include "detail/worker_core.hpp"
 #include "detail/worker_round.hpp"
 
@@ -11,8 +12,8 @@ namespace ucx::detail {
 namespace {
 
 /// Returns whether it is an operation of a user's, over `connection` if there is one.
-bool counts(const operation& started, const endpoint_core* connection) noexcept {
-  return !started.is_own() && (connection == nullptr || started.endpoint() == connection);
+bool counts(const operation& started, const driven_connection* connection) noexcept {
+  return !started.is_own() && (connection == nullptr || started.connection() == connection);
 }
 
 }  // namespace
@@ -146,17 +147,17 @@ void worker_core::tick_by(clock::time_point when) noexcept {
   wake_driver();  // it may be asleep until what was the first deadline so far
 }
 
-void worker_core::fail_outstanding_of(const endpoint_core& connection,
+void worker_core::fail_outstanding_of(const driven_connection& connection,
                                       std::error_code why) noexcept {
   for (operation* op = outstanding_.front(); op != nullptr;) {
     operation* next = outstanding_.next(*op);
-    if (op->endpoint() == &connection) op->connection_failed(why);
+    if (op->connection() == &connection) op->connection_failed(why);
     op = next;
   }
   parts_->connection_failed(connection);
 }
 
-void worker_core::cancel_outstanding_of(const endpoint_core* connection) noexcept {
+void worker_core::cancel_outstanding_of(const driven_connection* connection) noexcept {
   for (operation* op = outstanding_.front(); op != nullptr;) {
     operation* next = outstanding_.next(*op);
     op->retain();
@@ -170,7 +171,7 @@ void worker_core::cancel_outstanding_of(const endpoint_core* connection) noexcep
   }
 }
 
-std::size_t worker_core::outstanding_of(const endpoint_core* connection) const noexcept {
+std::size_t worker_core::outstanding_of(const driven_connection* connection) const noexcept {
   std::size_t count = 0;
   for (operation* op = outstanding_.front(); op != nullptr; op = outstanding_.next(*op)) {
     if (counts(*op, connection)) ++count;

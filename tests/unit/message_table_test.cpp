@@ -8,14 +8,16 @@
 #include <set>
 #include <vector>
 
-#include "detail/message_operation.hpp"
+#include "detail/peer_question.hpp"
 
 namespace ucx::detail {
 namespace {
 
 /// An operation that only has an address.
-class idle_operation final : public message_operation {
+class idle_operation final : public peer_question {
  public:
+  const void* target() const noexcept override { return nullptr; }
+  std::string describe() const override { return {}; }
   void ask() override {}
   void answered(const frame&, std::span<const std::byte>) override {}
   void give_up_for(std::error_code) noexcept override {}
@@ -25,7 +27,7 @@ class idle_operation final : public message_operation {
 };
 
 TEST(MessageTable, FindsWhatWasAdded) {
-  message_table table;
+  question_table table;
   std::array<idle_operation, 3> operations;
   std::vector<std::uint64_t> ids;
   for (auto& each : operations) ids.push_back(table.add(each));
@@ -35,7 +37,7 @@ TEST(MessageTable, FindsWhatWasAdded) {
 }
 
 TEST(MessageTable, KnowsNothingElse) {
-  message_table table;
+  question_table table;
   EXPECT_EQ(table.find(0), nullptr);
   EXPECT_EQ(table.find(~std::uint64_t{0}), nullptr);
   idle_operation operation;
@@ -46,7 +48,7 @@ TEST(MessageTable, KnowsNothingElse) {
 }
 
 TEST(MessageTable, IdOfAnEndedOperationStaysInvalidWhenItsPlaceIsTakenAgain) {
-  message_table table;
+  question_table table;
   idle_operation first;
   idle_operation second;
   std::set<std::uint64_t> used;
@@ -63,7 +65,7 @@ TEST(MessageTable, IdOfAnEndedOperationStaysInvalidWhenItsPlaceIsTakenAgain) {
 }
 
 TEST(MessageTable, ReusesPlaces) {
-  message_table table;
+  question_table table;
   std::array<idle_operation, 4> operations;
   for (int round = 0; round < 100; ++round) {
     std::vector<std::uint64_t> ids;
@@ -76,7 +78,7 @@ TEST(MessageTable, ReusesPlaces) {
 }
 
 TEST(MessageTable, AgreesWithAMapUnderRandomUse) {
-  message_table table;
+  question_table table;
   std::array<idle_operation, 64> operations;
   std::map<std::uint64_t, idle_operation*> model;
   std::vector<std::uint64_t> ended;
