@@ -511,7 +511,7 @@ TEST(RemoteRegion, ReadThatBeginsOnALostConnectionFailsAtOnce) {
   detail::worker_core& worker = core->endpoint().worker();
   std::vector<std::byte> into(100);
   const std::lock_guard guard(worker.lock());
-  detail::message_read* read = worker.pool_of<message_read>().take();
+  detail::message_read* read = worker.pool_of<detail::message_read>().take();
   read->begin(core->shared_from_this(), 0, into, worker.deadline_after(1s));
   EXPECT_EQ(read->error(), errc::connection_reset);
   EXPECT_FALSE(core->endpoint().answers_pending());
