@@ -1,7 +1,7 @@
 #include "detail/session_files.hpp"
 
 #include <algorithm>
-#include <iterator>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -210,67 +210,107 @@ void session_files::stat(const control_header& asked, const stat_body& body) {
                     }));
 }
 
-/// A page that several stores and the catalogue have a part of.
+/// A page that the catalogue and several stores have a part of. They are asked one after the other,
+/// in the order of their first names, until it is full: who is behind it is not asked for it.
 struct session_files::gathered_page {
-  std::vector<entry> entries;
-  bool more = false;
-  std::optional<std::string> horizon;  // behind this, not everybody has told what there is
-  std::size_t awaited = 0;
-  std::error_code failure;  // a list that lacks something is none
+  struct asked_store {
+    std::shared_ptr<store_core> store;
+    std::string behind;  // of its own paths
+    std::string first;   // no name of its own that is wanted comes before this one
+  };
 
-  void add(std::vector<entry>&& part, bool part_has_more) {
+  control_header asked;
+  std::size_t budget = 0;
+  std::size_t used = 0;
+  std::vector<entry> entries;  // in order; nothing comes between them any more
+  struct found_entry {
+    entry described;
+    bool is_published = false;
+  };
+  std::map<std::string, found_entry> found;  // somebody who was not asked yet may come between
+  std::vector<asked_store> stores;           // still to be asked, the next one last
+  std::optional<std::string> horizon;        // behind this, not everybody has told what there is
+  bool more = false;
+
+  void add(std::vector<entry>&& part, bool part_has_more, bool is_published) {
     if (part_has_more && !part.empty() && (!horizon || part.back().name < *horizon)) {
       horizon = part.back().name;
     }
     more = more || part_has_more;
-    std::move(part.begin(), part.end(), std::back_inserter(entries));
+    for (entry& each : part) {
+      // A name that was published hides a file of a store, and a store what another one has there.
+      found_entry& known = found[each.name];
+      if (!known.is_published) known = {std::move(each), is_published};
+    }
+  }
+  /// Puts into the page what is before `next`; returns whether more than fits is there.
+  bool take_until(const std::string* next) {
+    auto at = found.begin();
+    for (; at != found.end() && (next == nullptr || at->first < *next); ++at) {
+      if (horizon && at->first > *horizon) break;
+      used += encoded_size(at->second.described);
+      entries.push_back(std::move(at->second.described));
+      if (used > budget) return true;
+    }
+    found.erase(found.begin(), at);
+    return false;
   }
 };
 
 void session_files::list(const control_header& asked, const list_body& body, catalogue::page page) {
   if (body.directory) return list_directory(asked, body);
   const auto all = std::make_shared<gathered_page>();
-  all->add(std::move(page.entries), page.more);
-  if (!begin(asked, control_type::listed)) return;
-  ++all->awaited;  // until everybody was asked
-  const std::size_t most = (longest_ - page_overhead) / shortest_entry + 1;
+  all->asked = asked;
+  all->budget = longest_ - page_overhead;
+  all->add(std::move(page.entries), page.more, true);
   for (const std::shared_ptr<store_core>& store : catalogue_.stores()) {
-    const std::optional<std::string> behind = path_behind(store->options().prefix, body.after);
+    const std::string& prefix = store->options().prefix;
+    std::optional<std::string> behind = path_behind(prefix, body.after);
     if (!behind) continue;
-    ++all->awaited;
-    store->list_files(
-        *behind, most,
-        [self = self_, asked, all, store](std::error_code ec, store_directory::page found) {
-          std::vector<entry> part;
-          for (const store_directory::item& each : found.items) {
-            entry made = store->describe(store->name_of(each.path), each.facts);
-            if (made.name.size() <= longest_name) part.push_back(std::move(made));
-          }
-          all->add(std::move(part), found.more);
-          if (ec) all->failure = ec;
-          if (*self != nullptr) (*self)->gathered(asked, *all);
-        });
+    const std::string begin = prefix.empty() ? prefix : prefix + '/';
+    all->stores.push_back({store, std::move(*behind), std::max(begin, body.after)});
   }
-  gathered(asked, *all);
+  // Of two that begin at once the one within the other is the later one, by its prefix.
+  const auto later = [](const auto& a, const auto& b) { return a.first < b.first; };
+  std::stable_sort(all->stores.begin(), all->stores.end(), later);
+  std::reverse(all->stores.begin(), all->stores.end());
+  if (begin(asked, control_type::listed)) gather(all);
 }
 
-/// Sends a page when all its parts are there.
-void session_files::gathered(const control_header& asked, gathered_page& all) {
-  if (--all.awaited > 0) return;
+/// Asks the next store for its part, or sends the page when that is complete.
+void session_files::gather(const std::shared_ptr<gathered_page>& all) {
+  const std::string* const next = all->stores.empty() ? nullptr : &all->stores.back().first;
+  const bool is_full = all->take_until(next);
+  const bool is_far = next != nullptr && all->horizon && *all->horizon < *next;
+  if (is_full || is_far || next == nullptr) return send_page(*all, is_full);
+  const gathered_page::asked_store asked = std::move(all->stores.back());
+  all->stores.pop_back();
+  const std::size_t most = all->budget / shortest_entry + 1;
+  asked.store->list_files(
+      asked.behind, most,
+      [self = self_, all, store = asked.store](std::error_code ec, store_directory::page found) {
+        if (*self == nullptr) return;
+        if (ec) {  // a list that lacks something is none
+          --(*self)->unanswered_;
+          return (*self)->refuse_(all->asked, control_type::listed, ec);
+        }
+        std::vector<entry> part;
+        for (const store_directory::item& each : found.items) {
+          entry made = store->describe(store->name_of(each.path), each.facts);
+          if (made.name.size() <= longest_name) part.push_back(std::move(made));
+        }
+        all->add(std::move(part), found.more, false);
+        (*self)->gather(all);
+      });
+}
+
+void session_files::send_page(gathered_page& all, bool is_full) {
   --unanswered_;
-  if (all.failure) return refuse_(asked, control_type::listed, all.failure);
-  const auto by_name = [](const entry& a, const entry& b) { return a.name < b.name; };
-  std::stable_sort(all.entries.begin(), all.entries.end(), by_name);
-  if (all.horizon) {
-    std::erase_if(all.entries, [&](const entry& each) { return each.name > *all.horizon; });
-  }
-  // A name that was published hides a file of a store.
-  const auto same = [](const entry& a, const entry& b) { return a.name == b.name; };
-  all.entries.erase(std::unique(all.entries.begin(), all.entries.end(), same), all.entries.end());
+  if (is_full && all.entries.size() > 1) all.entries.pop_back();
   listed_body body;
-  const bool all_fit = fill(body.entries, std::move(all.entries), longest_ - page_overhead);
-  body.more = all.more || !all_fit;
-  send_(encode_control(answer_to(asked, control_type::listed), body));
+  body.more = all.more || is_full || !all.stores.empty();
+  body.entries = std::move(all.entries);
+  send_(encode_control(answer_to(all.asked, control_type::listed), body));
 }
 
 void session_files::list_directory(const control_header& asked, const list_body& body) {

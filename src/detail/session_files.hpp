@@ -76,7 +76,8 @@ class session_files {
   store_core::opened on_opened(const control_header& asked, std::shared_ptr<store_core> store,
                                std::string name);
   store_core::done on_done(const control_header& asked);
-  void gathered(const control_header& asked, gathered_page& all);
+  void gather(const std::shared_ptr<gathered_page>& all);
+  void send_page(gathered_page& all, bool is_full);
   void list_directory(const control_header& asked, const list_body& body);
 
   const catalogue& catalogue_;

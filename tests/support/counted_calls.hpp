@@ -5,7 +5,8 @@
 
 namespace ucx::test {
 
-/// Works in a program that has replaced_calls.cpp among its sources.
+/// Each works in a program that has replaced_calls.cpp among its sources.
 std::uint64_t getpeername_calls() noexcept;
+std::uint64_t readdir_calls() noexcept;
 
 }  // namespace ucx::test

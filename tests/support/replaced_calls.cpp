@@ -15,6 +15,7 @@ std::atomic<int> failing{-1};  // which
 std::atomic<int> error_number{0};
 std::atomic<int> left_to_spare{0};
 std::atomic<std::uint64_t> getpeernames{0};
+std::atomic<std::uint64_t> readdirs{0};
 
 bool fails(ucx::test::disk_call which) noexcept {
   if (failing.load() != static_cast<int>(which) || left_to_spare.fetch_sub(1) > 0) return false;
@@ -34,6 +35,7 @@ extern "C" {
 
 struct dirent* readdir(DIR* directory) {
   static auto* const real = next<struct dirent*(DIR*)>("readdir");
+  readdirs.fetch_add(1);
   return fails(ucx::test::disk_call::readdir) ? nullptr : real(directory);
 }
 
@@ -61,5 +63,6 @@ failing_calls::failing_calls(disk_call which, int number, int spared) noexcept {
 failing_calls::~failing_calls() { failing.store(-1); }
 
 std::uint64_t getpeername_calls() noexcept { return getpeernames.load(); }
+std::uint64_t readdir_calls() noexcept { return readdirs.load(); }
 
 }  // namespace ucx::test
