@@ -102,7 +102,7 @@ constexpr meaning meanings[]{
      "store_options::most_writers (ucxio serve --most-writers)",
      std::errc::too_many_files_open},
     {errc::store_gone,
-     "the store's directory was removed, renamed or unmounted at its server: nobody would find it",
+     "the store's directory was removed or unmounted at its server: nobody would find it",
      std::errc::io_error},
     {errc::forked_child,
      "this process was forked from one that had connections, and UCX does not survive that; "

@@ -192,8 +192,7 @@ std::shared_ptr<store_directory> store_directory::open(const std::filesystem::pa
       how == lookup::automatic ? open_by_kernel(root.get(), ".", to_go_through) : -1);
   std::shared_ptr<store_directory> made(
       new store_directory(std::move(root), static_cast<bool>(probe)));
-  made->path_ = std::filesystem::absolute(path, ec);
-  ec.clear();  // where it is unknown, one that is gone is noticed by its links alone
+  made->place_ = directory_place(made->root_.get(), path);
   made->answers_now_ = probe && is_local(made->root_.get());
   made->room_ahead_helps_ = room_ahead::helps_in(made->root_.get());
   if (writable) made->open_spool(what, ec);
@@ -280,17 +279,6 @@ file_facts store_directory::stat(const std::string& path, std::error_code& ec) c
   if (opened) return facts_of(opened.get(), ec);
   ec = store_error(errno);
   return {};
-}
-
-/// Of one that may not be looked at it is not known.
-bool store_directory::is_gone() const noexcept {
-  struct ::stat mine = {};
-  struct ::stat named = {};
-  if (::fstat(root_.get(), &mine) != 0) return true;
-  if (mine.st_nlink == 0) return true;
-  if (path_.empty()) return false;
-  if (::stat(path_.c_str(), &named) != 0) return errno == ENOENT || errno == ENOTDIR;
-  return named.st_dev != mine.st_dev || named.st_ino != mine.st_ino;
 }
 
 owned_descriptor store_directory::create_unnamed(std::string& spooled, std::error_code& ec) const {

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <vector>
 
+#include "detail/directory_place.hpp"
 #include "detail/file_facts.hpp"
 #include "detail/known_names.hpp"
 #include "detail/name.hpp"
@@ -111,9 +112,7 @@ class store_directory {
   store_directory(owned_descriptor root, bool kernel_looks_up) noexcept
       : root_(std::move(root)), kernel_looks_up_(kernel_looks_up) {}
   void open_spool(std::string& what, std::error_code& ec);
-  /// Returns whether its path leads elsewhere by now: it was removed, renamed, unmounted, or
-  /// something was mounted over it. What is written into it then nobody would find.
-  bool is_gone() const noexcept;
+  bool is_gone() const noexcept { return place_.is_gone(root_.get()); }
   owned_descriptor open_beneath(const std::string& path, int flags) const noexcept;
   owned_descriptor open_parent(std::string_view path) const;
   owned_descriptor make_parent(std::string_view path) const;
@@ -121,7 +120,7 @@ class store_directory {
                replaced_file& replaced, std::error_code& ec) const;
 
   owned_descriptor root_;
-  std::filesystem::path path_;
+  directory_place place_;
   owned_descriptor spool_;
   mutable known_names known_;
   bool answers_now_ = false;       // what is known is told without waiting

@@ -249,38 +249,51 @@ TEST_P(StoreDirectory, IsReadOnceForThePagesOfOneList) {
   }
 }
 
-TEST_P(StoreDirectory, IsNotWrittenIntoWhenItsPathLeadsElsewhere) {
-  for (const bool is_removed : {true, false}) {
-    const temporary_directory above;
-    const auto at = above / "store";
-    std::filesystem::create_directory(at);
-    std::string what;
-    std::error_code ec;
-    const auto opened = store_directory::open(at, true, what, ec, GetParam());
-    ASSERT_FALSE(ec) << what;
-    std::string spooled;
-    const owned_descriptor file = opened->create_unnamed(spooled, ec);
-    ASSERT_FALSE(ec);
-    if (is_removed) {
-      std::filesystem::remove_all(at);
-    } else {
-      std::filesystem::rename(at, above / "renamed");
-      std::filesystem::create_directory(at);
-    }
-    replaced_file replaced;
-    EXPECT_FALSE(opened->give_name(spooled, "name", false, replaced, ec));
-    EXPECT_EQ(ec, errc::store_gone);
-    ec.clear();
-    EXPECT_FALSE(opened->create_unnamed(spooled, ec));
-    EXPECT_EQ(ec, errc::store_gone);
-    ec.clear();
-    file_facts facts;
-    EXPECT_FALSE(opened->open_or_create("other", facts, ec));
-    EXPECT_EQ(ec, errc::store_gone);
-    ec.clear();
-    opened->rename("name", "other", false, ec);
-    EXPECT_EQ(ec, errc::store_gone);
-  }
+TEST_P(StoreDirectory, IsNotWrittenIntoWhenItWasRemoved) {
+  const temporary_directory above;
+  const auto at = above / "store";
+  std::filesystem::create_directory(at);
+  std::string what;
+  std::error_code ec;
+  const auto opened = store_directory::open(at, true, what, ec, GetParam());
+  ASSERT_FALSE(ec) << what;
+  std::string spooled;
+  const owned_descriptor file = opened->create_unnamed(spooled, ec);
+  ASSERT_FALSE(ec);
+  std::filesystem::remove_all(at);
+  replaced_file replaced;
+  EXPECT_FALSE(opened->give_name(spooled, "name", false, replaced, ec));
+  EXPECT_EQ(ec, errc::store_gone);
+  ec.clear();
+  EXPECT_FALSE(opened->create_unnamed(spooled, ec));
+  EXPECT_EQ(ec, errc::store_gone);
+  ec.clear();
+  file_facts facts;
+  EXPECT_FALSE(opened->open_or_create("other", facts, ec));
+  EXPECT_EQ(ec, errc::store_gone);
+  ec.clear();
+  opened->rename("name", "other", false, ec);
+  EXPECT_EQ(ec, errc::store_gone);
+}
+
+TEST_P(StoreDirectory, IsTheOneThatWasOpenedWhereverItsPathLeads) {
+  const temporary_directory above;
+  const auto at = above / "store";
+  std::filesystem::create_directory(at);
+  std::string what;
+  std::error_code ec;
+  const auto opened = store_directory::open(at, true, what, ec, GetParam());
+  ASSERT_FALSE(ec) << what;
+  std::filesystem::rename(at, above / "renamed");
+  std::filesystem::create_directory(at);
+  std::string spooled;
+  const owned_descriptor file = opened->create_unnamed(spooled, ec);
+  replaced_file replaced;
+  EXPECT_TRUE(opened->give_name(spooled, "name", false, replaced, ec)) << ec.message();
+  opened->rename("name", "other", false, ec);
+  EXPECT_FALSE(ec);
+  EXPECT_TRUE(std::filesystem::exists(above / "renamed/other"));
+  EXPECT_TRUE(std::filesystem::is_empty(at));
 }
 
 TEST(StoreDirectory, SaysWhyItCanNotBeWritten) {
