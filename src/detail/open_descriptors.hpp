@@ -1,9 +1,11 @@
 // The descriptors of this process: which there are, and how many are left.
 #pragma once
 
+#include <poll.h>
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstddef>
 #include <filesystem>
@@ -15,6 +17,23 @@ namespace ucx::detail {
 /// Where the system has no descriptor left for a list, so many are tried.
 inline constexpr ::rlim_t most_tried = ::rlim_t{1} << 20U;
 
+/// Calls `take(number)` for each descriptor of the process from `first` on and before `end`, asking
+/// the system of many at once. Returns false where it does not tell.
+template <class Take>
+bool each_open(int first, int end, Take&& take) {
+  constexpr int at_once = 256;
+  std::array<::pollfd, at_once> asked = {};
+  for (; first < end; first += at_once) {
+    const int count = std::min(end - first, at_once);
+    for (int i = 0; i < count; ++i) asked[static_cast<std::size_t>(i)] = {first + i, 0, 0};
+    if (::poll(asked.data(), static_cast<::nfds_t>(count), 0) < 0) return false;
+    for (int i = 0; i < count; ++i) {
+      if ((asked[static_cast<std::size_t>(i)].revents & POLLNVAL) == 0) take(first + i);
+    }
+  }
+  return true;
+}
+
 /// Calls `take(number)` for each descriptor of the process, and maybe for others. Returns whether
 /// that were all. Throws std::bad_alloc.
 template <class Take>
@@ -25,8 +44,7 @@ bool each_descriptor(Take&& take) {
     ::rlimit most = {};
     if (::getrlimit(RLIMIT_NOFILE, &most) != 0) return false;
     const auto tried = static_cast<int>(std::min(most.rlim_cur, most_tried));
-    for (int number = 0; number < tried; ++number) take(number);
-    return most.rlim_cur <= most_tried;
+    return each_open(0, tried, take) && most.rlim_cur <= most_tried;
   }
   for (; !ec && each != std::filesystem::directory_iterator(); each.increment(ec)) {
     const std::string name = each->path().filename();
@@ -43,7 +61,14 @@ struct descriptor_count {
   std::size_t left() const noexcept { return limit > open ? limit - open : 0; }
 };
 
-/// Returns how many the process may have, and has. Cheap: it is asked for every knock.
+/// Who has more than these left has plenty: of those it is not told how many exactly.
+inline constexpr std::size_t most_counted = 65'536;
+
+/// Returns how many the process may have, and has, or more where `most_counted` are left all the
+/// same. Cheap: it is asked for every knock.
 descriptor_count count_descriptors() noexcept;
+/// The same where the system does not count them, as before Linux 6.2: `size` is that of its table
+/// of them (0: not known), and no higher one is open.
+descriptor_count count_by_asking(std::size_t limit, std::size_t size) noexcept;
 
 }  // namespace ucx::detail

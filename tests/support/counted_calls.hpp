@@ -7,6 +7,7 @@ namespace ucx::test {
 
 /// Each works in a program that has replaced_calls.cpp among its sources.
 std::uint64_t getpeername_calls() noexcept;
+std::uint64_t poll_calls() noexcept;
 std::uint64_t readdir_calls() noexcept;
 
 }  // namespace ucx::test

@@ -1,5 +1,6 @@
 #include <dirent.h>
 #include <dlfcn.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <atomic>
@@ -15,6 +16,7 @@ std::atomic<int> failing{-1};  // which
 std::atomic<int> error_number{0};
 std::atomic<int> left_to_spare{0};
 std::atomic<std::uint64_t> getpeernames{0};
+std::atomic<std::uint64_t> polls{0};
 std::atomic<std::uint64_t> readdirs{0};
 
 bool fails(ucx::test::disk_call which) noexcept {
@@ -50,6 +52,12 @@ int getpeername(int descriptor, sockaddr* address, socklen_t* size) noexcept {
   return real(descriptor, address, size);
 }
 
+int poll(pollfd* asked, nfds_t count, int limit) {
+  static auto* const real = next<int(pollfd*, nfds_t, int)>("poll");
+  polls.fetch_add(1);
+  return real(asked, count, limit);
+}
+
 }  // extern "C"
 
 namespace ucx::test {
@@ -63,6 +71,7 @@ failing_calls::failing_calls(disk_call which, int number, int spared) noexcept {
 failing_calls::~failing_calls() { failing.store(-1); }
 
 std::uint64_t getpeername_calls() noexcept { return getpeernames.load(); }
+std::uint64_t poll_calls() noexcept { return polls.load(); }
 std::uint64_t readdir_calls() noexcept { return readdirs.load(); }
 
 }  // namespace ucx::test
