@@ -1,5 +1,7 @@
 #include "detail/transport_ports.hpp"
 
+#include <netinet/in.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -14,9 +16,18 @@ namespace {
 /// else.
 constexpr std::byte port_length{2};
 constexpr std::byte length_bits{0x3f};
+constexpr std::byte device_length_bits{0x1f};
 
-/// Returns whether the address has this port, in network order, and its length in front.
-bool tells(std::span<const std::byte> address, std::uint16_t port) noexcept {
+/// A loopback device's address are flags, the family, and two numbers that stand for this machine
+/// and the namespace of its network.
+constexpr std::size_t loopback_length = 18;
+
+/// A device's port is told so many bytes behind the beginning of its address at most: IPv6, or what
+/// stands for the machine, and what UCX says of the speed. The next device's is farther off.
+constexpr std::size_t longest_device = 42;
+
+/// Returns whether these bytes have this port, in network order, and its length in front.
+bool tells_port(std::span<const std::byte> address, std::uint16_t port) noexcept {
   const std::array<std::byte, 2> wanted{static_cast<std::byte>(port >> 8U),
                                         static_cast<std::byte>(port & 0xffU)};
   for (std::size_t i = 1; i + wanted.size() <= address.size(); ++i) {
@@ -26,6 +37,50 @@ bool tells(std::span<const std::byte> address, std::uint16_t port) noexcept {
   return false;
 }
 
+/// Returns how UCX tells peers of a device with this IP address: flags, the family, and the address
+/// itself, but for that of a loopback device.
+std::vector<std::byte> device_of(const socket_address& local) {
+  constexpr std::byte loopback{1};
+  std::vector<std::byte> made{local.is_loopback() ? loopback : std::byte{0},
+                              static_cast<std::byte>(local.native()->sa_family)};
+  if (local.is_loopback()) return made;
+  const auto append = [&](const auto& ip) {
+    const auto bytes = std::as_bytes(std::span(&ip, 1));
+    made.insert(made.end(), bytes.begin(), bytes.end());
+  };
+  if (local.is_v4()) {
+    append(reinterpret_cast<const ::sockaddr_in*>(local.native())->sin_addr);
+  } else {
+    append(reinterpret_cast<const ::sockaddr_in6*>(local.native())->sin6_addr);
+  }
+  return made;
+}
+
+/// Returns whether the length of a device's address is told in front of it: at once, or in front of
+/// the number of its paths, and where it is in the system.
+bool has_length(std::span<const std::byte> in_front, std::size_t length) noexcept {
+  constexpr std::size_t farthest = 3;
+  const auto near = in_front.last(std::min(in_front.size(), farthest));
+  return std::any_of(near.begin(), near.end(), [&](std::byte each) {
+    return (each & device_length_bits) == static_cast<std::byte>(length);
+  });
+}
+
+/// Returns whether the address of a worker has this port behind this device.
+bool tells(std::span<const std::byte> address, const socket_address& local) {
+  const std::vector<std::byte> device = device_of(local);
+  for (auto from = address.begin();; ++from) {
+    from = std::search(from, address.end(), device.begin(), device.end());
+    if (from == address.end()) return false;
+    const auto place = static_cast<std::size_t>(from - address.begin());
+    const std::size_t length = local.is_loopback() ? loopback_length : device.size();
+    if (!has_length(address.first(place), length)) continue;
+    const auto rest = address.subspan(place);
+    const auto own = rest.first(std::min(rest.size(), longest_device)).subspan(device.size());
+    if (tells_port(own, local.port())) return true;
+  }
+}
+
 }  // namespace
 
 std::vector<guarded_port> transport_ports(std::span<const std::byte> worker_address) {
@@ -33,7 +88,7 @@ std::vector<guarded_port> transport_ports(std::span<const std::byte> worker_addr
   each_descriptor([&](int number) {
     if (!tcp_socket::is_listening(number)) return;
     const socket_address local = tcp_socket::local(number);
-    if (local.empty() || !tells(worker_address, local.port())) return;
+    if (local.empty() || !tells(worker_address, local)) return;
     found.push_back({number, tcp_socket::number(number), local, false});
   });
   return found;

@@ -1,0 +1,114 @@
+#include "detail/transport_ports.hpp"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "detail/open_descriptors.hpp"
+#include "detail/owned_descriptor.hpp"
+#include "detail/tcp_socket.hpp"
+#include "ucx/context.hpp"
+#include "ucx/worker.hpp"
+#include "ucx/worker_address.hpp"
+
+namespace ucx::detail {
+namespace {
+
+using bytes = std::vector<std::byte>;
+
+bytes of(std::initializer_list<int> values) {
+  bytes made;
+  for (const int each : values) made.push_back(static_cast<std::byte>(each));
+  return made;
+}
+
+bytes operator+(bytes a, const bytes& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+/// As UCX has them in the address of a worker: a device, what it says of its speed, and a port
+/// behind its length.
+bytes loopback_device() { return of({0x80 | 18, 1, AF_INET}) + bytes(16, std::byte{0x5a}); }
+bytes device(const std::string& ip) {
+  bytes made = of({0x40 | 6, 1, 9, 0, AF_INET, 0, 0, 0, 0});
+  EXPECT_EQ(::inet_pton(AF_INET, ip.c_str(), &made[5]), 1);
+  return made;
+}
+bytes port(std::uint16_t number, int flags = 0) {
+  return bytes(18, std::byte{0x77}) + of({flags | 2, number >> 8, number & 0xff});
+}
+
+class TransportPorts : public testing::Test {
+ protected:
+  TransportPorts() : listening_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const socket_address any("127.0.0.1:0");
+    EXPECT_EQ(::bind(listening_.get(), any.native(), any.native_size()), 0);
+    EXPECT_EQ(::listen(listening_.get(), 1), 0);
+    port_ = tcp_socket::local(listening_.get()).port();
+  }
+
+  /// Returns whether the socket is among those of a worker with this address.
+  bool is_found(const bytes& address) const {
+    for (const guarded_port& each : transport_ports(address)) {
+      if (each.descriptor != listening_.get()) continue;
+      EXPECT_EQ(each.number, tcp_socket::number(listening_.get()));
+      EXPECT_FALSE(each.greets);
+      return true;
+    }
+    return false;
+  }
+
+  owned_descriptor listening_;
+  std::uint16_t port_ = 0;
+};
+
+TEST_F(TransportPorts, AreThoseOfTheDevicesOfTheAddress) {
+  EXPECT_TRUE(is_found(of({9, 9}) + loopback_device() + port(port_)));
+  EXPECT_TRUE(is_found(loopback_device() + port(port_, 0x80))) << "with a flag beside the length";
+  EXPECT_TRUE(is_found(device("10.1.2.3") + port(7) + loopback_device() + port(port_)));
+  EXPECT_FALSE(is_found(loopback_device() + port(static_cast<std::uint16_t>(port_ + 1))));
+  EXPECT_FALSE(is_found({}));
+}
+
+TEST_F(TransportPorts, AreNotThoseOfOtherAddresses) {
+  EXPECT_FALSE(is_found(device("10.1.2.3") + port(port_)));
+  EXPECT_FALSE(is_found(device("127.0.0.1") + port(port_))) << "as UCX says that of no device";
+  EXPECT_FALSE(is_found(loopback_device() + port(7) + device("10.1.2.3") + port(port_)));
+  EXPECT_FALSE(is_found(device("10.1.2.3") + port(port_) + loopback_device()));
+}
+
+std::set<int> listening() {
+  std::set<int> found;
+  each_descriptor([&](int number) {
+    if (tcp_socket::is_listening(number)) found.insert(number);
+  });
+  return found;
+}
+
+TEST_F(TransportPorts, AreAllThatAWorkerListensAt) {
+  context_options options;
+  options.configuration = {{"TLS", "tcp"}};
+  const context own(options);
+  const std::set<int> before = listening();
+  const worker driven(own);
+  std::set<int> found;
+  for (const guarded_port& each : transport_ports(driven.address().native())) {
+    found.insert(each.descriptor);
+    EXPECT_NE(each.address.port(), 0);
+  }
+  std::set<int> expected = listening();
+  std::erase_if(expected, [&](int number) { return before.contains(number); });
+  EXPECT_FALSE(expected.empty());
+  EXPECT_EQ(found, expected);
+}
+
+}  // namespace
+}  // namespace ucx::detail
