@@ -69,9 +69,12 @@ void listening_socket::close_on_exec() noexcept try {
 std::vector<guarded_port> listening_socket::keep_strangers_out() noexcept try {
   std::vector<guarded_port> found;
   each_descriptor([&](int number) {
-    if (!listens(number)) return;
-    found.push_back({number, tcp_socket::number(number), address_, true});
-    greeting_filter::attach(number);  // only where there is somebody to take it away
+    const std::uint64_t which = tcp_socket::number(number);
+    tcp_socket::with_socket(number, which, [&](int held) {
+      if (!listens(held)) return;
+      found.push_back({number, which, address_, true});
+      greeting_filter::attach(held);  // only where there is somebody to take it away
+    });
   });
   return found;
 } catch (const std::bad_alloc&) {

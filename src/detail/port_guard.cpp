@@ -52,6 +52,14 @@ constexpr port_guard::clock::time_point told_already = port_guard::clock::time_p
 /// Of so many turned away at once; others may come as fast as they are.
 constexpr int most_turned_away = 4096;
 
+/// Calls `take(descriptor)` for a port at which somebody listens still.
+template <class Take>
+void where_it_listens(const guarded_port& port, Take&& take) {
+  tcp_socket::with_socket(port.descriptor, port.number, [&](int held) {
+    if (tcp_socket::is_listening(held)) take(held);
+  });
+}
+
 bool still_listens(const guarded_port& port) noexcept {
   return tcp_socket::is_listening(port.descriptor) &&
          tcp_socket::number(port.descriptor) == port.number;
@@ -63,20 +71,17 @@ bool is_at(const guarded_port& port, const socket_address& local) noexcept {
 }
 
 /// Takes what waits at a port and lets it go, as long as there is a descriptor for that.
-void turn_away(const guarded_port& port) noexcept {
-  if ((::fcntl(port.descriptor, F_GETFL) & O_NONBLOCK) == 0) return;
+void turn_away(int listening) noexcept {
+  if ((::fcntl(listening, F_GETFL) & O_NONBLOCK) == 0) return;
   for (int i = 0; i < most_turned_away; ++i) {
-    const owned_descriptor peer(::accept4(port.descriptor, nullptr, nullptr, SOCK_CLOEXEC));
+    const owned_descriptor peer(::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC));
     if (!peer) return;
   }
 }
 
-/// UCX notices, and closes its socket. Its number may be another file's by now: that is found out,
-/// unless there is no descriptor for it.
+/// UCX notices, and closes its socket.
 void send_away(int descriptor, std::uint64_t which) noexcept {
-  const owned_descriptor held(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
-  const int found = held ? held.get() : descriptor;
-  if (tcp_socket::number(found) == which) ::shutdown(found, SHUT_RDWR);
+  tcp_socket::with_socket(descriptor, which, [](int held) { ::shutdown(held, SHUT_RDWR); });
 }
 
 }  // namespace
@@ -87,7 +92,7 @@ port_guard::port_guard(const std::vector<guarded_port>& ports, bounds within,
   start(ports);
   if (thread_) return;
   for (const guarded_port& each : ports) {
-    if (each.greets) greeting_filter::detach(each.descriptor);
+    if (each.greets) where_it_listens(each, &greeting_filter::detach);
   }
 }
 
@@ -127,7 +132,7 @@ port_guard::~port_guard() {
   if (!doors_are_closed_) return;
   // The worker goes on; who comes to the others finds a listener that ends.
   for (const guarded_port& each : ports_) {
-    if (!each.greets && still_listens(each)) greeting_filter::detach(each.descriptor);
+    if (!each.greets) where_it_listens(each, &greeting_filter::detach);
   }
 }
 
@@ -136,22 +141,24 @@ void port_guard::add(const std::vector<guarded_port>& further) noexcept try {
   ports_.reserve(ports_.size() + further.size());
   const std::size_t limit = count_descriptors().limit;
   for (const guarded_port& each : further) {
-    if (limit < plenty) ::listen(each.descriptor, most_waiting(reserve_of(limit)));
-    tcp_socket::let_in_who_speaks(each.descriptor, kept_by_system);
-    if (doors_are_closed_) tcp_socket::refuse(each.descriptor);
     ports_.push_back(each);
-    watch(each);
+    where_it_listens(each, [&](int held) {
+      if (limit < plenty) ::listen(held, most_waiting(reserve_of(limit)));
+      tcp_socket::let_in_who_speaks(held, kept_by_system);
+      if (doors_are_closed_) tcp_socket::refuse(held);
+      watch(held);
+    });
   }
 } catch (const std::bad_alloc&) {
   return;
 }
 
-/// The system forgets a socket that is closed.
-void port_guard::watch(const guarded_port& port) noexcept {
+/// The system forgets a socket that is closed, not by which descriptor it was told of.
+void port_guard::watch(int listening) noexcept {
   ::epoll_event wanted = {};
   wanted.events = EPOLLIN | EPOLLET;
   wanted.data.u64 = 1;
-  ::epoll_ctl(knocks_.get(), EPOLL_CTL_ADD, port.descriptor, &wanted);
+  ::epoll_ctl(knocks_.get(), EPOLL_CTL_ADD, listening, &wanted);
 }
 
 void port_guard::run() noexcept {
@@ -235,17 +242,18 @@ void port_guard::rest() const noexcept {
 void port_guard::close_doors() noexcept {
   doors_are_closed_ = true;
   for (const guarded_port& each : ports_) {
-    if (still_listens(each)) tcp_socket::refuse(each.descriptor);
+    where_it_listens(each, &tcp_socket::refuse);
   }
 }
 
 void port_guard::open_doors() noexcept {
   doors_are_closed_ = false;
   for (const guarded_port& each : ports_) {
-    if (!still_listens(each)) continue;
-    // Where the one filter can not be had, nobody is to be dropped by the other.
-    const bool filtered = each.greets && greeting_filter::attach(each.descriptor);
-    if (!filtered) greeting_filter::detach(each.descriptor);
+    where_it_listens(each, [&](int held) {
+      // Where the one filter can not be had, nobody is to be dropped by the other.
+      const bool filtered = each.greets && greeting_filter::attach(held);
+      if (!filtered) greeting_filter::detach(held);
+    });
   }
 }
 
@@ -253,7 +261,8 @@ void port_guard::open_doors() noexcept {
 void port_guard::turn_away_waiting() noexcept {
   spare_ = owned_descriptor();
   for (const guarded_port& each : ports_) {
-    if (still_listens(each)) turn_away(each);
+    // By its own descriptor: another one would take that which has just become free.
+    if (still_listens(each)) turn_away(each.descriptor);
   }
 }
 
@@ -277,11 +286,14 @@ void port_guard::look_at_peers() {
     const std::optional<std::uint64_t> received = tcp_socket::received(number);
     const std::uint64_t least = port->greets ? greeting_filter::least_greeting : least_of_data;
     const std::uint64_t which = tcp_socket::number(number);
-    if (!received || which == 0) return greeting_filter::detach(number);  // nobody can tell
+    const auto let_through = [&] {
+      tcp_socket::with_socket(number, which, &greeting_filter::detach);
+    };
+    if (!received || which == 0) return let_through();  // nobody can tell
     if (*received >= least) {
       if (!port->greets) return;
-      greeting_filter::detach(number);
       const auto known = greeted_.find(which);
+      if (known == greeted_.end()) let_through();
       greeted.emplace(which, known == greeted_.end() ? now : known->second);
       return;
     }

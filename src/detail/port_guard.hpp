@@ -79,7 +79,7 @@ class port_guard {
 
  private:
   void start(const std::vector<guarded_port>& ports) noexcept;
-  void watch(const guarded_port& port) noexcept;
+  void watch(int listening) noexcept;
   void run() noexcept;
   void look(bool knocked);
   void plan_next_look(clock::time_point began, clock::time_point ended);

@@ -1,11 +1,13 @@
 // What the system says of a TCP socket, by its descriptor.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <cstdint>
 #include <optional>
 
+#include "detail/owned_descriptor.hpp"
 #include "ucx/socket_address.hpp"
 
 namespace ucx::detail::tcp_socket {
@@ -20,6 +22,17 @@ bool is_listening(int descriptor) noexcept;
 
 /// Returns the number of a socket, which no other one gets; 0 if that can not be had.
 std::uint64_t number(int descriptor) noexcept;
+/// Calls `take(descriptor)` where the descriptor is of the socket of that number: it is UCX's, and
+/// may be another file's at any moment. So `take` gets one of its own, unless there is none left.
+/// Returns whether it was called.
+template <class Take>
+bool with_socket(int descriptor, std::uint64_t which, Take&& take) {
+  const owned_descriptor held(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  const int found = held ? held.get() : descriptor;
+  if (number(found) != which) return false;
+  take(found);
+  return true;
+}
 /// Returns whether it was ever connected: one that the peer has reset has no name of a peer any
 /// more.
 bool was_connected(int descriptor) noexcept;

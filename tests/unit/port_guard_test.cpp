@@ -289,6 +289,21 @@ TEST_F(PortGuard, ClosesPortsThatComeWhereDescriptorsAreShort) {
   EXPECT_FALSE(is_connected(knock(there), 100));
 }
 
+// UCX may have closed its socket, and the program opened another one.
+TEST_F(PortGuard, LeavesASocketAloneThatHasTheDescriptorOfAPort) {
+  guard(10s);
+  const owned_descriptor other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const socket_address any("127.0.0.1:0");
+  ASSERT_EQ(::bind(other.get(), any.native(), any.native_size()), 0);
+  ASSERT_EQ(::listen(other.get(), 100), 0);
+  const std::uint64_t number_before = tcp_socket::number(listening_.get());
+  guard_->add({{other.get(), number_before, tcp_socket::local(other.get()), false}});
+  int waits = -1;
+  ::socklen_t size = sizeof waits;
+  ASSERT_EQ(::getsockopt(other.get(), IPPROTO_TCP, TCP_DEFER_ACCEPT, &waits, &size), 0);
+  EXPECT_EQ(waits, 0);
+}
+
 TEST_F(PortGuard, TurnsAwayWhoWaitsWhereThereIsNoDescriptor) {
   if (count_descriptors().open > 150) GTEST_SKIP() << "this process has too many already";
   guard(10s);

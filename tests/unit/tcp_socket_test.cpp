@@ -1,8 +1,12 @@
 #include "detail/tcp_socket.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <cstdint>
 
 #include "detail/owned_descriptor.hpp"
 
@@ -24,6 +28,39 @@ TEST(TcpSocket, TellsNothingReceivedFromNothingKnown) {
   ASSERT_EQ(::send(peer.get(), "hm", 2, MSG_NOSIGNAL), 2);
   EXPECT_EQ(tcp_socket::received(accepted.get()), 2U);
   EXPECT_FALSE(tcp_socket::received(STDERR_FILENO));
+}
+
+// A descriptor of UCX's may be another file's at any moment.
+TEST(TcpSocket, IsTakenByItsNumberUnderADescriptorOfItsOwn) {
+  const owned_descriptor one(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const owned_descriptor other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const std::uint64_t which = tcp_socket::number(one.get());
+  ASSERT_NE(which, 0U);
+  int taken = -1;
+  EXPECT_TRUE(tcp_socket::with_socket(one.get(), which, [&](int held) {
+    taken = held;
+    EXPECT_EQ(tcp_socket::number(held), which);
+  }));
+  EXPECT_NE(taken, one.get());
+  EXPECT_EQ(::fcntl(taken, F_GETFD), -1) << "it is closed again";
+  ASSERT_EQ(::dup3(other.get(), one.get(), O_CLOEXEC), one.get());
+  EXPECT_FALSE(tcp_socket::with_socket(one.get(), which, [](int) { ADD_FAILURE(); }));
+  EXPECT_FALSE(tcp_socket::with_socket(-1, which, [](int) { ADD_FAILURE(); }));
+}
+
+TEST(TcpSocket, IsTakenByItsOwnDescriptorWhereThereIsNoOther) {
+  const owned_descriptor one(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const std::uint64_t which = tcp_socket::number(one.get());
+  ::rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  ::rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  int taken = -1;
+  const bool is_taken = tcp_socket::with_socket(one.get(), which, [&](int held) { taken = held; });
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(is_taken);
+  EXPECT_EQ(taken, one.get());
 }
 
 }  // namespace
