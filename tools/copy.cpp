@@ -209,6 +209,7 @@ void add_terms(CLI::App& command, copy_options& options) {
   add_size(command, "--max-size", options.terms.largest,
            "copy no file that is larger, whatever its server says of it")
       ->type_name("SIZE");
+  add_longest_list(command, options.walk);
   command.add_flag(
       "-p,--preserve", options.terms.preserve,
       "keep the time of the last change, and between paths the mode; of directories, too");

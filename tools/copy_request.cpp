@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "agent_message.hpp"
@@ -64,6 +65,7 @@ nlohmann::json copy_question(const std::vector<std::string>& places, const copy_
           {"parallel", order.parallel},
           {"rate", order.rate},
           {"max_size", order.terms.largest},
+          {"max_list", order.walk.longest_list},
           {"timeout_ms", static_cast<std::uint64_t>(seconds * 1000)}};
 }
 
@@ -88,6 +90,10 @@ copy_request read_copy_question(const nlohmann::json& question, const url& own_s
       static_cast<unsigned>(number_in(question, "parallel", copy_order::most_parallel));
   read.order.rate = number_in(question, "rate");
   if (question.contains("max_size")) read.order.terms.largest = number_in(question, "max_size");
+  if (question.contains("max_list")) {  // not more than this process would keep by itself
+    std::uint64_t& longest = read.order.walk.longest_list;
+    longest = std::min(longest, number_in(question, "max_list"));
+  }
   const std::uint64_t limit = number_in(question, "timeout_ms", most_milliseconds);
   if (limit > 0) read.settings.timeout_seconds = static_cast<double>(limit) / 1000;
   return read;

@@ -19,6 +19,7 @@ struct remove_options {
   std::vector<std::string> urls;
   bool recursive = false;
   bool force = false;
+  walk_terms walk;
 };
 
 /// Removes what was named, and counts what could not be.
@@ -63,7 +64,7 @@ class removal {
     if (!options_.recursive) {
       throw failure(exit_code::usage, to_string(named) + " is a directory: -r removes it");
     }
-    tree_walk tree(clients_, {}, {}, [this](const failure& why) { tell(why); });
+    tree_walk tree(clients_, options_.walk, {}, [this](const failure& why) { tell(why); });
     tree.walk(named);
     for (const found_file& each : tree.files()) {
       attempt([&] { server.remove(each.at.remote().name()); });
@@ -97,6 +98,7 @@ void add_remove(CLI::App& program, client_settings& shared) {
   command.add_option("URL", options->urls, "what to remove: ucx://HOST:PORT/NAME")->required();
   command.add_flag("-r,--recursive", options->recursive, "directories, with all that is in them");
   command.add_flag("-f,--force", options->force, "what is not there is no error");
+  add_longest_list(command, options->walk);
   add_timeout(command, shared);
   command.footer(
       "Who reads a file just now goes on with it; one that somebody writes is not removed.\n\n"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "local_ends.hpp"
 #include "local_file.hpp"
 #include "server_directories.hpp"
+#include "size_option.hpp"
 #include "ucx/directory_listing.hpp"
 #include "ucx/error.hpp"
 
@@ -50,6 +52,12 @@ bool is_directory(const location& place, server_clients& clients) {
   if (ec == errc::no_such_name) return false;
   if (ec) throw error(ec, ucx::to_string(place.remote()) + ": " + ec.message());
   return described.type == entry_type::directory;
+}
+
+void add_longest_list(CLI::App& command, walk_terms& terms) {
+  add_size(command, "--max-list", terms.longest_list,
+           "with -r, keep no more than this of the names that a server has (default: 512M)")
+      ->type_name("SIZE");
 }
 
 void tree_walk::check_stop() const {
@@ -158,15 +166,20 @@ void tree_walk::walk_store(const url& directory, const std::string& path) {
 
 void tree_walk::list_server(const url& server) {
   std::set<std::string> directories;
-  for (const entry& each : clients_.of(server).list()) {
-    if (!is_harmless_path(each.name)) {
-      leave_out(failure(exit_code::failure, fmt::format("{}: \"{}\" can not be a path",
-                                                        ucx::to_string(server), each.name)));
-      continue;
+  visit_names(clients_.of(server), [&](const std::vector<entry>& some) {
+    check_stop();
+    keep(server, some);
+    for (const entry& each : some) {
+      if (!is_harmless_path(each.name)) {
+        leave_out(failure(exit_code::failure, fmt::format("{}: \"{}\" can not be a path",
+                                                          ucx::to_string(server), each.name)));
+        continue;
+      }
+      add_directories_of(each.name, directories);
+      files_.push_back({location(server.with_name(each.name)), each.name, each.size});
     }
-    add_directories_of(each.name, directories);
-    files_.push_back({location(server.with_name(each.name)), each.name, each.size});
-  }
+    return true;
+  });
   for (const std::string& each : directories) directories_.push_back({each, {}});
   // Of what the list leaves out only the directories tell.
   const bool is_all = visit_directories(
@@ -182,15 +195,31 @@ void tree_walk::list_server(const url& server) {
                                 ucx::to_string(server), most_directories)));
 }
 
+/// Counts what is kept of these.
+void tree_walk::keep(const url& in, const std::vector<entry>& named) {
+  for (const entry& each : named) kept_ += sizeof(found_file) + 2 * each.name.size();
+  if (kept_ <= terms_.longest_list) return;
+  throw failure(exit_code::failure,
+                fmt::format("{}: the server names more files than {} bytes can keep, and may never "
+                            "come to an end; --max-list lets it name more",
+                            ucx::to_string(in), terms_.longest_list));
+}
+
 /// Reads a directory of a server, and tells what the server does not serve of it.
 std::vector<entry> tree_walk::read(const url& directory) {
-  directory_listing listed = read_directory(clients_.of(directory), directory.name());
-  if (listed.unserved > 0) {
-    failures_ += static_cast<std::size_t>(listed.unserved);
-    on_failure_(
-        failure(exit_code::failure, unserved_text(ucx::to_string(directory), listed.unserved)));
+  std::vector<entry> all;
+  const auto take = [&](std::vector<entry>&& some) {
+    check_stop();
+    keep(directory, some);
+    std::move(some.begin(), some.end(), std::back_inserter(all));
+    return true;
+  };
+  const std::uint64_t unserved = visit_directory(clients_.of(directory), directory.name(), take);
+  if (unserved > 0) {
+    failures_ += static_cast<std::size_t>(unserved);
+    on_failure_(failure(exit_code::failure, unserved_text(ucx::to_string(directory), unserved)));
   }
-  return std::move(listed.entries);
+  return all;
 }
 
 /// Says nothing of one that is `guessed` and is not there.

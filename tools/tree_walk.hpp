@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli_forward.hpp"
 #include "exit_code.hpp"
 #include "location.hpp"
 #include "server_clients.hpp"
@@ -33,6 +34,8 @@ struct found_directory {
 
 struct walk_terms {
   bool follow_links = false;  ///< In trees of this machine; loops are told.
+  /// So many bytes are kept of what servers name: they need not come to an end.
+  std::uint64_t longest_list = std::uint64_t{512} << 20U;
 };
 
 /// Finds the files of a directory and of those below it. What can not be looked at is told, and
@@ -48,8 +51,8 @@ class tree_walk {
         stop_(std::move(stop)),
         on_failure_(std::move(on_failure)) {}
 
-  /// Walks through the directory `top`. Errors: failure, where it can not be looked at itself;
-  /// those of the connection.
+  /// Walks through the directory `top`. Errors: failure, where it can not be looked at itself, or
+  /// its server names more than `longest_list`; those of the connection.
   void walk(const location& top);
 
   const std::vector<found_file>& files() const noexcept { return files_; }
@@ -70,6 +73,7 @@ class tree_walk {
                std::vector<identity>& above);
   void walk_store(const url& directory, const std::string& path);
   void list_server(const url& server);
+  void keep(const url& in, const std::vector<entry>& named);
   std::vector<entry> read(const url& directory);
   std::vector<entry> read_or_leave_out(const url& directory, bool guessed);
   void leave_out(const failure& why);
@@ -83,7 +87,11 @@ class tree_walk {
   std::vector<found_directory> directories_;
   source_facts top_;
   std::size_t failures_ = 0;
+  std::uint64_t kept_ = 0;  // bytes, of what servers named
 };
+
+/// Adds `--max-list`.
+void add_longest_list(CLI::App& command, walk_terms& terms);
 
 /// Returns whether it is there, and a directory: of a server one of a store, or the server itself.
 /// Errors: those of the connection.

@@ -6,6 +6,7 @@
 //   silent       it greets, and answers nothing else; it prints a line for each such question
 //   mute         the same, but that it describes what it is asked about, as short files
 //   endless      it has always more to list
+//   bottomless   it has a directory in which there is always more
 //   enormous     it publishes "enormous", and says that it goes to the end of the address space
 #include <unistd.h>
 
@@ -48,6 +49,7 @@ struct tale {
   std::vector<entry> names;
   std::string gone;
   bool is_endless = false;
+  bool is_bottomless = false;
   bool is_silent = false;
   bool is_mute = false;
   remote_descriptor descriptor;
@@ -62,10 +64,11 @@ tale tale_of(const std::string& lie, const std::string& name, const remote_descr
   }
   if (lie == "names") told.names = {{.name = name}};
   if (lie == "gone") told.names = {{.name = told.gone = "gone"}, {.name = "there"}};
-  told.is_endless = lie == "endless";
+  told.is_bottomless = lie == "bottomless";
+  told.is_endless = lie == "endless" || told.is_bottomless;
   told.is_silent = lie == "silent";
   told.is_mute = lie == "mute";
-  if (told.is_mute) told.welcome.features = control_feature::all;
+  if (told.is_mute || told.is_bottomless) told.welcome.features = control_feature::all;
   if (lie == "enormous") told.names = {{.name = "enormous"}};
   // More could not be written into a descriptor.
   const bool enormous = lie == "enormous";
@@ -99,7 +102,9 @@ class session final : public channel_receiver {
       case control_type::list:
         answer.type = control_type::listed;
         if (told_.is_endless) {
-          return channel_.send(encode_control(answer, listed_body{next_names(), true}));
+          const auto asked_for = decode_list(message).value_or(list_body{}).directory;
+          return channel_.send(
+              encode_control(answer, listed_body{next_names(asked_for.value_or("")), true}));
         }
         return channel_.send(encode_control(answer, listed_body{told_.names, false}));
       case control_type::stat:
@@ -115,18 +120,22 @@ class session final : public channel_receiver {
 
  private:
   /// Returns a page of the longest names.
-  std::vector<entry> next_names() {
+  std::vector<entry> next_names(const std::string& directory) {
     std::vector<entry> page;
     for (std::size_t room = channel_.longest() - 64; room > 1200; room -= 1100) {
       std::string number = std::to_string(++last_);
       number.insert(0, 20 - number.size(), '0');
-      page.push_back({.name = number + std::string(1000, 'n')});
+      // What lies in a directory has the name of a file at most.
+      const std::size_t length = directory.empty() ? 1000 : 200;
+      if (!directory.empty()) number.insert(0, directory + '/');
+      page.push_back({.name = number + std::string(length, 'n')});
     }
     return page;
   }
   void describe(const control_header& answer, const std::string& name) {
     entry described{.name = name, .type = entry_type::file, .size = 10};
-    if (!told_.is_mute) described = told_.names.front();
+    if (told_.is_bottomless) described.type = entry_type::directory;
+    if (!told_.is_mute && !told_.is_bottomless) described = told_.names.front();
     channel_.send(encode_control(answer, described_body{described}));
   }
   void open(control_header answer, const std::string& name) {

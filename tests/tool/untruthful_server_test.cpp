@@ -129,6 +129,24 @@ TEST(UntruthfulServer, FillsNoMemory) {
   EXPECT_EQ(pages, 10U);
 }
 
+TEST(UntruthfulServer, IsNotBelievedWithoutEndWhereATreeIsWalked) {
+  const temporary_directory here;
+  const untruthful_server endless("endless");
+  const untruthful_server bottomless("bottomless");
+  for (const std::string& tree : {endless.url(), bottomless.url() + "/d"}) {
+    const command_result copied = run_tool({"cp", "-r", "--max-list", "3M", tree, here / "x"});
+    EXPECT_EQ(copied.code, 1) << copied.err;
+    EXPECT_THAT(copied.err, HasSubstr(tree));
+    EXPECT_THAT(copied.err, HasSubstr("3145728 bytes"));
+    EXPECT_THAT(copied.err, HasSubstr("--max-list"));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(here / ""));
+  const command_result removed =
+      run_tool({"rm", "-r", "--max-list", "3M", bottomless.url() + "/d"});
+  EXPECT_EQ(removed.code, 11) << removed.err;
+  EXPECT_THAT(removed.err, HasSubstr("--max-list"));
+}
+
 using Commands = std::vector<std::vector<std::string>>;
 
 /// Runs each of these, which ask a server that leaves them unanswered.
