@@ -14,6 +14,7 @@
 #include "detail/network_device.hpp"
 #include "detail/open_descriptors.hpp"
 #include "detail/owned_descriptor.hpp"
+#include "detail/rdma_port.hpp"
 #include "detail/tcp_socket.hpp"
 
 namespace ucx::detail {
@@ -76,6 +77,7 @@ std::vector<guarded_port> listening_socket::keep_strangers_out() noexcept try {
       greeting_filter::attach(held);  // only where there is somebody to take it away
     });
   });
+  all_come_by_sockets_ = !found.empty() && rdma_ports().empty();
   return found;
 } catch (const std::bad_alloc&) {
   return {};
@@ -88,6 +90,7 @@ bool listening_socket::add_known(const socket_address& peer) noexcept try {
   const accepted found = accepted_from(peer, all_seen);
   if (found.number != 0) known_.insert(found.number);
   all_are_known_ = found.number != 0 || all_seen;  // a peer that is gone already has no socket
+  if (found.number == 0 && all_seen && all_come_by_sockets_) return false;
   return found.received == 0 || found.received >= greeting_filter::least_greeting;
 } catch (const std::bad_alloc&) {
   all_are_known_ = false;

@@ -33,7 +33,8 @@ class listening_socket {
   std::vector<guarded_port> keep_strangers_out() noexcept;
 
   /// The request of this peer has come. Returns false where so little has come that it is none: a
-  /// header that announces nothing, which the system lets through.
+  /// header that announces nothing, which the system lets through. Who is gone by now may have sent
+  /// no more than that, and is none either, where nobody comes by anything but a socket.
   bool add_known(const socket_address& peer) noexcept;
 
   /// Has the system leave unanswered who comes from now on; where it can not, they are let in.
@@ -61,6 +62,8 @@ class listening_socket {
   /// Sockets that are left alone, by the number that the system gives each but once: an address
   /// may be that of the peer's next connection, of which nothing has come.
   std::unordered_set<std::uint64_t> known_;
+  /// Nothing but TCP: who comes over InfiniBand has no socket.
+  bool all_come_by_sockets_ = false;
   bool all_are_known_ = true;     // else nobody can be told from those whose request has come
   std::size_t most_known_ = 256;  // until those that are gone are looked for
 };

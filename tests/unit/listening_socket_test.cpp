@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -16,11 +19,18 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <vector>
 
+#include "detail/greeting_filter.hpp"
+#include "detail/open_descriptors.hpp"
 #include "detail/owned_descriptor.hpp"
+#include "detail/rdma_port.hpp"
 #include "detail/tcp_socket.hpp"
 #include "support/counted_calls.hpp"
+#include "ucx/context.hpp"
+#include "ucx/listener.hpp"
+#include "ucx/worker.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -211,6 +221,25 @@ TEST_P(ListeningSocket, KnowsAHeaderAloneFromAGreeting) {
   EXPECT_TRUE(own_->add_known(greeting.from()));
 }
 
+// What it sent can not be told any more: it may have been a header alone.
+TEST_P(ListeningSocket, KnowsNobodyWhoIsGoneAlready) {
+  if (!rdma_ports().empty()) GTEST_SKIP() << "a peer may come without a socket here";
+  ASSERT_EQ(own_->keep_strangers_out().size(), 1U);
+  for (const bool is_kept : {false, true}) {  // UCX has not closed its socket yet
+    connection stranger = connect();
+    const socket_address from = stranger.from();
+    ASSERT_EQ(::send(stranger.peer.get(), std::string(16, '\0').data(), 16, 0), 16);
+    owned_descriptor accepted;
+    if (is_kept) accepted = owned_descriptor(::dup(stranger.accepted.get()));
+    stranger.reset();
+    EXPECT_FALSE(own_->add_known(from)) << is_kept;
+  }
+  const connection greeting = connect();
+  ASSERT_EQ(::send(greeting.peer.get(), std::string(26, '\0').data(), 26, 0), 26);
+  greeting_filter::detach(greeting.accepted.get());
+  EXPECT_TRUE(own_->add_known(greeting.from()));
+}
+
 TEST_P(ListeningSocket, KeepsOutWhatDoesNotGreet) {
   const std::vector<guarded_port> found = own_->keep_strangers_out();
   ASSERT_EQ(found.size(), 1U);
@@ -273,6 +302,48 @@ TEST_P(ListeningSocket, CountsWhomItCanNotEndForWantOfADescriptor) {
   }
   EXPECT_EQ(own_->end_unknown(), 1U);
   EXPECT_TRUE(unknown.is_ended(10'000));
+}
+
+/// Returns the socket by which this process has let in whoever has sent so many bytes; -1 if none.
+int let_in(const socket_address& at, std::uint64_t sent) {
+  int found = -1;
+  each_descriptor([&](int number) {
+    if (tcp_socket::option(number, SO_ACCEPTCONN) != 0) return;
+    if (tcp_socket::local(number) != at) return;
+    if (tcp_socket::received(number) == sent) found = number;
+  });
+  return found;
+}
+
+// A header alone announces an address, and has none; who sent it can not be looked at any more.
+TEST(ListenerOverTcp, HearsOfNobodyWhoWasGoneWhenItsRequestCame) {
+  if (!rdma_ports().empty()) GTEST_SKIP() << "a peer may come without a socket here";
+  const context own({.configuration = {{"TLS", "tcp"}}});
+  worker driven(own, {.progress = progress_mode::caller});
+  int asked = 0;
+  const listener door(driven, socket_address("127.0.0.1:0"),
+                      [&](const connection_request&) { ++asked; });
+  owned_descriptor stranger(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::connect(stranger.get(), door.address().native(), door.address().native_size()), 0);
+  const std::array<std::byte, 16> header = {};
+  ASSERT_EQ(::send(stranger.get(), header.data(), header.size(), MSG_NOSIGNAL), 16);
+  // UCX's own thread reads it meanwhile.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  int left = 1;
+  while (left != 0 && std::chrono::steady_clock::now() < until) {
+    const int accepted = let_in(door.address(), header.size());
+    if (accepted >= 0 && ::ioctl(accepted, FIONREAD, &left) != 0) left = 1;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ASSERT_EQ(left, 0);
+  const ::linger none{1, 0};
+  ASSERT_EQ(::setsockopt(stranger.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none), 0);
+  stranger = owned_descriptor();
+  for (int round = 0; round < 200; ++round) {
+    driven.progress();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(asked, 0);
 }
 
 }  // namespace
