@@ -209,14 +209,17 @@ void listener_core::reject(ucp_conn_request_h request) noexcept {
 }
 
 void listener_core::close() noexcept {
+  std::unique_ptr<port_guard> ended;
   {
     const std::lock_guard guard(worker_->lock());
     closed_ = true;
+    ended = std::move(guard_);
     for (const std::shared_ptr<accept_wait>& wait : std::exchange(waits_, {})) {
       wait->why = errc::closed;
       end(wait);
     }
   }
+  ended.reset();  // waits for its thread, which the lock might keep
   // What the handlers refer to may go when this returns.
   if (worker_->in_handler()) return;
   worker_->wait_until(clock::time_point::max(), [this] { return calling_ == 0; });

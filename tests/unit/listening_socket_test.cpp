@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -22,7 +24,9 @@
 #include <thread>
 #include <vector>
 
+#include "detail/core_access.hpp"
 #include "detail/greeting_filter.hpp"
+#include "detail/listener_core.hpp"
 #include "detail/open_descriptors.hpp"
 #include "detail/owned_descriptor.hpp"
 #include "detail/rdma_port.hpp"
@@ -302,6 +306,22 @@ TEST_P(ListeningSocket, CountsWhomItCanNotEndForWantOfADescriptor) {
   }
   EXPECT_EQ(own_->end_unknown(), 1U);
   EXPECT_TRUE(unknown.is_ended(10'000));
+}
+
+std::size_t threads() {
+  return static_cast<std::size_t>(
+      std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
+}
+
+// Who holds the request of a peer keeps what it was closed with, and no thread.
+TEST(ListenerOverTcp, EndsTheThreadThatLooksAfterItsPort) {
+  const context own({.configuration = {{"TLS", "tcp"}}});
+  const worker driven(own, {.progress = progress_mode::caller});
+  listener door(driven, socket_address("127.0.0.1:0"));
+  const std::shared_ptr<listener_core> kept = core_access::core(door);
+  const std::size_t before = threads();
+  door.close();
+  EXPECT_EQ(threads(), before - 1);
 }
 
 /// Returns the socket by which this process has let in whoever has sent so many bytes; -1 if none.
