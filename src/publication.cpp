@@ -4,6 +4,7 @@
 
 #include "detail/forked_child.hpp"
 #include "detail/published.hpp"
+#include "ucx/error.hpp"
 
 namespace ucx {
 
@@ -34,7 +35,12 @@ std::span<std::byte> publication::bytes() const noexcept {
   return core_ ? core_->bytes() : std::span<std::byte>();
 }
 
-std::string publication::url() const { return core_ ? core_->url() : std::string(); }
+std::string publication::url() const {
+  if (core_ && detail::is_forked_child()) {
+    throw error(errc::forked_child, "asking for the URL of what the parent publishes");
+  }
+  return core_ ? core_->url() : std::string();
+}
 
 bool publication::is_open() const noexcept { return core_ && core_->is_open(); }
 

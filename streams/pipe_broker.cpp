@@ -6,6 +6,7 @@
 
 #include "broker_core.hpp"
 #include "kept_for_parent.hpp"
+#include "ucx/context.hpp"
 #include "ucx/error.hpp"
 #include "ucx/worker.hpp"
 
@@ -56,8 +57,12 @@ pipe_broker& pipe_broker::operator=(pipe_broker&& other) noexcept {
 }
 pipe_broker::~pipe_broker() { detail::keep_for_parent(core_); }
 
-std::size_t pipe_broker::waiting() const { return core_ ? core_->waiting() : 0; }
+std::size_t pipe_broker::waiting() const {
+  return core_ && !is_forked_child() ? core_->waiting() : 0;
+}
 
-std::size_t pipe_broker::introduced() const { return core_ ? core_->introduced() : 0; }
+std::size_t pipe_broker::introduced() const {
+  return core_ && !is_forked_child() ? core_->introduced() : 0;
+}
 
 }  // namespace ucx

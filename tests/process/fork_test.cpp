@@ -271,16 +271,33 @@ TEST(ForkedChildren, AreToldByEveryHandleWhatTheyAre) {
     wrong.unless_thrown("a publication",
                         [&] { static_cast<void>(served.allocate("y", 10, access::read)); });
     wrong.unless_thrown("a URL", [&] { static_cast<void>(served.url("y")); });
+    wrong.unless_thrown("the URL of what is published",
+                        [&] { static_cast<void>(published.url()); });
+    wrong.unless_thrown("a server's address", [&] { static_cast<void>(served.address()); });
+    served.publish_address(directory / "address", ec);
+    wrong.unless_told(ec, "an address file, asked for by a code");
+    wrong.unless_thrown("an address file", [&] { served.publish_address(directory / "address"); });
+    wrong.unless_thrown("a withdrawal", [&] { served.unpublish("x"); });
     wrong.unless(served.list().empty(), "what is published");
+    wrong.unless(introduces.introduced() == 0, "the pipes that were introduced");
     wrong.unless(served.statistics().names == 0, "a server's statistics");
     wrong.unless_thrown("a list", [&] { asking.list(); });
     wrong.unless_thrown("an open", [&] { asking.open("file", access::read); });
+    wrong.unless_thrown("a name's facts", [&] { asking.stat("file"); });
+    wrong.unless_thrown("a new file", [&] { asking.create("new"); });
+    wrong.unless_thrown("a removal", [&] { asking.remove("file"); });
+    wrong.unless_thrown("a new name", [&] { asking.rename("file", "new"); });
+    wrong.unless_thrown("a new size", [&] { asking.resize("file", 1); });
+    wrong.unless_thrown("a directory", [&] { asking.list_directory(""); });
     wrong.unless_thrown("a lane", [&] { asking.lane(1); });
     wrong.unless_thrown("a new connection", [&] { asking.reconnected(); });
     wrong.unless_told(open_each(asking, std::vector<std::string>{"file"}, access::read)[0].error,
                       "an open of many");
     wrong.unless_thrown("a read of a file", [&] { file.read_at(0, into); });
     wrong.unless_thrown("a manager", [&] { managed.add("peer", listens); });
+    wrong.unless_thrown("a managed connection", [&] { managed.wait_active("peer"); });
+    wrong.unless_thrown("a worker's attributes", [&] { driven.attributes(); });
+    wrong.unless_thrown("a wait to be connected", [&] { connection.wait_connected(); });
     wrong.unless(!in.seekg(0), "a stream");
     wrong.unless_told(in.rdbuf()->error(), "a stream's error");
     wrong.unless(!out.flush() && out.rdbuf()->error() == errc::forked_child, "a flush of a stream");
