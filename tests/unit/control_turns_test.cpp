@@ -46,6 +46,12 @@ class ControlTurns : public testing::Test {
     core_.connections().turns().others_ask();
   }
   void round() { pair_.reader.progress(); }
+  /// Makes a round, and says how many of each line were served by then.
+  void expect_served(std::size_t first, std::size_t second = 0) {
+    round();
+    EXPECT_EQ(served(first_), first);
+    EXPECT_EQ(served(second_), second);
+  }
 
   std::vector<const int*> served_;  // the pair's end serves what is left
   static simulated_pair_options without_time() {
@@ -63,37 +69,27 @@ class ControlTurns : public testing::Test {
 TEST_F(ControlTurns, ServeOneLineARoundAndAFewOfIt) {
   add(first_, 1000);
   add(second_, 3);
-  round();
-  EXPECT_EQ(served(first_), control_turns::most_a_turn);
-  EXPECT_EQ(served(second_), 0U);
-  round();
-  EXPECT_EQ(served(first_), control_turns::most_a_turn);
-  EXPECT_EQ(served(second_), 3U);
+  expect_served(control_turns::most_a_turn);
+  expect_served(control_turns::most_a_turn, 3);
   for (int i = 0; i < 100; ++i) round();
   EXPECT_EQ(served(first_), 1000U);
 }
 
 TEST_F(ControlTurns, AreShortWhereMessagesAreLong) {
   add(first_, 10, 10us);
-  round();
-  EXPECT_EQ(served(first_), 1U);
-  round();
-  EXPECT_EQ(served(first_), 2U);
+  expect_served(1);
+  expect_served(2);
 }
 
 TEST_F(ControlTurns, LeaveTheTimeToOthersWhoAsk) {
   add(first_, 10, 100us);
-  round();
-  EXPECT_EQ(served(first_), 1U);
+  expect_served(1);
   others_ask();
-  round();
-  EXPECT_EQ(served(first_), 1U);
+  expect_served(1);
   pair_.network.advance(390us);
-  round();
-  EXPECT_EQ(served(first_), 1U);
+  expect_served(1);
   pair_.network.advance(20us);
-  round();
-  EXPECT_EQ(served(first_), 2U);
+  expect_served(2);
   pair_.network.advance(2ms);  // nobody asked for long
   for (int i = 0; i < 3; ++i) round();
   EXPECT_EQ(served(first_), 5U);

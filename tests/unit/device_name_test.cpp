@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "detail/transport_group.hpp"
@@ -11,13 +12,16 @@ namespace ucx::detail {
 namespace {
 
 TEST(DeviceName, IsTakenApartAtItsColon) {
-  EXPECT_EQ(parse_device_name("mlx5_0:1").device, "mlx5_0");
-  EXPECT_EQ(parse_device_name("mlx5_0:1").port, "1");
-  EXPECT_EQ(parse_device_name("eth0").device, "eth0");
-  EXPECT_EQ(parse_device_name("eth0").port, "");
-  EXPECT_EQ(parse_device_name(":1").device, "");
-  EXPECT_EQ(parse_device_name("a:1:2").port, "1:2");
-  EXPECT_EQ(parse_device_name("a:").device, "a");
+  struct row {
+    std::string name;
+    std::string device;
+    std::string port;
+  };
+  for (const row& each : {row{"mlx5_0:1", "mlx5_0", "1"}, row{"eth0", "eth0", ""},
+                          row{":1", "", "1"}, row{"a:1:2", "a", "1:2"}, row{"a:", "a", ""}}) {
+    EXPECT_EQ(parse_device_name(each.name).device, each.device) << each.name;
+    EXPECT_EQ(parse_device_name(each.name).port, each.port) << each.name;
+  }
 }
 
 TEST(DeviceName, StandsForTheDeviceOfThatNameAndNoOther) {
@@ -93,20 +97,25 @@ TEST(Resource, IsATransportAndADevice) {
 }
 
 TEST(TransportGroup, HasItsMembersAndNoOthers) {
-  EXPECT_TRUE(stands_for("rc", "rc_verbs"));
-  EXPECT_TRUE(stands_for("rc", "rc_mlx5"));
-  EXPECT_TRUE(stands_for("ib", "rc_verbs"));
-  EXPECT_TRUE(stands_for("ib", "ud_mlx5"));
-  EXPECT_TRUE(stands_for("rc_x", "rc_mlx5"));
-  EXPECT_TRUE(stands_for("ud_v", "ud_verbs"));
-  EXPECT_TRUE(stands_for("shm", "cma"));
-  EXPECT_TRUE(stands_for("all", "tcp"));
-  EXPECT_TRUE(stands_for("tcp", "tcp"));
-  EXPECT_FALSE(stands_for("rc_x", "rc_verbs"));
-  EXPECT_FALSE(stands_for("mm", "cma"));
-  EXPECT_FALSE(stands_for("r", "rc_verbs"));
-  EXPECT_FALSE(stands_for("ib", "tcp"));
-  EXPECT_FALSE(stands_for("rc_verbs", "rc"));
+  using pairs = std::vector<std::pair<std::string, std::string>>;
+  for (const auto& [group, member] : pairs{{"rc", "rc_verbs"},
+                                           {"rc", "rc_mlx5"},
+                                           {"ib", "rc_verbs"},
+                                           {"ib", "ud_mlx5"},
+                                           {"rc_x", "rc_mlx5"},
+                                           {"ud_v", "ud_verbs"},
+                                           {"shm", "cma"},
+                                           {"all", "tcp"},
+                                           {"tcp", "tcp"}}) {
+    EXPECT_TRUE(stands_for(group, member)) << group << " and " << member;
+  }
+  for (const auto& [group, other] : pairs{{"rc_x", "rc_verbs"},
+                                          {"mm", "cma"},
+                                          {"r", "rc_verbs"},
+                                          {"ib", "tcp"},
+                                          {"rc_verbs", "rc"}}) {
+    EXPECT_FALSE(stands_for(group, other)) << group << " and " << other;
+  }
 }
 
 }  // namespace

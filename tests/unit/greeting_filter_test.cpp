@@ -14,6 +14,7 @@
 
 #include "detail/owned_descriptor.hpp"
 #include "detail/tcp_socket.hpp"
+#include "support/loopback_connection.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -35,25 +36,17 @@ std::string ucx_greeting(std::size_t length, int version = 1, int kind = 2) {
 }
 
 /// A listening socket behind the filter, and one connection to it.
-class GreetingFilter : public testing::TestWithParam<const char*> {
+class GreetingFilter : public test::loopback_connection {
  protected:
   void SetUp() override {
     if (std::endian::native != std::endian::little) GTEST_SKIP() << "UCX's headers are otherwise";
-    const socket_address any(GetParam());
-    const int family = any.native()->sa_family;
-    listening_ = owned_descriptor(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (::bind(listening_.get(), any.native(), any.native_size()) != 0) {
-      GTEST_SKIP() << "this machine has no address " << to_string(any);
-    }
-    ASSERT_EQ(::listen(listening_.get(), 10), 0);
-    if (!greeting_filter::attach(listening_.get())) GTEST_SKIP() << "this system has no filters";
-    peer_ = owned_descriptor(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const socket_address door = tcp_socket::local(listening_.get());
-    ASSERT_EQ(::connect(peer_.get(), door.native(), door.native_size()), 0);
+    loopback_connection::SetUp();
+    if (!peer_) return;
     const int yes = 1;  // each send is a segment of its own
     ASSERT_EQ(::setsockopt(peer_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes), 0);
-    accepted_ = owned_descriptor(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    ASSERT_TRUE(accepted_);
+  }
+  void listens() override {
+    if (!greeting_filter::attach(listening_.get())) GTEST_SKIP() << "this system has no filters";
   }
 
   void say(const std::string& bytes) {
@@ -69,14 +62,10 @@ class GreetingFilter : public testing::TestWithParam<const char*> {
     bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     return bytes;
   }
-
-  owned_descriptor listening_;
-  owned_descriptor peer_;
-  owned_descriptor accepted_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Families, GreetingFilter, testing::Values("127.0.0.1:0", "[::1]:0"),
-                         [](const auto& chosen) { return chosen.index == 0 ? "Ipv4" : "Ipv6"; });
+INSTANTIATE_TEST_SUITE_P(Families, GreetingFilter, GreetingFilter::families(),
+                         GreetingFilter::name_of_family);
 
 TEST_P(GreetingFilter, LetsGreetingsThrough) {
   for (const std::size_t length : {10U, 46U, 300U, 1200U}) {

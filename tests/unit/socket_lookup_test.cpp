@@ -4,56 +4,31 @@
 #include <sys/socket.h>
 
 #include <cstdint>
-#include <system_error>
 
 #include "detail/owned_descriptor.hpp"
+#include "detail/tcp_socket.hpp"
+#include "support/loopback_connection.hpp"
 
 namespace ucx::detail {
 namespace {
 
-socket_address name_of(const owned_descriptor& socket) {
-  ::sockaddr_storage found = {};
-  ::socklen_t size = sizeof found;
-  EXPECT_EQ(::getsockname(socket.get(), reinterpret_cast<::sockaddr*>(&found), &size), 0);
-  std::error_code ec;
-  return socket_address::from_native(reinterpret_cast<const ::sockaddr*>(&found), size, ec);
-}
+socket_address name_of(const owned_descriptor& socket) { return tcp_socket::local(socket.get()); }
+std::uint64_t cookie_of(const owned_descriptor& socket) { return tcp_socket::number(socket.get()); }
 
-std::uint64_t cookie_of(const owned_descriptor& socket) {
-  std::uint64_t cookie = 0;
-  ::socklen_t size = sizeof cookie;
-  EXPECT_EQ(::getsockopt(socket.get(), SOL_SOCKET, SO_COOKIE, &cookie, &size), 0);
-  return cookie;
-}
-
-/// A connection over loopback.
-class SocketLookup : public testing::TestWithParam<const char*> {
+class SocketLookup : public test::loopback_connection {
  protected:
   void SetUp() override {
-    const socket_address any(GetParam());
-    const int family = any.native()->sa_family;
-    listening_ = owned_descriptor(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (::bind(listening_.get(), any.native(), any.native_size()) != 0) {
-      GTEST_SKIP() << "this machine has no address " << to_string(any);
+    loopback_connection::SetUp();
+    if (peer_ && lookup_.find(door_, name_of(peer_)) == 0) {
+      GTEST_SKIP() << "this system does not tell";
     }
-    ASSERT_EQ(::listen(listening_.get(), 10), 0);
-    door_ = name_of(listening_);
-    peer_ = owned_descriptor(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    ASSERT_EQ(::connect(peer_.get(), door_.native(), door_.native_size()), 0);
-    accepted_ = owned_descriptor(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    ASSERT_TRUE(accepted_);
-    if (lookup_.find(door_, name_of(peer_)) == 0) GTEST_SKIP() << "this system does not tell";
   }
 
   socket_lookup lookup_;
-  owned_descriptor listening_;
-  owned_descriptor peer_;
-  owned_descriptor accepted_;
-  socket_address door_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Families, SocketLookup, testing::Values("127.0.0.1:0", "[::1]:0"),
-                         [](const auto& chosen) { return chosen.index == 0 ? "Ipv4" : "Ipv6"; });
+INSTANTIATE_TEST_SUITE_P(Families, SocketLookup, SocketLookup::families(),
+                         SocketLookup::name_of_family);
 
 TEST_P(SocketLookup, FindsEachEndByBothAddresses) {
   EXPECT_EQ(lookup_.find(door_, name_of(peer_)), cookie_of(accepted_));
