@@ -10,9 +10,7 @@
 #include "detail/owned_descriptor.hpp"
 
 namespace ucx::detail {
-namespace {
 
-/// Returns the size of the system's table of this process's descriptors; 0 where it can not be had.
 std::size_t size_of_table() noexcept {
   const owned_descriptor status(::open("/proc/self/status", O_RDONLY | O_CLOEXEC));
   std::array<char, 4096> text = {};
@@ -26,8 +24,6 @@ std::size_t size_of_table() noexcept {
   }
   return size;
 }
-
-}  // namespace
 
 descriptor_count count_descriptors() noexcept {
   descriptor_count made;

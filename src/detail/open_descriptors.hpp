@@ -67,8 +67,9 @@ inline constexpr std::size_t most_counted = 65'536;
 /// Returns how many the process may have, and has, or more where `most_counted` are left all the
 /// same. Cheap: it is asked for every knock.
 descriptor_count count_descriptors() noexcept;
-/// The same where the system does not count them, as before Linux 6.2: `size` is that of its table
-/// of them (0: not known), and no higher one is open.
+/// Returns how large the system's table of them is, and no higher one is open; 0: not known.
+std::size_t size_of_table() noexcept;
+/// Counts where the system does not, as before Linux 6.2; `size` is that of its table.
 descriptor_count count_by_asking(std::size_t limit, std::size_t size) noexcept;
 
 }  // namespace ucx::detail

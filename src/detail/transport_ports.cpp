@@ -27,7 +27,7 @@ constexpr std::size_t loopback_length = 18;
 constexpr std::size_t longest_device = 42;
 
 /// Returns whether these bytes have this port, in network order, and its length in front.
-bool tells_port(std::span<const std::byte> address, std::uint16_t port) noexcept {
+bool has_port(std::span<const std::byte> address, std::uint16_t port) noexcept {
   const std::array<std::byte, 2> wanted{static_cast<std::byte>(port >> 8U),
                                         static_cast<std::byte>(port & 0xffU)};
   for (std::size_t i = 1; i + wanted.size() <= address.size(); ++i) {
@@ -66,8 +66,9 @@ bool has_length(std::span<const std::byte> in_front, std::size_t length) noexcep
   });
 }
 
-/// Returns whether the address of a worker has this port behind this device.
-bool tells(std::span<const std::byte> address, const socket_address& local) {
+}  // namespace
+
+bool tells_port(std::span<const std::byte> address, const socket_address& local) {
   const std::vector<std::byte> device = device_of(local);
   for (auto from = address.begin();; ++from) {
     from = std::search(from, address.end(), device.begin(), device.end());
@@ -77,18 +78,16 @@ bool tells(std::span<const std::byte> address, const socket_address& local) {
     if (!has_length(address.first(place), length)) continue;
     const auto rest = address.subspan(place);
     const auto own = rest.first(std::min(rest.size(), longest_device)).subspan(device.size());
-    if (tells_port(own, local.port())) return true;
+    if (has_port(own, local.port())) return true;
   }
 }
-
-}  // namespace
 
 std::vector<guarded_port> transport_ports(std::span<const std::byte> worker_address) {
   std::vector<guarded_port> found;
   each_descriptor([&](int number) {
     if (!tcp_socket::is_listening(number)) return;
     const socket_address local = tcp_socket::local(number);
-    if (local.empty() || !tells(worker_address, local)) return;
+    if (local.empty() || !tells_port(worker_address, local)) return;
     found.push_back({number, tcp_socket::number(number), local, false});
   });
   return found;

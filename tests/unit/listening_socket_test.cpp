@@ -244,6 +244,17 @@ TEST_P(ListeningSocket, KnowsNobodyWhoIsGoneAlready) {
   EXPECT_TRUE(own_->add_known(greeting.from()));
 }
 
+// Then nobody can be told from those whose request has come.
+TEST_P(ListeningSocket, EndsNobodyOnceItIsNotToldWhoCame) {
+  const connection unknown = connect();
+  EXPECT_TRUE(own_->add_known(socket_address()));
+  EXPECT_EQ(own_->end_unknown(), 0U);
+  const std::vector<std::uint64_t> numbers{tcp_socket::number(unknown.accepted.get())};
+  own_->end_unknown(numbers);
+  EXPECT_FALSE(unknown.is_ended());
+  EXPECT_TRUE(own_->add_known(unknown.from()));
+}
+
 TEST_P(ListeningSocket, KeepsOutWhatDoesNotGreet) {
   const std::vector<guarded_port> found = own_->keep_strangers_out();
   ASSERT_EQ(found.size(), 1U);

@@ -73,6 +73,12 @@ TEST(OpenDescriptors, AreNotCountedWhereThereAreEnough) {
   EXPECT_LE(test::poll_calls() - before, 2 * (most_counted / 256 + 16));
 }
 
+TEST(OpenDescriptors, AreAllInTheTableOfTheSystem) {
+  const std::deque<owned_descriptor> some = taken();
+  EXPECT_GT(size_of_table(), 500U);
+  EXPECT_LT(size_of_table(), std::size_t{1} << 20U);
+}
+
 TEST(OpenDescriptors, AreCountedAsTheSystemCountsThem) {
   const descriptor_count count = count_descriptors();
   EXPECT_GT(count.open, 0U);

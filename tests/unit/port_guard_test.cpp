@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -40,12 +41,13 @@ class PortGuard : public testing::Test {
   }
   ~PortGuard() override { guard_.reset(); }
 
-  void guard(std::chrono::milliseconds silence, bool greets = false) {
+  void guard(std::chrono::milliseconds silence, bool greets = false, std::size_t most_silent = 64) {
     if (greets && !greeting_filter::attach(listening_.get())) GTEST_SKIP() << "no filters";
     const int descriptor = listening_.get();
     guard_ = std::make_unique<port_guard>(
         std::vector<guarded_port>{{descriptor, tcp_socket::number(descriptor), address_, greets}},
-        port_guard::bounds{.silence = silence, .settling = 10ms, .period = 30ms},
+        port_guard::bounds{
+            .silence = silence, .settling = 10ms, .period = 30ms, .most_silent = most_silent},
         port_guard::listeners{[this](const guarded_port& port) {
                                 lost_at_ = port.address.port();
                                 ++lost_;
@@ -162,6 +164,51 @@ TEST_F(PortGuard, TellsOnceOfWhoHasBegunAGreetingLongAgo) {
   EXPECT_EQ(told_of_overdue_, 1);
 }
 
+TEST_F(PortGuard, SendsAwayWhoIsSilentAtOnceWhereTheyAreMany) {
+  guard(1h, false, 2);
+  std::deque<owned_descriptor> quiet;
+  std::deque<owned_descriptor> accepted;
+  for (int i = 0; i < 4; ++i) {
+    quiet.push_back(connect());
+    say(quiet.back(), "hm");
+    accepted.push_back(accept());
+  }
+  for (const owned_descriptor& each : quiet) EXPECT_TRUE(is_ended(each, 30'000));
+}
+
+TEST_F(PortGuard, LooksAfterAPortOfEveryAddress) {
+  guard(50ms);
+  const owned_descriptor other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const socket_address any("0.0.0.0:0");
+  ASSERT_EQ(::bind(other.get(), any.native(), any.native_size()), 0);
+  ASSERT_EQ(::listen(other.get(), 1), 0);
+  const socket_address everywhere = tcp_socket::local(other.get());
+  guard_->add({{other.get(), tcp_socket::number(other.get()), everywhere, false}});
+  const socket_address there("127.0.0.1", everywhere.port());
+  const owned_descriptor quiet(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::connect(quiet.get(), there.native(), there.native_size()), 0);
+  say(quiet, "hm");
+  const owned_descriptor accepted(::accept4(other.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  EXPECT_TRUE(is_ended(quiet, 30'000));
+}
+
+TEST_F(PortGuard, IsLeftToTheParentByAChild) {
+  guard(50ms);
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    guard_.reset();
+    ::_exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  const owned_descriptor quiet = connect();
+  say(quiet, "hm");
+  const owned_descriptor accepted = accept();
+  EXPECT_TRUE(is_ended(quiet, 30'000));
+}
+
 TEST_F(PortGuard, LeavesConnectionsElsewhereAlone) {
   guard(1ms);
   owned_descriptor other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -264,6 +311,28 @@ TEST_F(PortGuard, LetsNobodyInWhereDescriptorsRunShort) {
   few.free(60);
   EXPECT_TRUE(soon([this] { return let_in_.load(); }));
   EXPECT_TRUE(is_connected(next, 30'000));  // TCP has asked again
+}
+
+TEST_F(PortGuard, LetsInWhoGreetsAloneWhenItLetsInAgain) {
+  if (count_descriptors().open > 150) GTEST_SKIP() << "this process has too many already";
+  guard(10s, true);
+  if (IsSkipped()) return;
+  few_descriptors few(66);
+  std::string greeting(62, '\0');
+  greeting[0] = 46;
+  greeting[25] = 2;  // the kind of address
+  const owned_descriptor greets = connect();
+  say(greets, greeting);
+  const owned_descriptor first = accept();
+  const owned_descriptor next = knock(address_);
+  EXPECT_TRUE(soon([this] { return !let_in_; }));
+  few.free(60);
+  EXPECT_TRUE(soon([this] { return let_in_.load(); }));
+  owned_descriptor scanner = connect();
+  say(scanner, std::string(100, '\0'));
+  scanner = owned_descriptor();  // leaves: the system lets it in now, without what it said
+  const owned_descriptor second = accept();
+  EXPECT_EQ(tcp_socket::received(second.get()), 0U);
 }
 
 TEST_F(PortGuard, OpensPortsForDataWhenItEnds) {

@@ -37,6 +37,11 @@ bytes operator+(bytes a, const bytes& b) {
 /// As UCX has them in the address of a worker: a device, what it says of its speed, and a port
 /// behind its length.
 bytes loopback_device() { return of({0x80 | 18, 1, AF_INET}) + bytes(16, std::byte{0x5a}); }
+bytes device_v6(const std::string& ip) {
+  bytes made = of({18, 0, AF_INET6}) + bytes(16);
+  EXPECT_EQ(::inet_pton(AF_INET6, ip.c_str(), &made[3]), 1);
+  return made;
+}
 bytes device(const std::string& ip) {
   bytes made = of({0x40 | 6, 1, 9, 0, AF_INET, 0, 0, 0, 0});
   EXPECT_EQ(::inet_pton(AF_INET, ip.c_str(), &made[5]), 1);
@@ -83,6 +88,21 @@ TEST_F(TransportPorts, AreNotThoseOfOtherAddresses) {
   EXPECT_FALSE(is_found(device("127.0.0.1") + port(port_))) << "as UCX says that of no device";
   EXPECT_FALSE(is_found(loopback_device() + port(7) + device("10.1.2.3") + port(port_)));
   EXPECT_FALSE(is_found(device("10.1.2.3") + port(port_) + loopback_device()));
+}
+
+TEST(TransportPort, IsToldBehindTheAddressOfItsDevice) {
+  const bytes all = loopback_device() + port(7) + device("10.1.2.3") + port(8) +
+                    device_v6("2001:db8::1") + port(9, 0x80);
+  for (const char* const own : {"127.0.0.1:7", "10.1.2.3:8", "[2001:db8::1]:9"}) {
+    EXPECT_TRUE(tells_port(all, socket_address(own))) << own;
+  }
+  for (const char* const other : {"127.0.0.1:8", "10.1.2.3:7", "10.1.2.3:9", "10.1.2.4:8",
+                                  "[2001:db8::1]:8", "[2001:db8::2]:9", "[::1]:9", "0.0.0.0:8"}) {
+    EXPECT_FALSE(tells_port(all, socket_address(other))) << other;
+  }
+  // As it stands in the middle of something else.
+  EXPECT_FALSE(
+      tells_port(of({9, 9, 9, 0, AF_INET, 10, 1, 2, 3}) + port(8), socket_address("10.1.2.3:8")));
 }
 
 std::set<int> listening() {
