@@ -19,8 +19,8 @@ constexpr std::byte length_bits{0x3f};
 constexpr std::byte device_length_bits{0x1f};
 
 /// A loopback device's address are flags, the family, and two numbers that stand for this machine
-/// and the namespace of its network.
-constexpr std::size_t loopback_length = 18;
+/// and the namespace of its network, which has 8 bytes in older versions of UCX, and 4 later.
+constexpr std::array<std::size_t, 2> loopback_lengths{18, 14};
 
 /// A device's port is told so many bytes behind the beginning of its address at most: IPv6, or what
 /// stands for the machine, and what UCX says of the speed. The next device's is farther off.
@@ -58,11 +58,13 @@ std::vector<std::byte> device_of(const socket_address& local) {
 
 /// Returns whether the length of a device's address is told in front of it: at once, or in front of
 /// the number of its paths, and where it is in the system.
-bool has_length(std::span<const std::byte> in_front, std::size_t length) noexcept {
+bool has_length(std::span<const std::byte> in_front,
+                std::span<const std::size_t> lengths) noexcept {
   constexpr std::size_t farthest = 3;
   const auto near = in_front.last(std::min(in_front.size(), farthest));
   return std::any_of(near.begin(), near.end(), [&](std::byte each) {
-    return (each & device_length_bits) == static_cast<std::byte>(length);
+    const auto told = std::to_integer<std::size_t>(each & device_length_bits);
+    return std::find(lengths.begin(), lengths.end(), told) != lengths.end();
   });
 }
 
@@ -70,12 +72,14 @@ bool has_length(std::span<const std::byte> in_front, std::size_t length) noexcep
 
 bool tells_port(std::span<const std::byte> address, const socket_address& local) {
   const std::vector<std::byte> device = device_of(local);
+  const std::size_t own_length = device.size();
+  const std::span<const std::size_t> lengths =
+      local.is_loopback() ? std::span(loopback_lengths) : std::span(&own_length, 1);
   for (auto from = address.begin();; ++from) {
     from = std::search(from, address.end(), device.begin(), device.end());
     if (from == address.end()) return false;
     const auto place = static_cast<std::size_t>(from - address.begin());
-    const std::size_t length = local.is_loopback() ? loopback_length : device.size();
-    if (!has_length(address.first(place), length)) continue;
+    if (!has_length(address.first(place), lengths)) continue;
     const auto rest = address.subspan(place);
     const auto own = rest.first(std::min(rest.size(), longest_device)).subspan(device.size());
     if (has_port(own, local.port())) return true;

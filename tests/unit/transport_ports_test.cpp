@@ -100,6 +100,8 @@ TEST(TransportPort, IsToldBehindTheAddressOfItsDevice) {
                                   "[2001:db8::1]:8", "[2001:db8::2]:9", "[::1]:9", "0.0.0.0:8"}) {
     EXPECT_FALSE(tells_port(all, socket_address(other))) << other;
   }
+  const bytes later = device("10.1.2.3") + port(7) + of({14, 1, AF_INET}) + bytes(12) + port(8);
+  EXPECT_TRUE(tells_port(later, socket_address("127.0.0.1:8")));
   // As it stands in the middle of something else.
   EXPECT_FALSE(
       tells_port(of({9, 9, 9, 0, AF_INET, 10, 1, 2, 3}) + port(8), socket_address("10.1.2.3:8")));
