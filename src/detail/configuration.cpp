@@ -27,6 +27,9 @@ constexpr std::uint64_t default_segment = (std::uint64_t{1} << 20U) + 4096;
 // Below, UCX makes no worker; above, none from 1.14 on, whose buffers come in chunks of 128 MiB.
 constexpr std::uint64_t smallest_segment = 1024;
 constexpr std::uint64_t largest_segment = std::uint64_t{32} << 20U;
+// UCX's addresses of version 2 have 16 bits for it, of 64 bytes each, and it is 0 where it is
+// longer.
+constexpr std::uint64_t largest_told_segment = 0xffffU * std::uint64_t{64};
 
 const char* environment(const char* name) noexcept { return std::getenv(name); }
 
@@ -85,6 +88,7 @@ class builder {
   std::size_t choose_segments();
   void choose_defaults();
   void connect_without_blocking();
+  void tell_segments(std::size_t sending);
   void choose_shared_memory();
   void apply();
   std::vector<std::pair<std::string, std::string>> values() const;
@@ -330,6 +334,18 @@ void builder::connect_without_blocking() {
   if (allows("tcp") && !set) set_by_default(key, "y");
 }
 
+/// Addresses of version 1, UCX's default, say nothing of segments: a peer that has longer ones
+/// sends them, and UCX writes what it receives behind its buffer (uct_tcp_ep_progress_am_rx, 1.22),
+/// or ends the process by an assertion (1.13.1). Where RDMA is there, its lanes are chosen by what
+/// version 1 says, which is more exact.
+void builder::tell_segments(std::size_t sending) {
+  constexpr const char* key = "ADDRESS_VERSION";
+  if (!allows("tcp") || may_use_rdma() || sending > largest_told_segment) return;
+  if (find(key) == nullptr && environment("UCX_ADDRESS_VERSION") == nullptr) {
+    set_by_default(key, "v2");
+  }
+}
+
 void builder::choose_defaults() {
   // Without it, a restarted server finds its port busy.
   const bool set = find("CM_REUSEADDR") != nullptr || find("TCP_CM_REUSEADDR") != nullptr ||
@@ -470,6 +486,7 @@ configuration::configuration(ucp_api& api, const context_options& options, std::
   work.check_devices();
   if (!ec) segment_size_ = work.choose_segments();
   if (!ec) work.choose_defaults();
+  if (!ec) work.tell_segments(segment_size_);
   if (!ec) work.apply();
   if (!ec) values_ = work.values();
 }

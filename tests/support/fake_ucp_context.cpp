@@ -27,6 +27,7 @@ const std::map<std::string, std::string>& defaults() {
       {"KEEPALIVE_NUM_EPS", "128"},
       {"NUM_EPS", "auto"},
       {"ADAPTIVE_PROGRESS", "y"},
+      {"ADDRESS_VERSION", "v1"},
       {"UNIFIED_MODE", "n"},
       {"WARN_INVALID_CONFIG", "y"},
       {"PROTO_ENABLE", "n"},

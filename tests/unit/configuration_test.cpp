@@ -404,6 +404,22 @@ TEST_F(ConfigurationOfAnyUcx, LetsUcxSendInPlaceWhereRdmaMayBeUsed) {
   EXPECT_EQ(made(api, {}).value("ZCOPY_THRESH"), "inf");
 }
 
+TEST_F(ConfigurationOfAnyUcx, TellsPeersItsSegmentsUnlessToldNotTo) {
+  constexpr const char* key = "ADDRESS_VERSION";
+  EXPECT_EQ(made(api, {}).value(key), "v2");
+  EXPECT_EQ(made(api, with({{key, "v1"}})).value(key), "v1");
+  EXPECT_EQ(made(api, with({{"TLS", "posix,self"}})).value(key), "v1");
+  // Longer ones can not be told.
+  EXPECT_EQ(made(api, with({{"TX_SEG_SIZE", "4095k"}})).value(key), "v2");
+  EXPECT_EQ(made(api, with({{"TX_SEG_SIZE", "4m"}})).value(key), "v1");
+  {
+    const scoped_variable environment("UCX_ADDRESS_VERSION", "v1");
+    EXPECT_EQ(made(api, {}).value(key), "v1");
+  }
+  network.link().rdma_ports = {{"mlx5_0:1", "ACTIVE"}};
+  EXPECT_EQ(made(api, {}).value(key), "v1");
+}
+
 TEST_F(ConfigurationOfAnyUcx, ConnectsByTcpFirstWhereThePeerMayHaveNoRdma) {
   constexpr const char* key = "SOCKADDR_TLS_PRIORITY";
   EXPECT_EQ(made(api, {}).value(key), "rdmacm,tcp,sockcm");
@@ -498,7 +514,7 @@ TEST_F(ConfigurationOfAnyUcx, SaysNothingOfSharedMemoryThatMayNotBeUsed) {
 }
 
 /// Returns how many keys are set for UCX 1.13 where nobody set one, the log level apart.
-constexpr unsigned default_settings = 6;
+constexpr unsigned default_settings = 7;
 
 TEST_F(ConfigurationOfAnyUcx, QuietsUcxOnceUnlessTold) {
   const unsigned defaults = default_settings;
