@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "detail/never_destroyed.hpp"
+
 namespace ucx {
 namespace {
 
@@ -133,8 +135,7 @@ class ucxio_category final : public std::error_category {
 }  // namespace
 
 const std::error_category& error_category() noexcept {
-  // Never destroyed: error codes may outlive every static object.
-  static const ucxio_category* const category = new ucxio_category;
+  static const detail::never_destroyed<ucxio_category> category;  // as codes may be used at exit
   return *category;
 }
 

@@ -1,7 +1,6 @@
 #include "detail/abandon.hpp"
 
 #include <mutex>
-#include <new>
 
 #include "detail/deadline.hpp"
 #include "detail/driven_connection.hpp"
@@ -30,16 +29,6 @@ void finish_here(operation& operation) {
   }
 }
 
-/// Returns false where there was no memory for a round: the next one does what is left.
-bool waited_for(operation& operation) noexcept {
-  try {
-    operation.worker().wait(operation, clock::time_point::max());
-    return true;
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
-}
-
 }  // namespace
 
 void abandon(operation& operation) noexcept {
@@ -56,7 +45,7 @@ void abandon(operation& operation) noexcept {
     }
   }
   // Giving up moved the deadline to where the connection is dropped instead.
-  while (!waited_for(operation)) worker.api().relax();
+  worker.wait(operation, clock::time_point::max());
 }
 
 void abandon(operation_group& group, worker_core& worker) noexcept {

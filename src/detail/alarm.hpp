@@ -1,7 +1,9 @@
 // A point in time at which a worker does something of the library's own.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <new>
 #include <string>
 
 #include "detail/clock.hpp"
@@ -30,12 +32,17 @@ class alarm final : public operation {
     // It ends when its function runs, not before: until then it may be called off.
     ringing_ = true;
     move_deadline(clock::time_point::max());
-    worker().defer([this, rings = std::weak_ptr(on_ring_)] {
-      const std::shared_ptr<move_only_handler<>> function = rings.lock();
-      if (!function) return;
-      complete({});
-      (*function)();
-    });
+    try {
+      worker().defer([this, rings = std::weak_ptr(on_ring_)] {
+        const std::shared_ptr<move_only_handler<>> function = rings.lock();
+        if (!function) return;
+        complete({});
+        (*function)();
+      });
+    } catch (const std::bad_alloc&) {  // a little later, then
+      ringing_ = false;
+      move_deadline(worker().api().now() + std::chrono::milliseconds(1));
+    }
   }
   void connection_failed(std::error_code) noexcept override {}
   bool is_own() const noexcept override { return true; }

@@ -55,21 +55,24 @@ bool call_schedule::cancel(scheduled& call) {
   return kept;
 }
 
-std::vector<move_only_handler<>> call_schedule::end() {
-  std::vector<move_only_handler<>> unused;
-  const auto end_one = [&unused](scheduled& call) {
-    call.over = true;
-    unused.push_back(std::move(call.function));
-  };
-  for (auto& each : timers_) end_one(*each.second);
-  timers_.clear();
-  for (auto& calls : in_progress_) {
-    for (auto& each : calls) end_one(*each);
-    calls.clear();
+call_schedule::ended call_schedule::end() noexcept {
+  ended left;
+  left.timers.swap(timers_);
+  left.in_progress.swap(in_progress_);
+  for (const auto& each : left.timers) each.second->over = true;
+  for (const auto& calls : left.in_progress) {
+    for (const auto& each : calls) each->over = true;
   }
   for (auto& count : counts_) count = 0;
   once_ = 0;
-  return unused;
+  return left;
+}
+
+call_schedule::ended::~ended() {
+  for (const auto& each : timers) each.second->function = {};
+  for (const auto& calls : in_progress) {
+    for (const auto& each : calls) each->function = {};
+  }
 }
 
 }  // namespace ucx::detail

@@ -56,8 +56,17 @@ class call_schedule {
 
   /// Takes a call back as far as it has not begun; returns whether that kept one from coming.
   bool cancel(scheduled& call);
-  /// Ends everything: the worker goes. Returns the functions, which may be destroyed anywhere.
-  std::vector<move_only_handler<>> end();
+  /// What is left of the calls at the end: destroys their functions, wherever it goes.
+  struct ended {
+    ended() = default;
+    ended(ended&&) = default;
+    ended& operator=(ended&&) = default;
+    ~ended();
+    std::multimap<clock::time_point, std::shared_ptr<scheduled>> timers;
+    std::array<std::vector<std::shared_ptr<scheduled>>, 2> in_progress;
+  };
+  /// Ends everything: the worker goes, and nobody can take a call back any more.
+  ended end() noexcept;
 
  private:
   static std::size_t index(progress_phase when) noexcept { return static_cast<std::size_t>(when); }

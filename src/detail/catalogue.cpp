@@ -50,6 +50,13 @@ std::vector<std::shared_ptr<published_name>> catalogue::all() const {
   return found;
 }
 
+std::shared_ptr<published_name> catalogue::next(const published_name* last) const noexcept {
+  const std::shared_lock guard(mutex_);
+  auto at = last == nullptr ? names_.begin() : names_.upper_bound(last->described().name);
+  while (at != names_.end() && !at->second) ++at;
+  return at == names_.end() ? nullptr : at->second;
+}
+
 std::size_t catalogue::size() const {
   const std::shared_lock guard(mutex_);
   return names_.size();
@@ -98,6 +105,12 @@ std::vector<std::shared_ptr<store_core>> catalogue::stores() const {
   found.reserve(stores_.size());
   for (const auto& [prefix, store] : stores_) found.push_back(store);
   return found;
+}
+
+std::shared_ptr<store_core> catalogue::next_store(const store_core* last) const noexcept {
+  const std::shared_lock guard(mutex_);
+  const auto at = last == nullptr ? stores_.begin() : stores_.upper_bound(last->options().prefix);
+  return at == stores_.end() ? nullptr : at->second;
 }
 
 catalogue::stored_name catalogue::find_stored(std::string_view name) const {

@@ -32,6 +32,8 @@ class catalogue {
   void remove(const published_name& gone) noexcept;
   std::shared_ptr<published_name> find(std::string_view name) const;
   std::vector<std::shared_ptr<published_name>> all() const;
+  /// Returns the one behind `last` (null: the first), or nothing. Takes no memory.
+  std::shared_ptr<published_name> next(const published_name* last) const noexcept;
   std::size_t size() const;
 
   struct page {
@@ -45,6 +47,7 @@ class catalogue {
   bool add_store(std::shared_ptr<store_core> made);
   void remove_store(const store_core& gone) noexcept;
   std::vector<std::shared_ptr<store_core>> stores() const;
+  std::shared_ptr<store_core> next_store(const store_core* last) const noexcept;  ///< Likewise.
 
   /// A name of a store's: the path of a file, or of a directory.
   struct stored_name {

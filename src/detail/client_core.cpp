@@ -445,7 +445,10 @@ void client_core::close() noexcept {
   if (is_forked_child()) return;
   {
     const std::lock_guard guard(core_of(worker_).lock());
-    session_.leave();
+    try {
+      session_.leave();
+    } catch (const std::bad_alloc&) {  // the peer learns it from the end of the connection
+    }
   }
   std::error_code ignored;
   endpoint_->close(close_mode::flush, ignored);

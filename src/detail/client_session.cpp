@@ -25,9 +25,8 @@ void client_session::forget(question& asked) noexcept { questions_.erase(asked.i
 
 void client_session::leave() {
   if (std::exchange(over_, true)) return;
-  why_ = errc::closed;
+  ended(errc::closed);
   channel_.send(encode_control(control_header{}));
-  ended(why_);
 }
 
 void client_session::received(std::span<const std::byte> message) {

@@ -1,6 +1,7 @@
 #include "detail/close_operation.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "detail/deadline.hpp"
@@ -50,9 +51,10 @@ void close_operation::step() {
 }
 
 void close_operation::flush() {
+  std::unique_ptr<flush_operation> flush(worker().pool_of<flush_operation>().take());
+  flush->begin(worker(), kept_, nullptr, nullptr, true, deadline());
+  flush_ = flush.release();
   stage_ = stage::flushing;
-  flush_ = worker().pool_of<flush_operation>().take();
-  flush_->begin(worker(), kept_, nullptr, nullptr, true, deadline());
   if (flush_->done()) part();
 }
 
@@ -65,8 +67,12 @@ void close_operation::part() {
       kept_->session() == 0) {
     return drop_connection();
   }
+  try {
+    kept_->say_bye({});
+  } catch (const std::bad_alloc&) {  // the peer learns it from the end of the connection
+    return drop_connection();
+  }
   stage_ = stage::parting;
-  kept_->say_bye({});
   move_deadline(std::min(deadline(), after(worker().api().now(), farewell_limit)));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "detail/alarm.hpp"
@@ -260,7 +261,8 @@ connection_manager_core::chosen connection_manager_core::choose(
 }
 
 void connection_manager_core::forget(const managed_connection& closed) noexcept {
-  const auto found = peers_.find(closed.peer().name);
+  const auto found = std::find_if(peers_.begin(), peers_.end(),
+                                  [&](const auto& each) { return each.second.get() == &closed; });
   if (found != peers_.end() && found->second.get() == &closed) peers_.erase(found);
 }
 
@@ -291,26 +293,37 @@ void connection_manager_core::close(std::optional<std::string_view> name,
 }
 
 void connection_manager_core::close_at_once(std::optional<std::string_view> name) noexcept {
-  std::vector<std::shared_ptr<endpoint_core>> left;
-  {
-    const std::lock_guard guard(worker_->lock());
-    for (const auto& each : choose(name)) {
-      if (auto connection = each->let_go()) left.push_back(std::move(connection));
-      forget(*each);
+  const auto is_meant = [&](const auto& each) {
+    return (!name || each.first == *name) && !each.second->closing();
+  };
+  for (;;) {
+    std::shared_ptr<managed_connection> closing;  // goes behind the lock
+    std::shared_ptr<endpoint_core> connection;
+    {
+      const std::lock_guard guard(worker_->lock());
+      const auto found = std::find_if(peers_.begin(), peers_.end(), is_meant);
+      if (found == peers_.end()) break;
+      closing = std::move(found->second);
+      peers_.erase(found);
+      connection = closing->let_go();
     }
-    worker_->wake_waiters();
+    std::error_code ignored;
+    if (connection) connection->close(close_mode::abort, ignored);
   }
-  std::error_code ignored;
-  for (const auto& each : left) each->close(close_mode::abort, ignored);
+  const std::lock_guard guard(worker_->lock());
+  worker_->wake_waiters();
 }
 
 void connection_manager_core::close_in_order(std::optional<std::string_view> name) noexcept {
   chosen closing;
   std::vector<std::shared_ptr<endpoint_core>> left;
   std::vector<close_operation*> started;
-  {
+  try {
     const std::lock_guard guard(worker_->lock());
-    closing = choose(name);
+    chosen all = choose(name);
+    left.reserve(all.size());
+    started.reserve(all.size());
+    closing = std::move(all);
     for (const auto& each : closing) {
       std::shared_ptr<endpoint_core> connection = each->begin_close();
       close_operation* const one =
@@ -318,6 +331,7 @@ void connection_manager_core::close_in_order(std::optional<std::string_view> nam
       if (one != nullptr) started.push_back(one);
       if (connection) left.push_back(std::move(connection));
     }
+  } catch (const std::bad_alloc&) {  // what is left ends at once
   }
   for (close_operation* const each : started) {
     worker_->wait(*each, clock::time_point::max());
@@ -325,14 +339,19 @@ void connection_manager_core::close_in_order(std::optional<std::string_view> nam
   }
   std::error_code ignored;
   for (const auto& each : left) each->close(close_mode::abort, ignored);
-  const std::lock_guard guard(worker_->lock());
-  for (const auto& each : closing) {
-    forget(*each);
-    managed_peer told = each->peer();
-    told.state = connection_state::closed;
-    tell_change(told);
+  {
+    const std::lock_guard guard(worker_->lock());
+    for (const auto& each : closing) {
+      forget(*each);
+      try {
+        managed_peer told = each->peer();
+        told.state = connection_state::closed;
+        tell_change(told);
+      } catch (const std::bad_alloc&) {  // there is no memory for what would be said
+      }
+    }
   }
-  worker_->wake_waiters();
+  close_at_once(name);  // of which there may have been no list
 }
 
 clock::duration connection_manager_core::delay(unsigned failed) {
@@ -349,7 +368,6 @@ clock::duration connection_manager_core::delay(unsigned failed) {
 
 void connection_manager_core::tell_change(const managed_peer& peer) {
   if (!options_.on_change) return;
-  ++untold_;
   worker_->queue_handler([weak = weak_from_this(), peer] {
     const auto self = weak.lock();
     if (!self) return;
@@ -359,6 +377,7 @@ void connection_manager_core::tell_change(const managed_peer& peer) {
     const handler_scope calling(*self->worker_, guard, self->calling_);
     self->options_.on_change(peer);
   });
+  ++untold_;
 }
 
 void connection_manager_core::ask(const managed_peer& peer, std::weak_ptr<managed_connection> asked,

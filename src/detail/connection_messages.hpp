@@ -36,6 +36,8 @@ class connection_messages {
   /// The connection goes, object and all. REQUIRES: it failed, or was closed.
   virtual void end() noexcept = 0;
 
+  /// What waits for room, or for a fence, goes out.
+  virtual void send_queued() noexcept = 0;
   /// Returns whether something waits that only the peer can end.
   virtual bool awaits_peer() const noexcept = 0;
   virtual bool sends_pending() const noexcept = 0;

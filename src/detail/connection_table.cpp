@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,11 +30,11 @@ connection_table::connection_table(worker_core& worker, maker_of_messages messag
 
 connection_table::~connection_table() = default;
 
-void connection_table::add(endpoint_core& made) {
-  if (ticking_.capacity() <= all_.size()) {  // a tick allocates nothing
-    ticking_.reserve(std::max(2 * ticking_.capacity(), all_.size() + 1));
+void connection_table::make_room() {
+  const std::size_t needed = all_.size() + 1;
+  for (auto* const list : {&ticking_, &all_}) {  // a tick allocates nothing, either
+    if (list->capacity() < needed) list->reserve(std::max(2 * list->capacity(), needed));
   }
-  all_.push_back(&made);
 }
 
 void connection_table::remove(endpoint_core& gone) noexcept {
@@ -70,6 +71,15 @@ std::vector<std::shared_ptr<endpoint_core>> connection_table::made_here() const 
     }
   }
   return held;
+}
+
+std::shared_ptr<endpoint_core> connection_table::any_followed_by(
+    const connection_observer& observer) const noexcept {
+  for (endpoint_core* const each : all_) {
+    if (each->state() == endpoint_state::closed || !each->is_observed_by(observer)) continue;
+    if (auto kept = each->weak_from_this().lock()) return kept;
+  }
+  return nullptr;
 }
 
 std::vector<std::shared_ptr<endpoint_core>> connection_table::followed_by(
@@ -202,12 +212,55 @@ void connection_table::reap() {
   }
 }
 
+void connection_table::add_owing(endpoint_core& owing) noexcept {
+  owing_.push_back(owing);
+  worker_.wake_driver();
+}
+
+void connection_table::remove_owing(endpoint_core& gone) noexcept { owing_.remove(gone); }
+
+void connection_table::bury(endpoint_core& ended) noexcept { buried_.push_back(ended); }
+
+bool connection_table::pay_owed() noexcept {
+  bool all = true;
+  for (std::size_t left = owing_.size(); left > 0 && !owing_.empty(); --left) {
+    endpoint_core& each = *owing_.front();
+    owing_.remove(each);
+    all = each.pay() && all;
+  }
+  return all;
+}
+
+void connection_table::release_those_over() noexcept {
+  for (std::size_t left = buried_.size(); left > 0; --left) {
+    endpoint_core& each = *buried_.front();
+    buried_.remove(each);
+    if (each.over()) {
+      delete &each;
+    } else {
+      buried_.push_back(each);
+    }
+  }
+}
+
+void connection_table::end_buried() noexcept {
+  while (endpoint_core* const each = buried_.front()) {
+    buried_.remove(*each);
+    delete each;
+  }
+}
+
 clock::time_point connection_table::tick(clock::time_point now) {
   clock::time_point next = clock::time_point::max();
   // A copy: one that fails takes itself out of the table, and may take others with it.
   ticking_.assign(all_.begin(), all_.end());
   for (std::size_t i = 0; i < ticking_.size(); ++i) {
-    if (ticking_[i] != nullptr) next = std::min(next, ticking_[i]->tick(now));
+    if (ticking_[i] == nullptr) continue;
+    try {
+      next = std::min(next, ticking_[i]->tick(now));
+    } catch (const std::bad_alloc&) {  // the next tick looks again
+      next = now;
+    }
   }
   ticking_.clear();
   return next;

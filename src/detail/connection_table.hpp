@@ -13,6 +13,7 @@
 #include "detail/clock.hpp"
 #include "detail/connection_messages.hpp"
 #include "detail/frame.hpp"
+#include "detail/owing_connection.hpp"
 #include "detail/ucp_api.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/socket_address.hpp"
@@ -39,7 +40,8 @@ class connection_table {
   std::unique_ptr<connection_messages> make_messages(endpoint_core& of) const {
     return make_messages_(of);
   }
-  void add(endpoint_core& made);
+  void make_room();  ///< For one more: adding it takes no memory.
+  void add(endpoint_core& made) noexcept { all_.push_back(&made); }
   void remove(endpoint_core& gone) noexcept;
   /// Has the clock of one looked at that was just removed: the room that it had is there still.
   void remember(endpoint_core& left) noexcept { all_.push_back(&left); }
@@ -53,6 +55,9 @@ class connection_table {
   std::vector<std::shared_ptr<endpoint_core>> made_here() const;
   /// Numbers the connections from 1.
   std::uint64_t next_number() noexcept { return ++last_number_; }
+  /// Returns a connection that `observer` follows and that is not closed; nothing where none is.
+  std::shared_ptr<endpoint_core> any_followed_by(
+      const connection_observer& observer) const noexcept;
   /// Returns the connections that `observer` follows.
   std::vector<std::shared_ptr<endpoint_core>> followed_by(
       const connection_observer& observer) const;
@@ -73,6 +78,21 @@ class connection_table {
   void serve(std::shared_ptr<endpoint_core> peer);
   /// Lets go of served peers that are gone.
   void reap();
+  /// Has `owing` do what it owes behind UCX's callbacks, whatever memory is left. REQUIRES: it is
+  /// not in that line.
+  void add_owing(endpoint_core& owing) noexcept;
+  void remove_owing(endpoint_core& gone) noexcept;
+  bool any_owes() const noexcept { return !owing_.empty(); }
+  /// Has those do it who owe something now; returns false where there was no memory for all of it.
+  bool pay_owed() noexcept;
+
+  /// Keeps an endpoint that is not `over()` until it is, or until UCX's worker is gone.
+  void bury(endpoint_core& ended) noexcept;
+  void release_buried() noexcept {
+    if (!buried_.empty()) release_those_over();
+  }
+  void end_buried() noexcept;  ///< UCX's worker is gone.
+
   /// Looks at every connection's clock; returns when to look again.
   clock::time_point tick(clock::time_point now);
 
@@ -89,6 +109,7 @@ class connection_table {
  private:
   void answer_hello(const frame& said, const std::vector<std::byte>& payload,
                     ucp_ep_h reply_endpoint);
+  void release_those_over() noexcept;
   endpoint_core* connect_back(std::span<const std::byte> address);
   endpoint_core* find_nameless(ucp_ep_h handle) const noexcept;
 
@@ -100,6 +121,8 @@ class connection_table {
   std::vector<endpoint_core*> ticking_;  // those that a tick looks at; empty outside of it
   std::unordered_map<std::uint64_t, endpoint_core*> by_session_;
   std::vector<std::shared_ptr<endpoint_core>> served_;
+  intrusive_list<endpoint_core, owing_tag> owing_;
+  intrusive_list<endpoint_core, buried_tag> buried_;
   // Most messages come from where the last one did.
   mutable std::uint64_t last_session_ = 0;
   mutable endpoint_core* last_found_ = nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <new>
 #include <random>
 #include <string_view>
 #include <utility>
@@ -224,16 +225,19 @@ void context_core::add_worker(std::weak_ptr<worker_core> worker) {
 void context_core::drain_region(counted_region& region, clock::time_point cut_off) noexcept {
   // Outside of the lock: draining runs handlers, which may make workers or withdraw regions.
   std::vector<std::shared_ptr<worker_core>> workers;
-  {
+  std::vector<std::pair<worker_core*, idle_rounds>> waiting;
+  try {
     const std::lock_guard guard(workers_mutex_);
     for (const std::weak_ptr<worker_core>& worker : workers_) {
       if (auto kept = worker.lock()) workers.push_back(std::move(kept));
     }
+    waiting.reserve(workers.size());
+  } catch (const std::bad_alloc&) {
+    return drain_one_by_one(region, cut_off);
   }
   for (const std::shared_ptr<worker_core>& worker : workers) worker->begin_drain(region);
   // All of them are given their time together, and by turns what this thread may do for them.
   const clock::time_point begin = api().now();
-  std::vector<std::pair<worker_core*, idle_rounds>> waiting;
   for (const std::shared_ptr<worker_core>& worker : workers) {
     if (!worker->in_handler()) waiting.emplace_back(worker.get(), idle_rounds());
   }
@@ -245,6 +249,27 @@ void context_core::drain_region(counted_region& region, clock::time_point cut_of
     });
   }
   for (const std::shared_ptr<worker_core>& worker : workers) {
+    if (!region.idle()) worker->end_drain(region);
+  }
+}
+
+/// Where there is no memory for a list of the workers.
+void context_core::drain_one_by_one(exposed_region& region, clock::time_point cut_off) noexcept {
+  for (std::size_t index = 0;; ++index) {
+    std::shared_ptr<worker_core> worker;
+    {
+      const std::lock_guard guard(workers_mutex_);
+      if (index >= workers_.size()) return;
+      worker = workers_[index].lock();
+    }
+    if (!worker) continue;
+    worker->begin_drain(region);
+    idle_rounds idle;
+    const clock::time_point last =
+        std::min(after(api().now(), worker->options().heartbeat_timeout), cut_off);
+    while (!worker->in_handler() && !region.idle() && api().now() < last &&
+           worker->drain(region, idle)) {
+    }
     if (!region.idle()) worker->end_drain(region);
   }
 }

@@ -69,7 +69,7 @@ class device_copier : public std::enable_shared_from_this<device_copier> {
     cuda::result result = cuda::not_ready;  ///< What the driver has said of the event.
   };
 
-  explicit device_copier(std::shared_ptr<const cuda_context> context) noexcept
+  explicit device_copier(std::shared_ptr<const cuda_context> context)
       : context_(std::move(context)) {}
   void start_thread();
   void serve() noexcept;

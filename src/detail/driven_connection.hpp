@@ -23,8 +23,6 @@ class driven_connection : public kept_by_requests<driven_connection> {
   virtual std::string words() const = 0;
   /// Returns whether it has a share of its worker.
   virtual bool keeps_worker() const noexcept = 0;
-  /// Returns whether the object may go: UCX has nothing of it any more.
-  virtual bool over() const noexcept = 0;
   /// Returns whether it is lost when its peer is, so that UCX gives back what was sent.
   virtual bool detects_failure() const noexcept = 0;
   /// The connection is lost for `why`, which `words` say more of.

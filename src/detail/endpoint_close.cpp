@@ -30,8 +30,9 @@ void endpoint_core::on_closed(void* request, ucs_status_t, void* self) {
 
 close_operation* endpoint_core::start_close(close_mode mode) {
   if (state_ == endpoint_state::closed || taking_leave_) return nullptr;
+  close_operation* const closer = worker_.pool_of<close_operation>().take();
   taking_leave_ = true;
-  closer_ = worker_.pool_of<close_operation>().take();
+  closer_ = closer;
   closer_->begin(worker_, shared_from_this(), mode,
                  after(worker_.api().now(), worker_.options().close_timeout));
   return closer_;
@@ -43,7 +44,15 @@ void endpoint_core::close(close_mode mode, std::error_code& ec) {
   if (ec) return;
   if (mode == close_mode::abort || worker_.in_handler()) return close_at_once(mode, ec);
   std::unique_lock guard(worker_.lock());
-  close_operation* const closing = start_close(mode);
+  close_operation* closing = nullptr;
+  try {
+    closing = start_close(mode);
+  } catch (const std::bad_alloc&) {  // not in order, then
+    guard.unlock();
+    close_at_once(close_mode::abort, ec);
+    ec = errc::no_memory;
+    return;
+  }
   guard.unlock();
   if (closing == nullptr) return;
   worker_.wait(*closing, clock::time_point::max());
@@ -78,22 +87,12 @@ void endpoint_core::close_at_once(close_mode mode, std::error_code& ec) {
 }
 
 void endpoint_core::look_at_closing() noexcept {
-  if (closer_ == nullptr || std::exchange(looking_, true)) return;
-  try {
-    worker_.defer([weak = weak_from_this()] {
-      const std::shared_ptr<endpoint_core> self = weak.lock();
-      if (!self) return;
-      self->looking_ = false;
-      if (self->closer_ != nullptr) self->closer_->step();
-    });
-  } catch (const std::bad_alloc&) {  // tick() looks again, and what closes it has a deadline
-    looking_ = false;
-    worker_.tick_soon();
-  }
+  if (closer_ != nullptr) owe(to_close);
 }
 
-/// They are destroyed behind the lock, which the caller holds.
-void endpoint_core::drop_handlers() {
+/// They are destroyed behind the lock, which the caller holds; where there is no memory for that,
+/// when the connection is left.
+void endpoint_core::drop_handlers() noexcept try {
   if (options_.on_established || options_.on_refused || options_.on_closed) {
     worker_.queue_handler([unused = std::make_unique<endpoint_options>(std::move(options_))] {});
     options_.on_established = {};
@@ -103,6 +102,7 @@ void endpoint_core::drop_handlers() {
   std::shared_ptr<message_handlers> messages;
   messages_->swap_handlers(messages);
   if (messages) worker_.queue_handler([unused = std::move(messages)] {});
+} catch (const std::bad_alloc&) {
 }
 
 std::error_code endpoint_core::leave() {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "detail/channel.hpp"
+#include "detail/close_operation.hpp"
 #include "detail/connection_table.hpp"
 #include "detail/control_turns.hpp"
 #include "detail/forked_child.hpp"
@@ -71,10 +72,12 @@ std::shared_ptr<endpoint_core> endpoint_core::make(worker_core& worker,
                                                    std::shared_ptr<worker_core> keep_alive,
                                                    ucp_ep_params_t& params, role side,
                                                    endpoint_options options, std::error_code& ec) {
+  worker.connections().make_room();
+  reserved_share share;
   // The last reference may go inside UCX's callback, where an endpoint can not be closed.
-  std::shared_ptr<endpoint_core> made(
-      new endpoint_core(worker, std::move(keep_alive), side, std::move(options)),
-      [](endpoint_core* last) { last->retire(); });
+  const std::shared_ptr<endpoint_core> made =
+      share.take(new endpoint_core(worker, std::move(keep_alive), side, std::move(options)),
+                 [](endpoint_core* last) { last->retire(); });
   params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
   params.err_mode =
       made->detects_failure_ ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
@@ -83,19 +86,21 @@ std::shared_ptr<endpoint_core> endpoint_core::make(worker_core& worker,
     params.err_handler.cb = &endpoint_core::on_ucx_error;
     params.err_handler.arg = made.get();
   }
+  if (!worker.context().has(feature::am)) {
+    made->state_ = endpoint_state::closed;  // as long as nothing is made
+    made->queue_tell(event::established);
+  }
+  // From here on nothing is thrown: UCX may have what `params` brings.
   const ucs_status_t status = worker.api().ep_create(worker.handle(), &params, &made->handle_);
   if (status != UCS_OK) {
     made->handle_ = nullptr;
-    made->words_ = detail::words(status);
+    made->words_ = if_there_is_memory([status] { return detail::words(status); });
     made->state_ = endpoint_state::closed;
     ec = make_error(status);
     return nullptr;
   }
   worker.connections().add(*made);
-  if (!worker.context().has(feature::am)) {
-    made->state_ = endpoint_state::ready;
-    made->queue_tell(event::established);
-  }
+  if (!worker.context().has(feature::am)) made->state_ = endpoint_state::ready;
   return made;
 }
 
@@ -103,15 +108,13 @@ std::shared_ptr<endpoint_core> endpoint_core::make(worker_core& worker,
 /// more.
 void endpoint_core::retire() noexcept {
   if (is_forked_child()) return;  // the parent's
-  if (worker_.inside_ucx()) {
-    worker_.defer([this] { retire(); });
-    return;
-  }
+  if (worker_.inside_ucx()) return owe(to_retire);
   std::unique_lock guard(worker_.lock());
   const bool open = state_ == endpoint_state::connecting || state_ == endpoint_state::ready;
   guard.unlock();
   if (open) {
-    const std::shared_ptr<endpoint_core> again(this, [](endpoint_core* last) { last->retire(); });
+    const std::shared_ptr<endpoint_core> again =
+        again_.take(this, [](endpoint_core* last) { last->retire(); });
     std::error_code ignored;
     close(worker_.in_handler() ? close_mode::abort : close_mode::flush, ignored);
     return;  // and retires for good
@@ -123,13 +126,14 @@ void endpoint_core::retire() noexcept {
   drop_handlers();
   drop();
   const bool ended = over();
-  if (!ended) worker_.bury(*this);
+  if (!ended) worker_.connections().bury(*this);
   guard.unlock();
   if (ended) delete this;
 }
 
 endpoint_core::~endpoint_core() {
   const std::lock_guard guard(worker_.lock());
+  if (owed_ != 0) worker_.connections().remove_owing(*this);
   worker_.connections().remove(*this);
   messages_->end();
   if (receiver_ != nullptr) receiver_->ended(errc::closed);
@@ -203,6 +207,37 @@ void endpoint_core::fail_soon(std::error_code why) noexcept {
   leaving_ = true;
   connect_deadline_ = clock::time_point::min();
   worker_.tick_soon();
+}
+
+void endpoint_core::owe(unsigned what) noexcept {
+  if (owed_ == 0) worker_.connections().add_owing(*this);
+  owed_ |= what;
+}
+
+bool endpoint_core::pay() noexcept {
+  const unsigned owed = std::exchange(owed_, 0);
+  if ((owed & to_retire) != 0) {
+    retire();
+    return true;
+  }
+  const std::shared_ptr<endpoint_core> kept = weak_from_this().lock();
+  if (!kept) return true;  // it retires already
+  if ((owed & to_part) != 0) fail(leaving_why_, leaving_words_);
+  try {
+    if ((owed & to_send) != 0) {
+      operations_.send_queued();
+      messages_->send_queued();
+    }
+  } catch (const std::bad_alloc&) {
+    fail(make_error_code(errc::no_memory), if_there_is_memory("no memory for what waits"));
+  }
+  try {
+    if ((owed & to_close) != 0 && closer_ != nullptr) closer_->step();
+    return true;
+  } catch (const std::bad_alloc&) {  // tick() looks again, and what closes it has a deadline
+    worker_.tick_soon();
+    return false;
+  }
 }
 
 void endpoint_core::fail(std::error_code why, const std::string& words) {

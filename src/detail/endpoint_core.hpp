@@ -19,7 +19,9 @@
 #include "detail/key_holder.hpp"
 #include "detail/operation.hpp"
 #include "detail/operation_book.hpp"
+#include "detail/owing_connection.hpp"
 #include "detail/piece_sizes.hpp"
+#include "detail/reserved_share.hpp"
 #include "detail/ucp_api.hpp"
 #include "detail/worker_lock.hpp"
 #include "ucx/endpoint.hpp"
@@ -34,7 +36,7 @@ class process_watch;
 class worker_core;
 
 /// Everything but the shared pointers happens under the worker's lock.
-class endpoint_core final : public driven_connection {
+class endpoint_core final : public driven_connection, public owing_connection {
  public:
   enum class role { initiator, acceptor };  ///< The initiator says hello.
 
@@ -83,9 +85,7 @@ class endpoint_core final : public driven_connection {
   /// Returns this side's address, as UCX tells it; empty where it does not.
   socket_address local() const;
   connection_state public_state() const noexcept;
-  /// Counts the connections of the worker.
   std::uint64_t number() const noexcept override { return number_; }
-  /// What the peer said of itself.
   const introduction& peer_introduction() const noexcept { return theirs_; }
   /// Returns how much both sides can have in one message; until the peer has said so, the least.
   const piece_sizes& pieces() const noexcept { return pieces_; }
@@ -111,7 +111,6 @@ class endpoint_core final : public driven_connection {
   void take_session(std::uint64_t session);
   /// Returns why this side does not want the connection, and says so in `words`.
   std::error_code objection(const introduction& theirs, std::string& words);
-  /// Answers hello: the session is open.
   void welcome(introduction&& theirs, std::uint64_t room);
   /// Answers hello with `why`, and drops the connection when the peer has gone, or soon.
   void refuse(std::error_code why, const std::string& words);
@@ -128,7 +127,6 @@ class endpoint_core final : public driven_connection {
     if (state_ == endpoint_state::connecting) return role_ == role::initiator;
     return state_ == endpoint_state::ready;
   }
-  /// The peer leaves, in order or because of `why`.
   void peer_said_bye(std::error_code why);
   void peer_said_farewell() noexcept;
   bool heard_farewell() const noexcept { return farewell_; }
@@ -143,7 +141,6 @@ class endpoint_core final : public driven_connection {
   void reply_sent() noexcept { --replies_; }
   /// Counts a reply that is about to be sent; returns whether it may.
   bool may_reply();
-  /// The messages of applications.
   message_link& messages() const noexcept { return link_; }
 
   // Control messages, if there is a client or a server.
@@ -156,7 +153,6 @@ class endpoint_core final : public driven_connection {
   /// Something waits, or waits no more, for a control message: the heartbeat watches meanwhile.
   void expect_control() noexcept;
   void expected_control() noexcept { --controls_expected_; }
-  /// What is asked of the peer over this endpoint.
   operation_book& operations() noexcept { return operations_; }
   /// The regions that are open over this connection: their keys go before it.
   void add(key_holder& opened) { keys_.push_back(&opened); }
@@ -201,6 +197,9 @@ class endpoint_core final : public driven_connection {
   close_operation* start_close(close_mode mode);
   /// For the operation that closes: whether it may go on is looked at, soon.
   void look_at_closing() noexcept;
+  /// Has it do this (`owing_connection`) behind UCX's callbacks, whatever memory is left.
+  void owe(unsigned what) noexcept;
+  bool pay() noexcept;  ///< Does it; returns whether there was memory for all of it.
   /// Fails `ward` when this connection ends other than by closing it here. Takes the lock itself.
   void watch(const std::shared_ptr<endpoint_core>& ward);
   /// For the same: ends what is left, and tells why the connection was lost, if it was.
@@ -213,13 +212,12 @@ class endpoint_core final : public driven_connection {
   /// Keeps the connection that watches this one, and returns which did before.
   std::shared_ptr<endpoint_core> keep(std::shared_ptr<endpoint_core> watching) noexcept;
   const std::shared_ptr<endpoint_core>& watched_by() const noexcept { return watched_by_; }
-  /// The peer's process, of this host, has ended.
   void process_ended();
   /// Drops UCX's endpoint at once and waits, bounded, until UCX has let go of everything.
   void drop() noexcept override;
   bool dropped() const noexcept { return handle_ == nullptr && !closing_; }  ///< By UCX.
   /// Returns whether nothing can come back to it: no callback of UCX's, no operation's handler.
-  bool over() const noexcept override;
+  bool over() const noexcept;
 
  private:
   endpoint_core(worker_core& worker, std::shared_ptr<worker_core> keep_alive, role side,
@@ -227,7 +225,7 @@ class endpoint_core final : public driven_connection {
   static void on_ucx_error(void* self, ucp_ep_h endpoint, ucs_status_t status);
   static void on_closed(void* request, ucs_status_t status, void* self);
   void retire() noexcept;
-  void drop_handlers();
+  void drop_handlers() noexcept;
   void fail_operations(std::error_code why);
   enum class event { established, refused, closed };
   void queue_tell(event what);
@@ -280,7 +278,7 @@ class endpoint_core final : public driven_connection {
   std::shared_ptr<endpoint_core> watched_by_;
   std::unique_ptr<process_watch> process_;
   close_operation* closer_ = nullptr;
-  bool looking_ = false;  // at what closes it, soon
+  reserved_share again_;
   std::vector<std::byte> address_;
   unsigned hellos_ = 0;
   heartbeat heartbeat_;

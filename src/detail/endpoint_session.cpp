@@ -270,10 +270,7 @@ void endpoint_core::peer_said_farewell() noexcept {
   farewell_ = true;
   look_at_closing();
   if (!leaving_ || state_ != endpoint_state::connecting) return;
-  worker_.defer([weak = weak_from_this()] {  // it was declined here
-    const auto self = weak.lock();
-    if (self) self->fail(self->leaving_why_, self->leaving_words_);
-  });
+  owe(to_part);  // it was declined here
 }
 
 void endpoint_core::say_bye(std::error_code why) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "detail/endpoint_core.hpp"
+#include "detail/if_there_is_memory.hpp"
 #include "detail/posted_operations.hpp"
 #include "detail/status.hpp"
 #include "detail/worker_core.hpp"
@@ -20,10 +21,10 @@ void flush_operation::begin(worker_core& worker, std::shared_ptr<endpoint_core> 
   failed_.clear();
   last_write_ = tracker_ ? tracker_->last_number() : 0;
   ucx_request_ = nullptr;
+  if (by_ucx && !tracker_) epoch_ = endpoint->operations().writes().close();
   start(worker, std::move(endpoint), deadline);
   if (!by_ucx) return flushed_by_ucx({});
   mark_ = tracker_ ? tracker_->unconfirmable_mark() : 0;
-  if (!tracker_) epoch_ = this->endpoint()->operations().writes().close();
   if (this->endpoint()->handle() == nullptr) return flushed_by_ucx(this->endpoint()->status());
   ucp_request_param_t params = {};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
@@ -82,7 +83,7 @@ void flush_operation::posted_settled() {
   const std::error_code of_writes = tracker_->take_failure(last_write_);
   if (!first && of_writes) {
     first = of_writes;
-    failed_ = tracker_->failed_write();
+    failed_ = if_there_is_memory([this] { return tracker_->failed_write(); });
   }
   finish(first);
 }

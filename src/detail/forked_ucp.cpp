@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "detail/never_destroyed.hpp"
 #include "detail/ucp_api.hpp"
 
 namespace ucx::detail {
@@ -118,7 +119,7 @@ class forked_api final : public ucp_api {
 }  // namespace
 
 ucp_api& forked_ucp() noexcept {
-  static forked_api* const api = new forked_api;  // never destroyed, as the real one
+  static const never_destroyed<forked_api> api;  // as the real one
   return *api;
 }
 

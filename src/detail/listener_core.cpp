@@ -13,6 +13,7 @@
 #include "detail/deadline.hpp"
 #include "detail/endpoint_core.hpp"
 #include "detail/handler_scope.hpp"
+#include "detail/if_there_is_memory.hpp"
 #include "detail/introduction.hpp"
 #include "detail/pending_connection.hpp"
 #include "detail/resource_error.hpp"
@@ -35,7 +36,7 @@ constexpr std::chrono::seconds longest_wait_for_requests{1};
 accept_wait::accept_wait() = default;
 accept_wait::~accept_wait() = default;
 
-listener_core::listener_core(std::shared_ptr<worker_core> worker, listener_options options) noexcept
+listener_core::listener_core(std::shared_ptr<worker_core> worker, listener_options options)
     : worker_(std::move(worker)), options_(std::move(options)) {}
 
 std::shared_ptr<listener_core> listener_core::make(std::shared_ptr<worker_core> worker,
@@ -166,7 +167,11 @@ void listener_core::stop() noexcept {
   const std::lock_guard guard(worker_->lock());
   closed_ = true;
   if (handle_ != nullptr && socket_ && owner_ == ::getpid()) await_requests();
-  for (const ucp_conn_request_h request : std::exchange(arrived_, {})) reject(request);
+  while (!arrived_.empty()) {
+    const ucp_conn_request_h request = arrived_.front();
+    arrived_.pop_front();
+    reject(request);
+  }
   if (handle_ != nullptr) worker_->api().listener_destroy(std::exchange(handle_, nullptr));
 }
 
@@ -181,9 +186,11 @@ void listener_core::await_requests() noexcept {
     const std::size_t left = socket_->end_unknown();
     if (!waiting && left == 0) break;
     if (api.now() >= until) {
-      worker_->context().log().write(
-          log_level::warning, "closing the listener on " + to_string(address_) + " with " +
-                                  std::to_string(left) + " peers that UCX has not let go of");
+      worker_->context().log().write(log_level::warning, if_there_is_memory([&] {
+                                       return "closing the listener on " + to_string(address_) +
+                                              " with " + std::to_string(left) +
+                                              " peers that UCX has not let go of";
+                                     }));
       break;
     }
     // A request that has been read is handed over by this, and refused.
@@ -214,7 +221,9 @@ void listener_core::close() noexcept {
     const std::lock_guard guard(worker_->lock());
     closed_ = true;
     ended = std::move(guard_);
-    for (const std::shared_ptr<accept_wait>& wait : std::exchange(waits_, {})) {
+    while (!waits_.empty()) {
+      const std::shared_ptr<accept_wait> wait = std::move(waits_.front());
+      waits_.pop_front();
       wait->why = errc::closed;
       end(wait);
     }
@@ -227,22 +236,30 @@ void listener_core::close() noexcept {
 
 void listener_core::close_connections(close_mode mode) noexcept {
   std::vector<close_operation*> closing;
-  std::vector<std::shared_ptr<endpoint_core>> left;
-  {
+  try {
     const std::lock_guard guard(worker_->lock());
-    left = worker_->connections().followed_by(*this);
-    if (!worker_->in_handler()) {
-      for (const std::shared_ptr<endpoint_core>& each : left) {
-        if (close_operation* const started = each->start_close(mode)) closing.push_back(started);
-      }
+    const auto open = worker_->connections().followed_by(*this);
+    closing.reserve(open.size());
+    for (const std::shared_ptr<endpoint_core>& each : open) {
+      if (worker_->in_handler()) break;
+      if (close_operation* const started = each->start_close(mode)) closing.push_back(started);
     }
+  } catch (const std::bad_alloc&) {  // those end at once
   }
   for (close_operation* const each : closing) {
     worker_->wait(*each, clock::time_point::max());
     each->drop();
   }
-  std::error_code ignored;
-  for (const std::shared_ptr<endpoint_core>& each : left) each->close(close_mode::abort, ignored);
+  for (;;) {
+    std::shared_ptr<endpoint_core> left;
+    {
+      const std::lock_guard guard(worker_->lock());
+      left = worker_->connections().any_followed_by(*this);
+    }
+    if (!left) return;
+    std::error_code ignored;
+    left->close(close_mode::abort, ignored);
+  }
 }
 
 const connection_terms& listener_core::terms() const noexcept {
@@ -452,7 +469,13 @@ std::unique_ptr<pending_connection> listener_core::take() {
   if (arrived_.empty()) return nullptr;
   const ucp_conn_request_h request = arrived_.front();
   arrived_.pop_front();
-  auto pending = std::make_unique<pending_connection>(shared_from_this(), request);
+  std::unique_ptr<pending_connection> pending;
+  try {
+    pending = std::make_unique<pending_connection>(shared_from_this(), request);
+  } catch (const std::bad_alloc&) {
+    reject(request);
+    throw;
+  }
   return closed_ ? nullptr : std::move(pending);
 }
 

@@ -90,7 +90,7 @@ class listener_core final : public connection_observer,
   void ended(endpoint_core& connection, bool was_established) override;
 
  private:
-  listener_core(std::shared_ptr<worker_core> worker, listener_options options) noexcept;
+  listener_core(std::shared_ptr<worker_core> worker, listener_options options);
   static void on_connection(ucp_conn_request_h request, void* self);
   void arrived(ucp_conn_request_h request);
   void guard_ports(std::vector<guarded_port> own);

@@ -1,6 +1,7 @@
 #include "detail/memory_directory.hpp"
 
 #include <fcntl.h>
+#include <ftw.h>
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -9,8 +10,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <string_view>
 #include <utility>
 
+#include "detail/directory_entries.hpp"
 #include "detail/store_directory.hpp"
 #include "ucx/error.hpp"
 
@@ -18,6 +22,17 @@ namespace ucx::detail {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// What can not be removed stays. By the system's calls: those of std::filesystem end the process
+/// where there is no memory for them.
+void remove_tree(const fs::path& gone) noexcept {
+  const auto remove_one = [](const char* each, const struct ::stat*, int, ::FTW*) {
+    static_cast<void>(::remove(each));
+    return 0;
+  };
+  constexpr int most_open = 16;
+  static_cast<void>(::nftw(gone.c_str(), remove_one, most_open, FTW_DEPTH | FTW_PHYS));
+}
 
 /// Returns why so many bytes can not be had in that directory's memory.
 std::error_code check_room(const fs::path& within, std::uint64_t room, std::string& what) {
@@ -87,20 +102,17 @@ owned_descriptor memory_directory::lock(const fs::path& path) noexcept {
 
 /// Removes what servers of this user have left. What can not be removed stays: the next one tries.
 void memory_directory::sweep(const fs::path& within, const std::string& begin) {
-  std::error_code ignored;
-  for (auto each = fs::directory_iterator(within, ignored);
-       !ignored && each != fs::directory_iterator(); each.increment(ignored)) {
-    if (!each->path().filename().string().starts_with(begin)) continue;
-    const owned_descriptor held = lock(each->path());
-    std::error_code stays;
-    if (held) fs::remove_all(each->path(), stays);
-  }
+  each_entry(within.c_str(), [&](std::string_view name) {
+    if (!name.starts_with(begin)) return;
+    const fs::path left = within / name;
+    const owned_descriptor held = lock(left);
+    if (held) remove_tree(left);
+  });
 }
 
 memory_directory::~memory_directory() {
   if (owner_ != ::getpid()) return;
-  std::error_code stays;
-  fs::remove_all(path_, stays);
+  remove_tree(path_);
 }
 
 }  // namespace ucx::detail

@@ -248,8 +248,8 @@ void message_exchange::free(arrived_message& gone) noexcept {
   gone.matched = gone.taken = gone.left_to_it = false;
   gone.receive = nullptr;
   const bool keeps = idle_.size() < most_idle_kept;
-  if (!keeps || gone.copy.capacity() > most_bytes_kept) gone.copy = {};
-  if (!keeps || gone.header.capacity() > most_bytes_kept) gone.header = {};
+  if (!keeps || gone.copy.capacity() > most_bytes_kept) gone.copy = std::vector<std::byte>();
+  if (!keeps || gone.header.capacity() > most_bytes_kept) gone.header = std::vector<std::byte>();
   idle_.push_back(&gone);
 }
 

@@ -147,12 +147,10 @@ void message_link::all_said(send_operation& send) noexcept {
   if (send.place != send_operation::where::queued) return;
   leave(send);
   if (sending_queued_ || (queued_.empty() && !room_wanted_)) return;
-  endpoint_.worker().defer([weak = endpoint_.weak_from_this()] {
-    if (const auto kept = weak.lock()) kept->messages().send_queued();
-  });
+  endpoint_.owe(endpoint_core::to_send);
 }
 
-void message_link::send_queued() {
+void message_link::send_queued() noexcept {
   if (endpoint_.state() != endpoint_state::ready || sending_queued_) return;
   sending_queued_ = true;
   while (send_operation* next = queued_.front()) {
@@ -166,7 +164,12 @@ void message_link::send_queued() {
   const bool room = queued_.empty() && room_granted_ > 0 && room_ >= room_granted_ / 4;
   if (room && std::exchange(room_wanted_, room_wanted_ && !room) && handlers_ &&
       handlers_->on_room) {
-    endpoint_.worker().queue_handler([told = handlers_] { told->on_room(); });
+    try {
+      endpoint_.worker().queue_handler([told = handlers_] { told->on_room(); });
+    } catch (const std::bad_alloc&) {  // it is told a round later
+      room_wanted_ = true;
+      endpoint_.owe(endpoint_core::to_send);
+    }
   }
 }
 

@@ -58,6 +58,8 @@ class message_link final : public connection_messages {
   /// Sends what can be sent at once, or lets it wait for room.
   void start(send_operation& send);
   void leave(send_operation& send) noexcept;
+  /// What waits for room goes as far as there is some, and who waits to hear of it is told.
+  void send_queued() noexcept override;
   /// It was announced, or waits to be acknowledged: the peer's answer is told to it.
   void await_answer(send_operation& send) noexcept;
   /// Everything that a queued send had to say was said; those behind it are next.
@@ -134,7 +136,6 @@ class message_link final : public connection_messages {
   std::shared_ptr<message_handlers> handlers() const noexcept { return handlers_; }
 
  private:
-  void send_queued();
   /// As `send.go()`; where memory is short the connection fails, and the send with it.
   bool go(send_operation& send) noexcept;
   void add_room(std::size_t units);

@@ -1,5 +1,6 @@
 #include "detail/notify_operation.hpp"
 
+#include <new>
 #include <utility>
 
 #include "detail/endpoint_core.hpp"
@@ -16,6 +17,8 @@ void notify_operation::begin(std::shared_ptr<remote_region_core> region,
                              std::shared_ptr<write_tracker> tracker,
                              std::shared_ptr<posted_operations> posted, std::uint64_t value,
                              clock::time_point deadline) {
+  // Before anything is started: it is needed where nothing can be thrown.
+  note_ = region->endpoint().worker().pool_of<message_notify>().take();
   region_ = std::move(region);
   value_ = value;
   said_ = false;
@@ -23,11 +26,11 @@ void notify_operation::begin(std::shared_ptr<remote_region_core> region,
   failed_.clear();
   endpoint_core& connection = region_->endpoint();
   worker_core& worker = connection.worker();
-  start(worker, connection.shared_from_this(), deadline);
   const bool by_ucx = tracker->has_unconfirmable();
   flush_operation* const flush = worker.pool_of<flush_operation>().take();
   flush->begin(worker, connection.shared_from_this(), std::move(tracker), std::move(posted), by_ucx,
                deadline);
+  start(worker, connection.shared_from_this(), deadline);
   adopt(*flush);
 }
 
@@ -36,9 +39,13 @@ void notify_operation::member_ended(operation& member, std::error_code outcome) 
   if (!outcome && !said_ && given_up_) outcome = given_up_;
   if (outcome || said_) return complete(outcome);
   said_ = true;
-  message_notify* const note = worker().pool_of<message_notify>().take();
-  note->begin(region_, value_, deadline());
-  adopt(*note);
+  try {
+    note_->begin(region_, value_, deadline());
+  } catch (const std::bad_alloc&) {  // it is not started
+    delete std::exchange(note_, nullptr);
+    return complete(make_error_code(errc::no_memory));
+  }
+  adopt(*std::exchange(note_, nullptr));
 }
 
 void notify_operation::give_up(errc why) noexcept {
@@ -55,6 +62,7 @@ std::string notify_operation::describe() const {
 }
 
 void notify_operation::recycle() noexcept {
+  if (note_ != nullptr) worker().pool_of<message_notify>().give_back(std::exchange(note_, nullptr));
   region_.reset();
   worker().pool_of<notify_operation>().give_back(this);
 }

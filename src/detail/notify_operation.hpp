@@ -11,6 +11,7 @@
 
 namespace ucx::detail {
 
+class message_notify;
 class posted_operations;
 class remote_region_core;
 class write_tracker;
@@ -36,6 +37,7 @@ class notify_operation final : public operation, private operation_group {
   std::shared_ptr<remote_region_core> region_;
   std::uint64_t value_ = 0;
   bool said_ = false;
+  message_notify* note_ = nullptr;  // until it is sent
   std::error_code given_up_;
   std::string failed_;
 };

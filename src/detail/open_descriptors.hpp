@@ -8,9 +8,9 @@
 #include <array>
 #include <charconv>
 #include <cstddef>
-#include <filesystem>
-#include <string>
-#include <system_error>
+#include <string_view>
+
+#include "detail/directory_entries.hpp"
 
 namespace ucx::detail {
 
@@ -35,24 +35,21 @@ bool each_open(int first, int end, Take&& take) {
 }
 
 /// Calls `take(number)` for each descriptor of the process, and maybe for others. Returns whether
-/// that were all. Throws std::bad_alloc.
+/// that were all. Throws what `take` throws.
 template <class Take>
 bool each_descriptor(Take&& take) {
-  std::error_code ec;
-  std::filesystem::directory_iterator each("/proc/self/fd", ec);
-  if (ec) {
-    ::rlimit most = {};
-    if (::getrlimit(RLIMIT_NOFILE, &most) != 0) return false;
-    const auto tried = static_cast<int>(std::min(most.rlim_cur, most_tried));
-    return each_open(0, tried, take) && most.rlim_cur <= most_tried;
-  }
-  for (; !ec && each != std::filesystem::directory_iterator(); each.increment(ec)) {
-    const std::string name = each->path().filename();
+  bool listed = false;
+  const int failed = each_entry("/proc/self/fd", [&](std::string_view name) {
+    listed = true;
     int number = -1;
     std::from_chars(name.data(), name.data() + name.size(), number);
     take(number);
-  }
-  return !ec;
+  });
+  if (failed == 0 || listed) return failed == 0;
+  ::rlimit most = {};
+  if (::getrlimit(RLIMIT_NOFILE, &most) != 0) return false;
+  const auto tried = static_cast<int>(std::min(most.rlim_cur, most_tried));
+  return each_open(0, tried, take) && most.rlim_cur <= most_tried;
 }
 
 struct descriptor_count {

@@ -71,7 +71,7 @@ void operation_book::member_ended(operation&, std::error_code outcome) noexcept 
   if (outcome && !connection_.status()) {
     connection_.blame(errc::connection_reset, "what a fence was to wait for did not end");
   }
-  send_queued_soon();
+  connection_.owe(endpoint_core::to_send);
 }
 
 void operation_book::remove(peer_question& ended) noexcept {
@@ -80,7 +80,7 @@ void operation_book::remove(peer_question& ended) noexcept {
   if (empty()) connection_.look_at_closing();
   if (ended.was_asked && !queued_.empty() && !sending_queued_ &&
       connection_.state() == endpoint_state::ready) {
-    send_queued_soon();
+    connection_.owe(endpoint_core::to_send);
     sending_queued_ = true;
   }
 }
@@ -96,12 +96,6 @@ void operation_book::write_ended(std::uint64_t epoch) {
 
 void operation_book::remove(flush_operation& ended) noexcept {
   if (static_cast<list_hook<flush_tag>&>(ended).linked()) flushes_.remove(ended);
-}
-
-void operation_book::send_queued_soon() {
-  connection_.worker().defer([weak = connection_.weak_from_this()] {
-    if (const auto self = weak.lock()) self->operations().send_queued();
-  });
 }
 
 void operation_book::send_queued() {

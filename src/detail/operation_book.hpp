@@ -20,7 +20,7 @@ class remote_region_core;
 /// wait for them. Everything happens under the worker's lock.
 class operation_book final : private operation_group {
  public:
-  explicit operation_book(endpoint_core& connection) noexcept : connection_(connection) {}
+  explicit operation_book(endpoint_core& connection) : connection_(connection) {}
 
   // What the peer has to answer.
   /// Asks now, or when there is room on the wire and what is before the last fence has ended.
@@ -56,7 +56,6 @@ class operation_book final : private operation_group {
 
  private:
   void member_ended(operation& member, std::error_code outcome) noexcept override;
-  void send_queued_soon();
   bool may_ask(const peer_question& next) const noexcept;
   template <class Action>
   void with_each(const Action& act) noexcept;

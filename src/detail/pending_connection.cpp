@@ -89,10 +89,11 @@ std::shared_ptr<endpoint_core> pending_connection::make(worker_core& worker,
   if ((ec = complaint_about(*options.terms, worker.context().features()))) return nullptr;
   ucp_ep_params_t params = {};
   params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
-  params.conn_request = std::exchange(request_, nullptr);
+  params.conn_request = request_;
   options.failure = peer_failure::detected;
   auto made = endpoint_core::make(worker, std::move(keep_alive), params,
                                   endpoint_core::role::acceptor, std::move(options), ec);
+  request_ = nullptr;  // UCX's; what throws has left it alone
   if (made) made->set_peer(peer_);
   return made;
 }

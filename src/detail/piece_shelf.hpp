@@ -47,7 +47,7 @@ class piece_shelf {
   }
   void give_back(sent_piece& piece) noexcept {
     if (piece.staged) staging_.put_back(std::move(piece.staged));
-    if (idle_.size() >= most_copies_kept) piece.copy = {};
+    if (idle_.size() >= most_copies_kept) piece.copy = std::vector<std::byte>();
     idle_.push_back(&piece);
   }
 

@@ -5,6 +5,7 @@
 
 #include "detail/endpoint_core.hpp"
 #include "detail/flush_operation.hpp"
+#include "detail/if_there_is_memory.hpp"
 
 namespace ucx::detail {
 
@@ -20,7 +21,7 @@ void posted_operations::member_ended(operation& member, std::error_code outcome)
   if (outcome) {
     const auto same = [epoch](const failure& each) { return each.epoch == epoch; };
     if (std::none_of(failures_.begin(), failures_.end(), same)) {
-      failures_.push_back({epoch, outcome, member.describe()});
+      failures_.push_back({epoch, outcome, if_there_is_memory([&] { return member.describe(); })});
     }
   }
   --count_;
@@ -36,15 +37,16 @@ void posted_operations::member_ended(operation& member, std::error_code outcome)
   }
 }
 
-std::error_code posted_operations::take_failure(std::uint64_t epoch, std::string& what) {
-  failure first;
-  first.epoch = epoch;
+std::error_code posted_operations::take_failure(std::uint64_t epoch, std::string& what) noexcept {
+  failure* first = nullptr;
   for (failure& each : failures_) {
-    if (each.epoch <= epoch && (!first.why || each.epoch < first.epoch)) first = each;
+    if (each.epoch <= epoch && (first == nullptr || each.epoch < first->epoch)) first = &each;
   }
+  if (first == nullptr) return {};
+  const std::error_code why = first->why;
+  what = std::move(first->what);
   std::erase_if(failures_, [epoch](const failure& each) { return each.epoch <= epoch; });
-  if (first.why) what = std::move(first.what);
-  return first.why;
+  return why;
 }
 
 void posted_operations::add(flush_operation& waiting) noexcept { waiting_.push_back(waiting); }

@@ -23,17 +23,23 @@ class posted_operations final : public operation_group {
   /// So many may be in flight; whoever posts more waits.
   static constexpr std::size_t most = 1024;
 
+  posted_operations() { make_room(); }
+
   /// Takes over what was just started over `connection`.
   void post(operation& started, endpoint_core& connection);
   bool full() const noexcept { return count_ >= most; }
   bool idle() const noexcept { return count_ == 0 && failures_.empty(); }
 
   /// Ends an epoch: returns what a flush that starts now waits for.
-  std::uint64_t close_epoch() { return epochs_.close(); }
+  std::uint64_t close_epoch() {
+    const std::uint64_t ended = epochs_.close();
+    make_room();
+    return ended;
+  }
   bool settled(std::uint64_t epoch) const noexcept { return epochs_.settled(epoch); }
   /// Returns the first failure up to the end of `epoch`, forgets it and those behind it, and says
   /// in `what` which operation it was.
-  std::error_code take_failure(std::uint64_t epoch, std::string& what);
+  std::error_code take_failure(std::uint64_t epoch, std::string& what) noexcept;
 
   /// Flushes that wait for their epoch.
   void add(flush_operation& waiting) noexcept;
@@ -46,6 +52,9 @@ class posted_operations final : public operation_group {
     std::string what;
   };
   void member_ended(operation& member, std::error_code outcome) noexcept override;
+  /// For a failure of each epoch that may still have one: they are noted down where nothing can be
+  /// thrown.
+  void make_room() { failures_.reserve(failures_.size() + epochs_.size()); }
 
   write_epochs epochs_;
   std::size_t count_ = 0;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <system_error>
+#include <string_view>
 #include <utility>
+
+#include "detail/directory_entries.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -24,15 +26,12 @@ std::string read_state(const fs::path& port) {
 // FOLDER/DEVICE/ports/PORT
 std::vector<rdma_port> rdma_ports(const std::string& folder) {
   std::vector<rdma_port> found;
-  std::error_code ec;
-  for (fs::directory_iterator device(folder, ec), end; !ec && device != end; device.increment(ec)) {
-    const std::string name = device->path().filename().string() + ':';
-    std::error_code no_ports;
-    fs::directory_iterator port(device->path() / "ports", no_ports);
-    for (; !no_ports && port != end; port.increment(no_ports)) {
-      found.push_back({name + port->path().filename().string(), read_state(port->path())});
-    }
-  }
+  each_entry(folder.c_str(), [&](std::string_view device) {
+    const fs::path ports = fs::path(folder) / device / "ports";
+    each_entry(ports.c_str(), [&](std::string_view port) {
+      found.push_back({std::string(device) + ':' + std::string(port), read_state(ports / port)});
+    });
+  });
   std::sort(found.begin(), found.end(),
             [](const rdma_port& a, const rdma_port& b) { return a.name < b.name; });
   return found;

@@ -132,9 +132,10 @@ void region_core::pack_key(std::error_code& ec) {
       context().api().rkey_pack(context().handle(), memory_, &packed, &length);
   if (status == UCS_ERR_UNSUPPORTED) return;  // messages only
   if ((ec = make_error(status))) return;
+  const auto release = [this](void* buffer) { context().api().rkey_buffer_release(buffer); };
+  const std::unique_ptr<void, decltype(release)> owned(packed, release);
   const auto* bytes = static_cast<const std::byte*>(packed);
   key_.assign(bytes, bytes + length);
-  context().api().rkey_buffer_release(packed);
 }
 
 /// Where it can not be mapped, it may be read. What may only be written is shown to nobody.

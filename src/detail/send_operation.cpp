@@ -402,10 +402,10 @@ std::string send_operation::describe() const {
 void send_operation::recycle() noexcept {
   give_back_owned();
   bytes_.clear();
-  if (copy_.capacity() > most_memory_kept) copy_ = {};
-  if (staged_.capacity() > most_memory_kept) staged_ = {};
-  if (parts_table_.capacity() > most_memory_kept) parts_table_ = {};
-  if (long_header_.capacity() > most_memory_kept) long_header_ = {};
+  if (copy_.capacity() > most_memory_kept) copy_ = std::vector<std::byte>();
+  if (staged_.capacity() > most_memory_kept) staged_ = std::vector<std::byte>();
+  if (parts_table_.capacity() > most_memory_kept) parts_table_ = std::vector<std::byte>();
+  if (long_header_.capacity() > most_memory_kept) long_header_ = std::vector<std::byte>();
   worker().pool_of<send_operation>().give_back(this);
 }
 

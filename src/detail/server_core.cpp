@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <span>
 #include <utility>
 #include <vector>
@@ -466,11 +467,18 @@ void server_core::close() noexcept {
   }
   // Names share one deadline: however many clients have stopped, each is waited for only once.
   const clock::time_point until = after(core.api().now(), core.options().heartbeat_timeout);
-  for (const std::shared_ptr<published_name>& each : catalogue_.all()) each->close(until);
+  for (auto each = catalogue_.next(nullptr); each; each = catalogue_.next(each.get())) {
+    each->close(until);
+  }
   // And stores one for their disks: each has all of it, and they wait together.
   std::vector<std::shared_ptr<store_core>> closing;
-  for (const std::shared_ptr<store_core>& each : catalogue_.stores()) {
-    if (each->begin_close(until)) closing.push_back(each);
+  for (auto each = catalogue_.next_store(nullptr); each; each = catalogue_.next_store(each.get())) {
+    if (!each->begin_close(until)) continue;
+    try {
+      closing.push_back(each);
+    } catch (const std::bad_alloc&) {  // alone, then
+      each->end_close(std::chrono::steady_clock::now() + disk_thread::longest_farewell);
+    }
   }
   const auto farewell = std::chrono::steady_clock::now() + disk_thread::longest_farewell;
   for (const std::shared_ptr<store_core>& each : closing) each->end_close(farewell);

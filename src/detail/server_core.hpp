@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -146,9 +147,15 @@ class server_core final : public control_server,
     server_core* owner = nullptr;  // as long as it is there
 
     template <class Told>
-    void tell_all(Told&& told) {
-      for (const auto& [peer, session] : sessions) told(*session);
-      for (const auto& [relay, each] : relayed) told(*each.session);
+    void tell_all(Told&& told) noexcept {
+      const auto tell = [&](server_session& each) {
+        try {
+          told(each);
+        } catch (const std::bad_alloc&) {  // it finds out by itself
+        }
+      };
+      for (const auto& [peer, session] : sessions) tell(*session);
+      for (const auto& [relay, each] : relayed) tell(*each.session);
     }
   };
   std::shared_ptr<session_table> table_;

@@ -1,5 +1,6 @@
 // The sessions of a server: made for whoever asks, and told of what is withdrawn.
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include "detail/core_access.hpp"
 #include "detail/endpoint_channel.hpp"
 #include "detail/endpoint_core.hpp"
+#include "detail/if_there_is_memory.hpp"
 #include "detail/published_name.hpp"
 #include "detail/server_core.hpp"
 #include "detail/worker_core.hpp"
@@ -45,10 +47,10 @@ void server_core::admit(const std::shared_ptr<control_relay>& from) {
 
 void server_core::withdraw(const published_name& gone) noexcept {
   catalogue_.remove(gone);
-  tell_withdrawn(gone.region(), gone.described().name);
+  tell_withdrawn(gone.region(), if_there_is_memory([&] { return gone.described().name; }));
 }
 
-void server_core::tell_withdrawn(std::uint64_t gone, std::string told) noexcept {
+void server_core::tell_withdrawn(std::uint64_t gone, std::string told) noexcept try {
   if (is_closed()) return;  // the clients were told that the server leaves
   // Behind every open that found the name: those run under the worker's lock.
   core_access::core(*worker_)->post_work(
@@ -57,6 +59,7 @@ void server_core::tell_withdrawn(std::uint64_t gone, std::string told) noexcept 
         if (!table) return;
         table->tell_all([&](server_session& each) { each.revoke(region, name); });
       });
+} catch (const std::bad_alloc&) {  // who reads it finds out
 }
 
 }  // namespace ucx::detail

@@ -17,10 +17,9 @@ reading_thread::reading_thread(handler done) : queue_(std::make_shared<queue>())
 }
 
 reading_thread::~reading_thread() {
-  std::deque<std::shared_ptr<slow_read>> forgotten;
   std::unique_lock guard(queue_->mutex);
   queue_->stopping = true;
-  forgotten.swap(queue_->waiting);
+  forgotten_.swap(queue_->waiting);
   queue_->changed.notify_all();
   const bool ended =
       queue_->changed.wait_for(guard, longest_last_read, [this] { return queue_->ended; });

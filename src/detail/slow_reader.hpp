@@ -81,6 +81,7 @@ class reading_thread final : public slow_reader {
 
   std::shared_ptr<queue> queue_;
   std::thread thread_;
+  std::deque<std::shared_ptr<slow_read>> forgotten_;  // at the end
 };
 
 }  // namespace ucx::detail

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "detail/core_access.hpp"
+#include "detail/if_there_is_memory.hpp"
 #include "detail/store_core.hpp"
 #include "detail/store_host.hpp"
 #include "detail/worker_core.hpp"
@@ -69,44 +70,68 @@ void store_core::close(clock::time_point until) noexcept {
   }
 }
 
+/// Returns the first file that is open of those with higher numbers.
+std::shared_ptr<store_region> store_core::next_open(std::uint64_t behind) const noexcept {
+  for (auto at = regions_.upper_bound(behind); at != regions_.end(); ++at) {
+    if (std::shared_ptr<store_region> region = at->second.lock()) return region;
+  }
+  return nullptr;
+}
+
 bool store_core::begin_close(clock::time_point until) noexcept {
   if (closed_.exchange(true, std::memory_order_acq_rel)) return false;
   const std::shared_ptr<store_host> server = server_.lock();
   if (!server) return false;
   server->withdraw(*this);
-  std::vector<std::shared_ptr<store_region>> open;
-  {
-    const std::lock_guard guard(server->home()->lock());
-    for (const auto& [id, each] : regions_) {
-      if (auto region = each.lock()) open.push_back(std::move(region));
+  worker_core& worker = *server->home();
+  const auto each_open = [&](auto&& act) {
+    for (std::uint64_t last = 0;;) {
+      std::shared_ptr<store_region> region;
+      {
+        const std::lock_guard guard(worker.lock());
+        region = next_open(last);
+      }
+      if (!region) return;
+      last = region->id();
+      act(region);
     }
-  }
-  for (const std::shared_ptr<store_region>& each : open) {
-    server->tell_withdrawn(each->id(), name_of(each->place().path));
+  };
+  each_open([&](const std::shared_ptr<store_region>& each) {
+    server->tell_withdrawn(each->id(),
+                           if_there_is_memory([&] { return name_of(each->place().path); }));
     each->close(until);
-  }
+  });
   // From here on nobody makes another thread.
   std::optional<disk_thread>& quick = threads_[static_cast<std::size_t>(lane::quick)];
-  for (const std::shared_ptr<store_region>& each : open) {
-    if (!quick) continue;
+  each_open([&](const std::shared_ptr<store_region>& each) {
+    if (!quick) return;
     try {
       std::string spooled;
       {
-        const std::lock_guard guard(server->home()->lock());
+        const std::lock_guard guard(worker.lock());
         if (!each->place().is_committing) spooled = each->place().spooled;
       }
-      if (spooled.empty()) continue;
+      if (spooled.empty()) return;
       quick->queue()->start_always([directory = directory_, spooled = std::move(spooled)] {
         directory->discard(spooled);
         return disk_queue::answer();
       });
     } catch (const std::bad_alloc&) {  // swept by who opens it next
     }
-  }
+  });
   for (std::optional<disk_thread>& each : threads_) {
     if (each) each->begin_stop();
   }
   return true;
+}
+
+void store_core::last_answers::run(worker_core&) {
+  while (!left->empty()) {
+    try {
+      left->extract(left->begin()).mapped()(errc::revoked);
+    } catch (const std::bad_alloc&) {  // whoever asked learns it from the end
+    }
+  }
 }
 
 void store_core::end_close(std::chrono::steady_clock::time_point farewell) noexcept {
@@ -120,9 +145,8 @@ void store_core::end_close(std::chrono::steady_clock::time_point farewell) noexc
   const std::lock_guard guard(server->home()->lock());
   directory_.reset();
   // Behind what was answered; the disk says nothing more.
-  server->home()->post_work([left = std::move(questions_)] {
-    for (const auto& [number, end] : std::exchange(*left, {})) end(errc::revoked);
-  });
+  ending_->left = std::move(questions_);
+  server->home()->hand_over(std::move(ending_));
 }
 
 }  // namespace ucx::detail

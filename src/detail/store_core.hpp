@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <new>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "detail/clock.hpp"
 #include "detail/disk_thread.hpp"
 #include "detail/file_account.hpp"
+#include "detail/handed_work.hpp"
 #include "detail/memory_directory.hpp"
 #include "detail/published.hpp"
 #include "detail/put_job.hpp"
@@ -174,10 +176,17 @@ class store_core final : public published, public std::enable_shared_from_this<s
   /// What the disk was asked and has not answered, by number: ends with an error, or what it said.
   using questions = std::unordered_map<std::uint64_t, std::function<void(std::error_code)>>;
   std::shared_ptr<questions> questions_ = std::make_shared<questions>();  // until it is closed
+  /// Ends those that are left.
+  struct last_answers final : handed_work {
+    void run(worker_core& by) override;
+    std::shared_ptr<questions> left;
+  };
+  std::shared_ptr<last_answers> ending_ = std::make_shared<last_answers>();
   std::uint64_t last_question_ = 0;
 
   std::array<std::optional<disk_thread>, lanes> threads_;
-  std::unordered_map<std::uint64_t, std::weak_ptr<store_region>> regions_;  // by number
+  std::map<std::uint64_t, std::weak_ptr<store_region>> regions_;  // by number
+  std::shared_ptr<store_region> next_open(std::uint64_t behind) const noexcept;
   std::size_t open_ = 0;  // files that are open, or being opened
   std::size_t writers_ = 0;
   std::set<std::string> written_;  // paths that somebody writes

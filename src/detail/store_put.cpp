@@ -77,7 +77,7 @@ void store_core::put(std::vector<whole_file> files, bool exclusive, bool durable
   const auto claimed = std::make_shared<put_claim>(weak_from_this(), files.size());
   for (whole_file& each : files) {
     each.outcome = claim(each, *claimed);
-    if (each.outcome) each.bytes = {};
+    if (each.outcome) each.bytes = std::vector<std::byte>();
   }
   if (claimed->empty()) {
     std::vector<std::error_code> outcomes;

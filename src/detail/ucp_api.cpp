@@ -11,6 +11,8 @@
 #include <chrono>
 #include <ctime>
 
+#include "detail/never_destroyed.hpp"
+
 namespace ucx::detail {
 namespace {
 
@@ -215,7 +217,7 @@ class real_api final : public ucp_api {
 
 ucp_api& real_ucp() noexcept {
   // Never destroyed: streams opened by static objects may still use it at exit.
-  static real_api* const api = new real_api;
+  static const never_destroyed<real_api> api;
   return *api;
 }
 

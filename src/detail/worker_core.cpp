@@ -211,13 +211,12 @@ void worker_core::destroy() noexcept { delete this; }
 worker_core::~worker_core() {
   if (handle_ == nullptr) return;
   inbox_.drop();
-  std::vector<move_only_handler<>> unused;
   {
+    call_schedule::ended unused;  // goes behind the lock
     const std::lock_guard guard(lock_);
     unused = schedule_.end();
     parts_->close();
   }
-  unused.clear();
   const auto run_last_work = [this] {
     try {
       run_work();
@@ -244,19 +243,7 @@ worker_core::~worker_core() {
     api().worker_destroy(handle_);
     handlers_.drop();
   }
-  for (driven_connection* buried : buried_) delete buried;
-}
-
-void worker_core::bury(driven_connection& connection) { buried_.push_back(&connection); }
-
-void worker_core::release_those_over() {
-  for (driven_connection* buried : std::exchange(buried_, {})) {
-    if (buried->over()) {
-      delete buried;
-    } else {
-      buried_.push_back(buried);
-    }
-  }
+  parts_->end_buried();
 }
 
 worker_address worker_core::address(std::error_code& ec) {
@@ -266,10 +253,9 @@ worker_address worker_core::address(std::error_code& ec) {
   const ucs_status_t status = api().worker_get_address(handle_, &bytes, &length);
   ec = make_error(status);
   if (ec) return {};
-  worker_address made =
-      worker_address::from_native({reinterpret_cast<const std::byte*>(bytes), length});
-  api().worker_release_address(handle_, bytes);
-  return made;
+  const auto release = [this](ucp_address_t* told) { api().worker_release_address(handle_, told); };
+  const std::unique_ptr<ucp_address_t, decltype(release)> owned(bytes, release);
+  return worker_address::from_native({reinterpret_cast<const std::byte*>(bytes), length});
 }
 
 worker_attributes worker_core::attributes(std::error_code& ec) {
@@ -295,7 +281,8 @@ unsigned worker_core::progress_ucx() noexcept {
 }
 
 bool worker_core::has_work_to_run() const noexcept {
-  return !deferred_.empty() || inbox_.has_any() || buffers_came_.load(std::memory_order_acquire);
+  return !deferred_.empty() || parts_->any_owes() || inbox_.has_any() ||
+         buffers_came_.load(std::memory_order_acquire);
 }
 
 bool worker_core::round() {
@@ -310,13 +297,21 @@ bool worker_core::round() {
     run_in_progress(progress_phase::before);
   }
   bool active = false;
+  bool memory_was_short = false;
   {
     std::unique_lock guard(lock_);
     scope.enter(worker_round::part::ucx);
     socket_closed_ = false;
     active = api().worker_progress(handle_) > 0;
     scope.enter(worker_round::part::any);
-    if (has_work_to_run()) active = run_work() || active;
+    // The clock and the handlers are looked at all the same.
+    if (has_work_to_run()) {
+      try {
+        active = run_work() || active;
+      } catch (const std::bad_alloc&) {
+        memory_was_short = true;
+      }
+    }
     if (parts_->has_copies()) {
       parts_->copy();
       active = true;
@@ -333,6 +328,7 @@ bool worker_core::round() {
     run_in_progress(progress_phase::after);
   }
   if (active) wake_waiters();
+  if (memory_was_short) throw std::bad_alloc();
   return active;
 }
 
@@ -352,13 +348,16 @@ bool worker_core::in_handler() const noexcept { return worker_round::is_made_of(
 
 bool worker_core::inside_ucx() const noexcept { return worker_round::is_inside_ucx(*this); }
 
-void worker_core::settle() {
+void worker_core::settle() noexcept {
   if (in_handler() || driven_elsewhere() || is_forked_child()) return;
   const std::shared_ptr<worker_core> kept = weak_from_this().lock();  // a handler may drop it
   {
     const worker_round scope(*this);
     std::unique_lock guard(lock_);
-    run_work();
+    try {
+      run_work();
+    } catch (const std::bad_alloc&) {  // a round does what is left
+    }
     run_handlers(guard, kept);
   }
   const std::lock_guard guard(lock_);
@@ -375,31 +374,8 @@ bool worker_core::has_work() const noexcept {
   return has_work_to_run() || handlers_.ready() || schedule_.wants_round() || parts_->has_copies();
 }
 
-// What runs in the next two may start operations and leave further work; that waits for the next
-// round, but for destruction, which the destructor repeats.
-
-bool worker_core::run_work() {
-  const bool handed = take_posted();
-  const bool buffers = buffers_came_.load(std::memory_order_relaxed) &&
-                       buffers_came_.exchange(false, std::memory_order_acquire);
-  if (buffers) parts_->buffers_came();
-  if (deferred_.empty() && !handed) return buffers;
-  std::vector<move_only_handler<>> batch =
-      std::exchange(deferred_, std::exchange(next_deferred_, {}));
-  bool memory_was_short = false;
-  for (move_only_handler<>& work : batch) {
-    try {
-      work();
-    } catch (const std::bad_alloc&) {  // the others are not to be lost with it
-      memory_was_short = true;
-    }
-  }
-  batch.clear();
-  next_deferred_ = std::move(batch);
-  parts_->reap();
-  if (memory_was_short) throw std::bad_alloc();
-  return true;
-}
+// What runs in run_work() and here may start operations and leave further work; that waits for the
+// next round, but for destruction, which the destructor repeats.
 
 /// REQUIRES: a round of this worker is being made.
 bool worker_core::run_handlers(std::unique_lock<worker_lock>& guard,
@@ -407,7 +383,7 @@ bool worker_core::run_handlers(std::unique_lock<worker_lock>& guard,
   // Where a caller of ours holds it, the next round will do it.
   if (!lock_.is_outermost()) return false;
   if (!handlers_.run(guard, *parts_, kept)) return false;
-  release_buried();
+  parts_->release_buried();
   if (handlers_.take_left_over()) signal();
   return true;
 }
@@ -426,8 +402,14 @@ void worker_core::tick(clock::time_point now) {
     }
     op = next;
   }
-  while (std::shared_ptr<scheduled> due = schedule_.take_due(now)) {
-    handlers_.add([this, due = std::move(due)] { run(*due); });
+  try {
+    for (;;) {
+      handlers_.make_room();  // what is taken out is not lost
+      std::shared_ptr<scheduled> due = schedule_.take_due(now);
+      if (!due) break;
+      handlers_.add([this, due = std::move(due)] { run(*due); });
+    }
+  } catch (const std::bad_alloc&) {  // the next tick has what is left
   }
   next_tick_ = schedule_.next();
   next_tick_ = std::min(parts_->tick(now), next_tick_);
@@ -437,7 +419,7 @@ void worker_core::tick(clock::time_point now) {
   // Something may be past its deadline for good reason (UCX has to let go first): no busy loop.
   next_tick_ = std::max(next_tick_, now + std::chrono::milliseconds(1));
   parts_->reap();
-  release_buried();
+  parts_->release_buried();
 }
 
 void worker_core::add_outstanding(operation& started) noexcept {

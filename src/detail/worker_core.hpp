@@ -178,11 +178,9 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void wake_waiters_for(const operation& ended) noexcept {
     if (thread_ != nullptr || shared()) wake_other_threads(&ended);
   }
-  /// Keeps an endpoint that is not `over()` until it is, or until UCX's worker is gone.
-  void bury(driven_connection& connection);
   /// Runs now what an ended operation or connection left to do, unless a round will. Not under the
   /// lock.
-  void settle();
+  void settle() noexcept;
   /// Queues the library's own work for after UCX's callbacks have returned: it runs under the lock,
   /// and must not call users' code.
   void defer(move_only_handler<> work);
@@ -212,6 +210,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void end_drain(counted_region& region) noexcept;
 
  private:
+  friend class connection_table;
   friend class driver_seat;
   friend class progress_thread;
   friend class worker_set;
@@ -226,6 +225,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void write_end(std::uint64_t sequence, const std::string& what, const driven_connection* over,
                  std::error_code outcome);
   bool run_work();
+  bool run_deferred(bool& memory_was_short);
   bool has_work_to_run() const noexcept;
   /// `kept` is this worker, where the caller has it.
   bool run_handlers(std::unique_lock<worker_lock>& guard, const std::shared_ptr<worker_core>& kept);
@@ -235,11 +235,8 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   bool has_work() const noexcept;
   bool look_at_clock();
   void tick(clock::time_point now);
-  void release_buried() {
-    if (!buried_.empty()) release_those_over();
-  }
-  void release_those_over();
   bool round();
+  bool round_for_waiters();
   void destroy() noexcept;
   bool prepare_to_sleep(std::uint32_t seen);
   void slept() noexcept { driver_sleeps_.store(false, std::memory_order_seq_cst); }
@@ -279,7 +276,6 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   const clock::duration watch_step_;  // within which a heartbeat begins to watch
   unsigned busy_rounds_ = 0;
   bool socket_closed_ = false;  // since UCX's last round
-  std::vector<driven_connection*> buried_;
 
   worker_inbox inbox_;
   std::atomic<bool> buffers_came_{false};

@@ -42,6 +42,9 @@ class worker_parts {
   /// own.
   virtual void stop() noexcept = 0;
 
+  /// UCX's worker is gone: deletes them all.
+  virtual void end_buried() noexcept = 0;
+
   // In rounds.
   /// Returns whether a round has bytes to copy that no message of UCX's tells of.
   virtual bool has_copies() const noexcept = 0;
@@ -49,8 +52,14 @@ class worker_parts {
   virtual void copy() = 0;
   /// A buffer came back that a receive waits for.
   virtual void buffers_came() = 0;
-  /// Lets go of connections that are over.
+  /// Lets go of served peers that are gone.
   virtual void reap() = 0;
+  /// Returns whether a connection owes something that is to be done behind UCX's callbacks.
+  virtual bool any_owes() const noexcept = 0;
+  /// Has those do it; returns false where there was no memory for all of it.
+  virtual bool pay_owed() noexcept = 0;
+  /// Deletes the connections that nobody holds and that UCX has let go of.
+  virtual void release_buried() noexcept = 0;
   /// Looks at every connection's clock; returns when to look again.
   virtual clock::time_point tick(clock::time_point now) = 0;
   /// Runs the handler of an active message, on behalf of `queue`. REQUIRES: `guard` is the only

@@ -1,6 +1,7 @@
 // What a worker is asked to call: at a time, in its rounds, or from other threads; and what it does
 // over all connections at once. Apart from worker_core.cpp, which makes the rounds.
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "detail/deadline.hpp"
@@ -139,6 +140,41 @@ bool worker_core::take_posted() {
     throw;
   }
   return any;
+}
+
+/// One part that lacks memory keeps none of the others.
+bool worker_core::run_work() {
+  bool memory_was_short = false;
+  const bool done = run_deferred(memory_was_short);
+  if (memory_was_short) throw std::bad_alloc();
+  return done;
+}
+
+bool worker_core::run_deferred(bool& memory_was_short) {
+  bool handed = false;
+  try {
+    handed = take_posted();
+  } catch (const std::bad_alloc&) {
+    memory_was_short = true;
+  }
+  const bool buffers = buffers_came_.load(std::memory_order_relaxed) &&
+                       buffers_came_.exchange(false, std::memory_order_acquire);
+  if (buffers) parts_->buffers_came();
+  if (deferred_.empty() && !handed && !parts_->any_owes()) return buffers;
+  std::vector<move_only_handler<>> batch =
+      std::exchange(deferred_, std::exchange(next_deferred_, {}));
+  for (move_only_handler<>& work : batch) {
+    try {
+      work();
+    } catch (const std::bad_alloc&) {  // the others are not to be lost with it
+      memory_was_short = true;
+    }
+  }
+  batch.clear();
+  next_deferred_ = std::move(batch);
+  if (!parts_->pay_owed()) memory_was_short = true;
+  parts_->reap();
+  return true;
 }
 
 void worker_core::tick_by(clock::time_point when) noexcept {

@@ -1,6 +1,7 @@
 // How threads wait for a worker: spinning, yielding and sleeping. Apart from worker_core.cpp, which
 // never waits.
 #include <algorithm>
+#include <new>
 #include <thread>
 
 #include "detail/await_rounds.hpp"
@@ -46,8 +47,18 @@ void worker_core::progress_or_rest(idle_rounds& idle, clock::time_point until, d
     return nap(until, seen, waited);
   }
   lock_.let_others_in();
-  if (round()) return idle.begin_again();
+  if (round_for_waiters()) return idle.begin_again();
   if (idle.time_to_sleep(api())) sleep_on_events(until, seen);
+}
+
+/// Who waits has no part in what there is no memory for: the next round does what is left.
+bool worker_core::round_for_waiters() {
+  try {
+    return round();
+  } catch (const std::bad_alloc&) {
+    api().relax();
+    return false;
+  }
 }
 
 void worker_core::nap(clock::time_point until, std::uint32_t seen, const operation* waited) {
@@ -137,8 +148,12 @@ bool worker_core::drain(counted_region& region, idle_rounds& idle) noexcept {
       // Users' handlers belong to the thread that uses the worker, which may be another one, and
       // may sleep: it is left everything that only it may do.
       const worker_round scope(*this);
-      const bool active = progress_ucx() > 0;
-      if (run_work() || active) signal();
+      bool active = progress_ucx() > 0;
+      try {
+        active = run_work() || active;
+      } catch (const std::bad_alloc&) {  // what is left is done later
+      }
+      if (active) signal();
     }
     if (!parts_->answering(region)) return false;
   }

@@ -29,6 +29,8 @@ class write_epochs {
     unanswered_.push_back(0);
     return first_ + unanswered_.size() - 2;
   }
+  /// Returns how many epochs are not settled, with the one that has not ended.
+  std::size_t size() const noexcept { return unanswered_.size(); }
   /// Returns whether every write up to the end of `epoch` was answered.
   bool settled(std::uint64_t epoch) const noexcept { return epoch < first_; }
 

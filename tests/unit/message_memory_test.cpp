@@ -19,6 +19,7 @@
 #include "support/frame_peer.hpp"
 #include "support/replaced_new.hpp"
 #include "support/short_memory.hpp"
+#include "support/shortage.hpp"
 #include "support/simulated_messages.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/error.hpp"
@@ -27,28 +28,6 @@
 #include "ucx/remote_region.hpp"
 
 namespace ucx::test {
-namespace {
-
-/// So many allocations of UCX's callbacks go well; then one fails, or all do.
-struct shortage {
-  std::uint64_t left = ~std::uint64_t{0};
-  bool lasts = false;
-  std::uint64_t failed = 0;
-};
-thread_local shortage now;
-
-bool memory_is_short() noexcept {
-  if (!callback_scope::inside() || now.left == ~std::uint64_t{0}) return false;
-  if (now.left > 0) {
-    --now.left;
-    return false;
-  }
-  if (!now.lasts) now.left = ~std::uint64_t{0};
-  ++now.failed;
-  return true;
-}
-
-}  // namespace
 
 bool may_allocate() noexcept { return !memory_is_short() && !memory_is_short_here(); }
 
@@ -63,14 +42,11 @@ void with_every_shortage(Scenario scenario) {
     for (bool any = true; any; ++point) {
       ASSERT_LT(point, 1000U);
       SCOPED_TRACE(testing::Message() << "allocation " << point << (lasts ? " and later" : ""));
-      any = scenario([point, lasts] { now = {.left = point, .lasts = lasts}; });
+      any = scenario([point, lasts] { current_shortage = {.left = point, .lasts = lasts}; });
     }
     EXPECT_GT(point, 1U) << "nothing was allocated inside UCX's callbacks";
   }
 }
-
-/// Ends the shortage; returns whether anything was short.
-bool was_short() { return std::exchange(now, {}).failed > 0; }
 
 /// Several messages of every kind, to a receiver that waits for some of them.
 TEST(MessageMemory, ShortAtTheReceiverEndsTheConnectionAndNothingElse) {
@@ -234,7 +210,7 @@ TEST(MessageMemory, BufferOfASendThatCouldNotBeginIsStillTheCallers) {
     request send;
     {
       const callback_scope inside(true);
-      now = {.left = point};
+      current_shortage = {.left = point};
       try {
         send = both.sender.start_send_message(3, header, std::move(owned));
       } catch (const std::bad_alloc&) {
@@ -250,26 +226,6 @@ TEST(MessageMemory, BufferOfASendThatCouldNotBeginIsStillTheCallers) {
     ASSERT_LT(point, 19U);
   }
   EXPECT_FALSE(both.sender.status());
-}
-
-/// Nothing of the library's is left from here on, whoever asks; what is simulated has its memory.
-class lasting_shortage {
- public:
-  lasting_shortage() { now = {.left = 0, .lasts = true}; }
-  ~lasting_shortage() { now = {}; }
-  lasting_shortage(const lasting_shortage&) = delete;
-  lasting_shortage& operator=(const lasting_shortage&) = delete;
-
- private:
-  const callback_scope ours_{true};
-};
-
-/// A round, whatever becomes of it.
-void round(worker& of) {
-  try {
-    of.progress();
-  } catch (const std::bad_alloc&) {
-  }
 }
 
 /// More of them than there is room for in advance.
@@ -291,7 +247,7 @@ TEST(MessageMemory, ShortForLongHidesNoEnd) {
     pair.network.advance(std::chrono::milliseconds(100));
     const lasting_shortage begun;
     round(pair.reader);
-    failed += now.failed;
+    failed += current_shortage.failed;
   }
   EXPECT_GT(failed, 0U);
   for (int i = 0; i < 50 && closed < many; ++i) {
@@ -421,7 +377,8 @@ TEST(PipeMemory, ShortAtEitherEndLosesAndRepeatsNothingInSilence) {
       for (bool any = true; any; ++point) {
         ASSERT_LT(point, 1000U);
         SCOPED_TRACE(testing::Message() << "allocation " << point);
-        any = reads_what_was_written(syncs, writer_is_short, [point] { now = {.left = point}; });
+        any = reads_what_was_written(syncs, writer_is_short,
+                                     [point] { current_shortage = {.left = point}; });
       }
       EXPECT_GT(point, 1U) << "nothing was allocated";
     }

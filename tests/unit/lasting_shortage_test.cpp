@@ -1,0 +1,255 @@
+// Memory that stays short from one allocation on: calls fail, connections end, destructors return,
+// and no process ends of it.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "support/pattern.hpp"
+#include "support/shortage.hpp"
+#include "support/simulated_pair.hpp"
+#include "support/simulated_server.hpp"
+#include "ucx/error.hpp"
+#include "ucx/listener.hpp"
+#include "ucx/memory_region.hpp"
+#include "ucx/publication.hpp"
+#include "ucx/remote_region.hpp"
+
+namespace ucx::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Makes a call that may fail as calls do.
+template <class Call>
+void may_fail(Call call) {
+  try {
+    call();
+  } catch (const std::exception&) {  // std::bad_alloc, or an error
+  }
+}
+
+/// Calls `scenario` with each number of allocations that go well, until it takes no more.
+template <class Scenario>
+void with_each_beginning(Scenario scenario) {
+  std::uint64_t point = 0;
+  for (bool any = true; any; ++point) {
+    ASSERT_LT(point, 3000U);
+    SCOPED_TRACE(testing::Message() << "allocation " << point << " and later");
+    any = scenario(point);
+  }
+  EXPECT_GT(point, 20U) << "it allocates nothing";
+}
+
+worker_options with_short_limits() {
+  worker_options options;
+  options.connect_timeout = options.operation_timeout = options.close_timeout = milliseconds(100);
+  options.heartbeat_timeout = milliseconds(300);
+  return options;
+}
+
+enum class end_of_peer { closing, death, silence };
+
+/// What a program does with a peer that serves memory, from connecting to the end.
+class short_program {
+ public:
+  explicit short_program(end_of_peer how) : how_(how) {
+    pair_.owner_process.on_pump([this] {
+      const callback_scope ours(true);
+      round(pair_.owner);
+    });
+  }
+
+  /// Returns whether memory was short.
+  bool run(std::uint64_t point) {
+    std::uint64_t failed = 0;
+    {
+      const lasting_shortage begun(point);
+      may_fail([this] {
+        exposed_.emplace(pair_.owner_context, std::span(memory_), access::read_write);
+        connection_.emplace(
+            pair_.connect({.on_closed = [this](const connection_end&) { ++told_; }}));
+      });
+      if (connection_) may_fail([this] { use(); });
+      leave();
+      failed = current_shortage.failed;
+    }
+    return failed > 0;
+  }
+
+  /// Returns whether the reader's worker is of use again, where its peer lives.
+  bool connects_again() {
+    if (how_ != end_of_peer::closing) return true;
+    endpoint again = pair_.connect();
+    std::error_code ec;
+    again.wait_connected(ec);
+    return !ec;
+  }
+
+ private:
+  static simulated_pair_options options() {
+    simulated_pair_options chosen;
+    chosen.owner_worker = chosen.reader_worker = with_short_limits();
+    return chosen;
+  }
+
+  void use() {
+    connection_->wait_connected();
+    std::error_code ec;
+    region_.emplace(*connection_, exposed_->descriptor());
+    requests_[0] = region_->start_read_at(0, into_);
+    requests_[1] = region_->start_write_at(into_.size(), std::span<const std::byte>(written_));
+    region_->post_write_at(0, std::span<const std::byte>(written_), ec);
+    connection_->fence();
+    requests_[2] = region_->start_read_at(0, more_);
+    requests_[3] = region_->start_notify(7);
+    requests_[4] = connection_->start_send(3, written_);
+    requests_[5] = pair_.owner.start_receive(3, received_);
+    for (request& each : requests_) each.wait(ec);
+    requests_[6] = region_->start_write_at(0, std::span<const std::byte>(written_));
+    requests_[7] = region_->start_flush();
+  }
+
+  void leave() {
+    {
+      const callback_scope outside(false);
+      if (how_ == end_of_peer::death) pair_.owner_process.kill();
+      if (how_ == end_of_peer::silence) pair_.owner_process.stop();
+    }
+    if (how_ != end_of_peer::closing) {
+      for (int i = 0; i < 10; ++i) {
+        const callback_scope outside(false);
+        pair_.network.advance(milliseconds(50));
+        const callback_scope ours(true);
+        round(pair_.reader);
+      }
+    }
+    for (request& each : requests_) each.cancel();
+    for (request& each : requests_) each = {};
+    region_.reset();
+    if (connection_) may_fail([this] { connection_->close(); });
+    connection_.reset();
+    exposed_.reset();
+    if (how_ == end_of_peer::silence) pair_.owner_process.resume();
+  }
+
+  // The test's own memory is not what is short.
+  const end_of_peer how_;
+  std::vector<std::byte> memory_ = pattern(300'000);
+  const std::vector<std::byte> written_ = pattern(100'000);
+  std::vector<std::byte> into_ = std::vector<std::byte>(100'000);
+  std::vector<std::byte> more_ = std::vector<std::byte>(1000);
+  std::vector<std::byte> received_ = std::vector<std::byte>(100'000);
+  int told_ = 0;
+  simulated_pair pair_{options()};
+  std::optional<memory_region> exposed_;
+  std::optional<endpoint> connection_;
+  std::optional<remote_region> region_;
+  std::vector<request> requests_ = std::vector<request>(8);
+};
+
+class LastingShortage : public testing::TestWithParam<end_of_peer> {};
+
+TEST_P(LastingShortage, EndsNoProcess) {
+  with_each_beginning([](std::uint64_t point) {
+    short_program program(GetParam());
+    const bool any = program.run(point);
+    EXPECT_TRUE(program.connects_again());
+    return any;
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ends, LastingShortage,
+                         testing::Values(end_of_peer::closing, end_of_peer::death,
+                                         end_of_peer::silence),
+                         [](const auto& instance) {
+                           switch (instance.param) {
+                             case end_of_peer::closing:
+                               return "closing";
+                             case end_of_peer::death:
+                               return "death";
+                             case end_of_peer::silence:
+                               break;
+                           }
+                           return "silence";
+                         });
+
+/// Everything is made, used and destroyed where nothing can be allocated behind a point.
+TEST(LastingShortageOfAServer, EndsNoProcess) {
+  std::vector<std::byte> memory = pattern(100'000);
+  std::vector<std::byte> into(memory.size());
+  with_each_beginning([&](std::uint64_t point) {
+    simulated_server_options options;
+    options.server.worker = options.client.worker = with_short_limits();
+    simulated_server pair(options);
+    pair.process.on_pump([&] {
+      const callback_scope ours(true);
+      if (pair.made) round(pair.made->worker());
+    });
+    std::optional<client> reader = pair.connect();
+    std::optional<publication> published;
+    std::optional<publication> second;
+    std::optional<remote_region> region;
+    std::uint64_t failed = 0;
+    {
+      const lasting_shortage begun(point);
+      may_fail([&] {
+        published = pair.server().publish("matrix", std::span(memory), access::read);
+        second = pair.server().publish("vector", std::span(memory), access::read);
+        reader->list();
+        region = reader->open("matrix", access::read);
+        region->read_at(0, into);
+      });
+      published.reset();  // its readers are told
+      may_fail([&] { reader->stat("vector"); });
+      region.reset();
+      if (point % 2 == 0) reader->close();
+      if (point % 4 < 2) pair.made->close();
+      reader.reset();
+      second.reset();
+      pair.made.reset();
+      failed = current_shortage.failed;
+    }
+    return failed > 0;
+  });
+}
+
+TEST(LastingShortageOfAListener, EndsNoProcess) {
+  with_each_beginning([](std::uint64_t point) {
+    simulated_pair_options options;
+    options.owner_worker = options.reader_worker = with_short_limits();
+    simulated_pair pair(options);
+    pair.owner_process.on_pump([&] {
+      const callback_scope ours(true);
+      round(pair.owner);
+    });
+    std::vector<std::optional<endpoint>> all(3);
+    std::optional<listener> door;
+    std::uint64_t failed = 0;
+    {
+      const lasting_shortage begun(point);
+      may_fail([&] {
+        door.emplace(pair.owner, socket_address("127.0.0.1:0"));
+        for (auto& each : all) each.emplace(pair.reader, door->address());
+        all[0]->wait_connected();
+        all[1]->wait_connected();
+      });
+      if (door && point % 2 == 0) may_fail([&] { door->close(); });
+      door.reset();
+      for (auto& each : all) each.reset();
+      failed = current_shortage.failed;
+    }
+    return failed > 0;
+  });
+}
+
+}  // namespace
+}  // namespace ucx::test
