@@ -9,13 +9,13 @@
 #include <string>
 #include <system_error>
 
-#include "before_ucx.hpp"
-#include "client_settings.hpp"
-#include "commands.hpp"
-#include "exit_code.hpp"
-#include "output.hpp"
-#include "printable.hpp"
-#include "shutdown_signals.hpp"
+#include "commands/commands.hpp"
+#include "output/exit_code.hpp"
+#include "output/output.hpp"
+#include "output/printable.hpp"
+#include "process/before_ucx.hpp"
+#include "process/client_settings.hpp"
+#include "process/shutdown_signals.hpp"
 #include "ucx/error.hpp"
 #include "ucx/version.hpp"
 

@@ -1,4 +1,4 @@
-#include "detail/cuda_driver.hpp"
+#include "cuda/cuda_driver.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "detail/cuda_context.hpp"
+#include "cuda/cuda_context.hpp"
 #include "support/fake_cuda/cuda_program.hpp"
 #include "ucx/error.hpp"
 

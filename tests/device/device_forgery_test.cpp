@@ -8,8 +8,7 @@
 #include <system_error>
 #include <vector>
 
-#include "detail/atomic_execution.hpp"
-#include "detail/frame.hpp"
+#include "region/atomic_execution.hpp"
 #include "support/byte_sizes.hpp"
 #include "support/connected_pair.hpp"
 #include "support/fake_cuda/cuda_program.hpp"
@@ -20,6 +19,7 @@
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_atomic.hpp"
 #include "ucx/remote_region.hpp"
+#include "wire/frame.hpp"
 
 namespace ucx::test {
 namespace {

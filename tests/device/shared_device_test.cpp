@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "detail/cuda_driver.hpp"
+#include "cuda/cuda_driver.hpp"
 #include "support/byte_sizes.hpp"
 #include "support/connected_pair.hpp"
 #include "support/fake_cuda/cuda_program.hpp"

@@ -1,4 +1,4 @@
-#include "detail/stream_gate.hpp"
+#include "cuda/stream_gate.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

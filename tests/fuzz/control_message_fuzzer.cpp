@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <span>
 
-#include "detail/control_message.hpp"
+#include "wire/control_message.hpp"
 
 /// Every decoder reads every message; a message is of one type at most.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -5,9 +5,9 @@
 #include <system_error>
 #include <vector>
 
-#include "detail/wire.hpp"
 #include "ucx/remote_descriptor.hpp"
 #include "ucx/worker_address.hpp"
+#include "wire/wire.hpp"
 
 namespace {
 

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <span>
 
-#include "detail/frame.hpp"
-#include "detail/protocol.hpp"
+#include "wire/frame.hpp"
+#include "wire/protocol.hpp"
 
 /// A frame of this version is written as it was read, but for fields that mean nothing.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

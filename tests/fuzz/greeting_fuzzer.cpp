@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <span>
 
-#include "detail/introduction.hpp"
+#include "wire/introduction.hpp"
 
 /// What hello and welcome carry: walked as envelopes, and read as one introduction. What was read
 /// is written, and read again, as the same.

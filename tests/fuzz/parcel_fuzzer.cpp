@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "detail/brief_parcel.hpp"
-#include "detail/loan.hpp"
-#include "detail/parcel.hpp"
-#include "detail/parts_table.hpp"
+#include "wire/brief_parcel.hpp"
+#include "wire/loan.hpp"
+#include "wire/parcel.hpp"
+#include "wire/parts_table.hpp"
 
 namespace {
 

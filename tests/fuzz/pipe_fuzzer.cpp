@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <span>
 
-#include "pipe_frame.hpp"
-#include "pipe_introduction.hpp"
+#include "pipes/pipe_frame.hpp"
+#include "pipes/pipe_introduction.hpp"
 
 namespace {
 

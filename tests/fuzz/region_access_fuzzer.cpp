@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "detail/atomic_execution.hpp"
-#include "detail/range_list.hpp"
+#include "region/atomic_execution.hpp"
+#include "wire/range_list.hpp"
 
 /// What a peer says beside a frame: a list of ranges, or an atomic access. What is read is within
 /// the limits, and is written as it was read.

@@ -8,11 +8,11 @@
 #include <span>
 #include <vector>
 
-#include "detail/frame.hpp"
 #include "support/frame_peer.hpp"
 #include "support/pattern.hpp"
 #include "support/simulated_pair.hpp"
 #include "ucx/memory_region.hpp"
+#include "wire/frame.hpp"
 
 namespace ucx::test {
 

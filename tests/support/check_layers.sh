@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fails where an include points upwards (tools -> streams -> src -> src/detail -> UCX), where a public
-# header reaches beyond the standard library and ucx/, and where UCX is called past the seam.
+# Fails where an include points upwards (tools -> streams -> src -> UCX, and among the folders of each), where a
+# public header reaches beyond the standard library and ucx/, and where UCX is called past the seam.
 #   check_layers.sh [PROJECT_DIR]
 set -euo pipefail
 cd "${1:-$(dirname "$0")/../..}"
@@ -9,6 +9,20 @@ cd "${1:-$(dirname "$0")/../..}"
 declare -A upper=()
 for header in $(grep -o 'ucx/[a-z_]*\.hpp' streams/CMakeLists.txt); do upper[$header]=yes; done
 failures=0
+
+# The folders of each, from the lowest: a file includes what is of its own folder, or of one before it.
+declare -A folders=(
+  [src]='base os wire ucp cuda worker connection file memory region message store server client api'
+  [streams]='engine files pipes adapters'
+  [tools]='output process agent copying commands')
+declare -A siblings=([client]=server) # see nothing of each other
+knows_ucx=' ucp worker connection region message '
+declare -A rank=()
+for top in "${!folders[@]}"; do
+  height=0
+  for folder in ${folders[$top]}; do rank[$top/$folder]=$((++height)); done
+  rank[$top/.]=$((++height)) # tools/main.cpp
+done
 
 # FILE LINE INCLUDE (with its <> or "") of each source below the given folders.
 includes() {
@@ -40,11 +54,31 @@ while read -r file line what; do
   fi
 done < <(includes include)
 
+# The folder of a file below src/, streams/ or tools/; "." where it is in none.
+folder_of() { # FILE
+  local below=${1#*/}
+  if [[ $below == */* ]]; then echo "${below%%/*}"; else echo .; fi
+}
+check_folder() { # FILE LINE INCLUDE
+  local top=${1%%/*} own other=${3//\"/}
+  own=$(folder_of "$1")
+  other=$(folder_of "$top/$other")
+  if [ -z "${rank[$top/$own]:-}" ]; then
+    complain "$1" "$2" "$3" "$top/$own is none of the folders: ${folders[$top]}"
+  elif [ -z "${rank[$top/$other]:-}" ] || [ "${rank[$top/$other]}" -gt "${rank[$top/$own]}" ]; then
+    complain "$1" "$2" "$3" "$top/$own does not see $other, which is above it"
+  elif [ "${siblings[$own]:-}" = "$other" ]; then
+    complain "$1" "$2" "$3" "$own and $other see nothing of each other"
+  fi
+}
+
 while read -r file line what; do
   if is_of_streams "$what" || [[ $what =~ ^\"(\.\./|streams/|tools/) ]]; then
     complain "$file" "$line" "$what" "the core does not know what is above it"
-  elif is_ucx "$what" && [[ $file != src/detail/* ]]; then
-    complain "$file" "$line" "$what" "UCX's headers are included below src/detail/ only"
+  elif is_ucx "$what" && [[ $knows_ucx != *" $(folder_of "$file") "* ]]; then
+    complain "$file" "$line" "$what" "UCX's headers are included in these folders only:$knows_ucx"
+  elif [[ $what == \"* ]] && ! is_public "$what"; then
+    check_folder "$file" "$line" "$what"
   fi
 done < <(includes src)
 
@@ -60,6 +94,8 @@ while read -r file line what; do
     complain "$file" "$line" "$what" "${file%%/*}/ sees public headers and its own only"
   elif is_ucx "$what"; then
     complain "$file" "$line" "$what" "${file%%/*}/ does not see UCX"
+  elif [[ $what == \"* ]] && ! is_public "$what"; then
+    check_folder "$file" "$line" "$what"
   fi
 done < <(includes streams tools)
 
@@ -67,7 +103,7 @@ while read -r file line what; do
   beside=${what//\"/}
   # What lies beside it is an example, too.
   if [[ $what == \"* && $beside != */* && -f $(dirname "$file")/$beside ]]; then continue; fi
-  if [[ $what == \"* || $what == *detail/* ]] || is_ucx "$what"; then
+  if [[ $what == \"* ]] || is_ucx "$what"; then
     complain "$file" "$line" "$what" "an example shows what users have: public headers, in <>"
   fi
 done < <(includes examples)

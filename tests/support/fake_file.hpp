@@ -11,14 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include "detail/core_access.hpp"
-#include "detail/file_source.hpp"
-#include "detail/region_service.hpp"
-#include "detail/slow_reader.hpp"
-#include "detail/worker_core.hpp"
+#include "file/file_source.hpp"
+#include "file/slow_reader.hpp"
+#include "region/region_service.hpp"
 #include "support/pattern.hpp"
 #include "ucx/error.hpp"
 #include "ucx/worker.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
 
 namespace ucx::test {
 

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "detail/ucp_api.hpp"
 #include "support/fault_plan.hpp"
 #include "support/seam_call.hpp"
+#include "ucp/ucp_api.hpp"
 
 namespace ucx::test {
 

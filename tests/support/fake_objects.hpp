@@ -18,9 +18,9 @@
 #include <variant>
 #include <vector>
 
-#include "detail/ucp_api.hpp"
 #include "support/fault_plan.hpp"
 #include "support/seam_call.hpp"
+#include "ucp/ucp_api.hpp"
 
 namespace ucx::test::sim {
 

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <span>
 
-#include "detail/ucp_api.hpp"
 #include "support/fake_fabric.hpp"
+#include "ucp/ucp_api.hpp"
 
 namespace ucx::test {
 

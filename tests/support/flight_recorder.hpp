@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <utility>
 
-#include "detail/frame.hpp"
 #include "support/fake_network.hpp"
+#include "wire/frame.hpp"
 
 namespace ucx::test {
 

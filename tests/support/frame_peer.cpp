@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "detail/introduction.hpp"
-#include "detail/message_sender.hpp"
+#include "connection/message_sender.hpp"
 #include "support/callback_scope.hpp"
+#include "wire/introduction.hpp"
 
 namespace ucx::test {
 

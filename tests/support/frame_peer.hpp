@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "detail/frame.hpp"
-#include "detail/parcel.hpp"
 #include "support/raw_peer.hpp"
 #include "ucx/worker_address.hpp"
+#include "wire/frame.hpp"
+#include "wire/parcel.hpp"
 
 namespace ucx::test {
 

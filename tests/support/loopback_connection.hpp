@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "detail/owned_descriptor.hpp"
-#include "detail/tcp_socket.hpp"
+#include "base/owned_descriptor.hpp"
+#include "os/tcp_socket.hpp"
 #include "ucx/socket_address.hpp"
 
 namespace ucx::test {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "detail/ucp_api.hpp"
 #include "support/fake_network.hpp"
+#include "ucp/ucp_api.hpp"
 
 namespace ucx::test {
 

@@ -5,11 +5,11 @@
 #include <system_error>
 #include <utility>
 
-#include "detail/core_access.hpp"
 #include "support/fake_network.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/worker.hpp"
+#include "worker/core_access.hpp"
 
 namespace ucx::test {
 

@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "detail/core_access.hpp"
 #include "support/fake_network.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"
 #include "ucx/server.hpp"
+#include "worker/core_access.hpp"
 
 namespace ucx::test {
 

@@ -1,4 +1,4 @@
-#include "new_file.hpp"
+#include "copying/new_file.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

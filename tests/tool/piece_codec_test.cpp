@@ -1,5 +1,5 @@
 // Pieces of files, compressed: they come out as they went in, or not at all.
-#include "piece_codec.hpp"
+#include "copying/piece_codec.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "exit_code.hpp"
+#include "output/exit_code.hpp"
 #include "support/byte_sizes.hpp"
 #include "support/pattern.hpp"
 

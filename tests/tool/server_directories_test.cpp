@@ -1,5 +1,5 @@
 // The directories of a server's stores, of one that names more than anybody has.
-#include "server_directories.hpp"
+#include "copying/server_directories.hpp"
 
 #include <gtest/gtest.h>
 

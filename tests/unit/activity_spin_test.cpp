@@ -1,4 +1,4 @@
-#include "detail/activity_spin.hpp"
+#include "base/activity_spin.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Files that tell where a server is, and URLs that lead through them.
-#include "detail/address_file.hpp"
+#include "store/address_file.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "detail/brief_parcel.hpp"
+#include "wire/brief_parcel.hpp"
 
 #include <gtest/gtest.h>
 

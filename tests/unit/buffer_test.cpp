@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "detail/buffer_home.hpp"
+#include "memory/buffer_home.hpp"
 #include "support/lock_probe.hpp"
 #include "support/simulated_messages.hpp"
 #include "ucx/buffer.hpp"

@@ -11,7 +11,6 @@
 #include <system_error>
 #include <vector>
 
-#include "detail/digest.hpp"
 #include "support/frame_peer.hpp"
 #include "support/pattern.hpp"
 #include "support/remote_memory.hpp"
@@ -20,6 +19,7 @@
 #include "support/temporary_file.hpp"
 #include "ucx/error.hpp"
 #include "ucx/stream.hpp"
+#include "wire/digest.hpp"
 
 namespace ucx::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "detail/client_slot.hpp"
+#include "client/client_slot.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "detail/client_core.hpp"
+#include "client/client_core.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {

@@ -1,4 +1,4 @@
-#include "detail/configuration_key.hpp"
+#include "ucp/configuration_key.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

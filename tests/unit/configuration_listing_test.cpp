@@ -1,5 +1,5 @@
 // What UCX lists, and that our rules agree with the UCX that the program runs with.
-#include "detail/configuration_listing.hpp"
+#include "ucp/configuration_listing.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <array>
 #include <string>
 
-#include "detail/configuration_value.hpp"
 #include "support/fake_network.hpp"
+#include "ucp/configuration_value.hpp"
 
 namespace ucx::detail {
 namespace {

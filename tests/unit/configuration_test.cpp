@@ -1,4 +1,4 @@
-#include "detail/configuration.hpp"
+#include "ucp/configuration.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <cstdio>
 #include <string>
 
-#include "detail/configuration_key.hpp"
 #include "support/fake_network.hpp"
+#include "ucp/configuration_key.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {

@@ -1,4 +1,4 @@
-#include "detail/configuration_value.hpp"
+#include "ucp/configuration_value.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // A name with several addresses: each is tried for its share of the time, and the first that
 // answers is taken.
-#include "detail/connector.hpp"
+#include "connection/connector.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "detail/core_access.hpp"
-#include "detail/endpoint_core.hpp"
-#include "detail/worker_core.hpp"
+#include "connection/endpoint_core.hpp"
 #include "support/simulated_address.hpp"
 #include "support/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
 
 namespace ucx::test {
 namespace {

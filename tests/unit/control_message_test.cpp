@@ -1,4 +1,4 @@
-#include "detail/control_message.hpp"
+#include "wire/control_message.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "detail/frame.hpp"
 #include "support/effort.hpp"
 #include "support/hex.hpp"
 #include "ucx/error.hpp"
+#include "wire/frame.hpp"
 
 namespace ucx::detail {
 namespace {

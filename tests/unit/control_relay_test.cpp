@@ -1,4 +1,4 @@
-#include "detail/control_relay.hpp"
+#include "connection/control_relay.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,12 +14,8 @@
 #include <system_error>
 #include <vector>
 
-#include "detail/channel.hpp"
-#include "detail/control_message.hpp"
-#include "detail/core_access.hpp"
-#include "detail/endpoint_core.hpp"
-#include "detail/frame.hpp"
-#include "detail/worker_core.hpp"
+#include "connection/channel.hpp"
+#include "connection/endpoint_core.hpp"
 #include "support/soon.hpp"
 #include "support/temporary_directory.hpp"
 #include "ucx/bulk_open.hpp"
@@ -30,6 +26,10 @@
 #include "ucx/publication.hpp"
 #include "ucx/server.hpp"
 #include "ucx/worker.hpp"
+#include "wire/control_message.hpp"
+#include "wire/frame.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
 
 namespace ucx::test {
 namespace {

@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "detail/catalogue.hpp"
-#include "detail/client_session.hpp"
-#include "detail/file_watcher.hpp"
-#include "detail/frame.hpp"
-#include "detail/server_session.hpp"
+#include "client/client_session.hpp"
+#include "file/file_watcher.hpp"
+#include "server/catalogue.hpp"
+#include "server/server_session.hpp"
 #include "ucx/error.hpp"
 #include "ucx/remote_descriptor.hpp"
+#include "wire/frame.hpp"
 
 namespace ucx::detail {
 namespace {

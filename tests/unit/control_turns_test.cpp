@@ -1,4 +1,4 @@
-#include "detail/control_turns.hpp"
+#include "connection/control_turns.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,15 +8,15 @@
 #include <mutex>
 #include <vector>
 
-#include "detail/channel.hpp"
-#include "detail/connection_table.hpp"
-#include "detail/control_message.hpp"
-#include "detail/core_access.hpp"
-#include "detail/endpoint_core.hpp"
-#include "detail/worker_core.hpp"
+#include "connection/channel.hpp"
+#include "connection/connection_table.hpp"
+#include "connection/endpoint_core.hpp"
 #include "support/simulated_pair.hpp"
 #include "support/simulated_server.hpp"
 #include "ucx/endpoint.hpp"
+#include "wire/control_message.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
 
 namespace ucx::test {
 namespace {

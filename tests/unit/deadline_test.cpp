@@ -1,4 +1,4 @@
-#include "detail/deadline.hpp"
+#include "base/deadline.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What a context makes of the devices that it is to use.
-#include "detail/device_choice.hpp"
+#include "ucp/device_choice.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "detail/core_access.hpp"
 #include "support/fake_network.hpp"
 #include "ucx/error.hpp"
+#include "worker/core_access.hpp"
 
 namespace ucx::detail {
 namespace {

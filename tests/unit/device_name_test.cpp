@@ -1,4 +1,4 @@
-#include "detail/device_name.hpp"
+#include "os/device_name.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "detail/transport_group.hpp"
+#include "ucp/transport_group.hpp"
 
 namespace ucx::detail {
 namespace {

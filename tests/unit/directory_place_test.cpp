@@ -1,4 +1,4 @@
-#include "detail/directory_place.hpp"
+#include "store/directory_place.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "detail/disk_thread.hpp"
+#include "base/disk_thread.hpp"
 
 #include <gtest/gtest.h>
 

@@ -11,14 +11,14 @@
 #include <system_error>
 #include <vector>
 
-#include "detail/frame.hpp"
-#include "detail/protocol.hpp"
-#include "detail/wire.hpp"
 #include "support/frame_peer.hpp"
 #include "support/served_region.hpp"
 #include "support/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/version.hpp"
+#include "wire/frame.hpp"
+#include "wire/protocol.hpp"
+#include "wire/wire.hpp"
 
 namespace ucx::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "errno_of.hpp"
+#include "files/errno_of.hpp"
 
 #include <gtest/gtest.h>
 

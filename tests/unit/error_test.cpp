@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "detail/frame.hpp"
+#include "wire/frame.hpp"
 
 namespace ucx {
 namespace {

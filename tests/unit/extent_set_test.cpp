@@ -1,4 +1,4 @@
-#include "extent_set.hpp"
+#include "engine/extent_set.hpp"
 
 #include <gtest/gtest.h>
 

@@ -17,9 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "detail/core_access.hpp"
-#include "detail/store_core.hpp"
-#include "detail/worker_core.hpp"
+#include "store/store_core.hpp"
 #include "support/failing_calls.hpp"
 #include "support/short_memory.hpp"
 #include "support/temporary_directory.hpp"
@@ -27,6 +25,8 @@
 #include "ucx/error.hpp"
 #include "ucx/publication.hpp"
 #include "ucx/server.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
 
 namespace ucx::test {
 namespace {

@@ -1,5 +1,5 @@
 // Files that peers read: sizes, buffers, slow and broken disks, and every way to end in the middle.
-#include "detail/file_region.hpp"
+#include "region/file_region.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,6 @@
 #include <system_error>
 #include <vector>
 
-#include "detail/introduction.hpp"
 #include "support/fake_file.hpp"
 #include "support/frame_peer.hpp"
 #include "support/pattern.hpp"
@@ -24,6 +23,7 @@
 #include "support/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/remote_region.hpp"
+#include "wire/introduction.hpp"
 
 namespace ucx::test {
 namespace {

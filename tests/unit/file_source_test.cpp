@@ -1,5 +1,5 @@
 // Real files: what can be opened, and how reading them ends.
-#include "detail/file_source.hpp"
+#include "file/file_source.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-#include "detail/slow_reader.hpp"
+#include "file/slow_reader.hpp"
 #include "support/pattern.hpp"
 #include "support/temporary_file.hpp"
 #include "ucx/error.hpp"

@@ -15,14 +15,14 @@
 #include <system_error>
 #include <vector>
 
-#include "detail/core_access.hpp"
-#include "detail/file_region.hpp"
+#include "region/file_region.hpp"
 #include "support/byte_sizes.hpp"
 #include "support/connected_pair.hpp"
 #include "support/pattern.hpp"
 #include "support/temporary_file.hpp"
 #include "ucx/error.hpp"
 #include "ucx/remote_region.hpp"
+#include "worker/core_access.hpp"
 
 namespace ucx::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "detail/file_watcher.hpp"
+#include "file/file_watcher.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What a window makes of the transfers that it is told of.
-#include "flow_window.hpp"
+#include "engine/flow_window.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "detail/frame.hpp"
+#include "wire/frame.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <system_error>
 #include <vector>
 
-#include "detail/protocol.hpp"
 #include "ucx/error.hpp"
+#include "wire/protocol.hpp"
 
 namespace ucx::detail {
 namespace {

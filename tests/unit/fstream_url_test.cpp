@@ -18,7 +18,6 @@
 #include <system_error>
 #include <utility>
 
-#include "detail/core_access.hpp"
 #include "support/effort.hpp"
 #include "support/fake_network.hpp"
 #include "support/stream_script.hpp"
@@ -27,6 +26,7 @@
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/server.hpp"
+#include "worker/core_access.hpp"
 
 namespace ucx::test {
 namespace {

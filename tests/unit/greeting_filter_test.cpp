@@ -1,4 +1,4 @@
-#include "detail/greeting_filter.hpp"
+#include "os/greeting_filter.hpp"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -12,8 +12,8 @@
 #include <string>
 #include <utility>
 
-#include "detail/owned_descriptor.hpp"
-#include "detail/tcp_socket.hpp"
+#include "base/owned_descriptor.hpp"
+#include "os/tcp_socket.hpp"
 #include "support/loopback_connection.hpp"
 
 namespace ucx::detail {

@@ -1,4 +1,4 @@
-#include "detail/handed_work.hpp"
+#include "base/handed_work.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "detail/core_access.hpp"
-#include "detail/worker_core.hpp"
 #include "support/short_memory.hpp"
 #include "support/simulated_pair.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
 
 namespace ucx::test {
 namespace {

@@ -17,14 +17,14 @@
 #include <utility>
 #include <vector>
 
-#include "detail/core_access.hpp"
-#include "detail/frame.hpp"
-#include "detail/worker_core.hpp"
 #include "support/frame_peer.hpp"
 #include "support/served_region.hpp"
 #include "support/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
+#include "wire/frame.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
 
 namespace ucx::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "detail/heartbeat.hpp"
+#include "base/heartbeat.hpp"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,6 @@
 #include <system_error>
 #include <vector>
 
-#include "detail/frame.hpp"
 #include "support/frame_peer.hpp"
 #include "support/pattern.hpp"
 #include "support/simulated_pair.hpp"
@@ -21,6 +20,7 @@
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_region.hpp"
+#include "wire/frame.hpp"
 
 namespace ucx::test {
 namespace {

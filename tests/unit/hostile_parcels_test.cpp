@@ -12,13 +12,13 @@
 #include <system_error>
 #include <vector>
 
-#include "detail/brief_parcel.hpp"
-#include "detail/parcel.hpp"
 #include "support/frame_peer.hpp"
 #include "support/pattern.hpp"
 #include "support/simulated_pair.hpp"
 #include "support/untouched.hpp"
 #include "ucx/error.hpp"
+#include "wire/brief_parcel.hpp"
+#include "wire/parcel.hpp"
 
 namespace ucx::test {
 namespace {

@@ -18,13 +18,9 @@
 #include <utility>
 #include <vector>
 
-#include "detail/channel.hpp"
-#include "detail/control_message.hpp"
-#include "detail/core_access.hpp"
-#include "detail/endpoint_channel.hpp"
-#include "detail/endpoint_core.hpp"
-#include "detail/frame.hpp"
-#include "detail/worker_core.hpp"
+#include "connection/channel.hpp"
+#include "connection/endpoint_channel.hpp"
+#include "connection/endpoint_core.hpp"
 #include "ucx/bulk_open.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"
@@ -34,6 +30,10 @@
 #include "ucx/memory_region.hpp"
 #include "ucx/url.hpp"
 #include "ucx/worker.hpp"
+#include "wire/control_message.hpp"
+#include "wire/frame.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
 
 namespace ucx::test {
 namespace {

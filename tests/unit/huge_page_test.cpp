@@ -1,4 +1,4 @@
-#include "detail/huge_page.hpp"
+#include "os/huge_page.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "detail/memory_source.hpp"
-#include "detail/shared_memory.hpp"
+#include "memory/memory_source.hpp"
 #include "support/simulated_pair.hpp"
+#include "ucp/shared_memory.hpp"
 #include "ucx/error.hpp"
 #include "ucx/huge_pages.hpp"
 #include "ucx/memory_region.hpp"

@@ -1,4 +1,4 @@
-#include "detail/introduction.hpp"
+#include "wire/introduction.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "detail/wire.hpp"
+#include "wire/wire.hpp"
 
 namespace ucx::detail {
 namespace {

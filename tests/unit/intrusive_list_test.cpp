@@ -1,4 +1,4 @@
-#include "detail/intrusive_list.hpp"
+#include "base/intrusive_list.hpp"
 
 #include <gtest/gtest.h>
 

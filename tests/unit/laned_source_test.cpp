@@ -1,4 +1,4 @@
-#include "laned_source.hpp"
+#include "engine/laned_source.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "stream_engine.hpp"
+#include "engine/stream_engine.hpp"
 #include "support/remote_memory.hpp"
 #include "support/stream_script.hpp"
 #include "ucx/error.hpp"

@@ -15,13 +15,13 @@
 #include <utility>
 #include <vector>
 
-#include "detail/core_access.hpp"
 #include "support/pattern.hpp"
 #include "support/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_region.hpp"
+#include "worker/core_access.hpp"
 
 namespace ucx::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "detail/lingering_clients.hpp"
+#include "client/lingering_clients.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <system_error>
 
-#include "detail/client_core.hpp"
+#include "client/client_core.hpp"
 #include "ucx/client.hpp"
 #include "ucx/server.hpp"
 #include "ucx/url.hpp"

@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "detail/frame.hpp"
 #include "support/frame_peer.hpp"
 #include "support/pattern.hpp"
 #include "support/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_region.hpp"
+#include "wire/frame.hpp"
 
 namespace ucx::test {
 namespace {

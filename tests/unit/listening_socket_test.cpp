@@ -1,4 +1,4 @@
-#include "detail/listening_socket.hpp"
+#include "connection/listening_socket.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -24,17 +24,17 @@
 #include <thread>
 #include <vector>
 
-#include "detail/core_access.hpp"
-#include "detail/greeting_filter.hpp"
-#include "detail/listener_core.hpp"
-#include "detail/open_descriptors.hpp"
-#include "detail/owned_descriptor.hpp"
-#include "detail/rdma_port.hpp"
-#include "detail/tcp_socket.hpp"
+#include "base/owned_descriptor.hpp"
+#include "connection/listener_core.hpp"
+#include "os/greeting_filter.hpp"
+#include "os/open_descriptors.hpp"
+#include "os/rdma_port.hpp"
+#include "os/tcp_socket.hpp"
 #include "support/counted_calls.hpp"
 #include "ucx/context.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/worker.hpp"
+#include "worker/core_access.hpp"
 
 namespace ucx::detail {
 namespace {

@@ -7,11 +7,11 @@
 #include <system_error>
 #include <vector>
 
-#include "detail/frame.hpp"
 #include "support/frame_peer.hpp"
 #include "support/served_region.hpp"
 #include "support/simulated_pair.hpp"
 #include "ucx/error.hpp"
+#include "wire/frame.hpp"
 
 namespace ucx::test {
 namespace {

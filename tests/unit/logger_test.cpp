@@ -15,7 +15,7 @@
 #include <system_error>
 #include <vector>
 
-#include "detail/logger.hpp"
+#include "base/logger.hpp"
 #include "support/pattern.hpp"
 #include "support/process_reading.hpp"
 #include "support/served_region.hpp"

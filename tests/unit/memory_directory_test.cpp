@@ -1,5 +1,5 @@
 // A directory in memory, and a child of fork() that has a copy of its owner.
-#include "detail/memory_directory.hpp"
+#include "store/memory_directory.hpp"
 
 #include <gtest/gtest.h>
 

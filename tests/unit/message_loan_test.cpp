@@ -16,8 +16,6 @@
 #include <system_error>
 #include <vector>
 
-#include "detail/loan.hpp"
-#include "detail/parcel.hpp"
 #include "support/frame_peer.hpp"
 #include "support/pattern.hpp"
 #include "support/process_reading.hpp"
@@ -25,6 +23,8 @@
 #include "ucx/buffer.hpp"
 #include "ucx/error.hpp"
 #include "ucx/message.hpp"
+#include "wire/loan.hpp"
+#include "wire/parcel.hpp"
 
 namespace ucx::test {
 namespace {

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "detail/parts_table.hpp"
 #include "support/simulated_messages.hpp"
+#include "wire/parts_table.hpp"
 
 namespace ucx::test {
 namespace {

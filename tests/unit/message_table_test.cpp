@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "detail/peer_question.hpp"
+#include "connection/peer_question.hpp"
 
 namespace ucx::detail {
 namespace {

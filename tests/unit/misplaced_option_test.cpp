@@ -1,6 +1,6 @@
 // Options of an endpoint that can not be had of the way in which it is connected are errors, which
 // name them.
-#include "detail/misplaced_option.hpp"
+#include "connection/misplaced_option.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "detail/open_descriptors.hpp"
+#include "os/open_descriptors.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <set>
 #include <string>
 
-#include "detail/owned_descriptor.hpp"
+#include "base/owned_descriptor.hpp"
 #include "support/counted_calls.hpp"
 
 namespace ucx::detail {

@@ -1,4 +1,4 @@
-#include "detail/parcel.hpp"
+#include "wire/parcel.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "detail/loan.hpp"
+#include "wire/loan.hpp"
 
 namespace ucx::detail {
 namespace {

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "pipe_frame.hpp"
-#include "pipe_input.hpp"
+#include "pipes/pipe_frame.hpp"
+#include "pipes/pipe_input.hpp"
 #include "support/simulated_messages.hpp"
 #include "ucx/error.hpp"
 #include "ucx/pipe_streambuf.hpp"

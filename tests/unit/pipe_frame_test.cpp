@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "pipe_frame.hpp"
-#include "pipe_introduction.hpp"
+#include "pipes/pipe_frame.hpp"
+#include "pipes/pipe_introduction.hpp"
 #include "ucx/pipe_options.hpp"
 
 namespace ucx::detail {

@@ -1,4 +1,4 @@
-#include "detail/pool.hpp"
+#include "base/pool.hpp"
 
 #include <gtest/gtest.h>
 

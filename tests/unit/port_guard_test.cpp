@@ -1,4 +1,4 @@
-#include "detail/port_guard.hpp"
+#include "connection/port_guard.hpp"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -19,9 +19,9 @@
 #include <thread>
 #include <vector>
 
-#include "detail/greeting_filter.hpp"
-#include "detail/open_descriptors.hpp"
-#include "detail/tcp_socket.hpp"
+#include "os/greeting_filter.hpp"
+#include "os/open_descriptors.hpp"
+#include "os/tcp_socket.hpp"
 
 namespace ucx::detail {
 namespace {

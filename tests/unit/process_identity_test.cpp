@@ -1,4 +1,4 @@
-#include "detail/process_identity.hpp"
+#include "wire/process_identity.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "detail/owned_descriptor.hpp"
+#include "base/owned_descriptor.hpp"
 
 namespace ucx::detail {
 namespace {

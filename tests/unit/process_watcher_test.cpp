@@ -1,5 +1,5 @@
 // The ends of real processes, told to a worker of the simulation by the watcher's thread.
-#include "detail/process_watcher.hpp"
+#include "worker/process_watcher.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -26,12 +26,12 @@
 #include <thread>
 #include <vector>
 
-#include "detail/core_access.hpp"
-#include "detail/handed_work.hpp"
-#include "detail/owned_descriptor.hpp"
-#include "detail/process_identity.hpp"
-#include "detail/worker_core.hpp"
+#include "base/handed_work.hpp"
+#include "base/owned_descriptor.hpp"
 #include "support/simulated_pair.hpp"
+#include "wire/process_identity.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
 
 namespace ucx::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "detail/rdma_port.hpp"
+#include "os/rdma_port.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -14,11 +14,8 @@
 #include <system_error>
 #include <vector>
 
-#include "detail/atomic_execution.hpp"
-#include "detail/core_access.hpp"
-#include "detail/file_region.hpp"
-#include "detail/frame.hpp"
-#include "detail/range_list.hpp"
+#include "region/atomic_execution.hpp"
+#include "region/file_region.hpp"
 #include "support/asked_owner.hpp"
 #include "support/fake_file.hpp"
 #include "support/frame_peer.hpp"
@@ -28,6 +25,9 @@
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_atomic.hpp"
+#include "wire/frame.hpp"
+#include "wire/range_list.hpp"
+#include "worker/core_access.hpp"
 
 namespace ucx::test {
 namespace {

@@ -1,5 +1,5 @@
 // Memory of an owner on the same host, read where it lies.
-#include "detail/region_loan.hpp"
+#include "region/region_loan.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

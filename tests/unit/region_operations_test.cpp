@@ -13,16 +13,16 @@
 #include <system_error>
 #include <vector>
 
-#include "detail/core_access.hpp"
-#include "detail/notification_queue.hpp"
-#include "detail/posted_operations.hpp"
-#include "detail/range_list.hpp"
+#include "connection/posted_operations.hpp"
+#include "region/notification_queue.hpp"
 #include "support/pattern.hpp"
 #include "support/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_atomic.hpp"
 #include "ucx/remote_region.hpp"
+#include "wire/range_list.hpp"
+#include "worker/core_access.hpp"
 
 namespace ucx::test {
 namespace {

@@ -1,5 +1,5 @@
 // What an owner answers to frames that no reader of ours would send.
-#include "detail/region_service.hpp"
+#include "region/region_service.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,14 +13,14 @@
 #include <system_error>
 #include <vector>
 
-#include "detail/frame.hpp"
-#include "detail/piece_sizes.hpp"
 #include "support/asked_owner.hpp"
 #include "support/frame_peer.hpp"
 #include "support/pattern.hpp"
 #include "support/simulated_pair.hpp"
+#include "ucp/piece_sizes.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
+#include "wire/frame.hpp"
 
 namespace ucx::test {
 namespace {

@@ -7,9 +7,9 @@
 #include <random>
 #include <string>
 
-#include "detail/wire.hpp"
 #include "support/hex.hpp"
 #include "ucx/error.hpp"
+#include "wire/wire.hpp"
 
 namespace ucx {
 namespace {

@@ -16,15 +16,15 @@
 #include <system_error>
 #include <vector>
 
-#include "detail/core_access.hpp"
-#include "detail/message_read.hpp"
-#include "detail/remote_region_core.hpp"
-#include "detail/worker_core.hpp"
+#include "region/message_read.hpp"
+#include "region/remote_region_core.hpp"
 #include "support/pattern.hpp"
 #include "support/served_region.hpp"
 #include "support/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
 
 namespace ucx::test {
 namespace {

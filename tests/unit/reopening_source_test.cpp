@@ -1,4 +1,4 @@
-#include "reopening_source.hpp"
+#include "engine/reopening_source.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "stream_engine.hpp"
+#include "engine/stream_engine.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {

@@ -1,4 +1,4 @@
-#include "detail/resolver.hpp"
+#include "os/resolver.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "detail/resource_error.hpp"
+#include "ucp/resource_error.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

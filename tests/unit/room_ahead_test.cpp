@@ -1,5 +1,5 @@
 // Real files that grow, with room ahead of them.
-#include "detail/room_ahead.hpp"
+#include "base/room_ahead.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string>
 
-#include "detail/owned_descriptor.hpp"
+#include "base/owned_descriptor.hpp"
 #include "support/byte_sizes.hpp"
 #include "support/temporary_directory.hpp"
 

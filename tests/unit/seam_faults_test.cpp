@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "detail/core_access.hpp"
 #include "support/fake_network.hpp"
 #include "support/forgotten_by_ucx.hpp"
 #include "support/pattern.hpp"
@@ -29,6 +28,7 @@
 #include "ucx/remote_region.hpp"
 #include "ucx/request.hpp"
 #include "ucx/worker.hpp"
+#include "worker/core_access.hpp"
 
 namespace ucx::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "detail/session_contents.hpp"
+#include "server/session_contents.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,21 +14,21 @@
 #include <utility>
 #include <vector>
 
-#include "detail/catalogue.hpp"
-#include "detail/control_message.hpp"
-#include "detail/core_access.hpp"
-#include "detail/disk_thread.hpp"
-#include "detail/file_account.hpp"
-#include "detail/put_job.hpp"
-#include "detail/store_core.hpp"
-#include "detail/store_directory.hpp"
-#include "detail/worker_core.hpp"
+#include "base/disk_thread.hpp"
+#include "server/catalogue.hpp"
+#include "store/file_account.hpp"
+#include "store/put_job.hpp"
+#include "store/store_core.hpp"
+#include "store/store_directory.hpp"
 #include "support/short_memory.hpp"
 #include "support/soon.hpp"
 #include "support/temporary_directory.hpp"
 #include "ucx/error.hpp"
 #include "ucx/publication.hpp"
 #include "ucx/server.hpp"
+#include "wire/control_message.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
 
 namespace ucx::test {
 namespace {

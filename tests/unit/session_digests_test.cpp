@@ -1,4 +1,4 @@
-#include "detail/session_digests.hpp"
+#include "server/session_digests.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,14 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "detail/core_access.hpp"
-#include "detail/file_hasher.hpp"
-#include "detail/file_region.hpp"
+#include "file/file_hasher.hpp"
+#include "region/file_region.hpp"
 #include "support/effort.hpp"
 #include "support/fake_file.hpp"
 #include "support/pattern.hpp"
 #include "support/simulated_pair.hpp"
 #include "ucx/error.hpp"
+#include "worker/core_access.hpp"
 
 namespace ucx::detail {
 namespace {

@@ -1,4 +1,4 @@
-#include "detail/session_watches.hpp"
+#include "server/session_watches.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,12 +16,12 @@
 #include <utility>
 #include <vector>
 
-#include "detail/core_access.hpp"
-#include "detail/file_region.hpp"
-#include "detail/file_watcher.hpp"
+#include "file/file_watcher.hpp"
+#include "region/file_region.hpp"
 #include "support/simulated_pair.hpp"
 #include "support/temporary_directory.hpp"
 #include "ucx/error.hpp"
+#include "worker/core_access.hpp"
 
 namespace ucx::detail {
 namespace {

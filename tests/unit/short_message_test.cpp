@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "detail/ucp_api.hpp"
 #include "support/simulated_messages.hpp"
+#include "ucp/ucp_api.hpp"
 
 namespace ucx::test {
 namespace {

@@ -12,14 +12,14 @@
 #include <system_error>
 #include <thread>
 
-#include "detail/core_access.hpp"
-#include "detail/store_core.hpp"
-#include "detail/worker_core.hpp"
+#include "store/store_core.hpp"
 #include "support/temporary_directory.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/publication.hpp"
 #include "ucx/server.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
 
 namespace ucx::test {
 namespace {

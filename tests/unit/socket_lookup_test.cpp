@@ -1,12 +1,12 @@
-#include "detail/socket_lookup.hpp"
+#include "os/socket_lookup.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
 #include <cstdint>
 
-#include "detail/owned_descriptor.hpp"
-#include "detail/tcp_socket.hpp"
+#include "base/owned_descriptor.hpp"
+#include "os/tcp_socket.hpp"
 #include "support/loopback_connection.hpp"
 
 namespace ucx::detail {

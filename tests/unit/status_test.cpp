@@ -1,4 +1,4 @@
-#include "detail/status.hpp"
+#include "ucp/status.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "detail/store_directory.hpp"
+#include "store/store_directory.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "detail/store_path.hpp"
+#include "base/store_path.hpp"
 #include "support/temporary_directory.hpp"
 #include "ucx/error.hpp"
 

@@ -9,15 +9,15 @@
 #include <thread>
 #include <vector>
 
-#include "detail/core_access.hpp"
-#include "detail/remote_region_core.hpp"
-#include "detail/store_core.hpp"
-#include "detail/worker_core.hpp"
+#include "region/remote_region_core.hpp"
+#include "store/store_core.hpp"
 #include "support/pattern.hpp"
 #include "support/simulated_server.hpp"
 #include "support/temporary_directory.hpp"
 #include "ucx/error.hpp"
 #include "ucx/publication.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
 
 namespace ucx::test {
 namespace {

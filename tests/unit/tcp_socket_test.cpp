@@ -1,4 +1,4 @@
-#include "detail/tcp_socket.hpp"
+#include "os/tcp_socket.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "detail/owned_descriptor.hpp"
+#include "base/owned_descriptor.hpp"
 
 namespace ucx::detail {
 namespace {

@@ -1,4 +1,4 @@
-#include "detail/transport_list.hpp"
+#include "ucp/transport_list.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "detail/transport_ports.hpp"
+#include "connection/transport_ports.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "detail/open_descriptors.hpp"
-#include "detail/owned_descriptor.hpp"
-#include "detail/tcp_socket.hpp"
+#include "base/owned_descriptor.hpp"
+#include "os/open_descriptors.hpp"
+#include "os/tcp_socket.hpp"
 #include "ucx/context.hpp"
 #include "ucx/worker.hpp"
 #include "ucx/worker_address.hpp"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <ucp/api/ucp.h>
 
-#include "detail/protocol.hpp"
+#include "wire/protocol.hpp"
 
 namespace ucx {
 namespace {

@@ -1,4 +1,4 @@
-#include "detail/waiting_threads.hpp"
+#include "worker/waiting_threads.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "detail/operation.hpp"
+#include "worker/operation.hpp"
 
 namespace ucx::detail {
 namespace {

@@ -1,4 +1,4 @@
-#include "detail/wire.hpp"
+#include "wire/wire.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-#include "detail/protocol.hpp"
+#include "wire/protocol.hpp"
 
 namespace ucx::detail {
 namespace {

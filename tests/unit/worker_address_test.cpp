@@ -6,9 +6,9 @@
 #include <string>
 #include <unordered_set>
 
-#include "detail/wire.hpp"
 #include "support/hex.hpp"
 #include "ucx/error.hpp"
+#include "wire/wire.hpp"
 
 namespace ucx {
 namespace {

@@ -1,4 +1,4 @@
-#include "detail/worker_lock.hpp"
+#include "worker/worker_lock.hpp"
 
 #include <gtest/gtest.h>
 

@@ -17,10 +17,10 @@
 #include <utility>
 #include <vector>
 
-#include "detail/core_access.hpp"
 #include "support/served_region.hpp"
 #include "support/simulated_pair.hpp"
 #include "ucx/error.hpp"
+#include "worker/core_access.hpp"
 
 namespace ucx::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "detail/write_tracker.hpp"
+#include "connection/write_tracker.hpp"
 
 #include <gtest/gtest.h>
 

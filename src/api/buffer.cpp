@@ -1,0 +1,148 @@
+#include "ucx/buffer.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/forked_child.hpp"
+#include "memory/buffer_home.hpp"
+#include "ucx/error.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx {
+namespace {
+
+class heap_home final : public detail::buffer_home {
+ public:
+  move_only_handler<> take_back(std::span<std::byte> bytes) noexcept override {
+    delete[] bytes.data();
+    return {};
+  }
+  bool let_go() noexcept override { return true; }
+
+  static heap_home& instance() noexcept {
+    // Without state, and never destroyed: buffers may outlive every static object.
+    static heap_home* const home = new heap_home;
+    return *home;
+  }
+};
+
+/// Calls users' code from where nothing may be thrown.
+template <class Call>
+void call_at_end(Call call) noexcept {
+  try {
+    call();
+  } catch (...) {
+    detail::worker_core::report_thrown();
+  }
+}
+
+/// Of memory that was taken over; dies with it.
+class adopted_home final : public detail::buffer_home {
+ public:
+  explicit adopted_home(move_only_handler<std::span<std::byte>> free) noexcept
+      : free_(std::move(free)) {}
+  /// Frees what was taken back and never freed: a call that was queued may go with its queue.
+  ~adopted_home() {
+    if (owed_) call_at_end([this] { free(); });
+  }
+  adopted_home(const adopted_home&) = delete;
+  adopted_home& operator=(const adopted_home&) = delete;
+
+  move_only_handler<> take_back(std::span<std::byte> bytes) noexcept override {
+    std::unique_ptr<adopted_home> last(this);
+    if (!free_) return {};
+    owed_ = bytes;
+    return [last = std::move(last)] { last->free(); };
+  }
+  bool let_go() noexcept override {
+    const std::unique_ptr<adopted_home> last(this);
+    return true;
+  }
+
+ private:
+  void free() { free_(*std::exchange(owed_, std::nullopt)); }
+
+  move_only_handler<std::span<std::byte>> free_;
+  std::optional<std::span<std::byte>> owed_;
+};
+
+/// Of a size that a peer may have said: what no allocator could give is not asked for.
+std::span<std::byte> allocate(std::size_t size) {
+  constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max();
+  if (size > most) throw std::bad_alloc();
+  return {new std::byte[size], size};
+}
+
+}  // namespace
+
+buffer::buffer(std::size_t size)
+    : bytes_(allocate(size)), size_(size), home_(&heap_home::instance()) {}
+
+buffer::buffer(std::size_t size, std::error_code& ec) noexcept {
+  ec.clear();
+  try {
+    *this = buffer(size);
+  } catch (const std::bad_alloc&) {
+    ec = errc::no_memory;
+  }
+}
+
+buffer::buffer(std::pmr::memory_resource& from, std::size_t size) {
+  auto home = std::make_unique<adopted_home>(
+      [&from](std::span<std::byte> bytes) { from.deallocate(bytes.data(), bytes.size()); });
+  bytes_ = {static_cast<std::byte*>(from.allocate(size)), size};
+  size_ = size;
+  home_ = home.release();
+}
+
+buffer::buffer(std::span<std::byte> bytes, move_only_handler<std::span<std::byte>> free)
+    : bytes_(bytes), size_(bytes.size()), home_(new adopted_home(std::move(free))) {}
+
+buffer::~buffer() {
+  if (home_ == nullptr || detail::is_forked_child()) return;
+  if (move_only_handler<> due = home_->take_back(bytes_)) call_at_end(std::ref(due));
+}
+
+void buffer::resize(std::size_t size) {
+  std::error_code ec;
+  resize(size, ec);
+  if (ec) {
+    throw error(ec, "resizing a buffer of " + std::to_string(bytes_.size()) + " bytes to " +
+                        std::to_string(size));
+  }
+}
+
+void buffer::resize(std::size_t size, std::error_code& ec) noexcept {
+  ec.clear();
+  if (size > bytes_.size()) {
+    ec = errc::buffer_too_small;
+    return;
+  }
+  size_ = size;
+}
+
+std::span<std::byte> buffer::release() {
+  std::error_code ec;
+  const std::span<std::byte> released = release(ec);
+  if (ec) throw error(ec, "releasing a buffer of a pool");
+  return released;
+}
+
+std::span<std::byte> buffer::release(std::error_code& ec) noexcept {
+  ec.clear();
+  if (home_ != nullptr && !home_->let_go()) {
+    ec = errc::pooled_buffer;
+    return {};
+  }
+  home_ = nullptr;
+  size_ = 0;
+  return std::exchange(bytes_, {});
+}
+
+}  // namespace ucx

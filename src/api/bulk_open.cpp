@@ -1,0 +1,35 @@
+#include "ucx/bulk_open.hpp"
+
+#include "client/client_core.hpp"
+#include "ucx/error.hpp"
+#include "worker/core_access.hpp"
+
+namespace ucx {
+
+std::vector<opened_name> open_each(client& from, std::span<const std::string> names, access wanted,
+                                   const io_options& options) {
+  const auto& core = detail::core_access::core(from);
+  if (!core) throw error(errc::closed, "opening many names with a client that was moved from");
+  return core->open_each(names, wanted, options);
+}
+
+std::vector<fetched_name> fetch_each(client& from, std::span<const std::string> names,
+                                     std::size_t most, const io_options& options) {
+  const auto& core = detail::core_access::core(from);
+  if (!core) throw error(errc::closed, "fetching many names with a client that was moved from");
+  return core->fetch_each(names, most, options);
+}
+
+std::vector<std::error_code> store_each(client& to, std::span<const short_file> files, creation how,
+                                        const io_options& options) {
+  const auto& core = detail::core_access::core(to);
+  if (!core) throw error(errc::closed, "writing many files with a client that was moved from");
+  if (how != creation::replace && how != creation::fresh) {
+    throw error(errc::invalid_argument,
+                "writing many files: they replace what is there, or are "
+                "new, and are not written in place");
+  }
+  return core->store_each(files, how, options);
+}
+
+}  // namespace ucx

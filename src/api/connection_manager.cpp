@@ -1,0 +1,117 @@
+#include "ucx/connection_manager.hpp"
+
+#include <utility>
+
+#include "base/forked_child.hpp"
+#include "connection/connection_manager_core.hpp"
+#include "connection/endpoint_core.hpp"
+#include "ucx/error.hpp"
+#include "wire/introduction.hpp"
+#include "worker/core_access.hpp"
+
+namespace ucx {
+
+using detail::connection_manager_core;
+using detail::core_access;
+
+connection_manager::connection_manager(const worker& parent, connection_manager_options options) {
+  std::error_code ec;
+  core_ = connection_manager_core::make(core_access::core(parent), std::move(options), ec);
+  if (!ec) return;
+  std::string what = "making a connection manager";
+  if (ec == errc::feature_disabled) what.append(": ").append(detail::words_about_terms(ec));
+  throw error(ec, what);
+}
+
+connection_manager::connection_manager(const worker& parent, connection_manager_options options,
+                                       std::error_code& ec)
+    : core_(connection_manager_core::make(core_access::core(parent), std::move(options), ec)) {}
+
+connection_manager::connection_manager(connection_manager&& other) noexcept = default;
+
+connection_manager& connection_manager::operator=(connection_manager&& other) noexcept {
+  connection_manager taken(std::move(other));
+  std::swap(core_, taken.core_);
+  return *this;
+}
+
+connection_manager::~connection_manager() { close(close_mode::abort); }
+
+void connection_manager::add(std::string_view name, peer_location where) {
+  std::error_code ec;
+  add(name, std::move(where), ec);
+  if (!ec) return;
+  std::string what = "adding the peer \"";
+  what.append(name).append("\"");
+  if (ec == errc::invalid_argument) {
+    what += " (connection_manager_options::failure: undetected is for peers by worker address)";
+  }
+  throw error(ec, what);
+}
+
+void connection_manager::add(std::string_view name, peer_location where, std::error_code& ec) {
+  ec = detail::is_forked_child() ? errc::forked_child : errc::closed;
+  if (core_ && ec == errc::closed) core_->add(name, std::move(where), ec);
+}
+
+endpoint connection_manager::wait_active(std::string_view name, const io_options& options) {
+  std::error_code ec = errc::closed;
+  std::string words;
+  // Behind this the manager may be gone, by one of its own handlers.
+  auto found = core_ ? core_->wait_active(name, options, words, ec) : nullptr;
+  if (ec) {
+    std::string what = "waiting for the peer \"";
+    what.append(name).append("\"");
+    if (!words.empty()) what.append(" (").append(words).append(")");
+    throw error(ec, what);
+  }
+  return core_access::make_endpoint(std::move(found));
+}
+
+endpoint connection_manager::wait_active(std::string_view name, std::error_code& ec,
+                                         const io_options& options) {
+  std::string words;
+  ec = errc::closed;
+  return core_access::make_endpoint(core_ ? core_->wait_active(name, options, words, ec) : nullptr);
+}
+
+endpoint connection_manager::find(std::string_view name) const {
+  return core_access::make_endpoint(core_ ? core_->find(name) : nullptr);
+}
+
+std::optional<managed_peer> connection_manager::status(std::string_view name) const {
+  return core_ ? core_->status(name) : std::nullopt;
+}
+
+std::vector<managed_peer> connection_manager::peers() const {
+  return core_ ? core_->peers() : std::vector<managed_peer>();
+}
+
+std::size_t connection_manager::count(connection_state state) const noexcept {
+  return core_ ? core_->count(state) : 0;
+}
+
+std::size_t connection_manager::count() const noexcept {
+  return core_ ? core_->count(std::nullopt) : 0;
+}
+
+void connection_manager::reconnect(std::string_view name) {
+  std::error_code ec;
+  reconnect(name, ec);
+  if (ec) throw error(ec, std::string("connecting the peer \"").append(name) + "\" again");
+}
+
+void connection_manager::reconnect(std::string_view name, std::error_code& ec) {
+  ec = detail::is_forked_child() ? errc::forked_child : errc::closed;
+  if (core_ && ec == errc::closed) core_->reconnect(name, ec);
+}
+
+void connection_manager::close(std::string_view name, close_mode mode) noexcept {
+  if (core_ && !detail::is_forked_child()) core_->close(name, mode);
+}
+
+void connection_manager::close(close_mode mode) noexcept {
+  if (core_ && !detail::leave_to_parent(core_)) core_->close(std::nullopt, mode);
+}
+
+}  // namespace ucx

@@ -1,0 +1,129 @@
+#include "ucx/listener.hpp"
+
+#include <utility>
+
+#include "base/forked_child.hpp"
+#include "connection/listener_core.hpp"
+#include "connection/pending_connection.hpp"
+#include "ucx/error.hpp"
+#include "worker/core_access.hpp"
+
+namespace ucx {
+
+using detail::core_access;
+using detail::listener_core;
+
+namespace {
+
+listener_options with_handler(accept_handler on_request) {
+  listener_options options;
+  options.on_request = std::move(on_request);
+  return options;
+}
+
+}  // namespace
+
+listener::listener(const worker& parent, const socket_address& address)
+    : listener(parent, address, listener_options()) {}
+
+listener::listener(const worker& parent, const socket_address& address, std::error_code& ec)
+    : listener(parent, address, listener_options(), ec) {}
+
+listener::listener(const worker& parent, const socket_address& address, accept_handler on_request)
+    : listener(parent, address, with_handler(std::move(on_request))) {}
+
+listener::listener(const worker& parent, const socket_address& address, accept_handler on_request,
+                   std::error_code& ec)
+    : listener(parent, address, with_handler(std::move(on_request)), ec) {}
+
+listener::listener(const worker& parent, const socket_address& address, listener_options options) {
+  std::string what;
+  std::error_code ec;
+  core_ = listener_core::make(core_access::core(parent), address, std::move(options), what, ec);
+  if (ec) throw error(ec, what);
+}
+
+listener::listener(const worker& parent, const socket_address& address, listener_options options,
+                   std::error_code& ec) {
+  std::string what;
+  core_ = listener_core::make(core_access::core(parent), address, std::move(options), what, ec);
+}
+
+listener::listener(listener&& other) noexcept = default;
+
+listener& listener::operator=(listener&& other) noexcept {
+  if (this != &other) {
+    close();
+    core_ = std::move(other.core_);
+  }
+  return *this;
+}
+
+listener::~listener() { close(); }
+
+const socket_address& listener::address() const noexcept {
+  static const socket_address none;
+  return core_ ? core_->address() : none;
+}
+
+listener::acceptance listener::accept() {
+  return {core_, core_ && !detail::is_forked_child() ? core_->add_wait() : nullptr};
+}
+
+std::size_t listener::connections() const noexcept { return core_ ? core_->connections() : 0; }
+
+void listener::close() noexcept {
+  if (!core_ || detail::leave_to_parent(core_)) return;
+  core_->close();
+  core_.reset();
+}
+
+void listener::close(close_mode connections) noexcept {
+  if (!core_ || detail::leave_to_parent(core_)) return;
+  core_->close();
+  core_->close_connections(connections);
+  core_.reset();
+}
+
+listener::acceptance::acceptance(std::shared_ptr<detail::listener_core> core,
+                                 std::shared_ptr<detail::accept_wait> wait) noexcept
+    : core_(std::move(core)), wait_(std::move(wait)) {}
+
+listener::acceptance::acceptance(acceptance&& other) noexcept = default;
+
+listener::acceptance::~acceptance() {
+  if (detail::leave_to_parent(core_, wait_)) return;
+  if (wait_) core_->remove_wait(*wait_);
+}
+
+connection_request listener::acceptance::wait(const io_options& options) {
+  std::error_code ec;
+  connection_request taken = wait(ec, options);
+  if (ec)
+    throw error(ec, "waiting for a peer" + (core_ ? " on " + to_string(core_->address()) : ""));
+  return taken;
+}
+
+connection_request listener::acceptance::wait(std::error_code& ec, const io_options& options) {
+  ec = detail::is_forked_child() ? errc::forked_child : errc::closed;
+  if (wait_ && ec == errc::closed) return core_->await(*wait_, options.timeout, ec);
+  return core_access::make_connection_request(nullptr);
+}
+
+bool listener::acceptance::await_ready() const noexcept {
+  return !wait_ || detail::is_forked_child() || core_->is_over(*wait_);
+}
+
+void listener::acceptance::await_suspend(std::coroutine_handle<> coroutine) {
+  core_->resume_at_end(wait_, coroutine);
+}
+
+connection_request listener::acceptance::await_resume() {
+  std::error_code ec;
+  connection_request taken = wait(ec);
+  if (ec)
+    throw error(ec, "waiting for a peer" + (core_ ? " on " + to_string(core_->address()) : ""));
+  return taken;
+}
+
+}  // namespace ucx

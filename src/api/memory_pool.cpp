@@ -1,0 +1,98 @@
+#include "ucx/memory_pool.hpp"
+
+#include <new>
+#include <string>
+#include <utility>
+
+#include "base/forked_child.hpp"
+#include "memory/memory_pool_core.hpp"
+#include "memory/memory_source.hpp"
+#include "ucx/error.hpp"
+#include "worker/context_core.hpp"
+#include "worker/core_access.hpp"
+
+namespace ucx {
+namespace {
+
+using made_core = std::unique_ptr<detail::memory_pool_core>;
+
+made_core make(const memory_place& place, const memory_pool_options& options, std::string& what,
+               std::error_code& ec) {
+  std::unique_ptr<detail::memory_source> source = detail::memory_source::of(place, what, ec);
+  if (ec) return nullptr;
+  return std::make_unique<detail::memory_pool_core>(std::move(source), options.bound);
+}
+
+made_core make(const context& registering, const memory_pool_options& options, std::string& what,
+               std::error_code& ec) {
+  ec.clear();
+  what = "making a pool of registered memory";
+  const std::shared_ptr<detail::context_core>& context = detail::core_access::core(registering);
+  if (!context) ec = errc::closed;
+  if (context && !context->has(feature::rma)) {
+    what += ": its context was made without feature::rma";
+    ec = errc::feature_disabled;
+  }
+  if (ec) return nullptr;
+  return std::make_unique<detail::memory_pool_core>(detail::memory_source::registered(context),
+                                                    options.bound);
+}
+
+template <class Where>
+made_core make_or_throw(const Where& where, const memory_pool_options& options) {
+  std::string what;
+  std::error_code ec;
+  made_core made = make(where, options, what, ec);
+  if (ec) throw error(ec, what);
+  return made;
+}
+
+template <class Where>
+made_core make_quietly(const Where& where, const memory_pool_options& options,
+                       std::error_code& ec) {
+  std::string what;
+  return make(where, options, what, ec);
+}
+
+}  // namespace
+
+memory_pool::memory_pool(const memory_place& place, const memory_pool_options& options)
+    : core_(make_or_throw(place, options)) {}
+
+memory_pool::memory_pool(const memory_place& place, const memory_pool_options& options,
+                         std::error_code& ec)
+    : core_(make_quietly(place, options, ec)) {}
+
+memory_pool::memory_pool(const context& registering, const memory_pool_options& options)
+    : core_(make_or_throw(registering, options)) {}
+
+memory_pool::memory_pool(const context& registering, const memory_pool_options& options,
+                         std::error_code& ec)
+    : core_(make_quietly(registering, options, ec)) {}
+
+memory_pool::~memory_pool() { detail::leave_to_parent(core_); }
+
+memory_place memory_pool::place() const noexcept { return core_ ? core_->place() : memory_place(); }
+
+memory_pool_usage memory_pool::usage() const noexcept {
+  return core_ ? core_->usage() : memory_pool_usage();
+}
+
+void memory_pool::release_unused() noexcept {
+  if (core_) core_->release_unused();
+}
+
+void* memory_pool::do_allocate(std::size_t size, std::size_t alignment) {
+  if (!core_) throw std::bad_alloc();
+  return core_->allocate(size, alignment);
+}
+
+void memory_pool::do_deallocate(void* block, std::size_t, std::size_t) {
+  if (core_) core_->give_back(block);
+}
+
+bool memory_pool::do_is_equal(const std::pmr::memory_resource& other) const noexcept {
+  return this == &other;
+}
+
+}  // namespace ucx

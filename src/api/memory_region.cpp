@@ -1,0 +1,210 @@
+#include "ucx/memory_region.hpp"
+
+#include <utility>
+
+#include "base/forked_child.hpp"
+#include "base/without_const.hpp"
+#include "region/exposed_memory.hpp"
+#include "region/notification_queue.hpp"
+#include "region/notification_wait.hpp"
+#include "ucx/error.hpp"
+#include "worker/core_access.hpp"
+#include "worker/failed_operation.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx {
+namespace {
+
+using made_region = std::shared_ptr<detail::exposed_region>;
+
+/// Returns the core of `parent`, or says that it has none.
+std::shared_ptr<detail::context_core> open_core(const context& parent, std::string& what,
+                                                std::error_code& ec) {
+  ec.clear();
+  const std::shared_ptr<detail::context_core>& core = detail::core_access::core(parent);
+  if (!core) {
+    what = "exposing memory of a context that was moved from, or not made";
+    ec = errc::closed;
+  }
+  if (core && detail::is_forked_child()) {
+    what = "exposing memory";
+    ec = errc::forked_child;
+    return nullptr;
+  }
+  return core;
+}
+
+made_region expose(const context& parent, std::span<std::byte> bytes, access granted,
+                   const std::optional<memory_place>& expected, std::string& what,
+                   std::error_code& ec) {
+  // An empty span has no address to borrow; a null one that is not empty is a mistake.
+  if (bytes.data() == nullptr && !bytes.empty()) {
+    what = "exposing memory at address zero";
+    ec = errc::invalid_argument;
+    return nullptr;
+  }
+  const std::shared_ptr<detail::context_core> core = open_core(parent, what, ec);
+  return core ? detail::expose_memory(core, bytes, granted, expected, what, ec) : nullptr;
+}
+
+made_region make(const context& parent, std::size_t size, access granted, const memory_place& place,
+                 std::string& what, std::error_code& ec) {
+  const std::shared_ptr<detail::context_core> core = open_core(parent, what, ec);
+  return core ? detail::allocate_memory(core, size, granted, place, what, ec) : nullptr;
+}
+
+}  // namespace
+
+memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted) {
+  std::string what;
+  std::error_code ec;
+  core_ = expose(parent, bytes, granted, std::nullopt, what, ec);
+  if (ec) throw error(ec, what);
+}
+
+memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted,
+                             std::error_code& ec) {
+  std::string what;
+  core_ = expose(parent, bytes, granted, std::nullopt, what, ec);
+}
+
+memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted,
+                             const memory_place& expected) {
+  std::string what;
+  std::error_code ec;
+  core_ = expose(parent, bytes, granted, expected, what, ec);
+  if (ec) throw error(ec, what);
+}
+
+memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted,
+                             const memory_place& expected, std::error_code& ec) {
+  std::string what;
+  core_ = expose(parent, bytes, granted, expected, what, ec);
+}
+
+memory_region::memory_region(const context& parent, std::span<const std::byte> bytes)
+    : memory_region(parent, detail::without_const(bytes), access::read) {}
+
+memory_region::memory_region(const context& parent, std::span<const std::byte> bytes,
+                             std::error_code& ec)
+    : memory_region(parent, detail::without_const(bytes), access::read, ec) {}
+
+memory_region memory_region::allocate(const context& parent, std::size_t size, access granted) {
+  return allocate(parent, size, granted, memory_place());
+}
+
+memory_region memory_region::allocate(const context& parent, std::size_t size, access granted,
+                                      std::error_code& ec) {
+  return allocate(parent, size, granted, memory_place(), ec);
+}
+
+memory_region memory_region::allocate(const context& parent, std::size_t size, access granted,
+                                      const memory_place& place) {
+  memory_region made;
+  std::string what;
+  std::error_code ec;
+  made.core_ = make(parent, size, granted, place, what, ec);
+  if (ec) throw error(ec, what);
+  return made;
+}
+
+memory_region memory_region::allocate(const context& parent, std::size_t size, access granted,
+                                      const memory_place& place, std::error_code& ec) {
+  memory_region made;
+  std::string what;
+  made.core_ = make(parent, size, granted, place, what, ec);
+  return made;
+}
+
+memory_region::memory_region(memory_region&& other) noexcept = default;
+
+memory_region& memory_region::operator=(memory_region&& other) noexcept {
+  if (this != &other) {
+    close();
+    core_ = std::move(other.core_);
+  }
+  return *this;
+}
+
+memory_region::~memory_region() { close(); }
+
+std::span<std::byte> memory_region::bytes() const noexcept {
+  return core_ ? core_->where() : std::span<std::byte>();
+}
+
+std::size_t memory_region::size() const noexcept { return bytes().size(); }
+
+access memory_region::granted() const noexcept { return core_ ? core_->granted() : access::read; }
+
+memory_kind memory_region::kind() const noexcept { return place().kind; }
+
+memory_place memory_region::place() const noexcept {
+  return core_ ? core_->whereabouts() : memory_place();
+}
+
+remote_descriptor memory_region::descriptor() const {
+  return core_ ? core_->descriptor() : remote_descriptor();
+}
+
+void memory_region::on_notify(notification_handler handler) {
+  std::error_code ec;
+  on_notify(std::move(handler), ec);
+  if (ec) throw error(ec, "handling the notifications of a region that is not open");
+}
+
+void memory_region::on_notify(notification_handler handler, std::error_code& ec) {
+  ec.clear();
+  if (core_ && detail::is_forked_child()) {
+    ec = errc::forked_child;
+  } else if (core_) {
+    core_->notifications()->set_handler(std::move(handler));
+  } else {
+    ec = errc::closed;
+  }
+}
+
+request memory_region::start_wait_notify(const worker& driven, notification& into,
+                                         const io_options& options) {
+  constexpr const char* what = "wait for a notification";
+  const std::shared_ptr<detail::worker_core>& by = detail::core_access::core(driven);
+  if (!core_ || !by) return detail::failed_request(errc::closed, what);
+  if (detail::is_forked_child()) return detail::failed_request(errc::forked_child, what);
+  const std::lock_guard guard(by->lock());
+  auto& idle = by->pool_of<detail::notification_wait>();
+  detail::notification_wait* const wait = idle.take();
+  try {
+    wait->begin(by, core_->notifications(), into, by->deadline_after(options.timeout));
+  } catch (...) {
+    idle.give_back(wait);
+    throw;
+  }
+  return detail::core_access::make_request(wait);
+}
+
+notification memory_region::wait_notify(const worker& driven, const io_options& options) {
+  notification into;
+  start_wait_notify(driven, into, options).wait();
+  return into;
+}
+
+notification memory_region::wait_notify(const worker& driven, std::error_code& ec,
+                                        const io_options& options) {
+  notification into;
+  start_wait_notify(driven, into, options).wait(ec);
+  return into;
+}
+
+std::optional<notification> memory_region::take_notification() {
+  notification taken;
+  if (!core_ || detail::is_forked_child()) return std::nullopt;
+  if (!core_->notifications()->take(taken)) return std::nullopt;
+  return taken;
+}
+
+void memory_region::close() noexcept {
+  if (!core_ || detail::leave_to_parent(core_)) return;
+  core_->close();
+  core_.reset();
+}
+
+}  // namespace ucx

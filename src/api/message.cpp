@@ -1,0 +1,138 @@
+#include "ucx/message.hpp"
+
+#include <algorithm>
+#include <memory_resource>
+#include <mutex>
+#include <new>
+#include <string>
+
+#include "base/forked_child.hpp"
+#include "connection/endpoint_core.hpp"
+#include "cuda/device_pointer.hpp"
+#include "message/message_exchange.hpp"
+#include "message/receive_starts.hpp"
+#include "ucx/buffer.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/error.hpp"
+#include "ucx/memory_kind.hpp"
+#include "ucx/memory_resources.hpp"
+#include "worker/core_access.hpp"
+#include "worker/failed_operation.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx {
+namespace {
+
+/// Returns the resource for what comes from memory of `kind`, or nobody.
+std::pmr::memory_resource* resource_for(const memory_resources& from, memory_kind kind,
+                                        missing_resource missing) {
+  const bool is_reached = kind == memory_kind::host || detail::is_copied_by_driver(kind);
+  std::pmr::memory_resource* const found = is_reached ? from.find(kind) : nullptr;
+  if (found != nullptr || missing == missing_resource::strict) return found;
+  return from.find(memory_kind::host);
+}
+
+buffer taken_from(std::pmr::memory_resource& resource, std::size_t length) {
+  const std::size_t size = std::max<std::size_t>(length, 1);  // nothing has no address
+  auto* const bytes = static_cast<std::byte*>(resource.allocate(size));
+  try {
+    return buffer({bytes, length}, [&resource, size](std::span<std::byte> gone) {
+      resource.deallocate(gone.data(), size);
+    });
+  } catch (...) {
+    resource.deallocate(bytes, size);
+    throw;
+  }
+}
+
+}  // namespace
+
+message& message::operator=(message&& other) noexcept {
+  message taken(std::move(other));
+  std::swap(worker_, taken.worker_);
+  std::swap(arrived_, taken.arrived_);
+  return *this;
+}
+
+message::~message() {
+  if (arrived_ == nullptr || detail::leave_to_parent(worker_)) return;
+  const std::lock_guard guard(worker_->lock());
+  worker_->messages().let_go(*arrived_);
+}
+
+message_info message::info() const noexcept {
+  if (arrived_ == nullptr) return {};
+  return {arrived_->said.tag, arrived_->said.length, arrived_->said.memory};
+}
+
+std::span<const std::byte> message::header() const noexcept {
+  if (arrived_ == nullptr) return {};
+  return arrived_->header;
+}
+
+bool message::is_here() const noexcept { return arrived_ != nullptr && arrived_->here(); }
+
+std::span<const std::byte> message::data() const noexcept {
+  return is_here() ? arrived_->bytes : std::span<const std::byte>();
+}
+
+request message::start_receive(std::span<std::byte> into, const io_options& options) {
+  return detail::start_of(worker_, arrived_, {.only = into}, options);
+}
+
+request message::start_receive(std::span<const std::span<std::byte>> into,
+                               const io_options& options) {
+  return detail::start_of(worker_, arrived_, {.runs = into}, options);
+}
+
+request message::start_receive(buffer& made, std::size_t most, const io_options& options) {
+  return detail::start_of(worker_, arrived_, {.made = &made, .most = most}, options);
+}
+
+request message::start_receive(buffer& made, buffer_pool& pool, const io_options& options) {
+  return detail::start_of(worker_, arrived_, made, pool, options);
+}
+
+request message::start_receive(message_parts& made, std::size_t most, const io_options& options) {
+  return detail::start_of(worker_, arrived_, {.parts = &made, .most = most}, options);
+}
+
+request message::start_receive(buffer& made, const memory_resources& from, std::size_t most,
+                               missing_resource missing, const io_options& options) {
+  const message_info said = info();
+  // What says so tells the sender, too.
+  if (arrived_ == nullptr || said.length > most) return start_receive(made, most, options);
+  std::pmr::memory_resource* taken = resource_for(from, said.memory, missing);
+  if (taken == nullptr) {
+    return detail::failed_request(
+        errc::not_supported, "receive of a message out of " + std::string(to_string(said.memory)) +
+                                 " memory, for which there is no resource");
+  }
+  const auto length = static_cast<std::size_t>(said.length);
+  try {
+    made = taken_from(*taken, length);
+  } catch (const std::bad_alloc&) {
+    return detail::failed_request(
+        errc::no_memory,
+        "receive of a message of " + std::to_string(length) + " bytes into memory of a resource");
+  }
+  return start_receive(made.bytes(), options);
+}
+
+void message::receive(std::span<std::byte> into, const io_options& options) {
+  start_receive(into, options).wait();
+}
+
+void message::receive(std::span<std::byte> into, std::error_code& ec, const io_options& options) {
+  start_receive(into, options).wait(ec);
+}
+
+endpoint message::peer() const {
+  if (arrived_ == nullptr) return detail::core_access::make_endpoint(nullptr);
+  const std::lock_guard guard(worker_->lock());
+  std::shared_ptr<detail::endpoint_core> from;
+  if (arrived_->from != nullptr) from = arrived_->from->weak_from_this().lock();
+  return detail::core_access::make_served_endpoint(worker_, std::move(from));
+}
+
+}  // namespace ucx

@@ -1,0 +1,217 @@
+#include "ucx/remote_descriptor.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "ucx/error.hpp"
+#include "wire/protocol.hpp"
+#include "wire/wire.hpp"
+
+namespace ucx {
+namespace {
+
+constexpr std::string_view descriptor_letters = "UXRD";
+constexpr std::size_t longest_key = 4096;
+constexpr std::uint8_t shareable_flag = 1;
+constexpr std::uint8_t file_flag = 2;
+constexpr std::uint8_t loan_flag = 4;
+constexpr std::uint8_t handle_flag = 8;
+
+std::string_view name_of(access granted) noexcept {
+  switch (granted) {
+    case access::read:
+      return "read";
+    case access::write:
+      return "write";
+    case access::read_write:
+      break;
+  }
+  return "read_write";
+}
+
+/// What the system may call a process.
+constexpr std::uint64_t most_processes = std::numeric_limits<std::int32_t>::max();
+
+bool is_access(std::uint8_t value) noexcept { return value >= 1 && value <= 3; }
+
+bool is_memory_kind(std::uint8_t value) noexcept {
+  return value <= static_cast<std::uint8_t>(memory_kind::rocm) ||
+         value == static_cast<std::uint8_t>(memory_kind::other);
+}
+
+bool is_of_devices(memory_kind kind) noexcept {
+  return kind == memory_kind::cuda || kind == memory_kind::cuda_managed ||
+         kind == memory_kind::rocm;
+}
+
+constexpr int largest_device = 253;
+
+/// Returns one more than the number, or 0 where there is none to tell.
+std::uint8_t wire_device(const remote_descriptor& descriptor) noexcept {
+  const int device = descriptor.device;
+  if (!is_of_devices(descriptor.kind) || device < 0 || device > largest_device) return 0;
+  return static_cast<std::uint8_t>(device + 1);
+}
+
+// No byte of the region lies beyond the end of the address space.
+bool fits(std::uint64_t address, std::uint64_t size) noexcept {
+  return size <= std::numeric_limits<std::uint64_t>::max() - address;
+}
+
+bool read_file(detail::wire_reader& reader, memory_file& into) {
+  into.process = reader.take<std::uint64_t>();
+  into.descriptor = reader.take<std::uint64_t>();
+  into.device = reader.take<std::uint64_t>();
+  into.inode = reader.take<std::uint64_t>();
+  return into.process != 0;
+}
+
+bool read_loan(detail::wire_reader& reader, memory_loan& into) {
+  into.process = reader.take<std::uint64_t>();
+  into.record = reader.take<std::uint64_t>();
+  into.token = reader.take<std::uint64_t>();
+  const bool is_process = into.process > 0 && into.process <= most_processes;
+  return is_process && into.record != 0 && into.token != 0;
+}
+
+/// The region has to lie within the allocation, whatever these numbers are.
+bool read_handle(detail::wire_reader& reader, std::uint64_t region_size, memory_handle& into) {
+  const auto bytes = reader.take(into.bytes.size());
+  into.size = reader.take<std::uint64_t>();
+  into.offset = reader.take<std::uint64_t>();
+  if (!reader.ok()) return false;
+  std::copy(bytes.begin(), bytes.end(), into.bytes.begin());
+  return into.size != 0 && into.offset <= into.size && region_size <= into.size - into.offset;
+}
+
+bool read_body(std::span<const std::byte> body, remote_descriptor& into) {
+  detail::wire_reader reader(body);
+  into.region = reader.take<std::uint64_t>();
+  into.incarnation = reader.take<std::uint64_t>();
+  into.generation = reader.take<std::uint64_t>();
+  into.address = reader.take<std::uint64_t>();
+  into.size = reader.take<std::uint64_t>();
+  const auto granted = reader.take<std::uint8_t>();
+  const auto kind = reader.take<std::uint8_t>();
+  const auto flags = reader.take<std::uint8_t>();
+  const auto device = reader.take<std::uint8_t>();
+  const auto host = reader.take(into.host.size());
+  const auto key_length = reader.take<std::uint32_t>();
+  const auto key = reader.take(key_length);
+  if ((flags & file_flag) != 0 && !read_file(reader, into.file)) return false;
+  if ((flags & loan_flag) != 0 && !read_loan(reader, into.loan)) return false;
+  const bool has_handle = (flags & handle_flag) != 0;
+  if (has_handle && !read_handle(reader, into.size, into.handle)) return false;
+  if (has_handle &&
+      ((flags & loan_flag) == 0 || static_cast<memory_kind>(kind) != memory_kind::cuda))
+    return false;
+  if (!reader.finished() || key_length > longest_key) return false;
+  if (!is_access(granted) || !is_memory_kind(kind)) return false;
+  if ((flags & ~(shareable_flag | file_flag | loan_flag | handle_flag)) != 0) return false;
+  if (device != 0 && !is_of_devices(static_cast<memory_kind>(kind))) return false;
+  if (device > largest_device + 1) return false;
+  if (!fits(into.address, into.size)) return false;
+  into.granted = static_cast<access>(granted);
+  into.kind = static_cast<memory_kind>(kind);
+  into.device = static_cast<int>(device) - 1;
+  into.shareable = (flags & shareable_flag) != 0;
+  std::copy(host.begin(), host.end(), into.host.begin());
+  into.remote_key.assign(key.begin(), key.end());
+  return true;
+}
+
+remote_descriptor read(std::span<const std::byte> wire, std::string& what, std::error_code& ec) {
+  ec.clear();
+  const detail::envelope opened(wire, descriptor_letters);
+  remote_descriptor result;
+  if (opened.outcome() == detail::envelope::verdict::intact && read_body(opened.body(), result)) {
+    return result;
+  }
+  if (opened.outcome() == detail::envelope::verdict::other_version) {
+    ec = errc::version_mismatch;
+    what = "reading a region descriptor of wire version " + std::to_string(opened.version()) +
+           " (this library speaks version " + std::to_string(detail::protocol_version_number) + ")";
+  } else {
+    ec = errc::bad_descriptor;
+    what = "reading a region descriptor of " + std::to_string(wire.size()) +
+           " bytes (cut off, changed on its way, or something else)";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::byte> remote_descriptor::encode() const {
+  if (remote_key.size() > longest_key) {
+    throw error(errc::invalid_argument,
+                "writing the descriptor of region " + std::to_string(region) + ": its key has " +
+                    std::to_string(remote_key.size()) + " bytes, and " +
+                    std::to_string(longest_key) + " at most can be written");
+  }
+  if (!fits(address, size)) {
+    throw error(errc::invalid_argument, "writing the descriptor of region " +
+                                            std::to_string(region) +
+                                            ": it ends beyond the address space");
+  }
+  detail::wire_writer writer = detail::envelope::begin(descriptor_letters);
+  writer.put(region);
+  writer.put(incarnation);
+  writer.put(generation);
+  writer.put(address);
+  writer.put(size);
+  writer.put(static_cast<std::uint8_t>(granted));
+  writer.put(static_cast<std::uint8_t>(kind));
+  const bool has_file = file.process != 0;
+  const bool has_loan = loan.process != 0;
+  const bool has_handle = handle.size != 0;
+  writer.put(static_cast<std::uint8_t>((shareable ? shareable_flag : 0U) |
+                                       (has_file ? file_flag : 0U) | (has_loan ? loan_flag : 0U) |
+                                       (has_handle ? handle_flag : 0U)));
+  writer.put(wire_device(*this));
+  writer.put(host);
+  writer.put(static_cast<std::uint32_t>(remote_key.size()));
+  writer.put(remote_key);
+  if (has_file) {
+    writer.put(file.process);
+    writer.put(file.descriptor);
+    writer.put(file.device);
+    writer.put(file.inode);
+  }
+  if (has_loan) {
+    writer.put(loan.process);
+    writer.put(loan.record);
+    writer.put(loan.token);
+  }
+  if (has_handle) {
+    writer.put(handle.bytes);
+    writer.put(handle.size);
+    writer.put(handle.offset);
+  }
+  return detail::envelope::end(std::move(writer));
+}
+
+remote_descriptor remote_descriptor::decode(std::span<const std::byte> wire) {
+  std::error_code ec;
+  std::string what;
+  remote_descriptor result = read(wire, what, ec);
+  if (ec) throw error(ec, what);
+  return result;
+}
+
+remote_descriptor remote_descriptor::decode(std::span<const std::byte> wire, std::error_code& ec) {
+  std::string what;
+  return read(wire, what, ec);
+}
+
+std::string to_string(const remote_descriptor& descriptor) {
+  std::string text = "region " + std::to_string(descriptor.region) + ": " +
+                     std::to_string(descriptor.size) + " bytes, ";
+  text += name_of(descriptor.granted);
+  text += ", ";
+  text += to_string(descriptor.kind);
+  if (descriptor.device >= 0) text += " device " + std::to_string(descriptor.device);
+  if (descriptor.shareable) text += ", shareable";
+  return text;
+}
+
+}  // namespace ucx

@@ -1,0 +1,274 @@
+#include "ucx/remote_region.hpp"
+
+#include <mutex>
+#include <utility>
+
+#include "base/error_text.hpp"
+#include "base/forked_child.hpp"
+#include "connection/posted_operations.hpp"
+#include "connection/write_tracker.hpp"
+#include "region/remote_region_core.hpp"
+#include "ucx/error.hpp"
+#include "worker/abandon.hpp"
+#include "worker/core_access.hpp"
+#include "worker/failed_operation.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx {
+namespace {
+
+using detail::core_access;
+
+std::shared_ptr<detail::remote_region_core> open(const endpoint& connection,
+                                                 const remote_descriptor& descriptor,
+                                                 const remote_region_options& options,
+                                                 std::string& what, std::error_code& ec) {
+  ec.clear();
+  const std::shared_ptr<detail::endpoint_core>& core = core_access::core(connection);
+  if (!core) {
+    what = "opening a region over a connection that was moved from, or not made";
+    ec = errc::closed;
+    return nullptr;
+  }
+  return detail::remote_region_core::make(core, descriptor, options, what, ec);
+}
+
+/// What the error text of a call that ended before anything was sent begins with.
+std::string attempt(const char* what, std::size_t length, std::uint64_t offset,
+                    const remote_region& region) {
+  return std::string(what) + std::to_string(length) + " bytes at offset " + std::to_string(offset) +
+         " of " + region.description();
+}
+
+std::span<std::byte> in_place(const std::shared_ptr<detail::remote_region_core>& core,
+                              std::uint64_t offset, std::size_t length, access wanted,
+                              std::string& what, std::error_code& ec) {
+  ec.clear();
+  if (!core) {
+    ec = errc::closed;
+    return {};
+  }
+  const std::lock_guard guard(core->endpoint().worker().lock());
+  std::byte* const first = core->view(offset, length, wanted, what, ec);
+  return ec ? std::span<std::byte>() : std::span(first, length);
+}
+
+std::span<std::byte> in_place(const std::shared_ptr<detail::remote_region_core>& core,
+                              std::uint64_t offset, std::size_t length, access wanted,
+                              const remote_region& region) {
+  std::string why;
+  std::error_code ec;
+  const std::span<std::byte> found = in_place(core, offset, length, wanted, why, ec);
+  if (!ec) return found;
+  std::string what = attempt("view of ", length, offset, region);
+  if (!why.empty()) what += ": " + why;
+  throw error(ec, what);
+}
+
+}  // namespace
+
+remote_region::remote_region(const endpoint& connection, const remote_descriptor& descriptor,
+                             const remote_region_options& options) {
+  std::string what;
+  std::error_code ec;
+  core_ = open(connection, descriptor, options, what, ec);
+  if (ec) throw error(ec, what);
+  make_books();
+}
+
+remote_region::remote_region(const endpoint& connection, const remote_descriptor& descriptor,
+                             const remote_region_options& options, std::error_code& ec) {
+  std::string what;
+  core_ = open(connection, descriptor, options, what, ec);
+  if (core_) make_books();
+}
+
+remote_region::remote_region(remote_region&& other) noexcept = default;
+
+remote_region& remote_region::operator=(remote_region&& other) noexcept {
+  if (this == &other) return *this;
+  drop_posted();
+  detail::leave_to_parent(core_, tracker_, posted_);
+  core_ = std::move(other.core_);
+  tracker_ = std::move(other.tracker_);
+  posted_ = std::move(other.posted_);
+  return *this;
+}
+
+remote_region::~remote_region() {
+  drop_posted();
+  detail::leave_to_parent(core_, tracker_, posted_);
+}
+
+void remote_region::make_books() {
+  tracker_ = std::make_shared<detail::write_tracker>();
+  posted_ = std::make_shared<detail::posted_operations>();
+}
+
+/// Ends what was posted through this handle: nobody could wait for it any more.
+void remote_region::drop_posted() noexcept {
+  if (!core_ || !posted_) return;
+  const std::shared_ptr<detail::posted_operations> kept = posted_;
+  detail::abandon(*kept, core_->endpoint().worker());
+}
+
+remote_region remote_region::share() const {
+  remote_region other;
+  other.core_ = core_;
+  if (core_) other.make_books();
+  return other;
+}
+
+std::uint64_t remote_region::size() const noexcept { return core_ ? core_->size() : 0; }
+std::uint64_t remote_region::limit() const noexcept { return core_ ? core_->limit() : 0; }
+access remote_region::granted() const noexcept {
+  return core_ ? core_->descriptor().granted : access::read;
+}
+memory_kind remote_region::kind() const noexcept {
+  return core_ ? core_->descriptor().kind : memory_kind::host;
+}
+content_id remote_region::content() const noexcept {
+  if (!core_) return {};
+  const std::lock_guard guard(core_->endpoint().worker().lock());
+  return core_->content();
+}
+
+bool remote_region::measurable() const noexcept { return core_ && core_->measurable(); }
+
+way remote_region::way() const noexcept { return core_ ? core_->way() : way::automatic; }
+
+std::span<const std::byte> remote_region::view(std::uint64_t offset, std::size_t length) const {
+  return in_place(core_, offset, length, access::read, *this);
+}
+
+std::span<const std::byte> remote_region::view(std::uint64_t offset, std::size_t length,
+                                               std::error_code& ec) const {
+  std::string what;
+  return in_place(core_, offset, length, access::read, what, ec);
+}
+
+std::span<std::byte> remote_region::writable_view(std::uint64_t offset, std::size_t length) const {
+  return in_place(core_, offset, length, access::write, *this);
+}
+
+std::span<std::byte> remote_region::writable_view(std::uint64_t offset, std::size_t length,
+                                                  std::error_code& ec) const {
+  std::string what;
+  return in_place(core_, offset, length, access::write, what, ec);
+}
+
+std::string remote_region::why_not_mapped() const {
+  return core_ ? core_->why_not_mapped() : std::string("there is no region");
+}
+
+std::string remote_region::why_not_read() const {
+  return core_ ? core_->why_not_read() : std::string("there is no region");
+}
+
+request remote_region::start_read_at(std::uint64_t offset, std::span<std::byte> into,
+                                     const io_options& options) {
+  if (!core_) return detail::failed_request(errc::closed, "read of a region that is not open");
+  detail::worker_core& worker = core_->endpoint().worker();
+  const std::lock_guard guard(worker.lock());
+  std::error_code ec;
+  if (detail::operation* started = core_->start_read(offset, into, options, ec)) {
+    return core_access::make_request(started);
+  }
+  return ec ? detail::failed_request(
+                  ec, attempt("read of ", into.size(), offset, *this) + detail::lacking(ec))
+            : request();
+}
+
+void remote_region::read_at(std::uint64_t offset, std::span<std::byte> into,
+                            const io_options& options) {
+  start_read_at(offset, into, options).wait();
+}
+
+void remote_region::read_at(std::uint64_t offset, std::span<std::byte> into, std::error_code& ec,
+                            const io_options& options) {
+  start_read_at(offset, into, options).wait(ec);
+}
+
+request remote_region::start_write_at(std::uint64_t offset, std::span<const std::byte> from,
+                                      const io_options& options) {
+  if (!core_) return detail::failed_request(errc::closed, "write to a region that is not open");
+  detail::worker_core& worker = core_->endpoint().worker();
+  const std::lock_guard guard(worker.lock());
+  std::error_code ec;
+  if (detail::operation* started = core_->start_write(tracker_, offset, from, options, ec)) {
+    return core_access::make_request(started);
+  }
+  return ec ? detail::failed_request(
+                  ec, attempt("write of ", from.size(), offset, *this) + detail::lacking(ec))
+            : request();
+}
+
+void remote_region::write_at(std::uint64_t offset, std::span<const std::byte> from,
+                             const io_options& options) {
+  start_write_at(offset, from, options).wait();
+}
+
+void remote_region::write_at(std::uint64_t offset, std::span<const std::byte> from,
+                             std::error_code& ec, const io_options& options) {
+  start_write_at(offset, from, options).wait(ec);
+}
+
+request remote_region::start_flush(const io_options& options) {
+  if (!core_) {
+    return detail::failed_request(errc::closed, "flush of the writes to a region that is not open");
+  }
+  detail::worker_core& worker = core_->endpoint().worker();
+  const std::lock_guard guard(worker.lock());
+  std::error_code ec;
+  if (detail::operation* started = core_->start_flush(tracker_, posted_, options, ec)) {
+    return core_access::make_request(started);
+  }
+  if (!ec) return {};
+  std::string what = "flush of the writes to " + description();
+  if (!tracker_->failed_write().empty()) what.append(": ").append(tracker_->failed_write());
+  return detail::failed_request(ec, std::move(what));
+}
+
+void remote_region::flush(const io_options& options) { start_flush(options).wait(); }
+
+void remote_region::flush(std::error_code& ec, const io_options& options) {
+  start_flush(options).wait(ec);
+}
+
+std::optional<std::uint64_t> remote_region::first_unconfirmed() const {
+  if (!core_) return std::nullopt;
+  const std::lock_guard guard(core_->endpoint().worker().lock());
+  return tracker_->first_unconfirmed();
+}
+
+std::uint64_t remote_region::unconfirmed() const {
+  if (!core_) return 0;
+  const std::lock_guard guard(core_->endpoint().worker().lock());
+  return tracker_->unconfirmed();
+}
+
+void remote_region::close() noexcept {
+  if (!core_) return;
+  core_->close();
+  core_->endpoint().worker().settle();
+}
+
+std::error_code remote_region::status() const noexcept {
+  if (!core_) return errc::closed;
+  const std::lock_guard guard(core_->endpoint().worker().lock());
+  return core_->status();
+}
+
+std::chrono::steady_clock::time_point remote_region::now() const noexcept {
+  return core_ ? core_->endpoint().worker().api().now() : std::chrono::steady_clock::time_point();
+}
+
+std::optional<std::uint64_t> remote_region::bytes_in_huge_pages() const {
+  return core_ ? core_->bytes_in_huge_pages() : std::nullopt;
+}
+
+std::string remote_region::description() const {
+  return core_ ? core_->description() : std::string("no region");
+}
+
+}  // namespace ucx

@@ -1,0 +1,205 @@
+#include "ucx/request.hpp"
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "base/deadline.hpp"
+#include "base/forked_child.hpp"
+#include "connection/endpoint_core.hpp"
+#include "cuda/cuda_driver.hpp"
+#include "cuda/stream_gate.hpp"
+#include "ucx/error.hpp"
+#include "worker/abandon.hpp"
+#include "worker/core_access.hpp"
+#include "worker/operation.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx {
+namespace {
+
+/// Has a stream wait for an operation's end; returns why not.
+std::string hold(detail::operation* wanted, void* cuda_stream, std::error_code& ec) {
+  ec.clear();
+  if (cuda_stream == nullptr) {
+    ec = errc::invalid_argument;
+    return "no stream: the default ones are CU_STREAM_LEGACY and CU_STREAM_PER_THREAD";
+  }
+  if (wanted == nullptr || wanted->done()) return {};
+  const detail::cuda_driver* const driver = detail::cuda_driver::find();
+  if (driver == nullptr) {
+    ec = errc::not_supported;
+    return "there is no CUDA driver";
+  }
+  detail::worker_core& worker = wanted->worker();
+  std::chrono::nanoseconds left;
+  {
+    const std::lock_guard guard(worker.lock());
+    left = wanted->deadline() - worker.api().now();
+  }
+  const detail::clock::time_point until = detail::after(detail::clock::now(), left);
+  std::string why;
+  // Without the lock: a driver whose queue is full waits.
+  std::unique_ptr<detail::stream_gate> gate =
+      detail::stream_gate::shut(*driver, cuda_stream, until, why, ec);
+  if (ec) return why;
+  const std::lock_guard guard(worker.lock());
+  if (!wanted->done()) wanted->add_gate(std::move(gate));
+  return {};
+}
+
+/// REQUIRES: `ended` is done.
+void keep(std::promise<message_info>& promise, const request& ended) {
+  if (const std::error_code ec = ended.error()) {
+    promise.set_exception(std::make_exception_ptr(ucx::error(ec, ended.description())));
+  } else {
+    promise.set_value(ended.received());
+  }
+}
+
+}  // namespace
+
+void request::drop(detail::operation& held) noexcept {
+  if (detail::is_forked_child()) return;  // the parent's, or one that never started
+  if (!held.done()) detail::abandon(held);
+  held.drop();
+}
+
+bool request::done() const noexcept { return operation_ == nullptr || operation_->done(); }
+
+std::error_code request::error() const noexcept {
+  return operation_ == nullptr ? std::error_code() : operation_->error();
+}
+
+message_info request::received() const noexcept {
+  return done() && operation_ != nullptr ? operation_->received() : message_info();
+}
+
+void request::wait() {
+  std::error_code ec;
+  wait(ec);
+  if (ec) throw ucx::error(ec, detail::failure_text(*operation_));
+}
+
+void request::wait(std::error_code& ec) {
+  ec.clear();
+  if (operation_ == nullptr) return;
+  if (!operation_->done()) {
+    if (operation_->worker().in_handler()) {
+      ec = errc::would_deadlock;
+      return;
+    }
+    if (!operation_->worker().wait(*operation_, detail::clock::time_point::max())) {
+      ec = errc::forked_child;  // where alone it returns before that
+      return;
+    }
+  }
+  ec = operation_->error();
+}
+
+bool request::wait_for(std::chrono::nanoseconds duration) {
+  if (done()) return true;
+  return wait_until(detail::after(operation_->worker().api().now(), duration));
+}
+
+bool request::wait_for(std::chrono::nanoseconds duration, std::error_code& ec) {
+  ec.clear();
+  if (done()) return true;
+  return wait_until(detail::after(operation_->worker().api().now(), duration), ec);
+}
+
+bool request::wait_until(std::chrono::steady_clock::time_point deadline) {
+  std::error_code ec;
+  const bool ended = wait_until(deadline, ec);
+  if (ec) throw ucx::error(ec, detail::failure_text(*operation_));
+  return ended;
+}
+
+bool request::wait_until(std::chrono::steady_clock::time_point deadline, std::error_code& ec) {
+  ec.clear();
+  if (done()) return true;
+  detail::worker_core& worker = operation_->worker();
+  ec = detail::is_forked_child() ? make_error_code(errc::forked_child)
+       : worker.in_handler()     ? make_error_code(errc::would_deadlock)
+                                 : std::error_code();
+  return !ec && worker.wait(*operation_, deadline);
+}
+
+void request::then(completion_handler handler) {
+  if (operation_ != nullptr && !operation_->claim_handler()) {
+    throw ucx::error(make_error_code(errc::invalid_argument),
+                     "a second handler for the " + detail::failure_text(*operation_));
+  }
+  if (!done()) {
+    if (detail::is_forked_child()) {
+      if (handler) handler(errc::forked_child);
+      return;
+    }
+    const std::lock_guard guard(operation_->worker().lock());
+    if (!operation_->done()) {
+      operation_->set_handler(std::move(handler));
+      return;
+    }
+  }
+  if (handler) handler(error());
+}
+
+void request::enqueue_wait(void* cuda_stream) {
+  std::error_code ec;
+  const std::string why = hold(operation_, cuda_stream, ec);
+  if (ec) {
+    throw ucx::error(ec, "a CUDA stream's wait for the " + description() + " (" + why + ")");
+  }
+}
+
+void request::enqueue_wait(void* cuda_stream, std::error_code& ec) {
+  hold(operation_, cuda_stream, ec);
+}
+
+void request::cancel() noexcept {
+  if (done() || detail::is_forked_child()) return;
+  detail::worker_core& worker = operation_->worker();
+  {
+    const std::lock_guard guard(worker.lock());
+    if (!operation_->done()) operation_->give_up(errc::canceled);
+  }
+  worker.settle();
+}
+
+std::string request::description() const {
+  return operation_ == nullptr ? std::string("nothing") : detail::failure_text(*operation_);
+}
+
+bool request::rebind(std::span<std::byte> into) noexcept {
+  if (done() || detail::is_forked_child()) return false;
+  const std::lock_guard guard(operation_->worker().lock());
+  return operation_->rebind(into);
+}
+
+std::future<message_info> request::to_future() && {
+  auto promise = std::make_unique<std::promise<message_info>>();
+  std::future<message_info> future = promise->get_future();
+  if (done()) {
+    keep(*promise, *this);
+    return future;
+  }
+  if (operation_->has_handler()) {
+    throw ucx::error(make_error_code(errc::invalid_argument),
+                     "a future behind a handler, of the " + detail::failure_text(*operation_));
+  }
+  // The handler owns the request, and with it the operation, until it has run.
+  auto owned = std::make_unique<request>(std::move(*this));
+  request& ended = *owned;
+  ended.then([promise = std::move(promise), owned = std::move(owned)](std::error_code) {
+    keep(*promise, *owned);
+  });
+  return future;
+}
+
+void request::awaiter::await_suspend(std::coroutine_handle<> coroutine) {
+  request_.then([coroutine](std::error_code) { coroutine.resume(); });
+}
+
+}  // namespace ucx

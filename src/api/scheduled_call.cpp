@@ -1,0 +1,61 @@
+#include "ucx/scheduled_call.hpp"
+
+#include <utility>
+
+#include "base/deadline.hpp"
+#include "base/forked_child.hpp"
+#include "ucx/error.hpp"
+#include "worker/call_schedule.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx {
+
+scheduled_call::scheduled_call(std::shared_ptr<detail::scheduled> call) noexcept
+    : call_(std::move(call)) {}
+
+scheduled_call& scheduled_call::operator=(scheduled_call&& other) noexcept {
+  if (this == &other) return *this;
+  cancel();
+  call_ = std::move(other.call_);
+  return *this;
+}
+
+scheduled_call::~scheduled_call() { cancel(); }
+
+bool scheduled_call::cancel() noexcept {
+  if (!call_ || call_->over || detail::leave_to_parent(call_)) return false;
+  const std::shared_ptr<detail::worker_core> worker = call_->worker.lock();
+  return worker && worker->cancel(*call_);
+}
+
+bool scheduled_call::over() const noexcept {
+  return !call_ || call_->over || call_->worker.expired();
+}
+
+bool scheduled_call::wait_for(std::chrono::nanoseconds limit) {
+  std::error_code ec;
+  const bool is_over = wait_for(limit, ec);
+  if (ec == errc::forked_child) throw error(ec, "waiting for a call");
+  if (ec) throw error(ec, "waiting for a call inside a handler");
+  return is_over;
+}
+
+bool scheduled_call::wait_for(std::chrono::nanoseconds limit, std::error_code& ec) {
+  ec.clear();
+  if (over()) return true;
+  if (detail::is_forked_child()) {
+    ec = errc::forked_child;
+    return false;
+  }
+  const std::shared_ptr<detail::worker_core> worker = call_->worker.lock();
+  if (!worker) return true;
+  if (worker->in_handler()) {
+    ec = errc::would_deadlock;
+    return false;
+  }
+  return worker->wait_until(detail::after(worker->api().now(), limit),
+                            [this] { return call_->over.load(); });
+}
+
+}  // namespace ucx

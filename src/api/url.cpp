@@ -1,0 +1,318 @@
+#include "ucx/url.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+
+#include "base/name.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx {
+namespace {
+
+constexpr std::string_view scheme = "ucx:";
+constexpr std::string_view file_scheme = "ucx+file:";
+constexpr std::size_t longest_host = 255;
+
+/// RFC 3986's unreserved characters, and those of its others that a path may have as they are.
+bool stands_for_itself(char c) noexcept {
+  constexpr std::string_view others = "-._~!$&'()*+,;=:@/";
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         others.find(c) != std::string_view::npos;
+}
+
+std::string encode(std::string_view name) {
+  constexpr char digits[] = "0123456789ABCDEF";
+  std::string text;
+  for (const char c : name) {
+    if (stands_for_itself(c)) {
+      text += c;
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      text += {'%', digits[byte >> 4U], digits[byte & 0x0fU]};
+    }
+  }
+  return text;
+}
+
+std::optional<std::string> decode(std::string_view text) {
+  std::string name;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      name += text[i];
+      continue;
+    }
+    if (text.size() - i < 3) return std::nullopt;
+    unsigned value = 0;
+    const char* const end = text.data() + i + 3;
+    const auto [stopped, failed] = std::from_chars(text.data() + i + 1, end, value, 16);
+    if (failed != std::errc() || stopped != end) return std::nullopt;
+    name += static_cast<char>(value);
+    i += 2;
+  }
+  return name;
+}
+
+bool is_host(std::string_view host) noexcept {
+  constexpr std::string_view never = "/?#@[]<>\"\\^`{|}% ";
+  return !host.empty() && host.size() <= longest_host &&
+         std::none_of(host.begin(), host.end(), [&](char c) {
+           const auto byte = static_cast<unsigned char>(c);
+           return byte <= 0x20 || byte >= 0x7f || never.find(c) != std::string_view::npos;
+         });
+}
+
+bool is_ipv6_host(std::string_view host) noexcept {
+  return host.find(':') != std::string_view::npos && host.size() <= longest_host &&
+         std::all_of(host.begin(), host.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                  c == ':' || c == '.' || c == '%' || c == '_' || c == '-';
+         });
+}
+
+/// The case of a host means nothing (RFC 3986, 6.2.2.1), but that of an IPv6 address's zone does:
+/// behind
+/// "%" stands the name of an interface.
+std::string lower_case(std::string_view host) {
+  std::string made(host);
+  const auto zone = std::find(made.begin(), made.end(), '%');
+  std::transform(made.begin(), zone, made.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return made;
+}
+
+/// What an error text begins with: the URL, as far as it is fit to be shown.
+std::string quoted(std::string_view text) {
+  constexpr std::size_t shown = 200;
+  std::string made = "the URL \"";
+  for (const char c : text.substr(0, shown)) {
+    made += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  }
+  return made + (text.size() > shown ? "...\"" : "\"");
+}
+
+bool has_scheme(std::string_view text, std::string_view wanted) noexcept {
+  return text.size() >= wanted.size() &&
+         std::equal(wanted.begin(), wanted.end(), text.begin(), [](char expected, char c) {
+           return expected == (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
+         });
+}
+
+/// What is wrong with the text behind the host, or behind "//"; empty where nothing is.
+std::string complaint_about_encoding(std::string_view path) {
+  if (path.find_first_of("?#") != std::string_view::npos) {
+    return "\"?\" and \"#\" have no meaning here; in a name they are %3F and %23";
+  }
+  return decode(path) ? "" : "\"%\" is not followed by two hexadecimal digits";
+}
+
+}  // namespace
+
+bool url::is_meant_by(std::string_view text) noexcept {
+  return has_scheme(text, scheme) || has_scheme(text, file_scheme);
+}
+
+url::url(std::string_view text) {
+  std::string what;
+  std::error_code ec;
+  parse(text, what, ec);
+  if (ec) throw error(ec, quoted(text) + ": " + what);
+}
+
+url::url(std::string_view text, std::error_code& ec) {
+  std::string what;
+  ec.clear();
+  parse(text, what, ec);
+}
+
+url::url(std::string_view host, std::uint16_t port, std::string_view name) {
+  std::string what;
+  std::error_code ec;
+  assign(host, port, name, what, ec);
+  if (ec) throw error(ec, "making a URL of its parts: " + what);
+}
+
+url::url(std::string_view host, std::uint16_t port, std::string_view name, std::error_code& ec) {
+  std::string what;
+  ec.clear();
+  assign(host, port, name, what, ec);
+}
+
+url url::of_address_file(std::string_view file, std::string_view name) {
+  url made;
+  std::string what;
+  std::error_code ec;
+  if (file.empty() || file.find('\0') != std::string_view::npos) {
+    throw error(errc::bad_url, "making a URL of an address file: its path can not be one");
+  }
+  made.address_file_ = std::filesystem::absolute(file, ec).string();
+  made.assign_name(name, what, ec);
+  if (ec) throw error(ec, "making a URL of an address file: " + what);
+  return made;
+}
+
+void url::parse(std::string_view text, std::string& what, std::error_code& ec) {
+  const bool by_file = has_scheme(text, file_scheme);
+  const std::string_view used = by_file ? file_scheme : scheme;
+  std::string_view rest = text.substr(std::min(used.size(), text.size()));
+  if (!is_meant_by(text)) {
+    what = "it does not begin with \"ucx://\"";
+  } else if (rest.starts_with("/") && !rest.starts_with("//")) {
+    what = "one of the two slashes behind \"" + std::string(used) +
+           "\" is missing; a path library that normalises paths may have removed it";
+  } else if (!rest.starts_with("//")) {
+    what = "\"//\" is missing behind \"" + std::string(used) + "\"";
+  }
+  if (!what.empty()) {
+    ec = errc::bad_url;
+    return;
+  }
+  rest.remove_prefix(2);
+  if (by_file) return parse_address_file(rest, what, ec);
+  parse_authority(rest, what, ec);
+}
+
+/// The path ends where there is a file, below which nothing else can be.
+void url::parse_address_file(std::string_view rest, std::string& what, std::error_code& ec) {
+  what = complaint_about_encoding(rest);
+  const std::string path = what.empty() ? *decode(rest) : std::string();
+  if (what.empty() && path.empty()) what = "the path of the address file is missing";
+  if (what.empty() && path.find('\0') != std::string::npos) what = "a path has no zero bytes";
+  if (!what.empty()) {
+    ec = errc::bad_url;
+    return;
+  }
+  std::error_code missing;
+  for (std::size_t end = path.find('/', 1); !missing; end = path.find('/', end + 1)) {
+    const std::string begin = path.substr(0, end);
+    const auto found = std::filesystem::status(begin, missing).type();
+    if (found == std::filesystem::file_type::regular) {
+      address_file_ = std::filesystem::absolute(begin, missing).string();
+      const std::size_t name = std::min(begin.size() + 1, path.size());
+      return assign_name(std::string_view(path).substr(name), what, ec);
+    }
+    if (end == std::string::npos) break;
+  }
+  const bool is_closed = missing == std::errc::permission_denied;
+  what = "no address file is there, or on the way there" +
+         (missing ? " (" + missing.message() + ")" : std::string()) +
+         "; a server writes it when it begins, and removes it when it ends";
+  ec = is_closed ? errc::permission_denied : errc::connection_refused;
+}
+
+void url::parse_authority(std::string_view rest, std::string& what, std::error_code& ec) {
+  const auto refuse = [&](std::string why) {
+    what = std::move(why);
+    ec = errc::bad_url;
+  };
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  const std::string_view authority = rest.substr(0, slash);
+  const std::string_view path = rest.substr(std::min(slash + 1, rest.size()));
+  std::string_view host = authority;
+  std::string_view digits;
+  if (authority.starts_with('[')) {
+    const std::size_t end = authority.find(']');
+    if (end == std::string_view::npos) return refuse("\"]\" is missing behind the IPv6 address");
+    host = authority.substr(1, end - 1);
+    digits = authority.substr(end + 1);
+    if (!is_ipv6_host(host)) return refuse("there is no IPv6 address between the brackets");
+  } else {
+    host = authority.substr(0, authority.find(':'));
+    digits = authority.substr(host.size());
+    if (host.find('@') != std::string_view::npos) return refuse("a user name has no meaning here");
+    if (digits.find(':', 1) != std::string_view::npos) {
+      return refuse("an IPv6 address has to be in brackets, or the port has two colons");
+    }
+  }
+  if (digits.size() < 2 || digits.front() != ':') {
+    return refuse("the port is missing: ucx://host:port/name");
+  }
+  digits.remove_prefix(1);
+  std::uint16_t port = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto [stopped, failed] = std::from_chars(digits.data(), end, port);
+  if (failed != std::errc() || stopped != end || port == 0) {
+    return refuse("the port is not a number from 1 to 65535");
+  }
+  if (std::string complaint = complaint_about_encoding(path); !complaint.empty()) {
+    return refuse(std::move(complaint));
+  }
+  assign(host, port, *decode(path), what, ec);
+}
+
+void url::assign(std::string_view host, std::uint16_t port, std::string_view name,
+                 std::string& what, std::error_code& ec) {
+  if (!is_host(host) && !is_ipv6_host(host)) {
+    what = host.empty() ? "the host is missing" : "the host is not a name or an address";
+  } else if (port == 0) {
+    what = "the port is zero";
+  }
+  if (!what.empty()) {
+    ec = errc::bad_url;
+    return;
+  }
+  assign_name(name, what, ec);
+  if (ec) return;
+  host_ = lower_case(host);
+  port_ = port;
+}
+
+void url::assign_name(std::string_view name, std::string& what, std::error_code& ec) {
+  const std::string_view complaint = detail::complaint_about_name(name);
+  if (!name.empty() && !complaint.empty()) {
+    what = "the name can not be one: " + std::string(complaint);
+    ec = errc::bad_url;
+    return;
+  }
+  name_ = name;
+}
+
+url url::server() const {
+  url made = *this;
+  made.name_.clear();
+  return made;
+}
+
+url url::with_name(std::string_view name) const {
+  std::error_code ec;
+  url made = with_name(name, ec);
+  if (ec) throw error(ec, "giving the URL \"" + to_string(server()) + "\" a name");
+  return made;
+}
+
+url url::with_name(std::string_view name, std::error_code& ec) const {
+  url made = server();
+  std::string what;
+  ec.clear();
+  if (made.empty()) {
+    ec = errc::bad_url;
+  } else {
+    made.assign_name(name, what, ec);
+  }
+  return made;
+}
+
+std::string to_string(const url& address) {
+  if (address.empty()) return {};
+  const std::string name = address.name().empty() ? "" : '/' + encode(address.name());
+  if (!address.address_file().empty()) {
+    return "ucx+file://" + encode(address.address_file()) + name;
+  }
+  const bool brackets = address.host().find(':') != std::string::npos;
+  std::string text = "ucx://";
+  text.append(brackets ? "[" : "").append(address.host()).append(brackets ? "]" : "");
+  text.append(":").append(std::to_string(address.port())).append(name);
+  return text;
+}
+
+}  // namespace ucx
+
+std::size_t std::hash<ucx::url>::operator()(const ucx::url& address) const noexcept {
+  const std::size_t host = std::hash<std::string>()(address.host());
+  const std::size_t name = std::hash<std::string>()(address.name());
+  constexpr std::size_t odd = 0x9e3779b97f4a7c15U;
+  const std::size_t file = std::hash<std::string>()(address.address_file());
+  return ((host * odd + name) * odd + file) * odd + address.port();
+}

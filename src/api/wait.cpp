@@ -1,0 +1,133 @@
+#include "ucx/wait.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/deadline.hpp"
+#include "base/forked_child.hpp"
+#include "ucx/error.hpp"
+#include "worker/core_access.hpp"
+#include "worker/operation.hpp"
+#include "worker/worker_core.hpp"
+#include "worker/worker_set.hpp"
+
+namespace ucx {
+namespace {
+
+using time_point = detail::clock::time_point;
+
+/// Returns the worker of a request that has not ended; nothing for one that has.
+detail::worker_core* awaited(const request& each) {
+  return each.done() ? nullptr : &detail::core_access::get(each)->worker();
+}
+
+/// Waits until `condition` holds, which only the end of a request can bring about.
+template <class Condition>
+bool wait_until(std::span<const request> requests, time_point until, Condition condition,
+                std::error_code& ec) {
+  ec.clear();
+  if (condition()) return true;
+  if (detail::is_forked_child()) {
+    ec = errc::forked_child;
+    return false;
+  }
+  detail::worker_core* only = nullptr;
+  detail::worker_set all;
+  std::size_t workers = 0;
+  for (const request& each : requests) {
+    detail::worker_core* const worker = awaited(each);
+    if (worker == nullptr) continue;
+    if (worker->in_handler()) {
+      ec = errc::would_deadlock;
+      return false;
+    }
+    if (worker != only) ++workers;
+    only = worker;
+  }
+  if (workers == 0) return condition();
+  if (workers == 1) return only->wait_until(until, condition);
+  detail::ucp_api& api = only->api();
+  for (const request& each : requests) {
+    if (detail::worker_core* const worker = awaited(each)) all.add(worker->shared_from_this());
+  }
+  for (;;) {
+    all.look();
+    if (condition()) return true;
+    if (api.now() >= until) return false;
+    if (!all.progress()) all.rest(until);
+  }
+}
+
+time_point in(std::span<const request> requests, std::chrono::nanoseconds limit) {
+  for (const request& each : requests) {
+    if (detail::worker_core* const worker = awaited(each)) {
+      return detail::after(worker->api().now(), limit);
+    }
+  }
+  return time_point::max();
+}
+
+void throw_if(const std::error_code& ec) {
+  if (!ec) return;
+  throw error(ec, ec == errc::would_deadlock ? "waiting for requests inside a handler"
+                                             : "waiting for requests");
+}
+
+}  // namespace
+
+std::optional<std::size_t> wait_any_until(std::span<const request> requests, time_point deadline,
+                                          std::error_code& ec) {
+  std::size_t found = 0;
+  const auto any = [&] {
+    const auto ended = std::find_if(requests.begin(), requests.end(),
+                                    [](const request& each) { return each.done(); });
+    found = static_cast<std::size_t>(ended - requests.begin());
+    return ended != requests.end();
+  };
+  ec.clear();
+  if (requests.empty() || !wait_until(requests, deadline, any, ec)) return std::nullopt;
+  return found;
+}
+
+std::optional<std::size_t> wait_any_until(std::span<const request> requests, time_point deadline) {
+  std::error_code ec;
+  const std::optional<std::size_t> found = wait_any_until(requests, deadline, ec);
+  throw_if(ec);
+  return found;
+}
+
+std::optional<std::size_t> wait_any(std::span<const request> requests,
+                                    std::chrono::nanoseconds limit, std::error_code& ec) {
+  return wait_any_until(requests, in(requests, limit), ec);
+}
+
+std::optional<std::size_t> wait_any(std::span<const request> requests,
+                                    std::chrono::nanoseconds limit) {
+  return wait_any_until(requests, in(requests, limit));
+}
+
+bool wait_all_until(std::span<const request> requests, time_point deadline, std::error_code& ec) {
+  const auto all = [&] {
+    return std::all_of(requests.begin(), requests.end(),
+                       [](const request& each) { return each.done(); });
+  };
+  return wait_until(requests, deadline, all, ec);
+}
+
+bool wait_all_until(std::span<const request> requests, time_point deadline) {
+  std::error_code ec;
+  const bool ended = wait_all_until(requests, deadline, ec);
+  throw_if(ec);
+  return ended;
+}
+
+bool wait_all(std::span<const request> requests, std::chrono::nanoseconds limit,
+              std::error_code& ec) {
+  return wait_all_until(requests, in(requests, limit), ec);
+}
+
+bool wait_all(std::span<const request> requests, std::chrono::nanoseconds limit) {
+  return wait_all_until(requests, in(requests, limit));
+}
+
+}  // namespace ucx

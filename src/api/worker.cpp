@@ -1,0 +1,193 @@
+#include "ucx/worker.hpp"
+
+#include <utility>
+
+#include "base/deadline.hpp"
+#include "base/forked_child.hpp"
+#include "base/idle_rounds.hpp"
+#include "connection/connection_table.hpp"
+#include "message/assembled_parts.hpp"
+#include "ucx/error.hpp"
+#include "worker/core_access.hpp"
+#include "worker/failed_operation.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx {
+namespace {
+
+std::shared_ptr<detail::worker_core> make_core(const std::shared_ptr<detail::context_core>& parent,
+                                               const worker_options& options, std::string& what,
+                                               std::error_code& ec) {
+  ec.clear();
+  if (!parent) {
+    what = "making a worker of a context that was moved from, or not made";
+    ec = errc::closed;
+    return nullptr;
+  }
+  return detail::worker_core::make(parent, &detail::assemble_parts, options, what, ec);
+}
+
+}  // namespace
+
+worker::worker(const context& parent, const worker_options& options) {
+  std::string what;
+  std::error_code ec;
+  core_ = make_core(detail::core_access::core(parent), options, what, ec);
+  if (ec) throw error(ec, what);
+}
+
+worker::worker(const context& parent, const worker_options& options, std::error_code& ec) {
+  std::string what;
+  core_ = make_core(detail::core_access::core(parent), options, what, ec);
+}
+
+worker worker::adopt(const context& parent, ucp_worker* made, const worker_options& options) {
+  std::string what;
+  std::error_code ec;
+  worker adopted(detail::worker_core::adopt(detail::core_access::core(parent), made,
+                                            &detail::assemble_parts, options, what, ec));
+  if (ec) throw error(ec, what);
+  return adopted;
+}
+
+worker worker::adopt(const context& parent, ucp_worker* made, const worker_options& options,
+                     std::error_code& ec) {
+  std::string what;
+  return worker(detail::worker_core::adopt(detail::core_access::core(parent), made,
+                                           &detail::assemble_parts, options, what, ec));
+}
+
+worker::worker(worker&& other) noexcept = default;
+worker& worker::operator=(worker&& other) noexcept {
+  worker before(std::move(core_));
+  core_ = std::move(other.core_);
+  return *this;
+}
+
+worker::~worker() {
+  if (detail::leave_to_parent(core_)) return;
+  // A round that runs now may keep what uses the worker, and would have its thread outlive us.
+  if (core_ && core_.use_count() > 1) core_->await_round();
+}
+
+context worker::parent() const {
+  return detail::core_access::make_context(core_->shared_context());
+}
+
+worker_address worker::address() const {
+  std::error_code ec;
+  worker_address made = address(ec);
+  if (ec) throw error(ec, "asking for a worker's address");
+  return made;
+}
+
+worker_address worker::address(std::error_code& ec) const {
+  if (core_) return core_->address(ec);
+  ec = errc::closed;
+  return {};
+}
+
+bool worker::progress() { return core_->progress(); }
+int worker::event_fd() const noexcept { return core_->event_fd(); }
+bool worker::arm() { return core_->arm(); }
+std::chrono::nanoseconds worker::next_deadline() const { return core_->until_next_deadline(); }
+void worker::signal() noexcept { core_->signal(); }
+void worker::post(move_only_handler<> function) {
+  // The function may own this worker, and end it before post() returns.
+  if (detail::is_forked_child()) return;
+  const std::shared_ptr<detail::worker_core> kept = core_;
+  kept->post(std::move(function));
+}
+progress_mode worker::mode() const noexcept { return core_->options().progress; }
+
+scheduled_call worker::call_after(std::chrono::nanoseconds delay, move_only_handler<> function) {
+  return call_at(detail::after(core_->api().now(), delay), std::move(function));
+}
+
+scheduled_call worker::call_at(std::chrono::steady_clock::time_point when,
+                               move_only_handler<> function) {
+  return detail::core_access::make_scheduled_call(core_->call_at(when, std::move(function)));
+}
+
+scheduled_call worker::call_in_progress(progress_phase when, repetition how_often,
+                                        move_only_handler<> function) {
+  return detail::core_access::make_scheduled_call(
+      core_->call_in_progress(when, how_often == repetition::every_round, std::move(function)));
+}
+
+request worker::start_flush(const io_options& options) {
+  if (detail::is_forked_child()) {
+    return detail::failed_request(errc::forked_child, "flush of a worker's connections");
+  }
+  const std::lock_guard guard(core_->lock());
+  return detail::core_access::make_request(core_->connections().start_flush(options));
+}
+
+void worker::flush(const io_options& options) { start_flush(options).wait(); }
+
+void worker::flush(std::error_code& ec, const io_options& options) {
+  start_flush(options).wait(ec);
+}
+
+void worker::fence() {
+  if (detail::is_forked_child()) return;
+  const std::lock_guard guard(core_->lock());
+  core_->connections().fence();
+}
+
+std::size_t worker::cancel_all(std::chrono::nanoseconds limit) {
+  return detail::is_forked_child() ? 0 : core_->connections().cancel_all(nullptr, limit);
+}
+
+worker_attributes worker::attributes() const {
+  std::error_code ec;
+  worker_attributes made = attributes(ec);
+  if (ec) throw error(ec, "asking for a worker's attributes");
+  return made;
+}
+
+staging_statistics worker::staging() const noexcept {
+  return core_ ? core_->staging() : staging_statistics();
+}
+
+worker_attributes worker::attributes(std::error_code& ec) const {
+  if (!core_) {
+    ec = errc::closed;
+    return {};
+  }
+  worker_attributes made = core_->attributes(ec);
+  if (!ec) made.address_size = core_->address(ec).native().size();
+  return made;
+}
+
+ucp_worker* worker::native_handle() const noexcept { return core_ ? core_->handle() : nullptr; }
+
+std::size_t worker::connections() const noexcept {
+  const std::lock_guard guard(core_->lock());
+  return core_->connections().active();
+}
+
+void worker::run(std::stop_token stop) {
+  std::error_code ec;
+  run(std::move(stop), ec);
+  if (ec == errc::would_deadlock) throw error(ec, "running a worker inside its own handler");
+  if (ec == errc::forked_child) throw error(ec, "running a worker");
+  if (ec) throw error(ec, "running a worker that a thread of its own drives");
+}
+
+void worker::run(std::stop_token stop, std::error_code& ec) {
+  ec.clear();
+  if (core_->in_handler()) ec = errc::would_deadlock;
+  if (core_->driven_elsewhere()) ec = errc::invalid_argument;
+  if (detail::is_forked_child()) ec = errc::forked_child;
+  if (ec) return;
+  const std::stop_callback wake(stop, [core = core_.get()] { core->signal(); });
+  detail::idle_rounds idle;
+  detail::driver_seat seat(*core_);
+  while (!stop.stop_requested()) {
+    const std::uint32_t seen = core_->wakes();
+    core_->progress_or_rest(idle, core_->api().now() + detail::longest_rest, seat, seen);
+  }
+}
+
+}  // namespace ucx

@@ -1,0 +1,107 @@
+#include "client/client_cache.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "base/forked_child.hpp"
+#include "client/client_core.hpp"
+#include "client/client_slot.hpp"
+#include "client/lingering_clients.hpp"
+#include "ucx/client.hpp"
+#include "ucx/error.hpp"
+#include "ucx/url.hpp"
+
+namespace ucx::detail {
+namespace {
+
+struct cache {
+  const ::pid_t process = ::getpid();
+  std::mutex mutex;
+  std::map<url, std::shared_ptr<client_slot>> slots;
+  lingering_clients lingering;
+};
+
+/// Returns the process's. Never destroyed: static objects may hold streams. A child of fork() makes
+/// one of its own, as a thread that is not there may have the locks of its parent's.
+cache& the_cache() {
+  static std::atomic<cache*> latest{nullptr};
+  for (;;) {
+    cache* found = latest.load(std::memory_order_acquire);
+    if (found != nullptr && found->process == ::getpid()) return *found;
+    auto made = std::make_unique<cache>();
+    if (latest.compare_exchange_strong(found, made.get(), std::memory_order_acq_rel)) {
+      return *made.release();
+    }
+  }
+}
+
+/// Made by the first who asks for a client: destroyed before what was made before that, streams of
+/// static objects for one, and before UCX ends. What is closed later does not linger.
+struct ends_at_exit {
+  ~ends_at_exit() {
+    if (!is_forked_child()) the_cache().lingering.end();
+  }
+};
+
+/// A child of fork() that finds no connection makes its own: those that nobody uses are in its way.
+void clear_before_fork() {
+  if (!is_forked_child()) the_cache().lingering.clear();
+}
+
+/// Returns the server's slot, and drops those that nobody uses.
+std::shared_ptr<client_slot> slot_of(const url& server) {
+  cache& all = the_cache();
+  const std::lock_guard guard(all.mutex);
+  std::erase_if(all.slots, [&](const auto& each) {
+    return each.second.use_count() == 1 && each.second->is_idle();
+  });
+  std::shared_ptr<client_slot>& found = all.slots[server];
+  if (!found) found = std::make_shared<client_slot>();
+  return found;
+}
+
+/// Returns the client of `server` that lingers and is not lost; else connects.
+std::shared_ptr<client_core> take_or_connect(const url& server, std::string& what,
+                                             std::error_code& ec) {
+  std::shared_ptr<client_core> found = the_cache().lingering.take(server);
+  if (found) found->worker().progress();  // nobody has looked at it since
+  if (found && found->status()) found.reset();
+  if (!found) found = client_core::connect(server, client_options(), what, ec);
+  return found ? the_cache().lingering.lend(server, std::move(found)) : nullptr;
+}
+
+}  // namespace
+
+std::shared_ptr<client_core> shared_client(const url& server, std::string& what,
+                                           std::error_code& ec) {
+  if (is_forked_child()) {
+    what = to_string(server);
+    ec = errc::forked_child;
+    return nullptr;
+  }
+  static const ends_at_exit ending;
+  [[maybe_unused]] static const int forks = ::pthread_atfork(clear_before_fork, nullptr, nullptr);
+  if (const std::string& complaint = the_cache().lingering.complaint(); !complaint.empty()) {
+    what = complaint;
+    ec = errc::bad_configuration;
+    return nullptr;
+  }
+  const url where = server.server();
+  return slot_of(where)->get(
+      [&where](std::string& why, std::error_code& failed) {
+        return take_or_connect(where, why, failed);
+      },
+      what, ec);
+}
+
+void set_linger(std::chrono::nanoseconds longest) {
+  if (!is_forked_child()) the_cache().lingering.set_longest(longest);
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,475 @@
+#include "client/client_core.hpp"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/deadline.hpp"
+#include "base/error_text.hpp"
+#include "base/forked_child.hpp"
+#include "base/name.hpp"
+#include "base/store_path.hpp"
+#include "connection/endpoint_core.hpp"
+#include "os/network_device.hpp"
+#include "region/remote_region_core.hpp"
+#include "store/address_file.hpp"
+#include "ucx/error.hpp"
+#include "ucx/version.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+worker_core& core_of(const ucx::worker& handle) { return *core_access::core(handle); }
+
+endpoint_core& core_of(const endpoint& handle) { return *core_access::core(handle); }
+
+/// Returns how the client's worker is driven.
+worker_options driving(const client_options& options) {
+  worker_options chosen = options.worker;
+  if (chosen.threads == thread_safety::automatic) chosen.threads = thread_safety::safe;
+  return chosen;
+}
+
+/// Makes the client's context; `limit` counts unless the caller chose devices.
+context make_context(const client_options& options, const device_limit& limit) {
+  context_options chosen = options.context;
+  if (chosen.name.empty()) chosen.name = "ucxio client";
+  std::string what;
+  std::error_code ec;
+  context made = core_access::make_context(real_ucp(), chosen, limit, what, ec);
+  if (ec) throw error(ec, what);
+  return made;
+}
+
+}  // namespace
+
+client_core::client_core(ucx::worker&& driver, endpoint&& connection)
+    : worker_(std::move(driver)),
+      endpoint_(std::move(connection)),
+      channel_(core_of(*endpoint_)),
+      session_(channel_, [this](std::uint64_t region) { revoked(region); }),
+      releasing_(std::make_shared<client_session*>(&session_)) {
+  const std::lock_guard guard(core_of(worker_).lock());
+  core_of(*endpoint_).set_receiver(&session_);
+}
+
+client_core::~client_core() {
+  worker_core& core = core_of(worker_);
+  {
+    const std::lock_guard guard(core.lock());
+    core_of(*endpoint_).set_receiver(nullptr);
+    *releasing_ = nullptr;
+    try {
+      if (!session_.over()) session_.leave();
+    } catch (const std::bad_alloc&) {  // the peer learns it from the end of the connection
+    }
+  }
+  endpoint_.reset();
+}
+
+std::shared_ptr<endpoint_core> client_core::connection() const noexcept {
+  return core_access::core(*endpoint_);
+}
+
+template <class Place>
+void client_core::remember_way(const Place& server, const client_options& options) {
+  const auto way = [&server](const client_options& chosen) {
+    return [server, chosen](std::string& what, std::error_code& ec) {
+      return connect(server, chosen, what, ec);
+    };
+  };
+  client_options driven = options;
+  driven.worker.progress = progress_mode::sleeping_thread;
+  again_ = way(options);
+  beside_ = way(driven);
+}
+
+std::shared_ptr<client_core> client_core::lane(std::size_t number, std::string& what,
+                                               std::error_code& ec) {
+  if (closed_ || !beside_ || is_forked_child()) {
+    what = "connecting once more to " + place();
+    ec = closed_ ? errc::closed : is_forked_child() ? errc::forked_child : errc::not_supported;
+    return nullptr;
+  }
+  client_slot* slot = nullptr;
+  {
+    const std::lock_guard guard(lanes_mutex_);
+    slot = &lanes_[number];
+  }
+  return slot->get(beside_, what, ec);
+}
+
+std::shared_ptr<client_core> client_core::connect(const url& server, const client_options& options,
+                                                  std::string& what, std::error_code& ec) {
+  if (server.empty()) {
+    what = "connecting to a URL that is empty";
+    ec = errc::bad_url;
+    return nullptr;
+  }
+  if (!server.address_file().empty()) return connect_by_file(server, options, what, ec);
+  std::shared_ptr<client_core> made;
+  try {
+    client_options left = options;
+    std::chrono::nanoseconds limit = options.worker.connect_timeout;
+    if (limit <= limit.zero()) limit = worker_options().connect_timeout;
+    const auto begin = std::chrono::steady_clock::now();
+    const std::vector<socket_address> found = resolve(server.host(), server.port(), limit);
+    std::string first_failure;
+    std::error_code first_code;
+    for (std::size_t tried = 0; tried < found.size(); ++tried) {
+      // One deadline for all addresses of the host: each has its share of what is left.
+      const std::chrono::nanoseconds used = std::chrono::steady_clock::now() - begin;
+      left.worker.connect_timeout = share_of(limit - used, found.size() - tried);
+      ec.clear();
+      if (left.worker.connect_timeout <= limit.zero()) {
+        what = "connecting";
+        ec = errc::timed_out;
+      } else {
+        const socket_address& address = found[tried];
+        made = connect(make_context(options, devices_towards(address)), address, left, what, ec);
+        if (made) break;
+      }
+      // IPv6 is refused before anything is tried; another address may say more.
+      if (!first_code || first_code == errc::not_supported) {
+        first_code = ec;
+        first_failure = what;
+      }
+    }
+    if (!made) {
+      ec = first_code;
+      what = to_string(server.server()) + ": " + first_failure;
+      return nullptr;
+    }
+  } catch (const error& failed) {
+    ec = failed.code();
+    what = to_string(server.server()) + ": " + text_of(failed);
+    return nullptr;
+  }
+  made->server_ = server.server();
+  made->remember_way(server, options);
+  return made;
+}
+
+/// A server that was started again has written another address.
+std::shared_ptr<client_core> client_core::connect_by_file(const url& server,
+                                                          const client_options& options,
+                                                          std::string& what, std::error_code& ec) {
+  const server_location where = address_file::read(server.address_file(), what, ec);
+  std::shared_ptr<client_core> made;
+  try {
+    device_limit limit{{}, "a worker address may lead to any interface"};
+    if (where.local) limit = devices_towards(socket_address("127.0.0.1:0"));
+    if (!ec) {
+      made = connect(make_context(options, limit), where.address, options, what, ec);
+    }
+  } catch (const error& failed) {
+    ec = failed.code();
+    what = text_of(failed);
+  }
+  if (!made) {
+    what = to_string(server.server()) + ": " + what;
+    return nullptr;
+  }
+  made->server_ = server.server();
+  made->remember_way(server, options);
+  return made;
+}
+
+std::shared_ptr<client_core> client_core::successor(const std::shared_ptr<client_core>& lost,
+                                                    std::string& what, std::error_code& ec) {
+  lost->worker().progress();  // nobody may have looked at it for long
+  const std::error_code why = lost->closed_ ? make_error_code(errc::closed) : lost->status();
+  if (!why) return lost;
+  if (why == errc::closed || why == errc::forked_child || !lost->again_) {
+    what = "connecting again to " + lost->place();
+    ec = why;
+    return nullptr;
+  }
+  return lost->successor_.get(lost->again_, what, ec);
+}
+
+std::shared_ptr<client_core> client_core::connect(const worker_address& server,
+                                                  const client_options& options, std::string& what,
+                                                  std::error_code& ec) {
+  try {
+    std::shared_ptr<client_core> made =
+        connect(make_context(options, {}), server, options, what, ec);
+    if (made) made->remember_way(server, options);
+    return made;
+  } catch (const error& failed) {
+    ec = failed.code();
+    what = text_of(failed);
+    return nullptr;
+  }
+}
+
+template <class Address>
+std::shared_ptr<client_core> client_core::connect_on(context& parent, const Address& server,
+                                                     const client_options& options,
+                                                     std::string& what, std::error_code& ec) {
+  try {
+    ucx::worker driver(parent, driving(options));
+    const clock::time_point deadline =
+        core_of(driver).deadline_after(core_of(driver).options().connect_timeout);
+    endpoint connection(driver, server);
+    connection.wait_connected();  // by socket address it is
+    return greet(std::move(driver), std::move(connection), deadline, what, ec);
+  } catch (const error& failed) {
+    ec = failed.code();
+    what = text_of(failed);
+    return nullptr;
+  }
+}
+
+std::shared_ptr<client_core> client_core::connect(context parent, const socket_address& server,
+                                                  const client_options& options, std::string& what,
+                                                  std::error_code& ec) {
+  return connect_on(parent, server, options, what, ec);
+}
+
+std::shared_ptr<client_core> client_core::connect(context parent, const worker_address& server,
+                                                  const client_options& options, std::string& what,
+                                                  std::error_code& ec) {
+  return connect_on(parent, server, options, what, ec);
+}
+
+std::shared_ptr<client_core> client_core::greet(ucx::worker&& driver, endpoint&& connection,
+                                                clock::time_point deadline, std::string& what,
+                                                std::error_code& ec) {
+  std::shared_ptr<client_core> made(new client_core(std::move(driver), std::move(connection)));
+  hello_body hello;
+  hello.library = to_string(version());
+  hello.features = control_feature::all;
+  what = "greeting the server at " + core_of(*made->endpoint_).peer_name();
+  const auto answer =
+      made->ask(control_type::hello, control_type::welcome, hello, deadline, what, ec);
+  if (!answer) return nullptr;
+  const std::optional<welcome_body> welcome = decode_welcome(*answer);
+  if (!welcome) {
+    ec = errc::protocol_error;
+    return nullptr;
+  }
+  made->server_version_ = welcome->library;
+  made->features_ = welcome->features;
+  return made;
+}
+
+std::optional<std::vector<std::byte>> client_core::await(
+    control_type answer_type, clock::time_point deadline, std::string& what, std::error_code& ec,
+    const std::function<void(client_session::question&)>& send) {
+  worker_core& core = core_of(worker_);
+  endpoint_core& connection = core_of(*endpoint_);
+  requests_.fetch_add(1, std::memory_order_relaxed);
+  client_session::question asked{.answer_type = answer_type};
+  if (core.in_handler()) {
+    asked.outcome = errc::would_deadlock;
+  } else if (is_forked_child()) {
+    asked.outcome = errc::forked_child;
+  } else {
+    {
+      const std::lock_guard guard(core.lock());
+      connection.expect_control();
+      send(asked);
+    }
+    const bool in_time = core.wait_until(deadline, [&] { return asked.done; });
+    const std::lock_guard guard(core.lock());
+    connection.expected_control();
+    session_.forget(asked);
+    if (!in_time && !asked.done) asked.outcome = errc::timed_out;
+  }
+  ec = asked.outcome;
+  if (!ec) return std::move(asked.answer);
+  failures_.fetch_add(1, std::memory_order_relaxed);
+  if (const std::optional<welcome_body> refused = decode_welcome(asked.answer)) {
+    if (ec == errc::version_mismatch) {
+      what += ": it speaks version " + std::to_string(refused->version) +
+              " of the control protocol, this library (" + to_string(version()) + ") version " +
+              std::to_string(control_version);
+    } else if (ec == errc::busy) {
+      what += ": it has as many clients as it takes";
+    } else if (ec == errc::connection_refused) {
+      what += ": it is a worker that serves no names, or its server was closed";
+    }
+  } else if (!connection.words().empty()) {
+    what += " (" + connection.words() + ")";
+  }
+  return std::nullopt;
+}
+
+clock::time_point client_core::deadline_after(const io_options& options) {
+  const std::lock_guard guard(core_of(worker_).lock());
+  return core_of(worker_).deadline_after(options.timeout);
+}
+
+clock::time_point client_core::now() const noexcept { return core_of(worker_).api().now(); }
+
+std::string client_core::attempt(std::string_view doing, std::string_view name) const {
+  return std::string(doing) + " \"" + std::string(name) + "\" at " + place();
+}
+
+std::string client_core::place() const {
+  return server_.empty() ? "the server at " + core_of(*endpoint_).peer_name() : to_string(server_);
+}
+
+void client_core::check_name(std::string_view name, std::string& what, std::error_code& ec) const {
+  const std::string_view complaint = complaint_about_name(name);
+  if (complaint.empty()) return;
+  what = "a name that can not be one: " + std::string(complaint);
+  ec = errc::bad_name;
+}
+
+std::vector<entry> client_core::list(const io_options& options, std::string& what,
+                                     std::error_code& ec) {
+  what = "listing what " + place() + " publishes";
+  return list_all({}, deadline_after(options), what, ec).entries;
+}
+
+/// Returns whether `listed` can follow what was asked for: a page that does not go on would be
+/// asked for again and again, and whoever lists a directory believes that nothing else is named.
+bool client_core::continues(const list_body& asked, const listed_body& listed) {
+  if (listed.more && listed.entries.empty()) return false;
+  const std::string* before = &asked.after;
+  const std::string inside =
+      asked.directory && !asked.directory->empty() ? *asked.directory + '/' : std::string();
+  for (const entry& each : listed.entries) {
+    if (each.name <= *before) return false;
+    before = &each.name;
+    if (!asked.directory) continue;
+    if (!each.name.starts_with(inside)) return false;
+    const std::string_view leaf = std::string_view(each.name).substr(inside.size());
+    if (!complaint_about_path(leaf).empty() || leaf.find('/') != leaf.npos) return false;
+  }
+  return true;
+}
+
+entry client_core::stat(std::string_view name, const io_options& options, std::string& what,
+                        std::error_code& ec) {
+  check_name(name, what, ec);
+  if (ec) return {};
+  what = attempt("asking about", name);
+  const auto answer = ask(control_type::stat, control_type::described, stat_body{std::string(name)},
+                          deadline_after(options), what, ec);
+  if (!answer) return {};
+  std::optional<described_body> described = decode_described(*answer);
+  if (described && described->described.name == name) return std::move(described->described);
+  ec = errc::protocol_error;
+  return {};
+}
+
+remote_region client_core::open(std::string_view name, access wanted, const io_options& options,
+                                std::string& what, std::error_code& ec) {
+  remote_region made = core_access::empty_region();
+  check_name(name, what, ec);
+  if (ec) return made;
+  what = attempt("opening", name);
+  const auto answer = ask(control_type::open, control_type::opened,
+                          open_body{std::string(name), wanted}, deadline_after(options), what, ec);
+  return answer ? region_of(*answer, name, wanted, ec) : std::move(made);
+}
+
+remote_region client_core::region_of(const std::vector<std::byte>& answer, std::string_view name,
+                                     access wanted, std::error_code& ec) {
+  const std::optional<opened_body> opened = decode_opened(answer);
+  remote_region made = core_access::empty_region();
+  if (!opened || opened->described.name != name) ec = errc::protocol_error;
+  remote_descriptor descriptor;
+  if (!ec) descriptor = remote_descriptor::decode(opened->descriptor, ec);
+  if (!ec) {
+    // No more than was asked for: a mistake of the program shows here, as with a file.
+    descriptor.granted = wanted;
+    made = remote_region(*endpoint_, descriptor, {}, ec);
+  }
+  // Only its owner can make something longer.
+  if (!ec && opened->limit > 0 && made.way() != way::message) ec = errc::protocol_error;
+  if (ec) {  // the server holds it for us, maybe
+    const std::lock_guard guard(core_of(worker_).lock());
+    session_.release_unwanted(answer);
+    return core_access::empty_region();
+  }
+  opens_.fetch_add(1, std::memory_order_relaxed);
+  remote_region_core& core = *core_access::core(made);
+  {
+    const std::lock_guard guard(core_of(worker_).lock());
+    if (opened->described.type == entry_type::file) {
+      core.is_file(opened->identity, opened->described.generation,
+                   (features_ & control_feature::measuring) != 0);
+    }
+    if (opened->limit > 0) core.grow_to(opened->limit, opened->window);
+    if (opened->held) {
+      core.when_released([through = releasing_, region = descriptor.region] {
+        if (*through != nullptr) (*through)->tell(control_type::release, release_body{region});
+      });
+    }
+  }
+  remember(descriptor.region, core_access::core(made));
+  return made;
+}
+
+void client_core::remember(std::uint64_t region,
+                           const std::shared_ptr<remote_region_core>& opened) {
+  const std::lock_guard guard(core_of(worker_).lock());
+  if (opened_.size() >= sweep_at_) {
+    std::erase_if(opened_, [](const auto& each) { return each.second.expired(); });
+    sweep_at_ = std::max<std::size_t>(64, 2 * opened_.size());
+  }
+  opened_.emplace(region, opened);
+}
+
+void client_core::revoked(std::uint64_t region) {
+  const auto [first, last] = opened_.equal_range(region);
+  for (auto each = first; each != last; ++each) {
+    if (const auto opened = each->second.lock()) opened->revoke();
+  }
+  opened_.erase(first, last);
+}
+
+std::error_code client_core::status() const noexcept {
+  if (is_forked_child()) return errc::forked_child;
+  const std::lock_guard guard(core_of(worker_).lock());
+  return session_.over() ? session_.why() : core_of(*endpoint_).status();
+}
+
+client_statistics client_core::statistics() const noexcept {
+  client_statistics made;
+  made.opens = opens_.load(std::memory_order_relaxed);
+  made.requests = requests_.load(std::memory_order_relaxed);
+  made.failures = failures_.load(std::memory_order_relaxed);
+  made.staging = core_of(worker_).staging();
+  return made;
+}
+
+void client_core::close() noexcept {
+  closed_ = true;
+  if (is_forked_child()) return;
+  {
+    const std::lock_guard guard(core_of(worker_).lock());
+    try {
+      session_.leave();
+    } catch (const std::bad_alloc&) {  // the peer learns it from the end of the connection
+    }
+  }
+  std::error_code ignored;
+  endpoint_->close(close_mode::flush, ignored);
+}
+
+void client_core::leave_at_once() noexcept {
+  const std::shared_ptr<endpoint_core>& connection = core_access::core(*endpoint_);
+  {
+    const std::lock_guard guard(core_of(worker_).lock());
+    if (connection.use_count() > 1 || connection->is_kept_by_requests()) return;
+    try {
+      session_.leave();
+      connection->say_bye({});
+    } catch (const std::bad_alloc&) {  // the peer learns it from the end of the connection
+    }
+  }
+  std::error_code ignored;
+  try {
+    endpoint_->close(close_mode::abort, ignored);
+  } catch (const std::bad_alloc&) {  // it is aborted: what was to be done next is not
+  }
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,214 @@
+// A client: its worker, its connection to one server, and its side of the control protocol.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "client/client_session.hpp"
+#include "client/client_slot.hpp"
+#include "connection/endpoint_channel.hpp"
+#include "ucx/bulk_open.hpp"
+#include "ucx/client.hpp"
+#include "ucx/context.hpp"
+#include "ucx/directory_listing.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/remote_region.hpp"
+#include "ucx/worker.hpp"
+
+namespace ucx::detail {
+
+class remote_region_core;
+
+/// Shared by the client's handles and by streams; regions keep the connection alive without it.
+/// Safe from any thread.
+class client_core {
+ public:
+  /// Each connects, and returns when the server has answered.
+  static std::shared_ptr<client_core> connect(const url& server, const client_options& options,
+                                              std::string& what, std::error_code& ec);
+  static std::shared_ptr<client_core> connect(const worker_address& server,
+                                              const client_options& options, std::string& what,
+                                              std::error_code& ec);
+  /// The same on `parent`, which counts instead of the options' context.
+  static std::shared_ptr<client_core> connect(context parent, const socket_address& server,
+                                              const client_options& options, std::string& what,
+                                              std::error_code& ec);
+  static std::shared_ptr<client_core> connect(context parent, const worker_address& server,
+                                              const client_options& options, std::string& what,
+                                              std::error_code& ec);
+  /// Returns `lost`, or what takes its place where its connection is lost.
+  static std::shared_ptr<client_core> successor(const std::shared_ptr<client_core>& lost,
+                                                std::string& what, std::error_code& ec);
+  /// Returns the `number`th further connection to the server: see ucx::client.
+  std::shared_ptr<client_core> lane(std::size_t number, std::string& what, std::error_code& ec);
+  ~client_core();
+  client_core(const client_core&) = delete;
+  client_core& operator=(const client_core&) = delete;
+
+  std::vector<entry> list(const io_options& options, std::string& what, std::error_code& ec);
+  entry stat(std::string_view name, const io_options& options, std::string& what,
+             std::error_code& ec);
+  remote_region open(std::string_view name, access wanted, const io_options& options,
+                     std::string& what, std::error_code& ec);
+
+  std::vector<opened_name> open_each(std::span<const std::string> names, access wanted,
+                                     const io_options& options);
+  std::vector<fetched_name> fetch_each(std::span<const std::string> names, std::size_t most,
+                                       const io_options& options);
+  std::vector<std::error_code> store_each(std::span<const short_file> files, creation how,
+                                          const io_options& options);
+
+  void visit_names(const entry_visitor& visit, const io_options& options, std::string& what,
+                   std::error_code& ec);
+  std::uint64_t visit_directory(std::string_view directory, const entry_visitor& visit,
+                                const io_options& options, std::string& what, std::error_code& ec);
+  // Of stores; see ucx::client.
+  directory_listing read_directory(std::string_view directory, const io_options& options,
+                                   std::string& what, std::error_code& ec);
+  remote_region create(std::string_view name, const create_options& how, const io_options& options,
+                       std::string& what, std::error_code& ec);
+  entry commit(remote_region& file, bool durable, bool released, const io_options& options,
+               std::string& what, std::error_code& ec);
+  entry measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
+                const io_options& options, std::string& what, std::error_code& ec);
+  std::vector<content_digest> digest(remote_region& file, const digest_range& wanted,
+                                     const io_options& options, std::string& what,
+                                     std::error_code& ec);
+  void remove(std::string_view name, const io_options& options, std::string& what,
+              std::error_code& ec);
+  void rename(std::string_view from, std::string_view to, const io_options& options,
+              std::string& what, std::error_code& ec);
+  void resize(remote_region& file, std::uint64_t size, const io_options& options, std::string& what,
+              std::error_code& ec);
+  void resize(std::string_view name, std::uint64_t size, const io_options& options,
+              std::string& what, std::error_code& ec);
+
+  std::error_code status() const noexcept;
+  const url& server() const noexcept { return server_; }
+  const std::string& server_version() const noexcept { return server_version_; }
+  std::vector<std::string> transports() const { return endpoint_->transports(); }
+  client_statistics statistics() const noexcept;
+  ucx::worker& worker() noexcept { return worker_; }
+  /// Returns what may outlive the client.
+  std::shared_ptr<endpoint_core> connection() const noexcept;
+  void close() noexcept;
+  /// Says goodbye and closes the connection, waiting for nobody, unless something else needs it.
+  /// REQUIRES: nobody uses this any more.
+  void leave_at_once() noexcept;
+
+ private:
+  client_core(ucx::worker&& driver, endpoint&& connection);
+  static std::shared_ptr<client_core> connect_by_file(const url& server,
+                                                      const client_options& options,
+                                                      std::string& what, std::error_code& ec);
+  template <class Address>
+  static std::shared_ptr<client_core> connect_on(context& parent, const Address& server,
+                                                 const client_options& options, std::string& what,
+                                                 std::error_code& ec);
+  static std::shared_ptr<client_core> greet(ucx::worker&& driver, endpoint&& connection,
+                                            clock::time_point deadline, std::string& what,
+                                            std::error_code& ec);
+  /// Asks, and waits until the answer is there; returns the whole message, or nothing.
+  template <class Body>
+  std::optional<std::vector<std::byte>> ask(control_type type, control_type answer_type,
+                                            const Body& body, clock::time_point deadline,
+                                            std::string& what, std::error_code& ec) {
+    return await(answer_type, deadline, what, ec,
+                 [&](client_session::question& asked) { session_.ask(asked, type, body); });
+  }
+  std::vector<client_session::question> ask_names(std::span<const std::string> names, access wanted,
+                                                  const io_options& options);
+  /// A server answers more questions than these at a time.
+  static constexpr std::size_t most_at_once = 64;
+  void ask_all(std::vector<client_session::question>& asked,
+               const std::function<void(std::size_t)>& send, clock::time_point deadline);
+  bool can_be_put(const short_file& file) const;
+  std::error_code put_some(std::span<const short_file> files, creation how,
+                           const io_options& options, std::vector<std::error_code>& all);
+  class put_room;
+  std::vector<client_session::question> ask_to_put(const std::vector<put_body>& bodies,
+                                                   clock::time_point deadline);
+  void count_failures(std::span<const std::error_code> outcomes) noexcept;
+  std::error_code store_alone(const short_file& file, creation how, const io_options& options);
+  void fetch_some(std::span<const std::string> names, std::size_t most, const io_options& options,
+                  std::span<fetched_name> all);
+  std::vector<std::size_t> fetch_now(const std::vector<std::size_t>& wanted,
+                                     std::span<const std::string> names, std::size_t most,
+                                     clock::time_point deadline, std::span<fetched_name> all,
+                                     std::vector<std::size_t>& missing);
+  void read_each(std::span<const std::size_t> numbers, std::span<const std::string> names,
+                 std::size_t most, const io_options& options, std::span<fetched_name> all);
+  std::optional<std::vector<std::byte>> await(
+      control_type answer_type, clock::time_point deadline, std::string& what, std::error_code& ec,
+      const std::function<void(client_session::question&)>& send);
+  clock::time_point deadline_after(const io_options& options);
+  clock::time_point now() const noexcept;
+  bool is_ours(const std::shared_ptr<remote_region_core>& region) const noexcept;
+  template <class Place>
+  void remember_way(const Place& server, const client_options& options);
+  /// What an error text of a call begins with.
+  std::string attempt(std::string_view doing, std::string_view name) const;
+  std::string place() const;
+  static bool continues(const list_body& asked, const listed_body& listed);
+  /// Gives `visit` every entry that `page` asks for, page by page, each of which has to be there
+  /// when `deadline` says; returns how many names are not served.
+  std::uint64_t list_pages(list_body page, const entry_visitor& visit,
+                           const std::function<clock::time_point()>& deadline, std::string& what,
+                           std::error_code& ec);
+  directory_listing list_all(list_body page, clock::time_point deadline, std::string& what,
+                             std::error_code& ec);
+  bool ask_about(std::string_view directory, list_body& page, std::string& what,
+                 std::error_code& ec) const;
+  /// Makes a region of the answer to an open or create.
+  remote_region region_of(const std::vector<std::byte>& answer, std::string_view name,
+                          access wanted, std::error_code& ec);
+  std::shared_ptr<remote_region_core> flushed(remote_region& file, const io_options& options,
+                                              std::string& what, std::error_code& ec);
+  void check_stores(std::string& what, std::error_code& ec) const;
+  void check_name(std::string_view name, std::string& what, std::error_code& ec) const;
+  void revoked(std::uint64_t region);
+  void remember(std::uint64_t region, const std::shared_ptr<remote_region_core>& opened);
+
+  ucx::worker worker_;
+  std::optional<endpoint> endpoint_;
+  endpoint_channel channel_;
+  client_session session_;
+  url server_;
+  std::string server_version_;
+  std::uint64_t features_ = 0;
+  // Regions of stores say through it that they are released; nobody, once this is gone. Under the
+  // worker's lock.
+  std::shared_ptr<client_session*> releasing_;
+  // Under the worker's lock: regions that are open, by the owner's number.
+  std::unordered_multimap<std::uint64_t, std::weak_ptr<remote_region_core>> opened_;
+  std::size_t sweep_at_ = 64;
+  // Likewise: what short files that are being stored take of the server's room, by any thread.
+  std::size_t put_bytes_ = 0;
+  std::size_t put_files_ = 0;
+
+  /// Connects as this was connected.
+  client_slot::connector again_;
+  /// The same, on a worker with a thread of its own.
+  client_slot::connector beside_;
+  std::mutex lanes_mutex_;
+  std::map<std::size_t, client_slot> lanes_;
+  client_slot successor_;
+  std::atomic<bool> closed_{false};  // by its user, whatever became of the connection
+
+  std::atomic<std::uint64_t> opens_{0};
+  std::atomic<std::uint64_t> requests_{0};
+  std::atomic<std::uint64_t> failures_{0};
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,103 @@
+// Many names that a client opens at once.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/forked_child.hpp"
+#include "client/client_core.hpp"
+#include "connection/endpoint_core.hpp"
+#include "ucx/error.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+
+std::vector<opened_name> client_core::open_each(std::span<const std::string> names, access wanted,
+                                                const io_options& options) {
+  std::vector<opened_name> all;
+  all.reserve(names.size());
+  for (; !names.empty(); names = names.subspan(std::min(names.size(), most_at_once))) {
+    const auto some = names.first(std::min(names.size(), most_at_once));
+    const std::vector<client_session::question> asked = ask_names(some, wanted, options);
+    bool answers = true;
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      answers = answers && asked[i].outcome != errc::timed_out;
+      opened_name& made = all.emplace_back();
+      made.error = asked[i].outcome;
+      if (!made.error) made.region = region_of(asked[i].answer, some[i], wanted, made.error);
+      if (!made.error) continue;
+      made.region.reset();
+      failures_.fetch_add(1, std::memory_order_relaxed);
+    }
+    if (answers) continue;
+    // A server that does not answer in time is not asked for the rest, which would take as long.
+    const std::size_t left = names.size() - some.size();
+    for (std::size_t i = 0; i < left; ++i) all.emplace_back().error = errc::timed_out;
+    failures_.fetch_add(left, std::memory_order_relaxed);
+    break;
+  }
+  return all;
+}
+
+std::vector<client_session::question> client_core::ask_names(std::span<const std::string> names,
+                                                             access wanted,
+                                                             const io_options& options) {
+  std::vector<client_session::question> asked;
+  for (const std::string& name : names) {
+    std::string unused;
+    std::error_code ec;
+    check_name(name, unused, ec);
+    asked.push_back({.answer_type = control_type::opened, .done = static_cast<bool>(ec)});
+    asked.back().outcome = ec;
+  }
+  const auto send = [&](std::size_t i) {
+    session_.ask(asked[i], control_type::open, open_body{names[i], wanted});
+  };
+  ask_all(asked, send, deadline_after(options));
+  return asked;
+}
+
+/// Has `send` ask those that are not done, under the worker's lock, and returns when all are.
+void client_core::ask_all(std::vector<client_session::question>& asked,
+                          const std::function<void(std::size_t)>& send,
+                          clock::time_point deadline) {
+  worker_core& core = *core_access::core(worker_);
+  endpoint_core& connection = *core_access::core(*endpoint_);
+  requests_.fetch_add(asked.size(), std::memory_order_relaxed);
+  if (core.in_handler()) {
+    for (client_session::question& each : asked) each.outcome = errc::would_deadlock;
+    return;
+  }
+  if (is_forked_child()) {
+    for (client_session::question& each : asked) each.outcome = errc::forked_child;
+    return;
+  }
+  const auto forget_all = [&] {
+    connection.expected_control();
+    for (client_session::question& each : asked) session_.forget(each);
+  };
+  {
+    const std::lock_guard guard(core.lock());
+    connection.expect_control();
+    try {
+      for (std::size_t i = 0; i < asked.size(); ++i) {
+        if (!asked[i].done) send(i);
+      }
+    } catch (...) {
+      forget_all();
+      throw;
+    }
+  }
+  std::size_t first = 0;  // before it all are done
+  core.wait_until(deadline, [&] {
+    while (first < asked.size() && asked[first].done) ++first;
+    return first == asked.size();
+  });
+  const std::lock_guard guard(core.lock());
+  forget_all();
+  for (client_session::question& each : asked) {
+    if (!each.done) each.outcome = errc::timed_out;
+  }
+}
+
+}  // namespace ucx::detail

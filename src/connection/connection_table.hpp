@@ -1,0 +1,133 @@
+// Every connection of a worker: found by session, watched, and (peers that nobody here asked for)
+// owned.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "connection/connection_messages.hpp"
+#include "connection/owing_connection.hpp"
+#include "ucp/ucp_api.hpp"
+#include "ucx/io_options.hpp"
+#include "ucx/socket_address.hpp"
+#include "wire/frame.hpp"
+
+namespace ucx::detail {
+
+class address_peers;
+class connection_observer;
+class control_turns;
+class endpoint_core;
+class operation;
+class worker_core;
+
+class connection_table {
+ public:
+  using maker_of_messages = std::unique_ptr<connection_messages> (*)(endpoint_core& of);
+
+  connection_table(worker_core& worker, maker_of_messages messages);
+  ~connection_table();
+  connection_table(const connection_table&) = delete;
+  connection_table& operator=(const connection_table&) = delete;
+
+  /// Makes the messages' side of a connection.
+  std::unique_ptr<connection_messages> make_messages(endpoint_core& of) const {
+    return make_messages_(of);
+  }
+  void make_room();  ///< For one more: adding it takes no memory.
+  void add(endpoint_core& made) noexcept { all_.push_back(&made); }
+  void remove(endpoint_core& gone) noexcept;
+  /// Has the clock of one looked at that was just removed: the room that it had is there still.
+  void remember(endpoint_core& left) noexcept { all_.push_back(&left); }
+  /// The endpoint got its session.
+  void name(endpoint_core& named);
+  void unname(endpoint_core& named) noexcept;
+
+  endpoint_core* find(std::uint64_t session) const noexcept;
+  std::size_t size() const noexcept { return all_.size(); }
+  /// Returns those that somebody here made: they may have started something.
+  std::vector<std::shared_ptr<endpoint_core>> made_here() const;
+  /// Numbers the connections from 1.
+  std::uint64_t next_number() noexcept { return ++last_number_; }
+  /// Returns a connection that `observer` follows and that is not closed; nothing where none is.
+  std::shared_ptr<endpoint_core> any_followed_by(
+      const connection_observer& observer) const noexcept;
+  /// Returns the connections that `observer` follows.
+  std::vector<std::shared_ptr<endpoint_core>> followed_by(
+      const connection_observer& observer) const;
+  /// Returns whether there is a connection to `peer`, active or on the way, made from here.
+  bool has_connection_to(const socket_address& peer) const noexcept;
+  /// Returns whether there is another active connection than `but` to the worker `identity`, which
+  /// `but` has to give way to.
+  bool has_connection_to(std::uint64_t identity, const endpoint_core& but) const noexcept;
+  /// Returns how many connections are active; of those that `observer` follows, if there is one.
+  std::size_t active(const connection_observer* observer = nullptr) const noexcept;
+
+  /// The control messages of those who connected.
+  control_turns& turns() noexcept { return *turns_; }
+
+  /// A peer says hello: inside UCX's callback, so the answer is deferred.
+  void hello(const frame& said, std::span<const std::byte> payload, ucp_ep_h reply_endpoint);
+  /// Takes a connection that nobody else holds, until the peer leaves.
+  void serve(std::shared_ptr<endpoint_core> peer);
+  /// Lets go of served peers that are gone.
+  void reap();
+  /// Has `owing` do what it owes behind UCX's callbacks, whatever memory is left. REQUIRES: it is
+  /// not in that line.
+  void add_owing(endpoint_core& owing) noexcept;
+  void remove_owing(endpoint_core& gone) noexcept;
+  bool any_owes() const noexcept { return !owing_.empty(); }
+  /// Has those do it who owe something now; returns false where there was no memory for all of it.
+  bool pay_owed() noexcept;
+
+  /// Keeps an endpoint that is not `over()` until it is, or until UCX's worker is gone.
+  void bury(endpoint_core& ended) noexcept;
+  void release_buried() noexcept {
+    if (!buried_.empty()) release_those_over();
+  }
+  void end_buried() noexcept;  ///< UCX's worker is gone.
+
+  /// Looks at every connection's clock; returns when to look again.
+  clock::time_point tick(clock::time_point now);
+
+  // Over all those that were made here.
+  operation* start_flush(const io_options& options);
+  void fence();
+  /// Gives up what is in flight over `connection` (null: over any, and over none) and returns how
+  /// much of it is left after `limit`. REQUIRES: the lock is not held.
+  std::size_t cancel_all(endpoint_core* connection, std::chrono::nanoseconds limit);
+
+  /// Drops all served peers and answers nobody any more: the worker ends.
+  void close() noexcept;
+
+ private:
+  void answer_hello(const frame& said, const std::vector<std::byte>& payload,
+                    ucp_ep_h reply_endpoint);
+  void release_those_over() noexcept;
+  endpoint_core* connect_back(std::span<const std::byte> address);
+  endpoint_core* find_nameless(ucp_ep_h handle) const noexcept;
+
+  worker_core& worker_;
+  const maker_of_messages make_messages_;
+  const std::shared_ptr<address_peers> by_address_;
+  const std::unique_ptr<control_turns> turns_;
+  std::vector<endpoint_core*> all_;
+  std::vector<endpoint_core*> ticking_;  // those that a tick looks at; empty outside of it
+  std::unordered_map<std::uint64_t, endpoint_core*> by_session_;
+  std::vector<std::shared_ptr<endpoint_core>> served_;
+  intrusive_list<endpoint_core, owing_tag> owing_;
+  intrusive_list<endpoint_core, buried_tag> buried_;
+  // Most messages come from where the last one did.
+  mutable std::uint64_t last_session_ = 0;
+  mutable endpoint_core* last_found_ = nullptr;
+  std::uint64_t last_number_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,259 @@
+#include "connection/connector.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "base/deadline.hpp"
+#include "connection/connection_table.hpp"
+#include "connection/endpoint_core.hpp"
+#include "connection/listener_core.hpp"
+#include "os/network_device.hpp"
+#include "ucp/resource_error.hpp"
+#include "ucx/error.hpp"
+#include "wire/introduction.hpp"
+#include "worker/alarm.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+using role = endpoint_core::role;
+
+const connection_terms& terms_of(const endpoint_options& options, const worker_core& worker) {
+  return options.terms ? *options.terms : worker.options().terms;
+}
+
+/// Returns whether a failure says less than another one would.
+bool says_little(std::error_code failure) noexcept {
+  return failure == errc::unreachable || failure == errc::not_supported ||
+         failure == errc::bad_address;
+}
+
+std::error_code objection_to(const socket_address& peer, const endpoint_options& options,
+                             worker_core& worker) {
+  if (peer.empty() || peer.port() == 0) return errc::bad_address;
+  if (!options.local.empty() && options.local.is_v6() != peer.is_v6()) return errc::bad_address;
+  if (peer.is_v6() && !worker.context().speaks_ipv6()) return errc::not_supported;
+  const connection_terms& terms = terms_of(options, worker);
+  if (const std::error_code ec = complaint_about(terms, worker.context().features())) return ec;
+  if (terms.unique && worker.connections().has_connection_to(peer)) return errc::already_exists;
+  if (!options.local.empty()) {
+    // UCX tells nobody that it could not take the address.
+    if (const std::error_code ec = listen_error(worker.api(), options.local)) return ec;
+    if (!is_shown_by_interface(options.local)) return errc::bad_address;
+  }
+  return connect_error();
+}
+
+/// Returns the connection that is to watch the new one; nothing where none is asked for, or, with
+/// an error in `ec`, where that one is closed. One that was lost may watch: the new one ends, too.
+std::shared_ptr<endpoint_core> companion_in(const endpoint_options& options, std::error_code& ec) {
+  if (options.watched_by == nullptr) return nullptr;
+  const connection_state state = options.watched_by->state();
+  if (state != connection_state::closing && state != connection_state::closed) {
+    return core_access::core(*options.watched_by);
+  }
+  ec = errc::closed;
+  return nullptr;
+}
+
+}  // namespace
+
+endpoint_options without_handlers(const endpoint_options& options) {
+  endpoint_options made;
+  made.connect_timeout = options.connect_timeout;
+  made.failure = options.failure;
+  made.wait = options.wait;
+  made.local = options.local;
+  made.terms = options.terms;
+  made.watched_by = options.watched_by;
+  return made;
+}
+
+std::shared_ptr<endpoint_core> connect_to(const std::shared_ptr<worker_core>& worker,
+                                          const worker_address& peer, endpoint_options options,
+                                          clock::time_point deadline, std::error_code& ec) {
+  ec.clear();
+  if (peer.empty()) ec = errc::bad_address;
+  if (!ec) ec = complaint_about(terms_of(options, *worker), worker->context().features());
+  if (!ec) ec = connect_error();
+  if (ec) return nullptr;
+  const std::shared_ptr<endpoint_core> watching = companion_in(options, ec);
+  if (ec) return nullptr;
+  std::shared_ptr<endpoint_core> made;
+  {
+    const std::lock_guard guard(worker->lock());
+    ucp_ep_params_t params = {};
+    params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+    params.address = reinterpret_cast<const ucp_address_t*>(peer.native().data());
+    made = endpoint_core::make(*worker, worker, params, role::initiator, std::move(options), ec);
+    if (!made) return nullptr;
+    if (watching) made->keep(watching);
+    made->say_hello(deadline);
+  }
+  if (watching) watching->watch(made);
+  return made;
+}
+
+std::shared_ptr<endpoint_core> connect_to(const std::shared_ptr<worker_core>& worker,
+                                          const socket_address& peer, endpoint_options options,
+                                          clock::time_point deadline, std::error_code& ec) {
+  const std::lock_guard guard(worker->lock());
+  if ((ec = objection_to(peer, options, *worker))) return nullptr;
+  ucp_ep_params_t params = {};
+  params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR;
+  params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
+  params.sockaddr.addr = peer.native();
+  params.sockaddr.addrlen = peer.native_size();
+  const socket_address local = options.local;
+  if (!local.empty()) {
+    params.field_mask |= UCP_EP_PARAM_FIELD_LOCAL_SOCK_ADDR;
+    params.local_sockaddr.addr = local.native();
+    params.local_sockaddr.addrlen = local.native_size();
+  }
+  // A connection by sockets needs UCX's error handling, which also tells of a refusal.
+  options.failure = peer_failure::detected;
+  auto made = endpoint_core::make(*worker, worker, params, role::initiator, std::move(options), ec);
+  if (!made) return nullptr;
+  made->set_peer(peer);
+  made->say_hello(deadline);
+  return made;
+}
+
+connector::connector(std::shared_ptr<worker_core> worker, destination to,
+                     const endpoint_options& options, clock::time_point deadline,
+                     move_only_handler<connector&> on_done)
+    : worker_(std::move(worker)),
+      to_(std::move(to)),
+      options_(without_handlers(options)),
+      deadline_(deadline),
+      on_done_(std::move(on_done)) {}
+
+connector::~connector() {
+  const std::lock_guard guard(worker_->lock());
+  if (!done_) cancel();
+}
+
+std::shared_ptr<connector> connector::start(std::shared_ptr<worker_core> worker, destination to,
+                                            const endpoint_options& options,
+                                            clock::time_point deadline,
+                                            move_only_handler<connector&> on_done) {
+  auto made = std::make_shared<connector>(std::move(worker), std::move(to), options, deadline,
+                                          std::move(on_done));
+  const std::lock_guard guard(made->worker_->lock());
+  made->begin();
+  return made;
+}
+
+void connector::begin() {
+  const auto later = [this](auto step) {
+    return [weak = weak_from_this(), step] {
+      if (const std::shared_ptr<connector> self = weak.lock()) step(*self);
+    };
+  };
+  alarm_ = alarm::set(*worker_, deadline_, later([](connector& self) {
+    self.alarm_ = nullptr;
+    self.note(make_error_code(errc::timed_out), "");
+    self.finish();
+  }));
+  auto try_them = later([](connector& self) { self.try_next(); });
+  if (to_.host.empty()) return worker_->defer(std::move(try_them));
+  auto look = later([](connector& self) { self.resolved(); });
+  // The lookup's thread holds no worker: it is told before the lookup goes, and not behind that.
+  lookup_ = std::make_unique<lookup>(to_.host, to_.port,
+                                     [worker = worker_.get(), look] { worker->post_work(look); });
+}
+
+void connector::resolved() {
+  if (done_ || !lookup_) return;
+  resolution found = lookup_->take();
+  lookup_.reset();
+  if (found.failure) {
+    note(found.failure, std::move(found.words));
+    return finish();
+  }
+  to_.addresses = std::move(found.addresses);
+  try_next();
+}
+
+void connector::try_next() {
+  while (!done_ && !connection_) {
+    const std::size_t count = to_.worker.empty() ? to_.addresses.size() : 1;
+    if (next_ >= count) return finish();
+    const clock::time_point now = worker_->api().now();
+    const auto share = share_of(deadline_ - now, count - next_);
+    ++next_;
+    try_one(after(now, share));
+  }
+}
+
+void connector::try_one(clock::time_point until) {
+  std::error_code ec;
+  if (to_.worker.empty()) {
+    connection_ =
+        connect_to(worker_, to_.addresses[next_ - 1], without_handlers(options_), until, ec);
+  } else {
+    connection_ = connect_to(worker_, to_.worker, without_handlers(options_), until, ec);
+  }
+  if (!connection_) {
+    return note(ec, ec == errc::feature_disabled ? words_about_terms(ec) : "");
+  }
+  connection_->set_observer(weak_from_this());
+  if (connection_->state() != endpoint_state::ready) return;
+  failure_.clear();  // on a context without feature::am nobody is asked
+  finish();
+}
+
+void connector::note(std::error_code failure, std::string words) {
+  if (failure_ && !says_little(failure_)) return;
+  failure_ = failure;
+  words_ = std::move(words);
+}
+
+void connector::established(endpoint_core& connection) {
+  if (done_ || &connection != connection_.get()) return;
+  failure_.clear();
+  words_.clear();
+  finish();
+}
+
+void connector::ended(endpoint_core& connection, bool) {
+  if (done_ || &connection != connection_.get()) return;
+  note(connection.failure(), connection.words());
+  connection_.reset();
+  try_next();
+}
+
+void connector::finish() {
+  if (std::exchange(done_, true)) return;
+  if (alarm_ != nullptr) std::exchange(alarm_, nullptr)->call_off();
+  lookup_.reset();
+  if (failure_) drop();
+  worker_->wake_waiters();
+  if (!on_done_) return;
+  worker_->defer([weak = weak_from_this()] {
+    const std::shared_ptr<connector> self = weak.lock();
+    if (!self || !self->on_done_) return;
+    std::exchange(self->on_done_, {})(*self);
+  });
+}
+
+void connector::cancel() noexcept {
+  on_done_.reset();
+  done_ = true;
+  if (alarm_ != nullptr) std::exchange(alarm_, nullptr)->call_off();
+  lookup_.reset();
+  drop();
+}
+
+/// At once: whoever is here may hold the lock.
+void connector::drop() noexcept {
+  if (!connection_) return;
+  std::error_code ignored;
+  connection_->close(close_mode::abort, ignored);
+  connection_.reset();
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,91 @@
+// Connects to a peer by whatever it is known by, without waiting.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "connection/connection_observer.hpp"
+#include "os/resolver.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/socket_address.hpp"
+#include "ucx/worker_address.hpp"
+
+namespace ucx::detail {
+
+class alarm;
+class endpoint_core;
+class worker_core;
+
+/// What a peer is known by: exactly one of a host's name, socket addresses, and a worker's address.
+struct destination {
+  std::string host = {};
+  std::uint16_t port = 0;
+  std::vector<socket_address> addresses = {};
+  worker_address worker = {};
+};
+
+/// Begins to connect, and returns the connection, or nothing and why not.
+std::shared_ptr<endpoint_core> connect_to(const std::shared_ptr<worker_core>& worker,
+                                          const worker_address& peer, endpoint_options options,
+                                          clock::time_point deadline, std::error_code& ec);
+std::shared_ptr<endpoint_core> connect_to(const std::shared_ptr<worker_core>& worker,
+                                          const socket_address& peer, endpoint_options options,
+                                          clock::time_point deadline, std::error_code& ec);
+
+/// Returns the options without the handlers, which can not be copied.
+endpoint_options without_handlers(const endpoint_options& options);
+
+/// Looks the name up where there is one, and tries the addresses one after the other, each for its
+/// share of what is left of the time. Under the worker's lock, but for `start`.
+class connector final : public connection_observer, public std::enable_shared_from_this<connector> {
+ public:
+  /// `on_done` is called under the lock, never before this returns, and not behind `cancel()`.
+  static std::shared_ptr<connector> start(std::shared_ptr<worker_core> worker, destination to,
+                                          const endpoint_options& options,
+                                          clock::time_point deadline,
+                                          move_only_handler<connector&> on_done);
+  connector(std::shared_ptr<worker_core> worker, destination to, const endpoint_options& options,
+            clock::time_point deadline, move_only_handler<connector&> on_done);
+  ~connector() override;
+
+  bool done() const noexcept { return done_; }
+  /// Returns why there is no connection, once done.
+  std::error_code failure() const noexcept { return failure_; }
+  const std::string& words() const noexcept { return words_; }
+  /// Returns the connection, which has been established, and may have been lost since.
+  std::shared_ptr<endpoint_core> take() noexcept { return std::move(connection_); }
+  /// Gives up: what has begun ends.
+  void cancel() noexcept;
+
+  void established(endpoint_core& connection) override;
+  void ended(endpoint_core& connection, bool was_established) override;
+
+ private:
+  void begin();
+  void resolved();
+  void try_next();
+  void try_one(clock::time_point until);
+  void note(std::error_code failure, std::string words);
+  void finish();
+  void drop() noexcept;
+
+  std::shared_ptr<worker_core> worker_;
+  destination to_;
+  endpoint_options options_;
+  clock::time_point deadline_;
+  move_only_handler<connector&> on_done_;
+  std::unique_ptr<lookup> lookup_;
+  alarm* alarm_ = nullptr;
+  std::size_t next_ = 0;  // of the addresses
+  std::shared_ptr<endpoint_core> connection_;
+  bool done_ = false;
+  std::error_code failure_;
+  std::string words_;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,158 @@
+#include "connection/control_relay.hpp"
+
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "connection/connection_table.hpp"
+#include "connection/control_turns.hpp"
+#include "connection/endpoint_channel.hpp"
+#include "connection/endpoint_core.hpp"
+#include "ucx/error.hpp"
+#include "wire/control_message.hpp"
+#include "wire/frame.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// Before it is welcomed a peer says hello, and maybe that it has waited for too long.
+constexpr std::size_t most_before_welcome = std::size_t{16} << 10U;
+
+/// Has `to` do it, if it is still there.
+template <class Work>
+void post(const std::weak_ptr<worker_core>& to, Work work) {
+  if (const std::shared_ptr<worker_core> kept = to.lock()) kept->post_work(std::move(work));
+}
+
+}  // namespace
+
+class control_relay::way_back final : public channel {
+ public:
+  explicit way_back(std::shared_ptr<control_relay> relay) noexcept : relay_(std::move(relay)) {}
+
+  void send(std::span<const std::byte> message) override {
+    if (!relay_->welcomed_.load(std::memory_order_relaxed)) {
+      const std::optional<control_header> said = decode_control(message);
+      const bool welcomes = said && said->type == control_type::welcome && said->status == 0;
+      relay_->welcomed_.store(welcomes, std::memory_order_relaxed);
+    }
+    relay_->on_the_way_.fetch_add(message.size(), std::memory_order_relaxed);
+    try {
+      post(relay_->away_,
+           [relay = relay_, copy = std::vector<std::byte>(message.begin(), message.end())] {
+             relay->on_the_way_.fetch_sub(copy.size(), std::memory_order_relaxed);
+             const std::shared_ptr<endpoint_core> peer = relay->peer_.lock();
+             if (!peer || peer->status()) return;
+             peer->send_control(copy);
+             relay->look_at_unsent();
+           });
+    } catch (const std::bad_alloc&) {
+      relay_->on_the_way_.fetch_sub(message.size(), std::memory_order_relaxed);
+      throw;
+    }
+  }
+
+  std::size_t longest() const noexcept override { return relay_->longest_; }
+
+  std::size_t unsent() const noexcept override {
+    return relay_->on_the_way_.load(std::memory_order_relaxed) +
+           relay_->unsent_there_.load(std::memory_order_relaxed);
+  }
+
+  void blame(std::error_code why, const std::string& words) override {
+    post(relay_->away_, [weak = relay_->peer_, why, words] {
+      if (const std::shared_ptr<endpoint_core> peer = weak.lock()) peer->fail(why, words);
+    });
+  }
+
+ private:
+  const std::shared_ptr<control_relay> relay_;
+};
+
+control_relay::control_relay(endpoint_core& peer, std::weak_ptr<worker_core> home)
+    : home_(std::move(home)),
+      away_(peer.worker().weak_from_this()),
+      peer_(peer.weak_from_this()),
+      longest_(endpoint_channel(peer).longest()) {}
+
+std::shared_ptr<control_relay> control_relay::begin(endpoint_core& peer,
+                                                    std::weak_ptr<worker_core> home) {
+  std::shared_ptr<control_relay> made(new control_relay(peer, std::move(home)));
+  made->self_ = made;
+  peer.set_receiver(made.get());
+  return made;
+}
+
+std::unique_ptr<channel> control_relay::make_channel() {
+  return std::make_unique<way_back>(shared_from_this());
+}
+
+void control_relay::look_at_unsent() {
+  if (const std::shared_ptr<endpoint_core> peer = peer_.lock()) {
+    unsent_there_.store(peer->unsent_control(), std::memory_order_relaxed);
+  }
+}
+
+void control_relay::refuse(endpoint_core& peer, const std::optional<control_header>& said) {
+  endpoint_channel to(peer);
+  const bool may_refuse = ++refusals_ <= control_turns::most_refusals;
+  if (may_refuse && said && to.refuse(*said)) return;
+  to.blame(errc::protocol_error, "the peer does not wait for its answers");
+}
+
+void control_relay::received(std::span<const std::byte> message) {
+  look_at_unsent();
+  const std::size_t room = message.size() + room_of_message;
+  const std::size_t waiting = arriving_.load(std::memory_order_relaxed);
+  if (waiting == 0) refusals_ = 0;
+  const std::size_t taken = waiting + room;
+  const std::size_t most =
+      welcomed_.load(std::memory_order_relaxed) ? control_turns::most_waiting : most_before_welcome;
+  if (taken > most) {
+    const std::optional<control_header> said = decode_control(message);
+    const bool is_kept = most == control_turns::most_waiting && said && has_no_answer(*said);
+    if (!is_kept || taken > control_turns::most_unanswerable) {
+      const std::shared_ptr<endpoint_core> peer = peer_.lock();
+      if (peer) refuse(*peer, most == control_turns::most_waiting ? said : std::nullopt);
+      return;
+    }
+  }
+  std::vector<std::byte> copy(message.begin(), message.end());
+  arriving_.fetch_add(room, std::memory_order_relaxed);
+  try {
+    post(home_, [self = shared_from_this(), room, copy = std::move(copy)]() mutable {
+      self->await_turn(std::move(copy), room);
+    });
+  } catch (const std::bad_alloc&) {
+    arriving_.fetch_sub(room, std::memory_order_relaxed);
+    throw;
+  }
+}
+
+/// Where the session lives, it waits among those of other connections.
+void control_relay::await_turn(std::vector<std::byte>&& message, std::size_t room) {
+  const std::shared_ptr<worker_core> home = home_.lock();
+  if (!home) return;
+  const auto serve = [self = shared_from_this(), room, copy = std::move(message)] {
+    self->arriving_.fetch_sub(room, std::memory_order_relaxed);
+    if (self->session_ != nullptr) self->session_->received(copy);
+  };
+  home->connections().turns().add(this, room, serve);
+}
+
+void control_relay::ended(std::error_code why) noexcept {
+  const std::shared_ptr<control_relay> self = std::move(self_);
+  try {
+    post(home_, [self, why] {
+      if (const std::shared_ptr<worker_core> home = self->home_.lock()) {
+        home->connections().turns().drop(self.get());
+      }
+      if (channel_receiver* const told = std::exchange(self->session_, nullptr)) told->ended(why);
+    });
+  } catch (const std::bad_alloc&) {  // then the session goes with its server
+  }
+}
+
+}  // namespace ucx::detail

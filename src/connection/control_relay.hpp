@@ -1,0 +1,64 @@
+// The control messages of a connection that another worker drives than the one its session lives
+// on.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <system_error>
+#include <vector>
+
+#include "connection/channel.hpp"
+
+namespace ucx::detail {
+
+struct control_header;
+class endpoint_core;
+class worker_core;
+
+/// Carries what arrives to the session, in order, and what the session says back: each side is
+/// under the lock of its own worker, and neither ever waits for the other's. A peer that asks
+/// faster than the session answers is told `busy`, and blamed where it goes on with what has no
+/// answer: nothing else holds it back here.
+class control_relay final : public channel_receiver,
+                            public std::enable_shared_from_this<control_relay> {
+ public:
+  /// Becomes the receiver of `peer`, and lives until that has ended. Under the lock of its worker.
+  static std::shared_ptr<control_relay> begin(endpoint_core& peer, std::weak_ptr<worker_core> home);
+  control_relay(const control_relay&) = delete;
+  control_relay& operator=(const control_relay&) = delete;
+
+  // Under the lock of the connection's worker.
+  void received(std::span<const std::byte> message) override;
+  void ended(std::error_code why) noexcept override;
+
+  // Under the lock of the session's worker.
+  /// Returns what a session sends by; it may outlive the connection.
+  std::unique_ptr<channel> make_channel();
+  /// Passes on to `session` from here on; nobody: to none.
+  void attach(channel_receiver* session) noexcept { session_ = session; }
+
+ private:
+  class way_back;
+
+  control_relay(endpoint_core& peer, std::weak_ptr<worker_core> home);
+  void look_at_unsent();
+  void await_turn(std::vector<std::byte>&& message, std::size_t room);
+  void refuse(endpoint_core& peer, const std::optional<control_header>& said);
+
+  const std::weak_ptr<worker_core> home_;
+  const std::weak_ptr<worker_core> away_;
+  const std::weak_ptr<endpoint_core> peer_;
+  const std::size_t longest_;
+  std::shared_ptr<control_relay> self_;       // until the connection has ended
+  std::atomic<std::size_t> on_the_way_{0};    // bytes that the connection's worker has not got yet
+  std::atomic<std::size_t> arriving_{0};      // those that the session has not got yet
+  std::atomic<std::size_t> unsent_there_{0};  // when that was looked at last
+  std::atomic<bool> welcomed_{false};         // until then a peer has little to say
+  unsigned refusals_ = 0;                     // since the session had got all; the connection's
+  channel_receiver* session_ = nullptr;       // where the session lives
+};
+
+}  // namespace ucx::detail

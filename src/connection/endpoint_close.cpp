@@ -1,0 +1,177 @@
+// How a connection ends: docs/architecture.md, "Closing". Apart from endpoint_core.cpp because
+// something here waits, and nothing there does.
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "base/deadline.hpp"
+#include "base/forked_child.hpp"
+#include "base/if_there_is_memory.hpp"
+#include "connection/close_operation.hpp"
+#include "connection/connection_table.hpp"
+#include "connection/endpoint_core.hpp"
+#include "ucp/status.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// Bounds what is left to do for a dropped endpoint among what others keep UCX busy with.
+constexpr int rounds_to_close = 100;
+
+}  // namespace
+
+void endpoint_core::on_closed(void* request, ucs_status_t, void* self) {
+  auto& endpoint = *static_cast<endpoint_core*>(self);
+  endpoint.worker_.api().request_free(request);
+  endpoint.closing_ = false;
+  endpoint.look_at_closing();
+}
+
+close_operation* endpoint_core::start_close(close_mode mode) {
+  if (state_ == endpoint_state::closed || taking_leave_) return nullptr;
+  close_operation* const closer = worker_.pool_of<close_operation>().take();
+  taking_leave_ = true;
+  closer_ = closer;
+  closer_->begin(worker_, shared_from_this(), mode,
+                 after(worker_.api().now(), worker_.options().close_timeout));
+  return closer_;
+}
+
+void endpoint_core::close(close_mode mode, std::error_code& ec) {
+  ec.clear();
+  if (is_forked_child()) ec = errc::forked_child;
+  if (ec) return;
+  if (mode == close_mode::abort || worker_.in_handler()) return close_at_once(mode, ec);
+  std::unique_lock guard(worker_.lock());
+  close_operation* closing = nullptr;
+  try {
+    closing = start_close(mode);
+  } catch (const std::bad_alloc&) {  // not in order, then
+    guard.unlock();
+    close_at_once(close_mode::abort, ec);
+    ec = errc::no_memory;
+    return;
+  }
+  guard.unlock();
+  if (closing == nullptr) return;
+  worker_.wait(*closing, clock::time_point::max());
+  ec = closing->error();
+  closing->drop();
+  disarm();  // a handler may be running still
+  guard.lock();
+  see_to_sockets();
+}
+
+/// Without waiting for the peer or for another thread: also inside handlers.
+void endpoint_core::close_at_once(close_mode mode, std::error_code& ec) {
+  {
+    const std::lock_guard guard(worker_.lock());
+    if (state_ == endpoint_state::closed || (taking_leave_ && mode == close_mode::flush)) return;
+    if (mode == close_mode::flush) {
+      ec = errc::would_deadlock;
+      return;
+    }
+    taking_leave_ = true;
+  }
+  disarm();  // closing on this side is no loss, and whoever made it may go now
+  const std::shared_ptr<endpoint_core> kept = weak_from_this().lock();
+  const std::lock_guard guard(worker_.lock());
+  if (state_ != endpoint_state::failed) {
+    fail(make_error_code(errc::canceled),
+         if_there_is_memory("the connection was closed on this side"));
+  }
+  drop();
+  if (closer_ != nullptr) return closer_->finish();
+  closed();
+}
+
+void endpoint_core::look_at_closing() noexcept {
+  if (closer_ != nullptr) owe(to_close);
+}
+
+/// They are destroyed behind the lock, which the caller holds; where there is no memory for that,
+/// when the connection is left.
+void endpoint_core::drop_handlers() noexcept try {
+  if (options_.on_established || options_.on_refused || options_.on_closed) {
+    worker_.queue_handler([unused = std::make_unique<endpoint_options>(std::move(options_))] {});
+    options_.on_established = {};
+    options_.on_refused = {};
+    options_.on_closed = {};
+  }
+  std::shared_ptr<message_handlers> messages;
+  messages_->swap_handlers(messages);
+  if (messages) worker_.queue_handler([unused = std::move(messages)] {});
+} catch (const std::bad_alloc&) {
+}
+
+std::error_code endpoint_core::leave() {
+  drop_handlers();  // closing on this side is no loss
+  options_ = {};
+  if (state_ == endpoint_state::failed) return error_;
+  fail(make_error_code(errc::canceled),
+       if_there_is_memory("the connection was closed on this side"));
+  return {};
+}
+
+void endpoint_core::closed() noexcept {
+  drop_keys();
+  closer_ = nullptr;
+  state_ = endpoint_state::closed;
+  worker_.connections().remove(*this);
+}
+
+void endpoint_core::start_drop() noexcept {
+  if (handle_ == nullptr) return;
+  worker_.connections().remove(*this);
+  if (transfers_ == 0) drop_keys();
+  if (!detects_failure_ && transfers_ > 0) {
+    // UCX refuses to force such an endpoint, and a flush would wait for the peer: it goes with its
+    // worker.
+    handle_ = nullptr;
+    return;
+  }
+  ucp_request_param_t params = {};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  if (detects_failure_) {
+    params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+    params.flags = UCP_EP_CLOSE_FLAG_FORCE;
+  }
+  params.cb.send = &endpoint_core::on_closed;
+  params.user_data = this;
+  closing_ = true;
+  ucs_status_ptr_t started = worker_.api().ep_close_nbx(std::exchange(handle_, nullptr), &params);
+  worker_.socket_closed();
+  if (!UCS_PTR_IS_PTR(started)) closing_ = false;
+  // What could not be closed goes with its worker, and may report until then that it was lost.
+  if (UCS_PTR_IS_ERR(started)) not_closed_ = true;
+}
+
+void endpoint_core::drop() noexcept {
+  start_drop();
+  ucp_api& api = worker_.api();
+  const clock::time_point until = api.now() + close_operation::drop_limit;
+  // UCX alone, not our handlers: this may run inside one of them.
+  while (!dropped_by_ucx()) {
+    if (api.now() >= until) break;
+    if (worker_.progress_ucx() == 0) api.relax();
+  }
+  see_to_sockets();
+  drop_keys();
+}
+
+/// UCX closes the sockets in later rounds, which a worker that the caller drives may never see.
+void endpoint_core::see_to_sockets() noexcept {
+  for (int i = 0; i < rounds_to_close && worker_.progress_ucx() != 0; ++i) {
+  }
+}
+
+bool endpoint_core::over() const noexcept {
+  return dropped() && !not_closed_ && transfers_ == 0 && keys_.empty();
+}
+
+void endpoint_core::drop_keys() noexcept {
+  for (key_holder* each : keys_) each->drop_key();
+}
+
+}  // namespace ucx::detail

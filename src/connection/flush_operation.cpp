@@ -1,0 +1,124 @@
+#include "connection/flush_operation.hpp"
+
+#include <utility>
+
+#include "base/if_there_is_memory.hpp"
+#include "connection/endpoint_core.hpp"
+#include "connection/posted_operations.hpp"
+#include "ucp/status.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+
+void flush_operation::begin(worker_core& worker, std::shared_ptr<endpoint_core> endpoint,
+                            std::shared_ptr<write_tracker> tracker,
+                            std::shared_ptr<posted_operations> posted, bool by_ucx,
+                            clock::time_point deadline) {
+  tracker_ = std::move(tracker);
+  posted_ = std::move(posted);
+  posted_epoch_ = posted_ ? posted_->close_epoch() : 0;
+  waits_for_posted_ = false;
+  failed_.clear();
+  last_write_ = tracker_ ? tracker_->last_number() : 0;
+  ucx_request_ = nullptr;
+  if (by_ucx && !tracker_) epoch_ = endpoint->operations().writes().close();
+  start(worker, std::move(endpoint), deadline);
+  if (!by_ucx) return flushed_by_ucx({});
+  mark_ = tracker_ ? tracker_->unconfirmable_mark() : 0;
+  if (this->endpoint()->handle() == nullptr) return flushed_by_ucx(this->endpoint()->status());
+  ucp_request_param_t params = {};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.cb.send = &flush_operation::on_flushed;
+  params.user_data = this;
+  retain();  // UCX's callback comes in any case, also after this was given up
+  this->endpoint()->transfer_started();
+  ucs_status_ptr_t started = worker.api().ep_flush_nbx(this->endpoint()->handle(), &params);
+  if (UCS_PTR_IS_PTR(started)) {
+    ucx_request_ = started;
+    return;
+  }
+  this->endpoint()->transfer_ended();
+  flushed_by_ucx(make_error(UCS_PTR_RAW_STATUS(started)));
+  release();
+}
+
+void flush_operation::on_flushed(void* request, ucs_status_t status, void* self) {
+  auto& flush = *static_cast<flush_operation*>(self);
+  flush.worker().api().request_free(request);
+  flush.endpoint()->transfer_ended();
+  flush.ucx_request_ = nullptr;
+  if (status != UCS_OK) flush.endpoint()->note(status);
+  std::error_code outcome = make_error(status);
+  if (outcome) {
+    if (const std::error_code lost = flush.endpoint()->status()) outcome = lost;
+  }
+  if (!flush.done()) flush.flushed_by_ucx(outcome);
+  flush.release();
+}
+
+void flush_operation::flushed_by_ucx(std::error_code outcome) {
+  if (tracker_ && (outcome || tracker_->has_unconfirmable())) tracker_->flushed(mark_, outcome);
+  if (!tracker_) {
+    if (!outcome && !endpoint()->operations().writes().settled(epoch_)) {
+      return endpoint()->operations().add(*this);
+    }
+    return finish(outcome);
+  }
+  if (!tracker_->settled(last_write_)) return tracker_->add(*this);
+  writes_settled();
+}
+
+void flush_operation::writes_settled() {
+  // Writes also settle when their connection takes them with it.
+  if (!tracker_) return finish(endpoint()->failure());
+  if (!posted_ || posted_->settled(posted_epoch_)) return posted_settled();
+  waits_for_posted_ = true;
+  posted_->add(*this);
+}
+
+void flush_operation::posted_settled() {
+  waits_for_posted_ = false;
+  std::error_code first =
+      posted_ ? posted_->take_failure(posted_epoch_, failed_) : std::error_code();
+  const std::error_code of_writes = tracker_->take_failure(last_write_);
+  if (!first && of_writes) {
+    first = of_writes;
+    failed_ = if_there_is_memory([this] { return tracker_->failed_write(); });
+  }
+  finish(first);
+}
+
+void flush_operation::finish(std::error_code outcome) noexcept {
+  if (std::exchange(waits_for_posted_, false)) {
+    posted_->remove(*this);
+  } else if (tracker_) {
+    tracker_->remove(*this);
+  } else {
+    endpoint()->operations().remove(*this);
+  }
+  endpoint()->look_at_closing();  // which may wait for it
+  complete(outcome);
+}
+
+void flush_operation::give_up(errc why) noexcept {
+  if (!done()) finish(make_error_code(why));
+}
+
+void flush_operation::connection_failed(std::error_code why) noexcept {
+  // The writes themselves fail with the connection and settle this flush; only a bare one is left.
+  if (!done() && !tracker_) finish(why);
+}
+
+std::string flush_operation::describe() const {
+  std::string text = "flush of the writes to " + endpoint()->peer_name();
+  if (!failed_.empty()) text.append(": ").append(failed_);
+  return text;
+}
+
+void flush_operation::recycle() noexcept {
+  tracker_.reset();
+  posted_.reset();
+  worker().pool_of<flush_operation>().give_back(this);
+}
+
+}  // namespace ucx::detail

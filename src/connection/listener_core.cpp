@@ -1,0 +1,482 @@
+#include "connection/listener_core.hpp"
+
+#include <unistd.h>
+
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "base/if_there_is_memory.hpp"
+#include "connection/close_operation.hpp"
+#include "connection/connection_table.hpp"
+#include "connection/endpoint_core.hpp"
+#include "connection/pending_connection.hpp"
+#include "connection/transport_ports.hpp"
+#include "ucp/resource_error.hpp"
+#include "ucp/status.hpp"
+#include "ucx/error.hpp"
+#include "wire/introduction.hpp"
+#include "worker/core_access.hpp"
+#include "worker/handler_scope.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// So many peers at a time are told why they are refused: each takes a connection meanwhile.
+constexpr unsigned most_refusals = 64;
+
+/// UCX's thread takes microseconds for each peer whose request is not awaited any more.
+constexpr std::chrono::seconds longest_wait_for_requests{1};
+
+}  // namespace
+
+accept_wait::accept_wait() = default;
+accept_wait::~accept_wait() = default;
+
+listener_core::listener_core(std::shared_ptr<worker_core> worker, listener_options options)
+    : worker_(std::move(worker)), options_(std::move(options)) {}
+
+std::shared_ptr<listener_core> listener_core::make(std::shared_ptr<worker_core> worker,
+                                                   const socket_address& address,
+                                                   listener_options options, std::string& what,
+                                                   std::error_code& ec) {
+  ec.clear();
+  what = "listening on " + to_string(address);
+  if (!worker) ec = errc::closed;
+  if (worker && is_forked_child()) ec = errc::forked_child;
+  if (ec) return nullptr;
+  if (address.empty()) {
+    ec = errc::bad_address;
+    return nullptr;
+  }
+  if (options.terms) ec = complaint_about(*options.terms, worker->context().features());
+  if (ec) {
+    what.append(": ").append(words_about_terms(ec));
+    return nullptr;
+  }
+  if (address.is_v6() && !worker->context().speaks_ipv6()) {
+    what += no_ipv6;
+    ec = errc::not_supported;
+    return nullptr;
+  }
+  std::shared_ptr<listener_core> made(new listener_core(std::move(worker), std::move(options)));
+  ucp_api& api = made->worker_->api();
+  const std::lock_guard guard(made->worker_->lock());
+  if ((ec = listen_error(api, address))) return nullptr;
+  made->socket_.emplace(address);
+  ucp_listener_params_t params = {};
+  params.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR | UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
+  params.sockaddr.addr = address.native();
+  params.sockaddr.addrlen = address.native_size();
+  params.conn_handler.cb = &listener_core::on_connection;
+  params.conn_handler.arg = made.get();
+  const ucs_status_t status = api.listener_create(made->worker_->handle(), &params, &made->handle_);
+  if (status != UCS_OK) {
+    made->handle_ = nullptr;
+    what += " (UCX: " + words(status) + ")";
+    ec = status == UCS_ERR_BUSY ? make_error_code(errc::address_in_use) : resource_error(status);
+    return nullptr;
+  }
+  ucp_listener_attr_t attributes = {};
+  attributes.field_mask = UCP_LISTENER_ATTR_FIELD_SOCKADDR;
+  ec = make_error(api.listener_query(made->handle_, &attributes));
+  if (ec) return nullptr;
+  made->address_ = socket_address::from_native(
+      reinterpret_cast<const ::sockaddr*>(&attributes.sockaddr), sizeof attributes.sockaddr, ec);
+  if (ec) return nullptr;
+  made->socket_->listens_at(made->address_);
+  made->socket_->close_on_exec();
+  made->guard_ports(made->socket_->keep_strangers_out());
+  made->owner_ = ::getpid();
+  made->worker_->context().log().write(log_level::info,
+                                       "listening on " + to_string(made->address_));
+  return made;
+}
+
+/// Looks after the listening sockets, and those by which the worker's data come.
+void listener_core::guard_ports(std::vector<guarded_port> own) {
+  if (own.empty()) return;
+  add_data_ports(*worker_, own);
+  const std::weak_ptr<listener_core> weak = weak_from_this();
+  // It ends before the listener does, and so before the worker.
+  worker_core* const worker = worker_.get();
+  guard_ = std::make_unique<port_guard>(
+      own, port_guard::bounds(),
+      port_guard::listeners{[weak, worker](const guarded_port& port) {
+                              worker->post_work([weak, port] {
+                                if (const auto kept = weak.lock()) kept->lose(port);
+                              });
+                            },
+                            [weak, worker](std::vector<std::uint64_t> numbers) {
+                              worker->post_work([weak, numbers = std::move(numbers)]() mutable {
+                                if (const auto kept = weak.lock())
+                                  kept->end_overdue(std::move(numbers));
+                              });
+                            },
+                            [worker](bool let_in, std::size_t left) {
+                              worker->context().log().write(
+                                  let_in ? log_level::warning : log_level::error,
+                                  std::to_string(left) + " file descriptors are left: " +
+                                      (let_in ? "peers are let in again"
+                                              : "no peer is let in until there are more; raise "
+                                                "the limit (ulimit -n)"));
+                            }});
+  if (guard_->is_running()) return;
+  worker_->context().log().write(
+      log_level::warning, "nobody looks after the port " + to_string(address_) +
+                              ", for want of a thread or of file descriptors: strangers are let "
+                              "in, and kept");
+}
+
+/// Where UCX does not say which they are, they are not looked after.
+void listener_core::add_data_ports(worker_core& of, std::vector<guarded_port>& to) {
+  std::error_code untold;
+  const worker_address address = of.address(untold);
+  for (const guarded_port& each : transport_ports(address.native())) to.push_back(each);
+}
+
+/// Ends those who have begun a greeting and not completed it. A request that UCX has read reaches
+/// the listener in the next round.
+void listener_core::end_overdue(std::vector<std::uint64_t> overdue) {
+  worker_->post_work([weak = weak_from_this(), overdue = std::move(overdue)] {
+    const auto kept = weak.lock();
+    if (kept && !kept->closed_) kept->socket_->end_unknown(overdue);
+  });
+}
+
+void listener_core::lose(const guarded_port& port) {
+  if (closed_) return;  // other workers may have ended before this one, and their ports with them
+  listener_failure lost{port.address, errc::too_many_files, {}};
+  lost.words = "UCX has closed " + to_string(port.address) +
+               ", for this process had no file descriptor left for who connected there: who is "
+               "connected goes on, others can not connect any more. Start anew with a higher "
+               "limit (ulimit -n)";
+  worker_->context().log().write(log_level::error, lost.words);
+  if (options_.on_failure) tell(options_.on_failure, std::move(lost));
+}
+
+listener_core::~listener_core() {
+  if (handle_ != nullptr) stop();
+}
+
+void listener_core::stop() noexcept {
+  guard_.reset();
+  const std::lock_guard guard(worker_->lock());
+  closed_ = true;
+  if (handle_ != nullptr && socket_ && owner_ == ::getpid()) await_requests();
+  while (!arrived_.empty()) {
+    const ucp_conn_request_h request = arrived_.front();
+    arrived_.pop_front();
+    reject(request);
+  }
+  if (handle_ != nullptr) worker_->api().listener_destroy(std::exchange(handle_, nullptr));
+}
+
+/// Returns when no request is on its way: UCX would tell the listener of it.
+void listener_core::await_requests() noexcept {
+  ucp_api& api = worker_->api();
+  const clock::time_point until = after(api.now(), longest_wait_for_requests);
+  socket_->refuse();
+  for (;;) {
+    const bool waiting = socket_->has_waiting();
+    await_asynchronous_thread();  // it may have let the last one in, and not finished
+    const std::size_t left = socket_->end_unknown();
+    if (!waiting && left == 0) break;
+    if (api.now() >= until) {
+      worker_->context().log().write(log_level::warning, if_there_is_memory([&] {
+                                       return "closing the listener on " + to_string(address_) +
+                                              " with " + std::to_string(left) +
+                                              " peers that UCX has not let go of";
+                                     }));
+      break;
+    }
+    // A request that has been read is handed over by this, and refused.
+    if (worker_->inside_ucx() || worker_->progress_ucx() == 0) api.relax();
+  }
+  worker_->signal();  // what these rounds left to do
+}
+
+/// Returns when UCX's thread has done what it was doing for this worker: a call that makes nothing
+/// takes the lock that it has meanwhile.
+void listener_core::await_asynchronous_thread() noexcept {
+  const ucp_ep_params_t nobody = {};
+  ucp_ep_h none = nullptr;
+  worker_->api().ep_create(worker_->handle(), &nobody, &none);
+}
+
+void listener_core::reject(ucp_conn_request_h request) noexcept {
+  const std::lock_guard guard(worker_->lock());
+  if (handle_ == nullptr) return;
+  worker_->api().listener_reject(handle_, request);
+  worker_->socket_closed();
+  worker_->signal();  // who drives it may sleep
+}
+
+void listener_core::close() noexcept {
+  std::unique_ptr<port_guard> ended;
+  {
+    const std::lock_guard guard(worker_->lock());
+    closed_ = true;
+    ended = std::move(guard_);
+    while (!waits_.empty()) {
+      const std::shared_ptr<accept_wait> wait = std::move(waits_.front());
+      waits_.pop_front();
+      wait->why = errc::closed;
+      end(wait);
+    }
+  }
+  ended.reset();  // waits for its thread, which the lock might keep
+  // What the handlers refer to may go when this returns.
+  if (worker_->in_handler()) return;
+  worker_->wait_until(clock::time_point::max(), [this] { return calling_ == 0; });
+}
+
+void listener_core::close_connections(close_mode mode) noexcept {
+  std::vector<close_operation*> closing;
+  try {
+    const std::lock_guard guard(worker_->lock());
+    const auto open = worker_->connections().followed_by(*this);
+    closing.reserve(open.size());
+    for (const std::shared_ptr<endpoint_core>& each : open) {
+      if (worker_->in_handler()) break;
+      if (close_operation* const started = each->start_close(mode)) closing.push_back(started);
+    }
+  } catch (const std::bad_alloc&) {  // those end at once
+  }
+  for (close_operation* const each : closing) {
+    worker_->wait(*each, clock::time_point::max());
+    each->drop();
+  }
+  for (;;) {
+    std::shared_ptr<endpoint_core> left;
+    {
+      const std::lock_guard guard(worker_->lock());
+      left = worker_->connections().any_followed_by(*this);
+    }
+    if (!left) return;
+    std::error_code ignored;
+    left->close(close_mode::abort, ignored);
+  }
+}
+
+const connection_terms& listener_core::terms() const noexcept {
+  return options_.terms ? *options_.terms : worker_->options().terms;
+}
+
+std::size_t listener_core::connections() const noexcept {
+  const std::lock_guard guard(worker_->lock());
+  return worker_->connections().active(this);
+}
+
+bool listener_core::begin_refusal() noexcept {
+  if (refusals_ >= most_refusals) return false;
+  ++refusals_;
+  return true;
+}
+
+void listener_core::on_connection(ucp_conn_request_h request, void* self) {
+  // Inside UCX's callback: endpoints are made, and handlers run, when it has returned. The worker
+  // does not own the listener meanwhile: it might never come to make another round.
+  auto& listener = *static_cast<listener_core*>(self);
+  if (listener.closed_) return listener.reject(request);
+  if (listener.arrived_.size() >= listener.options_.most_waiting) return listener.reject(request);
+  if (!listener.socket_->add_known(pending_connection::peer_of(listener.worker_->api(), request))) {
+    return listener.reject(request);  // UCX would read an address that is not there
+  }
+  try {
+    listener.arrived(request);
+  } catch (const std::bad_alloc&) {
+    listener.reject(request);
+  }
+}
+
+/// Has somebody decide about it, soon; where there is no memory for that, nothing has happened.
+void listener_core::arrived(ucp_conn_request_h request) {
+  arrived_.push_back(request);
+  try {
+    auto later = [weak = weak_from_this()] {
+      if (const auto kept = weak.lock()) kept->decide();
+    };
+    if (options_.on_request) {
+      worker_->queue_handler(std::move(later));
+    } else {
+      worker_->defer(std::move(later));
+    }
+  } catch (const std::bad_alloc&) {
+    arrived_.pop_back();
+    throw;
+  }
+}
+
+/// Decides about the next in line: by itself under the lock, or without it by the user's handler.
+void listener_core::decide() {
+  if (options_.on_request) return call();
+  if (options_.awaited) return match();
+  std::unique_ptr<pending_connection> pending = take();
+  if (!pending) return;
+  if (const auto other = next_worker()) return hand_over(*other, std::move(pending));
+  std::error_code failed;
+  auto peer = pending->accept(*worker_, nullptr, endpoint_options(), failed);
+  if (peer) return worker_->connections().serve(std::move(peer));
+  worker_->context().log().write(log_level::warning,
+                                 "no connection with " + to_string(pending->peer()) +
+                                     ", which has gone already, or has a UCX "
+                                     "of a version that does not connect with this one's: " +
+                                     failed.message());
+}
+
+void listener_core::spread_over(std::vector<std::weak_ptr<worker_core>> others) {
+  std::vector<guarded_port> ports;
+  for (const std::weak_ptr<worker_core>& each : others) {
+    if (const auto other = each.lock(); guard_ && other) add_data_ports(*other, ports);
+  }
+  if (guard_) guard_->add(ports);
+  const std::lock_guard guard(worker_->lock());
+  others_ = std::move(others);
+}
+
+/// Returns whose turn it is; nobody, when it is that of the listener's own worker.
+std::shared_ptr<worker_core> listener_core::next_worker() noexcept {
+  const std::size_t turn = turn_;
+  turn_ = (turn_ + 1) % (others_.size() + 1);
+  return turn == 0 ? nullptr : others_[turn - 1].lock();
+}
+
+/// UCX makes endpoints of another worker than its listener's out of a request. That one is locked
+/// when this one is not.
+void listener_core::hand_over(worker_core& other, std::unique_ptr<pending_connection> pending) {
+  other.post_work([&other, pending = std::move(pending)] {
+    std::error_code ignored;  // a peer that is gone already
+    auto peer = pending->accept_elsewhere(other, ignored);
+    if (peer) other.connections().serve(std::move(peer));
+  });
+}
+
+void listener_core::call() {
+  std::unique_lock guard(worker_->lock());
+  std::unique_ptr<pending_connection> pending = take();
+  if (!pending) return;
+  const handler_scope calling(*worker_, guard, calling_);
+  options_.on_request(core_access::make_connection_request(std::move(pending)));
+}
+
+/// Calls one of the user's handlers, without the lock.
+template <class Handler, class Told>
+void listener_core::tell(Handler& handler, Told&& told) {
+  worker_->queue_handler([weak = weak_from_this(), &handler, told = std::forward<Told>(told)] {
+    const std::shared_ptr<listener_core> kept = weak.lock();
+    if (!kept) return;
+    std::unique_lock guard(kept->worker_->lock());
+    if (kept->closed_) return;
+    const handler_scope calling(*kept->worker_, guard, kept->calling_);
+    handler(told);
+  });
+}
+
+void listener_core::established(endpoint_core& connection) {
+  if (options_.on_established) tell(options_.on_established, connection.report());
+}
+
+void listener_core::ended(endpoint_core& connection, bool was_established) {
+  if (connection.refuses_hello()) return end_refusal();
+  const std::error_code why = connection.failure();
+  if (!why || why == errc::canceled) return;  // closed on this side
+  if (!was_established) {
+    if (!options_.on_refused) return;
+    return tell(options_.on_refused, connection_refusal{connection.number(), connection.peer(), why,
+                                                        connection.words()});
+  }
+  if (options_.on_closed) tell(options_.on_closed, connection.end());
+}
+
+std::shared_ptr<accept_wait> listener_core::add_wait() {
+  auto wait = std::make_shared<accept_wait>();
+  const std::lock_guard guard(worker_->lock());
+  waits_.push_back(wait);
+  if (closed_ || !options_.awaited || options_.on_request) {
+    waits_.pop_back();
+    wait->why = closed_ ? errc::closed : errc::invalid_argument;
+    wait->over = true;
+  }
+  match();
+  return wait;
+}
+
+/// Gives those who wait those who came.
+void listener_core::match() {
+  while (!waits_.empty() && !arrived_.empty()) {
+    const std::shared_ptr<accept_wait> first = std::move(waits_.front());
+    waits_.pop_front();
+    first->came = take();
+    end(first);
+  }
+}
+
+void listener_core::end(const std::shared_ptr<accept_wait>& wait) {
+  wait->over = true;
+  worker_->wake_waiters();
+  if (!wait->coroutine) return;
+  worker_->queue_handler([wait, worker = worker_.get()] {
+    std::unique_lock guard(worker->lock());
+    const std::coroutine_handle<> coroutine = std::exchange(wait->coroutine, {});
+    guard.unlock();
+    if (coroutine) coroutine.resume();
+  });
+}
+
+void listener_core::remove_wait(accept_wait& wait) noexcept {
+  const std::lock_guard guard(worker_->lock());
+  wait.coroutine = {};
+  wait.came.reset();
+  std::erase_if(waits_, [&](const auto& each) { return each.get() == &wait; });
+}
+
+bool listener_core::is_over(const accept_wait& wait) const noexcept {
+  const std::lock_guard guard(worker_->lock());
+  return wait.over;
+}
+
+void listener_core::resume_at_end(const std::shared_ptr<accept_wait>& wait,
+                                  std::coroutine_handle<> coroutine) {
+  const std::lock_guard guard(worker_->lock());
+  wait->coroutine = coroutine;
+  if (wait->over) end(wait);  // between the two questions
+}
+
+connection_request listener_core::await(accept_wait& wait, std::chrono::nanoseconds timeout,
+                                        std::error_code& ec) {
+  ec.clear();
+  if (!is_over(wait)) {
+    if (worker_->in_handler()) {
+      ec = errc::would_deadlock;
+    } else {
+      std::unique_lock guard(worker_->lock());
+      const clock::time_point until = worker_->deadline_after(timeout);
+      guard.unlock();
+      if (!worker_->wait_until(until, [&] { return wait.over; })) ec = errc::timed_out;
+    }
+  }
+  const std::lock_guard guard(worker_->lock());
+  if (!ec) ec = wait.why;
+  return core_access::make_connection_request(std::move(wait.came));
+}
+
+/// Returns the next in line; nothing when the listener is closed, which rejects it.
+std::unique_ptr<pending_connection> listener_core::take() {
+  if (arrived_.empty()) return nullptr;
+  const ucp_conn_request_h request = arrived_.front();
+  arrived_.pop_front();
+  std::unique_ptr<pending_connection> pending;
+  try {
+    pending = std::make_unique<pending_connection>(shared_from_this(), request);
+  } catch (const std::bad_alloc&) {
+    reject(request);
+    throw;
+  }
+  return closed_ ? nullptr : std::move(pending);
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,111 @@
+#include "connection/message_sender.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <new>
+
+#include "connection/endpoint_core.hpp"
+#include "ucp/status.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// Idle messages keep room for so many bytes.
+constexpr std::size_t largest_kept = 4096;
+
+}  // namespace
+
+message_sender::~message_sender() {
+  while (outgoing* forgotten = in_flight_.front()) {
+    in_flight_.remove(*forgotten);
+    outgoing_.give_back(forgotten);
+  }
+}
+
+void message_sender::open(std::error_code& ec) {
+  ucp_worker_attr_t attributes = {};
+  attributes.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
+  ec = make_error(worker_.api().worker_query(worker_.handle(), &attributes));
+  if (!ec) longest_header_ = header_within(attributes.max_am_header);
+}
+
+void message_sender::send(endpoint_core& to, const frame& said, std::span<const std::byte> payload,
+                          kind what) {
+  if (to.handle() == nullptr) return;
+  if (worker_.context().log().writes(log_level::trace)) log("sends", said, payload.size());
+  outgoing& message = take(to, what, payload);
+  said.encode(std::span(message.header).first<frame::size>());
+  post(message, message_id, frame::size);
+}
+
+message_sender::outgoing& message_sender::take(endpoint_core& to, kind what,
+                                               std::span<const std::byte> payload) {
+  std::unique_ptr<outgoing> taken(outgoing_.take());
+  taken->payload.assign(payload.begin(), payload.end());
+  outgoing& message = *taken.release();
+  in_flight_.push_back(message);
+  message.sender = this;
+  message.to = &to;
+  message.what = what;
+  return message;
+}
+
+void message_sender::send(endpoint_core& to, const parcel& said) {
+  // Withdrawals are this side's own doing, no answers that a peer could pile up.
+  const bool replies = said.code != parcel_code::withdrawal;
+  if (to.handle() == nullptr || (replies && !to.may_reply())) return;
+  outgoing& message = take(to, replies ? kind::reply : kind::plain, {});
+  said.encode(std::span(message.header).first<parcel::size>());
+  post(message, parcel_id, parcel::size);
+}
+
+void message_sender::post(outgoing& message, unsigned id, std::size_t header_size) {
+  ucp_request_param_t params = {};
+  params.op_attr_mask =
+      UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.flags = UCP_AM_SEND_FLAG_EAGER;
+  if (message.what == kind::hello) params.flags |= UCP_AM_SEND_FLAG_REPLY;
+  // Makes UCX choose its protocols at the beginning, as it does not for what it sends at once: it
+  // opens a socket to do so, and where none is left then, the connection is lost (1.22).
+  if (message.to->state() == endpoint_state::connecting) {
+    params.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+  }
+  params.cb.send = &message_sender::on_sent;
+  params.user_data = &message;
+  message.to->transfer_started();
+  ucs_status_ptr_t started =
+      worker_.api().am_send_nbx(message.to->handle(), id, message.header.data(), header_size,
+                                message.payload.data(), message.payload.size(), &params);
+  if (!UCS_PTR_IS_PTR(started)) sent(message, UCS_PTR_RAW_STATUS(started));
+}
+
+void message_sender::log(const char* does, const frame& of, std::size_t length) {
+  std::array<char, 128> line = {};
+  std::snprintf(line.data(), line.size(), "%s frame %u of session %016llx, request %llu, %zu bytes",
+                does, static_cast<unsigned>(of.code), static_cast<unsigned long long>(of.session),
+                static_cast<unsigned long long>(of.request), length);
+  worker_.context().log().write(log_level::trace, line.data());
+}
+
+void message_sender::on_sent(void* request, ucs_status_t status, void* argument) {
+  auto& message = *static_cast<outgoing*>(argument);
+  message.sender->worker_.api().request_free(request);
+  message.sender->sent(message, status);
+}
+
+void message_sender::sent(outgoing& message, ucs_status_t status) {
+  endpoint_core& to = *message.to;
+  if (message.what == kind::reply) to.reply_sent();
+  if (message.what == kind::hello && status == UCS_OK) to.hello_sent();
+  if (message.what == kind::control) to.control_sent(message.payload.size());
+  if (message.payload.capacity() > largest_kept) message.payload = std::vector<std::byte>();
+  in_flight_.remove(message);
+  outgoing_.give_back(&message);
+  to.transfer_ended();
+  if (status != UCS_OK) to.lost(status);
+}
+
+}  // namespace ucx::detail

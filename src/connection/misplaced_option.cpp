@@ -1,0 +1,27 @@
+#include "connection/misplaced_option.hpp"
+
+namespace ucx::detail {
+
+const char* misplaced_option(const endpoint_options& options, connected_by way) noexcept {
+  if (way == connected_by::worker_address) {
+    if (options.local.empty()) return nullptr;
+    return "endpoint_options::local: connections by worker address come from no socket address";
+  }
+  if (options.failure == peer_failure::undetected) {
+    return "endpoint_options::failure: UCX watches each connection over sockets; undetected is for "
+           "those by worker address";
+  }
+  if (options.watched_by != nullptr) {
+    return "endpoint_options::watched_by: UCX watches each connection over sockets itself";
+  }
+  if (way == connected_by::request && !options.local.empty()) {
+    return "endpoint_options::local: an accepted connection has its listener's address";
+  }
+  if (way == connected_by::name && options.wait == connect_wait::none) {
+    return "endpoint_options::wait: to connect by name waits for the name; connection_manager does "
+           "not, nor does a socket address";
+  }
+  return nullptr;
+}
+
+}  // namespace ucx::detail

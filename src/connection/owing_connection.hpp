@@ -1,0 +1,25 @@
+// What connections owe their worker's rounds: written down in themselves, which takes no memory.
+#pragma once
+
+#include "base/intrusive_list.hpp"
+
+namespace ucx::detail {
+
+struct buried_tag {};
+struct owing_tag {};
+
+/// A connection, as it stands in the lines of its worker's connection table: of those that owe
+/// something, and of those that nobody holds any more, and UCX not yet lets go.
+struct owing_connection : list_hook<owing_tag>, list_hook<buried_tag> {
+  static constexpr unsigned to_close = 1;  ///< A look at what closes it.
+  static constexpr unsigned to_send = 2;   ///< What waits for room, or for a fence.
+  static constexpr unsigned to_part = 4;   ///< From a peer that was declined.
+  static constexpr unsigned to_retire = 8;
+
+ protected:
+  owing_connection() noexcept = default;
+  ~owing_connection() = default;
+  unsigned owed_ = 0;  // of these
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,72 @@
+#include "cuda/device_copiers.hpp"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+namespace ucx::detail {
+namespace {
+
+/// How long copies that run may keep a worker from going.
+constexpr std::chrono::seconds longest_last_copy{2};
+
+}  // namespace
+
+device_copiers::~device_copiers() {
+  const auto until = std::chrono::steady_clock::now() + longest_last_copy;
+  for (const auto& [context, each] : known_) each->close(until);
+}
+
+void device_copiers::drop_borrowed() noexcept {
+  const auto until = std::chrono::steady_clock::now() + longest_last_copy;
+  std::erase_if(known_, [until](const auto& each) {
+    if (each.second->context()->is_retained()) return false;
+    each.second->close(until);
+    return true;
+  });
+}
+
+std::shared_ptr<device_copier> device_copiers::of(const void* address, std::error_code& ec) {
+  std::string what;
+  const cuda_owner owner = cuda_context::owner_of(address, what, ec);
+  if (ec) return nullptr;
+  const auto found = known_.find(owner.context);  // which takes nothing but the question
+  if (found != known_.end() && !found->second->failed()) return found->second;
+  std::shared_ptr<const cuda_context> context = cuda_context::of_owner(owner, what, ec);
+  return ec ? nullptr : in(std::move(context), what, ec);
+}
+
+std::shared_ptr<device_copier> device_copiers::in(std::shared_ptr<const cuda_context> context,
+                                                  std::string& what, std::error_code& ec) {
+  const cuda::context handle = context->handle();
+  if (const auto found = known_.find(handle); found != known_.end()) {
+    // Another context may have got the address of one that is over.
+    if (!found->second->failed()) return found->second;
+    known_.erase(found);  // others may still wait for it
+  }
+  std::shared_ptr<device_copier> made = device_copier::make(std::move(context), what, ec);
+  if (made) known_.emplace(handle, made);
+  return made;
+}
+
+std::shared_ptr<device_copier> device_copiers::of_device_in_use(int device) {
+  const cuda_driver* const driver = cuda_driver::find();
+  int devices = 0;
+  if (driver == nullptr || driver->device_get_count(&devices) != cuda::success) return nullptr;
+  const auto try_one = [&](int number) -> std::shared_ptr<device_copier> {
+    std::shared_ptr<const cuda_context> context = cuda_context::primary_in_use(number);
+    std::string what;
+    std::error_code ec;
+    return context ? in(std::move(context), what, ec) : nullptr;
+  };
+  if (device >= 0 && device < devices) {
+    if (std::shared_ptr<device_copier> found = try_one(device)) return found;
+  }
+  for (int each = 0; each < devices; ++each) {
+    std::shared_ptr<device_copier> found = each == device ? nullptr : try_one(each);
+    if (found) return found;
+  }
+  return nullptr;
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,40 @@
+// What holds back the work that a program enqueues on a CUDA stream, until an operation has ended.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "base/clock.hpp"
+#include "cuda/gate_keeper.hpp"
+
+namespace ucx::detail {
+
+/// Shut from the beginning, and opened when it goes, or its time is over. No call of the driver's
+/// is made then.
+class stream_gate {
+ public:
+  /// Has what is enqueued on `stream` from now on wait for the gate. Errors: not_supported (the
+  /// driver has no such thing, or was left behind by fork()), invalid_argument (no stream, or one
+  /// that captures a graph), busy, no_memory, io_error.
+  static std::unique_ptr<stream_gate> shut(const cuda_driver& driver, void* stream,
+                                           clock::time_point until, std::string& what,
+                                           std::error_code& ec);
+  stream_gate(const stream_gate&) = delete;
+  stream_gate& operator=(const stream_gate&) = delete;
+  ~stream_gate();
+
+  /// Returns whether the stream is still held; then it is until this goes, however late that is.
+  bool claim() noexcept { return keeper_->claim(gate_); }
+
+  std::unique_ptr<stream_gate> next;  ///< Of the same operation.
+
+ private:
+  stream_gate() noexcept = default;
+  void hold(const cuda_driver& driver, cuda::stream stream, std::string& what, std::error_code& ec);
+
+  gate_keeper* keeper_ = nullptr;
+  gate_keeper::gate gate_;
+};
+
+}  // namespace ucx::detail

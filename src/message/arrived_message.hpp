@@ -1,0 +1,45 @@
+// A message that has come, or was announced, and that nobody has taken yet.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <system_error>
+#include <vector>
+
+#include "base/intrusive_list.hpp"
+#include "wire/parcel.hpp"
+
+namespace ucx::detail {
+
+class endpoint_core;
+class receive_operation;
+
+struct arrival_order_tag {};
+struct arrival_tag {};
+
+/// Plain data, of the worker's `message_exchange`, which gives it its meaning.
+struct arrived_message : list_hook<arrival_order_tag>, list_hook<arrival_tag> {
+  /// Nobody, once the connection is gone for good.
+  endpoint_core* from = nullptr;
+  parcel said;
+  std::vector<std::byte> header;          ///< The user's.
+  std::vector<std::byte> copy;            ///< Of the payload, where UCX's own could not be kept;
+                                          ///< of one that is lent, the offer.
+  void* lasting = nullptr;                ///< UCX's own, to be given back.
+  std::span<const std::byte> bytes = {};  ///< The payload, if it is here.
+  std::size_t read = 0;                   ///< How much of it the byte stream's reader has.
+  std::size_t units = 0;                  ///< Of the sender's window, not given back yet.
+  std::error_code failure = {};           ///< It was announced, and will not come.
+  bool matched = false;                   ///< Somebody has it: it is in no list of what waits.
+  bool taken = false;                     ///< Its payload was received, or asked for.
+  receive_operation* receive = nullptr;   ///< That has no buffer for it yet.
+  bool left_to_it = false;                ///< By the program, which held it.
+
+  bool here() const noexcept { return said.code == parcel_code::message; }
+  /// Returns where it may be read, if it is lent.
+  std::span<const std::byte> offer() const noexcept {
+    return said.lends ? std::span<const std::byte>(copy) : std::span<const std::byte>();
+  }
+};
+
+}  // namespace ucx::detail

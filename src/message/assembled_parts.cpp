@@ -1,0 +1,81 @@
+#include "message/assembled_parts.hpp"
+
+#include "connection/connection_table.hpp"
+#include "connection/endpoint_core.hpp"
+#include "connection/message_sender.hpp"
+#include "message/message_exchange.hpp"
+#include "message/message_link.hpp"
+#include "message/message_receiver.hpp"
+#include "region/region_service.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+class assembled_parts final : public worker_parts {
+ public:
+  explicit assembled_parts(worker_core& worker)
+      : connections_(worker,
+                     [](endpoint_core& of) -> std::unique_ptr<connection_messages> {
+                       const std::size_t window = of.worker().options().message_window;
+                       return std::make_unique<message_link>(of, window);
+                     }),
+        sender_(worker),
+        receiver_(worker),
+        messages_(worker),
+        service_(worker) {}
+
+  connection_table& connections() noexcept override { return connections_; }
+  message_sender& sender() noexcept override { return sender_; }
+  message_exchange& messages() noexcept override { return messages_; }
+  region_service& service() noexcept override { return service_; }
+
+  void open(std::error_code& ec) override {
+    receiver_.open(ec);
+    if (!ec) sender_.open(ec);
+  }
+  void close() noexcept override { connections_.close(); }
+  void stop() noexcept override {
+    service_.stop();
+    messages_.close();
+  }
+  void end_buried() noexcept override { connections_.end_buried(); }
+
+  bool has_copies() const noexcept override { return messages_.borrows(); }
+  void copy() override { messages_.read_loans(); }
+  void buffers_came() override { messages_.buffers_came(); }
+  void reap() override { connections_.reap(); }
+  bool any_owes() const noexcept override { return connections_.any_owes(); }
+  bool pay_owed() noexcept override { return connections_.pay_owed(); }
+  void release_buried() noexcept override { connections_.release_buried(); }
+  clock::time_point tick(clock::time_point now) override { return connections_.tick(now); }
+  void run_handler(arrived_message& active, handler_queue& queue,
+                   std::unique_lock<worker_lock>& guard,
+                   const std::shared_ptr<worker_core>& kept) noexcept override {
+    messages_.run_handler(active, queue, guard, kept);
+  }
+
+  void connection_failed(const driven_connection& connection) noexcept override {
+    service_.connection_failed(connection);
+  }
+  bool answering(const counted_region& region) const noexcept override {
+    return service_.answering(region);
+  }
+  void withdraw(const counted_region& region) override { service_.withdraw(region); }
+  void cut_off(const counted_region& region) override { service_.cut_off(region); }
+
+ private:
+  connection_table connections_;
+  message_sender sender_;
+  message_receiver receiver_;
+  message_exchange messages_;
+  region_service service_;
+};
+
+}  // namespace
+
+std::unique_ptr<worker_parts> assemble_parts(worker_core& worker) {
+  return std::make_unique<assembled_parts>(worker);
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,133 @@
+#include "message/receive_starts.hpp"
+
+#include <utility>
+
+#include "base/forked_child.hpp"
+#include "connection/endpoint_core.hpp"
+#include "memory/pool_core.hpp"
+#include "message/message_exchange.hpp"
+#include "message/message_link.hpp"
+#include "message/receive_operation.hpp"
+#include "worker/core_access.hpp"
+#include "worker/failed_operation.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+constexpr const char* receiving_by = "receiving a message on a context without feature::am";
+
+/// What was in `made` goes home first: it may be the buffer that the receive would wait for.
+receive_target target_of(buffer& made, buffer_pool& pool) {
+  made = buffer();
+  return {.made = &made, .pool = core_access::core(pool)};
+}
+
+request failed_by_pool() {
+  return failed_request(errc::closed, "receive into a buffer of a pool that was moved from");
+}
+
+/// Makes a receive that has begun; the caller owns it. What throws has started nothing.
+template <class Target>
+receive_operation* begin(worker_core& worker, operation::kept_alive&& held,
+                         receive_operation::source kind, const tag_match& wanted,
+                         const Target& into, const io_options& options) {
+  auto& idle = worker.pool_of<receive_operation>();
+  receive_operation* const made = idle.take();
+  try {
+    made->begin(worker, std::move(held), kind, wanted, into,
+                worker.deadline_after(options.timeout));
+  } catch (...) {
+    idle.give_back(made);
+    throw;
+  }
+  return made;
+}
+
+/// A connection that the program has keeps its worker, too.
+operation::kept_alive holding(worker_core& worker, endpoint_core* from) {
+  if (from != nullptr) return {.counted = from};
+  return {.worker = worker.shared_from_this()};
+}
+
+request failed_by_fork() { return failed_request(errc::forked_child, "receiving a message"); }
+
+template <class Target>
+request start_into(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
+                   const tag_match& wanted, const Target& into, const io_options& options) {
+  if (is_forked_child()) return failed_by_fork();
+  if (!worker.context().has(feature::am)) {
+    return failed_request(errc::feature_disabled, receiving_by);
+  }
+  const std::lock_guard guard(worker.lock());
+  receive_operation* const receive =
+      begin(worker, holding(worker, from.get()), receive_operation::source::tagged, wanted, into,
+            options);
+  if (!receive->done()) worker.messages().post(*receive);
+  return core_access::make_request(receive);
+}
+
+}  // namespace
+
+request start_tagged(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
+                     const tag_match& wanted, std::span<std::byte> into,
+                     const io_options& options) {
+  return start_into(worker, from, wanted, into, options);
+}
+
+request start_tagged(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
+                     const tag_match& wanted, const receive_target& into,
+                     const io_options& options) {
+  return start_into(worker, from, wanted, into, options);
+}
+
+request start_tagged(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
+                     const tag_match& wanted, buffer& made, buffer_pool& pool,
+                     const io_options& options) {
+  if (!core_access::core(pool)) return failed_by_pool();
+  return start_tagged(worker, from, wanted, target_of(made, pool), options);
+}
+
+request start_of(const std::shared_ptr<worker_core>& worker, arrived_message* held,
+                 const receive_target& into, const io_options& options) {
+  if (held == nullptr) {
+    return failed_request(errc::invalid_argument, "receive of an empty message");
+  }
+  if (is_forked_child()) return failed_by_fork();
+  const std::lock_guard guard(worker->lock());
+  if ((held->taken && !held->here()) || held->receive != nullptr) {
+    return failed_request(errc::invalid_argument, "second receive of one message");
+  }
+  std::shared_ptr<endpoint_core> from;
+  // Of one that is here the connection may end.
+  if (held->from != nullptr && !held->here()) from = held->from->weak_from_this().lock();
+  receive_operation* const receive =
+      begin(*worker, {worker, std::move(from)}, receive_operation::source::taken, tag_match::any(),
+            into, options);
+  if (!receive->done()) worker->messages().receive(*receive, *held);
+  return core_access::make_request(receive);
+}
+
+request start_of(const std::shared_ptr<worker_core>& worker, arrived_message* held, buffer& made,
+                 buffer_pool& pool, const io_options& options) {
+  if (!core_access::core(pool)) return failed_by_pool();
+  return start_of(worker, held, target_of(made, pool), options);
+}
+
+request start_stream(const std::shared_ptr<endpoint_core>& from, bool all,
+                     std::span<std::byte> into, const io_options& options) {
+  if (is_forked_child()) return failed_by_fork();
+  worker_core& worker = from->worker();
+  if (!worker.context().has(feature::am)) {
+    return failed_request(errc::feature_disabled, receiving_by);
+  }
+  const std::lock_guard guard(worker.lock());
+  receive_operation* const receive =
+      begin(worker, holding(worker, from.get()),
+            all ? receive_operation::source::stream_all : receive_operation::source::stream_some,
+            tag_match::any(), into, options);
+  if (!receive->done()) from->messages().start_stream(*receive);
+  return core_access::make_request(receive);
+}
+
+}  // namespace ucx::detail

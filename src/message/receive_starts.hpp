@@ -1,0 +1,44 @@
+// How the public handles start receives.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "message/receive_operation.hpp"
+#include "ucx/buffer_pool.hpp"
+#include "ucx/io_options.hpp"
+#include "ucx/message_info.hpp"
+#include "ucx/request.hpp"
+
+namespace ucx::detail {
+
+struct arrived_message;
+class endpoint_core;
+class worker_core;
+
+/// Starts a receive of a message with a tag from `from`, or from anybody.
+request start_tagged(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
+                     const tag_match& wanted, std::span<std::byte> into, const io_options& options);
+request start_tagged(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
+                     const tag_match& wanted, const receive_target& into,
+                     const io_options& options);
+
+/// As above, into a buffer of `pool`.
+request start_tagged(worker_core& worker, const std::shared_ptr<endpoint_core>& from,
+                     const tag_match& wanted, buffer& made, buffer_pool& pool,
+                     const io_options& options);
+
+/// Starts the receive of a message that the program holds.
+request start_of(const std::shared_ptr<worker_core>& worker, arrived_message* held,
+                 const receive_target& into, const io_options& options);
+
+/// As above, into a buffer of `pool`.
+request start_of(const std::shared_ptr<worker_core>& worker, arrived_message* held, buffer& made,
+                 buffer_pool& pool, const io_options& options);
+
+/// Starts a receive from the byte stream of `from`.
+request start_stream(const std::shared_ptr<endpoint_core>& from, bool all,
+                     std::span<std::byte> into, const io_options& options);
+
+}  // namespace ucx::detail

@@ -1,0 +1,412 @@
+#include "message/send_operation.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/deadline.hpp"
+#include "base/if_there_is_memory.hpp"
+#include "connection/endpoint_core.hpp"
+#include "connection/message_sender.hpp"
+#include "memory/buffer_home.hpp"
+#include "message/message_exchange.hpp"
+#include "message/message_link.hpp"
+#include "wire/brief_parcel.hpp"
+#include "wire/parts_table.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// Runs shorter than this are copied together rather than sent as pieces of their own.
+constexpr std::size_t shortest_run = std::size_t{16} << 10U;
+
+/// What idle operations keep of their memory.
+constexpr std::size_t most_memory_kept = std::size_t{64} << 10U;
+
+}  // namespace
+
+void send_operation::begin(std::shared_ptr<endpoint_core> over, message_kind kind,
+                           std::uint64_t tag, send_source source, const send_options& options) {
+  worker_core& worker = over->worker();
+  place = where::nowhere;
+  said_ = {};
+  said_.kind = kind;
+  said_.tag = tag;
+  said_.header_length = static_cast<std::uint16_t>(source.header.size());
+  header_size_ = parcel::size + source.header.size();
+  // With room for an offer, which some get.
+  std::copy(source.header.begin(), source.header.end(),
+            header_room(header_size_ + loan_offer::size).begin() + parcel::size);
+  receive_ = 0;
+  waits_ = options.full == when_full::wait;
+  wants_answer_ = options.until == send_until::matched && kind != message_kind::stream;
+  said_anything_ = header_lent_ = payload_lent_ = over_ = lasting_ = watched_ = false;
+  failure_.clear();
+  key_.reset();
+  if (source.owned != nullptr) {
+    source.only = std::as_const(*source.owned).bytes();
+    lasting_ = true;
+  }
+  if (source.as_parts) {
+    encode_parts_table(source.runs, parts_table_);
+    bytes_.assign(std::span<const std::byte>(parts_table_));
+    bytes_.append(source.runs);
+  } else if (source.runs.empty()) {
+    bytes_.assign(source.only);
+  } else {
+    bytes_.assign(source.runs);
+  }
+  std::error_code unreadable = bytes_.find_devices(worker.copiers());
+  said_.memory = options.kind.value_or(bytes_.kind());
+  const clock::time_point until = worker.deadline_after(options.timeout);
+  if (options.memory == send_memory::copied && source.owned == nullptr && !unreadable) {
+    unreadable = copy_all(until);
+  }
+  if (source.owned != nullptr) owned_ = std::move(*source.owned);
+  said_.length = bytes_.size();
+  start(worker, over, until);
+  prepare_pieces(*endpoint(), bytes_.size());
+  if (unreadable) return give_up_for(unreadable, false);
+  endpoint()->messages().start(*this);
+}
+
+/// From here on what is sent is a copy.
+std::error_code send_operation::copy_all(clock::time_point until) {
+  copy_.resize(bytes_.size());
+  if (const std::error_code ec = bytes_.copy_out(0, copy_, until)) return ec;
+  bytes_.assign(std::span<const std::byte>(copy_));
+  lasting_ = true;
+  return {};
+}
+
+void send_operation::tell(std::uint64_t key) noexcept {
+  claim_handler();
+  if (!done()) key_ = key;
+  set_expected_handler(
+      [handlers = endpoint()->messages().handlers(), key](std::error_code outcome) {
+        if (handlers && handlers->on_sent) handlers->on_sent(key, outcome);
+      });
+}
+
+bool send_operation::go() {
+  if (said_.kind == message_kind::stream) return go_streaming();
+  const bool whole = endpoint()->messages().goes_whole(bytes_.size() + said_.header_length);
+  return whole ? go_whole() : go_announced();
+}
+
+bool send_operation::go_whole() {
+  message_link& link = endpoint()->messages();
+  // What UCX may keep for long, without anybody able to call it off, is never the caller's.
+  const bool copies = bytes_.size() > 0 && (!bytes_.contiguous() || bytes_.on_device() ||
+                                            (!lasting_ && !endpoint()->detects_failure()));
+  const std::size_t units = units_of(bytes_.size() + said_.header_length);
+  if (!link.has_room(units)) return false;
+  if (copies) {  // what throws, or fails, has used nothing
+    if (const std::error_code ec = copy_all(deadline())) {
+      give_up_for(ec, false);
+      return true;
+    }
+  }
+  link.take_room(units);
+  said_.code = parcel_code::message;
+  said_.acknowledge = wants_answer_;
+  const std::span<const std::byte> payload = bytes_.from(0);
+  if (wants_answer_) {
+    link.await_answer(*this);
+  } else {
+    link.all_said(*this);
+    over_ = true;
+  }
+  post_parcel(payload);
+  return true;
+}
+
+/// Returns where the header goes, of which `size` bytes are wanted.
+std::span<std::byte> send_operation::header_room(std::size_t size) {
+  const std::size_t longest = parcel::size + said_.header_length + loan_offer::size;
+  if (longest <= short_header_.size()) return std::span(short_header_).first(size);
+  if (long_header_.size() < longest) long_header_.resize(longest);
+  return std::span(long_header_).first(size);
+}
+
+bool send_operation::go_announced() {
+  message_link& link = endpoint()->messages();
+  if (!link.take_room(units_of(said_.header_length))) return false;
+  said_.code = parcel_code::announce;
+  said_.lends = bytes_.contiguous() && bytes_.size() > 0 && !bytes_.on_device() && link.lends() &&
+                header_size_ + loan_offer::size <= worker().largest_header();
+  link.await_answer(*this);
+  post_parcel({});
+  return true;
+}
+
+bool send_operation::go_streaming() {
+  if (bytes_.size() == 0) {
+    over_ = true;
+    endpoint()->messages().all_said(*this);
+    end_if_over();
+    return true;
+  }
+  send_pieces();
+  return all_posted() || stopped();
+}
+
+void send_operation::post_parcel(std::span<const std::byte> payload) {
+  said_anything_ = true;
+  said_.session = endpoint()->session();
+  said_.number = endpoint()->messages().next_number();
+  said_.credit = endpoint()->messages().take_credit();
+  if (said_.lends) lend();
+  std::byte* const header = header_room(header_size_).data();
+  said_.encode(std::span<std::byte, parcel::size>(header, parcel::size));
+  ucp_request_param_t params = {};
+  params.op_attr_mask =
+      UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.flags = UCP_AM_SEND_FLAG_EAGER;
+  params.cb.send = &send_operation::on_header_sent;
+  params.user_data = this;
+  header_lent_ = true;
+  payload_lent_ = !payload.empty() && !lasting_;
+  endpoint()->transfer_started();
+  ucs_status_ptr_t sent =
+      worker().api().am_send_nbx(endpoint()->handle(), message_sender::parcel_id, header,
+                                 header_size_, payload.data(), payload.size(), &params);
+  if (UCS_PTR_IS_PTR(sent)) {
+    retain();  // the header, and maybe the bytes, have to live until UCX has sent them
+    worker().messages().lent(*this);
+    return end_if_over();
+  }
+  header_returned(UCS_PTR_RAW_STATUS(sent));
+}
+
+/// Offers to the receiver that it reads the message here.
+void send_operation::lend() {
+  const std::span<std::byte> into = header_room(header_size_ + loan_offer::size);
+  loan_offer offer;
+  offer.process = static_cast<std::uint64_t>(::getpid());
+  offer.address = reinterpret_cast<std::uintptr_t>(bytes_.from(0).data());
+  offer.record = reinterpret_cast<std::uintptr_t>(&loan_);
+  offer.token = worker().messages().next_token();
+  offer.encode(into.last<loan_offer::size>());
+  header_size_ = into.size();
+  loan_.begin(offer.token, subject_of(said_));
+}
+
+void send_operation::on_header_sent(void* request, ucs_status_t status, void* self) {
+  auto& send = *static_cast<send_operation*>(self);
+  send.worker().api().request_free(request);
+  send.worker().messages().returned(send);
+  send.header_returned(status);
+  send.release();
+}
+
+void send_operation::header_returned(ucs_status_t status) {
+  header_lent_ = payload_lent_ = false;
+  endpoint()->transfer_ended();
+  if (status != UCS_OK) {
+    // The connection's failure, which is told soon, ends it; unless that was what ended UCX's part.
+    over_ = false;
+    endpoint()->lost(status);
+  }
+  end_if_over();
+}
+
+/// Ends it where nothing is left to do, and UCX has nothing of the caller's.
+void send_operation::end_if_over() noexcept {
+  watch_peer(memory_in_use());
+  if (over_ || failure_) loan_.end();  // first: what follows gives the memory back
+  if (!header_lent_ && !sending() && (over_ || failure_)) give_back_owned();
+  if (done() || memory_in_use() || !(over_ || failure_)) return;
+  endpoint()->messages().leave(*this);
+  complete(failure_);
+}
+
+/// A peer that stopped would keep UCX, and so the caller's memory, for as long as it likes.
+void send_operation::watch_peer(bool wanted) noexcept {
+  if (std::exchange(watched_, wanted) == wanted) return;
+  message_link& link = endpoint()->messages();
+  if (!wanted) return link.wait_ended();
+  // Else somebody looks already.
+  if (!link.awaits_peer()) worker().tick_soon();
+  link.wait_began();
+}
+
+bool send_operation::granted(std::uint64_t receive, std::uint64_t length) {
+  if (said_.code != parcel_code::announce || receive_ != 0 || length != bytes_.size()) return false;
+  receive_ = receive;
+  loan_.end();                // it did not want it so
+  if (failure_) return true;  // given up, and withdrawn
+  send_pieces();
+  return true;
+}
+
+void send_operation::acknowledged() {
+  if (said_.code == parcel_code::announce && bytes_.size() > 0 && !loan_.lends()) {
+    return endpoint()->blame(errc::protocol_error, "the peer has a message that was not sent");
+  }
+  over_ = true;
+  end_if_over();
+}
+
+void send_operation::refused(std::error_code why) {
+  give_up_for(why ? why : make_error_code(errc::message_refused), false);
+}
+
+/// Returns how long the next piece is: a run of the caller's as it lies there, or several that are
+/// copied together.
+std::size_t send_operation::next_size() const noexcept {
+  const bool copies = !endpoint()->detects_failure();
+  const piece_sizes& sizes = endpoint()->pieces();
+  std::size_t largest = sizes.answer;
+  if (copies) largest = std::min(largest, goes_in_elements() ? sizes.copied : largest_copy);
+  if (streams()) largest = std::min(largest, endpoint()->messages().longest_chunk());
+  const std::size_t run = bytes_.from(posted()).size();
+  const std::size_t rest = bytes_.size() - posted();
+  if (run == rest || run >= std::min(shortest_run, largest)) return std::min(run, largest);
+  return std::min({rest, largest, largest_copy});
+}
+
+/// Not what a device's driver copies: each of its calls has its price.
+bool send_operation::goes_in_elements() const noexcept {
+  return endpoint()->pieces().are_elements && !bytes_.on_device();
+}
+
+bool send_operation::may_post() noexcept {
+  message_link& link = endpoint()->messages();
+  // UCX sends what it has no room for later than what comes behind it, when there is; of the byte
+  // stream that would have to be held back, and the others' pieces lose nothing by waiting here.
+  if (goes_in_elements() && any_in_flight()) return false;
+  const std::size_t next = next_size();
+  if (streams() && !link.has_room(units_of(next))) return false;
+  if (bytes_.on_device()) {
+    if (const std::error_code ec = stage(next)) {
+      give_up_for(ec, true);
+      return false;
+    }
+  }
+  if (streams()) link.take_room(units_of(next));
+  return true;
+}
+
+/// Copies the next piece out of the device.
+std::error_code send_operation::stage(std::size_t size) noexcept {
+  try {
+    staged_.resize(size);
+  } catch (const std::bad_alloc&) {
+    return errc::no_memory;
+  }
+  return bytes_.copy_out(posted(), staged_, deadline());
+}
+
+/// Sends a piece of a message to the receive that asked for it, or the next bytes of the stream.
+piece_sender::wrapped_piece send_operation::wrap(sent_piece& piece, bool copies) {
+  const std::size_t size = next_size();
+  std::span<const std::byte> bytes = bytes_.from(posted());
+  if (bytes_.on_device()) {
+    piece.copy.swap(staged_);
+    bytes = piece.copy;
+  } else if (copies || bytes.size() < size) {
+    piece.copy.resize(size);
+    bytes_.copy_out(posted(), piece.copy, deadline());  // the host's
+    bytes = piece.copy;
+  }
+  const std::size_t header = streams() ? say_chunk(piece) : say_piece(piece);
+  return {message_sender::parcel_id, header, bytes.first(size)};
+}
+
+/// Writes the header of what goes to the receive that asked for it; returns its length.
+std::size_t send_operation::say_piece(sent_piece& piece) noexcept {
+  parcel said;
+  said.code = parcel_code::piece;
+  said.kind = said_.kind;
+  said.session = endpoint()->session();
+  said.credit = endpoint()->messages().take_credit();
+  said.number = receive_;
+  said.length = posted();
+  said.encode(std::span(piece.header).first<parcel::size>());
+  return parcel::size;
+}
+
+/// Likewise, of the next bytes of the stream.
+std::size_t send_operation::say_chunk(sent_piece& piece) noexcept {
+  message_link& link = endpoint()->messages();
+  brief_parcel said;
+  said.kind = message_kind::stream;
+  said.session = endpoint()->session();
+  said.credit = static_cast<std::uint8_t>(link.take_credit(brief_parcel::most_credit));
+  said.number = static_cast<std::uint32_t>(link.next_number());
+  said_anything_ = true;
+  return said.encode(std::span(piece.header).first<brief_parcel::longest>());
+}
+
+void send_operation::pieces_moved() {
+  if (all_posted() && (streams() || receive_ != 0)) {
+    over_ = true;
+    endpoint()->messages().all_said(*this);
+  }
+  end_if_over();
+}
+
+void send_operation::give_up_for(std::error_code why, bool tell_peer) noexcept {
+  if (done()) return;
+  if (failure_) return linger();
+  failure_ = why;
+  stop_pieces();
+  message_link& link = endpoint()->messages();
+  if (tell_peer && place == where::unanswered && said_.code == parcel_code::announce) {
+    link.withdraw(*this, why);
+  }
+  link.all_said(*this);
+  if (memory_in_use()) {
+    move_deadline(after(worker().api().now(), worker().options().heartbeat_timeout));
+    worker().tick_soon();
+  }
+  end_if_over();
+}
+
+void send_operation::connection_failed(std::error_code why) noexcept {
+  if (key_ && !done()) endpoint()->messages().left_unsent(*std::exchange(key_, std::nullopt));
+  give_up_for(why, false);
+}
+
+/// Once UCX has had the time to let go of the caller's memory and did not, the connection has to.
+void send_operation::linger() noexcept {
+  const clock::time_point now = worker().api().now();
+  if (now < deadline()) return;
+  move_deadline(after(now, worker().options().heartbeat_timeout));
+  endpoint()->fail(make_error_code(errc::connection_reset),
+                   if_there_is_memory("data of a send that was given up was still on its way"));
+}
+
+/// The buffer that the caller moved in goes home when UCX has let go of it.
+void send_operation::give_back_owned() noexcept {
+  if (!owned_) return;
+  // A function of the user's has to wait until no lock is held.
+  if (move_only_handler<> due = buffer_home::give_back(std::move(owned_))) {
+    worker().queue_handler(std::move(due));
+  }
+}
+
+std::string send_operation::describe() const {
+  std::string text = "send of ";
+  text.append(std::to_string(bytes_.size())).append(" bytes");
+  if (said_.kind == message_kind::tagged) text.append(" with tag ");
+  if (said_.kind == message_kind::active) text.append(" for handler ");
+  if (!streams()) text.append(std::to_string(said_.tag));
+  return text.append(" to ").append(endpoint()->peer_name());
+}
+
+void send_operation::recycle() noexcept {
+  give_back_owned();
+  bytes_.clear();
+  if (copy_.capacity() > most_memory_kept) copy_ = std::vector<std::byte>();
+  if (staged_.capacity() > most_memory_kept) staged_ = std::vector<std::byte>();
+  if (parts_table_.capacity() > most_memory_kept) parts_table_ = std::vector<std::byte>();
+  if (long_header_.capacity() > most_memory_kept) long_header_ = std::vector<std::byte>();
+  worker().pool_of<send_operation>().give_back(this);
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,129 @@
+// A send: of a message, whole or in pieces that its receiver asked for, or to the byte stream.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/intrusive_list.hpp"
+#include "message/byte_runs.hpp"
+#include "region/piece_sender.hpp"
+#include "ucx/buffer.hpp"
+#include "ucx/send_options.hpp"
+#include "wire/loan.hpp"
+#include "wire/parcel.hpp"
+#include "worker/operation.hpp"
+
+namespace ucx::detail {
+
+struct send_tag {};
+struct lent_tag {};
+
+/// What is sent.
+struct send_source {
+  std::span<const std::span<const std::byte>> runs = {};
+  bool as_parts = false;                   ///< So that the peer gets them one by one.
+  std::span<const std::byte> only = {};    ///< Where there are no `runs`.
+  buffer* owned = nullptr;                 ///< Or this, which is taken over.
+  std::span<const std::byte> header = {};  ///< Copied by `begin`.
+};
+
+/// Short messages go whole, from the caller's memory. Longer ones, and those whose sender wants to
+/// know of their receiver, are announced, and go in pieces of one segment, or one element, where
+/// the receiver says; or the receiver reads them where they lie, on the same host. What has bytes
+/// of a device's is copied out of it when it goes: whole, or a piece at a time.
+class send_operation final : public operation,
+                             public list_hook<send_tag>,
+                             public list_hook<lent_tag>,
+                             private piece_sender {
+ public:
+  /// In which of its connection's lists it is: the connection's own mark.
+  enum class where { nowhere, queued, unanswered };
+  where place = where::nowhere;
+
+  /// Starts, and puts it on its connection's books. REQUIRES: the header fits.
+  /// What throws has taken nothing.
+  void begin(std::shared_ptr<endpoint_core> over, message_kind kind, std::uint64_t tag,
+             send_source source, const send_options& options);
+  /// Tells the connection's handler how it ended, with this key. Right behind `begin`.
+  /// REQUIRES: the worker expects the handler of it.
+  void tell(std::uint64_t key) noexcept;
+
+  message_kind kind() const noexcept { return said_.kind; }
+  std::uint64_t number() const noexcept { return said_.number; }
+  /// Returns whether it may be queued where there is no room.
+  bool may_wait() const noexcept { return waits_ || said_anything_; }
+  /// Says what there is room for; returns whether that was all. It may have ended then.
+  bool go();
+  /// The peer takes it: at its receive of this number; or has it already.
+  bool granted(std::uint64_t receive, std::uint64_t length);
+  void acknowledged();
+  void refused(std::error_code why);
+
+  void give_up(errc why) noexcept override { give_up_for(make_error_code(why), true); }
+  void connection_failed(std::error_code why) noexcept override;
+  bool awaits_peer() const noexcept override { return true; }
+  std::string describe() const override;
+
+ protected:
+  void recycle() noexcept override;
+
+ private:
+  static void on_header_sent(void* request, ucs_status_t status, void* self);
+  std::error_code copy_all(clock::time_point until);
+  bool go_whole();
+  bool go_announced();
+  void lend();
+  bool go_streaming();
+  std::span<std::byte> header_room(std::size_t size);
+  void post_parcel(std::span<const std::byte> payload);
+  void header_returned(ucs_status_t status);
+  wrapped_piece wrap(sent_piece& piece, bool copies) override;
+  std::size_t say_piece(sent_piece& piece) noexcept;
+  std::size_t say_chunk(sent_piece& piece) noexcept;
+  bool may_post() noexcept override;
+  std::error_code stage(std::size_t size) noexcept;
+  void pieces_moved() override;
+  std::size_t next_size() const noexcept;
+  bool goes_in_elements() const noexcept;
+  bool streams() const noexcept { return said_.kind == message_kind::stream; }
+  void give_up_for(std::error_code why, bool tell_peer) noexcept;
+  void linger() noexcept;
+  bool memory_in_use() const noexcept { return payload_lent_ || sending(); }
+  void end_if_over() noexcept;
+  void watch_peer(bool wanted) noexcept;
+  void give_back_owned() noexcept;
+
+  byte_runs<const std::byte> bytes_;
+  std::vector<std::byte> parts_table_;
+  std::vector<std::byte> copy_;
+  std::vector<std::byte> staged_;  // the next piece, out of a device's memory
+  buffer owned_;
+  parcel said_;
+  std::array<std::byte, 160> short_header_ = {};
+  std::vector<std::byte> long_header_;
+  std::size_t header_size_ = 0;
+  lender_record loan_;
+  std::uint64_t receive_ = 0;  // the peer's
+  bool waits_ = true;
+  bool wants_answer_ = false;
+  bool lasting_ = false;        // the bytes are there as long as this is
+  bool said_anything_ = false;  // to UCX
+  bool header_lent_ = false;    // UCX has the header
+  bool payload_lent_ = false;   // and the caller's bytes with it
+  bool over_ = false;           // but for what UCX still has
+  bool watched_ = false;        // the peer's heart, meanwhile
+  std::error_code failure_;
+  std::optional<std::uint64_t> key_;  // of one that was posted
+};
+
+}  // namespace ucx::detail

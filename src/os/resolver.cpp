@@ -1,0 +1,135 @@
+#include "os/resolver.hpp"
+
+#include <netdb.h>
+
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+namespace {
+
+constexpr int most_threads = 64;
+
+/// The threads belong to the process, not to any object: nothing ends a thread inside of the
+/// resolver, so they are counted where they outlive who asked.
+std::atomic<int>& threads() noexcept {
+  static std::atomic<int> running{0};
+  return running;
+}
+
+/// Nobody could catch what is thrown on the resolver's thread.
+resolution ask(lookup::resolver system, const std::string& host, std::uint16_t port) noexcept {
+  try {
+    return system(host, port);
+  } catch (const std::bad_alloc&) {
+    return {{}, make_error_code(errc::no_memory), {}};
+  }
+}
+
+}  // namespace
+
+struct lookup::state {
+  mutable std::mutex mutex;
+  mutable std::condition_variable changed;
+  std::function<void()> on_done;  // empty when nobody waits any more
+  bool done = false;
+  resolution found;
+
+  void finish(resolution result) {
+    const std::lock_guard guard(mutex);
+    found = std::move(result);
+    done = true;
+    changed.notify_all();
+    if (on_done) on_done();
+  }
+};
+
+lookup::lookup(std::string_view host, std::uint16_t port, std::function<void()> on_done,
+               resolver system)
+    : state_(std::make_shared<state>()) {
+  state_->on_done = std::move(on_done);
+  std::error_code not_numeric;
+  const socket_address numeric(host, port, not_numeric);
+  if (!not_numeric) {
+    state_->finish({{numeric}, {}, {}});
+    return;
+  }
+  if (host.empty() || host.find('\0') != std::string_view::npos) {
+    state_->finish({{}, make_error_code(errc::host_not_found), "not a host name"});
+    return;
+  }
+  if (threads().fetch_add(1) >= most_threads) {
+    threads().fetch_sub(1);
+    state_->finish({{},
+                    make_error_code(errc::busy),
+                    "as many earlier questions are unanswered as the library allows"});
+    return;
+  }
+  try {
+    std::thread([asked = state_, name = std::string(host), port, system] {
+      asked->finish(ask(system, name, port));
+      threads().fetch_sub(1);
+    }).detach();
+  } catch (const std::system_error& failed) {
+    threads().fetch_sub(1);
+    state_->finish({{}, make_error_code(errc::busy), failed.what()});
+  }
+}
+
+lookup::~lookup() {
+  std::function<void()> unused;  // destroyed behind the lock
+  const std::lock_guard guard(state_->mutex);
+  std::swap(unused, state_->on_done);
+}
+
+bool lookup::done() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->done;
+}
+
+bool lookup::wait_until(std::chrono::steady_clock::time_point deadline) const {
+  std::unique_lock guard(state_->mutex);
+  return state_->changed.wait_until(guard, deadline, [this] { return state_->done; });
+}
+
+resolution lookup::take() {
+  const std::lock_guard guard(state_->mutex);
+  return std::move(state_->found);
+}
+
+resolution ask_resolver(const std::string& host, std::uint16_t port) {
+  // One entry an address, not one for each kind of socket.
+  ::addrinfo wanted = {};
+  wanted.ai_socktype = SOCK_STREAM;
+  ::addrinfo* first = nullptr;
+  const int failure = ::getaddrinfo(host.c_str(), nullptr, &wanted, &first);
+  const int system_failure = errno;
+  if (failure != 0) {
+    const errc why = failure == EAI_MEMORY ? errc::no_memory : errc::host_not_found;
+    return {{},
+            make_error_code(why),
+            failure == EAI_SYSTEM ? std::generic_category().message(system_failure)
+                                  : ::gai_strerror(failure)};
+  }
+  const std::unique_ptr<::addrinfo, void (*)(::addrinfo*)> owner(first, ::freeaddrinfo);
+  resolution found;
+  for (const ::addrinfo* each = first; each != nullptr; each = each->ai_next) {
+    std::error_code not_ip;
+    const auto address = socket_address::from_native(each->ai_addr, each->ai_addrlen, not_ip);
+    if (!not_ip) found.addresses.push_back(address.with_port(port));
+  }
+  if (found.addresses.empty()) {
+    found.failure = errc::host_not_found;
+    found.words = "it has no IP address";
+  }
+  return found;
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,51 @@
+// Memory of a device that its owner's host may copy from, and to, where it lies:
+// docs/wire-format.md, "Region descriptor".
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "cuda/device_mapping.hpp"
+#include "region/region_loan.hpp"
+#include "ucx/remote_descriptor.hpp"
+
+namespace ucx::detail {
+
+class device_memory;
+class worker_core;
+
+/// Returns by what the driver finds `lent` for other processes; one of no size where it does not
+/// (memory out of a pool, for example), and then they are answered by message.
+memory_handle handle_of(const device_memory& lent) noexcept;
+
+/// The reader's side. What a descriptor says is not believed: whatever it names, nothing is taken
+/// for the region unless the owner's record was seen before the copy and is seen behind it. Under
+/// the worker's lock.
+class borrowed_device {
+ public:
+  /// Tries it on the record alone. Returns nothing where this can not be, and `why_not` says why.
+  static std::unique_ptr<borrowed_device> open(ucp_api& api, const remote_descriptor& described,
+                                               std::string& why_not);
+
+  /// Returns whether the owner lends it still.
+  bool is_lent() noexcept { return record_->read(0, {}); }
+  /// Returns who copies from and to memory of the host's: in the primary context of a device that
+  /// somebody uses, the region's own if it may be; nobody where there is none.
+  std::shared_ptr<device_copier> copier_of_host(worker_core& worker);
+  /// Returns where it is, for copies by `copier`; nothing where the driver has refused that.
+  std::shared_ptr<device_mapping> mapping_for(const std::shared_ptr<device_copier>& copier);
+  /// Returns why the driver refused, the last time; nothing where it did not.
+  std::string refusal() const;
+
+ private:
+  borrowed_device(const remote_descriptor& described,
+                  std::unique_ptr<borrowed_region> record) noexcept;
+
+  const remote_descriptor described_;
+  const std::unique_ptr<borrowed_region> record_;
+  std::map<cuda::context, std::shared_ptr<device_mapping>> mappings_;
+  std::shared_ptr<device_copier> copier_of_host_;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,24 @@
+// Reads memory of devices for peers, each by its own copier.
+#pragma once
+
+#include <memory>
+
+#include "file/slow_reader.hpp"
+
+namespace ucx::detail {
+
+class worker_core;
+
+/// Keeps nobody waiting, and has nothing to end: a read belongs to its memory's copier until the
+/// driver lets go of it, and comes back to the worker if that is still there.
+class device_reader final : public slow_reader {
+ public:
+  explicit device_reader(worker_core& worker) noexcept : worker_(worker) {}
+  /// REQUIRES: what is read is a device_memory.
+  void start(std::shared_ptr<slow_read> read) override;
+
+ private:
+  worker_core& worker_;
+};
+
+}  // namespace ucx::detail

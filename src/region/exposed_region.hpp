@@ -1,0 +1,122 @@
+// What an owner lets peers reach: memory or a file, under an id of its context's table.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <system_error>
+
+#include "base/clock.hpp"
+#include "ucx/access.hpp"
+#include "ucx/memory_kind.hpp"
+#include "ucx/memory_place.hpp"
+#include "ucx/remote_descriptor.hpp"
+#include "worker/counted_region.hpp"
+
+namespace ucx::detail {
+
+class context_core;
+class endpoint_core;
+class file_source;
+class notification_queue;
+struct frame;
+
+/// Takes writes that can not be done at once, and answers them later.
+class write_sink {
+ public:
+  virtual ~write_sink() = default;
+  /// Copies what it needs of `payload`. Under the worker's lock, maybe inside UCX.
+  virtual void write(endpoint_core& from, const frame& asked,
+                     std::span<const std::byte> payload) = 0;
+};
+
+/// What peers reach by the number that it has in its context.
+class exposed_region : public counted_region {
+ public:
+  virtual ~exposed_region();
+  exposed_region(const exposed_region&) = delete;
+  exposed_region& operator=(const exposed_region&) = delete;
+
+  /// Increases with each region of the context: what replaces another one has a higher one.
+  std::uint64_t generation() const noexcept { return id(); }
+  access granted() const noexcept { return granted_; }
+  virtual std::uint64_t size() const noexcept = 0;
+  /// Returns where writes have to end: beyond size(), if it grows.
+  virtual std::uint64_t writable_size() const noexcept { return size(); }
+  /// Lets peers read up to `size`, where it is a file that was seen to be so long.
+  virtual void reach(std::uint64_t size) noexcept { static_cast<void>(size); }
+  virtual memory_kind kind() const noexcept = 0;
+  virtual memory_place memory() const noexcept { return {kind()}; }
+  /// Returns where it lies: the same, but that pinned memory is the host's to peers.
+  virtual memory_place whereabouts() const noexcept { return memory(); }
+  virtual remote_descriptor descriptor() const = 0;
+
+  /// Returns the memory that the processor reaches; nothing for a file, or a device's memory.
+  virtual std::span<std::byte> bytes() const noexcept = 0;
+  /// Returns where its owner has the memory, whoever can reach it.
+  virtual std::span<std::byte> where() const noexcept { return bytes(); }
+  /// Returns the file, or the memory of a device, which is read like one; nothing for memory that
+  /// the processor reaches, and of what is being closed.
+  virtual std::shared_ptr<file_source> source() const noexcept = 0;
+
+  /// Returns who takes writes; nobody where they go into memory.
+  virtual std::shared_ptr<write_sink> sink() noexcept { return nullptr; }
+
+  /// Checks an access of a peer's against size and rights; offsets can not overflow.
+  std::error_code check(std::uint64_t offset, std::uint64_t length, access wanted) const noexcept;
+
+  /// Takes the region out of peers' reach; returns when no access to it runs any more and nothing
+  /// is held of what stands behind it, whoever was the first to close it. Peers that have not let
+  /// go by `until` are dropped. Safe from any thread.
+  void close(clock::time_point until = clock::time_point::max()) noexcept;
+
+  /// What writers have told its owner.
+  const std::shared_ptr<notification_queue>& notifications() const noexcept {
+    return notifications_;
+  }
+
+ protected:
+  exposed_region(std::shared_ptr<context_core> context, access granted);
+
+  context_core& context() const noexcept { return *context_; }
+  /// Begins a descriptor with what every region has.
+  remote_descriptor describe() const;
+  /// From here on peers find the region.
+  void expose();
+  /// Gives back what stands behind the region. Called once or more, by one thread at a time.
+  virtual void release() noexcept = 0;
+
+ private:
+  void withdraw(clock::time_point until) noexcept;
+
+  std::shared_ptr<context_core> context_;
+  access granted_;
+  std::shared_ptr<notification_queue> notifications_;
+  std::atomic<bool> exposed_{false};
+  std::mutex releasing_;
+};
+
+/// Returns sixteen bytes that are the same for all processes of this host (and boot), so that
+/// peers can tell whether they share memory with an owner.
+std::array<std::byte, 16> host_identity() noexcept;
+
+/// An access that ends with it, unless whoever it was begun for goes on with it.
+class held_access {
+ public:
+  explicit held_access(exposed_region& accessed) noexcept : accessed_(&accessed) {}
+  held_access(const held_access&) = delete;
+  held_access& operator=(const held_access&) = delete;
+  ~held_access() {
+    if (accessed_ != nullptr) accessed_->end_access();
+  }
+  void leave() noexcept { accessed_ = nullptr; }
+
+ private:
+  exposed_region* accessed_;
+};
+
+}  // namespace ucx::detail

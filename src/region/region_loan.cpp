@@ -1,0 +1,90 @@
+#include "region/region_loan.hpp"
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <random>
+
+#include "region/exposed_region.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// Read by one call: what was read before a region was withdrawn is of no use, and is read again.
+constexpr std::size_t longest_part = std::size_t{4} << 20U;
+
+std::uint64_t new_token() {
+  std::random_device entropy;
+  const std::uint64_t made = (std::uint64_t{entropy()} << 32U) | entropy();
+  return made == 0 ? 1 : made;
+}
+
+lender_record::subject subject_of(const remote_descriptor& described) noexcept {
+  return {described.incarnation, described.region, described.size};
+}
+
+}  // namespace
+
+region_record::region_record(const remote_descriptor& described) : token_(new_token()) {
+  record_.begin(token_, subject_of(described));
+}
+
+memory_loan region_record::location() const noexcept {
+  return {.process = static_cast<std::uint64_t>(::getpid()),
+          .record = reinterpret_cast<std::uintptr_t>(&record_),
+          .token = token_};
+}
+
+borrowed_region::borrowed_region(ucp_api& api, const remote_descriptor& described) noexcept
+    : api_(api),
+      loan_(described.loan),
+      address_(described.address),
+      expected_{.token = described.loan.token, .about = subject_of(described)} {}
+
+std::unique_ptr<borrowed_region> borrowed_region::open(ucp_api& api,
+                                                       const remote_descriptor& described,
+                                                       std::string& why_not) {
+  if (described.loan.process == 0) {
+    why_not = "its owner does not let processes of its host read it";
+    return nullptr;
+  }
+  if (described.host != host_identity()) {
+    why_not = "its owner is on another host";
+    return nullptr;
+  }
+  std::unique_ptr<borrowed_region> made(new borrowed_region(api, described));
+  if (made->read(0, {})) return made;
+  why_not =
+      "the system does not let this process read its owner's memory (another user, another "
+      "container, or kernel.yama.ptrace_scope)";
+  return nullptr;
+}
+
+bool borrowed_region::read(std::uint64_t offset, std::span<std::byte> into) noexcept {
+  std::uint64_t address = address_ + offset;
+  do {
+    const std::span<std::byte> part = into.first(std::min(into.size(), longest_part));
+    if (!read_part(address, part)) return false;
+    into = into.subspan(part.size());
+    address += part.size();
+  } while (!into.empty());
+  return true;
+}
+
+bool borrowed_region::read_part(std::uint64_t address, std::span<std::byte> into) noexcept {
+  lender_record::content found;
+  const std::array<::iovec, 2> places{::iovec{into.data(), into.size()},
+                                      ::iovec{&found, sizeof found}};
+  // In this order, says process_vm_readv(2). Linux lets go of the bytes' pages, with full ordering,
+  // before it turns to the record.
+  const std::array from{memory_range{address, into.size()},
+                        memory_range{loan_.record, sizeof found}};
+  const auto process = static_cast<::pid_t>(loan_.process);
+  return api_.read_process(process, places, from) == into.size() + sizeof found &&
+         found == expected_;
+}
+
+}  // namespace ucx::detail

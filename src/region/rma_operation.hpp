@@ -1,0 +1,51 @@
+// A read or write that the transport does by itself.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/clock.hpp"
+#include "worker/operation.hpp"
+
+namespace ucx::detail {
+
+class remote_region_core;
+class write_tracker;
+
+/// UCX has the caller's memory until its callback: cancelling does not stop a transfer, only the
+/// end of the connection does.
+class rma_operation final : public operation {
+ public:
+  /// Each starts a transfer and returns nothing if it ended within the call, well, or badly (`ec`).
+  static rma_operation* read(std::shared_ptr<remote_region_core> region, std::uint64_t offset,
+                             std::span<std::byte> into, clock::time_point deadline,
+                             std::error_code& ec);
+  static rma_operation* write(std::shared_ptr<remote_region_core> region,
+                              std::shared_ptr<write_tracker> tracker, std::uint64_t offset,
+                              std::span<const std::byte> from, clock::time_point deadline,
+                              std::error_code& ec);
+
+  void give_up(errc why) noexcept override;
+  void connection_failed(std::error_code why) noexcept override;
+  std::string describe() const override;
+
+ protected:
+  void recycle() noexcept override;
+
+ private:
+  static void on_done(void* request, ucs_status_t status, void* self);
+  rma_operation* posted(ucs_status_ptr_t started, std::error_code& ec);
+
+  std::shared_ptr<remote_region_core> region_;
+  std::shared_ptr<write_tracker> tracker_;
+  std::uint64_t offset_ = 0;
+  std::size_t length_ = 0;
+  std::error_code given_up_;
+};
+
+}  // namespace ucx::detail

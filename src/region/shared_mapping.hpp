@@ -1,0 +1,45 @@
+// Memory that another process of this host allocated, mapped here.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "ucp/shared_memory.hpp"
+#include "ucx/remote_descriptor.hpp"
+
+namespace ucx::detail {
+
+/// Outlives the owner, and what the owner does with its end: then it keeps what was there last.
+class shared_mapping {
+ public:
+  /// Maps what `described` says, for reading, and for writing if that is granted. Returns nothing
+  /// where it can not be, and `why_not` says why. What a hostile owner says makes nothing else be
+  /// opened than a file in memory, as long as it should be, that can not be cut off. An owner that
+  /// empties it meanwhile makes the reader take memory for what it touches.
+  static std::unique_ptr<shared_mapping> open(const remote_descriptor& described,
+                                              std::string& why_not);
+  shared_mapping(const shared_mapping&) = delete;
+  shared_mapping& operator=(const shared_mapping&) = delete;
+  ~shared_mapping();
+
+  std::byte* data() const noexcept { return data_; }
+  /// Returns whether the owner has withdrawn it, or closed.
+  bool withdrawn() const noexcept {
+    return std::atomic_ref(stamp_->withdrawn).load(std::memory_order_acquire) != 0;
+  }
+
+ private:
+  shared_mapping(std::uint64_t size, std::uint64_t stamp_size) noexcept
+      : size_(size), stamp_size_(stamp_size) {}
+  bool map(int file, bool writes) noexcept;
+
+  std::uint64_t size_;  // of whole pages
+  std::uint64_t stamp_size_;
+  std::byte* data_ = nullptr;
+  memory_stamp* stamp_ = nullptr;  // read only
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,489 @@
+#include "server/server_core.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "base/error_text.hpp"
+#include "base/name.hpp"
+#include "base/store_path.hpp"
+#include "connection/control_relay.hpp"
+#include "connection/endpoint_core.hpp"
+#include "connection/listener_core.hpp"
+#include "file/file_facts.hpp"
+#include "os/network_device.hpp"
+#include "region/exposed_memory.hpp"
+#include "region/file_region.hpp"
+#include "server/published_name.hpp"
+#include "store/memory_directory.hpp"
+#include "store/store_core.hpp"
+#include "ucx/error.hpp"
+#include "ucx/url.hpp"
+#include "worker/await_rounds.hpp"
+#include "worker/context_core.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+void sum_up(staging_statistics& into, const staging_statistics& each) noexcept {
+  into.copies += each.copies;
+  into.bytes += each.bytes;
+  into.unpinned_bytes += each.unpinned_bytes;
+  into.memory += each.memory;
+  into.pinned_memory += each.pinned_memory;
+  into.direct_bytes += each.direct_bytes;
+  into.not_direct += each.not_direct;
+}
+
+/// Returns the address to listen on, IPv4 before IPv6, which UCX speaks only where it was told to.
+socket_address bind_address(const std::string& text, std::string& what, std::error_code& ec) {
+  const socket_address numeric(text, ec);
+  if (!ec) return numeric;
+  const std::size_t colon = text.rfind(':');
+  std::uint16_t port = 0;
+  const socket_address with_port("0.0.0.0" + text.substr(std::min(colon, text.size())), ec);
+  const bool half_an_address = text.find_first_of("[]") != std::string::npos;
+  if (ec || colon == 0 || colon == std::string::npos || half_an_address) {
+    what = "serving on \"" + text + "\", which is not host:port";
+    ec = errc::bad_address;
+    return {};
+  }
+  port = with_port.port();
+  const std::vector<socket_address> found = resolve(text.substr(0, colon), port, ec);
+  if (ec) {
+    what = "serving on \"" + text + "\": looking up the host";
+    return {};
+  }
+  const auto v4 = std::find_if(found.begin(), found.end(), [](const auto& a) { return a.is_v4(); });
+  return v4 != found.end() ? *v4 : found.front();
+}
+
+void check_security(const server_options& options, const socket_address& local, std::string& what,
+                    std::error_code& ec) {
+  if (options.insecure || local.is_loopback() || local.empty()) return;
+  what = "serving on " + to_string(local) +
+         ": over TCP, UCX lets whoever can connect read and write this process. Bind to 127.0.0.1, "
+         "or say `insecure` (--insecure) where the network is trusted";
+  ec = errc::not_secure;
+}
+
+bool names_devices(const context_options& options) {
+  return !options.devices.empty() || options.configuration.count("NET_DEVICES") != 0;
+}
+
+/// Returns whether no interface but the one for loopback is used, unless the caller chose devices.
+bool is_local(const server_options& options, const socket_address& listening) {
+  return listening.empty() ? !options.insecure : listening.is_loopback();
+}
+
+/// Makes the server's context, limited to the interface of `local`, and to the machine's RDMA
+/// devices, unless the caller chose devices.
+std::optional<context> make_context(const server_options& options, const socket_address& local,
+                                    std::string& what, std::error_code& ec) {
+  context_options chosen = options.context;
+  if (chosen.name.empty()) chosen.name = "ucxio server";
+  device_limit limit;
+  if (!local.empty() || is_local(options, local)) {
+    limit = devices_of(local.empty() ? socket_address("127.0.0.1:0") : local);
+  } else {
+    limit.why = "it is reached through whatever its worker address names";
+  }
+  context made = core_access::make_context(real_ucp(), chosen, limit, what, ec);
+  if (ec) return std::nullopt;
+  return made;
+}
+
+}  // namespace
+
+server_core::server_core(context parent, const server_options& options)
+    : context_(std::move(parent)), options_(options), table_(std::make_shared<session_table>()) {
+  table_->counters.most = options.most_clients;
+  table_->owner = this;
+  if (options_.worker.progress == progress_mode::automatic) {
+    options_.worker.progress = progress_mode::sleeping_thread;
+  }
+  // What one worker hears may concern connections of another.
+  if (options_.workers > 1 && options_.worker.threads == thread_safety::automatic) {
+    options_.worker.threads = thread_safety::safe;
+  }
+}
+
+std::shared_ptr<server_core> server_core::make(const server_options& options, std::string& what,
+                                               std::error_code& ec) {
+  socket_address local;
+  if (!options.bind.empty()) local = bind_address(options.bind, what, ec);
+  if (!ec) check_security(options, local, what, ec);
+  if (ec) return nullptr;
+  std::optional<context> parent = make_context(options, local, what, ec);
+  if (!parent) return nullptr;
+  std::shared_ptr<server_core> made = make(std::move(*parent), local, options, what, ec);
+  if (made) made->is_local_ = !names_devices(options.context) && is_local(options, local);
+  return made;
+}
+
+std::shared_ptr<server_core> server_core::make(context parent, const server_options& options,
+                                               std::string& what, std::error_code& ec) {
+  socket_address local;
+  if (!options.bind.empty()) local = bind_address(options.bind, what, ec);
+  return ec ? nullptr : make(std::move(parent), local, options, what, ec);
+}
+
+std::shared_ptr<server_core> server_core::make(context parent, const socket_address& local,
+                                               const server_options& options, std::string& what,
+                                               std::error_code& ec) {
+  if (options.workers == 0 || options.workers > server_options::most_workers) {
+    what = "serving with " + std::to_string(options.workers) + " workers, which may be 1 to " +
+           std::to_string(server_options::most_workers);
+    ec = errc::invalid_argument;
+    return nullptr;
+  }
+  std::shared_ptr<server_core> made(new server_core(std::move(parent), options));
+  made->open(local, what, ec);
+  return ec ? nullptr : made;
+}
+
+void server_core::open(const socket_address& local, std::string& what, std::error_code& ec) {
+  try {
+    worker_.emplace(context_, options_.worker);
+    {
+      worker_core& core = *core_access::core(*worker_);
+      const std::lock_guard guard(core.lock());
+      watcher_.emplace([weak = weak_from_this()](disk_queue::answer answer) {
+        const std::shared_ptr<server_core> to = weak.lock();
+        if (to) core_access::core(*to->worker_)->post_work(std::move(answer));
+      });
+      hasher_.emplace([weak = weak_from_this()](disk_queue::answer& answer) {
+        const std::shared_ptr<server_core> to = weak.lock();
+        if (to) core_access::core(*to->worker_)->post_work([answer] { answer(); });
+      });
+      core.set_control_server(this);
+    }
+    open_further();
+    if (local.empty()) return;
+    listener_options listening;
+    if (options_.on_failure) listening.on_failure = options_.on_failure;
+    listener_.emplace(*worker_, local, std::move(listening));
+    local_ = listener_->address();
+    std::vector<std::weak_ptr<worker_core>> others;
+    for (ucx::worker& each : further_) others.push_back(core_access::core(each));
+    listening_ = core_access::core(*listener_);
+    listening_->spread_over(std::move(others));
+  } catch (const error& failed) {
+    ec = failed.code();
+    what = text_of(failed);
+  }
+}
+
+/// Makes the other workers, which nobody but their own threads drives.
+void server_core::open_further() {
+  worker_options each = options_.worker;
+  each.progress = progress_mode::sleeping_thread;
+  further_.reserve(options_.workers - 1);
+  while (further_.size() + 1 < options_.workers) {
+    worker_core& core = *core_access::core(further_.emplace_back(context_, each));
+    const std::lock_guard guard(core.lock());
+    core.set_control_server(this);
+  }
+}
+
+const std::shared_ptr<worker_core>& server_core::home() const noexcept {
+  return core_access::core(*worker_);
+}
+
+server_core::~server_core() {
+  close();
+  for (ucx::worker& each : further_) {
+    worker_core& core = *core_access::core(each);
+    const std::lock_guard guard(core.lock());
+    core.set_control_server(nullptr);
+  }
+  if (!worker_ || !core_access::core(*worker_)) return;
+  worker_core& core = *core_access::core(*worker_);
+  const std::lock_guard guard(core.lock());
+  core.set_control_server(nullptr);
+  table_->owner = nullptr;
+  for (const auto& [peer, session] : table_->sessions) peer->set_receiver(nullptr);
+  table_->sessions.clear();
+  for (const auto& [relay, each] : table_->relayed) each.relay->attach(nullptr);
+  table_->relayed.clear();
+}
+
+template <class Make>
+std::shared_ptr<published_name> server_core::add(std::string_view name, entry described,
+                                                 std::string& what, std::error_code& ec,
+                                                 Make&& make_region) {
+  what = "publishing \"" + std::string(name) + "\"";
+  const std::string_view complaint = complaint_about_name(name);
+  if (!complaint.empty()) {
+    what = "publishing a name that can not be one: " + std::string(complaint);
+    ec = errc::bad_name;
+    return nullptr;
+  }
+  if (is_closed()) {
+    ec = errc::closed;
+    return nullptr;
+  }
+  described.name = std::string(name);
+  if (!catalogue_.reserve(described.name)) {
+    ec = errc::already_exists;
+    return nullptr;
+  }
+  std::shared_ptr<published_name> made;
+  try {
+    made = make_region(std::move(described));
+  } catch (const std::bad_alloc&) {
+    ec = errc::no_memory;
+  }
+  if (!made) {
+    catalogue_.give_up(std::string(name));
+    return nullptr;
+  }
+  catalogue_.fill(made);
+  // close() may have emptied the catalogue meanwhile.
+  if (is_closed()) {
+    made->close();
+    ec = errc::closed;
+    return nullptr;
+  }
+  return made;
+}
+
+std::shared_ptr<published_name> server_core::publish(std::string_view name,
+                                                     std::span<std::byte> bytes, access granted,
+                                                     const std::optional<memory_place>& expected,
+                                                     std::string& what, std::error_code& ec) {
+  entry described;
+  described.size = bytes.size();
+  described.granted = granted;
+  return add(name, described, what, ec, [&](entry full) -> std::shared_ptr<published_name> {
+    if (bytes.data() == nullptr && !bytes.empty()) {
+      ec = errc::invalid_argument;
+      return nullptr;
+    }
+    std::string why;
+    const std::shared_ptr<exposed_region> region =
+        expose_memory(core_access::core(context_), bytes, granted, expected, why, ec);
+    if (!region) {
+      what += ", " + why;
+      return nullptr;
+    }
+    full.kind = region->kind();
+    full.device = region->memory().device;
+    full.generation = region->generation();
+    return std::make_shared<published_name>(shared_from_this(), std::move(full), region, bytes);
+  });
+}
+
+std::shared_ptr<published_name> server_core::allocate(std::string_view name, std::size_t size,
+                                                      access granted, const memory_place& place,
+                                                      std::string& what, std::error_code& ec) {
+  entry described;
+  described.size = size;
+  described.granted = granted;
+  return add(name, described, what, ec, [&](entry full) -> std::shared_ptr<published_name> {
+    std::string why;
+    const std::shared_ptr<exposed_region> region =
+        allocate_memory(core_access::core(context_), size, granted, place, why, ec);
+    if (!region) {
+      what += ", " + why;
+      return nullptr;
+    }
+    full.kind = region->kind();
+    full.device = region->memory().device;
+    full.generation = region->generation();
+    return std::make_shared<published_name>(shared_from_this(), std::move(full), region,
+                                            region->where());
+  });
+}
+
+std::shared_ptr<published_name> server_core::publish_file(std::string_view name,
+                                                          const std::filesystem::path& file,
+                                                          access granted, std::string& what,
+                                                          std::error_code& ec) {
+  entry described;
+  described.type = entry_type::file;
+  described.granted = granted;
+  return add(name, described, what, ec, [&](entry full) -> std::shared_ptr<published_name> {
+    if (includes(granted, access::write)) {
+      what += ": files are published for reading only";
+      ec = errc::not_supported;
+      return nullptr;
+    }
+    const std::shared_ptr<file_region> region =
+        file_region::make(core_access::core(context_), file, what, ec);
+    if (!region) return nullptr;
+    full.size = region->size();
+    full.kind = region->kind();
+    full.generation = region->generation();
+    if (const auto facts = known_facts(region->source()->descriptor())) tell(full, *facts);
+    return std::make_shared<published_name>(shared_from_this(), std::move(full), region,
+                                            std::span<std::byte>());
+  });
+}
+
+void server_core::check_store(const store_options& options, std::string& what,
+                              std::error_code& ec) const {
+  const std::string_view complaint =
+      options.prefix.empty() ? std::string_view() : complaint_about_path(options.prefix);
+  if (!complaint.empty()) {
+    what += " under a prefix that can not be one: " + std::string(complaint);
+    ec = errc::bad_name;
+  } else if (is_closed()) {
+    ec = errc::closed;
+  } else if (options.write_window < core_access::core(context_)->write_piece() &&
+             options.writable) {
+    what += ": write_window is less than one message of " +
+            std::to_string(core_access::core(context_)->write_piece()) + " bytes";
+    ec = errc::invalid_argument;
+  }
+}
+
+std::shared_ptr<store_core> server_core::add_store(const std::filesystem::path& directory,
+                                                   const store_options& options,
+                                                   std::unique_ptr<memory_directory> memory,
+                                                   std::string& what, std::error_code& ec) {
+  std::shared_ptr<store_core> made = store_core::make(
+      shared_from_this(), core_access::core(context_), directory, options, what, ec);
+  if (!made) return nullptr;
+  made->keep(std::move(memory));
+  if (!catalogue_.add_store(made)) {
+    what += " as \"" + options.prefix + "\"";
+    ec = errc::already_exists;
+    return nullptr;
+  }
+  if (!is_closed()) return made;
+  made->close();  // close() may have emptied the catalogue meanwhile
+  ec = errc::closed;
+  return nullptr;
+}
+
+std::shared_ptr<store_core> server_core::publish_store(const std::filesystem::path& directory,
+                                                       const store_options& options,
+                                                       std::string& what, std::error_code& ec) {
+  what = "publishing the directory \"" + directory.string() + "\"";
+  check_store(options, what, ec);
+  return ec ? nullptr : add_store(directory, options, nullptr, what, ec);
+}
+
+std::shared_ptr<store_core> server_core::allocate_store(const store_options& options,
+                                                        const std::filesystem::path& within,
+                                                        std::string& what, std::error_code& ec) {
+  store_options chosen = options;
+  chosen.writable = true;  // else it stays empty
+  what = "making a store in memory";
+  check_store(chosen, what, ec);
+  if (!ec && options.quota == store_options().quota) {
+    what += ": without a quota it could take all there is";
+    ec = errc::invalid_argument;
+  }
+  if (ec) return nullptr;
+  std::unique_ptr<memory_directory> memory =
+      memory_directory::make(within, options.quota, what, ec);
+  if (ec) return nullptr;
+  const std::filesystem::path directory = memory->path();
+  return add_store(directory, chosen, std::move(memory), what, ec);
+}
+
+server_address server_core::address() const {
+  server_address made;
+  made.socket = local_;
+  made.worker = worker_->address();
+  return made;
+}
+
+void server_core::publish_address(const std::filesystem::path& file, std::string& what,
+                                  std::error_code& ec) {
+  const worker_address own = worker_->address(ec);
+  what = "asking for the server's worker address";
+  if (ec) return;
+  const std::lock_guard guard(address_mutex_);
+  if (is_closed()) {
+    ec = errc::closed;
+    return;
+  }
+  std::unique_ptr<address_file> made =
+      address_file::write(file, {.address = own, .local = is_local_}, what, ec);
+  if (made) address_files_.push_back(std::move(made));
+}
+
+std::string server_core::url(std::string_view name) const {
+  if (is_closed()) return {};
+  if (local_.empty()) {
+    const std::lock_guard guard(address_mutex_);
+    if (address_files_.empty()) return {};
+    return to_string(ucx::url::of_address_file(address_files_.front()->path().string(), name));
+  }
+  std::string host = local_.host();
+  if (local_.is_wildcard()) {
+    std::array<char, 256> own = {};
+    if (::gethostname(own.data(), own.size() - 1) == 0) host = own.data();
+  }
+  return to_string(ucx::url(host, local_.port(), name));
+}
+
+server_statistics server_core::statistics() const {
+  server_statistics made;
+  made.names = catalogue_.size();
+  sum_up(made.staging, worker_->staging());
+  for (const ucx::worker& each : further_) sum_up(made.staging, each.staging());
+  const std::lock_guard guard(core_access::core(*worker_)->lock());
+  made.clients = table_->counters.greeted;
+  made.clients_served = table_->counters.served;
+  made.opens = table_->counters.opens;
+  made.refusals = table_->counters.refusals;
+  return made;
+}
+
+void server_core::close() noexcept {
+  bool first = false;
+  {
+    const std::lock_guard guard(address_mutex_);
+    first = !closed_.exchange(true, std::memory_order_acq_rel);
+    address_files_.clear();  // nobody is to find the way any more
+  }
+  if (!worker_ || !core_access::core(*worker_)) return;
+  worker_core& core = *core_access::core(*worker_);
+  if (first) {
+    if (listener_) listener_->close();
+    {
+      const std::lock_guard guard(core.lock());
+      table_->tell_all([](server_session& each) { each.leave(); });
+    }
+    // What was said is on its way when the connections end.
+    std::array<worker_core*, server_options::most_workers> others = {};
+    std::transform(further_.begin(), further_.end(), others.begin(),
+                   [](ucx::worker& each) { return core_access::core(each).get(); });
+    const bool all_have_passed = await_rounds(std::span(others).first(further_.size()));
+    // Else it goes when those are gone.
+    if (listening_ && all_have_passed) listening_->stop();
+  }
+  // Names share one deadline: however many clients have stopped, each is waited for only once.
+  const clock::time_point until = after(core.api().now(), core.options().heartbeat_timeout);
+  for (auto each = catalogue_.next(nullptr); each; each = catalogue_.next(each.get())) {
+    each->close(until);
+  }
+  // And stores one for their disks: each has all of it, and they wait together.
+  std::vector<std::shared_ptr<store_core>> closing;
+  for (auto each = catalogue_.next_store(nullptr); each; each = catalogue_.next_store(each.get())) {
+    if (!each->begin_close(until)) continue;
+    try {
+      closing.push_back(each);
+    } catch (const std::bad_alloc&) {  // alone, then
+      each->end_close(std::chrono::steady_clock::now() + disk_thread::longest_farewell);
+    }
+  }
+  const auto farewell = std::chrono::steady_clock::now() + disk_thread::longest_farewell;
+  for (const std::shared_ptr<store_core>& each : closing) each->end_close(farewell);
+  watcher_->stop(farewell);
+  hasher_->stop(farewell);
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,164 @@
+// A server: its worker and listener, its catalogue, and a session for each client.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+#include <vector>
+
+#include "connection/channel.hpp"
+#include "file/file_hasher.hpp"
+#include "file/file_watcher.hpp"
+#include "server/catalogue.hpp"
+#include "server/server_session.hpp"
+#include "store/address_file.hpp"
+#include "store/store_host.hpp"
+#include "ucx/context.hpp"
+#include "ucx/listener.hpp"
+#include "ucx/memory_place.hpp"
+#include "ucx/server.hpp"
+#include "ucx/worker.hpp"
+
+namespace ucx::detail {
+
+class control_relay;
+class exposed_region;
+class published_name;
+class store_core;
+
+/// Every session lives on the first worker, whichever drives its connection; the others serve
+/// regions, and pass control messages on (`control_relay`).
+/// Safe from any thread. Order of locks: the first worker's, another worker's, the catalogue's;
+/// `address_mutex_` alone.
+class server_core final : public control_server,
+                          public store_host,
+                          public std::enable_shared_from_this<server_core> {
+ public:
+  /// Makes a server on a context of its own, as the options say.
+  static std::shared_ptr<server_core> make(const server_options& options, std::string& what,
+                                           std::error_code& ec);
+  /// Makes a server on `parent`; nothing but `bind`, `worker` and `most_clients` counts.
+  static std::shared_ptr<server_core> make(context parent, const server_options& options,
+                                           std::string& what, std::error_code& ec);
+  /// Makes a server on `parent` that listens on `local`, or nowhere if that is empty.
+  static std::shared_ptr<server_core> make(context parent, const socket_address& local,
+                                           const server_options& options, std::string& what,
+                                           std::error_code& ec);
+  ~server_core() override;
+  server_core(const server_core&) = delete;
+  server_core& operator=(const server_core&) = delete;
+
+  /// Where it is not as is expected: invalid_argument.
+  std::shared_ptr<published_name> publish(std::string_view name, std::span<std::byte> bytes,
+                                          access granted,
+                                          const std::optional<memory_place>& expected,
+                                          std::string& what, std::error_code& ec);
+  std::shared_ptr<published_name> allocate(std::string_view name, std::size_t size, access granted,
+                                           const memory_place& place, std::string& what,
+                                           std::error_code& ec);
+  std::shared_ptr<published_name> publish_file(std::string_view name,
+                                               const std::filesystem::path& file, access granted,
+                                               std::string& what, std::error_code& ec);
+  std::shared_ptr<store_core> publish_store(const std::filesystem::path& directory,
+                                            const store_options& options, std::string& what,
+                                            std::error_code& ec);
+  std::shared_ptr<store_core> allocate_store(const store_options& options,
+                                             const std::filesystem::path& within, std::string& what,
+                                             std::error_code& ec);
+  /// Takes the name out of the catalogue, and tells the clients that opened it.
+  void withdraw(const published_name& gone) noexcept;
+  void withdraw(const store_core& gone) noexcept override { catalogue_.remove_store(gone); }
+  /// Tells the clients that opened a region that it is withdrawn.
+  void tell_withdrawn(std::uint64_t region, std::string name) noexcept override;
+
+  const catalogue& names() const noexcept { return catalogue_; }
+  /// Counts the files that are open of all stores, also of those that outlast the server.
+  const std::shared_ptr<std::atomic<std::size_t>>& open_files_of_stores() const noexcept override {
+    return open_files_of_stores_;
+  }
+  const std::shared_ptr<worker_core>& home() const noexcept override;
+  ucx::worker& worker(std::size_t number = 0) noexcept {
+    return number == 0 ? *worker_ : further_[number - 1];
+  }
+  std::size_t workers() const noexcept { return further_.size() + 1; }
+  server_address address() const;
+  bool is_closed() const noexcept { return closed_.load(std::memory_order_acquire); }
+  /// See ucx::server.
+  void publish_address(const std::filesystem::path& file, std::string& what, std::error_code& ec);
+  /// Returns the URL of `name`, or of the server; nothing where it has none, or any more.
+  std::string url(std::string_view name) const override;
+  server_statistics statistics() const;
+  void close() noexcept;
+
+  void accept(endpoint_core& peer) override;
+
+ private:
+  std::shared_ptr<store_core> add_store(const std::filesystem::path& directory,
+                                        const store_options& options,
+                                        std::unique_ptr<memory_directory> memory, std::string& what,
+                                        std::error_code& ec);
+  void check_store(const store_options& options, std::string& what, std::error_code& ec) const;
+  server_core(context parent, const server_options& options);
+  void open(const socket_address& local, std::string& what, std::error_code& ec);
+  void open_further();
+  void admit(const std::shared_ptr<control_relay>& from);
+  template <class Make>
+  std::shared_ptr<published_name> add(std::string_view name, entry described, std::string& what,
+                                      std::error_code& ec, Make&& make_region);
+
+  context context_;
+  server_options options_;
+  std::optional<ucx::worker> worker_;
+  std::optional<listener> listener_;
+  /// Held by what was handed to the further workers, too, which must not be the last to let it go:
+  /// it would end under the lock of one of them, and take the first's.
+  std::shared_ptr<listener_core> listening_;
+  std::vector<ucx::worker> further_;
+  socket_address local_;   // empty where it does not listen
+  bool is_local_ = false;  // uses no interface but the one for loopback
+  catalogue catalogue_;
+  const std::shared_ptr<std::atomic<std::size_t>> open_files_of_stores_ =
+      std::make_shared<std::atomic<std::size_t>>(0);
+  std::optional<file_watcher> watcher_;
+  std::optional<file_hasher> hasher_;
+  std::atomic<bool> closed_{false};
+
+  mutable std::mutex address_mutex_;
+  std::vector<std::unique_ptr<address_file>> address_files_;
+
+  struct relayed_session {
+    std::shared_ptr<control_relay> relay;
+    std::unique_ptr<server_session> session;
+  };
+  /// Under the first worker's lock. Work that the server left behind must not keep the server
+  /// itself: it would end on its own thread.
+  struct session_table {
+    session_counters counters;
+    std::unordered_map<endpoint_core*, std::unique_ptr<server_session>> sessions;
+    std::unordered_map<const control_relay*, relayed_session> relayed;
+    server_core* owner = nullptr;  // as long as it is there
+
+    template <class Told>
+    void tell_all(Told&& told) noexcept {
+      const auto tell = [&](server_session& each) {
+        try {
+          told(each);
+        } catch (const std::bad_alloc&) {  // it finds out by itself
+        }
+      };
+      for (const auto& [peer, session] : sessions) tell(*session);
+      for (const auto& [relay, each] : relayed) tell(*each.session);
+    }
+  };
+  std::shared_ptr<session_table> table_;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,54 @@
+// Short files that one client of a server fetches or stores whole.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "server/catalogue.hpp"
+#include "wire/control_message.hpp"
+
+namespace ucx::detail {
+
+/// What the system has at hand is told at once; what is stored when the disk has it, and not at all
+/// once this is gone: it is there, or will be, all the same. Nothing is opened that lasts. Under
+/// the worker's lock.
+class session_contents {
+ public:
+  using refusal = std::function<void(const control_header&, control_type, std::error_code)>;
+  using sender = std::function<void(const std::vector<std::byte>&)>;
+
+  /// A client may have so many questions, and files, unanswered; further ones are refused with
+  /// `busy`.
+  static constexpr std::size_t most_unanswered = 256;
+  static constexpr std::size_t most_files_unanswered = 1024;
+
+  session_contents(const catalogue& names, std::size_t longest, refusal refuse, sender send);
+  session_contents(const session_contents&) = delete;
+  session_contents& operator=(const session_contents&) = delete;
+  ~session_contents() { *self_ = nullptr; }
+
+  void put(const control_header& asked, put_body&& body);
+  void fetch(const control_header& asked, const fetch_body& body);
+
+ private:
+  struct storing;
+
+  std::optional<std::vector<std::byte>> content_now(const std::string& name,
+                                                    std::size_t most) const;
+  void stored(const storing& part);
+
+  const catalogue& catalogue_;
+  const std::size_t longest_;
+  refusal refuse_;
+  sender send_;
+  std::size_t unanswered_ = 0;
+  std::size_t files_unanswered_ = 0;
+  std::shared_ptr<session_contents*> self_;  // nobody, once this is gone
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,461 @@
+#include "store/store_directory.hpp"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "base/room_ahead.hpp"
+#include "base/store_path.hpp"
+#include "store/directory_walk.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+namespace {
+
+constexpr int to_look_at = O_PATH | O_CLOEXEC | O_NOFOLLOW;
+constexpr int to_go_through = O_PATH | O_CLOEXEC | O_NOFOLLOW | O_DIRECTORY;
+// Whatever replaced a regular file since it was looked at keeps nobody waiting.
+constexpr int without_waiting = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+
+constexpr std::uint64_t beneath = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+// From Linux 5.12 on; on the same file system, because only of that it is known whose it is.
+constexpr std::uint64_t without_disk = 0x20 | RESOLVE_NO_XDEV;
+
+/// Opens what the kernel has in memory; nothing where it would have to look for it.
+owned_descriptor open_known(int root, const char* path, int flags) noexcept {
+  ::open_how how = {};
+  how.flags = static_cast<unsigned>(flags);
+  how.resolve = beneath | without_disk;
+  return owned_descriptor(static_cast<int>(::syscall(SYS_openat2, root, path, &how, sizeof how)));
+}
+
+/// Returns whether a file system is on a disk of this machine, or in its memory: to open what is
+/// known asks nobody there, as it does over a network, or of a program.
+bool is_local(int directory) noexcept {
+  struct ::statfs about = {};
+  if (::fstatfs(directory, &about) != 0) return false;
+  constexpr std::array<std::uint32_t, 5> local{EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
+                                               F2FS_SUPER_MAGIC, TMPFS_MAGIC};
+  return std::find(local.begin(), local.end(), static_cast<std::uint32_t>(about.f_type)) !=
+         local.end();
+}
+
+/// Returns -1, with errno, where the kernel does not do it.
+int open_by_kernel(int root, const char* path, int flags) noexcept {
+  ::open_how how = {};
+  how.flags = static_cast<unsigned>(flags);
+  how.resolve = beneath;
+  // EAGAIN: somebody renames directories meanwhile, and the kernel can not tell where it is.
+  constexpr int most_attempts = 64;
+  for (int attempt = 0;; ++attempt) {
+    const long opened = ::syscall(SYS_openat2, root, path, &how, sizeof how);
+    if (opened >= 0 || (errno != EAGAIN && errno != EINTR) || attempt == most_attempts) {
+      return static_cast<int>(opened);
+    }
+  }
+}
+
+int open_by_component(int root, std::string_view path, int flags) noexcept {
+  flags |= O_NOFOLLOW;
+  owned_descriptor within;
+  int at = root;
+  while (!path.empty()) {
+    const std::size_t slash = path.find('/');
+    std::array<char, 256> name = {};  // longer ones were complained about
+    path.substr(0, std::min(slash, name.size() - 1)).copy(name.data(), name.size() - 1);
+    const bool last = slash == std::string_view::npos;
+    const int next = ::openat(at, name.data(), last ? flags : to_go_through);
+    if (last || next < 0) return next;
+    within = owned_descriptor(next);
+    at = next;
+    path.remove_prefix(slash + 1);
+  }
+  return ::openat(at, ".", flags);
+}
+
+/// A writable store is one file system: what would have to be copied is not moved.
+std::error_code move_error(int number) noexcept {
+  return number == EXDEV ? make_error_code(errc::not_supported) : store_error(number);
+}
+
+/// Returns false, with errno, where it is not done.
+bool move(int from, const std::string& old_name, int to, const std::string& name,
+          bool exclusive) noexcept {
+  if (!exclusive) return ::renameat(from, old_name.c_str(), to, name.c_str()) == 0;
+  if (::renameat2(from, old_name.c_str(), to, name.c_str(), RENAME_NOREPLACE) == 0) return true;
+  // Some file systems, as NFS, do not know this, and some filters of system calls, as containers
+  // have, deny it; of files a second name is as good.
+  const bool is_missing = errno == EINVAL || errno == ENOSYS || errno == EPERM;
+  return is_missing && ::linkat(from, old_name.c_str(), to, name.c_str(), 0) == 0 &&
+         ::unlinkat(from, old_name.c_str(), 0) == 0;
+}
+
+/// Returns why nothing is moved over what has that name, or why it is not moved itself: only a file
+/// of a store's is, and a directory where that is said.
+std::error_code check_movable(int directory, const std::string& name, bool directories_too,
+                              struct ::stat& about) noexcept {
+  if (::fstatat(directory, name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) {
+    return store_error(errno);
+  }
+  if (S_ISREG(about.st_mode) || (directories_too && S_ISDIR(about.st_mode))) return {};
+  return S_ISLNK(about.st_mode) ? errc::bad_name : errc::not_supported;
+}
+
+/// Looks at what `descriptor` is; -1 with errno where it is nothing that a store serves.
+int look_at(int descriptor, struct ::stat& about) noexcept {
+  if (::fstat(descriptor, &about) != 0) return -1;
+  if (is_served(about.st_mode)) return 0;
+  errno = S_ISLNK(about.st_mode) ? ELOOP : ENODEV;
+  return -1;
+}
+
+}  // namespace
+
+bool is_refused(int directory, int how) noexcept {
+  return ::faccessat(directory, ".", how, AT_EACCESS) != 0 && (errno == EACCES || errno == EROFS);
+}
+
+std::error_code store_error(int number) noexcept {
+  switch (number) {
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP:  // a symbolic link is nothing to a store
+    case EXDEV:
+      return errc::no_such_name;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return errc::permission_denied;
+    case EMFILE:
+    case ENFILE:
+      return errc::too_many_files;
+    case EISDIR:
+    case ENXIO:
+    case ENODEV:
+      return errc::not_supported;
+    case ENAMETOOLONG:
+    case EILSEQ:
+      return errc::bad_name;
+    case EEXIST:
+    case ENOTEMPTY:
+      return errc::already_exists;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      return errc::no_space;
+    case ENOMEM:
+      return errc::no_memory;
+    case EBUSY:
+    case ETXTBSY:
+      return errc::busy;
+    case EINVAL:
+      return errc::invalid_argument;
+    default:
+      return errc::io_error;
+  }
+}
+
+file_facts facts_of(int descriptor, std::error_code& ec) noexcept {
+  struct ::stat about = {};
+  if (look_at(descriptor, about) != 0) {
+    ec = store_error(errno);
+    return {};
+  }
+  return facts_from(about);
+}
+
+std::shared_ptr<store_directory> store_directory::open(const std::filesystem::path& path,
+                                                       bool writable, std::string& what,
+                                                       std::error_code& ec, lookup how) {
+  ec.clear();
+  what = "opening the directory \"" + path.string() + "\"";
+  owned_descriptor root(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root) {
+    const int number = errno;
+    what += " (" + std::generic_category().message(number) + ")";
+    ec = number == ENOTDIR ? make_error_code(errc::not_supported) : store_error(number);
+    return nullptr;
+  }
+  const owned_descriptor probe(
+      how == lookup::automatic ? open_by_kernel(root.get(), ".", to_go_through) : -1);
+  std::shared_ptr<store_directory> made(
+      new store_directory(std::move(root), static_cast<bool>(probe)));
+  made->place_ = directory_place(made->root_.get(), path);
+  made->answers_now_ = probe && is_local(made->root_.get());
+  made->room_ahead_helps_ = room_ahead::helps_in(made->root_.get());
+  if (writable) made->open_spool(what, ec);
+  return ec ? nullptr : made;
+}
+
+/// What a server that died has left in the spool is nobody's: who holds the lock is the only one to
+/// put anything there.
+void store_directory::open_spool(std::string& what, std::error_code& ec) {
+  const std::string name(spool_name);
+  constexpr int mode = 0700;
+  const bool is_made = ::mkdirat(root_.get(), name.c_str(), mode) == 0 || errno == EEXIST;
+  if (is_made) {
+    spool_ = owned_descriptor(
+        ::openat(root_.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  }
+  if (!spool_ || is_refused(spool_.get(), W_OK)) {
+    const int number = errno;
+    ec = store_error(number);
+    what += " for writing: \"" + name +
+            "\" in it, where what clients write has no name yet, can not be " +
+            (is_made ? "written" : "made") + " (" + std::generic_category().message(number) +
+            "); without that it can be served for reading only";
+    return;
+  }
+  if (::flock(spool_.get(), LOCK_EX | LOCK_NB) != 0) {
+    ec = errno == EWOULDBLOCK ? make_error_code(errc::busy) : store_error(errno);
+    what += errno == EWOULDBLOCK ? ": another server writes it" : ": it can not be locked";
+    return;
+  }
+  for (const std::string& left : names_in(spool_.get(), ec)) {
+    ::unlinkat(spool_.get(), left.c_str(), 0);
+  }
+}
+
+owned_descriptor store_directory::open_beneath(const std::string& path, int flags) const noexcept {
+  return owned_descriptor(
+      kernel_looks_up_ ? open_by_kernel(root_.get(), path.empty() ? "." : path.c_str(), flags)
+                       : open_by_component(root_.get(), path, flags));
+}
+
+owned_descriptor store_directory::open_file(const std::string& path, bool writable,
+                                            file_facts& facts, std::error_code& ec) const {
+  struct ::stat about = {};
+  // First without opening it: to open a device, or a pipe, has consequences.
+  owned_descriptor opened = open_beneath(path, to_look_at);
+  if (opened && look_at(opened.get(), about) == 0) {
+    if (!S_ISREG(about.st_mode)) {
+      ec = errc::not_supported;
+      return {};
+    }
+    opened = open_beneath(path, without_waiting | (writable ? O_RDWR : O_RDONLY));
+    if (opened && look_at(opened.get(), about) == 0 && S_ISREG(about.st_mode)) {
+      facts = facts_from(about);
+      return opened;
+    }
+  }
+  ec = store_error(errno);
+  return {};
+}
+
+std::optional<owned_descriptor> store_directory::open_now(const std::string& path,
+                                                          file_facts& facts) const {
+  if (!answers_now_) return std::nullopt;
+  struct ::stat about = {};
+  owned_descriptor opened = open_known(root_.get(), path.c_str(), to_look_at);
+  if (!opened || look_at(opened.get(), about) != 0 || !S_ISREG(about.st_mode)) return std::nullopt;
+  opened = open_known(root_.get(), path.c_str(), without_waiting | O_RDONLY);
+  if (!opened || look_at(opened.get(), about) != 0 || !S_ISREG(about.st_mode)) return std::nullopt;
+  facts = facts_from(about);
+  return opened;
+}
+
+std::optional<file_facts> store_directory::stat_now(const std::string& path) const {
+  struct ::stat about = {};
+  const owned_descriptor opened =
+      answers_now_ ? open_known(root_.get(), path.c_str(), to_look_at) : owned_descriptor();
+  if (!opened || look_at(opened.get(), about) != 0) return std::nullopt;
+  return facts_from(about);
+}
+
+file_facts store_directory::stat(const std::string& path, std::error_code& ec) const {
+  const owned_descriptor opened = open_beneath(path, to_look_at);
+  if (opened) return facts_of(opened.get(), ec);
+  ec = store_error(errno);
+  return {};
+}
+
+owned_descriptor store_directory::create_unnamed(std::string& spooled, std::error_code& ec) const {
+  if (is_gone()) {
+    ec = errc::store_gone;
+    return {};
+  }
+  static std::atomic<std::uint64_t> last{0};
+  constexpr int mode = 0666;  // as every program's, less the umask
+  spooled = std::to_string(::getpid()) + '.' + std::to_string(++last);
+  owned_descriptor made(::openat(spool_.get(), spooled.c_str(),
+                                 O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
+  if (!made) ec = store_error(errno);
+  return made;
+}
+
+void store_directory::discard(const std::string& spooled) const noexcept {
+  ::unlinkat(spool_.get(), spooled.c_str(), 0);
+}
+
+owned_descriptor store_directory::open_parent(std::string_view path) const {
+  return open_beneath(std::string(split(path).directory), to_go_through);
+}
+
+/// Opens the directory of `path`, with those made that are missing.
+owned_descriptor store_directory::make_parent(std::string_view path) const {
+  owned_descriptor found = open_parent(path);
+  if (found || errno != ENOENT) return found;
+  const std::string_view directory = split(path).directory;
+  if (directory.empty()) return found;
+  const owned_descriptor above = make_parent(directory);
+  if (!above) return {};
+  constexpr int mode = 0777;
+  const std::string name(split(directory).name);
+  if (::mkdirat(above.get(), name.c_str(), mode) != 0 && errno != EEXIST) return {};
+  return owned_descriptor(::openat(above.get(), name.c_str(), to_go_through));
+}
+
+file_facts store_directory::find_replaced(const std::string& path, bool exclusive,
+                                          std::error_code& ec) const noexcept {
+  struct ::stat about = {};
+  const owned_descriptor found = open_beneath(path, to_look_at);
+  if (!found || ::fstat(found.get(), &about) != 0) return {};  // the move says what is wrong
+  if (exclusive) {
+    ec = errc::already_exists;
+  } else if (!S_ISREG(about.st_mode)) {
+    ec = S_ISLNK(about.st_mode) ? errc::bad_name : errc::not_supported;
+  }
+  return ec ? file_facts() : facts_from(about);
+}
+
+bool store_directory::give_name(const std::string& spooled, const std::string& path, bool exclusive,
+                                replaced_file& replaced, std::error_code& ec,
+                                last_parent* last) const {
+  if (is_gone()) {
+    ec = errc::store_gone;
+    return false;
+  }
+  last_parent mine;
+  last_parent& to = last != nullptr ? *last : mine;
+  const std::string directory(split(path).directory);
+  if (to.opened && to.path == directory) {
+    if (move_in(spooled, to.opened.get(), path, exclusive, replaced, ec)) return true;
+    if (ec != errc::no_such_name) return false;
+    ec.clear();  // somebody has taken the directory away meanwhile
+  }
+  to = {.path = directory, .opened = make_parent(path)};
+  if (to.opened) return move_in(spooled, to.opened.get(), path, exclusive, replaced, ec);
+  ec = move_error(errno);
+  return false;
+}
+
+bool store_directory::move_in(const std::string& spooled, int parent, const std::string& path,
+                              bool exclusive, replaced_file& replaced, std::error_code& ec) const {
+  const std::string name(split(path).name);
+  // Most are new: then there is nothing to look at.
+  if (move(spool_.get(), spooled, parent, name, true)) return true;
+  if (!exclusive && errno == EEXIST) {
+    struct ::stat about = {};
+    ec = check_movable(parent, name, false, about);
+    if (!ec && room_ahead_helps_) {
+      replaced.kept = owned_descriptor(::openat(parent, name.c_str(), to_look_at));
+    }
+    if (!ec) replaced.facts = facts_from(about);
+    if (ec == errc::no_such_name) ec.clear();  // by now
+    if (ec) return false;
+    if (move(spool_.get(), spooled, parent, name, false)) return true;
+  }
+  ec = move_error(errno);
+  return false;
+}
+
+/// The directories on the way may have been made just now, by whomever.
+void store_directory::sync_name(std::string_view path, std::error_code& ec) const {
+  while (!path.empty()) {
+    path = split(path).directory;
+    const owned_descriptor each = open_beneath(std::string(path), to_read_names);
+    if (!each || ::fsync(each.get()) != 0) {
+      ec = errc::io_error;
+      return;
+    }
+  }
+}
+
+owned_descriptor store_directory::open_or_create(const std::string& path, file_facts& facts,
+                                                 std::error_code& ec) const {
+  if (is_gone()) {
+    ec = errc::store_gone;
+    return {};
+  }
+  constexpr int most_attempts = 8;  // somebody makes it and takes it away all the time
+  for (int attempt = 0; attempt < most_attempts; ++attempt) {
+    ec.clear();
+    owned_descriptor opened = open_file(path, true, facts, ec);
+    if (opened || ec != errc::no_such_name) return opened;
+    ec.clear();
+    find_replaced(path, false, ec);
+    if (ec) return {};
+    const owned_descriptor parent = make_parent(path);
+    constexpr int mode = 0666;
+    if (parent) {
+      opened = owned_descriptor(::openat(parent.get(), std::string(split(path).name).c_str(),
+                                         O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
+    }
+    if (opened) {
+      facts = facts_of(opened.get(), ec);
+      return opened;
+    }
+    ec = store_error(errno);
+    if (ec != errc::already_exists) return {};
+  }
+  ec = errc::busy;
+  return {};
+}
+
+file_facts store_directory::remove(const std::string& path, std::error_code& ec) const {
+  const file_facts was = stat(path, ec);
+  if (ec) return was;
+  const owned_descriptor parent = open_parent(path);
+  const std::string name(split(path).name);
+  if (!parent || ::unlinkat(parent.get(), name.c_str(), was.is_directory ? AT_REMOVEDIR : 0) != 0) {
+    ec = store_error(errno);
+  }
+  return was;
+}
+
+file_facts store_directory::rename(const std::string& from, const std::string& to, bool exclusive,
+                                   std::error_code& ec) const {
+  if (is_gone()) {
+    ec = errc::store_gone;
+    return {};
+  }
+  stat(from, ec);  // what a store does not serve it does not move either
+  if (ec) return {};
+  const owned_descriptor old_parent = open_parent(from);
+  const owned_descriptor parent = old_parent ? make_parent(to) : owned_descriptor();
+  if (!parent) {
+    ec = move_error(errno);
+    return {};
+  }
+  const std::string old_name(split(from).name);
+  const std::string name(split(to).name);
+  struct ::stat about = {};
+  ec = check_movable(old_parent.get(), old_name, true, about);
+  if (ec) return {};
+  const ino_t moved = about.st_ino;
+  about = {};
+  if (!exclusive) ec = check_movable(parent.get(), name, true, about);
+  if (ec == errc::no_such_name) {
+    ec.clear();
+    about = {};
+  }
+  if (!ec && !move(old_parent.get(), old_name, parent.get(), name, exclusive)) {
+    ec = move_error(errno);
+  }
+  // Two names of one file stay as they are.
+  return ec || about.st_ino == moved ? file_facts() : facts_from(about);
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,142 @@
+// A directory of the system, whose files are reached by relative paths that can not leave it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "base/name.hpp"
+#include "base/owned_descriptor.hpp"
+#include "file/file_facts.hpp"
+#include "store/directory_place.hpp"
+#include "store/known_names.hpp"
+
+namespace ucx::detail {
+
+/// What had a name that is another file's now.
+struct replaced_file {
+  file_facts facts = {};
+  /// Where freeing its bytes takes long: they are freed when this is closed.
+  owned_descriptor kept = {};
+};
+
+/// The directory that a file has just been moved to: files often come many to one.
+struct last_parent {
+  std::string path = {};
+  owned_descriptor opened = {};
+};
+
+/// Every call may take as long as a disk does. Paths are such that nothing complains about
+/// (`complaint_about_path`). No symbolic link is followed, whoever makes one and when; nothing but
+/// a regular file is ever opened. Safe from any thread.
+class store_directory {
+ public:
+  /// How paths are looked up: by the kernel at once, or component by component, where the kernel is
+  /// older than 5.6 or does not let us.
+  enum class lookup { automatic, by_component };
+
+  /// Errors: no_such_name, permission_denied, not_supported (not a directory); with `writable`
+  /// busy (another process, or server, writes this store).
+  static std::shared_ptr<store_directory> open(const std::filesystem::path& path, bool writable,
+                                               std::string& what, std::error_code& ec,
+                                               lookup how = lookup::automatic);
+  store_directory(const store_directory&) = delete;
+  store_directory& operator=(const store_directory&) = delete;
+
+  /// Opens a regular file. Errors: no_such_name (a symbolic link on the way, too), not_supported
+  /// (a directory, or something else), permission_denied, too_many_files, io_error.
+  owned_descriptor open_file(const std::string& path, bool writable, file_facts& facts,
+                             std::error_code& ec) const;
+  /// The same for reading, where the kernel knows the file already and the file system is one of
+  /// this machine's disks: then nothing waits. Nothing where that is not so, or anything is wrong.
+  std::optional<owned_descriptor> open_now(const std::string& path, file_facts& facts) const;
+  std::optional<file_facts> stat_now(const std::string& path) const;
+  /// Describes a regular file or a directory; the empty path is the root. Errors: as open_file.
+  file_facts stat(const std::string& path, std::error_code& ec) const;
+
+  struct item {
+    std::string path;
+    file_facts facts;
+  };
+  struct page {
+    std::vector<item> items;
+    bool more = false;
+    std::uint64_t unserved = 0;  ///< Names in a directory, on its first page alone.
+  };
+  /// Lists regular files, in order of the bytes of their paths, behind `after`; `most` at most.
+  /// Paths of more than `longest` bytes are left out. Errors: io_error, too_many_files.
+  page list_files(std::string_view after, std::size_t most, std::error_code& ec,
+                  std::size_t longest = longest_name) const;
+  /// Lists files and directories that lie directly in `directory`, behind the name `after`, and
+  /// counts what else does. Errors: as stat; not_supported (not a directory), permission_denied.
+  page list_directory(const std::string& directory, std::string_view after, std::size_t most,
+                      std::error_code& ec, std::size_t longest = longest_name) const;
+
+  // Of a writable store.
+  /// Makes an empty file that has no name yet but in the spool: `spooled` says which.
+  owned_descriptor create_unnamed(std::string& spooled, std::error_code& ec) const;
+  /// Describes the file that one of that name would replace; nothing where there is none. Errors:
+  /// already_exists (`exclusive`), bad_name (a symbolic link), not_supported (what is no file).
+  file_facts find_replaced(const std::string& path, bool exclusive,
+                           std::error_code& ec) const noexcept;
+  /// Gives such a file its name, with the directories that are missing, and tells what had it;
+  /// returns whether it has it. Errors: as find_replaced; no_space, permission_denied, no_such_name
+  /// (a directory of the path is none). `last` is where the file before it went, if that was just
+  /// now, and tells where this one went.
+  bool give_name(const std::string& spooled, const std::string& path, bool exclusive,
+                 replaced_file& replaced, std::error_code& ec, last_parent* last = nullptr) const;
+  /// Returns when the name is on the device, with those of its directories. Errors: io_error.
+  void sync_name(std::string_view path, std::error_code& ec) const;
+  void discard(const std::string& spooled) const noexcept;
+  /// Returns whether room reserved ahead of new files makes writing them faster.
+  bool room_ahead_helps() const noexcept { return room_ahead_helps_; }
+  /// Opens a file for writing that is made, empty, where there is none.
+  owned_descriptor open_or_create(const std::string& path, file_facts& facts,
+                                  std::error_code& ec) const;
+  /// Removes a file, or an empty directory, and tells what it was. Errors: no_such_name,
+  /// already_exists (a directory that is not empty), permission_denied.
+  file_facts remove(const std::string& path, std::error_code& ec) const;
+  /// Tells what was replaced. Errors: as give_name, and no_such_name.
+  file_facts rename(const std::string& from, const std::string& to, bool exclusive,
+                    std::error_code& ec) const;
+  /// Returns the bytes of all regular files. Errors: as list_files.
+  std::uint64_t total_size(std::error_code& ec) const;
+
+ private:
+  store_directory(owned_descriptor root, bool kernel_looks_up) noexcept
+      : root_(std::move(root)), kernel_looks_up_(kernel_looks_up) {}
+  void open_spool(std::string& what, std::error_code& ec);
+  bool is_gone() const noexcept { return place_.is_gone(root_.get()); }
+  owned_descriptor open_beneath(const std::string& path, int flags) const noexcept;
+  owned_descriptor open_parent(std::string_view path) const;
+  owned_descriptor make_parent(std::string_view path) const;
+  bool move_in(const std::string& spooled, int parent, const std::string& path, bool exclusive,
+               replaced_file& replaced, std::error_code& ec) const;
+
+  owned_descriptor root_;
+  directory_place place_;
+  owned_descriptor spool_;
+  mutable known_names known_;
+  bool answers_now_ = false;       // what is known is told without waiting
+  bool room_ahead_helps_ = false;  // and what is replaced takes long to free
+  const bool kernel_looks_up_;
+};
+
+/// Returns what a failed call of the system on a file of a store means.
+std::error_code store_error(int number) noexcept;
+
+/// Returns whether the system, or the file system, does not let this process do `how` (as access(2)
+/// has it) in an open directory; sets errno then. That it can not be asked, as where a filter of
+/// system calls denies it (EPERM), says nothing.
+bool is_refused(int directory, int how) noexcept;
+
+/// Returns what the system says of an open file.
+file_facts facts_of(int descriptor, std::error_code& ec) noexcept;
+
+}  // namespace ucx::detail

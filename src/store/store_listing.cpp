@@ -1,0 +1,81 @@
+// What is in the directory of a store.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/store_path.hpp"
+#include "store/directory_walk.hpp"
+#include "store/store_directory.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+store_directory::page store_directory::list_files(std::string_view after, std::size_t most,
+                                                  std::error_code& ec, std::size_t longest) const {
+  page made;
+  const owned_descriptor top = open_beneath("", to_read_names);
+  if (!top) {
+    ec = store_error(errno);
+    return made;
+  }
+  const auto take = [&](const std::string& path, const struct ::stat& about) {
+    if (!S_ISREG(about.st_mode) || path.size() > longest || !complaint_about_path(path).empty()) {
+      return true;
+    }
+    made.more = made.items.size() == most;
+    if (!made.more) made.items.push_back({path, facts_from(about)});
+    return !made.more;
+  };
+  ec = walk_tree(top.get(), after, known_, take);
+  return made;
+}
+
+store_directory::page store_directory::list_directory(const std::string& directory,
+                                                      std::string_view after, std::size_t most,
+                                                      std::error_code& ec,
+                                                      std::size_t longest) const {
+  page made;
+  if (!stat(directory, ec).is_directory) {
+    if (!ec) ec = errc::not_supported;
+    return made;
+  }
+  const owned_descriptor top = open_beneath(directory, to_read_names);
+  // Of one that may be read and not searched, the names are all that there is.
+  if (!top || is_refused(top.get(), X_OK)) {
+    ec = store_error(errno);
+    return made;
+  }
+  const auto serves = [&](const std::string& name, ::mode_t mode) {
+    const std::string path = directory.empty() ? name : directory + '/' + name;
+    return is_served(mode) && path.size() <= longest && complaint_about_path(path).empty();
+  };
+  const auto count = [&](const std::string& name, ::mode_t mode) {
+    if (!serves(name, mode)) ++made.unserved;
+  };
+  if (after.empty() && (ec = each_type(top.get(), count))) return made;
+  const auto take = [&](const std::string& name, const struct ::stat& about) {
+    if (!serves(name, about.st_mode)) return true;
+    made.more = made.items.size() == most;
+    if (!made.more) made.items.push_back({name, facts_from(about)});
+    return !made.more;
+  };
+  ec = walk_directory(top.get(), after, known_, take);
+  return made;
+}
+
+std::uint64_t store_directory::total_size(std::error_code& ec) const {
+  std::uint64_t sum = 0;
+  const owned_descriptor top = open_beneath("", to_read_names);
+  if (!top) {
+    ec = store_error(errno);
+    return sum;
+  }
+  known_names known;  // once, it is of no use to those who list
+  ec = walk_tree(top.get(), {}, known, [&](const std::string&, const struct ::stat& about) {
+    if (S_ISREG(about.st_mode)) sum += static_cast<std::uint64_t>(about.st_size);
+    return true;
+  });
+  return sum;
+}
+
+}  // namespace ucx::detail

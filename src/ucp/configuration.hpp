@@ -1,0 +1,49 @@
+// What a context's options come to as UCX's configuration, checked before UCX sees any of it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "ucp/ucp_api.hpp"
+#include "ucx/context.hpp"
+
+namespace ucx::detail {
+
+/// A configuration for one context: the options, else the environment, else our defaults, else
+/// UCX's.
+class configuration {
+ public:
+  /// Reads, checks and applies. On failure `what` names the key, transport or device, and what is
+  /// accepted instead; nothing is printed, on any version of UCX.
+  /// The first configuration of a process sets UCX's process-wide LOG_LEVEL to "fatal", unless the
+  /// environment (UCX_LOG_LEVEL) or the options set it.
+  /// Errors: bad_configuration, no_memory.
+  configuration(ucp_api& api, const context_options& options, std::string& what,
+                std::error_code& ec);
+
+  const ucp_config_t* handle() const noexcept { return handle_.get(); }
+
+  /// Returns the bytes of one segment of a TCP connection, in sending.
+  std::size_t segment_size() const noexcept { return segment_size_; }
+
+  /// Returns what is in force: all of UCX's own keys, and those of transports and of the process
+  /// that the options or our defaults set.
+  const std::vector<std::pair<std::string, std::string>>& values() const noexcept {
+    return values_;
+  }
+
+ private:
+  struct release {
+    ucp_api* api;
+    void operator()(ucp_config_t* config) const { api->config_release(config); }
+  };
+  std::unique_ptr<ucp_config_t, release> handle_;
+  std::size_t segment_size_ = 0;
+  std::vector<std::pair<std::string, std::string>> values_;
+};
+
+}  // namespace ucx::detail

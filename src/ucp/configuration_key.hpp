@@ -1,0 +1,43 @@
+// The keys of UCX's configuration that UCX does not list: those of its transports and of the
+// process.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ucp/configuration_value.hpp"
+#include "ucx/version.hpp"
+
+namespace ucx::detail {
+
+/// A key as one version of UCX takes it.
+struct configuration_key {
+  enum class standing {
+    settable,
+    unknown,
+    environment_only,  ///< UCX reads it when the process starts, and never again.
+    later,             ///< Newer versions of UCX have it.
+  };
+  standing where = standing::unknown;
+  value_rule rule = value_rule(value_rule::form::anything);
+  /// What `ucp_config_modify` calls it. Several where the key was given without its transport, and
+  /// this version of UCX wants one for each.
+  std::vector<std::string> spellings = {};
+};
+
+/// Looks `key` up for UCX `version`, in the spelling of any version: with its transport in front,
+/// as environment variables have it ("TCP_TX_SEG_SIZE"), or as UCX before 1.17 wants it
+/// ("TX_SEG_SIZE"), where it is then set for every transport that has such a key.
+configuration_key find_configuration_key(std::string_view key, version_number version);
+
+/// Returns every key that `find_configuration_key` knows, with its transport in front.
+std::vector<std::string> configuration_key_names();
+
+/// Returns whether UCX `version` has transports of this name, or a name for several.
+bool is_transport_name(std::string_view name, version_number version) noexcept;
+
+/// Returns the transport names of UCX `version`, for an error text.
+std::string transport_names(version_number version);
+
+}  // namespace ucx::detail

@@ -1,0 +1,204 @@
+#include "ucp/device_choice.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "base/logger.hpp"
+#include "os/device_name.hpp"
+#include "os/rdma_port.hpp"
+#include "ucp/configuration.hpp"
+#include "ucp/context_description.hpp"
+#include "ucp/transport_group.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// Returns whether one of UCX's network devices is what `asked` names.
+bool is_there(const std::vector<std::string>& resources, std::string_view asked) {
+  return std::any_of(resources.begin(), resources.end(), [&](const std::string& each) {
+    return is_of_network(transport_of(each)) && names_device(asked, device_of(each));
+  });
+}
+
+std::string joined(const std::vector<std::string>& names, std::string_view between) {
+  std::string text;
+  for (const std::string& each : names) text.append(text.empty() ? "" : between).append(each);
+  return text;
+}
+
+}  // namespace
+
+device_choice::device_choice(ucp_api& api, const context_options& options,
+                             const device_limit& limit)
+    : api_(api), options_(options), source_(who_names_devices()) {
+  if (source_ != source::nobody && source_ != source::environment) return;
+  // A limit comes before what the environment says, unless the environment is to win.
+  if (source_ == source::environment && options.wins == precedence::environment) return;
+  why_limited_ = limit.why;
+  if (limit.devices.empty()) return;
+  if (source_ == source::environment) {
+    why_limited_ += ", which counts before UCX_NET_DEVICES=" + named_devices();
+  }
+  source_ = source::limit;
+  options_.devices = limit.devices;
+}
+
+device_choice::source device_choice::who_names_devices() const {
+  const bool inherits = std::getenv("UCX_NET_DEVICES") != nullptr;
+  if (inherits && options_.wins == precedence::environment) return source::environment;
+  if (!options_.devices.empty()) return source::options;
+  if (options_.configuration.count("NET_DEVICES") != 0) return source::configuration;
+  return inherits ? source::environment : source::nobody;
+}
+
+/// Returns them as UCX's list.
+std::string device_choice::named_devices() const {
+  switch (source_) {
+    case source::nobody:
+      break;
+    case source::options:
+    case source::limit:
+      return joined(options_.devices, ",");
+    case source::configuration:
+      return options_.configuration.at("NET_DEVICES");
+    case source::environment:
+      return std::getenv("UCX_NET_DEVICES");
+  }
+  return "all";
+}
+
+bool device_choice::transports_are_named() const {
+  return !options_.transports.empty() || options_.configuration.count("TLS") != 0 ||
+         std::getenv("UCX_TLS") != nullptr;
+}
+
+void device_choice::check(const std::vector<std::string>& resources, std::string& what,
+                          std::error_code& ec) {
+  check_names(resources, what, ec);
+  if (ec) return;
+  look_at_names(resources);
+  look_at_ports(resources);
+  look_at_transports(resources);
+}
+
+void device_choice::check_names(const std::vector<std::string>& resources, std::string& what,
+                                std::error_code& ec) {
+  if (source_ != source::options && source_ != source::limit) return;
+  const std::vector<std::string>& names = options_.devices;
+  const auto there = [&](const std::string& each) { return is_there(resources, each); };
+  const auto missing = std::find_if_not(names.begin(), names.end(), there);
+  if (missing == names.end()) return;
+  if (source_ == source::options) {
+    what = "making a context: there is no device \"" + *missing +
+           "\" with the transports that are allowed";
+  } else if (std::none_of(names.begin(), names.end(), there)) {
+    what = "making a context for the devices " + joined(names, ", ") + " (" + why_limited_ +
+           "): UCX has none of them with the transports that are allowed";
+  } else {
+    return;  // one of a limit is enough
+  }
+  ec = errc::bad_configuration;
+  what += present();
+}
+
+/// UCX says nothing of a name that comes to nothing, as long as anything else is left.
+void device_choice::look_at_names(const std::vector<std::string>& resources) {
+  if (source_ == source::nobody || source_ == source::options) return;
+  const std::string list = named_devices();
+  const std::vector<rdma_port> ports = api_.rdma_ports();
+  std::string_view rest = list;
+  if (rest.starts_with('^')) return;
+  while (!rest.empty()) {
+    const std::string_view name = take_word(rest);
+    const bool is_port = std::any_of(ports.begin(), ports.end(), [&](const rdma_port& each) {
+      return names_device(name, each.name);
+    });
+    if (name == "all" || is_port || is_there(resources, name)) continue;
+    unused_.push_back(
+        {std::string(name) + ": UCX has no transport for it among those that are allowed",
+         transports_are_named()});
+  }
+}
+
+/// Of the machine's RDMA devices, those that nothing forbids.
+void device_choice::look_at_ports(const std::vector<std::string>& resources) {
+  const std::string list = named_devices();
+  const bool by_address = source_ == source::limit;
+  const bool on_loopback = by_address && options_.devices == std::vector<std::string>{"lo"};
+  for (const rdma_port& each : api_.rdma_ports()) {
+    if (is_there(resources, each.name)) continue;
+    const bool wanted = allows_device(list, each.name);
+    std::string why;
+    if (on_loopback || (!wanted && !by_address)) continue;
+    if (!each.is_usable()) {
+      why = "its port is " + each.state;
+    } else if (!wanted) {
+      why = "UCX takes " + std::to_string(most_devices) + " devices";
+    } else if (transports_are_named()) {
+      why = "UCX has no transport for it among those that are allowed";
+    } else {
+      why = "UCX has no transport for it: it was built without, or /dev/infiniband can not be used";
+    }
+    unused_.push_back({each.name + ": " + why, !each.is_usable() || transports_are_named()});
+  }
+}
+
+void device_choice::look_at_transports(const std::vector<std::string>& resources) {
+  if (options_.wins == precedence::environment && std::getenv("UCX_TLS") != nullptr) return;
+  for (const std::string& name : options_.transports) {
+    const bool found = std::any_of(resources.begin(), resources.end(), [&](const auto& each) {
+      return stands_for(name, transport_of(each));
+    });
+    if (!found) unused_.push_back({"transport " + name + ": UCX has no device for it", false});
+  }
+}
+
+std::vector<std::string> device_choice::unused() const {
+  std::vector<std::string> all;
+  for (const forgone& each : unused_) all.push_back(each.what);
+  return all;
+}
+
+void device_choice::log(logger& to, const std::vector<std::string>& resources) const {
+  if (to.writes(log_level::info)) {
+    std::string line = "context made: " + joined(resources, " ");
+    if (source_ == source::limit) {
+      line += "; limited to " + joined(options_.devices, " ") + ": " + why_limited_;
+    } else if (!why_limited_.empty()) {
+      line += "; not limited to any device: " + why_limited_;
+    }
+    to.write(log_level::info, line);
+  }
+  for (const forgone& each : unused_) {
+    const log_level level = each.expected ? log_level::info : log_level::warning;
+    if (to.writes(level)) to.write(level, "not used: " + each.what);
+  }
+}
+
+std::string device_choice::present() const {
+  context_options all = options_;
+  all.devices.clear();
+  all.configuration["NET_DEVICES"] = "all";
+  all.wins = precedence::options;
+  std::string what;
+  std::error_code ec;
+  configuration config(api_, all, what, ec);
+  if (ec) return {};
+  ucp_params_t params = {};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES;
+  params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM;
+  ucp_context_h made = nullptr;
+  if (api_.init(&params, config.handle(), &made) != UCS_OK) return {};
+  std::vector<std::string> devices;
+  for (const std::string& each : resources_of(api_, made)) {
+    const std::string device(device_of(each));
+    const bool known = std::find(devices.begin(), devices.end(), device) != devices.end();
+    if (is_of_network(transport_of(each)) && !known) devices.push_back(device);
+  }
+  api_.cleanup(made);
+  return devices.empty() ? "; there is none at all" : "; there are " + joined(devices, ", ");
+}
+
+}  // namespace ucx::detail

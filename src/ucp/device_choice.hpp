@@ -1,0 +1,60 @@
+// Which devices and transports a new context is to use, who says so, and what came of it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "os/network_device.hpp"
+#include "ucp/ucp_api.hpp"
+#include "ucx/context.hpp"
+
+namespace ucx::detail {
+
+class logger;
+
+class device_choice {
+ public:
+  /// `limit` counts where nothing else names devices.
+  device_choice(ucp_api& api, const context_options& options, const device_limit& limit);
+
+  /// Returns the options of UCX's configuration: the limit is among them where it counts.
+  const context_options& options() const noexcept { return options_; }
+
+  /// Compares with what UCX has, "transport/device" each. Errors: bad_configuration (a device that
+  /// the options name is not there, or none of the limit's).
+  void check(const std::vector<std::string>& resources, std::string& what, std::error_code& ec);
+
+  /// Returns what is not used, though it was named or is there, with the reasons.
+  std::vector<std::string> unused() const;
+  /// Writes what was chosen, and what is not used.
+  void log(logger& to, const std::vector<std::string>& resources) const;
+
+  /// Returns the end of an error text: the devices that there are. Makes another context for it.
+  std::string present() const;
+
+ private:
+  enum class source { nobody, options, configuration, environment, limit };
+  struct forgone {
+    std::string what;  ///< With the reason.
+    bool expected;     ///< As by a port that is down.
+  };
+
+  source who_names_devices() const;
+  std::string named_devices() const;
+  void check_names(const std::vector<std::string>& resources, std::string& what,
+                   std::error_code& ec);
+  void look_at_names(const std::vector<std::string>& resources);
+  void look_at_ports(const std::vector<std::string>& resources);
+  void look_at_transports(const std::vector<std::string>& resources);
+  bool transports_are_named() const;
+
+  ucp_api& api_;
+  context_options options_;
+  source source_;
+  std::string why_limited_;
+  std::vector<forgone> unused_;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,55 @@
+// What is behind UCX's "Input/output error" and "Out of memory" when it makes something.
+#pragma once
+
+#include <ucs/type/status.h>
+
+#include <cstdint>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "ucp/ucp_api.hpp"
+#include "ucx/socket_address.hpp"
+
+namespace ucx::detail {
+
+/// Returns the error of a call that makes a context, worker, listener or endpoint: where UCX only
+/// says that it failed, looks whether the process is out of file descriptors.
+std::error_code resource_error(ucs_status_t status) noexcept;
+
+/// With less free in /dev/shm than this, some UCX versions give a context or a worker no shared
+/// memory: each worker takes some 5 MiB, and others may start at the same time.
+inline constexpr std::uint64_t ample_shared_memory = std::uint64_t{128} << 20U;
+
+/// Returns the error of a failed ucp_worker_create: as `resource_error`, and `no_shared_memory`
+/// where it was memory that failed, posix is among the context's `resources`, and /dev/shm is
+/// nearly full.
+std::error_code worker_error(ucs_status_t status, const std::vector<std::string>& resources);
+
+/// Returns `too_many_files` if the process lacks the descriptors that a connection takes: UCX
+/// starts to connect without them, and says nothing.
+std::error_code connect_error() noexcept;
+
+/// Returns the error of a failed registration or allocation: `no_shared_memory` for memory that was
+/// to be allocated in shared memory, `no_lockable_memory` where pages could not be pinned.
+std::error_code memory_error(ucs_status_t status, bool allocating, bool shared) noexcept;
+
+/// Returns how long a file of this process may be (`ulimit -f`); the largest number where there is
+/// no limit.
+std::uint64_t longest_file() noexcept;
+
+/// Returns how many bytes of POSIX shared memory are free (/dev/shm), and may be in one file; the
+/// largest number if nobody knows. UCX commits what it allocates page by page, and takes the
+/// machine's memory with it before it finds out that there is not enough.
+std::uint64_t free_shared_memory() noexcept;
+
+/// Returns about how many bytes the system could still give: the machine with its swap space, and,
+/// within a container that sees its own limit, that; the largest number if nobody knows. Limits on
+/// groups of processes that are not to be seen there are not known.
+std::uint64_t available_memory() noexcept;
+
+/// Returns why nobody could listen on `address` now: in use, not of this machine, not permitted.
+/// UCX itself tells these apart on no version, so a socket of ours tries it first.
+std::error_code listen_error(ucp_api& api, const socket_address& address);
+
+}  // namespace ucx::detail

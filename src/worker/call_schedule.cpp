@@ -1,0 +1,78 @@
+#include "worker/call_schedule.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace ucx::detail {
+
+void call_schedule::at(clock::time_point when, std::shared_ptr<scheduled> call) {
+  call->is_timer = true;
+  scheduled& added = *call;
+  added.timer = timers_.emplace(when, std::move(call));
+}
+
+void call_schedule::in_progress(progress_phase when, std::shared_ptr<scheduled> call) {
+  if (!call->repeats) ++once_;
+  in_progress_[index(when)].push_back(std::move(call));
+  counts_[index(when)].fetch_add(1, std::memory_order_relaxed);
+}
+
+clock::time_point call_schedule::next() const noexcept {
+  return timers_.empty() ? clock::time_point::max() : timers_.begin()->first;
+}
+
+std::shared_ptr<scheduled> call_schedule::take_due(clock::time_point now) {
+  if (timers_.empty() || timers_.begin()->first > now) return nullptr;
+  std::shared_ptr<scheduled> due = std::move(timers_.begin()->second);
+  timers_.erase(timers_.begin());
+  due->is_timer = false;
+  return due;
+}
+
+void call_schedule::take(progress_phase when, std::vector<std::shared_ptr<scheduled>>& into) {
+  std::vector<std::shared_ptr<scheduled>>& calls = in_progress_[index(when)];
+  into.assign(calls.begin(), calls.end());
+  const std::size_t before = calls.size();
+  std::erase_if(calls, [](const auto& each) { return !each->repeats; });
+  once_ -= before - calls.size();
+  counts_[index(when)].store(calls.size(), std::memory_order_relaxed);
+}
+
+bool call_schedule::cancel(scheduled& call) {
+  const bool comes = call.now == scheduled::stage::waiting || call.repeats;
+  const bool kept = comes && !call.over && !call.canceled;
+  call.canceled = true;
+  if (call.is_timer) {
+    call.is_timer = false;
+    timers_.erase(call.timer);
+  }
+  for (std::size_t phase = 0; phase < in_progress_.size(); ++phase) {
+    const std::size_t erased =
+        std::erase_if(in_progress_[phase], [&](const auto& each) { return each.get() == &call; });
+    counts_[phase].fetch_sub(erased, std::memory_order_relaxed);
+    if (!call.repeats) once_ -= erased;
+  }
+  return kept;
+}
+
+call_schedule::ended call_schedule::end() noexcept {
+  ended left;
+  left.timers.swap(timers_);
+  left.in_progress.swap(in_progress_);
+  for (const auto& each : left.timers) each.second->over = true;
+  for (const auto& calls : left.in_progress) {
+    for (const auto& each : calls) each->over = true;
+  }
+  for (auto& count : counts_) count = 0;
+  once_ = 0;
+  return left;
+}
+
+call_schedule::ended::~ended() {
+  for (const auto& each : timers) each.second->function = {};
+  for (const auto& calls : in_progress) {
+    for (const auto& each : calls) each->function = {};
+  }
+}
+
+}  // namespace ucx::detail

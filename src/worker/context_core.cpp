@@ -1,0 +1,277 @@
+#include "worker/context_core.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <new>
+#include <random>
+#include <string_view>
+#include <utility>
+
+#include "base/deadline.hpp"
+#include "base/forked_child.hpp"
+#include "os/device_name.hpp"
+#include "ucp/configuration.hpp"
+#include "ucp/context_description.hpp"
+#include "ucp/device_choice.hpp"
+#include "ucp/rdma.hpp"
+#include "ucp/resource_error.hpp"
+#include "ucp/status.hpp"
+#include "ucp/transport_group.hpp"
+#include "ucx/error.hpp"
+#include "worker/counted_region.hpp"
+#include "worker/process_watcher.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+std::uint64_t ucp_features(feature set) noexcept {
+  std::uint64_t features = 0;
+  if (includes(set, feature::rma)) features |= UCP_FEATURE_RMA;
+  if (includes(set, feature::am)) features |= UCP_FEATURE_AM;
+  if (includes(set, feature::wakeup)) features |= UCP_FEATURE_WAKEUP;
+  if (includes(set, feature::tag)) features |= UCP_FEATURE_TAG;
+  if (includes(set, feature::stream)) features |= UCP_FEATURE_STREAM;
+  return features;
+}
+
+bool asks_for_ipv6(const context_options& options) {
+  const char* variable = std::getenv("UCX_TCP_AF_PRIO");
+  const bool inherits = variable != nullptr && std::string_view(variable).starts_with("inet6");
+  if (variable != nullptr && options.wins == precedence::environment) return inherits;
+  for (const char* key : {"TCP_AF_PRIO", "AF_PRIO"}) {
+    const auto set = options.configuration.find(key);
+    if (set != options.configuration.end()) return set->second.starts_with("inet6");
+  }
+  return inherits;
+}
+
+}  // namespace
+
+context_core::context_core(ucp_api& api, const context_options& options, std::string& what,
+                           std::error_code& ec)
+    : api_(api),
+      log_(std::make_unique<logger>(options.log, options.name, what, ec)),
+      processes_(std::make_unique<process_watcher>()),
+      features_(options.features),
+      shares_memory_(options.share_memory) {
+  std::random_device entropy;
+  incarnation_ = (std::uint64_t{entropy()} << 32U) | entropy();
+  same_host_only_ = !options.transports.empty() &&
+                    std::all_of(options.transports.begin(), options.transports.end(),
+                                [](const std::string& t) { return is_same_host(t); });
+}
+
+std::shared_ptr<context_core> context_core::make(ucp_api& api, const context_options& options,
+                                                 std::string& what, std::error_code& ec,
+                                                 const device_limit& limit) {
+  if (is_forked_child()) {
+    what = "making a context";
+    ec = errc::forked_child;
+    return nullptr;
+  }
+  std::shared_ptr<context_core> made(new context_core(api, options, what, ec));
+  if (ec) return nullptr;
+  device_choice chosen(api, options, limit);
+  detail::configuration config(api, chosen.options(), what, ec);
+  if (ec) return nullptr;
+  made->take_segment(config.segment_size());
+  made->configuration_ = config.values();
+  made->speaks_ipv6_ = asks_for_ipv6(options);
+
+  ucp_params_t params = {};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
+  params.features = ucp_features(options.features);
+  params.mt_workers_shared = 1;
+  if (!options.name.empty()) {
+    params.field_mask |= UCP_PARAM_FIELD_NAME;
+    params.name = options.name.c_str();
+  }
+  const ucs_status_t status = api.init(&params, config.handle(), &made->handle_);
+  if (status != UCS_OK) {
+    made->handle_ = nullptr;
+    ec = resource_error(status);
+    what = "making a context (UCX: " + words(status) + ")";
+    if (ec == errc::unreachable || ec == errc::unexpected || ec == errc::io_error) {
+      if (!chosen.options().devices.empty() || !options.transports.empty()) {
+        ec = errc::bad_configuration;
+        what += ": none of the transports and devices that were asked for is present" +
+                chosen.present();
+      }
+    }
+    return nullptr;
+  }
+  made->resources_ = resources_of(api, made->handle_);
+  if (options.wins == precedence::environment && std::getenv("UCX_TLS") != nullptr) {
+    made->same_host_only_ = made->resources_are_of_one_host();
+  }
+  chosen.check(made->resources_, what, ec);
+  if (ec) return nullptr;
+  made->unused_ = chosen.unused();
+  if (options.require_rdma && !any_is_rdma(made->resources_)) {
+    ec = errc::no_rdma;
+    what =
+        "making a context: of the transports that are present and allowed, none is RDMA hardware";
+    return nullptr;
+  }
+  chosen.log(*made->log_, made->resources_);
+  return made;
+}
+
+std::shared_ptr<context_core> context_core::adopt(ucp_api& api, ucp_context_h handle,
+                                                  const adopted_context_options& options,
+                                                  std::string& what, std::error_code& ec) {
+  what = "adopting a context of UCX's";
+  ec.clear();
+  if (handle == nullptr) ec = errc::invalid_argument;
+  if (is_forked_child()) ec = errc::forked_child;
+  if (ec) return nullptr;
+  context_options alike;
+  alike.features = options.features;
+  alike.log = options.log;
+  alike.share_memory = options.share_memory;
+  std::shared_ptr<context_core> made(new context_core(api, alike, what, ec));
+  if (ec) return nullptr;
+  made->owned_ = false;
+  made->handle_ = handle;
+  const context_attributes told = made->attributes(ec);
+  if (ec) return nullptr;
+  made->single_threaded_ = told.thread_mode == "single";
+  made->speaks_ipv6_ = asks_for_ipv6(alike);
+  made->take_segment(options.segment);
+  made->resources_ = resources_of(api, handle);
+  made->same_host_only_ = made->resources_are_of_one_host();
+  made->owned_ = options.owner == ownership::take;
+  return made;
+}
+
+context_core::~context_core() {
+  if (handle_ != nullptr && owned_) api().cleanup(handle_);
+}
+
+void context_core::take_segment(std::size_t segment) noexcept {
+  segment_size_ = segment;
+  pieces_ = piece_sizes::of_segment(segment);
+}
+
+bool context_core::resources_are_of_one_host() const noexcept {
+  return !resources_.empty() &&
+         std::all_of(resources_.begin(), resources_.end(),
+                     [](const std::string& lane) { return is_same_host(transport_of(lane)); });
+}
+
+context_attributes context_core::attributes(std::error_code& ec) const {
+  ucp_context_attr_t asked = {};
+  asked.field_mask = UCP_ATTR_FIELD_NAME | UCP_ATTR_FIELD_THREAD_MODE |
+                     UCP_ATTR_FIELD_MEMORY_TYPES | UCP_ATTR_FIELD_REQUEST_SIZE;
+  ec = make_error(api().context_query(handle_, &asked));
+  context_attributes made;
+  if (ec) return made;
+  made.name = asked.name;
+  made.thread_mode = thread_mode_name(asked.thread_mode);
+  made.request_size = asked.request_size;
+  static constexpr std::array<std::pair<ucs_memory_type_t, memory_kind>, 4> kinds{{
+      {UCS_MEMORY_TYPE_HOST, memory_kind::host},
+      {UCS_MEMORY_TYPE_CUDA, memory_kind::cuda},
+      {UCS_MEMORY_TYPE_CUDA_MANAGED, memory_kind::cuda_managed},
+      {UCS_MEMORY_TYPE_ROCM, memory_kind::rocm},
+  }};
+  for (const auto& [type, kind] : kinds) {
+    if ((asked.memory_types & (std::uint64_t{1} << type)) != 0) made.memory.push_back(kind);
+  }
+  return made;
+}
+
+std::string context_core::description() const { return description_of(api(), handle_); }
+
+bool context_core::reads_processes() const noexcept {
+  return std::any_of(resources_.begin(), resources_.end(),
+                     [](std::string_view each) { return each.starts_with("cma/"); });
+}
+
+std::uint64_t context_core::next_region_id() noexcept {
+  const std::unique_lock guard(regions_mutex_);
+  return ++last_region_;
+}
+
+void context_core::add_region(counted_region& region) {
+  const std::unique_lock guard(regions_mutex_);
+  regions_.emplace(region.id(), &region);
+}
+
+void context_core::remove_region(counted_region& region) noexcept {
+  const std::unique_lock guard(regions_mutex_);
+  regions_.erase(region.id());
+}
+
+counted_region* context_core::begin_access(std::uint64_t id, std::error_code& ec) noexcept {
+  const std::shared_lock guard(regions_mutex_);
+  const auto found = regions_.find(id);
+  if (found != regions_.end()) {
+    found->second->begin_access();
+    return found->second;
+  }
+  ec = id != 0 && id <= last_region_ ? errc::revoked : errc::no_such_region;
+  return nullptr;
+}
+
+void context_core::add_worker(std::weak_ptr<worker_core> worker) {
+  const std::lock_guard guard(workers_mutex_);
+  std::erase_if(workers_, [](const std::weak_ptr<worker_core>& w) { return w.expired(); });
+  workers_.push_back(std::move(worker));
+}
+
+void context_core::drain_region(counted_region& region, clock::time_point cut_off) noexcept {
+  // Outside of the lock: draining runs handlers, which may make workers or withdraw regions.
+  std::vector<std::shared_ptr<worker_core>> workers;
+  std::vector<std::pair<worker_core*, idle_rounds>> waiting;
+  try {
+    const std::lock_guard guard(workers_mutex_);
+    for (const std::weak_ptr<worker_core>& worker : workers_) {
+      if (auto kept = worker.lock()) workers.push_back(std::move(kept));
+    }
+    waiting.reserve(workers.size());
+  } catch (const std::bad_alloc&) {
+    return drain_one_by_one(region, cut_off);
+  }
+  for (const std::shared_ptr<worker_core>& worker : workers) worker->begin_drain(region);
+  // All of them are given their time together, and by turns what this thread may do for them.
+  const clock::time_point begin = api().now();
+  for (const std::shared_ptr<worker_core>& worker : workers) {
+    if (!worker->in_handler()) waiting.emplace_back(worker.get(), idle_rounds());
+  }
+  while (!waiting.empty() && !region.idle()) {
+    std::erase_if(waiting, [&](auto& each) {
+      worker_core& worker = *each.first;
+      const clock::time_point last = after(begin, worker.options().heartbeat_timeout);
+      return api().now() >= std::min(last, cut_off) || !worker.drain(region, each.second);
+    });
+  }
+  for (const std::shared_ptr<worker_core>& worker : workers) {
+    if (!region.idle()) worker->end_drain(region);
+  }
+}
+
+/// Where there is no memory for a list of the workers.
+void context_core::drain_one_by_one(exposed_region& region, clock::time_point cut_off) noexcept {
+  for (std::size_t index = 0;; ++index) {
+    std::shared_ptr<worker_core> worker;
+    {
+      const std::lock_guard guard(workers_mutex_);
+      if (index >= workers_.size()) return;
+      worker = workers_[index].lock();
+    }
+    if (!worker) continue;
+    worker->begin_drain(region);
+    idle_rounds idle;
+    const clock::time_point last =
+        std::min(after(api().now(), worker->options().heartbeat_timeout), cut_off);
+    while (!worker->in_handler() && !region.idle() && api().now() < last &&
+           worker->drain(region, idle)) {
+    }
+    if (!region.idle()) worker->end_drain(region);
+  }
+}
+
+}  // namespace ucx::detail

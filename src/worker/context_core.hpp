@@ -1,0 +1,127 @@
+// A UCP context, the regions it exposes, and the workers that serve them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/forked_child.hpp"
+#include "base/logger.hpp"
+#include "os/network_device.hpp"
+#include "ucp/piece_sizes.hpp"
+#include "ucp/ucp_api.hpp"
+#include "ucx/context.hpp"
+
+namespace ucx::detail {
+
+class counted_region;
+class process_watcher;
+class worker_core;
+
+class context_core : public std::enable_shared_from_this<context_core> {
+ public:
+  /// Makes the UCP context; on failure returns nothing, and `what` names what was wrong. `limit`
+  /// counts where the options name no devices.
+  static std::shared_ptr<context_core> make(ucp_api& api, const context_options& options,
+                                            std::string& what, std::error_code& ec,
+                                            const device_limit& limit = {});
+  /// Uses a context that was made elsewhere.
+  static std::shared_ptr<context_core> adopt(ucp_api& api, ucp_context_h made,
+                                             const adopted_context_options& options,
+                                             std::string& what, std::error_code& ec);
+  ~context_core();
+  context_core(const context_core&) = delete;
+  context_core& operator=(const context_core&) = delete;
+
+  /// Returns whom all that is made of the context calls.
+  ucp_api& api() const noexcept { return is_forked_child() ? forked_ucp() : api_; }
+  logger& log() const noexcept { return *log_; }
+  ucp_context_h handle() const noexcept { return handle_; }
+  feature features() const noexcept { return features_; }
+  bool has(feature wanted) const noexcept { return includes(features_, wanted); }
+  std::uint64_t incarnation() const noexcept { return incarnation_; }
+  const std::vector<std::string>& resources() const noexcept { return resources_; }
+  /// Returns what it does without, though it was named or is there, with the reasons.
+  const std::vector<std::string>& unused() const noexcept { return unused_; }
+  /// Returns whether it has the operating system's copy between processes, CMA.
+  bool reads_processes() const noexcept;
+  context_attributes attributes(std::error_code& ec) const;
+  std::string description() const;
+  /// Returns whether only one thread at all may call UCX for it.
+  bool single_threaded() const noexcept { return single_threaded_; }
+  const std::vector<std::pair<std::string, std::string>>& configuration() const noexcept {
+    return configuration_;
+  }
+  /// Returns whether every transport in use is of one host: then endpoints go without UCX's error
+  /// handling, which excludes shared memory.
+  bool same_host_only() const noexcept { return same_host_only_; }
+  /// Returns whether what it allocates may be mapped by other processes, and it may map theirs.
+  bool shares_memory() const noexcept { return shares_memory_ && api_.may_share_memory(); }
+  /// Returns whether UCX's TCP transport was told to speak IPv6 (TCP_AF_PRIO begins with "inet6").
+  /// Where it was not, a connection by IPv6 makes UCX write beyond its buffers (1.13.1, 1.22).
+  bool speaks_ipv6() const noexcept { return speaks_ipv6_; }
+  /// Returns how many payload bytes an answer to a read, or a write, carries: with our header they
+  /// fit one segment of the wire. Messages of several segments abort the owner when their reader
+  /// dies (1.13.1).
+  std::size_t segment_size() const noexcept { return segment_size_; }
+  std::size_t answer_piece() const noexcept { return pieces_.answer; }
+  std::size_t write_piece() const noexcept { return pieces_.write; }
+
+  // Regions. Safe from any thread.
+  std::uint64_t next_region_id() noexcept;
+  void add_region(counted_region& region);
+  /// Takes the region out of peers' reach; accesses that began earlier may still run.
+  void remove_region(counted_region& region) noexcept;
+  /// Looks a region up for one access and counts the access; the caller calls `end_access`.
+  /// Errors: no_such_region, revoked.
+  counted_region* begin_access(std::uint64_t id, std::error_code& ec) noexcept;
+
+  /// Who sees the ends of peers' processes. Safe from any thread.
+  process_watcher& processes() noexcept { return *processes_; }
+
+  // Workers, for withdrawing a region. Safe from any thread.
+  void add_worker(std::weak_ptr<worker_core> worker);
+  /// Waits until no access to `region` runs, driving, and cutting off where needed: after a
+  /// worker's `heartbeat_timeout`, or at `cut_off`.
+  void drain_region(counted_region& region, clock::time_point cut_off) noexcept;
+
+ private:
+  void drain_one_by_one(exposed_region& region, clock::time_point cut_off) noexcept;
+  context_core(ucp_api& api, const context_options& options, std::string& what,
+               std::error_code& ec);
+  void take_segment(std::size_t segment) noexcept;
+  bool resources_are_of_one_host() const noexcept;
+
+  const counted_context counted_;  // until everything else is gone
+  ucp_api& api_;
+  std::unique_ptr<logger> log_;
+  const std::unique_ptr<process_watcher> processes_;
+  feature features_;
+  ucp_context_h handle_ = nullptr;
+  bool owned_ = true;
+  bool single_threaded_ = false;
+  std::uint64_t incarnation_ = 0;
+  std::size_t segment_size_ = 0;
+  piece_sizes pieces_;
+  bool same_host_only_ = false;
+  bool speaks_ipv6_ = false;
+  bool shares_memory_ = true;
+  std::vector<std::string> resources_;
+  std::vector<std::string> unused_;
+  std::vector<std::pair<std::string, std::string>> configuration_;
+
+  std::shared_mutex regions_mutex_;
+  std::uint64_t last_region_ = 0;
+  std::unordered_map<std::uint64_t, counted_region*> regions_;
+  std::mutex workers_mutex_;
+  std::vector<std::weak_ptr<worker_core>> workers_;
+};
+
+}  // namespace ucx::detail

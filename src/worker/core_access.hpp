@@ -1,0 +1,94 @@
+// How the library's own parts, and its tests, look inside the public handles.
+#pragma once
+
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "ucx/client.hpp"
+#include "ucx/connection_request.hpp"
+#include "ucx/context.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/listener.hpp"
+#include "ucx/memory_region.hpp"
+#include "ucx/message.hpp"
+#include "ucx/remote_region.hpp"
+#include "ucx/request.hpp"
+#include "ucx/scheduled_call.hpp"
+#include "ucx/server.hpp"
+#include "ucx/worker.hpp"
+#include "worker/operation.hpp"
+
+namespace ucx::detail {
+
+class ucp_api;
+struct device_limit;
+
+struct core_access {
+  /// Makes a context whose every UCX call goes to `api`, which has to outlive all that is made of
+  /// it.
+  static context make_context(ucp_api& api, const context_options& options, std::error_code& ec);
+
+  /// Makes one that may use the devices of `limit`, unless the options name some.
+  static context make_context(ucp_api& api, const context_options& options,
+                              const device_limit& limit, std::string& what, std::error_code& ec);
+
+  static context adopt_context(ucp_api& api, ucp_context* made,
+                               const adopted_context_options& options, std::error_code& ec);
+
+  template <class Handle>
+  static auto& core(Handle& handle) noexcept {
+    return handle.core_;
+  }
+  static request make_request(operation* owned) noexcept {
+    owned->keep_worker();
+    return request(owned);
+  }
+  static scheduled_call make_scheduled_call(std::shared_ptr<scheduled> call) noexcept {
+    return scheduled_call(std::move(call));
+  }
+  static connection_request make_connection_request(
+      std::unique_ptr<pending_connection> pending) noexcept;
+  template <class Handle>
+  static auto& pending(Handle& handle) noexcept {
+    return handle.pending_;
+  }
+  static remote_region empty_region() noexcept { return remote_region(); }
+  /// Makes another handle of a context.
+  static context make_context(std::shared_ptr<context_core> core) noexcept {
+    return context(std::move(core));
+  }
+  /// Makes a server on `parent`; of the options `bind`, `worker` and `most_clients` count.
+  static server make_server(context parent, const server_options& options, std::error_code& ec);
+  /// Makes clients on `parent`; of the options `worker` counts.
+  static client make_client(context parent, const socket_address& server,
+                            const client_options& options, std::error_code& ec);
+  static client make_client(context parent, const worker_address& server,
+                            const client_options& options, std::error_code& ec);
+  static message make_message(std::shared_ptr<worker_core> worker,
+                              arrived_message& arrived) noexcept {
+    return message(std::move(worker), arrived);
+  }
+  /// Makes another handle of a connection, which leaves the first one's handlers alone.
+  static endpoint make_endpoint(std::shared_ptr<endpoint_core> core) noexcept {
+    endpoint made;
+    made.core_ = std::move(core);
+    made.borrowed_ = true;
+    return made;
+  }
+  /// The same of one that the worker serves, which does not keep the worker: this handle does.
+  static endpoint make_served_endpoint(std::shared_ptr<worker_core> worker,
+                                       std::shared_ptr<endpoint_core> core) {
+    struct held {
+      std::shared_ptr<worker_core> worker;
+      std::shared_ptr<endpoint_core> core;
+    };
+    if (!worker || !core) return make_endpoint(nullptr);
+    endpoint_core* const served = core.get();
+    auto both = std::make_shared<held>(held{std::move(worker), std::move(core)});
+    return make_endpoint({std::move(both), served});
+  }
+  static operation* get(const request& handle) noexcept { return handle.operation_; }
+};
+
+}  // namespace ucx::detail

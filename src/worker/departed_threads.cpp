@@ -1,0 +1,65 @@
+#include "worker/departed_threads.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace ucx::detail {
+namespace {
+
+constexpr std::chrono::seconds longest_exit{10};
+
+struct wait_at_exit {
+  departed_threads& threads;
+  ~wait_at_exit() { threads.wait(longest_exit); }
+};
+
+}  // namespace
+
+departed_threads& departed_threads::instance() {
+  // Never destroyed: a worker that is itself destroyed at exit may come later than the wait.
+  static departed_threads& threads = *new departed_threads;
+  static const wait_at_exit waiting{threads};
+  return threads;
+}
+
+departed_threads::ticket departed_threads::add(std::list<departure> leaving) noexcept {
+  const std::lock_guard guard(mutex_);
+  join_ended();
+  const ticket added = leaving.begin();
+  departing_.splice(departing_.end(), leaving);
+  return added;
+}
+
+void departed_threads::end(ticket departing) noexcept {
+  const std::lock_guard guard(mutex_);
+  departing->over = true;
+  ended_.notify_all();
+}
+
+void departed_threads::wait(std::chrono::nanoseconds limit) noexcept {
+  if (::getpid() != process_) return;
+  const auto until = std::chrono::steady_clock::now() + limit;
+  std::unique_lock guard(mutex_);
+  const auto foreign = [](const departure& each) {
+    return each.thread.get_id() != std::this_thread::get_id();
+  };
+  for (;;) {
+    join_ended();
+    if (std::none_of(departing_.begin(), departing_.end(), foreign)) return;
+    if (ended_.wait_until(guard, until) == std::cv_status::timeout) return;
+  }
+}
+
+/// Those have nothing left to do but to return.
+void departed_threads::join_ended() noexcept {
+  for (ticket each = departing_.begin(); each != departing_.end();) {
+    const ticket next = std::next(each);
+    if (each->over) {
+      each->thread.join();
+      departing_.erase(each);
+    }
+    each = next;
+  }
+}
+
+}  // namespace ucx::detail

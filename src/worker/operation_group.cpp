@@ -1,0 +1,39 @@
+#include "worker/operation_group.hpp"
+
+namespace ucx::detail {
+
+void operation_group::adopt(operation& started) {
+  started.let_go();  // whoever has the group keeps the connection
+  members_.push_back(started);
+  if (started.done()) return ended(started);
+  started.group_ = this;
+}
+
+void operation_group::ended(operation& member) noexcept {
+  members_.remove(member);
+  member_ended(member, member.error());
+  member.release();
+}
+
+void operation_group::give_up_members(errc why) noexcept {
+  for (operation* member = members_.front(); member != nullptr;) {
+    operation* const next = members_.next(*member);
+    if (next == nullptr) return member->give_up(why);
+    next->retain();
+    member->give_up(why);
+    // It may have taken its connection with it, and so the others.
+    const bool ended = next->done();
+    next->release();
+    member = ended ? members_.front() : next;
+  }
+}
+
+void operation_group::forget_members() noexcept {
+  while (operation* const member = members_.front()) {
+    members_.remove(*member);
+    member->group_ = nullptr;
+    member->release();
+  }
+}
+
+}  // namespace ucx::detail

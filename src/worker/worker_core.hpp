@@ -1,0 +1,307 @@
+// A UCP worker: its lock, its progress, its clock, and what it owes to others.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <system_error>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/idle_rounds.hpp"
+#include "base/intrusive_list.hpp"
+#include "base/part_table.hpp"
+#include "base/pool.hpp"
+#include "cuda/device_copiers.hpp"
+#include "cuda/staging_shelf.hpp"
+#include "ucx/worker.hpp"
+#include "worker/call_schedule.hpp"
+#include "worker/context_core.hpp"
+#include "worker/driver_seat.hpp"
+#include "worker/handler_queue.hpp"
+#include "worker/operation.hpp"
+#include "worker/waiting_threads.hpp"
+#include "worker/worker_inbox.hpp"
+#include "worker/worker_lock.hpp"
+#include "worker/worker_parts.hpp"
+
+namespace ucx::detail {
+
+struct arrived_message;
+class control_server;
+class driven_connection;
+class progress_thread;
+
+class worker_core : public std::enable_shared_from_this<worker_core> {
+ public:
+  using make_parts = std::unique_ptr<worker_parts> (*)(worker_core& worker);
+
+  /// Makes a worker; the last reference stops its thread, wherever it is dropped.
+  static std::shared_ptr<worker_core> make(std::shared_ptr<context_core> context, make_parts parts,
+                                           const worker_options& options, std::string& what,
+                                           std::error_code& ec);
+  /// Takes over a worker that was made elsewhere; not, where it fails.
+  static std::shared_ptr<worker_core> adopt(std::shared_ptr<context_core> context,
+                                            ucp_worker_h made, make_parts parts,
+                                            const worker_options& options, std::string& what,
+                                            std::error_code& ec);
+  worker_core(const worker_core&) = delete;
+  worker_core& operator=(const worker_core&) = delete;
+
+  context_core& context() const noexcept { return *context_; }
+  const std::shared_ptr<context_core>& shared_context() const noexcept { return context_; }
+  ucp_api& api() const noexcept { return context_->api(); }
+  ucp_worker_h handle() const noexcept { return handle_; }
+  const worker_options& options() const noexcept { return options_; }
+  worker_lock& lock() noexcept { return lock_; }
+  connection_table& connections() noexcept { return parts_->connections(); }
+  message_sender& sender() noexcept { return parts_->sender(); }
+  message_exchange& messages() noexcept { return parts_->messages(); }
+  region_service& service() noexcept { return parts_->service(); }
+  detail::staging_shelf& staging_shelf() noexcept { return staging_; }
+  device_copiers& copiers() noexcept { return copiers_; }
+  /// Returns the one `Part` of this worker, made when it is first asked for; it goes with the
+  /// worker.
+  template <class Part>
+  Part& part() {
+    return shared_parts_.get<Part>(*this);
+  }
+  /// The idle operations of one kind.
+  template <class Operation>
+  pool<Operation>& pool_of() {
+    return part<pool<Operation>>();
+  }
+  /// Who answers the control messages of peers that connect; nobody, unless a server does.
+  void set_control_server(class control_server* server) noexcept { control_server_ = server; }
+  class control_server* control_server() const noexcept {
+    return control_server_;
+  }
+  /// What tells this worker from all others, of any process.
+  std::uint64_t identity() const noexcept { return identity_; }
+  /// Of an active message; 0 without feature::am.
+  std::size_t largest_header() const noexcept { return largest_header_; }
+  worker_attributes attributes(std::error_code& ec);
+  /// Safe from any thread.
+  staging_statistics staging() const noexcept;
+  /// Returns bits that nobody can foresee.
+  std::uint64_t random();
+
+  worker_address address(std::error_code& ec);
+
+  /// One round, unless the worker's own thread makes them: under the lock UCX, then what UCX's
+  /// callbacks left to do, then the clock; and without the lock the handlers that are due.
+  bool progress();
+  /// One round on behalf of somebody who waits; `idle` counts rounds that found nothing, and
+  /// decides between spinning, yielding and sleeping (until `until` at most). Where another thread
+  /// drives, sleeps until something has happened since `wakes()` was `seen`; where all that counts
+  /// is `waited`, until that has ended.
+  void progress_or_rest(idle_rounds& idle, clock::time_point until, driver_seat& seat,
+                        std::uint32_t seen, const operation* waited = nullptr);
+  std::uint32_t wakes() const noexcept { return wakes_.load(std::memory_order_seq_cst); }
+  /// Waits until `waited` is done, or `until` has passed; returns whether it is done.
+  bool wait(const operation& waited, clock::time_point until);
+  /// Waits until `condition()` (called under the lock) holds, or `until`; returns whether it holds.
+  template <class Condition>
+  bool wait_until(clock::time_point until, Condition condition);
+
+  /// Waits until the worker's own thread, if there is one, has ended what it does now, handlers
+  /// too; `close_timeout` at most.
+  bool await_round() noexcept;
+
+  /// Returns whether the calling thread is inside a round of this worker: in a handler, in the
+  /// library's own work, or in UCX. Nothing can be waited for there.
+  bool in_handler() const noexcept;
+  /// Returns who is told what handlers throw.
+  std::shared_ptr<const std::function<void(std::exception_ptr)>> reporter() const noexcept {
+    return handlers_.reporter();
+  }
+  /// Tells of what users' code threw where nothing may be thrown: to the worker of which this
+  /// thread makes a round. Where it makes none the process ends. REQUIRES: it is being caught.
+  static void report_thrown() noexcept;
+  /// Returns whether waiting has to be left to the worker's own thread.
+  bool driven_elsewhere() const noexcept;
+
+  int event_fd() const noexcept { return event_fd_; }
+  bool arm();
+  std::chrono::nanoseconds until_next_deadline();
+  void signal() noexcept;
+  void post(move_only_handler<> function);
+  /// As `post`, for work of the library's own: it runs under the lock.
+  void post_work(move_only_handler<> work);
+  /// The same, whatever memory is left.
+  void hand_over(std::shared_ptr<handed_work> work) noexcept;
+
+  // What is called at a time, or in rounds.
+  std::shared_ptr<scheduled> call_at(clock::time_point when, move_only_handler<> function);
+  std::shared_ptr<scheduled> call_in_progress(progress_phase when, bool repeats,
+                                              move_only_handler<> function);
+  /// See scheduled_call::cancel.
+  bool cancel(scheduled& call) noexcept;
+
+  /// A buffer came back that a receive of this worker waits for. From any thread, under any lock.
+  void buffer_came() noexcept;
+
+  /// Gives up the operations of `connection`, or all. Under the lock.
+  void cancel_outstanding_of(const driven_connection* connection) noexcept;
+  /// Returns how many there are of users' operations over `connection` (null: over any, and over
+  /// none). Under the lock.
+  std::size_t outstanding_of(const driven_connection* connection) const noexcept;
+
+  // For operations, under the lock.
+  void add_outstanding(operation& started) noexcept;
+  void remove_outstanding(operation& ended) noexcept { outstanding_.remove(ended); }
+  /// Writes into the log how an operation ended, where the log wants it.
+  void log_end(const operation& ended, std::error_code outcome) {
+    if (!context_->log().writes(log_level::debug)) return;
+    write_end(ended.sequence(), ended.describe(), ended.connection(), outcome);
+  }
+  /// The same of one that was over within its call, and was no operation.
+  void log_done(const std::string& what, const driven_connection& over) {
+    write_end(++last_sequence_, what, &over, {});
+  }
+  /// Makes room for the handler of an operation, so that it can be queued whatever memory is left.
+  void expect_handler() { handlers_.expect(); }
+  void forgo_handler() noexcept { handlers_.forgo(); }
+  void queue_handler(operation& ended) noexcept;
+  void queue_handler(arrived_message& active);
+  /// Queues a call of the user's code: it runs behind those that are due, without the lock.
+  void queue_handler(move_only_handler<> function);
+  /// Something has changed that threads may wait for, other than the end of an operation.
+  void wake_waiters() noexcept {
+    if (thread_ != nullptr || shared()) wake_other_threads(nullptr);
+  }
+  void wake_waiters_for(const operation& ended) noexcept {
+    if (thread_ != nullptr || shared()) wake_other_threads(&ended);
+  }
+  /// Runs now what an ended operation or connection left to do, unless a round will. Not under the
+  /// lock.
+  void settle() noexcept;
+  /// Queues the library's own work for after UCX's callbacks have returned: it runs under the lock,
+  /// and must not call users' code.
+  void defer(move_only_handler<> work);
+  /// Returns when an operation with this time-out (zero: the default) has to end.
+  clock::time_point deadline_after(std::chrono::nanoseconds timeout) noexcept;
+  /// Makes the next look at the clock look at deadlines too.
+  void tick_soon() noexcept { tick_by(clock::time_point::min()); }
+  void tick_by(clock::time_point when) noexcept;
+  /// Ends what UCX does for `connection`, with `why`.
+  void fail_outstanding_of(const driven_connection& connection, std::error_code why) noexcept;
+  /// One round of UCX alone. Under the lock.
+  unsigned progress_ucx() noexcept;
+  /// Call it when UCX was asked to close a socket outside its rounds: its thread may have left this
+  /// worker a message about that one, which is to be read before another worker's socket gets the
+  /// number (docs/architecture.md, "Facts about UCX behind all this"). Under the lock.
+  void socket_closed() noexcept { socket_closed_ = true; }
+  /// Returns whether this is called from UCX's callbacks, where UCX's objects can not be destroyed.
+  bool inside_ucx() const noexcept;
+
+  // For withdrawing a region, from any thread.
+  /// Ends the answers that can end at once.
+  void begin_drain(counted_region& region) noexcept;
+  /// Lets answers go on, for a moment at most, by what the calling thread may do for this worker;
+  /// returns whether some still read `region`.
+  bool drain(counted_region& region, idle_rounds& idle) noexcept;
+  /// Drops the connections that have not let go.
+  void end_drain(counted_region& region) noexcept;
+
+ private:
+  friend class connection_table;
+  friend class driver_seat;
+  friend class progress_thread;
+  friend class worker_set;
+
+  worker_core(std::shared_ptr<context_core> context, make_parts parts,
+              const worker_options& options);
+  ~worker_core();
+  void open(std::string& what, std::error_code& ec);
+  void create(std::string& what, std::error_code& ec);
+  void check_threads(std::string& what, std::error_code& ec);
+  void retire() noexcept;
+  void write_end(std::uint64_t sequence, const std::string& what, const driven_connection* over,
+                 std::error_code outcome);
+  bool run_work();
+  bool run_deferred(bool& memory_was_short);
+  bool has_work_to_run() const noexcept;
+  /// `kept` is this worker, where the caller has it.
+  bool run_handlers(std::unique_lock<worker_lock>& guard, const std::shared_ptr<worker_core>& kept);
+  void run_in_progress(progress_phase when);
+  void run(scheduled& call);
+  bool take_posted();
+  bool has_work() const noexcept;
+  bool look_at_clock();
+  void tick(clock::time_point now);
+  bool round();
+  bool round_for_waiters();
+  void destroy() noexcept;
+  bool prepare_to_sleep(std::uint32_t seen);
+  void slept() noexcept { driver_sleeps_.store(false, std::memory_order_seq_cst); }
+  void sleep_on_events(clock::time_point until, std::uint32_t seen);
+  void nap(clock::time_point until, std::uint32_t seen, const operation* waited);
+  bool shared() const noexcept { return options_.threads == thread_safety::safe; }
+  /// Wakes the thread that drives, if it sleeps or may: there is something for it to do.
+  void wake_driver() noexcept {
+    if (shared() || driver_sleeps_.load(std::memory_order_seq_cst)) wake_if_asleep();
+  }
+  void wake_if_asleep() noexcept;
+  void wake_other_threads(const operation* ended) noexcept;
+
+  std::shared_ptr<context_core> context_;
+  worker_options options_;
+  worker_lock lock_;
+  ucp_worker_h handle_ = nullptr;
+  int event_fd_ = -1;
+  std::random_device entropy_;
+  const std::uint64_t identity_;
+  std::size_t largest_header_ = 0;
+  detail::staging_shelf staging_;
+  part_table<worker_core> shared_parts_;
+  device_copiers copiers_;
+  std::unique_ptr<worker_parts> parts_;
+  class control_server* control_server_ = nullptr;
+
+  intrusive_list<operation, outstanding_tag> outstanding_;
+  std::uint64_t last_sequence_ = 0;
+  handler_queue handlers_;
+  call_schedule schedule_;
+  std::vector<std::shared_ptr<scheduled>> called_in_progress_;  // by the round that is made now
+  std::vector<move_only_handler<>> deferred_;
+  std::vector<move_only_handler<>> next_deferred_;  // the list that is empty
+  clock::time_point next_tick_;
+  clock::time_point now_hint_;        // about when it was at the last look
+  const clock::duration watch_step_;  // within which a heartbeat begins to watch
+  unsigned busy_rounds_ = 0;
+  bool socket_closed_ = false;  // since UCX's last round
+
+  worker_inbox inbox_;
+  std::atomic<bool> buffers_came_{false};
+
+  waiting_threads waiting_;
+  std::atomic<std::uint32_t> wakes_{0};  // counts what waiters may have waited for
+  std::atomic<bool> seat_taken_{false};
+  std::atomic<bool> driver_sleeps_{false};
+
+  std::unique_ptr<progress_thread> thread_;
+};
+
+template <class Condition>
+bool worker_core::wait_until(clock::time_point until, Condition condition) {
+  idle_rounds idle;
+  const std::shared_ptr<worker_core> kept = weak_from_this().lock();  // a handler may drop it
+  driver_seat seat(*this);
+  for (;;) {
+    const std::uint32_t seen = wakes();
+    {
+      const std::lock_guard guard(lock_);
+      if (condition()) return true;
+    }
+    if (api().now() >= until || is_forked_child()) return false;
+    progress_or_rest(idle, until, seat, seen);
+  }
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,42 @@
+// What other threads leave for a worker.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/handed_work.hpp"
+#include "ucx/completion_handler.hpp"
+#include "worker/handler_queue.hpp"
+
+namespace ucx::detail {
+
+/// Who leaves something there wakes the worker then. Threads: safe.
+class worker_inbox {
+ public:
+  /// Returns whether something may be in it.
+  bool has_any() const noexcept { return has_any_.load(std::memory_order_acquire); }
+  /// A function of users'.
+  void add(move_only_handler<> function);
+  /// Work of the library's own.
+  void add_work(move_only_handler<> work);
+  void add(std::shared_ptr<handed_work> work) noexcept;
+
+  /// Adds users' functions to `handlers` and work to `work`, and returns what was handed over.
+  /// Where there is no memory for that it throws std::bad_alloc, and all stays in it.
+  handed_queue take(handler_queue& handlers, std::vector<move_only_handler<>>& work);
+  /// Puts back what was taken out, before everything else.
+  void put_back(handed_queue&& handed) noexcept;
+  /// Destroys all that is in it.
+  void drop() noexcept;
+
+ private:
+  std::mutex mutex_;
+  std::vector<move_only_handler<>> functions_;
+  std::vector<move_only_handler<>> work_;
+  handed_queue handed_;
+  std::atomic<bool> has_any_{false};
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,83 @@
+// What works at a worker, and is driven by it: connections, messages, and the answers to peers.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <system_error>
+
+#include "base/clock.hpp"
+#include "worker/worker_lock.hpp"
+
+namespace ucx::detail {
+
+struct arrived_message;
+class connection_table;
+class counted_region;
+class driven_connection;
+class handler_queue;
+class message_exchange;
+class message_sender;
+class region_service;
+class worker_core;
+
+/// A worker knows its parts by this interface only, and hands them out to those who know more. Made
+/// with the worker and gone with it. Every function is called under the worker's lock.
+class worker_parts {
+ public:
+  worker_parts() = default;
+  worker_parts(const worker_parts&) = delete;
+  worker_parts& operator=(const worker_parts&) = delete;
+  virtual ~worker_parts() = default;
+
+  virtual connection_table& connections() noexcept = 0;
+  virtual message_sender& sender() noexcept = 0;
+  virtual message_exchange& messages() noexcept = 0;
+  virtual region_service& service() noexcept = 0;
+
+  /// UCX's worker is there: takes its messages. Errors: as ucp_worker_set_am_recv_handler.
+  virtual void open(std::error_code& ec) = 0;
+  /// The worker ends: drops the connections. Work that this leaves is still done.
+  virtual void close() noexcept = 0;
+  /// No work is done any more: ends what runs elsewhere, bounded, and gives UCX back what is its
+  /// own.
+  virtual void stop() noexcept = 0;
+
+  /// UCX's worker is gone: deletes them all.
+  virtual void end_buried() noexcept = 0;
+
+  // In rounds.
+  /// Returns whether a round has bytes to copy that no message of UCX's tells of.
+  virtual bool has_copies() const noexcept = 0;
+  /// Copies as many of them as a round may. REQUIRES: there are some.
+  virtual void copy() = 0;
+  /// A buffer came back that a receive waits for.
+  virtual void buffers_came() = 0;
+  /// Lets go of served peers that are gone.
+  virtual void reap() = 0;
+  /// Returns whether a connection owes something that is to be done behind UCX's callbacks.
+  virtual bool any_owes() const noexcept = 0;
+  /// Has those do it; returns false where there was no memory for all of it.
+  virtual bool pay_owed() noexcept = 0;
+  /// Deletes the connections that nobody holds and that UCX has let go of.
+  virtual void release_buried() noexcept = 0;
+  /// Looks at every connection's clock; returns when to look again.
+  virtual clock::time_point tick(clock::time_point now) = 0;
+  /// Runs the handler of an active message, on behalf of `queue`. REQUIRES: `guard` is the only
+  /// hold of this thread on the lock, which is free meanwhile. `kept` is the worker, if the caller
+  /// has it.
+  virtual void run_handler(arrived_message& active, handler_queue& queue,
+                           std::unique_lock<worker_lock>& guard,
+                           const std::shared_ptr<worker_core>& kept) noexcept = 0;
+
+  /// Ends the answers that are under way to a connection that is lost.
+  virtual void connection_failed(const driven_connection& connection) noexcept = 0;
+
+  // Of a region that is withdrawn.
+  virtual bool answering(const counted_region& region) const noexcept = 0;
+  /// Ends the answers that can be ended without dropping a connection.
+  virtual void withdraw(const counted_region& region) = 0;
+  /// Drops the connections whose answers read it.
+  virtual void cut_off(const counted_region& region) = 0;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,80 @@
+#include "copying/agent.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "agent/agent_call.hpp"
+#include "copying/agent_session.hpp"
+#include "process/client_settings.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::tool {
+namespace {
+
+/// What went wrong at the broker, such as a client that died while it was introduced, is not tried
+/// again at once.
+constexpr std::chrono::milliseconds pause{50};
+
+}  // namespace
+
+agent::agent(const url& own_server, fetch_rules rules)
+    : own_server_(own_server), rules_(std::move(rules)) {
+  client_settings().connect(own_server);
+  waiting_ = std::jthread([this] { wait_for_calls(); });
+}
+
+agent::~agent() {
+  end_.request_stop();
+  waiting_.join();
+}
+
+void agent::wait_for_calls() {
+  const std::stop_token end = end_.get_token();
+  while (!end.stop_requested()) {
+    {
+      std::unique_lock guard(mutex_);
+      clear_away();
+      changed_.wait(guard, end, [this] {
+        clear_away();
+        return sessions_.size() < most_sessions;
+      });
+    }
+    try {
+      if (!end.stop_requested()) begin(await_call(own_server_, end));
+    } catch (const std::exception&) {
+      std::unique_lock guard(mutex_);
+      changed_.wait_for(guard, end, pause, [] { return false; });
+    }
+  }
+}
+
+void agent::begin(pipe_streambuf call) {
+  const std::lock_guard guard(mutex_);
+  session& made = sessions_.emplace_back();
+  try {
+    made.thread = std::jthread([this, &made, call = std::move(call)]() mutable {
+      serve(std::move(call));
+      const std::lock_guard over(mutex_);
+      made.is_over = true;
+      changed_.notify_all();
+    });
+  } catch (const std::exception&) {  // the system has no more threads
+    sessions_.pop_back();
+    throw;
+  }
+}
+
+void agent::clear_away() {
+  sessions_.remove_if([](const session& each) { return each.is_over; });
+}
+
+void agent::serve(pipe_streambuf call) noexcept {
+  try {
+    pipe_streambuf client = answer_call(std::move(call), own_server_, end_.get_token());
+    agent_session(client, own_server_, rules_).run();
+  } catch (const std::exception&) {  // the client knows, or is not there any more
+  }
+}
+
+}  // namespace ucx::tool

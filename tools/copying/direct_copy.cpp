@@ -1,0 +1,74 @@
+#include "copying/direct_copy.hpp"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "agent/agent_link.hpp"
+#include "copying/agent_copy.hpp"
+#include "output/exit_code.hpp"
+
+namespace ucx::tool {
+namespace {
+
+void check_remote(const location& place) {
+  if (place.is_remote()) return;
+  throw failure(exit_code::usage,
+                fmt::format("--direct: {} is a path, and it goes from one server to another: "
+                            "copy without --direct",
+                            to_string(place)));
+}
+
+/// No server reads a file of its own because a client names it.
+void check_host(const location& source) {
+  check_remote(source);
+  if (source.remote().address_file().empty()) return;
+  throw failure(exit_code::usage,
+                fmt::format("--direct: {} is behind an address file, and the target's server reads "
+                            "none that a client names: copy without --direct, or start the "
+                            "source's server with --bind HOST:PORT, too, and name it "
+                            "ucx://HOST:PORT",
+                            to_string(source)));
+}
+
+}  // namespace
+
+direct_copy::direct_copy(const std::vector<std::string>& places, const copy_order& order,
+                         const client_settings& settings, transfer_counters& counters,
+                         std::stop_token stop, copy_run::report tell)
+    : places_(places),
+      order_(order),
+      settings_(settings),
+      counters_(counters),
+      stop_(std::move(stop)),
+      tell_(std::move(tell)) {
+  for (const location& each : order.from) check_host(each);
+  check_remote(order.to);
+  if (order.walk.follow_links) {
+    throw failure(exit_code::usage, "--dereference: with --direct there are no links");
+  }
+}
+
+void direct_copy::run() {
+  std::stop_source opening;  // what was begun is asked to stop, and says how far it came
+  std::optional<std::stop_callback<std::function<void()>>> forwarding(
+      std::in_place, stop_, [&opening] { opening.request_stop(); });
+  agent_link agent(order_.to.remote().server(), settings_, opening.get_token());
+  forwarding.reset();
+  agent.ask(copy_question(places_, order_, settings_));
+  bool is_told_to_stop = false;
+  nlohmann::json news;
+  do {
+    if (!is_told_to_stop && stop_.stop_requested()) {
+      agent.ask({{"ask", "stop"}});
+      is_told_to_stop = true;
+    }
+    news = agent.ask({{"ask", "look"}}).header;
+  } while (!take_news(news, counters_, tell_));
+  left_something_ = flag_in(news, "left_something");
+  throw_failed(object_in(news, "outcome"));
+}
+
+}  // namespace ucx::tool

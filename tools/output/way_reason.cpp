@@ -1,0 +1,25 @@
+#include "output/way_reason.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+
+namespace ucx::tool {
+
+std::string reason_of_way(const entry& described, const remote_region& region,
+                          const std::vector<std::string>& transports) {
+  if (region.way() == way::mapped) return "the server's memory is mapped here, and used in place";
+  if (region.way() == way::rma) return "the server's memory is read without the server";
+  if (described.type == entry_type::file) return "a file: the server reads it when it is asked";
+  const char* forced = std::getenv("UCXIO_WAY");
+  if (forced != nullptr && forced == ucx::to_string(way::message)) return "UCXIO_WAY says so";
+  if (described.kind != memory_kind::host) {
+    return fmt::format("memory of a device, and {}: the server answers", region.why_not_read());
+  }
+  return fmt::format(
+      "no real RMA to it over {}; not mapped: {}; not read where it lies: {}: the server answers",
+      fmt::join(transports, ", "), region.why_not_mapped(), region.why_not_read());
+}
+
+}  // namespace ucx::tool

@@ -1,0 +1,30 @@
+// What every command that connects to a server has in common.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "output/cli_forward.hpp"
+#include "ucx/client.hpp"
+#include "ucx/url.hpp"
+
+namespace ucx::tool {
+
+struct client_settings {
+  /// For connecting, and for each operation; nothing means the library's defaults.
+  std::optional<double> timeout_seconds;
+
+  /// Returns the options of a client. Errors: failure with exit_code::usage.
+  client_options options() const;
+  /// Returns a client of the server of `any`. Errors: those of its constructor; failure with
+  /// exit_code::usage, and with exit_code::no_connection where the server has no room for it.
+  client connect(const url& any) const;
+};
+
+/// Adds `--timeout` to a command.
+void add_timeout(CLI::App& command, client_settings& settings);
+
+/// Returns `text` as the URL of a published name. Errors: bad_url; failure with exit_code::usage.
+url url_with_name(const std::string& text);
+
+}  // namespace ucx::tool

@@ -1,0 +1,69 @@
+#include "process/interruption.hpp"
+
+#include <pthread.h>
+
+#include <ctime>
+#include <utility>
+
+#include "process/shutdown_signals.hpp"
+
+namespace ucx::tool {
+namespace {
+
+using std::chrono::steady_clock;
+
+/// `timeout`, and schedulers, signal a process, and then its group.
+constexpr std::chrono::milliseconds one_wish{500};
+
+::timespec timespec_of(std::chrono::nanoseconds time) noexcept {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
+  return {static_cast<std::time_t>(seconds.count()), static_cast<long>((time - seconds).count())};
+}
+
+}  // namespace
+
+interruption::interruption(std::function<void(int)> hurry, std::chrono::nanoseconds limit)
+    : hurry_(std::move(hurry)), set_(), ignored_(), before_() {
+  ::sigemptyset(&set_);
+  ::sigemptyset(&ignored_);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    ::sigaddset(&set_, signal);
+    if (is_ignored(signal)) ::sigaddset(&ignored_, signal);
+  }
+  ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
+  watch_ = std::jthread([this, limit](const std::stop_token& over) { watch(over, limit); });
+}
+
+interruption::~interruption() {
+  watch_.request_stop();
+  ::pthread_kill(watch_.native_handle(), SIGHUP);  // wakes it; blocked in every thread
+  watch_.join();
+  if (!requested()) ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+void interruption::watch(const std::stop_token& over, std::chrono::nanoseconds limit) {
+  int signal = 0;
+  do {
+    while (::sigwait(&set_, &signal) != 0) {
+    }
+    if (over.stop_requested()) return;
+  } while (::sigismember(&ignored_, signal) == 1);
+  signal_ = signal;
+  std::jthread hurrying([this, signal] {  // it may wait for a lock
+    stop_.request_stop();
+    hurry_(signal);
+  });
+  const auto came = steady_clock::now();
+  for (auto gone = limit.zero(); gone < limit; gone = steady_clock::now() - came) {
+    const ::timespec left = timespec_of(limit - gone);
+    const int next = ::sigtimedwait(&set_, nullptr, &left);
+    if (over.stop_requested()) return;
+    if (next <= 0 || ::sigismember(&ignored_, next) == 1) continue;
+    if (steady_clock::now() - came >= one_wish) break;
+  }
+  end_by(signal);
+}
+
+void interruption::end() const { end_by(signal_); }
+
+}  // namespace ucx::tool

@@ -1,0 +1,93 @@
+#include "process/shutdown_signals.hpp"
+
+#include <pthread.h>
+
+#include <cstdlib>
+
+namespace ucx::tool {
+
+void end_by(int signal) {
+  std::signal(signal, SIG_DFL);
+  ::sigset_t only;
+  ::sigemptyset(&only);
+  ::sigaddset(&only, signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  ::raise(signal);
+  std::_Exit(128 + signal);
+}
+
+void end_by_signals() noexcept {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    if (!is_ignored(signal)) std::signal(signal, [](int came) { std::_Exit(128 + came); });
+  }
+}
+
+bool is_ignored(int signal) noexcept {
+  struct ::sigaction now = {};
+  return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+shutdown_signals::shutdown_signals(std::chrono::nanoseconds limit)
+    : outlives_terminal_(is_ignored(SIGHUP)), set_(), before_() {
+  ::sigemptyset(&set_);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&set_, signal);
+  ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
+  watch_ = std::jthread([this, limit](const std::stop_token& over) { watch(over, limit); });
+}
+
+shutdown_signals::~shutdown_signals() {
+  watch_.request_stop();
+  ::pthread_kill(watch_.native_handle(), SIGHUP);  // wakes it; blocked in every thread
+  watch_.join();
+  if (!came_) ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+void shutdown_signals::watch(const std::stop_token& over, std::chrono::nanoseconds limit) {
+  int signal = 0;
+  do {
+    while (::sigwait(&set_, &signal) != 0) {
+    }
+    if (over.stop_requested()) return;
+  } while (signal == SIGHUP && outlives_terminal_);
+  std::unique_lock guard(mutex_);
+  if (!expected_) end_by(signal);
+  came_ = true;
+  changes_.notify_all();
+  changes_.wait_for(guard, over, limit, [this] { return taken_; });
+  if (!taken_ && !over.stop_requested()) end_by(signal);
+}
+
+void shutdown_signals::expect() {
+  const std::lock_guard guard(mutex_);
+  expected_ = true;
+}
+
+void shutdown_signals::wait() {
+  while (!wait_for(std::chrono::hours(1))) {
+  }
+}
+
+bool shutdown_signals::wait_for(std::chrono::nanoseconds limit) {
+  std::unique_lock guard(mutex_);
+  if (!changes_.wait_for(guard, limit, [this] { return came_ || ends_; })) return false;
+  taken_ = true;
+  changes_.notify_all();
+  return true;
+}
+
+void shutdown_signals::end() {
+  const std::lock_guard guard(mutex_);
+  ends_ = true;
+  changes_.notify_all();
+}
+
+patience::patience(std::chrono::nanoseconds limit, int exit_code)
+    : watch_([limit, exit_code](const std::stop_token& over) {
+        std::mutex mutex;
+        std::condition_variable_any wakes;
+        std::unique_lock guard(mutex);
+        wakes.wait_for(guard, over, limit, [] { return false; });
+        if (!over.stop_requested()) std::_Exit(exit_code);
+      }) {}
+
+}  // namespace ucx::tool
