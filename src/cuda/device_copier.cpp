@@ -5,6 +5,7 @@
 
 #include "base/activity_spin.hpp"
 #include "cuda/staging_buffer.hpp"
+#include "ucp/ucp_api.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {

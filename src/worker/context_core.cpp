@@ -254,7 +254,7 @@ void context_core::drain_region(counted_region& region, clock::time_point cut_of
 }
 
 /// Where there is no memory for a list of the workers.
-void context_core::drain_one_by_one(exposed_region& region, clock::time_point cut_off) noexcept {
+void context_core::drain_one_by_one(counted_region& region, clock::time_point cut_off) noexcept {
   for (std::size_t index = 0;; ++index) {
     std::shared_ptr<worker_core> worker;
     {

@@ -93,7 +93,7 @@ class context_core : public std::enable_shared_from_this<context_core> {
   void drain_region(counted_region& region, clock::time_point cut_off) noexcept;
 
  private:
-  void drain_one_by_one(exposed_region& region, clock::time_point cut_off) noexcept;
+  void drain_one_by_one(counted_region& region, clock::time_point cut_off) noexcept;
   context_core(ucp_api& api, const context_options& options, std::string& what,
                std::error_code& ec);
   void take_segment(std::size_t segment) noexcept;

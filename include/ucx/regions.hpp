@@ -1,0 +1,15 @@
+// Memory and files that processes let each other reach, as bytes at offsets.
+#pragma once
+
+#include "ucx/access.hpp"
+#include "ucx/io_options.hpp"
+#include "ucx/memory_kind.hpp"
+#include "ucx/memory_place.hpp"
+#include "ucx/memory_region.hpp"
+#include "ucx/notification.hpp"
+#include "ucx/region_piece.hpp"
+#include "ucx/remote_atomic.hpp"
+#include "ucx/remote_descriptor.hpp"
+#include "ucx/remote_file.hpp"
+#include "ucx/remote_region.hpp"
+#include "ucx/request.hpp"
