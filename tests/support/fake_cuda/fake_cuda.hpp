@@ -1,5 +1,5 @@
 // How tests look into the CUDA driver that they pretend to have. Its entry points have the names
-// and types of the real one's; src/detail/cuda_driver.hpp has those that the library uses.
+// and types of the real one's; src/cuda/cuda_driver.hpp has those that the library uses.
 #pragma once
 
 #include <cstddef>
