@@ -225,7 +225,6 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void write_end(std::uint64_t sequence, const std::string& what, const driven_connection* over,
                  std::error_code outcome);
   bool run_work();
-  bool run_deferred(bool& memory_was_short);
   bool has_work_to_run() const noexcept;
   /// `kept` is this worker, where the caller has it.
   bool run_handlers(std::unique_lock<worker_lock>& guard, const std::shared_ptr<worker_core>& kept);
@@ -236,7 +235,6 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   bool look_at_clock();
   void tick(clock::time_point now);
   bool round();
-  bool round_for_waiters();
   void destroy() noexcept;
   bool prepare_to_sleep(std::uint32_t seen);
   void slept() noexcept { driver_sleeps_.store(false, std::memory_order_seq_cst); }

@@ -145,12 +145,6 @@ bool worker_core::take_posted() {
 /// One part that lacks memory keeps none of the others.
 bool worker_core::run_work() {
   bool memory_was_short = false;
-  const bool done = run_deferred(memory_was_short);
-  if (memory_was_short) throw std::bad_alloc();
-  return done;
-}
-
-bool worker_core::run_deferred(bool& memory_was_short) {
   bool handed = false;
   try {
     handed = take_posted();
@@ -160,7 +154,10 @@ bool worker_core::run_deferred(bool& memory_was_short) {
   const bool buffers = buffers_came_.load(std::memory_order_relaxed) &&
                        buffers_came_.exchange(false, std::memory_order_acquire);
   if (buffers) parts_->buffers_came();
-  if (deferred_.empty() && !handed && !parts_->any_owes()) return buffers;
+  if (deferred_.empty() && !handed && !parts_->any_owes()) {
+    if (memory_was_short) throw std::bad_alloc();
+    return buffers;
+  }
   std::vector<move_only_handler<>> batch =
       std::exchange(deferred_, std::exchange(next_deferred_, {}));
   for (move_only_handler<>& work : batch) {
@@ -174,6 +171,7 @@ bool worker_core::run_deferred(bool& memory_was_short) {
   next_deferred_ = std::move(batch);
   if (!parts_->pay_owed()) memory_was_short = true;
   parts_->reap();
+  if (memory_was_short) throw std::bad_alloc();
   return true;
 }
 

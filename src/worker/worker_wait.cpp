@@ -47,18 +47,13 @@ void worker_core::progress_or_rest(idle_rounds& idle, clock::time_point until, d
     return nap(until, seen, waited);
   }
   lock_.let_others_in();
-  if (round_for_waiters()) return idle.begin_again();
-  if (idle.time_to_sleep(api())) sleep_on_events(until, seen);
-}
-
-/// Who waits has no part in what there is no memory for: the next round does what is left.
-bool worker_core::round_for_waiters() {
   try {
-    return round();
-  } catch (const std::bad_alloc&) {
+    if (round()) return idle.begin_again();
+  } catch (const std::bad_alloc&) {  // the next round does what is left; who waits goes on
     api().relax();
-    return false;
+    return;
   }
+  if (idle.time_to_sleep(api())) sleep_on_events(until, seen);
 }
 
 void worker_core::nap(clock::time_point until, std::uint32_t seen, const operation* waited) {

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <set>
 #include <vector>
+
+#include "detail/piece_shelf.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -51,6 +54,20 @@ TEST(Pool, FreesItsObjects) {
     EXPECT_EQ(counted::living, 10);
   }
   EXPECT_EQ(counted::living, 0);
+}
+
+TEST(PieceShelf, KeepsTheCopiesOfFewIdlePieces) {
+  staging_shelf staging(0, 4096, 4096);
+  piece_shelf shelf(staging);
+  std::vector<sent_piece*> all;
+  for (int i = 0; i < 100; ++i) {
+    all.push_back(&shelf.take());
+    all.back()->copy.resize(1000);
+  }
+  for (sent_piece* const each : all) shelf.give_back(*each);
+  EXPECT_EQ(std::count_if(all.begin(), all.end(),
+                          [](const sent_piece* each) { return each->copy.capacity() > 0; }),
+            64);
 }
 
 }  // namespace
