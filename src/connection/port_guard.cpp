@@ -52,17 +52,23 @@ constexpr port_guard::clock::time_point told_already = port_guard::clock::time_p
 /// Of so many turned away at once; others may come as fast as they are.
 constexpr int most_turned_away = 4096;
 
-/// Calls `take(descriptor)` for a port at which somebody listens still.
-template <class Take>
-void where_it_listens(const guarded_port& port, Take&& take) {
-  tcp_socket::with_socket(port.descriptor, port.number, [&](int held) {
-    if (tcp_socket::is_listening(held)) take(held);
-  });
-}
-
 bool still_listens(const guarded_port& port) noexcept {
   return tcp_socket::is_listening(port.descriptor) &&
          tcp_socket::number(port.descriptor) == port.number;
+}
+
+/// Calls `take(descriptor)` for a port at which somebody listens still.
+template <class Take>
+void where_it_listens(const guarded_port& port, Take&& take) {
+  if (port.greets) {
+    tcp_socket::with_socket(port.descriptor, port.number, [&](int held) {
+      if (tcp_socket::is_listening(held)) take(held);
+    });
+  } else if (still_listens(port)) {
+    // UCX closes a port for data when it can let nobody in. If another descriptor kept it open, UCX
+    // would hear of it once more, which ends the process (1.13.1).
+    take(port.descriptor);
+  }
 }
 
 bool is_at(const guarded_port& port, const socket_address& local) noexcept {
