@@ -218,9 +218,19 @@ TEST_F(Strangers, LeaveALineOnStderrWhereTheyLeaveNoDescriptors) {
   EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
 }
 
+/// Returns what the system calls a socket; 0 for anything else.
+std::uint64_t number_of(int descriptor) {
+  std::uint64_t number = 0;
+  ::socklen_t size = sizeof number;
+  return ::getsockopt(descriptor, SOL_SOCKET, SO_COOKIE, &number, &size) == 0 ? number : 0;
+}
+
 /// Ends the listening of the process's sockets but the one at `kept`, as if UCX had closed them.
 /// Returns of how many; none where the system does not allow it.
 int shut_ports_of(::pid_t process, std::uint16_t kept) {
+  // It has inherited those of clients in this process.
+  std::set<std::uint64_t> own;
+  for (int number = 0; number < 1000; ++number) own.insert(number_of(number));
   const file_descriptor whose(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
   int shut = 0;
   for (int number = 0; number < 200; ++number) {
@@ -236,6 +246,7 @@ int shut_ports_of(::pid_t process, std::uint16_t kept) {
         at.sin_family != AF_INET || ntohs(at.sin_port) == kept) {
       continue;
     }
+    if (own.contains(number_of(each.get()))) continue;
     if (::shutdown(each.get(), SHUT_RDWR) == 0) ++shut;
   }
   return shut;
