@@ -30,8 +30,9 @@ struct sent_piece : list_hook<piece_tag> {
 /// synchronization.
 class piece_shelf {
  public:
-  /// What pieces were staged in goes back to the worker's shelf.
-  explicit piece_shelf(worker_core& worker) noexcept : staging_(worker.staging_shelf()) {}
+  /// What pieces were staged in goes back to `staging`.
+  explicit piece_shelf(staging_shelf& staging) noexcept : staging_(staging) {}
+  explicit piece_shelf(worker_core& worker) noexcept : piece_shelf(worker.staging_shelf()) {}
   piece_shelf(const piece_shelf&) = delete;
   piece_shelf& operator=(const piece_shelf&) = delete;
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "detail/piece_shelf.hpp"
+#include "region/piece_shelf.hpp"
 
 namespace ucx::detail {
 namespace {
