@@ -64,7 +64,7 @@ enum class errc {
   too_many_of_store,   ///< Of a store: `store_options::most_open_files`.
   too_many_of_client,  ///< Of a store: `store_options::most_open_files_of_one_client`.
   too_many_writers,    ///< Of a store: `store_options::most_writers`.
-  store_gone,          ///< A store's directory was removed, renamed or unmounted beneath it.
+  store_gone,          ///< A store's directory was removed or unmounted beneath it.
   forked_child,        ///< In a child of `fork()`: what there is is the parent's.
 };
 

@@ -34,6 +34,7 @@ class [[nodiscard]] UCXIO_EXPORT publication {
   /// Returns the published memory; empty for files and stores, and once it is closed.
   std::span<std::byte> bytes() const noexcept;
   /// Returns the name's URL, or an empty text where the server does not listen.
+  /// Errors: forked_child.
   std::string url() const;
 
   /// Returns whether peers can still open it.
