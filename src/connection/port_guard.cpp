@@ -307,8 +307,8 @@ void port_guard::look_at_peers() {
     const bool is_new = known == silent_.end();
     const clock::time_point since = is_new ? now : known->second;
     left.emplace(which, since);
-    const bool hurries = doors_are_closed_ || (is_crowded && !is_new);
-    if (!hurries && now - since < bounds_.silence) return;
+    const bool hurries = (doors_are_closed_ || is_crowded) && !is_new;
+    if (now - since < (hurries ? bounds_.settling : bounds_.silence)) return;
     send_away(number, which);
   });
   silent_ = std::move(left);

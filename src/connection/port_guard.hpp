@@ -32,9 +32,9 @@ struct guarded_port {
 /// data and forgets it, or asks for the next connection in a loop. So here
 /// - whoever has been let in and says nothing for `bounds::silence` is sent away,
 /// - whoever has begun a greeting by then is told of, for bytes alone do not tell its end,
-/// - when descriptors run short, silent ones are sent away at once, and nobody is let in until
-/// there
-///   are some again: who connects waits meanwhile, as TCP does,
+/// - when descriptors run short, or many are silent, they are sent away after `bounds::settling`,
+/// - when descriptors run short nobody is let in until there are some again: who connects waits
+///   meanwhile, as TCP does,
 /// - a port at which nobody listens any more is told of.
 /// Descriptors are UCX's: the guard holds none of them, and so keeps no port open.
 class port_guard {
