@@ -5,6 +5,7 @@
 
 #include "base/activity_spin.hpp"
 #include "cuda/staging_buffer.hpp"
+#include "cuda/waited_copy.hpp"
 #include "ucp/ucp_api.hpp"
 #include "ucx/error.hpp"
 
@@ -15,33 +16,6 @@ namespace {
 constexpr std::chrono::microseconds longest_look{500};
 /// How long, behind one, it looks for another before it sleeps.
 constexpr std::chrono::microseconds longest_search{100};
-
-/// One that a thread waits for.
-class waited_copy final : public device_copy {
- public:
-  explicit waited_copy(std::shared_ptr<const void> keeps) noexcept : keeps_(std::move(keeps)) {}
-
-  void done() noexcept override {
-    keeps_.reset();  // before anybody hears of it, who may want it gone
-    const std::lock_guard guard(mutex_);
-    done_ = true;
-    changed_.notify_all();
-  }
-  bool wanted() const noexcept override { return !given_up_.load(std::memory_order_relaxed); }
-  std::error_code wait(clock::time_point until) noexcept {
-    std::unique_lock guard(mutex_);
-    if (changed_.wait_until(guard, until, [this] { return done_; })) return error;
-    given_up_.store(true, std::memory_order_relaxed);
-    return errc::timed_out;
-  }
-
- private:
-  std::shared_ptr<const void> keeps_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool done_ = false;
-  std::atomic<bool> given_up_{false};
-};
 
 }  // namespace
 

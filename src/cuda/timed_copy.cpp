@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
 #include <new>
 #include <utility>
 
+#include "cuda/waited_copy.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
@@ -15,8 +14,8 @@ namespace {
 
 constexpr std::size_t longest_part = std::size_t{1} << 20U;
 
-/// May be done again when it has been waited for.
-class timed_copy final : public device_copy {
+/// Through memory of its own.
+class timed_copy final : public waited_copy {
  public:
   explicit timed_copy(std::size_t size)
       : bytes_(std::make_unique_for_overwrite<std::byte[]>(size)) {}
@@ -26,33 +25,12 @@ class timed_copy final : public device_copy {
 
   std::error_code begin(device_copier& by, const std::shared_ptr<device_copy>& self,
                         std::shared_ptr<const void> keeps) noexcept {
-    done_ = false;
-    error.clear();
-    keeps_ = std::move(keeps);
+    begin_again(std::move(keeps));
     return by.start(self);
-  }
-  std::error_code wait(clock::time_point until) noexcept {
-    std::unique_lock guard(mutex_);
-    if (changed_.wait_until(guard, until, [this] { return done_; })) return error;
-    given_up_.store(true, std::memory_order_relaxed);
-    return errc::timed_out;
-  }
-
-  bool wanted() const noexcept override { return !given_up_.load(std::memory_order_relaxed); }
-  void done() noexcept override {
-    keeps_.reset();  // before anybody hears of it, who may want it gone
-    const std::lock_guard guard(mutex_);
-    done_ = true;
-    changed_.notify_all();
   }
 
  private:
   const std::unique_ptr<std::byte[]> bytes_;
-  std::shared_ptr<const void> keeps_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool done_ = true;
-  std::atomic<bool> given_up_{false};
 };
 
 /// Two pieces in turns: the processor copies one while the device has the other.
