@@ -214,10 +214,14 @@ void connection_table::reap() {
 
 void connection_table::add_owing(endpoint_core& owing) noexcept {
   owing_.push_back(owing);
+  worker_.agenda().owed = true;
   worker_.wake_driver();
 }
 
-void connection_table::remove_owing(endpoint_core& gone) noexcept { owing_.remove(gone); }
+void connection_table::remove_owing(endpoint_core& gone) noexcept {
+  owing_.remove(gone);
+  worker_.agenda().owed = !owing_.empty();
+}
 
 void connection_table::bury(endpoint_core& ended) noexcept { buried_.push_back(ended); }
 
@@ -228,6 +232,7 @@ bool connection_table::pay_owed() noexcept {
     owing_.remove(each);
     all = each.pay() && all;
   }
+  worker_.agenda().owed = !owing_.empty();
   return all;
 }
 

@@ -82,7 +82,6 @@ class connection_table {
   /// not in that line.
   void add_owing(endpoint_core& owing) noexcept;
   void remove_owing(endpoint_core& gone) noexcept;
-  bool any_owes() const noexcept { return !owing_.empty(); }
   /// Has those do it who owe something now; returns false where there was no memory for all of it.
   bool pay_owed() noexcept;
 

@@ -41,11 +41,9 @@ class assembled_parts final : public worker_parts {
   }
   void end_buried() noexcept override { connections_.end_buried(); }
 
-  bool has_copies() const noexcept override { return messages_.borrows(); }
   void copy() override { messages_.read_loans(); }
   void buffers_came() override { messages_.buffers_came(); }
   void reap() override { connections_.reap(); }
-  bool any_owes() const noexcept override { return connections_.any_owes(); }
   bool pay_owed() noexcept override { return connections_.pay_owed(); }
   void release_buried() noexcept override { connections_.release_buried(); }
   clock::time_point tick(clock::time_point now) override { return connections_.tick(now); }

@@ -152,6 +152,16 @@ void message_exchange::let_go(arrived_message& held) noexcept {
   held.left_to_it = true;
 }
 
+void message_exchange::borrow(receive_operation& receive) noexcept {
+  borrowing_.push_back(receive);
+  worker_.agenda().copies = true;
+}
+
+void message_exchange::borrowed(receive_operation& receive) noexcept {
+  borrowing_.remove(receive);
+  worker_.agenda().copies = !borrowing_.empty();
+}
+
 void message_exchange::read_loans() {
   receive_operation& next = *borrowing_.front();
   if (next.read_loan(most_borrowed)) {

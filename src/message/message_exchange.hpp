@@ -64,9 +64,8 @@ class message_exchange {
   /// The receives whose message is on its way.
   id_table<receive_operation>& receiving() noexcept { return receiving_; }
   /// This one reads its message where it lies: a part in each round; and no more.
-  void borrow(receive_operation& receive) noexcept { borrowing_.push_back(receive); }
-  void borrowed(receive_operation& receive) noexcept { borrowing_.remove(receive); }
-  bool borrows() const noexcept { return !borrowing_.empty(); }
+  void borrow(receive_operation& receive) noexcept;
+  void borrowed(receive_operation& receive) noexcept;
   /// Reads on, in turn, as much as a round may take. REQUIRES: one borrows.
   void read_loans();
 

@@ -281,7 +281,7 @@ unsigned worker_core::progress_ucx() noexcept {
 }
 
 bool worker_core::has_work_to_run() const noexcept {
-  return !deferred_.empty() || parts_->any_owes() || inbox_.has_any() ||
+  return !deferred_.empty() || agenda_.owed || inbox_.has_any() ||
          buffers_came_.load(std::memory_order_acquire);
 }
 
@@ -312,7 +312,7 @@ bool worker_core::round() {
         memory_was_short = true;
       }
     }
-    if (parts_->has_copies()) {
+    if (agenda_.copies) {
       parts_->copy();
       active = true;
     }
@@ -371,7 +371,7 @@ bool worker_core::progress() {
 }
 
 bool worker_core::has_work() const noexcept {
-  return has_work_to_run() || handlers_.ready() || schedule_.wants_round() || parts_->has_copies();
+  return has_work_to_run() || handlers_.ready() || schedule_.wants_round() || agenda_.copies;
 }
 
 // What runs in run_work() and here may start operations and leave further work; that waits for the

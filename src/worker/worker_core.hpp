@@ -76,6 +76,8 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   pool<Operation>& pool_of() {
     return part<pool<Operation>>();
   }
+  /// For the parts, under the lock.
+  round_agenda& agenda() noexcept { return agenda_; }
   /// Who answers the control messages of peers that connect; nobody, unless a server does.
   void set_control_server(class control_server* server) noexcept { control_server_ = server; }
   class control_server* control_server() const noexcept {
@@ -259,6 +261,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   detail::staging_shelf staging_;
   part_table<worker_core> shared_parts_;
   device_copiers copiers_;
+  round_agenda agenda_;  // before the parts, which keep it
   std::unique_ptr<worker_parts> parts_;
   class control_server* control_server_ = nullptr;
 

@@ -20,6 +20,12 @@ class message_sender;
 class region_service;
 class worker_core;
 
+/// What the parts want a round to do: they keep it, and every round looks, which a call would slow.
+struct round_agenda {
+  bool copies = false;  ///< Bytes to copy that no message of UCX's tells of.
+  bool owed = false;    ///< What a connection owes, to be done behind UCX's callbacks.
+};
+
 /// A worker knows its parts by this interface only, and hands them out to those who know more. Made
 /// with the worker and gone with it. Every function is called under the worker's lock.
 class worker_parts {
@@ -46,17 +52,13 @@ class worker_parts {
   virtual void end_buried() noexcept = 0;
 
   // In rounds.
-  /// Returns whether a round has bytes to copy that no message of UCX's tells of.
-  virtual bool has_copies() const noexcept = 0;
-  /// Copies as many of them as a round may. REQUIRES: there are some.
+  /// Copies as much as a round may. REQUIRES: `round_agenda::copies`.
   virtual void copy() = 0;
   /// A buffer came back that a receive waits for.
   virtual void buffers_came() = 0;
   /// Lets go of served peers that are gone.
   virtual void reap() = 0;
-  /// Returns whether a connection owes something that is to be done behind UCX's callbacks.
-  virtual bool any_owes() const noexcept = 0;
-  /// Has those do it; returns false where there was no memory for all of it.
+  /// Has the connections do what they owe; returns false where there was no memory for all of it.
   virtual bool pay_owed() noexcept = 0;
   /// Deletes the connections that nobody holds and that UCX has let go of.
   virtual void release_buried() noexcept = 0;

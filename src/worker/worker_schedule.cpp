@@ -154,7 +154,7 @@ bool worker_core::run_work() {
   const bool buffers = buffers_came_.load(std::memory_order_relaxed) &&
                        buffers_came_.exchange(false, std::memory_order_acquire);
   if (buffers) parts_->buffers_came();
-  if (deferred_.empty() && !handed && !parts_->any_owes()) {
+  if (deferred_.empty() && !handed && !agenda_.owed) {
     if (memory_was_short) throw std::bad_alloc();
     return buffers;
   }
@@ -169,7 +169,7 @@ bool worker_core::run_work() {
   }
   batch.clear();
   next_deferred_ = std::move(batch);
-  if (!parts_->pay_owed()) memory_was_short = true;
+  if (agenda_.owed && !parts_->pay_owed()) memory_was_short = true;
   parts_->reap();
   if (memory_was_short) throw std::bad_alloc();
   return true;
