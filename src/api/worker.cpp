@@ -6,6 +6,7 @@
 #include "base/forked_child.hpp"
 #include "base/idle_rounds.hpp"
 #include "connection/connection_table.hpp"
+#include "connection/endpoint_core.hpp"
 #include "message/assembled_parts.hpp"
 #include "ucx/error.hpp"
 #include "worker/core_access.hpp"
@@ -119,8 +120,10 @@ request worker::start_flush(const io_options& options) {
   if (detail::is_forked_child()) {
     return detail::failed_request(errc::forked_child, "flush of a worker's connections");
   }
+  detail::connection_table::connections over;  // let go behind the lock
   const std::lock_guard guard(core_->lock());
-  return detail::core_access::make_request(core_->connections().start_flush(options));
+  over = core_->connections().made_here();
+  return detail::core_access::make_request(core_->connections().start_flush(over, options));
 }
 
 void worker::flush(const io_options& options) { start_flush(options).wait(); }
@@ -131,8 +134,10 @@ void worker::flush(std::error_code& ec, const io_options& options) {
 
 void worker::fence() {
   if (detail::is_forked_child()) return;
+  detail::connection_table::connections over;  // let go behind the lock
   const std::lock_guard guard(core_->lock());
-  core_->connections().fence();
+  over = core_->connections().made_here();
+  for (const auto& each : over) each->operations().fence();
 }
 
 std::size_t worker::cancel_all(std::chrono::nanoseconds limit) {

@@ -1,6 +1,7 @@
 // One object of each type, made when it is first asked for.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <type_traits>
@@ -13,7 +14,7 @@ namespace ucx::detail {
 template <class Owner>
 class part_table {
  public:
-  part_table() : parts_(count()) {}
+  part_table() = default;
   part_table(const part_table&) = delete;
   part_table& operator=(const part_table&) = delete;
 
@@ -21,9 +22,11 @@ class part_table {
   /// that call may throw what the constructor throws, or std::bad_alloc.
   template <class Part>
   Part& get(Owner& owner) {
-    std::unique_ptr<any_part>& found = parts_[number_of<Part>];
-    if (!found) found = std::make_unique<holder<Part>>(owner);
-    return static_cast<holder<Part>&>(*found).part;
+    const std::size_t number = number_of<Part>();
+    if (number < parts_.size() && parts_[number]) {
+      return static_cast<holder<Part>&>(*parts_[number]).part;
+    }
+    return make<Part>(owner, number);
   }
 
  private:
@@ -44,13 +47,23 @@ class part_table {
     Part part;
   };
 
-  /// How many types are asked for anywhere in the program: known before main() begins.
-  static std::size_t& count() noexcept {
-    static std::size_t types = 0;
-    return types;
-  }
   template <class Part>
-  inline static const std::size_t number_of = count()++;
+  Part& make(Owner& owner, std::size_t number) {
+    if (number >= parts_.size()) parts_.resize(number + 1);
+    parts_[number] = std::make_unique<holder<Part>>(owner);
+    return static_cast<holder<Part>&>(*parts_[number]).part;
+  }
+
+  /// Numbers the types in the order in which they are asked for first, by any owner.
+  template <class Part>
+  static std::size_t number_of() noexcept {
+    static const std::size_t number = next_number().fetch_add(1, std::memory_order_relaxed);
+    return number;
+  }
+  static std::atomic<std::size_t>& next_number() noexcept {
+    static std::atomic<std::size_t> next{0};
+    return next;
+  }
 
   std::vector<std::unique_ptr<any_part>> parts_;
 };

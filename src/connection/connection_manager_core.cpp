@@ -326,12 +326,18 @@ void connection_manager_core::close_in_order(std::optional<std::string_view> nam
     closing = std::move(all);
     for (const auto& each : closing) {
       std::shared_ptr<endpoint_core> connection = each->begin_close();
-      close_operation* const one =
-          connection ? connection->start_close(close_mode::flush) : nullptr;
+      if (!connection) continue;
+      left.push_back(std::move(connection));
+      close_operation* const one = left.back()->start_close(close_mode::flush);
       if (one != nullptr) started.push_back(one);
-      if (connection) left.push_back(std::move(connection));
     }
   } catch (const std::bad_alloc&) {  // what is left ends at once
+    const std::lock_guard guard(worker_->lock());
+    for (const auto& each : closing) {
+      if (std::shared_ptr<endpoint_core> connection = each->let_go()) {
+        left.push_back(std::move(connection));
+      }
+    }
   }
   for (close_operation* const each : started) {
     worker_->wait(*each, clock::time_point::max());

@@ -279,32 +279,34 @@ void connection_table::close() noexcept {
   for (const std::shared_ptr<endpoint_core>& peer : gone) peer->close(close_mode::abort, ignored);
 }
 
-operation* connection_table::start_flush(const io_options& options) {
+operation* connection_table::start_flush(const connections& over, const io_options& options) {
   const clock::time_point deadline = worker_.deadline_after(options.timeout);
   joint_operation* const all = worker_.pool_of<joint_operation>().take();
   all->begin(worker_.shared_from_this(), deadline, "flush of every connection");
-  for (const std::shared_ptr<endpoint_core>& each : made_here()) {
-    if (each->status()) continue;  // told already
-    flush_operation* const flush = worker_.pool_of<flush_operation>().take();
-    flush->begin(worker_, each, nullptr, nullptr, true, deadline);
-    all->adopt(*flush);
+  try {
+    for (const std::shared_ptr<endpoint_core>& each : over) {
+      if (each->status()) continue;  // told already
+      std::unique_ptr<flush_operation> flush(worker_.pool_of<flush_operation>().take());
+      flush->begin(worker_, each, nullptr, nullptr, true, deadline);
+      all->adopt(*flush.release());
+    }
+  } catch (const std::bad_alloc&) {  // those that were started are waited for
+    all->note_failure(make_error_code(errc::no_memory), {});
   }
   all->all_started();
   return all;
 }
 
-void connection_table::fence() {
-  for (const std::shared_ptr<endpoint_core>& each : made_here()) each->operations().fence();
-}
-
 std::size_t connection_table::cancel_all(endpoint_core* connection,
                                          std::chrono::nanoseconds limit) {
+  connections over;  // let go behind the lock
   {
     const std::lock_guard guard(worker_.lock());
     if (connection != nullptr) {
       connection->cancel_operations();
     } else {
-      for (const std::shared_ptr<endpoint_core>& each : made_here()) each->cancel_operations();
+      over = made_here();
+      for (const std::shared_ptr<endpoint_core>& each : over) each->cancel_operations();
       worker_.cancel_outstanding_of(nullptr);
     }
   }

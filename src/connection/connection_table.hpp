@@ -29,6 +29,7 @@ class worker_core;
 
 class connection_table {
  public:
+  using connections = std::vector<std::shared_ptr<endpoint_core>>;
   using maker_of_messages = std::unique_ptr<connection_messages> (*)(endpoint_core& of);
 
   connection_table(worker_core& worker, maker_of_messages messages);
@@ -51,8 +52,9 @@ class connection_table {
 
   endpoint_core* find(std::uint64_t session) const noexcept;
   std::size_t size() const noexcept { return all_.size(); }
-  /// Returns those that somebody here made: they may have started something.
-  std::vector<std::shared_ptr<endpoint_core>> made_here() const;
+  /// Returns those that somebody here made: they may have started something. REQUIRES: who gets
+  /// them lets them go without the lock, for the last share of one closes it.
+  connections made_here() const;
   /// Numbers the connections from 1.
   std::uint64_t next_number() noexcept { return ++last_number_; }
   /// Returns a connection that `observer` follows and that is not closed; nothing where none is.
@@ -95,9 +97,8 @@ class connection_table {
   /// Looks at every connection's clock; returns when to look again.
   clock::time_point tick(clock::time_point now);
 
-  // Over all those that were made here.
-  operation* start_flush(const io_options& options);
-  void fence();
+  /// Starts a flush of each, as one operation. Where memory is short it fails with no_memory.
+  operation* start_flush(const connections& over, const io_options& options);
   /// Gives up what is in flight over `connection` (null: over any, and over none) and returns how
   /// much of it is left after `limit`. REQUIRES: the lock is not held.
   std::size_t cancel_all(endpoint_core* connection, std::chrono::nanoseconds limit);

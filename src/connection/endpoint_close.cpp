@@ -94,14 +94,26 @@ void endpoint_core::look_at_closing() noexcept {
 /// when the connection is left.
 void endpoint_core::drop_handlers() noexcept try {
   if (options_.on_established || options_.on_refused || options_.on_closed) {
-    worker_.queue_handler([unused = std::make_unique<endpoint_options>(std::move(options_))] {});
+    const auto unused = std::make_shared<endpoint_options>(std::move(options_));
+    try {
+      worker_.queue_handler([unused] {});
+    } catch (const std::bad_alloc&) {
+      options_ = std::move(*unused);
+      throw;
+    }
     options_.on_established = {};
     options_.on_refused = {};
     options_.on_closed = {};
   }
   std::shared_ptr<message_handlers> messages;
   messages_->swap_handlers(messages);
-  if (messages) worker_.queue_handler([unused = std::move(messages)] {});
+  if (!messages) return;
+  try {
+    worker_.queue_handler([messages] {});
+  } catch (const std::bad_alloc&) {
+    messages_->swap_handlers(messages);
+    throw;
+  }
 } catch (const std::bad_alloc&) {
 }
 

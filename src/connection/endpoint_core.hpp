@@ -36,7 +36,9 @@ class process_watch;
 class worker_core;
 
 /// Everything but the shared pointers happens under the worker's lock.
-class endpoint_core final : public driven_connection, public owing_connection {
+class endpoint_core final : public driven_connection,
+                            public owing_connection,
+                            public std::enable_shared_from_this<endpoint_core> {
  public:
   enum class role { initiator, acceptor };  ///< The initiator says hello.
 
@@ -50,12 +52,6 @@ class endpoint_core final : public driven_connection, public owing_connection {
   endpoint_core& operator=(const endpoint_core&) = delete;
 
   worker_core& worker() const noexcept { return worker_; }
-  std::shared_ptr<endpoint_core> shared_from_this() {
-    return std::static_pointer_cast<endpoint_core>(driven_connection::shared_from_this());
-  }
-  std::weak_ptr<endpoint_core> weak_from_this() noexcept {
-    return std::static_pointer_cast<endpoint_core>(driven_connection::weak_from_this().lock());
-  }
   bool keeps_worker() const noexcept override { return keep_alive_ != nullptr; }
   ucp_ep_h handle() const noexcept { return handle_; }
   std::uint64_t session() const noexcept { return session_; }

@@ -70,6 +70,7 @@ void listening_socket::close_on_exec() noexcept try {
 std::vector<guarded_port> listening_socket::keep_strangers_out() noexcept try {
   std::vector<guarded_port> found;
   each_descriptor([&](int number) {
+    if (!listens(number)) return;
     const std::uint64_t which = tcp_socket::number(number);
     tcp_socket::with_socket(number, which, [&](int held) {
       if (!listens(held)) return;
@@ -89,8 +90,9 @@ bool listening_socket::add_known(const socket_address& peer) noexcept try {
   bool all_seen = false;
   const accepted found = accepted_from(peer, all_seen);
   if (found.number != 0) known_.insert(found.number);
-  all_are_known_ = found.number != 0 || all_seen;  // a peer that is gone already has no socket
-  if (found.number == 0 && all_seen && all_come_by_sockets_) return false;
+  const bool is_gone = !found.is_there && all_seen;  // a peer that is gone already has no socket
+  all_are_known_ = found.number != 0 || is_gone;
+  if (is_gone && all_come_by_sockets_) return false;
   return found.received == 0 || found.received >= greeting_filter::least_greeting;
 } catch (const std::bad_alloc&) {
   all_are_known_ = false;
@@ -106,10 +108,10 @@ listening_socket::accepted listening_socket::accepted_from(const socket_address&
   const socket_address local =
       address_.is_wildcard() ? source_towards(peer).with_port(address_.port()) : address_;
   if (const std::uint64_t told = lookup_.find(local, peer); told != 0) {
-    return {told, lookup_.received()};
+    return {true, told, lookup_.received()};
   }
   const auto facts_of = [](int number) {
-    return accepted{tcp_socket::number(number), tcp_socket::received(number).value_or(0)};
+    return accepted{true, tcp_socket::number(number), tcp_socket::received(number).value_or(0)};
   };
   const auto is_it = [&](int number) {
     return tcp_socket::peer(number) == peer && is_accepted(number);

@@ -51,7 +51,8 @@ class listening_socket {
   bool listens(int descriptor) const noexcept;
   bool is_accepted(int descriptor) const noexcept;
   struct accepted {
-    std::uint64_t number = 0;    // 0: there is none
+    bool is_there = false;
+    std::uint64_t number = 0;    // 0: not known
     std::uint64_t received = 0;  // bytes; 0: not known
   };
   accepted accepted_from(const socket_address& peer, bool& all_seen);

@@ -111,7 +111,7 @@ void port_guard::start(const std::vector<guarded_port>& ports) noexcept {
   ::epoll_event wanted = {};
   wanted.events = EPOLLIN;
   if (::epoll_ctl(knocks_.get(), EPOLL_CTL_ADD, stopping_.get(), &wanted) != 0) return;
-  add(ports);
+  if (!add(ports)) return;
   // Handlers of the program's run on threads of the program's.
   sigset_t all;
   sigset_t before;
@@ -142,7 +142,7 @@ port_guard::~port_guard() {
   }
 }
 
-void port_guard::add(const std::vector<guarded_port>& further) noexcept try {
+bool port_guard::add(const std::vector<guarded_port>& further) noexcept try {
   const std::lock_guard guard(mutex_);
   ports_.reserve(ports_.size() + further.size());
   const std::size_t limit = count_descriptors().limit;
@@ -155,8 +155,9 @@ void port_guard::add(const std::vector<guarded_port>& further) noexcept try {
       watch(held);
     });
   }
+  return true;
 } catch (const std::bad_alloc&) {
-  return;
+  return false;
 }
 
 /// The system forgets a socket that is closed, not by which descriptor it was told of.
@@ -295,7 +296,8 @@ void port_guard::look_at_peers() {
     const auto let_through = [&] {
       tcp_socket::with_socket(number, which, &greeting_filter::detach);
     };
-    if (!received || which == 0) return let_through();  // nobody can tell
+    if (which == 0) return greeting_filter::detach(number);  // nobody can tell
+    if (!received) return let_through();
     if (*received >= least) {
       if (!port->greets) return;
       const auto known = greeted_.find(which);
@@ -318,13 +320,14 @@ void port_guard::look_at_peers() {
 void port_guard::tell_of_overdue(std::unordered_map<std::uint64_t, clock::time_point> greeted) {
   const clock::time_point now = clock::now();
   std::vector<std::uint64_t> overdue;
-  for (auto& [number, since] : greeted) {
+  for (const auto& [number, since] : greeted) {
     if (since == told_already || now - since < bounds_.silence) continue;
     overdue.push_back(number);
-    since = told_already;
   }
   greeted_ = std::move(greeted);
-  if (!overdue.empty() && told_.overdue) told_.overdue(std::move(overdue));
+  if (overdue.empty()) return;
+  if (told_.overdue) told_.overdue(overdue);
+  for (const std::uint64_t each : overdue) greeted_[each] = told_already;  // unless that has failed
 }
 
 }  // namespace ucx::detail

@@ -74,8 +74,8 @@ class port_guard {
 
   bool is_running() const noexcept { return thread_ != nullptr; }
 
-  /// Guards these, too.
-  void add(const std::vector<guarded_port>& further) noexcept;
+  /// Guards these, too; returns false where there is no memory for that.
+  bool add(const std::vector<guarded_port>& further) noexcept;
 
  private:
   void start(const std::vector<guarded_port>& ports) noexcept;

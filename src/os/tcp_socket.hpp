@@ -24,9 +24,11 @@ bool is_listening(int descriptor) noexcept;
 std::uint64_t number(int descriptor) noexcept;
 /// Calls `take(descriptor)` where the descriptor is of the socket of that number: it is UCX's, and
 /// may be another file's at any moment. So `take` gets one of its own, unless there is none left.
-/// Returns whether it was called.
+/// What is no socket is left alone: closing a second descriptor of a file ends the process's locks
+/// on it. Returns whether it was called.
 template <class Take>
 bool with_socket(int descriptor, std::uint64_t which, Take&& take) {
+  if (which == 0 || number(descriptor) != which) return false;
   const owned_descriptor held(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
   const int found = held ? held.get() : descriptor;
   if (number(found) != which) return false;

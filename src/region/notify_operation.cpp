@@ -17,21 +17,22 @@ void notify_operation::begin(std::shared_ptr<remote_region_core> region,
                              std::shared_ptr<write_tracker> tracker,
                              std::shared_ptr<posted_operations> posted, std::uint64_t value,
                              clock::time_point deadline) {
+  endpoint_core& connection = region->endpoint();
+  worker_core& worker = connection.worker();
   // Before anything is started: it is needed where nothing can be thrown.
-  note_ = region->endpoint().worker().pool_of<message_notify>().take();
+  std::unique_ptr<message_notify> note(worker.pool_of<message_notify>().take());
+  std::unique_ptr<flush_operation> flush(worker.pool_of<flush_operation>().take());
+  const bool by_ucx = tracker->has_unconfirmable();
+  flush->begin(worker, connection.shared_from_this(), std::move(tracker), std::move(posted), by_ucx,
+               deadline);
+  note_ = note.release();
   region_ = std::move(region);
   value_ = value;
   said_ = false;
   given_up_.clear();
   failed_.clear();
-  endpoint_core& connection = region_->endpoint();
-  worker_core& worker = connection.worker();
-  const bool by_ucx = tracker->has_unconfirmable();
-  flush_operation* const flush = worker.pool_of<flush_operation>().take();
-  flush->begin(worker, connection.shared_from_this(), std::move(tracker), std::move(posted), by_ucx,
-               deadline);
   start(worker, connection.shared_from_this(), deadline);
-  adopt(*flush);
+  adopt(*flush.release());
 }
 
 void notify_operation::member_ended(operation& member, std::error_code outcome) noexcept {

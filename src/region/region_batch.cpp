@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -122,18 +123,22 @@ operation* start_batch(const Kind& kind, std::span<const typename Kind::piece> p
   all->begin(worker, connection.shared_from_this(), deadline, Kind::name);
   const bool shares = kind.shares();
   sharing<Kind> shared(kind, *all, deadline);
-  for (const auto& each : pieces) {
-    if (shares && size_of(each) > 0 && shared.takes(size_of(each)) && is_here(each)) {
-      shared.add(each);
-    } else if (operation* const alone = kind.start_alone(each, ec)) {
-      all->adopt(*alone);
-    } else if (ec) {
-      all->note_failure(ec, kind.region.description());
-      break;
+  try {
+    for (const auto& each : pieces) {
+      if (shares && size_of(each) > 0 && shared.takes(size_of(each)) && is_here(each)) {
+        shared.add(each);
+      } else if (operation* const alone = kind.start_alone(each, ec)) {
+        all->adopt(*alone);
+      } else if (ec) {
+        all->note_failure(ec, kind.region.description());
+        break;
+      }
     }
+    shared.start();
+  } catch (const std::bad_alloc&) {  // those that were started are waited for
+    all->note_failure(make_error_code(errc::no_memory), {});
   }
   ec.clear();
-  shared.start();
   all->all_started();
   return all;
 }

@@ -12,7 +12,7 @@ namespace ucx::detail {
 /// sent through shared memory lies in another's. A handle that goes leaves its share here as long
 /// as there are requests. Under the worker's lock.
 template <class Kept>
-class kept_by_requests : public std::enable_shared_from_this<Kept> {
+class kept_by_requests {
  public:
   /// REQUIRES: the caller has a handle, or a request that keeps it.
   void count_request() noexcept { ++requests_; }

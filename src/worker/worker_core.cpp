@@ -71,6 +71,10 @@ worker_core::worker_core(std::shared_ptr<context_core> context, make_parts parts
       identity_(random()),
       staging_(options_.pinned_memory, context_->answer_piece(), context_->write_piece()),
       parts_(parts(*this)),
+      connections_(parts_->connections()),
+      sender_(parts_->sender()),
+      messages_(parts_->messages()),
+      service_(parts_->service()),
       handlers_(options_.on_exception),
       next_tick_(clock::time_point::max()),
       watch_step_(heartbeat::step(options_.heartbeat_interval, options_.heartbeat_timeout)) {

@@ -59,10 +59,10 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   ucp_worker_h handle() const noexcept { return handle_; }
   const worker_options& options() const noexcept { return options_; }
   worker_lock& lock() noexcept { return lock_; }
-  connection_table& connections() noexcept { return parts_->connections(); }
-  message_sender& sender() noexcept { return parts_->sender(); }
-  message_exchange& messages() noexcept { return parts_->messages(); }
-  region_service& service() noexcept { return parts_->service(); }
+  connection_table& connections() noexcept { return connections_; }
+  message_sender& sender() noexcept { return sender_; }
+  message_exchange& messages() noexcept { return messages_; }
+  region_service& service() noexcept { return service_; }
   detail::staging_shelf& staging_shelf() noexcept { return staging_; }
   device_copiers& copiers() noexcept { return copiers_; }
   /// Returns the one `Part` of this worker, made when it is first asked for; it goes with the
@@ -263,6 +263,11 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   device_copiers copiers_;
   round_agenda agenda_;  // before the parts, which keep it
   std::unique_ptr<worker_parts> parts_;
+  // Of them, without a call; whoever looks knows more of these.
+  connection_table& connections_;
+  message_sender& sender_;
+  message_exchange& messages_;
+  region_service& service_;
   class control_server* control_server_ = nullptr;
 
   intrusive_list<operation, outstanding_tag> outstanding_;

@@ -2,10 +2,12 @@
 
 namespace ucx::tool {
 
-void add_directories_of(const std::string& name, std::set<std::string>& directories) {
+std::size_t add_directories_of(const std::string& name, std::set<std::string>& directories) {
+  std::size_t added = 0;
   for (std::size_t slash = name.find('/'); slash != name.npos; slash = name.find('/', slash + 1)) {
-    directories.insert(name.substr(0, slash));
+    if (directories.insert(name.substr(0, slash)).second) added += slash;
   }
+  return added;
 }
 
 bool visit_directories(const std::set<std::string>& guessed, const directory_reader& read) {

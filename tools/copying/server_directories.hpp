@@ -17,8 +17,9 @@ using found_entry = std::function<bool(const entry&)>;
 using directory_reader =
     std::function<void(const std::string& name, bool guessed, const found_entry& found)>;
 
-/// Adds the directories that `name` leads through, if it is a path.
-void add_directories_of(const std::string& name, std::set<std::string>& directories);
+/// Adds the directories that `name` leads through, if it is a path. Returns how many bytes those
+/// that are new have in their names.
+std::size_t add_directories_of(const std::string& name, std::set<std::string>& directories);
 
 /// A server may name as many as it likes: of more nothing is asked, or kept.
 constexpr std::size_t most_directories = std::size_t{1} << 16U;

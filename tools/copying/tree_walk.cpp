@@ -176,7 +176,7 @@ void tree_walk::list_server(const url& server) {
                                                           ucx::to_string(server), each.name)));
         continue;
       }
-      add_directories_of(each.name, directories);
+      keep(server, 3 * add_directories_of(each.name, directories));  // here, in the list, as seen
       files_.push_back({location(server.with_name(each.name)), each.name, each.size});
     }
     return true;
@@ -187,7 +187,9 @@ void tree_walk::list_server(const url& server) {
       directories, [&](const std::string& name, bool guessed, const found_entry& found) {
         check_stop();
         const url at = name.empty() ? server : server.with_name(name);
+        const std::size_t kept = kept_;
         const std::vector<entry> entries = read_or_leave_out(at, guessed);
+        kept_ = kept;  // they are named in the list, and not kept again
         std::all_of(entries.begin(), entries.end(), found);
       });
   if (is_all) return;
@@ -198,7 +200,13 @@ void tree_walk::list_server(const url& server) {
 
 /// Counts what is kept of these.
 void tree_walk::keep(const url& in, const std::vector<entry>& named) {
-  for (const entry& each : named) kept_ += sizeof(found_file) + 2 * each.name.size();
+  std::size_t size = 0;
+  for (const entry& each : named) size += sizeof(found_file) + 2 * each.name.size();
+  keep(in, size);
+}
+
+void tree_walk::keep(const url& in, std::size_t size) {
+  kept_ += size;
   if (kept_ <= terms_.longest_list) return;
   throw failure(exit_code::failure,
                 fmt::format("{}: the server names more files than {} bytes can keep, and may never "

@@ -74,6 +74,7 @@ class tree_walk {
   void walk_store(const url& directory, const std::string& path);
   void list_server(const url& server);
   void keep(const url& in, const std::vector<entry>& named);
+  void keep(const url& in, std::size_t size);
   std::vector<entry> read(const url& directory);
   std::vector<entry> read_or_leave_out(const url& directory, bool guessed);
   void leave_out(const failure& why);
