@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,6 +32,7 @@
 #include "os/rdma_port.hpp"
 #include "os/tcp_socket.hpp"
 #include "support/counted_calls.hpp"
+#include "support/temporary_file.hpp"
 #include "ucx/context.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/worker.hpp"
@@ -264,6 +266,35 @@ TEST_P(ListeningSocket, KeepsOutWhatDoesNotGreet) {
   ASSERT_EQ(::send(scanner.peer.get(), std::string(100, '\0').data(), 100, 0), 100);
   ::pollfd waiting{scanner.accepted.get(), POLLIN, 0};
   EXPECT_EQ(::poll(&waiting, 1, 100), 0);
+}
+
+/// Returns whether another process would find a lock on it.
+bool is_locked(const std::filesystem::path& file) {
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    ::flock asked = {};
+    asked.l_type = F_WRLCK;
+    const int opened = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
+    const bool told = opened >= 0 && ::fcntl(opened, F_GETLK, &asked) == 0;
+    ::_exit(told && asked.l_type != F_UNLCK ? 1 : 0);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
+
+// The system takes them away when any descriptor of the file is closed.
+TEST_P(ListeningSocket, LeavesTheProgramItsLocksOfFiles) {
+  const test::temporary_file file(1);
+  const owned_descriptor opened(::open(file.path().c_str(), O_RDWR | O_CLOEXEC));
+  ::flock lock = {};
+  lock.l_type = F_WRLCK;
+  ASSERT_EQ(::fcntl(opened.get(), F_SETLK, &lock), 0);
+  ASSERT_TRUE(is_locked(file.path()));
+  EXPECT_EQ(own_->keep_strangers_out().size(), 1U);
+  EXPECT_TRUE(is_locked(file.path()));
+  tcp_socket::with_socket(opened.get(), tcp_socket::number(opened.get()), [](int) {});
+  EXPECT_TRUE(is_locked(file.path()));
 }
 
 /// So long the process gets no further descriptor.
