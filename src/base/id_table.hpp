@@ -12,11 +12,14 @@ namespace ucx::detail {
 template <class Entry>
 class id_table {
  public:
+  /// For one more: adding it takes no memory.
+  void make_room() {
+    if (first_free_ != none) return;
+    slots_.push_back(slot{nullptr, 0, none});
+    first_free_ = static_cast<std::uint32_t>(slots_.size() - 1);
+  }
   std::uint64_t add(Entry& entry) {
-    if (first_free_ == none) {
-      slots_.push_back(slot{nullptr, 0, none});
-      first_free_ = static_cast<std::uint32_t>(slots_.size() - 1);
-    }
+    make_room();
     const std::uint32_t index = first_free_;
     slot& taken = slots_[index];
     first_free_ = taken.next_free;

@@ -268,15 +268,24 @@ std::optional<std::vector<std::byte>> client_core::await(
   } else if (is_forked_child()) {
     asked.outcome = errc::forked_child;
   } else {
-    {
+    const auto forget = [&] {
       const std::lock_guard guard(core.lock());
-      connection.expect_control();
-      send(asked);
+      connection.expected_control();
+      session_.forget(asked);
+    };
+    bool in_time = false;
+    try {
+      {
+        const std::lock_guard guard(core.lock());
+        connection.expect_control();
+        send(asked);
+      }
+      in_time = core.wait_until(deadline, [&] { return asked.done; });
+    } catch (const std::bad_alloc&) {  // the session is not to answer into what has gone
+      forget();
+      throw;
     }
-    const bool in_time = core.wait_until(deadline, [&] { return asked.done; });
-    const std::lock_guard guard(core.lock());
-    connection.expected_control();
-    session_.forget(asked);
+    forget();
     if (!in_time && !asked.done) asked.outcome = errc::timed_out;
   }
   ec = asked.outcome;

@@ -1,5 +1,6 @@
 // Many names that a client opens at once.
 #include <algorithm>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -89,10 +90,16 @@ void client_core::ask_all(std::vector<client_session::question>& asked,
     }
   }
   std::size_t first = 0;  // before it all are done
-  core.wait_until(deadline, [&] {
-    while (first < asked.size() && asked[first].done) ++first;
-    return first == asked.size();
-  });
+  try {
+    core.wait_until(deadline, [&] {
+      while (first < asked.size() && asked[first].done) ++first;
+      return first == asked.size();
+    });
+  } catch (const std::bad_alloc&) {  // the session is not to answer into what has gone
+    const std::lock_guard guard(core.lock());
+    forget_all();
+    throw;
+  }
   const std::lock_guard guard(core.lock());
   forget_all();
   for (client_session::question& each : asked) {

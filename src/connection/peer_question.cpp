@@ -1,5 +1,6 @@
 #include "connection/peer_question.hpp"
 
+#include <new>
 #include <utility>
 
 #include "connection/endpoint_core.hpp"
@@ -15,7 +16,11 @@ void peer_question::enter(endpoint_core& connection, clock::time_point deadline,
   entered_ = true;
   start(worker, connection.shared_from_this(), deadline);
   for (unsigned i = 0; i < further_references; ++i) retain();
-  connection.operations().add(*this);
+  try {
+    connection.operations().add(*this);
+  } catch (const std::bad_alloc&) {  // it is started, and ends like any other
+    give_up_for(make_error_code(errc::no_memory));
+  }
 }
 
 void peer_question::leave() noexcept {

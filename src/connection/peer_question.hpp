@@ -40,7 +40,8 @@ class peer_question : public operation, public list_hook<waiting_tag> {
   std::uint64_t fence = 0;  ///< Behind how many fences it was started.
 
  protected:
-  /// Starts, with so many further references, and puts the operation on its connection's books.
+  /// Throws before it is started only. Starts, with so many further references, and puts the
+  /// operation on its connection's books.
   void enter(endpoint_core& connection, clock::time_point deadline, unsigned further_references);
   /// Takes it off; answers that come later are dropped.
   void leave() noexcept;

@@ -4,6 +4,7 @@
 
 #include "base/if_there_is_memory.hpp"
 #include "connection/endpoint_core.hpp"
+#include "connection/message_sender.hpp"
 #include "connection/write_tracker.hpp"
 #include "region/remote_region_core.hpp"
 #include "wire/range_list.hpp"
@@ -15,6 +16,8 @@ void batch_write::begin(std::shared_ptr<remote_region_core> region,
                         std::shared_ptr<write_tracker> tracker, std::span<const write_piece> pieces,
                         std::uint64_t total, clock::time_point deadline) {
   const std::uint64_t first = pieces.front().offset;
+  // What is on the books is started: from there on nothing may be thrown.
+  region->endpoint().worker().sender().questions().make_room();
   tracker_ = std::move(tracker);
   number_ = tracker_->begin(first, total);
   epoch_ = region->endpoint().operations().writes().begin();

@@ -330,10 +330,10 @@ operation* remote_region_core::read_by_message(std::uint64_t offset, std::span<s
   if (!worker.context().has(feature::am)) ec = errc::feature_disabled;
   if (options.verify && descriptor_.kind != memory_kind::host) ec = errc::not_supported;
   if (ec) return nullptr;
-  message_read* operation = worker.pool_of<message_read>().take();
-  operation->begin(shared_from_this(), offset, into, worker.deadline_after(options.timeout),
-                   options.verify);
-  return operation;
+  std::unique_ptr<message_read> started(worker.pool_of<message_read>().take());
+  started->begin(shared_from_this(), offset, into, worker.deadline_after(options.timeout),
+                 options.verify);
+  return started.release();
 }
 
 operation* remote_region_core::start_write(const std::shared_ptr<write_tracker>& tracker,
@@ -359,12 +359,12 @@ operation* remote_region_core::start_write(const std::shared_ptr<write_tracker>&
     ec = errc::feature_disabled;
     return nullptr;
   }
-  message_write* operation = worker.pool_of<message_write>().take();
+  std::unique_ptr<message_write> started(worker.pool_of<message_write>().take());
   if (lent_ && descriptor_.shareable) {
-    operation->move_by(mover(lent_->copier_of_host(worker), access::write, nullptr));
+    started->move_by(mover(lent_->copier_of_host(worker), access::write, nullptr));
   }
-  operation->begin(shared_from_this(), tracker, offset, from, deadline);
-  return operation;
+  started->begin(shared_from_this(), tracker, offset, from, deadline);
+  return started.release();
 }
 
 operation* remote_region_core::start_flush(const std::shared_ptr<write_tracker>& tracker,
@@ -385,10 +385,10 @@ operation* remote_region_core::start_flush(const std::shared_ptr<write_tracker>&
     return nullptr;
   }
   worker_core& worker = endpoint_.worker();
-  flush_operation* operation = worker.pool_of<flush_operation>().take();
-  operation->begin(worker, endpoint_.shared_from_this(), tracker, posted, by_ucx,
-                   worker.deadline_after(options.timeout));
-  return operation;
+  std::unique_ptr<flush_operation> started(worker.pool_of<flush_operation>().take());
+  started->begin(worker, endpoint_.shared_from_this(), tracker, posted, by_ucx,
+                 worker.deadline_after(options.timeout));
+  return started.release();
 }
 
 operation* remote_region_core::start_atomic(std::uint64_t offset, const atomic_access& wanted,
@@ -418,10 +418,10 @@ operation* remote_region_core::start_atomic(std::uint64_t offset, const atomic_a
     ec = errc::feature_disabled;
     return nullptr;
   }
-  message_atomic* operation = worker.pool_of<message_atomic>().take();
-  operation->begin(shared_from_this(), offset, wanted, previous,
-                   worker.deadline_after(options.timeout));
-  return operation;
+  std::unique_ptr<message_atomic> started(worker.pool_of<message_atomic>().take());
+  started->begin(shared_from_this(), offset, wanted, previous,
+                 worker.deadline_after(options.timeout));
+  return started.release();
 }
 
 operation* remote_region_core::start_notify(const std::shared_ptr<write_tracker>& tracker,
@@ -434,10 +434,10 @@ operation* remote_region_core::start_notify(const std::shared_ptr<write_tracker>
     ec = errc::feature_disabled;
     return nullptr;
   }
-  notify_operation* operation = worker.pool_of<notify_operation>().take();
-  operation->begin(shared_from_this(), tracker, posted, value,
-                   worker.deadline_after(options.timeout));
-  return operation;
+  std::unique_ptr<notify_operation> started(worker.pool_of<notify_operation>().take());
+  started->begin(shared_from_this(), tracker, posted, value,
+                 worker.deadline_after(options.timeout));
+  return started.release();
 }
 
 void remote_region_core::grow_to(std::uint64_t limit, std::uint64_t window) noexcept {

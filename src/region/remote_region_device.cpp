@@ -2,6 +2,7 @@
 // the driver reaches it from here. Apart from remote_region_core.cpp, which decides that they are.
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <utility>
 
 #include "cuda/device_copiers.hpp"
@@ -111,10 +112,10 @@ operation* remote_region_core::read_from_device(std::uint64_t offset, std::span<
     ec = errc::feature_disabled;
     return nullptr;
   }
-  message_read* const operation = worker.pool_of<message_read>().take();
-  operation->move_by(mover(lent_->copier_of_host(worker), access::read, nullptr));
-  operation->begin(shared_from_this(), offset, into, worker.deadline_after(options.timeout));
-  return operation;
+  std::unique_ptr<message_read> started(worker.pool_of<message_read>().take());
+  started->move_by(mover(lent_->copier_of_host(worker), access::read, nullptr));
+  started->begin(shared_from_this(), offset, into, worker.deadline_after(options.timeout));
+  return started.release();
 }
 
 /// UCX is given memory of the host's only: where the driver does not reach the owner's memory, and
@@ -139,11 +140,11 @@ operation* remote_region_core::read_into_device(std::uint64_t offset, std::span<
     ec = errc::feature_disabled;
     return nullptr;
   }
-  message_read* const operation = worker.pool_of<message_read>().take();
-  operation->move_by(mover(copier, access::read, after));
-  operation->copy_by(std::move(copier), std::move(after));
-  operation->begin(shared_from_this(), offset, into, worker.deadline_after(options.timeout));
-  return operation;
+  std::unique_ptr<message_read> started(worker.pool_of<message_read>().take());
+  started->move_by(mover(copier, access::read, after));
+  started->copy_by(std::move(copier), std::move(after));
+  started->begin(shared_from_this(), offset, into, worker.deadline_after(options.timeout));
+  return started.release();
 }
 
 operation* remote_region_core::write_from_device(const std::shared_ptr<write_tracker>& tracker,
@@ -167,12 +168,11 @@ operation* remote_region_core::write_from_device(const std::shared_ptr<write_tra
     return nullptr;
   }
   if (limit_ > 0) size_ = std::max<std::uint64_t>(size_, offset + from.size());
-  message_write* const operation = worker.pool_of<message_write>().take();
-  operation->move_by(mover(copier, access::write, after));
-  operation->copy_by(std::move(copier), std::move(after));
-  operation->begin(shared_from_this(), tracker, offset, from,
-                   worker.deadline_after(options.timeout));
-  return operation;
+  std::unique_ptr<message_write> started(worker.pool_of<message_write>().take());
+  started->move_by(mover(copier, access::write, after));
+  started->copy_by(std::move(copier), std::move(after));
+  started->begin(shared_from_this(), tracker, offset, from, worker.deadline_after(options.timeout));
+  return started.release();
 }
 
 }  // namespace ucx::detail

@@ -228,10 +228,15 @@ TEST(ServeMemory, IsGivenBackWhenWritersAreKilled) {
   // What UCX keeps has its size by then.
   constexpr std::size_t kept = serves * mib;
   EXPECT_TRUE(soon([&] { return resident_of(process) <= kept; })) << resident_of(process);
-  const std::size_t before = resident_of(process);
-  for (int i = 0; i < 8; ++i) kill_writers(server, spool);
-  EXPECT_TRUE(soon([&] { return resident_of(process) <= before + 2 * mib; }))
-      << before << ", and then " << resident_of(process);
+  // An arena of the C library's may come late; what is lost with each writer grows again and again.
+  std::string grew;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const std::size_t before = resident_of(process);
+    for (int i = 0; i < 8; ++i) kill_writers(server, spool);
+    if (soon([&] { return resident_of(process) <= before + 2 * mib; })) return;
+    grew += std::to_string(before) + ", and then " + std::to_string(resident_of(process)) + "; ";
+  }
+  FAIL() << grew;
 }
 
 }  // namespace
