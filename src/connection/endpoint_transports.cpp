@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "connection/endpoint_core.hpp"
+#include "ucp/printed_text.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -37,17 +38,9 @@ std::vector<std::string> parse_transports(std::string_view printed) {
 }  // namespace
 
 std::vector<std::string> endpoint_core::transports() {
-  std::vector<std::string> found;
-  if (handle_ == nullptr) return found;
-  char* text = nullptr;
-  std::size_t size = 0;
-  std::FILE* file = ::open_memstream(&text, &size);
-  if (file == nullptr) return found;
-  worker_.api().ep_print_info(handle_, file);
-  std::fclose(file);
-  found = parse_transports(std::string_view(text, size));
-  std::free(text);
-  return found;
+  if (handle_ == nullptr) return {};
+  return parse_transports(
+      printed_text([this](std::FILE* to) { worker_.api().ep_print_info(handle_, to); }));
 }
 
 bool endpoint_core::shares_memory() noexcept {

@@ -1,4 +1,5 @@
 #include "ucp/configuration_listing.hpp"
+#include "ucp/printed_text.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -12,15 +13,9 @@ constexpr std::string_view syntax_mark = "syntax:";
 
 /// Returns what UCX prints; empty if there is no memory for it.
 std::string printed(ucp_api& api, const ucp_config_t* config, unsigned flags) {
-  char* text = nullptr;
-  std::size_t size = 0;
-  std::FILE* const file = ::open_memstream(&text, &size);
-  if (file == nullptr) return {};
-  api.config_print(config, file, "ucxio", static_cast<ucs_config_print_flags_t>(flags));
-  std::fclose(file);
-  std::string copy(text, size);
-  std::free(text);
-  return copy;
+  return printed_text([&](std::FILE* to) {
+    api.config_print(config, to, "ucxio", static_cast<ucs_config_print_flags_t>(flags));
+  });
 }
 
 }  // namespace

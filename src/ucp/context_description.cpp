@@ -6,18 +6,12 @@
 #include <string_view>
 #include <utility>
 
+#include "ucp/printed_text.hpp"
+
 namespace ucx::detail {
 
 std::string description_of(ucp_api& api, ucp_context_h context) {
-  char* text = nullptr;
-  std::size_t size = 0;
-  std::FILE* file = ::open_memstream(&text, &size);
-  if (file == nullptr) return {};
-  api.context_print_info(context, file);
-  std::fclose(file);
-  std::string made(text, size);
-  std::free(text);
-  return made;
+  return printed_text([&](std::FILE* to) { api.context_print_info(context, to); });
 }
 
 /// UCX prints a line a resource: "# resource 0  :  md 0  dev 0  flags -- tcp/lo".
