@@ -1,10 +1,11 @@
 #include "ucp/configuration_listing.hpp"
-#include "ucp/printed_text.hpp"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+
+#include "ucp/printed_text.hpp"
 
 namespace ucx::detail {
 namespace {
