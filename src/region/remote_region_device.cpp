@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cuda/device_copiers.hpp"
+#include "cuda/device_pointer.hpp"
 #include "region/message_read.hpp"
 #include "region/message_write.hpp"
 #include "region/remote_region_core.hpp"
