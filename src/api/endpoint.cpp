@@ -1,5 +1,6 @@
 #include "ucx/endpoint.hpp"
 
+#include <memory>
 #include <utility>
 
 #include "base/deadline.hpp"
@@ -285,9 +286,9 @@ request endpoint::start_flush(const io_options& options) {
   }
   detail::worker_core& worker = core_->worker();
   const std::lock_guard guard(worker.lock());
-  detail::flush_operation* flush = worker.pool_of<detail::flush_operation>().take();
+  std::unique_ptr<detail::flush_operation> flush(worker.pool_of<detail::flush_operation>().take());
   flush->begin(worker, core_, nullptr, nullptr, true, worker.deadline_after(options.timeout));
-  return core_access::make_request(flush);
+  return core_access::make_request(flush.release());
 }
 
 void endpoint::flush(const io_options& options) { start_flush(options).wait(); }

@@ -1,5 +1,6 @@
 #include "connection/operation_book.hpp"
 
+#include <memory>
 #include <utility>
 
 #include "base/deadline.hpp"
@@ -60,11 +61,11 @@ void operation_book::fence() {
     }
     return;
   }
-  flush_operation* const flush = worker.pool_of<flush_operation>().take();
+  std::unique_ptr<flush_operation> flush(worker.pool_of<flush_operation>().take());
   flush->begin(worker, connection_.shared_from_this(), nullptr, nullptr, true,
                worker.deadline_after(std::chrono::nanoseconds::zero()));
   flush->group_mark = fence_;
-  adopt(*flush);
+  adopt(*flush.release());
 }
 
 void operation_book::member_ended(operation&, std::error_code outcome) noexcept {

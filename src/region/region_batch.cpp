@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <string>
 #include <utility>
@@ -43,9 +44,9 @@ struct reading {
   }
   operation& start_shared(std::span<const read_piece> shared, std::uint64_t total,
                           clock::time_point deadline) const {
-    batch_read* const read = region.endpoint().worker().pool_of<batch_read>().take();
+    std::unique_ptr<batch_read> read(region.endpoint().worker().pool_of<batch_read>().take());
     read->begin(region.shared_from_this(), shared, total, deadline);
-    return *read;
+    return *read.release();
   }
 };
 
@@ -63,9 +64,9 @@ struct writing {
   }
   operation& start_shared(std::span<const write_piece> shared, std::uint64_t total,
                           clock::time_point deadline) const {
-    batch_write* const write = region.endpoint().worker().pool_of<batch_write>().take();
+    std::unique_ptr<batch_write> write(region.endpoint().worker().pool_of<batch_write>().take());
     write->begin(region.shared_from_this(), tracker, shared, total, deadline);
-    return *write;
+    return *write.release();
   }
 };
 
