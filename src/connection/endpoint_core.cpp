@@ -35,10 +35,12 @@ constexpr unsigned to_wards = 4;
 constexpr unsigned was_there = 8;
 
 /// A listener that does not want a connection rejects it without a word, and UCX does the same, or
-/// drops it, where it can not make one with the peer's: nothing tells which it was.
+/// drops it, or can not read the answer, where it can not make one with the peer's: nothing tells
+/// which it was.
 std::string words_of_loss(ucp_api& api, ucs_status_t status, bool dials) {
   std::string text = "UCX: " + words(status);
-  const bool listens = status == UCS_ERR_REJECTED || status == UCS_ERR_CONNECTION_RESET;
+  const bool listens = status == UCS_ERR_REJECTED || status == UCS_ERR_CONNECTION_RESET ||
+                       status == UCS_ERR_INVALID_PARAM;
   if (!dials || !listens) return text;
   unsigned major = 0;
   unsigned minor = 0;
