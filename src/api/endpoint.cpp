@@ -78,7 +78,7 @@ std::shared_ptr<endpoint_core> connect(const worker& parent, const socket_addres
   auto made = detail::connect_to(worker, peer, detail::without_handlers(options), deadline, ec);
   if (!made) return nullptr;
   made->wait_connected(ec);
-  if (!ec) made->arm(std::move(options));
+  if (!ec) made->observers().arm(std::move(options));
   return made;
 }
 
@@ -108,7 +108,7 @@ std::shared_ptr<endpoint_core> connect(const worker& parent, std::string_view ho
     words = connecting->words();
     made = connecting->take();
   }
-  if (!ec) made->arm(std::move(options));
+  if (!ec) made->observers().arm(std::move(options));
   return made;
 }
 
@@ -230,7 +230,7 @@ endpoint& endpoint::operator=(endpoint&& other) noexcept {
 
 endpoint::~endpoint() {
   if (!core_ || detail::leave_to_parent(core_)) return;
-  if (!borrowed_) core_->disarm();
+  if (!borrowed_) core_->observers().disarm();
   const std::lock_guard guard(core_->worker().lock());
   core_->leave_share(core_);
 }
@@ -274,7 +274,7 @@ connection_report endpoint::report() const {
 std::vector<std::byte> endpoint::peer_info() const {
   if (!core_) return {};
   const std::lock_guard guard(core_->worker().lock());
-  return core_->peer_introduction().info;
+  return core_->session().theirs().info;
 }
 
 std::uint64_t endpoint::id() const noexcept { return core_ ? core_->number() : 0; }
@@ -336,12 +336,12 @@ namespace {
 /// Has `watched` keep `companion` open, and leaves there what it kept before.
 void exchange_companion(endpoint_core& watched, std::shared_ptr<endpoint_core>& companion) {
   const std::lock_guard guard(watched.worker().lock());
-  companion = watched.keep(std::move(companion));
+  companion = watched.observers().keep(std::move(companion));
 }
 
 std::shared_ptr<endpoint_core> companion_of(endpoint_core& watched) {
   const std::lock_guard guard(watched.worker().lock());
-  return watched.watched_by();
+  return watched.observers().watched_by();
 }
 
 /// Returns whether `from` is `wanted`, or keeps it open through its companions. They may be of
@@ -377,7 +377,7 @@ void endpoint::watch_by(const endpoint& companion, std::error_code& ec) {
     return;
   }
   // Not the handle's share, which may be of more than the connection, and go before it.
-  companion.core_->watch(core_->shared_from_this());
+  companion.core_->observers().watch(core_->shared_from_this());
 }
 
 socket_address endpoint::local() const {
@@ -397,7 +397,7 @@ socket_address endpoint::peer() const { return core_ ? core_->peer() : socket_ad
 std::vector<std::string> endpoint::transports() const {
   if (!core_) return {};
   const std::lock_guard guard(core_->worker().lock());
-  return core_->transports();
+  return core_->ucx().transports();
 }
 
 }  // namespace ucx

@@ -52,14 +52,14 @@ client_core::client_core(ucx::worker&& driver, endpoint&& connection)
       session_(channel_, [this](std::uint64_t region) { revoked(region); }),
       releasing_(std::make_shared<client_session*>(&session_)) {
   const std::lock_guard guard(core_of(worker_).lock());
-  core_of(*endpoint_).set_receiver(&session_);
+  core_of(*endpoint_).control().set_receiver(&session_);
 }
 
 client_core::~client_core() {
   worker_core& core = core_of(worker_);
   {
     const std::lock_guard guard(core.lock());
-    core_of(*endpoint_).set_receiver(nullptr);
+    core_of(*endpoint_).control().set_receiver(nullptr);
     *releasing_ = nullptr;
     try {
       if (!session_.over()) session_.leave();
@@ -270,14 +270,14 @@ std::optional<std::vector<std::byte>> client_core::await(
   } else {
     const auto forget = [&] {
       const std::lock_guard guard(core.lock());
-      connection.expected_control();
+      connection.liveness().expected_control();
       session_.forget(asked);
     };
     bool in_time = false;
     try {
       {
         const std::lock_guard guard(core.lock());
-        connection.expect_control();
+        connection.liveness().expect_control();
         send(asked);
       }
       in_time = core.wait_until(deadline, [&] { return asked.done; });
@@ -470,7 +470,7 @@ void client_core::leave_at_once() noexcept {
     if (connection.use_count() > 1 || connection->is_kept_by_requests()) return;
     try {
       session_.leave();
-      connection->say_bye({});
+      connection->session().say_bye({});
     } catch (const std::bad_alloc&) {  // the peer learns it from the end of the connection
     }
   }

@@ -74,12 +74,12 @@ void client_core::ask_all(std::vector<client_session::question>& asked,
     return;
   }
   const auto forget_all = [&] {
-    connection.expected_control();
+    connection.liveness().expected_control();
     for (client_session::question& each : asked) session_.forget(each);
   };
   {
     const std::lock_guard guard(core.lock());
-    connection.expect_control();
+    connection.liveness().expect_control();
     try {
       for (std::size_t i = 0; i < asked.size(); ++i) {
         if (!asked[i].done) send(i);

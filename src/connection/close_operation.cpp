@@ -35,7 +35,8 @@ void close_operation::step() {
     // A peer that never answered owes nothing, and one that said goodbye was answered everything.
     if (over) return drop_connection();
     if (kept_->answers_pending()) return;
-    if (kept_->state() != endpoint_state::ready || kept_->leaving()) return drop_connection();
+    if (kept_->state() != endpoint_state::ready || kept_->session().is_leaving())
+      return drop_connection();
     return flush();
   }
   if (stage_ == stage::flushing) {
@@ -44,10 +45,10 @@ void close_operation::step() {
   }
   if (stage_ == stage::parting) {
     // A peer that does not answer has lost nothing: all that was asked of it is answered.
-    if (over || kept_->heard_farewell()) return drop_connection();
+    if (over || kept_->session().heard_farewell()) return drop_connection();
     return;
   }
-  if (kept_->dropped_by_ucx()) finish();
+  if (kept_->ucx().has_let_go()) finish();
 }
 
 void close_operation::flush() {
@@ -63,12 +64,12 @@ void close_operation::part() {
   outcome_ = flush_->error();
   flush_->let_go();
   std::exchange(flush_, nullptr)->release();
-  if (outcome_ || kept_->state() != endpoint_state::ready || kept_->leaving() ||
-      kept_->session() == 0) {
+  if (outcome_ || kept_->state() != endpoint_state::ready || kept_->session().is_leaving() ||
+      kept_->session().number() == 0) {
     return drop_connection();
   }
   try {
-    kept_->say_bye({});
+    kept_->session().say_bye({});
   } catch (const std::bad_alloc&) {  // the peer learns it from the end of the connection
     return drop_connection();
   }

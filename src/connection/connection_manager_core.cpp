@@ -64,7 +64,7 @@ void managed_connection::connected(connector& done) {
   const std::shared_ptr<connector> kept = std::move(connector_);
   if (done.failure()) return failed(done.failure(), done.words());
   connection_ = done.take();
-  connection_->set_observer(weak_from_this());
+  connection_->observers().set_observer(weak_from_this());
   // It may have been lost since.
   if (connection_->state() != endpoint_state::ready) return ended(*connection_, true);
   active_since_ = manager_->worker().api().now();

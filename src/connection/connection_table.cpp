@@ -46,12 +46,12 @@ void connection_table::remove(endpoint_core& gone) noexcept {
 
 void connection_table::name(endpoint_core& named) {
   last_found_ = nullptr;
-  by_session_[named.session()] = &named;
+  by_session_[named.session().number()] = &named;
 }
 
 void connection_table::unname(endpoint_core& named) noexcept {
   last_found_ = nullptr;
-  const auto found = by_session_.find(named.session());
+  const auto found = by_session_.find(named.session().number());
   if (found != by_session_.end() && found->second == &named) by_session_.erase(found);
 }
 
@@ -76,7 +76,8 @@ std::vector<std::shared_ptr<endpoint_core>> connection_table::made_here() const 
 std::shared_ptr<endpoint_core> connection_table::any_followed_by(
     const connection_observer& observer) const noexcept {
   for (endpoint_core* const each : all_) {
-    if (each->state() == endpoint_state::closed || !each->is_observed_by(observer)) continue;
+    if (each->state() == endpoint_state::closed || !each->observers().is_observed_by(observer))
+      continue;
     if (auto kept = each->weak_from_this().lock()) return kept;
   }
   return nullptr;
@@ -86,7 +87,7 @@ std::vector<std::shared_ptr<endpoint_core>> connection_table::followed_by(
     const connection_observer& observer) const {
   std::vector<std::shared_ptr<endpoint_core>> found;
   for (endpoint_core* const each : all_) {
-    if (!each->is_observed_by(observer)) continue;
+    if (!each->observers().is_observed_by(observer)) continue;
     if (auto kept = each->weak_from_this().lock()) found.push_back(std::move(kept));
   }
   return found;
@@ -108,16 +109,16 @@ bool connection_table::has_connection_to(std::uint64_t identity,
   const bool crossing_counts =
       identity != ours && (but.side() == endpoint_core::role::acceptor || ours > identity);
   return std::any_of(all_.begin(), all_.end(), [&](const endpoint_core* each) {
-    return each != &but && each->state() == endpoint_state::ready && !each->leaving() &&
-           each->peer_introduction().identity == identity &&
+    return each != &but && each->state() == endpoint_state::ready &&
+           !each->session().is_leaving() && each->session().theirs().identity == identity &&
            (each->side() == but.side() || crossing_counts);
   });
 }
 
 std::size_t connection_table::active(const connection_observer* observer) const noexcept {
   const auto counts = [observer](const endpoint_core* each) {
-    return each->state() == endpoint_state::ready && !each->leaving() &&
-           (observer == nullptr || each->is_observed_by(*observer));
+    return each->state() == endpoint_state::ready && !each->session().is_leaving() &&
+           (observer == nullptr || each->observers().is_observed_by(*observer));
   };
   return static_cast<std::size_t>(std::count_if(all_.begin(), all_.end(), counts));
 }
@@ -141,7 +142,7 @@ void connection_table::answer_hello(const frame& said, const std::vector<std::by
   const bool ours = known != nullptr && known->side() == endpoint_core::role::initiator;
   // Somebody else's already: who came later has to draw another.
   const bool taken = known != nullptr && !ours;
-  if (taken && known->came_by(read.address, reply_endpoint)) return;  // said twice
+  if (taken && known->session().came_by(read.address, reply_endpoint)) return;  // said twice
   endpoint_core* peer = known;
   if (!ours)
     peer = read.address.empty() ? find_nameless(reply_endpoint) : connect_back(read.address);
@@ -154,24 +155,21 @@ void connection_table::answer_hello(const frame& said, const std::vector<std::by
     answer.status = error_status(make_error_code(errc::busy));
     peer->reply(answer);
     // One that we connected back to does so again; one that a listener accepted goes on.
-    if (!read.address.empty()) peer->peer_said_bye({});
+    if (!read.address.empty()) peer->session().peer_said_bye({});
     return;
   }
-  if (peer->session() == 0) peer->take_session(said.session);
-  std::string words;
-  std::error_code refusal;
-  if (said.version != protocol_version_number) {
-    refusal = errc::version_mismatch;
-  } else {
-    refusal = peer->objection(*theirs, words);
-  }
-  if (refusal) return peer->refuse(refusal, words);
-  peer->welcome(std::move(*theirs), said.length);
+  if (peer->session().number() == 0) peer->session().take_number(said.session);
+  endpoint_session& session = peer->session();
+  const result<void> wanted = said.version == protocol_version_number
+                                  ? session.check(*theirs)
+                                  : failure{errc::version_mismatch};
+  if (!wanted) return session.refuse(wanted.why());
+  session.welcome(std::move(*theirs), said.length);
 }
 
 endpoint_core* connection_table::find_nameless(ucp_ep_h handle) const noexcept {
   const auto found = std::find_if(all_.begin(), all_.end(), [&](const endpoint_core* e) {
-    return e->handle() == handle && e->session() == 0;
+    return e->handle() == handle && e->session().number() == 0;
   });
   return found == all_.end() ? nullptr : *found;
 }
@@ -187,8 +185,8 @@ endpoint_core* connection_table::connect_back(std::span<const std::byte> framed)
   std::shared_ptr<endpoint_core> made = endpoint_core::make(
       worker_, nullptr, params, endpoint_core::role::acceptor, endpoint_options(), ec);
   if (!made) return nullptr;
-  made->set_address({framed.begin(), framed.end()});
-  made->set_observer(by_address_);
+  made->session().set_address({framed.begin(), framed.end()});
+  made->observers().set_observer(by_address_);
   serve(made);
   return made.get();
 }
@@ -201,8 +199,8 @@ void connection_table::reap() {
   for (std::size_t i = 0; i < served_.size();) {
     const endpoint_state state = served_[i]->state();
     const bool over = state == endpoint_state::failed || state == endpoint_state::closed;
-    if (over && served_[i]->transfers() == 0 && served_[i]->answers() == 0 &&
-        !served_[i]->untold()) {
+    if (over && served_[i]->ucx().transfers() == 0 && served_[i]->answers() == 0 &&
+        !served_[i]->observers().is_untold()) {
       const std::shared_ptr<endpoint_core> gone = std::move(served_[i]);
       served_[i] = std::move(served_.back());
       served_.pop_back();

@@ -90,10 +90,10 @@ std::shared_ptr<endpoint_core> connect_to(const std::shared_ptr<worker_core>& wo
     params.address = reinterpret_cast<const ucp_address_t*>(peer.native().data());
     made = endpoint_core::make(*worker, worker, params, role::initiator, std::move(options), ec);
     if (!made) return nullptr;
-    if (watching) made->keep(watching);
-    made->say_hello(deadline);
+    if (watching) made->observers().keep(watching);
+    made->session().say_hello(deadline);
   }
-  if (watching) watching->watch(made);
+  if (watching) watching->observers().watch(made);
   return made;
 }
 
@@ -118,7 +118,7 @@ std::shared_ptr<endpoint_core> connect_to(const std::shared_ptr<worker_core>& wo
   auto made = endpoint_core::make(*worker, worker, params, role::initiator, std::move(options), ec);
   if (!made) return nullptr;
   made->set_peer(peer);
-  made->say_hello(deadline);
+  made->session().say_hello(deadline);
   return made;
 }
 
@@ -200,7 +200,7 @@ void connector::try_one(clock::time_point until) {
   if (!connection_) {
     return note(ec, ec == errc::feature_disabled ? words_about_terms(ec) : "");
   }
-  connection_->set_observer(weak_from_this());
+  connection_->observers().set_observer(weak_from_this());
   if (connection_->state() != endpoint_state::ready) return;
   failure_.clear();  // on a context without feature::am nobody is asked
   finish();

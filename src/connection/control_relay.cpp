@@ -45,7 +45,7 @@ class control_relay::way_back final : public channel {
              relay->on_the_way_.fetch_sub(copy.size(), std::memory_order_relaxed);
              const std::shared_ptr<endpoint_core> peer = relay->peer_.lock();
              if (!peer || peer->status()) return;
-             peer->send_control(copy);
+             peer->control().send(copy);
              relay->look_at_unsent();
            });
     } catch (const std::bad_alloc&) {
@@ -81,7 +81,7 @@ std::shared_ptr<control_relay> control_relay::begin(endpoint_core& peer,
                                                     std::weak_ptr<worker_core> home) {
   std::shared_ptr<control_relay> made(new control_relay(peer, std::move(home)));
   made->self_ = made;
-  peer.set_receiver(made.get());
+  peer.control().set_receiver(made.get());
   return made;
 }
 
@@ -91,7 +91,7 @@ std::unique_ptr<channel> control_relay::make_channel() {
 
 void control_relay::look_at_unsent() {
   if (const std::shared_ptr<endpoint_core> peer = peer_.lock()) {
-    unsent_there_.store(peer->unsent_control(), std::memory_order_relaxed);
+    unsent_there_.store(peer->control().unsent(), std::memory_order_relaxed);
   }
 }
 

@@ -1,6 +1,5 @@
 #include "connection/endpoint_channel.hpp"
 
-#include <algorithm>
 #include <memory>
 
 #include "connection/endpoint_core.hpp"
@@ -19,13 +18,13 @@ bool has_no_answer(const control_header& said) noexcept {
   return said.type == control_type::release || said.type == control_type::bye;
 }
 
-void endpoint_channel::send(std::span<const std::byte> message) { endpoint_.send_control(message); }
-
-std::size_t endpoint_channel::longest() const noexcept {
-  return std::min(most, endpoint_.pieces().answer);
+void endpoint_channel::send(std::span<const std::byte> message) {
+  endpoint_.control().send(message);
 }
 
-std::size_t endpoint_channel::unsent() const noexcept { return endpoint_.unsent_control(); }
+std::size_t endpoint_channel::longest() const noexcept { return endpoint_.control().longest(); }
+
+std::size_t endpoint_channel::unsent() const noexcept { return endpoint_.control().unsent(); }
 
 void endpoint_channel::blame(std::error_code why, const std::string& words) {
   // Later: whoever blames stands inside what ends with the channel.

@@ -13,9 +13,6 @@ bool has_no_answer(const control_header& said) noexcept;
 /// REQUIRES: the endpoint outlives it, or ended() has been called.
 class endpoint_channel final : public channel {
  public:
-  /// Messages are no longer than this, and fit one segment of the transport.
-  static constexpr std::size_t most = std::size_t{64} << 10U;
-
   explicit endpoint_channel(endpoint_core& endpoint) noexcept : endpoint_(endpoint) {}
 
   void send(std::span<const std::byte> message) override;

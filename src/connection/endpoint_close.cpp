@@ -21,13 +21,6 @@ constexpr int rounds_to_close = 100;
 
 }  // namespace
 
-void endpoint_core::on_closed(void* request, ucs_status_t, void* self) {
-  auto& endpoint = *static_cast<endpoint_core*>(self);
-  endpoint.worker_.api().request_free(request);
-  endpoint.closing_ = false;
-  endpoint.look_at_closing();
-}
-
 close_operation* endpoint_core::start_close(close_mode mode) {
   if (state_ == endpoint_state::closed || taking_leave_) return nullptr;
   close_operation* const closer = worker_.pool_of<close_operation>().take();
@@ -58,7 +51,7 @@ void endpoint_core::close(close_mode mode, std::error_code& ec) {
   worker_.wait(*closing, clock::time_point::max());
   ec = closing->error();
   closing->drop();
-  disarm();  // a handler may be running still
+  observers_.disarm();  // a handler may be running still
   guard.lock();
   see_to_sockets();
 }
@@ -74,7 +67,7 @@ void endpoint_core::close_at_once(close_mode mode, std::error_code& ec) {
     }
     taking_leave_ = true;
   }
-  disarm();  // closing on this side is no loss, and whoever made it may go now
+  observers_.disarm();  // closing on this side is no loss, and whoever made it may go now
   const std::shared_ptr<endpoint_core> kept = weak_from_this().lock();
   const std::lock_guard guard(worker_.lock());
   if (state_ != endpoint_state::failed) {
@@ -90,36 +83,9 @@ void endpoint_core::look_at_closing() noexcept {
   if (closer_ != nullptr) owe(to_close);
 }
 
-/// They are destroyed behind the lock, which the caller holds; where there is no memory for that,
-/// when the connection is left.
-void endpoint_core::drop_handlers() noexcept try {
-  if (options_.on_established || options_.on_refused || options_.on_closed) {
-    const auto unused = std::make_shared<endpoint_options>(std::move(options_));
-    try {
-      worker_.queue_handler([unused] {});
-    } catch (const std::bad_alloc&) {
-      options_ = std::move(*unused);
-      throw;
-    }
-    options_.on_established = {};
-    options_.on_refused = {};
-    options_.on_closed = {};
-  }
-  std::shared_ptr<message_handlers> messages;
-  messages_->swap_handlers(messages);
-  if (!messages) return;
-  try {
-    worker_.queue_handler([messages] {});
-  } catch (const std::bad_alloc&) {
-    messages_->swap_handlers(messages);
-    throw;
-  }
-} catch (const std::bad_alloc&) {
-}
-
 std::error_code endpoint_core::leave() {
-  drop_handlers();  // closing on this side is no loss
-  options_ = {};
+  observers_.drop_handlers();  // closing on this side is no loss
+  observers_.clear();
   if (state_ == endpoint_state::failed) return error_;
   fail(make_error_code(errc::canceled),
        if_there_is_memory("the connection was closed on this side"));
@@ -134,29 +100,10 @@ void endpoint_core::closed() noexcept {
 }
 
 void endpoint_core::start_drop() noexcept {
-  if (handle_ == nullptr) return;
+  if (handle() == nullptr) return;
   worker_.connections().remove(*this);
-  if (transfers_ == 0) drop_keys();
-  if (!detects_failure_ && transfers_ > 0) {
-    // UCX refuses to force such an endpoint, and a flush would wait for the peer: it goes with its
-    // worker.
-    handle_ = nullptr;
-    return;
-  }
-  ucp_request_param_t params = {};
-  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  if (detects_failure_) {
-    params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
-    params.flags = UCP_EP_CLOSE_FLAG_FORCE;
-  }
-  params.cb.send = &endpoint_core::on_closed;
-  params.user_data = this;
-  closing_ = true;
-  ucs_status_ptr_t started = worker_.api().ep_close_nbx(std::exchange(handle_, nullptr), &params);
-  worker_.socket_closed();
-  if (!UCS_PTR_IS_PTR(started)) closing_ = false;
-  // What could not be closed goes with its worker, and may report until then that it was lost.
-  if (UCS_PTR_IS_ERR(started)) not_closed_ = true;
+  if (ucx_.transfers() == 0) drop_keys();
+  ucx_.start_drop();
 }
 
 void endpoint_core::drop() noexcept {
@@ -164,7 +111,7 @@ void endpoint_core::drop() noexcept {
   ucp_api& api = worker_.api();
   const clock::time_point until = api.now() + close_operation::drop_limit;
   // UCX alone, not our handlers: this may run inside one of them.
-  while (!dropped_by_ucx()) {
+  while (!ucx_.has_let_go()) {
     if (api.now() >= until) break;
     if (worker_.progress_ucx() == 0) api.relax();
   }
@@ -176,10 +123,6 @@ void endpoint_core::drop() noexcept {
 void endpoint_core::see_to_sockets() noexcept {
   for (int i = 0; i < rounds_to_close && worker_.progress_ucx() != 0; ++i) {
   }
-}
-
-bool endpoint_core::over() const noexcept {
-  return dropped() && !not_closed_ && transfers_ == 0 && keys_.empty();
 }
 
 void endpoint_core::drop_keys() noexcept {

@@ -1,5 +1,6 @@
 #include "connection/endpoint_core.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <new>
 #include <string>
@@ -7,32 +8,22 @@
 
 #include "base/forked_child.hpp"
 #include "base/if_there_is_memory.hpp"
-#include "connection/channel.hpp"
 #include "connection/close_operation.hpp"
 #include "connection/connection_table.hpp"
 #include "connection/control_turns.hpp"
 #include "connection/message_sender.hpp"
-#include "connection/peer_question.hpp"
+#include "ucp/rdma.hpp"
 #include "ucp/status.hpp"
-#include "worker/process_watcher.hpp"
+#include "wire/parcel.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
 namespace {
 
-/// So many copies of pieces that were given up may wait for a peer to take them: four MiB.
-constexpr unsigned most_copies_left = 64;
-
 connection_stage stage_of(endpoint_state state, bool dials) noexcept {
   if (state != endpoint_state::connecting) return connection_stage::standing;
   return dials ? connection_stage::dialing : connection_stage::greeting;
 }
-
-/// What of a connection's end is still to be said, and how.
-constexpr unsigned to_users = 1;
-constexpr unsigned to_observer = 2;
-constexpr unsigned to_wards = 4;
-constexpr unsigned was_there = 8;
 
 /// A listener that does not want a connection rejects it without a word, and UCX does the same, or
 /// drops it, or can not read the answer, where it can not make one with the peer's: nothing tells
@@ -50,25 +41,46 @@ std::string words_of_loss(ucp_api& api, ucs_status_t status, bool dials) {
          std::to_string(major) + '.' + std::to_string(minor) + '.' + std::to_string(patch);
 }
 
+/// The smaller of what two sides said, where both said something.
+std::size_t smaller(std::uint64_t ours, std::uint64_t theirs) noexcept {
+  return static_cast<std::size_t>(theirs == 0 ? ours : std::min(ours, theirs));
+}
+
+/// Returns what the log says of an established connection. UCX takes TCP in silence where RDMA
+/// hardware is on one side only.
+std::string said_of(const introduction& theirs, const std::vector<std::string>& lanes,
+                    const std::vector<std::string>& resources) {
+  std::string text = theirs.name.empty() ? std::string() : " with " + theirs.name;
+  for (const std::string& each : lanes)
+    text.append(&each == &lanes.front() ? " over " : ", ") += each;
+  if (any_is_rdma(resources) && !any_is_rdma(lanes))
+    text += "; RDMA hardware of this side is not used";
+  return text;
+}
+
+bool is_watched(const worker_core& worker, peer_failure asked) {
+  return asked == peer_failure::automatic ? !worker.context().same_host_only()
+                                          : asked == peer_failure::detected;
+}
+
+connection_terms terms_of(const worker_core& worker, const endpoint_options& options) {
+  return options.terms ? *options.terms : worker.options().terms;
+}
+
 }  // namespace
 
 endpoint_core::endpoint_core(worker_core& worker, std::shared_ptr<worker_core> keep_alive,
-                             role side, endpoint_options options)
+                             role side, endpoint_options&& options)
     : worker_(worker),
       keep_alive_(std::move(keep_alive)),
       role_(side),
-      options_(std::move(options)),
       number_(worker.connections().next_number()),
-      terms_(options_.terms ? *options_.terms : worker.options().terms),
-      heartbeat_(worker.options().heartbeat_interval, worker.options().heartbeat_timeout),
+      ucx_(worker, *this, is_watched(worker, options.failure)),
       messages_(worker.connections().make_messages(*this)),
-      link_(messages_->link()) {
-  options_.terms.reset();
-  const bool watched = options_.failure == peer_failure::automatic
-                           ? !worker.context().same_host_only()
-                           : options_.failure == peer_failure::detected;
-  detects_failure_ = watched;
-}
+      link_(messages_->link()),
+      session_(*this, *messages_, terms_of(worker, options)),
+      observers_(*this, *messages_, std::move(options)),
+      liveness_(*this, worker.options().heartbeat_interval, worker.options().heartbeat_timeout) {}
 
 std::shared_ptr<endpoint_core> endpoint_core::make(worker_core& worker,
                                                    std::shared_ptr<worker_core> keep_alive,
@@ -80,22 +92,13 @@ std::shared_ptr<endpoint_core> endpoint_core::make(worker_core& worker,
   const std::shared_ptr<endpoint_core> made =
       share.take(new endpoint_core(worker, std::move(keep_alive), side, std::move(options)),
                  [](endpoint_core* last) { last->retire(); });
-  params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
-  params.err_mode =
-      made->detects_failure_ ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
-  if (made->detects_failure_) {
-    params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER;
-    params.err_handler.cb = &endpoint_core::on_ucx_error;
-    params.err_handler.arg = made.get();
-  }
   if (!worker.context().has(feature::am)) {
     made->state_ = endpoint_state::closed;  // as long as nothing is made
-    made->queue_tell(event::established);
+    made->observers_.established();
   }
   // From here on nothing is thrown: UCX may have what `params` brings.
-  const ucs_status_t status = worker.api().ep_create(worker.handle(), &params, &made->handle_);
+  const ucs_status_t status = made->ucx_.make(params);
   if (status != UCS_OK) {
-    made->handle_ = nullptr;
     made->words_ = if_there_is_memory([status] { return detail::words(status); });
     made->state_ = endpoint_state::closed;
     ec = make_error(status);
@@ -123,9 +126,9 @@ void endpoint_core::retire() noexcept {
   }
   // The worker goes after the endpoint, if this was the last to keep it.
   const std::shared_ptr<worker_core> kept = std::move(keep_alive_);
-  const std::shared_ptr<endpoint_core> watching = std::move(watched_by_);
+  const std::shared_ptr<endpoint_core> watching = observers_.keep(nullptr);
   guard.lock();
-  drop_handlers();
+  observers_.drop_handlers();
   drop();
   const bool ended = over();
   if (!ended) worker_.connections().bury(*this);
@@ -138,7 +141,7 @@ endpoint_core::~endpoint_core() {
   if (owed_ != 0) worker_.connections().remove_owing(*this);
   worker_.connections().remove(*this);
   messages_->end();
-  if (receiver_ != nullptr) receiver_->ended(errc::closed);
+  control_.end(errc::closed);
 }
 
 std::error_code endpoint_core::status() const noexcept {
@@ -160,12 +163,100 @@ std::string endpoint_core::peer_name() const {
   const std::lock_guard guard(worker_.lock());
   if (!peer_.empty()) return to_string(peer_);
   char text[32];
-  std::snprintf(text, sizeof text, "session %016llx", static_cast<unsigned long long>(session_));
+  std::snprintf(text, sizeof text, "session %016llx",
+                static_cast<unsigned long long>(session_.number()));
   return text;
 }
 
-void endpoint_core::on_ucx_error(void* self, ucp_ep_h, ucs_status_t status) {
-  static_cast<endpoint_core*>(self)->lost(status);
+socket_address endpoint_core::local() const {
+  return peer_.empty() ? socket_address() : ucx_.local();
+}
+
+connection_state endpoint_core::public_state() const noexcept {
+  if (state_ == endpoint_state::closed) return connection_state::closed;
+  if (taking_leave_) return connection_state::closing;
+  if (state_ == endpoint_state::failed) return connection_state::failed;
+  return state_ == endpoint_state::ready ? connection_state::active : connection_state::connecting;
+}
+
+connection_report endpoint_core::report() const {
+  connection_report made;
+  made.id = number_;
+  made.peer = peer_;
+  if (state_ != endpoint_state::ready) return made;
+  const context_core& context = worker_.context();
+  const introduction& theirs = session_.theirs();
+  made.local = local();
+  made.peer_name = theirs.name;
+  made.peer_info = theirs.info;
+  // A peer that says nothing of itself could do what this side can.
+  const auto common =
+      static_cast<unsigned>(context.features()) &
+      (theirs.features == feature::none ? ~0U : static_cast<unsigned>(theirs.features));
+  made.features = static_cast<feature>(common);
+  made.transports = ucx_.transports();
+  made.segment = smaller(context.segment_size(), theirs.segment);
+  made.largest_eager = messages_->longest_at_once(detects_failure(), pieces_.write);
+  made.largest_header = smaller(worker_.sender().longest_header(),
+                                message_sender::header_within(theirs.largest_header));
+  made.zero_copy = any_is_rdma(made.transports);
+  made.rma_is_real = includes(made.features, feature::rma) &&
+                     (made.zero_copy || (!detects_failure() && context.same_host_only()));
+  made.watched = detects_failure() || liveness_.watches_process();
+  return made;
+}
+
+connection_end endpoint_core::end() const {
+  return {number_, peer_, error_, words_, messages_->unsent()};
+}
+
+void endpoint_core::log(log_level level, const char* what, const std::string& more) const {
+  logger& log = worker_.context().log();
+  if (!log.writes(level)) return;
+  std::string line = "connection ";
+  line.append(std::to_string(number_)).append(role_ == role::initiator ? " to " : " from ");
+  line.append(peer_name()).append(": ").append(what).append(more);
+  log.write(level, line);
+}
+
+void endpoint_core::wait_connected(std::error_code& ec) {
+  ec.clear();
+  if (worker_.in_handler() && state_ == endpoint_state::connecting) {
+    ec = errc::would_deadlock;
+    return;
+  }
+  // tick() fails the connection at its deadline.
+  worker_.wait_until(clock::time_point::max(),
+                     [&] { return state_ != endpoint_state::connecting; });
+  const std::lock_guard guard(worker_.lock());
+  ec = status();
+}
+
+void endpoint_core::establish(std::uint64_t room) {
+  const introduction& theirs = session_.theirs();
+  // One that says nothing of its segments may have UCX's: longer ones would end it (1.13.1).
+  const std::size_t ours = worker_.context().segment_size();
+  pieces_ = piece_sizes::of_segment(std::min<std::size_t>(ours, theirs.segment));
+  const bool same_host = ucx_.shares_memory();
+  // Where a header has room as a whole, so have a header and what comes with it.
+  const std::size_t whole = worker_.largest_header();
+  if (same_host && whole > parcel::size) pieces_.fit_elements(whole - parcel::size);
+  state_ = endpoint_state::ready;
+  if (worker_.context().log().writes(log_level::info)) {
+    log(log_level::info, "established",
+        said_of(theirs, ucx_.transports(), worker_.context().resources()));
+  }
+  if (same_host) liveness_.watch_process(theirs.process);
+  operations_.send_queued();
+  messages_->open(room, same_host);
+  observers_.established();
+}
+
+void endpoint_core::send(const frame& sent) { worker_.sender().send(*this, sent); }
+
+void endpoint_core::reply(const frame& answer, std::span<const std::byte> payload) {
+  if (handle() == nullptr || !quota_.may_reply()) return;
+  worker_.sender().send(*this, answer, payload, message_sender::kind::reply);
 }
 
 void endpoint_core::note(ucs_status_t status) {
@@ -173,15 +264,14 @@ void endpoint_core::note(ucs_status_t status) {
 }
 
 void endpoint_core::lost(ucs_status_t status) noexcept {
-  if (handle_ == nullptr || state_ == endpoint_state::failed || losing_) return;
+  if (handle() == nullptr || state_ == endpoint_state::failed || losing_) return;
   losing_ = true;
-  const bool dials = role_ == role::initiator && !peer_.empty() && !hello_sent_;
+  const bool dials = role_ == role::initiator && !peer_.empty() && !session_.is_hello_sent();
   try {
     worker_.defer([self = weak_from_this(), status, dials] {
       const std::shared_ptr<endpoint_core> endpoint = self.lock();
       if (!endpoint) return;
-      if (endpoint->leaving_)
-        return endpoint->fail(endpoint->leaving_why_, endpoint->leaving_words_);
+      if (endpoint->session_.is_leaving()) return endpoint->part();
       const errc why = to_loss(status, stage_of(endpoint->state_, dials));
       endpoint->fail(make_error_code(why), if_there_is_memory([&] {
                        return words_of_loss(endpoint->worker_.api(), status, dials);
@@ -203,12 +293,15 @@ void endpoint_core::blame(errc why, const char* words) noexcept {
   }
 }
 
-/// As a peer that has left: by the clock, which needs no memory.
-void endpoint_core::fail_soon(std::error_code why) noexcept {
-  if (!leaving_) leaving_why_ = why;
-  leaving_ = true;
-  connect_deadline_ = clock::time_point::min();
-  worker_.tick_soon();
+void endpoint_core::fail_soon(std::error_code why) noexcept { session_.part_soon(why); }
+
+/// The end is what the peer that leaves has called it.
+void endpoint_core::part() { fail(session_.why_leaving().code, session_.why_leaving().text); }
+
+void endpoint_core::process_ended() {
+  losing_ = true;  // nobody is there to be told
+  if (session_.is_leaving()) return part();
+  fail(make_error_code(errc::connection_reset), if_there_is_memory("the peer's process has ended"));
 }
 
 void endpoint_core::owe(unsigned what) noexcept {
@@ -224,7 +317,7 @@ bool endpoint_core::pay() noexcept {
   }
   const std::shared_ptr<endpoint_core> kept = weak_from_this().lock();
   if (!kept) return true;  // it retires already
-  if ((owed & to_part) != 0) fail(leaving_why_, leaving_words_);
+  if ((owed & to_part) != 0) part();
   try {
     if ((owed & to_send) != 0) {
       operations_.send_queued();
@@ -249,7 +342,7 @@ void endpoint_core::fail(std::error_code why, const std::string& words) {
   state_ = endpoint_state::failed;
   error_ = why;
   words_ = if_there_is_memory([&] { return words; });
-  process_.reset();
+  liveness_.stop();
   const bool expected = why == errc::canceled || why == errc::closed_by_peer;
   const auto write_down = [&] {
     log(expected ? log_level::info : log_level::warning, "ended: ", words);
@@ -259,33 +352,19 @@ void endpoint_core::fail(std::error_code why, const std::string& words) {
   fail_operations(why);
   // UCX keeps a socket that the peer opened, so a peer that is still there has to be told.
   const auto tell_peer = [&] {
-    if (was_ready && !losing_ && !leaving_) say_bye(make_error_code(errc::connection_reset));
+    if (was_ready && !losing_ && !session_.is_leaving()) {
+      session_.say_bye(make_error_code(errc::connection_reset));
+    }
     return std::string();
   };
   if_there_is_memory(tell_peer);
   start_drop();
   worker_.connections().turns().drop(this);
-  if (channel_receiver* receiver = std::exchange(receiver_, nullptr)) receiver->ended(why);
-  unsaid_ = to_users | to_observer | (was_ready ? was_there : 0U);
-  if (!wards_.empty() && why != errc::canceled) unsaid_ |= to_wards;
-  say_end();
-  if (unsaid_ != 0) worker_.connections().remember(*this);  // it was left with UCX's endpoint
+  control_.end(why);
+  observers_.ended(was_ready);
+  // It was left with UCX's endpoint.
+  if (observers_.has_to_say_end()) worker_.connections().remember(*this);
   look_at_closing();
-}
-
-/// Tells of the end whoever has not been told yet; when there is memory for it.
-void endpoint_core::say_end() noexcept {
-  const event ended = (unsaid_ & was_there) != 0 ? event::closed : event::refused;
-  try {
-    if ((unsaid_ & to_users) != 0) queue_tell(ended);
-    unsaid_ &= ~to_users;
-    if ((unsaid_ & to_observer) != 0) tell_observer(ended);
-    unsaid_ &= ~to_observer;
-    if ((unsaid_ & to_wards) != 0) fail_wards();
-    unsaid_ = 0;
-  } catch (const std::bad_alloc&) {
-    worker_.tick_soon();
-  }
 }
 
 void endpoint_core::fail_operations(std::error_code why) {
@@ -303,54 +382,26 @@ bool endpoint_core::answers_pending() const noexcept {
   return !operations_.empty() || messages_->sends_pending();
 }
 
-void endpoint_core::copy_left() noexcept {
-  if (++copies_left_ == most_copies_left) {
-    blame(errc::connection_reset, "the peer does not take what is sent to it");
-  }
-}
-
 clock::time_point endpoint_core::tick(clock::time_point now) {
   look_at_closing();  // where it is closing: there may have been no memory to look
   if (state_ == endpoint_state::failed || state_ == endpoint_state::closed) {
-    if (unsaid_ == 0) return clock::time_point::max();
-    say_end();
-    if (unsaid_ != 0) return now;
+    if (!observers_.has_to_say_end()) return clock::time_point::max();
+    observers_.say_end();
+    if (observers_.has_to_say_end()) return now;
     worker_.connections().remove(*this);
     return clock::time_point::max();
   }
-  if (state_ == endpoint_state::connecting || leaving_) {
-    if (now < connect_deadline_) return connect_deadline_;
-    if (leaving_) {
-      fail(leaving_why_, leaving_words_);
+  if (state_ == endpoint_state::connecting || session_.is_leaving()) {
+    if (now < session_.deadline()) return session_.deadline();
+    if (session_.is_leaving()) {
+      part();
     } else {
       fail(make_error_code(errc::timed_out),
            if_there_is_memory([] { return "the peer did not answer in our protocol in time"; }));
     }
     return clock::time_point::max();
   }
-  if (!operations_.awaits_peer() && controls_expected_ == 0 && !messages_->awaits_peer()) {
-    heartbeat_.rest();
-    return clock::time_point::max();
-  }
-  switch (heartbeat_.look(now)) {
-    case heartbeat::verdict::quiet:
-      break;
-    case heartbeat::verdict::ask: {
-      frame ping;
-      ping.code = opcode::ping;
-      ping.session = session_;
-      send(ping);
-      break;
-    }
-    case heartbeat::verdict::dead:
-      fail(make_error_code(errc::connection_reset), if_there_is_memory([this] {
-             using std::chrono::milliseconds;
-             const auto limit = std::chrono::duration_cast<milliseconds>(heartbeat_.timeout());
-             return "no sign of life for " + std::to_string(limit.count()) + " ms";
-           }));
-      return clock::time_point::max();
-  }
-  return heartbeat_.next_look();
+  return liveness_.look(now, operations_.awaits_peer() || messages_->awaits_peer());
 }
 
 }  // namespace ucx::detail

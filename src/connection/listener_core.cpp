@@ -381,7 +381,7 @@ void listener_core::established(endpoint_core& connection) {
 }
 
 void listener_core::ended(endpoint_core& connection, bool was_established) {
-  if (connection.refuses_hello()) return end_refusal();
+  if (connection.session().refuses_hello()) return end_refusal();
   const std::error_code why = connection.failure();
   if (!why || why == errc::canceled) return;  // closed on this side
   if (!was_established) {

@@ -56,7 +56,7 @@ message_sender::outgoing& message_sender::take(endpoint_core& to, kind what,
 void message_sender::send(endpoint_core& to, const parcel& said) {
   // Withdrawals are this side's own doing, no answers that a peer could pile up.
   const bool replies = said.code != parcel_code::withdrawal;
-  if (to.handle() == nullptr || (replies && !to.may_reply())) return;
+  if (to.handle() == nullptr || (replies && !to.quota().may_reply())) return;
   outgoing& message = take(to, replies ? kind::reply : kind::plain, {});
   said.encode(std::span(message.header).first<parcel::size>());
   post(message, parcel_id, parcel::size);
@@ -98,9 +98,9 @@ void message_sender::on_sent(void* request, ucs_status_t status, void* argument)
 
 void message_sender::sent(outgoing& message, ucs_status_t status) {
   endpoint_core& to = *message.to;
-  if (message.what == kind::reply) to.reply_sent();
-  if (message.what == kind::hello && status == UCS_OK) to.hello_sent();
-  if (message.what == kind::control) to.control_sent(message.payload.size());
+  if (message.what == kind::reply) to.quota().reply_sent();
+  if (message.what == kind::hello && status == UCS_OK) to.session().hello_sent();
+  if (message.what == kind::control) to.control().sent(message.payload.size());
   if (message.payload.capacity() > largest_kept) message.payload = std::vector<std::byte>();
   in_flight_.remove(message);
   outgoing_.give_back(&message);

@@ -56,7 +56,7 @@ void operation_book::fence() {
   if (!worker.context().has(feature::am)) {
     // On one host what is left ends by this process's own doing.
     const clock::time_point until = after(worker.api().now(), worker.options().heartbeat_timeout);
-    while (connection_.transfers() > 0 && worker.api().now() < until) {
+    while (connection_.ucx().transfers() > 0 && worker.api().now() < until) {
       if (worker.progress_ucx() == 0) worker.api().relax();
     }
     return;

@@ -69,15 +69,15 @@ std::shared_ptr<endpoint_core> pending_connection::accept(worker_core& worker,
   const auto limit = options.connect_timeout;
   auto made = make(worker, std::move(keep_alive), std::move(options), ec);
   if (!made) return nullptr;
-  made->set_observer(listener_);
-  made->await_hello(limit);
+  made->observers().set_observer(listener_);
+  made->session().await_hello(limit);
   return made;
 }
 
 std::shared_ptr<endpoint_core> pending_connection::accept_elsewhere(worker_core& worker,
                                                                     std::error_code& ec) {
   auto made = make(worker, nullptr, endpoint_options(), ec);
-  if (made) made->await_hello(std::chrono::nanoseconds::zero());
+  if (made) made->session().await_hello(std::chrono::nanoseconds::zero());
   return made;
 }
 
@@ -109,7 +109,8 @@ void pending_connection::refuse(errc why, std::string_view words) {
   std::error_code gone;
   const auto peer = accept(worker, nullptr, endpoint_options(), gone);
   if (!peer) return listener_->end_refusal();
-  peer->refuse_hello(make_error_code(told_to_peers(why)), shown(words, introduction::most_words));
+  peer->session().refuse_hello(
+      {make_error_code(told_to_peers(why)), shown(words, introduction::most_words)});
   worker.connections().serve(peer);
 }
 

@@ -222,7 +222,7 @@ void message_link::withdraw(const send_operation& send, std::error_code why) noe
 
 /// Its memory is shown to nobody but a process that the system lets share memory with this one.
 bool message_link::lends() const noexcept {
-  return same_host_ && endpoint_.peer_introduction().borrows;
+  return same_host_ && endpoint_.session().theirs().borrows;
 }
 
 send_operation* message_link::find_unanswered(std::uint64_t number) const noexcept {
@@ -443,7 +443,7 @@ void message_link::send(parcel& said) noexcept {
   // Also while connecting: a peer's message may overtake its welcome.
   const endpoint_state state = endpoint_.state();
   if (state == endpoint_state::failed || state == endpoint_state::closed) return;
-  said.session = endpoint_.session();
+  said.session = endpoint_.session().number();
   said.credit = take_credit();
   try {
     endpoint_.worker().sender().send(endpoint_, said);

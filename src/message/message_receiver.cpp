@@ -53,7 +53,7 @@ bool message_receiver::deliver(const Parcel& read, std::uint64_t session,
                                std::span<const std::byte> payload, void* lasting) const noexcept {
   endpoint_core* const from = worker_.connections().find(session);
   if (from == nullptr || !from->listens()) return false;
-  from->heard();
+  from->liveness().heard();
   worker_.connections().turns().others_ask();
   try {
     return from->messages().received(read, payload, lasting);
@@ -93,9 +93,9 @@ void message_receiver::received(const frame& heard, std::span<const std::byte> p
   }
   endpoint_core* from = worker_.connections().find(heard.session);
   if (from == nullptr) return;  // of a connection that is over
-  from->heard();
+  from->liveness().heard();
   if (heard.code == opcode::welcome) {
-    from->welcomed(heard, payload);
+    from->session().welcomed(heard, payload);
     return;
   }
   if (heard.version == protocol_version_number && from->listens()) route(*from, heard, payload);
@@ -137,19 +137,19 @@ void message_receiver::route(endpoint_core& from, const frame& heard,
     case opcode::ping: {
       frame alive;
       alive.code = opcode::pong;
-      alive.session = from.session();
+      alive.session = from.session().number();
       from.reply(alive);
       break;
     }
     case opcode::bye:
-      from.peer_said_bye(heard.status == 0 ? std::error_code()
-                                           : make_error_code(errc::connection_reset));
+      from.session().peer_said_bye(heard.status == 0 ? std::error_code()
+                                                     : make_error_code(errc::connection_reset));
       break;
     case opcode::farewell:
-      from.peer_said_farewell();
+      from.session().peer_said_farewell();
       break;
     case opcode::control:
-      from.control_arrived(heard.length, payload);
+      from.control().arrived(heard.length, payload);
       break;
     case opcode::pong:
     case opcode::hello:

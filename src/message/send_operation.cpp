@@ -156,7 +156,7 @@ bool send_operation::go_streaming() {
 
 void send_operation::post_parcel(std::span<const std::byte> payload) {
   said_anything_ = true;
-  said_.session = endpoint()->session();
+  said_.session = endpoint()->session().number();
   said_.number = endpoint()->messages().next_number();
   said_.credit = endpoint()->messages().take_credit();
   if (said_.lends) lend();
@@ -322,7 +322,7 @@ std::size_t send_operation::say_piece(sent_piece& piece) noexcept {
   parcel said;
   said.code = parcel_code::piece;
   said.kind = said_.kind;
-  said.session = endpoint()->session();
+  said.session = endpoint()->session().number();
   said.credit = endpoint()->messages().take_credit();
   said.number = receive_;
   said.length = posted();
@@ -335,7 +335,7 @@ std::size_t send_operation::say_chunk(sent_piece& piece) noexcept {
   message_link& link = endpoint()->messages();
   brief_parcel said;
   said.kind = message_kind::stream;
-  said.session = endpoint()->session();
+  said.session = endpoint()->session().number();
   said.credit = static_cast<std::uint8_t>(link.take_credit(brief_parcel::most_credit));
   said.number = static_cast<std::uint32_t>(link.next_number());
   said_anything_ = true;

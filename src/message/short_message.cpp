@@ -25,7 +25,7 @@ bool message_link::send_short(message_kind kind, std::uint64_t tag,
   }
   brief_parcel said;
   said.kind = kind;
-  said.session = endpoint_.session();
+  said.session = endpoint_.session().number();
   said.number = static_cast<std::uint32_t>(next_number_);
   said.credit = static_cast<std::uint8_t>(take_credit(brief_parcel::most_credit));
   said.tag = tag;

@@ -20,7 +20,7 @@ frame message_operation::question(opcode code) const noexcept {
   const remote_descriptor& target = region_->descriptor();
   frame asked;
   asked.code = code;
-  asked.session = endpoint()->session();
+  asked.session = endpoint()->session().number();
   asked.request = id();
   asked.region = target.region;
   asked.incarnation = target.incarnation;

@@ -35,7 +35,7 @@ void piece_sender::stop_pieces() noexcept {
     if (!piece->endpoint->detects_failure()) {
       in_flight_.remove(*piece);
       piece->owner = nullptr;
-      piece->endpoint->copy_left();
+      piece->endpoint->quota().copy_left();
     }
     piece = next;
   }
@@ -121,7 +121,7 @@ void piece_sender::on_sent(void* request, ucs_status_t status, void* argument) {
     return;
   }
   endpoint.worker().part<piece_shelf>().give_back(sent);
-  endpoint.copy_taken();
+  endpoint.quota().copy_taken();
   endpoint.transfer_ended();
   if (status != UCS_OK) endpoint.lost(status);
 }

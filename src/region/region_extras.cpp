@@ -115,7 +115,8 @@ void region_service::notify(endpoint_core& from, const frame& asked) {
   if (asked.length != 0) ec = errc::protocol_error;
   if (exposed_region* region = ec ? nullptr : admit(whole, access::write, ec)) {
     const held_access until_told(*region);
-    ec = region->notifications()->push({asked.offset, from.session(), from.peer()}, worker_);
+    ec = region->notifications()->push({asked.offset, from.session().number(), from.peer()},
+                                       worker_);
   }
   frame answer;
   answer.code = opcode::notified;

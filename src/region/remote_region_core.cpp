@@ -137,7 +137,7 @@ void remote_region_core::choose_way(ucx::way wanted, std::string& why_not, std::
 /// Over RDMA hardware a region in memory by message is less than was to be expected.
 void remote_region_core::log_no_rdma(const std::string& why_not) const {
   if (!endpoint_.worker().context().log().writes(log_level::warning)) return;
-  if (descriptor_.remote_key.empty() || !any_is_rdma(endpoint_.transports())) return;
+  if (descriptor_.remote_key.empty() || !any_is_rdma(endpoint_.ucx().transports())) return;
   endpoint_.log(log_level::warning, "a region is read by message, not by RDMA: ", why_not);
 }
 
@@ -188,7 +188,7 @@ std::error_code remote_region_core::take_key(std::string& why_not) {
     why_not = "the descriptor has no key for RMA";
     return errc::not_supported;
   }
-  const std::vector<std::string> transports = endpoint_.transports();
+  const std::vector<std::string> transports = endpoint_.ucx().transports();
   const bool rdma = any_is_rdma(transports);
   if (!rdma && endpoint_.detects_failure()) {
     why_not = "UCX only emulates RMA over these transports";

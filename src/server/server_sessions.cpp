@@ -30,7 +30,7 @@ void server_core::accept(endpoint_core& peer) {
   auto session = std::make_unique<server_session>(
       std::make_unique<endpoint_channel>(peer), catalogue_, *watcher_, *hasher_, table_->counters,
       [this, key = &peer] { table_->sessions.erase(key); });
-  peer.set_receiver(session.get());
+  peer.control().set_receiver(session.get());
   table_->sessions[&peer] = std::move(session);
 }
 

@@ -159,7 +159,7 @@ class untruthful final : public control_server {
   explicit untruthful(tale told) : told_(std::move(told)) {}
   void accept(endpoint_core& peer) override {
     sessions_.push_back(std::make_unique<session>(peer, told_));
-    peer.set_receiver(sessions_.back().get());
+    peer.control().set_receiver(sessions_.back().get());
   }
 
  private:

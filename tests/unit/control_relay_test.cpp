@@ -49,7 +49,7 @@ class ControlRelay : public testing::Test {
     const std::lock_guard guard(core_access::core(driver_)->lock());
     const auto& connection = core_access::core(peer_);
     if (connection->status()) return false;
-    connection->send_control(message);
+    connection->control().send(message);
     return true;
   }
   bool is_lost_before_long() const {
@@ -76,7 +76,7 @@ class ControlRelay : public testing::Test {
   };
   void hear(channel_receiver* by) {
     const std::lock_guard guard(core_access::core(driver_)->lock());
-    core_access::core(peer_)->set_receiver(by);
+    core_access::core(peer_)->control().set_receiver(by);
   }
 
   server server_{two_workers()};

@@ -133,16 +133,16 @@ class flood final : public channel_receiver {
     std::error_code ec;
     peer_.wait_connected(ec);
     EXPECT_FALSE(ec) << ec.message();
-    core().set_receiver(this);
+    core().control().set_receiver(this);
     control_header hello;
     hello.type = control_type::hello;
-    core().send_control(encode_control(hello, hello_body{}));
+    core().control().send(encode_control(hello, hello_body{}));
     EXPECT_TRUE(of.network.run_until([&] {
       driver_.progress();
       return answers > 0;
     }));
   }
-  ~flood() override { core().set_receiver(nullptr); }
+  ~flood() override { core().control().set_receiver(nullptr); }
   flood(const flood&) = delete;
   flood& operator=(const flood&) = delete;
 
@@ -150,7 +150,7 @@ class flood final : public channel_receiver {
     control_header asked;
     asked.type = control_type::stat;
     const auto question = encode_control(asked, stat_body{"x"});
-    for (int i = 0; i < count && !peer_.status(); ++i) core().send_control(question);
+    for (int i = 0; i < count && !peer_.status(); ++i) core().control().send(question);
   }
   void progress() { driver_.progress(); }
   bool is_lost() const { return static_cast<bool>(peer_.status()); }

@@ -110,7 +110,7 @@ class HostileStore : public testing::Test, private control_server {
  private:
   void accept(endpoint_core& peer) override {
     sessions_.push_back(std::make_unique<scripted_session>(peer, script_, features_));
-    peer.set_receiver(sessions_.back().get());
+    peer.control().set_receiver(sessions_.back().get());
   }
 
   std::vector<std::unique_ptr<scripted_session>> sessions_;

@@ -1,0 +1,49 @@
+// Whether the peer of a connection is there still: by what it says, and by its process.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "base/clock.hpp"
+#include "base/heartbeat.hpp"
+
+namespace ucx::detail {
+
+class endpoint_core;
+class process_watch;
+struct process_identity;
+
+/// The peer is asked for a sign of life while something waits for it; where UCX watches nobody, and
+/// the peer is of this host, the system tells of its process's end. A part of its connection;
+/// everything happens under the worker's lock.
+class endpoint_liveness {
+ public:
+  endpoint_liveness(endpoint_core& connection, std::chrono::nanoseconds interval,
+                    std::chrono::nanoseconds timeout) noexcept;
+  endpoint_liveness(const endpoint_liveness&) = delete;
+  endpoint_liveness& operator=(const endpoint_liveness&) = delete;
+  ~endpoint_liveness();
+
+  void heard() noexcept { heartbeat_.heard(); }
+  /// Something waits, or waits no more, for a control message: the peer is watched meanwhile.
+  void expect_control() noexcept;
+  void expected_control() noexcept { --controls_expected_; }
+  /// Asks the peer, or fails the connection, where it is time for that, as long as `awaits_peer` or
+  /// a control message is expected; returns when to look again.
+  clock::time_point look(clock::time_point now, bool awaits_peer);
+
+  /// Returns whether each side tells the other its process: where UCX does not see the end of it.
+  bool tells_process() const noexcept;
+  void watch_process(const std::optional<process_identity>& theirs);
+  bool watches_process() const noexcept { return process_ != nullptr; }
+  /// The connection has failed: nobody is told of the process.
+  void stop() noexcept;
+
+ private:
+  endpoint_core& connection_;
+  heartbeat heartbeat_;
+  unsigned controls_expected_ = 0;
+  std::unique_ptr<process_watch> process_;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,31 @@
+// What a peer may let pile up of what this side has sent it and it does not take.
+#pragma once
+
+namespace ucx::detail {
+
+class endpoint_core;
+
+/// Of short answers that wait for the peer, and of copies of pieces that were given up. A peer that
+/// takes what it asked for stays far below; one that does not is to blame, and loses the
+/// connection. A part of its connection; everything happens under the worker's lock.
+class endpoint_quota {
+ public:
+  explicit endpoint_quota(endpoint_core& connection) noexcept : connection_(connection) {}
+  endpoint_quota(const endpoint_quota&) = delete;
+  endpoint_quota& operator=(const endpoint_quota&) = delete;
+
+  /// Counts a reply that is about to be sent, until `reply_sent()`; returns whether it may.
+  bool may_reply() noexcept;
+  void reply_sent() noexcept { --replies_; }
+
+  /// A sender has left a copy to UCX: it is counted until `copy_taken()`.
+  void copy_left() noexcept;
+  void copy_taken() noexcept { --copies_left_; }
+
+ private:
+  endpoint_core& connection_;
+  unsigned replies_ = 0;
+  unsigned copies_left_ = 0;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,76 @@
+// UCX's endpoint of a connection: made, asked, dropped, and when UCX has let go of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ucp/ucp_api.hpp"
+#include "ucx/socket_address.hpp"
+
+namespace ucx::detail {
+
+class worker_core;
+
+/// Its life: `none`, `make()`, `held`, `start_drop()`, `closing`, then `gone`. UCX keeps what it
+/// can not close until its worker goes: that is `kept`. Everything happens under the worker's lock.
+class ucx_endpoint {
+ public:
+  /// Who is told, inside UCX's callbacks.
+  class owner {
+   public:
+    /// UCX reports that the connection is lost.
+    virtual void lost(ucs_status_t status) noexcept = 0;
+    /// UCX has let go of what was dropped.
+    virtual void let_go() noexcept = 0;
+
+   protected:
+    ~owner() = default;
+  };
+
+  /// Whether the loss of the peer is to be detected can not be changed later.
+  ucx_endpoint(worker_core& worker, owner& told, bool detects_failure) noexcept
+      : worker_(worker), owner_(told), detects_failure_(detects_failure) {}
+  ucx_endpoint(const ucx_endpoint&) = delete;
+  ucx_endpoint& operator=(const ucx_endpoint&) = delete;
+
+  /// Makes it; adds to `params` how errors are told. Where that fails, nothing is there to drop.
+  ucs_status_t make(ucp_ep_params_t& params) noexcept;
+
+  ucp_ep_h handle() const noexcept { return handle_; }
+  bool detects_failure() const noexcept { return detects_failure_; }
+  /// Returns UCX's "transport/device" pairs; none where there is no endpoint (any more).
+  std::vector<std::string> transports() const;
+  /// Returns whether the system lets this process and the peer's share memory.
+  bool shares_memory() const noexcept;
+  /// Returns this side's socket address; empty where UCX does not tell.
+  socket_address local() const;
+
+  /// UCX's own requests in flight over it, of any kind. Returns whether it was the last that ended.
+  void transfer_started() noexcept { ++transfers_; }
+  bool transfer_ended() noexcept { return --transfers_ == 0; }
+  unsigned transfers() const noexcept { return transfers_; }
+
+  /// Has UCX end it, with what is in flight; `let_go()` follows, soon. Again, it does nothing.
+  void start_drop() noexcept;
+  /// Returns whether UCX has let go of the endpoint's own requests.
+  bool has_let_go() const noexcept {
+    return stage_ != stage::closing && (!detects_failure_ || transfers_ == 0);
+  }
+  bool is_dropped() const noexcept { return handle_ == nullptr && stage_ != stage::closing; }
+  /// Returns whether no callback of UCX's can come back to it.
+  bool is_over() const noexcept { return is_dropped() && stage_ != stage::kept && transfers_ == 0; }
+
+ private:
+  enum class stage { none, held, closing, gone, kept };
+  static void on_error(void* self, ucp_ep_h endpoint, ucs_status_t status);
+  static void on_closed(void* request, ucs_status_t status, void* self);
+
+  worker_core& worker_;
+  owner& owner_;
+  const bool detects_failure_;
+  ucp_ep_h handle_ = nullptr;
+  stage stage_ = stage::none;
+  unsigned transfers_ = 0;
+};
+
+}  // namespace ucx::detail
