@@ -218,7 +218,9 @@ counted_region* context_core::begin_access(std::uint64_t id, std::error_code& ec
 
 void context_core::add_worker(std::weak_ptr<worker_core> worker) {
   const std::lock_guard guard(workers_mutex_);
-  std::erase_if(workers_, [](const std::weak_ptr<worker_core>& w) { return w.expired(); });
+  if (walks_ == 0) {
+    std::erase_if(workers_, [](const std::weak_ptr<worker_core>& w) { return w.expired(); });
+  }
   workers_.push_back(std::move(worker));
 }
 
@@ -259,7 +261,11 @@ void context_core::drain_one_by_one(counted_region& region, clock::time_point cu
     std::shared_ptr<worker_core> worker;
     {
       const std::lock_guard guard(workers_mutex_);
-      if (index >= workers_.size()) return;
+      if (index == 0) ++walks_;
+      if (index >= workers_.size()) {
+        --walks_;
+        return;
+      }
       worker = workers_[index].lock();
     }
     if (!worker) continue;

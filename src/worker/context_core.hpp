@@ -122,6 +122,7 @@ class context_core : public std::enable_shared_from_this<context_core> {
   std::unordered_map<std::uint64_t, counted_region*> regions_;
   std::mutex workers_mutex_;
   std::vector<std::weak_ptr<worker_core>> workers_;
+  int walks_ = 0;  // by index, which is every worker's own as long as there are any
 };
 
 }  // namespace ucx::detail

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <utility>
 
 namespace ucx::detail {
@@ -44,7 +45,11 @@ bool worker_set::progress() {
     each.driven_here = !each.worker->driven_elsewhere() && each.seat.take();
     if (!each.driven_here) continue;
     each.worker->lock().let_others_in();
-    active = each.worker->round() || active;
+    try {
+      active = each.worker->round() || active;
+    } catch (const std::bad_alloc&) {  // its next round does what is left, and the others go on
+      each.worker->api().relax();
+    }
   }
   if (active) idle_.begin_again();
   return active;

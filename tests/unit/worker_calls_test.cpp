@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -26,6 +27,8 @@
 #include "ucx/scheduled_call.hpp"
 #include "ucx/stream.hpp"
 #include "ucx/wait.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
 
 namespace ucx::test {
 namespace {
@@ -369,6 +372,22 @@ TEST(WaitForSeveral, DrivesSeveralWorkers) {
   EXPECT_EQ(wait_any(reads, 20s), std::nullopt);
   memory.pair.owner_process.resume();
   EXPECT_TRUE(wait_all(reads));
+}
+
+TEST(ProgressLoop, GoesOnWhereARoundLacksMemory) {
+  remote_memory memory(std::string(100'000, 'x'));
+  worker second(memory.pair.reader_context, {.progress = progress_mode::external});
+  std::vector<std::byte> into(1000);
+  progress_loop loop;
+  loop.add(second);
+  loop.add(memory.pair.reader);
+  request read = memory.region.start_read_at(0, into);
+  std::stop_source stop;
+  read.then([&](std::error_code) { stop.request_stop(); });
+  detail::core_access::core(second)->post_work([] { throw std::bad_alloc(); });
+  EXPECT_NO_THROW(loop.run(stop.get_token()));
+  EXPECT_TRUE(read.done());
+  EXPECT_FALSE(read.error());
 }
 
 TEST(ProgressLoop, DrivesItsWorkersAndSleepsBetween) {
