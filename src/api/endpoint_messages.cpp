@@ -81,7 +81,7 @@ request start_request(const std::shared_ptr<endpoint_core>& over, message_kind k
   const bool is_plain = options.until == send_until::reusable && !options.kind;
   if (over && is_plain && !detail::is_forked_child()) {
     const std::lock_guard guard(over->worker().lock());
-    if (over->messages().send_short(kind, tag, header, bytes)) return {};
+    if (over->messages().outgoing().send_short(kind, tag, header, bytes)) return {};
   }
   return start_request(over, kind, tag, {.only = bytes, .header = header}, options);
 }
@@ -96,7 +96,7 @@ std::error_code owned_error(const std::shared_ptr<endpoint_core>& over,
 /// Returns whether it may not wait, and would have to. REQUIRES: the worker's lock.
 bool lacks_room(endpoint_core& over, std::size_t header, std::size_t payload,
                 const send_options& options) {
-  return options.full == when_full::fail && over.messages().is_full(header, payload);
+  return options.full == when_full::fail && over.messages().outgoing().is_full(header, payload);
 }
 
 request start_owned(const std::shared_ptr<endpoint_core>& over, message_kind kind,

@@ -53,6 +53,24 @@ message_sender::outgoing& message_sender::take(endpoint_core& to, kind what,
   return message;
 }
 
+void message_sender::send_short(endpoint_core& to, std::span<const std::byte> header,
+                                std::span<const std::byte> bytes) {
+  // Where UCX has room for it, it is gone when the call returns, and needs no copy to last.
+  static constexpr ucp_request_param_t params = [] {
+    ucp_request_param_t made = {};
+    made.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
+    made.flags = UCP_AM_SEND_FLAG_EAGER;
+    return made;
+  }();
+  ucs_status_ptr_t const sent = worker_.api().am_send_nbx(
+      to.handle(), parcel_id, header.data(), header.size(), bytes.data(), bytes.size(), &params);
+  if (sent == nullptr) return;
+  if (UCS_PTR_RAW_STATUS(sent) != UCS_ERR_NO_RESOURCE) return to.lost(UCS_PTR_RAW_STATUS(sent));
+  outgoing& copied = take(to, kind::plain, bytes);
+  std::copy(header.begin(), header.end(), copied.header.begin());
+  post(copied, parcel_id, header.size());
+}
+
 void message_sender::send(endpoint_core& to, const parcel& said) {
   // Withdrawals are this side's own doing, no answers that a peer could pile up.
   const bool replies = said.code != parcel_code::withdrawal;

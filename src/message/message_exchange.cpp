@@ -206,7 +206,7 @@ arrived_message* message_exchange::keep(endpoint_core& from, const read_parcel& 
   made->said = read.said;
   made->lasting = lasting;
   made->units = units;
-  from.messages().add(*made);
+  from.messages().incoming().add(*made);
   return made;
 }
 
@@ -232,12 +232,12 @@ void message_exchange::take_by_hand(arrived_message& waiting) noexcept {
 void message_exchange::matched(arrived_message& found) noexcept {
   found.matched = true;
   if (!std::exchange(found.said.acknowledge, false) || found.from == nullptr) return;
-  found.from->messages().tell_taken(found.said);
+  found.from->messages().incoming().tell_taken(found.said);
 }
 
 void message_exchange::discard(arrived_message& gone, errc why) noexcept {
   if (gone.from != nullptr) {
-    message_link& link = gone.from->messages();
+    incoming_messages& link = gone.from->messages().incoming();
     if (!gone.here() && !gone.taken && !gone.failure) link.refuse(gone.said, make_error_code(why));
     link.remove(gone);
     link.consumed(gone.units);
@@ -321,7 +321,8 @@ void message_exchange::run_handler(arrived_message& active, handler_queue& queue
   handler* const called = find_handler(active.said.tag);
   if (called == nullptr) {
     if (active.from != nullptr) {
-      active.from->messages().refuse(active.said, make_error_code(errc::no_such_handler));
+      active.from->messages().incoming().refuse(active.said,
+                                                make_error_code(errc::no_such_handler));
     }
     active.taken = true;
     return discard(active, errc::no_such_handler);

@@ -142,22 +142,22 @@ void receive_operation::take(endpoint_core& from, const parcel& said,
   std::error_code ec;
   const bool fits = prepare(said.length, ec);
   if (said.code == parcel_code::message) {
-    if (said.acknowledge) link.tell_taken(said);
+    if (said.acknowledge) link.incoming().tell_taken(said);
     if (fits) ec = into_.copy_in(0, payload, deadline());
     return finish(ec);
   }
   if (!fits) {
-    link.refuse(said, ec);
+    link.incoming().refuse(said, ec);
     return finish(ec);
   }
   if (said.length == 0) {
-    link.tell_taken(said);
+    link.incoming().tell_taken(said);
     return finish({});
   }
   try {
     id_ = worker().messages().receiving().add(*this);
   } catch (const std::bad_alloc&) {
-    link.refuse(said, make_error_code(errc::no_memory));
+    link.incoming().refuse(said, make_error_code(errc::no_memory));
     return finish(make_error_code(errc::no_memory));
   }
   if (endpoint() == nullptr) attach(from.shared_from_this());
@@ -165,10 +165,10 @@ void receive_operation::take(endpoint_core& from, const parcel& said,
   counted_ = true;
   message_ = said.number;
   kind_ = said.kind;
-  link.add(*this);
+  link.incoming().add(*this);
   worker().tick_soon();  // from here on the peer's heart is watched
   if (said.lends && !into_.on_device() && borrow(link, said, payload)) return;
-  link.grant(said, id_);
+  link.incoming().grant(said, id_);
 }
 
 bool receive_operation::borrow(message_link& link, const parcel& said,
@@ -176,7 +176,7 @@ bool receive_operation::borrow(message_link& link, const parcel& said,
   const std::optional<loan_offer> lent = decode_offer(offer);
   if (!lent) return false;
   loan_.begin(*lent, said);
-  if (!link.borrow(loan_)) return false;
+  if (!link.incoming().borrow(loan_)) return false;
   borrows_ = true;
   worker().messages().borrow(*this);
   return true;
@@ -200,11 +200,11 @@ bool receive_operation::read_loan(std::size_t most) {
   borrows_ = false;
   worker().messages().borrowed(*this);
   if (read == borrowing::outcome::whole) {
-    link.tell_taken(said);
+    link.incoming().tell_taken(said);
     finish({});
   } else {
     // The sender gave it up, and says so; or the system changed its mind, and it sends it.
-    link.grant(said, id_);
+    link.incoming().grant(said, id_);
   }
   return false;
 }
@@ -257,12 +257,12 @@ void receive_operation::finish(std::error_code outcome) noexcept {
     if (source_ == source::tagged) {
       worker().messages().remove(*this);
     } else {
-      endpoint()->messages().remove(*this);
+      endpoint()->messages().incoming().remove_from_stream(*this);
     }
   }
   if (id_ != 0) {
     worker().messages().receiving().remove(std::exchange(id_, 0));
-    endpoint()->messages().remove_receiving(*this);
+    endpoint()->messages().incoming().remove(*this);
   }
   if (std::exchange(borrows_, false)) worker().messages().borrowed(*this);
   if (std::exchange(counted_, false)) endpoint()->messages().wait_ended();
@@ -274,7 +274,7 @@ void receive_operation::give_up_for(std::error_code why) noexcept {
   if (done()) return;
   // What is on its way is dropped when it comes, and the sender is told to stop.
   if (id_ != 0) {
-    endpoint()->messages().refuse(announced(), make_error_code(errc::message_refused));
+    endpoint()->messages().incoming().refuse(announced(), make_error_code(errc::message_refused));
   }
   finish(why);
 }

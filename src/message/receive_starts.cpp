@@ -126,7 +126,7 @@ request start_stream(const std::shared_ptr<endpoint_core>& from, bool all,
       begin(worker, holding(worker, from.get()),
             all ? receive_operation::source::stream_all : receive_operation::source::stream_some,
             tag_match::any(), into, options);
-  if (!receive->done()) from->messages().start_stream(*receive);
+  if (!receive->done()) from->messages().incoming().start_stream(*receive);
   return core_access::make_request(receive);
 }
 

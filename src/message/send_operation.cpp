@@ -70,7 +70,7 @@ void send_operation::begin(std::shared_ptr<endpoint_core> over, message_kind kin
   start(worker, over, until);
   prepare_pieces(*endpoint(), bytes_.size());
   if (unreadable) return give_up_for(unreadable, false);
-  endpoint()->messages().start(*this);
+  endpoint()->messages().outgoing().start(*this);
 }
 
 /// From here on what is sent is a copy.
@@ -93,7 +93,8 @@ void send_operation::tell(std::uint64_t key) noexcept {
 
 bool send_operation::go() {
   if (said_.kind == message_kind::stream) return go_streaming();
-  const bool whole = endpoint()->messages().goes_whole(bytes_.size() + said_.header_length);
+  const bool whole =
+      endpoint()->messages().outgoing().goes_whole(bytes_.size() + said_.header_length);
   return whole ? go_whole() : go_announced();
 }
 
@@ -103,21 +104,21 @@ bool send_operation::go_whole() {
   const bool copies = bytes_.size() > 0 && (!bytes_.contiguous() || bytes_.on_device() ||
                                             (!lasting_ && !endpoint()->detects_failure()));
   const std::size_t units = units_of(bytes_.size() + said_.header_length);
-  if (!link.has_room(units)) return false;
+  if (!link.outgoing().has_room(units)) return false;
   if (copies) {  // what throws, or fails, has used nothing
     if (const std::error_code ec = copy_all(deadline())) {
       give_up_for(ec, false);
       return true;
     }
   }
-  link.take_room(units);
+  link.outgoing().take_room(units);
   said_.code = parcel_code::message;
   said_.acknowledge = wants_answer_;
   const std::span<const std::byte> payload = bytes_.from(0);
   if (wants_answer_) {
-    link.await_answer(*this);
+    link.outgoing().await_answer(*this);
   } else {
-    link.all_said(*this);
+    link.outgoing().all_said(*this);
     over_ = true;
   }
   post_parcel(payload);
@@ -134,11 +135,11 @@ std::span<std::byte> send_operation::header_room(std::size_t size) {
 
 bool send_operation::go_announced() {
   message_link& link = endpoint()->messages();
-  if (!link.take_room(units_of(said_.header_length))) return false;
+  if (!link.outgoing().take_room(units_of(said_.header_length))) return false;
   said_.code = parcel_code::announce;
   said_.lends = bytes_.contiguous() && bytes_.size() > 0 && !bytes_.on_device() && link.lends() &&
                 header_size_ + loan_offer::size <= worker().largest_header();
-  link.await_answer(*this);
+  link.outgoing().await_answer(*this);
   post_parcel({});
   return true;
 }
@@ -146,7 +147,7 @@ bool send_operation::go_announced() {
 bool send_operation::go_streaming() {
   if (bytes_.size() == 0) {
     over_ = true;
-    endpoint()->messages().all_said(*this);
+    endpoint()->messages().outgoing().all_said(*this);
     end_if_over();
     return true;
   }
@@ -157,8 +158,8 @@ bool send_operation::go_streaming() {
 void send_operation::post_parcel(std::span<const std::byte> payload) {
   said_anything_ = true;
   said_.session = endpoint()->session().number();
-  said_.number = endpoint()->messages().next_number();
-  said_.credit = endpoint()->messages().take_credit();
+  said_.number = endpoint()->messages().outgoing().next_number();
+  said_.credit = endpoint()->messages().incoming().take_credit();
   if (said_.lends) lend();
   std::byte* const header = header_room(header_size_).data();
   said_.encode(std::span<std::byte, parcel::size>(header, parcel::size));
@@ -220,7 +221,7 @@ void send_operation::end_if_over() noexcept {
   if (over_ || failure_) loan_.end();  // first: what follows gives the memory back
   if (!header_lent_ && !sending() && (over_ || failure_)) give_back_owned();
   if (done() || memory_in_use() || !(over_ || failure_)) return;
-  endpoint()->messages().leave(*this);
+  endpoint()->messages().outgoing().leave(*this);
   complete(failure_);
 }
 
@@ -262,7 +263,7 @@ std::size_t send_operation::next_size() const noexcept {
   const piece_sizes& sizes = endpoint()->pieces();
   std::size_t largest = sizes.answer;
   if (copies) largest = std::min(largest, goes_in_elements() ? sizes.copied : largest_copy);
-  if (streams()) largest = std::min(largest, endpoint()->messages().longest_chunk());
+  if (streams()) largest = std::min(largest, endpoint()->messages().outgoing().longest_chunk());
   const std::size_t run = bytes_.from(posted()).size();
   const std::size_t rest = bytes_.size() - posted();
   if (run == rest || run >= std::min(shortest_run, largest)) return std::min(run, largest);
@@ -280,14 +281,14 @@ bool send_operation::may_post() noexcept {
   // stream that would have to be held back, and the others' pieces lose nothing by waiting here.
   if (goes_in_elements() && any_in_flight()) return false;
   const std::size_t next = next_size();
-  if (streams() && !link.has_room(units_of(next))) return false;
+  if (streams() && !link.outgoing().has_room(units_of(next))) return false;
   if (bytes_.on_device()) {
     if (const std::error_code ec = stage(next)) {
       give_up_for(ec, true);
       return false;
     }
   }
-  if (streams()) link.take_room(units_of(next));
+  if (streams()) link.outgoing().take_room(units_of(next));
   return true;
 }
 
@@ -323,7 +324,7 @@ std::size_t send_operation::say_piece(sent_piece& piece) noexcept {
   said.code = parcel_code::piece;
   said.kind = said_.kind;
   said.session = endpoint()->session().number();
-  said.credit = endpoint()->messages().take_credit();
+  said.credit = endpoint()->messages().incoming().take_credit();
   said.number = receive_;
   said.length = posted();
   said.encode(std::span(piece.header).first<parcel::size>());
@@ -336,8 +337,8 @@ std::size_t send_operation::say_chunk(sent_piece& piece) noexcept {
   brief_parcel said;
   said.kind = message_kind::stream;
   said.session = endpoint()->session().number();
-  said.credit = static_cast<std::uint8_t>(link.take_credit(brief_parcel::most_credit));
-  said.number = static_cast<std::uint32_t>(link.next_number());
+  said.credit = static_cast<std::uint8_t>(link.incoming().take_credit(brief_parcel::most_credit));
+  said.number = static_cast<std::uint32_t>(link.outgoing().next_number());
   said_anything_ = true;
   return said.encode(std::span(piece.header).first<brief_parcel::longest>());
 }
@@ -345,7 +346,7 @@ std::size_t send_operation::say_chunk(sent_piece& piece) noexcept {
 void send_operation::pieces_moved() {
   if (all_posted() && (streams() || receive_ != 0)) {
     over_ = true;
-    endpoint()->messages().all_said(*this);
+    endpoint()->messages().outgoing().all_said(*this);
   }
   end_if_over();
 }
@@ -357,9 +358,9 @@ void send_operation::give_up_for(std::error_code why, bool tell_peer) noexcept {
   stop_pieces();
   message_link& link = endpoint()->messages();
   if (tell_peer && place == where::unanswered && said_.code == parcel_code::announce) {
-    link.withdraw(*this, why);
+    link.outgoing().withdraw(*this, why);
   }
-  link.all_said(*this);
+  link.outgoing().all_said(*this);
   if (memory_in_use()) {
     move_deadline(after(worker().api().now(), worker().options().heartbeat_timeout));
     worker().tick_soon();
@@ -368,7 +369,8 @@ void send_operation::give_up_for(std::error_code why, bool tell_peer) noexcept {
 }
 
 void send_operation::connection_failed(std::error_code why) noexcept {
-  if (key_ && !done()) endpoint()->messages().left_unsent(*std::exchange(key_, std::nullopt));
+  if (key_ && !done())
+    endpoint()->messages().outgoing().left_unsent(*std::exchange(key_, std::nullopt));
   give_up_for(why, false);
 }
 

@@ -1,0 +1,355 @@
+#include "message/incoming_messages.hpp"
+
+#include <algorithm>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "connection/endpoint_core.hpp"
+#include "message/message_exchange.hpp"
+#include "message/message_link.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// A window below this could not take a longest header.
+constexpr std::size_t least_window = 16 << 10;
+/// Nobody needs to leave more here: four gibibytes.
+constexpr std::size_t most_granted = std::size_t{1} << 24U;
+
+}  // namespace
+
+incoming_messages::incoming_messages(endpoint_core& endpoint, message_link& link,
+                                     std::size_t window) noexcept
+    : endpoint_(endpoint),
+      link_(link),
+      granted_(std::clamp(window / window_unit, least_window / window_unit, most_granted)) {}
+
+message_exchange& incoming_messages::exchange() const noexcept {
+  return endpoint_.worker().messages();
+}
+
+void incoming_messages::open(bool same_host) noexcept {
+  const bool readable = same_host && endpoint_.worker().context().reads_processes();
+  if (readable) loans_ = loans::untried;
+  consumed(0);  // what was taken before the welcome
+}
+
+void incoming_messages::connection_failed() noexcept {
+  for (const auto& [number, held] : held_back_) {
+    exchange().discard(*held, errc::connection_reset);
+  }
+  held_back_.clear();
+  // What this side closed was not given up by who receives it later.
+  const std::error_code why =
+      endpoint_.failure() == errc::canceled ? make_error_code(errc::closed) : endpoint_.failure();
+  for (arrived_message* each = arrived_.front(); each != nullptr;) {
+    arrived_message* const next = arrived_.next(*each);
+    if (!each->here() && !each->taken && !each->failure) exchange().lost(*each, why);
+    each = next;
+  }
+  exchange().leave_lines();
+}
+
+void incoming_messages::end() noexcept {
+  while (arrived_message* left = stream_.front()) {
+    stream_.remove(*left);
+    exchange().discard(*left, errc::message_refused);
+  }
+  std::size_t dropped = 0;
+  for (arrived_message* each = arrived_.front(); each != nullptr;) {
+    arrived_message* const next = arrived_.next(*each);
+    arrived_.remove(*each);
+    // What is behind one that had no room goes, too: whoever takes the rest sees no gap.
+    if (!exchange().orphan(*each, dropped == 0)) ++dropped;
+    each = next;
+  }
+  exchange().leave_lines();
+  if (dropped > 0) log_dropped(dropped);
+}
+
+void incoming_messages::log_dropped(std::size_t count) const noexcept {
+  try {
+    endpoint_.worker().context().log().write(
+        log_level::warning, endpoint_.peer_name() + ": its last " + std::to_string(count) +
+                                " messages go untaken: what connections that are gone have left "
+                                "is more than 16 times the message_window");
+  } catch (const std::bad_alloc&) {  // nobody can be told
+  }
+}
+
+bool incoming_messages::arrived(const read_brief_parcel& read, std::span<const std::byte> payload,
+                                void* lasting) {
+  const bool in_turn =
+      read.said.number == static_cast<std::uint32_t>(expected_) && held_back_.empty();
+  if (in_turn && deliver_at_once(read, payload)) return false;
+  read_parcel same;
+  same.said = read.said.whole(expected_, read.header.size(), payload.size());
+  same.header = read.header;
+  return arrived(same, payload, lasting);
+}
+
+bool incoming_messages::arrived(const read_parcel& read, std::span<const std::byte> payload,
+                                void* lasting) {
+  const parcel& said = read.said;
+  const std::size_t units = units_of(read.header.size() + payload.size());
+  used_ += units;
+  if (used_ > granted_) {
+    link_.blame("the peer sends more than there is room for");
+    return false;
+  }
+  if (said.kind == message_kind::stream && (said.code != parcel_code::message || payload.empty())) {
+    link_.blame("the byte stream came as something else than bytes");
+    return false;
+  }
+  if (said.number == expected_) {
+    ++expected_;
+    const bool kept = deliver(read, payload, lasting, units);
+    if (!held_back_.empty()) deliver_held_back();
+    return kept;
+  }
+  // Every message takes a unit, so that none can be further ahead than there are.
+  if (said.number < expected_ || said.number - expected_ > granted_ ||
+      held_back_.contains(said.number)) {
+    link_.blame("the peer sends messages in no order");
+    return false;
+  }
+  const auto place = held_back_.emplace(said.number, nullptr).first;
+  place->second = exchange().keep(endpoint_, read, payload, lasting, units);
+  if (place->second != nullptr) return place->second->lasting != nullptr;
+  held_back_.erase(place);
+  link_.blame_memory();
+  return false;
+}
+
+/// The shortest way, of what somebody waits for in whose turn it comes; returns whether it was
+/// that.
+bool incoming_messages::deliver_at_once(const read_brief_parcel& heard,
+                                        std::span<const std::byte> payload) {
+  const brief_parcel& said = heard.said;
+  const std::size_t units = units_of(heard.header.size() + payload.size());
+  if (units > granted_ - used_) return false;
+  if (said.kind == message_kind::active) {
+    if (!exchange().has_handler(said.tag)) return false;
+    read_parcel same;
+    same.said = said.whole(expected_, heard.header.size(), payload.size());
+    same.header = heard.header;
+    arrived_message* const kept = exchange().keep(endpoint_, same, payload, nullptr, units);
+    if (kept == nullptr) return false;  // and there will be no memory on the long way either
+    take_turn(units);
+    deliver(*kept);
+    return true;
+  }
+  if (said.kind == message_kind::tagged) {
+    receive_operation* const waits = exchange().match(endpoint_, said.tag, payload.size());
+    if (waits == nullptr) return false;
+    take_turn(units);
+    waits->take(said.tag, payload);
+  } else {
+    // To one that takes all of it: what is left over is kept.
+    receive_operation* const first = stream_.empty() ? stream_receives_.front() : nullptr;
+    if (first == nullptr || payload.empty() || payload.size() > first->wants() ||
+        first->into_device()) {  // which may fail, and leave the bytes to the next one
+      return false;
+    }
+    take_turn(units);
+    first->feed(payload);
+  }
+  consumed(units);
+  return true;
+}
+
+void incoming_messages::deliver_held_back() {
+  while (!link_.has_given_up() && !held_back_.empty() && held_back_.begin()->first == expected_) {
+    arrived_message* const next = held_back_.begin()->second;
+    held_back_.erase(held_back_.begin());
+    ++expected_;
+    arrived_.remove(*next);  // its place was that of its coming
+    arrived_.push_back(*next);
+    deliver(*next);
+  }
+}
+
+/// The short way, of what somebody waits for already; all else is kept first.
+bool incoming_messages::deliver(const read_parcel& heard, std::span<const std::byte> payload,
+                                void* lasting, std::size_t units) {
+  const parcel& said = heard.said;
+  std::size_t read = 0;  // by the stream's readers
+  if (said.kind == message_kind::tagged) {
+    if (receive_operation* const waits = exchange().match(endpoint_, said.tag, said.length)) {
+      waits->take(endpoint_, said, said.lends ? heard.offer : payload);
+      consumed(units);
+      return false;
+    }
+  } else if (said.kind == message_kind::active && !exchange().has_handler(said.tag)) {
+    refuse(said, make_error_code(errc::no_such_handler));
+    consumed(units);
+    return false;
+  } else if (said.kind == message_kind::stream) {
+    read = feed_stream(payload);
+    if (read == payload.size()) {
+      consumed(units);
+      return false;
+    }
+  }
+  arrived_message* const kept = exchange().keep(endpoint_, heard, payload, lasting, units);
+  if (kept == nullptr) {
+    link_.blame_memory();
+    return false;
+  }
+  kept->read = read;
+  const bool lasts = kept->lasting != nullptr;
+  try {
+    give(*kept);
+  } catch (const std::bad_alloc&) {
+    kept->lasting = nullptr;  // UCX takes it back, for what is returned here
+    link_.blame_memory();
+    exchange().discard(*kept, errc::no_memory);
+    return false;
+  }
+  return lasts;
+}
+
+/// Nothing of UCX's that is kept gets lost where memory is short: who waits is told by the end of
+/// the connection.
+void incoming_messages::deliver(arrived_message& kept) noexcept {
+  try {
+    give(kept);
+  } catch (const std::bad_alloc&) {
+    link_.blame_memory();
+    exchange().discard(kept, errc::no_memory);
+  }
+}
+
+/// To who waits for it; keeps it for later where nobody does. What throws has left it alone.
+void incoming_messages::give(arrived_message& kept) {
+  if (kept.failure) return exchange().discard(kept, errc::message_refused);
+  switch (kept.said.kind) {
+    case message_kind::tagged:
+      if (receive_operation* const waits =
+              exchange().match(endpoint_, kept.said.tag, kept.said.length)) {
+        exchange().matched(kept);
+        waits->take(kept);
+        exchange().discard(kept, errc::message_refused);
+      } else {
+        exchange().add(kept);
+      }
+      break;
+    case message_kind::active:
+      if (exchange().has_handler(kept.said.tag)) {
+        exchange().call_handler(kept);
+      } else {
+        refuse(kept.said, make_error_code(errc::no_such_handler));
+        kept.taken = true;
+        exchange().discard(kept, errc::no_such_handler);
+      }
+      break;
+    case message_kind::stream:
+      stream_.push_back(kept);
+      read_stream();
+      break;
+  }
+}
+
+/// What the system allows shows the first time, without touching the receive's memory.
+bool incoming_messages::borrow(const borrowing& loan) noexcept {
+  if (loans_ == loans::fail) return false;
+  if (loans_ == loans::work) return true;
+  const borrowing::sender found = loan.look_for_sender(endpoint_.worker().api());
+  if (found == borrowing::sender::found) loans_ = loans::work;
+  if (found == borrowing::sender::unreadable) loans_ = loans::fail;
+  return found == borrowing::sender::found;
+}
+
+void incoming_messages::piece(const parcel& said, std::span<const std::byte> payload) {
+  receive_operation* const asked = exchange().receiving().find(said.number);
+  // One that gave up has told the peer so.
+  if (asked != nullptr && asked->endpoint() == &endpoint_) asked->piece(said.length, payload);
+}
+
+void incoming_messages::withdrawn(const parcel& said) {
+  const std::error_code why = errc::message_withdrawn;
+  for (receive_operation* each = receiving_.front(); each != nullptr;
+       each = receiving_.next(*each)) {
+    if (each->message_number() == said.number) return each->withdrawn(why);
+  }
+  for (arrived_message* each = arrived_.front(); each != nullptr; each = arrived_.next(*each)) {
+    if (each->said.number != said.number || each->here() || each->taken) continue;
+    return exchange().withdrawn(*each, why);
+  }
+}
+
+void incoming_messages::grant(const parcel& announced, std::uint64_t receive) noexcept {
+  parcel said;
+  said.code = parcel_code::grant;
+  said.kind = announced.kind;
+  said.number = announced.number;
+  said.tag = receive;
+  said.length = announced.length;
+  link_.send(said);
+}
+
+void incoming_messages::refuse(const parcel& announced, std::error_code why) noexcept {
+  parcel said;
+  said.code = parcel_code::refusal;
+  said.kind = announced.kind;
+  said.number = announced.number;
+  said.tag = announced.tag;
+  said.length = announced.length;
+  said.status = static_cast<std::uint16_t>(error_status(why));
+  link_.send(said);
+}
+
+void incoming_messages::consumed(std::size_t units) noexcept {
+  to_give_back_ += units;
+  while (to_give_back_ >= granted_ / 4 && endpoint_.state() == endpoint_state::ready) {
+    parcel said;
+    said.code = parcel_code::credit;
+    link_.send(said);
+  }
+}
+
+std::uint16_t incoming_messages::take_credit(std::uint16_t most) noexcept {
+  const std::size_t credit = std::min<std::size_t>(to_give_back_, most);
+  to_give_back_ -= credit;
+  used_ -= credit;
+  return static_cast<std::uint16_t>(credit);
+}
+
+// The byte stream.
+
+void incoming_messages::start_stream(receive_operation& receive) {
+  if (receive.wants_nothing()) {
+    receive.feed({});
+  } else if (stream_.empty() && endpoint_.status()) {
+    receive.connection_failed(endpoint_.status());
+  } else {
+    receive.wait_for_message();
+    stream_receives_.push_back(receive);
+    read_stream();
+    // What was left did not do, and nothing more will come.
+    if (!receive.done() && endpoint_.status()) receive.connection_failed(endpoint_.status());
+  }
+}
+
+std::size_t incoming_messages::feed_stream(std::span<const std::byte> bytes) {
+  std::size_t read = 0;
+  if (!stream_.empty()) return read;
+  while (read < bytes.size() && !stream_receives_.empty()) {
+    read += stream_receives_.front()->feed(bytes.subspan(read));
+  }
+  return read;
+}
+
+void incoming_messages::read_stream() {
+  while (!stream_.empty() && !stream_receives_.empty()) {
+    arrived_message& first = *stream_.front();
+    first.read += stream_receives_.front()->feed(first.bytes.subspan(first.read));
+    if (first.read < first.bytes.size()) continue;
+    stream_.remove(first);
+    exchange().discard(first, errc::message_refused);
+  }
+}
+
+}  // namespace ucx::detail

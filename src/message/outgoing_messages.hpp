@@ -1,0 +1,113 @@
+// The messages that go out over one connection: their numbers, and the peer's room for them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <span>
+#include <system_error>
+#include <vector>
+
+#include "base/first_few.hpp"
+#include "base/intrusive_list.hpp"
+#include "message/send_operation.hpp"
+#include "wire/parcel.hpp"
+
+namespace ucx::detail {
+
+class endpoint_core;
+class message_link;
+class worker_core;
+
+/// Every message has a number, given when it goes to UCX. It uses units of the window that the peer
+/// granted, which come back when the peer's application has taken the message; what finds no room
+/// waits in a queue. Everything happens under the worker's lock.
+class outgoing_messages {
+ public:
+  /// Messages up to this go whole. Asking first costs a round trip, and saves the receiver a copy
+  /// where it does not wait for the message yet.
+  static constexpr std::size_t always_whole = std::size_t{64} << 10U;
+  /// Messages up to this go whole over a network while half of the window stays free: what waits
+  /// for its receiver shall not keep others from theirs.
+  static constexpr std::size_t longest_whole = std::size_t{256} << 10U;
+
+  outgoing_messages(endpoint_core& endpoint, message_link& link) noexcept;
+  outgoing_messages(const outgoing_messages&) = delete;
+  outgoing_messages& operator=(const outgoing_messages&) = delete;
+
+  /// The peer grants so many units.
+  void open(std::uint64_t room) noexcept;
+
+  /// Sends a short message at once, or a copy of it soon; returns false where it can not, or is not
+  /// short.
+  bool send_short(message_kind kind, std::uint64_t tag, std::span<const std::byte> header,
+                  std::span<const std::byte> bytes);
+  /// Sends what can be sent at once, or lets it wait for room.
+  void start(send_operation& send);
+  /// What waits for room goes as far as there is some, and who waits to hear of it is told.
+  void send_queued() noexcept;
+  /// Returns whether something waits for room, or for the peer's answer.
+  bool are_pending() const noexcept { return !queued_.empty() || !unanswered_.empty(); }
+
+  // For the sends.
+  /// It is in no list any more.
+  void leave(send_operation& send) noexcept;
+  /// It was announced, or waits to be acknowledged: the peer's answer is told to it.
+  void await_answer(send_operation& send) noexcept;
+  /// Everything that a queued send had to say was said; those behind it are next.
+  void all_said(send_operation& send) noexcept;
+  std::uint64_t next_number() noexcept { return next_number_++; }
+  /// Takes so many units of the peer's room; returns whether there were as many.
+  bool take_room(std::size_t units) noexcept;
+  bool has_room(std::size_t units) const noexcept;
+  /// Returns whether a message of so many bytes, header and all, goes whole: else it is announced.
+  bool goes_whole(std::size_t size) const noexcept;
+  /// Returns whether a message of this size would have to wait; who asks wants to hear of room.
+  bool is_full(std::size_t header, std::size_t payload) noexcept;
+  /// Returns how much of the byte stream may go in one message.
+  std::size_t longest_chunk() const noexcept {
+    return std::max<std::size_t>(room_granted_ / 4, 2) * window_unit - window_unit;
+  }
+  /// Returns the longest message that goes whole while all of the peer's room is free.
+  std::size_t longest_at_once(bool watched, std::size_t piece) const noexcept {
+    const std::size_t units = std::max<std::size_t>(room_granted_ / 2, 1) - 1;
+    return std::min({units * window_unit, piece, watched ? longest_whole : always_whole});
+  }
+  /// The peer is not to wait for it any more.
+  void withdraw(const send_operation& send, std::error_code why) noexcept;
+
+  // What the peer says of them.
+  void add_room(std::size_t units);
+  void answered(const parcel& said);
+
+  /// The connection failed before a post with this key had ended.
+  void left_unsent(std::uint64_t key) noexcept {
+    try {
+      unsent_.push_back(key);
+    } catch (const std::bad_alloc&) {  // its handler is told all the same
+    }
+  }
+  const std::vector<std::uint64_t>& unsent() const noexcept { return unsent_; }
+
+ private:
+  /// As `send.go()`; where memory is short the connection fails, and the send with it.
+  bool go(send_operation& send) noexcept;
+  send_operation* find_unanswered(std::uint64_t number) const noexcept;
+  void tell_unknown(const parcel& said);
+
+  endpoint_core& endpoint_;
+  message_link& link_;
+  const std::size_t short_below_;  // bytes of what may go without an operation
+  std::uint64_t next_number_ = 1;
+  std::size_t room_ = 0;          // of the peer's, in units
+  std::size_t room_granted_ = 0;  // at the beginning
+  intrusive_list<send_operation, send_tag> queued_;
+  intrusive_list<send_operation, send_tag> unanswered_;
+  bool sending_queued_ = false;
+  bool room_wanted_ = false;
+  first_few unknown_;                  // numbers that the peer has no handler for, and were logged
+  std::vector<std::uint64_t> unsent_;  // keys of posts that the connection's failure ended
+};
+
+}  // namespace ucx::detail
