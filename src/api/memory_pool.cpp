@@ -1,10 +1,10 @@
 #include "ucx/memory_pool.hpp"
 
 #include <new>
-#include <string>
 #include <utility>
 
 #include "base/forked_child.hpp"
+#include "base/result.hpp"
 #include "memory/memory_pool_core.hpp"
 #include "memory/memory_source.hpp"
 #include "ucx/error.hpp"
@@ -14,61 +14,41 @@
 namespace ucx {
 namespace {
 
-using made_core = std::unique_ptr<detail::memory_pool_core>;
+using made_core = detail::result<std::unique_ptr<detail::memory_pool_core>>;
 
-made_core make(const memory_place& place, const memory_pool_options& options, std::string& what,
-               std::error_code& ec) {
-  std::unique_ptr<detail::memory_source> source = detail::memory_source::of(place, what, ec);
-  if (ec) return nullptr;
-  return std::make_unique<detail::memory_pool_core>(std::move(source), options.bound);
+made_core make(const memory_place& place, const memory_pool_options& options) {
+  auto source = detail::memory_source::of(place);
+  if (!source) return source.why();
+  return std::make_unique<detail::memory_pool_core>(*std::move(source), options.bound);
 }
 
-made_core make(const context& registering, const memory_pool_options& options, std::string& what,
-               std::error_code& ec) {
-  ec.clear();
-  what = "making a pool of registered memory";
+made_core make(const context& registering, const memory_pool_options& options) {
   const std::shared_ptr<detail::context_core>& context = detail::core_access::core(registering);
-  if (!context) ec = errc::closed;
-  if (context && !context->has(feature::rma)) {
-    what += ": its context was made without feature::rma";
-    ec = errc::feature_disabled;
+  if (!context) return detail::failure{errc::closed, "making a pool of registered memory"};
+  if (!context->has(feature::rma)) {
+    return detail::failure{
+        errc::feature_disabled,
+        "making a pool of registered memory: its context was made without feature::rma"};
   }
-  if (ec) return nullptr;
   return std::make_unique<detail::memory_pool_core>(detail::memory_source::registered(context),
                                                     options.bound);
-}
-
-template <class Where>
-made_core make_or_throw(const Where& where, const memory_pool_options& options) {
-  std::string what;
-  std::error_code ec;
-  made_core made = make(where, options, what, ec);
-  if (ec) throw error(ec, what);
-  return made;
-}
-
-template <class Where>
-made_core make_quietly(const Where& where, const memory_pool_options& options,
-                       std::error_code& ec) {
-  std::string what;
-  return make(where, options, what, ec);
 }
 
 }  // namespace
 
 memory_pool::memory_pool(const memory_place& place, const memory_pool_options& options)
-    : core_(make_or_throw(place, options)) {}
+    : core_(make(place, options).or_throw()) {}
 
 memory_pool::memory_pool(const memory_place& place, const memory_pool_options& options,
                          std::error_code& ec)
-    : core_(make_quietly(place, options, ec)) {}
+    : core_(make(place, options).or_tell(ec)) {}
 
 memory_pool::memory_pool(const context& registering, const memory_pool_options& options)
-    : core_(make_or_throw(registering, options)) {}
+    : core_(make(registering, options).or_throw()) {}
 
 memory_pool::memory_pool(const context& registering, const memory_pool_options& options,
                          std::error_code& ec)
-    : core_(make_quietly(registering, options, ec)) {}
+    : core_(make(registering, options).or_tell(ec)) {}
 
 memory_pool::~memory_pool() { detail::leave_to_parent(core_); }
 

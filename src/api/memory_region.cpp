@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/forked_child.hpp"
+#include "base/result.hpp"
 #include "base/without_const.hpp"
 #include "region/exposed_memory.hpp"
 #include "region/notification_queue.hpp"
@@ -15,72 +16,53 @@
 namespace ucx {
 namespace {
 
-using made_region = std::shared_ptr<detail::exposed_region>;
+using detail::failure;
+using made_region = detail::result<std::shared_ptr<detail::exposed_region>>;
 
 /// Returns the core of `parent`, or says that it has none.
-std::shared_ptr<detail::context_core> open_core(const context& parent, std::string& what,
-                                                std::error_code& ec) {
-  ec.clear();
+detail::result<std::shared_ptr<detail::context_core>> open_core(const context& parent) {
   const std::shared_ptr<detail::context_core>& core = detail::core_access::core(parent);
   if (!core) {
-    what = "exposing memory of a context that was moved from, or not made";
-    ec = errc::closed;
+    return failure{errc::closed, "exposing memory of a context that was moved from, or not made"};
   }
-  if (core && detail::is_forked_child()) {
-    what = "exposing memory";
-    ec = errc::forked_child;
-    return nullptr;
-  }
+  if (detail::is_forked_child()) return failure{errc::forked_child, "exposing memory"};
   return core;
 }
 
 made_region expose(const context& parent, std::span<std::byte> bytes, access granted,
-                   const std::optional<memory_place>& expected, std::string& what,
-                   std::error_code& ec) {
+                   const std::optional<memory_place>& expected) {
   // An empty span has no address to borrow; a null one that is not empty is a mistake.
   if (bytes.data() == nullptr && !bytes.empty()) {
-    what = "exposing memory at address zero";
-    ec = errc::invalid_argument;
-    return nullptr;
+    return failure{errc::invalid_argument, "exposing memory at address zero"};
   }
-  const std::shared_ptr<detail::context_core> core = open_core(parent, what, ec);
-  return core ? detail::expose_memory(core, bytes, granted, expected, what, ec) : nullptr;
+  const auto core = open_core(parent);
+  if (!core) return core.why();
+  return detail::expose_memory(*core, bytes, granted, expected);
 }
 
-made_region make(const context& parent, std::size_t size, access granted, const memory_place& place,
-                 std::string& what, std::error_code& ec) {
-  const std::shared_ptr<detail::context_core> core = open_core(parent, what, ec);
-  return core ? detail::allocate_memory(core, size, granted, place, what, ec) : nullptr;
+made_region make(const context& parent, std::size_t size, access granted,
+                 const memory_place& place) {
+  const auto core = open_core(parent);
+  if (!core) return core.why();
+  return detail::allocate_memory(*core, size, granted, place);
 }
 
 }  // namespace
 
-memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted) {
-  std::string what;
-  std::error_code ec;
-  core_ = expose(parent, bytes, granted, std::nullopt, what, ec);
-  if (ec) throw error(ec, what);
-}
+memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted)
+    : core_(expose(parent, bytes, granted, std::nullopt).or_throw()) {}
 
 memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted,
-                             std::error_code& ec) {
-  std::string what;
-  core_ = expose(parent, bytes, granted, std::nullopt, what, ec);
-}
+                             std::error_code& ec)
+    : core_(expose(parent, bytes, granted, std::nullopt).or_tell(ec)) {}
 
 memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted,
-                             const memory_place& expected) {
-  std::string what;
-  std::error_code ec;
-  core_ = expose(parent, bytes, granted, expected, what, ec);
-  if (ec) throw error(ec, what);
-}
+                             const memory_place& expected)
+    : core_(expose(parent, bytes, granted, expected).or_throw()) {}
 
 memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted,
-                             const memory_place& expected, std::error_code& ec) {
-  std::string what;
-  core_ = expose(parent, bytes, granted, expected, what, ec);
-}
+                             const memory_place& expected, std::error_code& ec)
+    : core_(expose(parent, bytes, granted, expected).or_tell(ec)) {}
 
 memory_region::memory_region(const context& parent, std::span<const std::byte> bytes)
     : memory_region(parent, detail::without_const(bytes), access::read) {}
@@ -101,18 +83,14 @@ memory_region memory_region::allocate(const context& parent, std::size_t size, a
 memory_region memory_region::allocate(const context& parent, std::size_t size, access granted,
                                       const memory_place& place) {
   memory_region made;
-  std::string what;
-  std::error_code ec;
-  made.core_ = make(parent, size, granted, place, what, ec);
-  if (ec) throw error(ec, what);
+  made.core_ = make(parent, size, granted, place).or_throw();
   return made;
 }
 
 memory_region memory_region::allocate(const context& parent, std::size_t size, access granted,
                                       const memory_place& place, std::error_code& ec) {
   memory_region made;
-  std::string what;
-  made.core_ = make(parent, size, granted, place, what, ec);
+  made.core_ = make(parent, size, granted, place).or_tell(ec);
   return made;
 }
 

@@ -20,19 +20,16 @@
 namespace ucx {
 namespace {
 
-/// Has a stream wait for an operation's end; returns why not.
-std::string hold(detail::operation* wanted, void* cuda_stream, std::error_code& ec) {
-  ec.clear();
+/// Has a stream wait for an operation's end.
+detail::result<void> hold(detail::operation* wanted, void* cuda_stream) {
   if (cuda_stream == nullptr) {
-    ec = errc::invalid_argument;
-    return "no stream: the default ones are CU_STREAM_LEGACY and CU_STREAM_PER_THREAD";
+    return detail::failure{
+        errc::invalid_argument,
+        "no stream: the default ones are CU_STREAM_LEGACY and CU_STREAM_PER_THREAD"};
   }
   if (wanted == nullptr || wanted->done()) return {};
   const detail::cuda_driver* const driver = detail::cuda_driver::find();
-  if (driver == nullptr) {
-    ec = errc::not_supported;
-    return "there is no CUDA driver";
-  }
+  if (driver == nullptr) return detail::failure{errc::not_supported, "there is no CUDA driver"};
   detail::worker_core& worker = wanted->worker();
   std::chrono::nanoseconds left;
   {
@@ -40,13 +37,11 @@ std::string hold(detail::operation* wanted, void* cuda_stream, std::error_code& 
     left = wanted->deadline() - worker.api().now();
   }
   const detail::clock::time_point until = detail::after(detail::clock::now(), left);
-  std::string why;
   // Without the lock: a driver whose queue is full waits.
-  std::unique_ptr<detail::stream_gate> gate =
-      detail::stream_gate::shut(*driver, cuda_stream, until, why, ec);
-  if (ec) return why;
+  auto gate = detail::stream_gate::shut(*driver, cuda_stream, until);
+  if (!gate) return gate.why();
   const std::lock_guard guard(worker.lock());
-  if (!wanted->done()) wanted->add_gate(std::move(gate));
+  if (!wanted->done()) wanted->add_gate(*std::move(gate));
   return {};
 }
 
@@ -147,15 +142,14 @@ void request::then(completion_handler handler) {
 }
 
 void request::enqueue_wait(void* cuda_stream) {
-  std::error_code ec;
-  const std::string why = hold(operation_, cuda_stream, ec);
-  if (ec) {
-    throw ucx::error(ec, "a CUDA stream's wait for the " + description() + " (" + why + ")");
-  }
+  const auto held = hold(operation_, cuda_stream);
+  if (held) return;
+  throw ucx::error(held.why().code,
+                   "a CUDA stream's wait for the " + description() + " (" + held.why().text + ")");
 }
 
 void request::enqueue_wait(void* cuda_stream, std::error_code& ec) {
-  hold(operation_, cuda_stream, ec);
+  hold(operation_, cuda_stream).or_tell(ec);
 }
 
 void request::cancel() noexcept {

@@ -2,9 +2,8 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <system_error>
 
+#include "base/result.hpp"
 #include "cuda/cuda_driver.hpp"
 
 namespace ucx::detail {
@@ -22,24 +21,20 @@ class cuda_context {
   /// Initialises CUDA, if nobody has, and takes the primary context of `device`; -1: of the first.
   /// Errors: not_supported (no driver, no such device, a child that was forked), no_memory,
   /// io_error.
-  static std::shared_ptr<const cuda_context> of_device(int device, std::string& what,
-                                                       std::error_code& ec);
+  static result<std::shared_ptr<const cuda_context>> of_device(int device);
   /// Asks whose the memory at `address` is. Errors: not_supported (the driver can not tell),
   /// io_error (it is nobody's, by now).
-  static cuda_owner owner_of(const void* address, std::string& what, std::error_code& ec);
+  static result<cuda_owner> owner_of(const void* address);
   /// Takes its context; what was allocated from a pool of the driver's, and belongs to none, is
   /// reached from its device's. Errors: as of_device().
-  static std::shared_ptr<const cuda_context> of_owner(const cuda_owner& owner, std::string& what,
-                                                      std::error_code& ec);
+  static result<std::shared_ptr<const cuda_context>> of_owner(const cuda_owner& owner);
   /// Both. Errors: the same.
-  static std::shared_ptr<const cuda_context> of_address(const void* address, std::string& what,
-                                                        std::error_code& ec);
+  static result<std::shared_ptr<const cuda_context>> of_address(const void* address);
   /// Takes that of `stream`, which may be one of the default ones of the thread's current context;
   /// it is not kept. Errors: invalid_argument (no stream, no such context), not_supported,
   /// io_error.    REQUIRES: `driver.holds_streams()`.
-  static std::shared_ptr<const cuda_context> of_stream(const cuda_driver& driver,
-                                                       cuda::stream stream, std::string& what,
-                                                       std::error_code& ec);
+  static result<std::shared_ptr<const cuda_context>> of_stream(const cuda_driver& driver,
+                                                               cuda::stream stream);
   /// Takes the primary context of `device` if somebody uses it; nothing otherwise.
   static std::shared_ptr<const cuda_context> primary_in_use(int device) noexcept;
   cuda_context(const cuda_context&) = delete;

@@ -19,25 +19,23 @@ constexpr std::chrono::microseconds longest_search{100};
 
 }  // namespace
 
-std::shared_ptr<device_copier> device_copier::make(std::shared_ptr<const cuda_context> context,
-                                                   std::string& what, std::error_code& ec) {
-  ec.clear();
+result<std::shared_ptr<device_copier>> device_copier::make(
+    std::shared_ptr<const cuda_context> context) {
   const std::shared_ptr<device_copier> made(new device_copier(std::move(context)));
   made->events_.reserve(most_begun);
   made->begun_.reserve(most_begun);
   const cuda_driver& driver = made->context_->driver();
   const current_context current(*made->context_);
   const char* call = "cuCtxPushCurrent";
-  cuda::result result = current.result();
-  if (result == cuda::success) {
+  cuda::result said = current.result();
+  if (said == cuda::success) {
     call = "cuStreamCreate";
-    result = driver.stream_create(&made->stream_, cuda::stream_non_blocking);
+    said = driver.stream_create(&made->stream_, cuda::stream_non_blocking);
   }
-  if (result == cuda::success) return made;
+  if (said == cuda::success) return made;
   made->stream_ = nullptr;
-  what = "preparing copies of a device's memory (" + cuda_words(driver, call, result) + ")";
-  ec = cuda_error(result);
-  return nullptr;
+  return failure{cuda_error(said),
+                 "preparing copies of a device's memory (" + cuda_words(driver, call, said) + ")"};
 }
 
 device_copier::~device_copier() { release(); }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/result.hpp"
 #include "cuda/cuda_context.hpp"
 #include "cuda/device_copy.hpp"
 
@@ -29,8 +30,7 @@ namespace ucx::detail {
 class device_copier : public std::enable_shared_from_this<device_copier> {
  public:
   /// Errors: no_memory, not_supported, io_error.
-  static std::shared_ptr<device_copier> make(std::shared_ptr<const cuda_context> context,
-                                             std::string& what, std::error_code& ec);
+  static result<std::shared_ptr<device_copier>> make(std::shared_ptr<const cuda_context> context);
   device_copier(const device_copier&) = delete;
   device_copier& operator=(const device_copier&) = delete;
   ~device_copier();

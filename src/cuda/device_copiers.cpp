@@ -1,7 +1,6 @@
 #include "cuda/device_copiers.hpp"
 
 #include <chrono>
-#include <string>
 #include <utility>
 
 namespace ucx::detail {
@@ -27,25 +26,29 @@ void device_copiers::drop_borrowed() noexcept {
 }
 
 std::shared_ptr<device_copier> device_copiers::of(const void* address, std::error_code& ec) {
-  std::string what;
-  const cuda_owner owner = cuda_context::owner_of(address, what, ec);
-  if (ec) return nullptr;
-  const auto found = known_.find(owner.context);  // which takes nothing but the question
-  if (found != known_.end() && !found->second->failed()) return found->second;
-  std::shared_ptr<const cuda_context> context = cuda_context::of_owner(owner, what, ec);
-  return ec ? nullptr : in(std::move(context), what, ec);
+  return find(address).or_tell(ec);
 }
 
-std::shared_ptr<device_copier> device_copiers::in(std::shared_ptr<const cuda_context> context,
-                                                  std::string& what, std::error_code& ec) {
+result<std::shared_ptr<device_copier>> device_copiers::find(const void* address) {
+  const auto owner = cuda_context::owner_of(address);
+  if (!owner) return owner.why();
+  const auto found = known_.find(owner->context);  // which takes nothing but the question
+  if (found != known_.end() && !found->second->failed()) return found->second;
+  auto context = cuda_context::of_owner(*owner);
+  if (!context) return context.why();
+  return in(*std::move(context));
+}
+
+result<std::shared_ptr<device_copier>> device_copiers::in(
+    std::shared_ptr<const cuda_context> context) {
   const cuda::context handle = context->handle();
   if (const auto found = known_.find(handle); found != known_.end()) {
     // Another context may have got the address of one that is over.
     if (!found->second->failed()) return found->second;
     known_.erase(found);  // others may still wait for it
   }
-  std::shared_ptr<device_copier> made = device_copier::make(std::move(context), what, ec);
-  if (made) known_.emplace(handle, made);
+  auto made = device_copier::make(std::move(context));
+  if (made) known_.emplace(handle, *made);
   return made;
 }
 
@@ -55,9 +58,9 @@ std::shared_ptr<device_copier> device_copiers::of_device_in_use(int device) {
   if (driver == nullptr || driver->device_get_count(&devices) != cuda::success) return nullptr;
   const auto try_one = [&](int number) -> std::shared_ptr<device_copier> {
     std::shared_ptr<const cuda_context> context = cuda_context::primary_in_use(number);
-    std::string what;
-    std::error_code ec;
-    return context ? in(std::move(context), what, ec) : nullptr;
+    if (!context) return nullptr;
+    auto found = in(std::move(context));
+    return found ? *std::move(found) : nullptr;
   };
   if (device >= 0 && device < devices) {
     if (std::shared_ptr<device_copier> found = try_one(device)) return found;

@@ -3,9 +3,9 @@
 
 #include <map>
 #include <memory>
-#include <string>
 #include <system_error>
 
+#include "base/result.hpp"
 #include "cuda/device_copier.hpp"
 
 namespace ucx::detail {
@@ -28,8 +28,8 @@ class device_copiers {
   void drop_borrowed() noexcept;
 
  private:
-  std::shared_ptr<device_copier> in(std::shared_ptr<const cuda_context> context, std::string& what,
-                                    std::error_code& ec);
+  result<std::shared_ptr<device_copier>> find(const void* address);
+  result<std::shared_ptr<device_copier>> in(std::shared_ptr<const cuda_context> context);
 
   std::map<cuda::context, std::shared_ptr<device_copier>> known_;
 };

@@ -1,5 +1,8 @@
 #include "cuda/stream_gate.hpp"
 
+#include <string>
+#include <utility>
+
 #include "cuda/cuda_context.hpp"
 #include "ucx/error.hpp"
 
@@ -18,73 +21,66 @@ bool is_allowed(const cuda_driver& driver) noexcept {
          allowed != 0;
 }
 
+failure refusal_of(const cuda_driver& driver, const char* call, cuda::result said) {
+  return {cuda_error(said), cuda_words(driver, call, said)};
+}
+
 /// Part of a graph it would hold nothing back when that is launched.
-void check_capture(const cuda_driver& driver, cuda::stream stream, std::string& what,
-                   std::error_code& ec) {
+result<void> check_capture(const cuda_driver& driver, cuda::stream stream) {
   int capturing = 0;
-  const cuda::result result = driver.stream_is_capturing(stream, &capturing);
-  if (result == cuda::success && capturing == 0) return;
-  what = "the stream is capturing a graph";
-  ec = errc::invalid_argument;
+  const cuda::result said = driver.stream_is_capturing(stream, &capturing);
+  if (said == cuda::success && capturing == 0) return {};
   // Of the legacy default stream: another one is, which waits for it.
-  if (result == cuda::success || result == cuda::capture_implicit) return;
-  what = cuda_words(driver, "cuStreamIsCapturing", result);
-  ec = cuda_error(result);
+  if (said == cuda::success || said == cuda::capture_implicit) {
+    return failure{errc::invalid_argument, "the stream is capturing a graph"};
+  }
+  return refusal_of(driver, "cuStreamIsCapturing", said);
 }
 
 }  // namespace
 
-std::unique_ptr<stream_gate> stream_gate::shut(const cuda_driver& driver, void* stream,
-                                               clock::time_point until, std::string& what,
-                                               std::error_code& ec) {
-  ec.clear();
+result<std::unique_ptr<stream_gate>> stream_gate::shut(const cuda_driver& driver, void* stream,
+                                                       clock::time_point until) {
   if (!driver.holds_streams()) {
-    what = "the CUDA driver can not have a stream wait for memory";
-    ec = errc::not_supported;
-    return nullptr;
+    return failure{errc::not_supported, "the CUDA driver can not have a stream wait for memory"};
   }
   const auto handle = static_cast<cuda::stream>(stream);
-  const auto context = cuda_context::of_stream(driver, handle, what, ec);
-  if (!ec) check_capture(driver, handle, what, ec);
-  if (ec) return nullptr;
-  const current_context current(*context);
+  const auto context = cuda_context::of_stream(driver, handle);
+  if (!context) return context.why();
+  if (const auto plain = check_capture(driver, handle); !plain) return plain.why();
+  const current_context current(**context);
   if (current.result() != cuda::success) {
-    what = cuda_words(driver, "cuCtxPushCurrent", current.result());
-    ec = cuda_error(current.result());
-    return nullptr;
+    return refusal_of(driver, "cuCtxPushCurrent", current.result());
   }
   std::unique_ptr<stream_gate> made(new stream_gate);
-  gate_keeper& keeper = gate_keeper::of(context->handle());
+  gate_keeper& keeper = gate_keeper::of((*context)->handle());
+  std::error_code ec;
   made->gate_ = keeper.shut(until, ec);
-  if (ec) {
-    what = "as many streams are held as can be, or no thread is to be had";
-    return nullptr;
-  }
+  if (ec) return failure{ec, "as many streams are held as can be, or no thread is to be had"};
   made->keeper_ = &keeper;
-  made->hold(driver, handle, what, ec);
-  return ec ? nullptr : std::move(made);
+  if (const auto held = made->hold(driver, handle); !held) return held.why();
+  return made;
 }
 
 /// REQUIRES: the stream's context is current.
-void stream_gate::hold(const cuda_driver& driver, cuda::stream stream, std::string& what,
-                       std::error_code& ec) {
+result<void> stream_gate::hold(const cuda_driver& driver, cuda::stream stream) {
   const char* call = nullptr;
   cuda::address word = 0;
-  cuda::result result = keeper_->reach(driver, gate_, word, call);
-  if (result == cuda::success) {
+  cuda::result said = keeper_->reach(driver, gate_, word, call);
+  if (said == cuda::success) {
     call = "cuStreamWaitValue32";
-    result = is_allowed(driver)
-                 ? driver.stream_wait_value(stream, word, gate_.value, cuda::wait_value_geq)
-                 : cuda::not_supported;
+    said = is_allowed(driver)
+               ? driver.stream_wait_value(stream, word, gate_.value, cuda::wait_value_geq)
+               : cuda::not_supported;
   }
-  if (result == cuda::success) return;
-  what = cuda_words(driver, call, result);
-  if (result == cuda::not_supported && driver.wait_value_has_to_be_allowed) {
-    what +=
+  if (said == cuda::success) return {};
+  failure why = refusal_of(driver, call, said);
+  if (said == cuda::not_supported && driver.wait_value_has_to_be_allowed) {
+    why.text +=
         ": before CUDA 11.7 it is off unless the kernel's module nvidia has "
         "NVreg_EnableStreamMemOPs=1";
   }
-  ec = cuda_error(result);
+  return why;
 }
 
 stream_gate::~stream_gate() {

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <system_error>
 
 #include "base/clock.hpp"
+#include "base/result.hpp"
 #include "cuda/gate_keeper.hpp"
 
 namespace ucx::detail {
@@ -17,9 +16,8 @@ class stream_gate {
   /// Has what is enqueued on `stream` from now on wait for the gate. Errors: not_supported (the
   /// driver has no such thing, or was left behind by fork()), invalid_argument (no stream, or one
   /// that captures a graph), busy, no_memory, io_error.
-  static std::unique_ptr<stream_gate> shut(const cuda_driver& driver, void* stream,
-                                           clock::time_point until, std::string& what,
-                                           std::error_code& ec);
+  static result<std::unique_ptr<stream_gate>> shut(const cuda_driver& driver, void* stream,
+                                                   clock::time_point until);
   stream_gate(const stream_gate&) = delete;
   stream_gate& operator=(const stream_gate&) = delete;
   ~stream_gate();
@@ -31,7 +29,7 @@ class stream_gate {
 
  private:
   stream_gate() noexcept = default;
-  void hold(const cuda_driver& driver, cuda::stream stream, std::string& what, std::error_code& ec);
+  result<void> hold(const cuda_driver& driver, cuda::stream stream);
 
   gate_keeper* keeper_ = nullptr;
   gate_keeper::gate gate_;

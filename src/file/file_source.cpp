@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <optional>
+#include <string>
 
 #include "ucx/error.hpp"
 
@@ -38,35 +39,25 @@ errc open_error(int number) noexcept {
   }
 }
 
-std::string said_of(const std::filesystem::path& path, const std::string& why) {
-  return "opening the file \"" + path.string() + "\" (" + why + ")";
+failure unopened(const std::filesystem::path& path, errc code, const std::string& why) {
+  return {code, "opening the file \"" + path.string() + "\" (" + why + ")"};
 }
 
 }  // namespace
 
-std::shared_ptr<open_file> open_file::open(const std::filesystem::path& path, std::string& what,
-                                           std::error_code& ec) {
-  ec.clear();
+result<std::shared_ptr<open_file>> open_file::open(const std::filesystem::path& path) {
   // Nothing that is no regular file may keep the caller waiting before that is known.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0) {
     const int number = errno;
-    ec = open_error(number);
-    what = said_of(path, std::generic_category().message(number));
-    return nullptr;
+    return unopened(path, open_error(number), std::generic_category().message(number));
   }
   std::shared_ptr<open_file> made(new open_file(descriptor));
   struct ::stat about = {};
   if (::fstat(descriptor, &about) != 0) {
-    ec = errc::io_error;
-    what = said_of(path, std::generic_category().message(errno));
-    return nullptr;
+    return unopened(path, errc::io_error, std::generic_category().message(errno));
   }
-  if (!S_ISREG(about.st_mode)) {
-    ec = errc::not_supported;
-    what = said_of(path, "not a regular file");
-    return nullptr;
-  }
+  if (!S_ISREG(about.st_mode)) return unopened(path, errc::not_supported, "not a regular file");
   made->opened_ = made->settled_ = facts_from(about);
   return made;
 }

@@ -8,9 +8,9 @@
 #include <memory>
 #include <mutex>
 #include <span>
-#include <string>
 #include <system_error>
 
+#include "base/result.hpp"
 #include "file/file_facts.hpp"
 #include "ucx/error.hpp"
 
@@ -48,9 +48,8 @@ class file_source {
 class open_file final : public file_source {
  public:
   /// Opens the file for reading. Errors: no_such_name, permission_denied, not_supported (it is not
-  /// a regular file), too_many_files, io_error; `what` says which file.
-  static std::shared_ptr<open_file> open(const std::filesystem::path& path, std::string& what,
-                                         std::error_code& ec);
+  /// a regular file), too_many_files, io_error; the text says which file.
+  static result<std::shared_ptr<open_file>> open(const std::filesystem::path& path);
   /// Reads a descriptor that somebody else closes, after this.
   static std::shared_ptr<open_file> adopt(int descriptor);
   ~open_file() override;

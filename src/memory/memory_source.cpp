@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <mutex>
 #include <new>
+#include <string>
 #include <unordered_map>
 #include <utility>
 
@@ -125,26 +126,23 @@ class registered_source final : public host_source {
 
 }  // namespace
 
-std::unique_ptr<memory_source> memory_source::of(const memory_place& place, std::string& what,
-                                                 std::error_code& ec) {
-  ec.clear();
+result<std::unique_ptr<memory_source>> memory_source::of(const memory_place& place) {
   switch (place.kind) {
     case memory_kind::host:
       return std::make_unique<host_source>();
     case memory_kind::cuda:
     case memory_kind::cuda_managed:
     case memory_kind::cuda_pinned: {
-      std::shared_ptr<const cuda_context> context = cuda_context::of_device(place.device, what, ec);
-      if (ec) return nullptr;
-      return std::make_unique<cuda_source>(place.kind, std::move(context));
+      auto context = cuda_context::of_device(place.device);
+      if (!context) return context.why();
+      return std::make_unique<cuda_source>(place.kind, *std::move(context));
     }
     case memory_kind::rocm:
     case memory_kind::other:
       break;
   }
-  what = "making a pool of " + std::string(to_string(place.kind)) + " memory";
-  ec = errc::not_supported;
-  return nullptr;
+  return failure{errc::not_supported,
+                 "making a pool of " + std::string(to_string(place.kind)) + " memory"};
 }
 
 std::unique_ptr<memory_source> memory_source::registered(std::shared_ptr<context_core> context) {

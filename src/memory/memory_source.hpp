@@ -3,9 +3,8 @@
 
 #include <cstddef>
 #include <memory>
-#include <string>
-#include <system_error>
 
+#include "base/result.hpp"
 #include "ucx/memory_place.hpp"
 
 namespace ucx::detail {
@@ -28,8 +27,7 @@ class memory_source {
   virtual void free(void* block, std::size_t size) noexcept = 0;
 
   /// Makes the source of memory at `place`. Errors: not_supported, no_memory, io_error.
-  static std::unique_ptr<memory_source> of(const memory_place& place, std::string& what,
-                                           std::error_code& ec);
+  static result<std::unique_ptr<memory_source>> of(const memory_place& place);
   /// Makes a source of the host's memory that registers its blocks with UCX.
   static std::unique_ptr<memory_source> registered(std::shared_ptr<context_core> context);
 };

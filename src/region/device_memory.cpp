@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "cuda/device_pointer.hpp"
@@ -23,22 +24,20 @@ std::string said_of(const char* doing, std::size_t size, const memory_place& pla
 
 }  // namespace
 
-std::shared_ptr<device_memory> device_memory::borrow(const memory_place& place,
-                                                     std::span<std::byte> bytes, std::string& what,
-                                                     std::error_code& ec) {
+result<std::shared_ptr<device_memory>> device_memory::borrow(const memory_place& place,
+                                                             std::span<std::byte> bytes) {
   // An address beyond the memory is the host's, or another device's.
   if (bytes.empty() || place_of(bytes.data()) != place || place_of(&bytes.back()) != place ||
       !is_of_one_allocation(bytes)) {
-    what = said_of("exposing", bytes.size(), place) + " (not all of them are there, or of one " +
-           "allocation)";
-    ec = errc::invalid_argument;
-    return nullptr;
+    return failure{errc::invalid_argument, said_of("exposing", bytes.size(), place) +
+                                               " (not all of them are there, or of one " +
+                                               "allocation)"};
   }
-  std::shared_ptr<const cuda_context> context = cuda_context::of_address(bytes.data(), what, ec);
-  if (ec) return nullptr;
-  std::shared_ptr<device_copier> copier = device_copier::make(std::move(context), what, ec);
-  if (ec) return nullptr;
-  const std::shared_ptr<device_memory> made(new device_memory(place, std::move(copier)));
+  auto context = cuda_context::of_address(bytes.data());
+  if (!context) return context.why();
+  auto copier = device_copier::make(*std::move(context));
+  if (!copier) return copier.why();
+  const std::shared_ptr<device_memory> made(new device_memory(place, *std::move(copier)));
   made->bytes_ = bytes;
   made->allocation_ = allocation_at(bytes.data());
   return made;
@@ -50,17 +49,17 @@ bool device_memory::is_there() const noexcept {
   return borrowed == 0 || allocation_at(bytes_.data()) == borrowed;
 }
 
-std::shared_ptr<device_memory> device_memory::allocate(const memory_place& place, std::size_t size,
-                                                       std::string& what, std::error_code& ec) {
-  std::shared_ptr<const cuda_context> context = cuda_context::of_device(place.device, what, ec);
-  if (ec) return nullptr;
-  const memory_place found{place.kind, context->device()};
-  std::shared_ptr<device_copier> copier = device_copier::make(std::move(context), what, ec);
-  if (ec) return nullptr;
-  const std::shared_ptr<device_memory> made(new device_memory(found, std::move(copier)));
-  made->take_memory(size, what, ec);
-  if (!ec) ec = made->clear(what);
-  return ec ? nullptr : made;
+result<std::shared_ptr<device_memory>> device_memory::allocate(const memory_place& place,
+                                                               std::size_t size) {
+  auto context = cuda_context::of_device(place.device);
+  if (!context) return context.why();
+  const memory_place found{place.kind, (*context)->device()};
+  auto copier = device_copier::make(*std::move(context));
+  if (!copier) return copier.why();
+  const std::shared_ptr<device_memory> made(new device_memory(found, *std::move(copier)));
+  if (const auto taken = made->take_memory(size); !taken) return taken.why();
+  if (const auto cleared = made->clear(); !cleared) return cleared.why();
+  return made;
 }
 
 device_memory::~device_memory() {
@@ -77,34 +76,34 @@ void device_memory::release() noexcept {
   copier_->context()->driver().free(address_of(bytes_.data()));
 }
 
-void device_memory::take_memory(std::size_t size, std::string& what, std::error_code& ec) {
+result<void> device_memory::take_memory(std::size_t size) {
   const cuda_driver& driver = copier_->context()->driver();
   const current_context current(*copier_->context());
   const bool managed = place_.kind == memory_kind::cuda_managed;
   const char* call = "cuCtxPushCurrent";
   cuda::address made = 0;
-  cuda::result result = current.result();
-  if (result == cuda::success) {
+  cuda::result said = current.result();
+  if (said == cuda::success) {
     call = managed ? "cuMemAllocManaged" : "cuMemAlloc";
-    result = managed ? driver.allocate_managed(&made, size, cuda::attach_global)
-                     : driver.allocate(&made, size);
+    said = managed ? driver.allocate_managed(&made, size, cuda::attach_global)
+                   : driver.allocate(&made, size);
   }
-  if (result != cuda::success) {
-    what = said_of("allocating", size, place_) + " (" + cuda_words(driver, call, result) + ")";
-    ec = cuda_error(result);
-    return;
+  if (said != cuda::success) {
+    return failure{cuda_error(said), said_of("allocating", size, place_) + " (" +
+                                         cuda_words(driver, call, said) + ")"};
   }
   owned_ = true;
   bytes_ = {reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(made)), size};
+  return {};
 }
 
 /// A device that hangs has the memory for as long as it likes: it is given back behind that, and
 /// not before.
-std::error_code device_memory::clear(std::string& what) {
+result<void> device_memory::clear() {
   const std::error_code ec =
       copier_->clear(shared_from_this(), bytes_, clock::now() + longest_copy);
-  if (ec) what = said_of("allocating", bytes_.size(), place_) + " (setting them to zero)";
-  return ec;
+  if (!ec) return {};
+  return failure{ec, said_of("allocating", bytes_.size(), place_) + " (setting them to zero)"};
 }
 
 std::error_code device_memory::start(std::shared_ptr<device_copy> wanted,

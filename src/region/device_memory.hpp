@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <system_error>
 
+#include "base/result.hpp"
 #include "cuda/device_copier.hpp"
 #include "file/file_source.hpp"
 #include "ucx/memory_place.hpp"
@@ -23,14 +23,13 @@ class device_memory final : public file_source, public std::enable_shared_from_t
   /// Uses the caller's memory, until withdraw() returns. Errors: invalid_argument (not all of it is
   /// at `place`, or of one allocation), not_supported, no_memory, io_error. Accesses fail with
   /// io_error once that allocation is gone, even where another has its address.
-  static std::shared_ptr<device_memory> borrow(const memory_place& place,
-                                               std::span<std::byte> bytes, std::string& what,
-                                               std::error_code& ec);
+  static result<std::shared_ptr<device_memory>> borrow(const memory_place& place,
+                                                       std::span<std::byte> bytes);
   /// Allocates `size` zeroed bytes, which go with the object, or when it is withdrawn. Errors: the
   /// same; busy (no thread to be had), timed_out (the device has not set them to zero within
   /// `longest_copy`; they are given back when the driver lets go of them).
-  static std::shared_ptr<device_memory> allocate(const memory_place& place, std::size_t size,
-                                                 std::string& what, std::error_code& ec);
+  static result<std::shared_ptr<device_memory>> allocate(const memory_place& place,
+                                                         std::size_t size);
   ~device_memory() override;
 
   /// Returns where it is: what the caller knows it by.
@@ -61,8 +60,8 @@ class device_memory final : public file_source, public std::enable_shared_from_t
  private:
   device_memory(const memory_place& place, std::shared_ptr<device_copier> copier) noexcept
       : place_(place), copier_(std::move(copier)) {}
-  void take_memory(std::size_t size, std::string& what, std::error_code& ec);
-  std::error_code clear(std::string& what);
+  result<void> take_memory(std::size_t size);
+  result<void> clear();
   void release() noexcept;
 
   const memory_place place_;

@@ -54,15 +54,12 @@ device_region::device_region(std::shared_ptr<context_core> context,
       memory_(std::move(memory)),
       uncopied_(std::make_shared<uncopied_bytes>()) {}
 
-std::shared_ptr<device_region> device_region::make(std::shared_ptr<context_core> context,
-                                                   std::shared_ptr<device_memory> memory,
-                                                   access granted, std::string& what,
-                                                   std::error_code& ec) {
-  ec.clear();
+result<std::shared_ptr<exposed_region>> device_region::make(std::shared_ptr<context_core> context,
+                                                            std::shared_ptr<device_memory> memory,
+                                                            access granted) {
   if (!context->has(feature::am)) {
-    what = "exposing memory of a device: its context was made without feature::am";
-    ec = errc::feature_disabled;
-    return nullptr;
+    return failure{errc::feature_disabled,
+                   "exposing memory of a device: its context was made without feature::am"};
   }
   std::shared_ptr<device_region> made(
       new device_region(std::move(context), std::move(memory), granted));

@@ -5,9 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
-#include <system_error>
 
+#include "base/result.hpp"
 #include "file/held_file.hpp"
 #include "region/device_memory.hpp"
 #include "region/exposed_region.hpp"
@@ -23,9 +22,9 @@ class device_region final : public exposed_region,
                             public std::enable_shared_from_this<device_region> {
  public:
   /// Exposes `memory`. Errors: feature_disabled (the context was made without feature::am).
-  static std::shared_ptr<device_region> make(std::shared_ptr<context_core> context,
-                                             std::shared_ptr<device_memory> memory, access granted,
-                                             std::string& what, std::error_code& ec);
+  static result<std::shared_ptr<exposed_region>> make(std::shared_ptr<context_core> context,
+                                                      std::shared_ptr<device_memory> memory,
+                                                      access granted);
   ~device_region() override;
 
   std::uint64_t size() const noexcept override { return where_.size(); }

@@ -5,9 +5,8 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
-#include <system_error>
 
+#include "base/result.hpp"
 #include "region/exposed_region.hpp"
 #include "ucx/access.hpp"
 #include "ucx/memory_place.hpp"
@@ -20,15 +19,13 @@ class context_core;
 /// not what is expected. The one place that chooses how
 /// the bytes of a device move: by now always through the host's memory (device_region); a UCX that
 /// moves them itself would get a region_core of them here.
-std::shared_ptr<exposed_region> expose_memory(std::shared_ptr<context_core> context,
-                                              std::span<std::byte> bytes, access granted,
-                                              const std::optional<memory_place>& expected,
-                                              std::string& what, std::error_code& ec);
+result<std::shared_ptr<exposed_region>> expose_memory(std::shared_ptr<context_core> context,
+                                                      std::span<std::byte> bytes, access granted,
+                                                      const std::optional<memory_place>& expected);
 
 /// Allocates `size` zeroed bytes at `place`, and exposes them.
-std::shared_ptr<exposed_region> allocate_memory(std::shared_ptr<context_core> context,
-                                                std::size_t size, access granted,
-                                                const memory_place& place, std::string& what,
-                                                std::error_code& ec);
+result<std::shared_ptr<exposed_region>> allocate_memory(std::shared_ptr<context_core> context,
+                                                        std::size_t size, access granted,
+                                                        const memory_place& place);
 
 }  // namespace ucx::detail

@@ -11,24 +11,19 @@ file_region::file_region(std::shared_ptr<context_core> context, std::shared_ptr<
                          std::uint64_t size)
     : exposed_region(std::move(context), access::read), file_(std::move(file)), size_(size) {}
 
-std::shared_ptr<file_region> file_region::make(std::shared_ptr<context_core> context,
-                                               const std::filesystem::path& path, std::string& what,
-                                               std::error_code& ec) {
-  std::shared_ptr<open_file> file = open_file::open(path, what, ec);
-  if (ec) return nullptr;
-  const std::uint64_t size = file->size();
-  return make(std::move(context), std::move(file), size, what, ec);
+result<std::shared_ptr<file_region>> file_region::make(std::shared_ptr<context_core> context,
+                                                       const std::filesystem::path& path) {
+  const auto file = open_file::open(path);
+  if (!file) return file.why();
+  return make(std::move(context), *file, (*file)->size());
 }
 
-std::shared_ptr<file_region> file_region::make(std::shared_ptr<context_core> context,
-                                               std::shared_ptr<file_source> file,
-                                               std::uint64_t size, std::string& what,
-                                               std::error_code& ec) {
-  ec.clear();
+result<std::shared_ptr<file_region>> file_region::make(std::shared_ptr<context_core> context,
+                                                       std::shared_ptr<file_source> file,
+                                                       std::uint64_t size) {
   if (!context->has(feature::am)) {
-    what = "exposing a file: its context was made without feature::am";
-    ec = errc::feature_disabled;
-    return nullptr;
+    return failure{errc::feature_disabled,
+                   "exposing a file: its context was made without feature::am"};
   }
   std::shared_ptr<file_region> made(new file_region(std::move(context), std::move(file), size));
   made->expose();

@@ -6,9 +6,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <string>
-#include <system_error>
 
+#include "base/result.hpp"
 #include "file/file_source.hpp"
 #include "file/held_file.hpp"
 #include "region/exposed_region.hpp"
@@ -20,13 +19,12 @@ class file_region final : public exposed_region {
  public:
   /// Opens the file and exposes it for reading.
   /// Errors: as open_file::open; feature_disabled (the context was made without feature::am).
-  static std::shared_ptr<file_region> make(std::shared_ptr<context_core> context,
-                                           const std::filesystem::path& path, std::string& what,
-                                           std::error_code& ec);
+  static result<std::shared_ptr<file_region>> make(std::shared_ptr<context_core> context,
+                                                   const std::filesystem::path& path);
   /// Exposes the first `size` bytes of `file`. Errors: feature_disabled.
-  static std::shared_ptr<file_region> make(std::shared_ptr<context_core> context,
-                                           std::shared_ptr<file_source> file, std::uint64_t size,
-                                           std::string& what, std::error_code& ec);
+  static result<std::shared_ptr<file_region>> make(std::shared_ptr<context_core> context,
+                                                   std::shared_ptr<file_source> file,
+                                                   std::uint64_t size);
   ~file_region() override;
 
   std::uint64_t size() const noexcept override { return size_.load(std::memory_order_relaxed); }

@@ -36,14 +36,12 @@ unsigned protection(access granted) noexcept {
 
 }  // namespace
 
-std::shared_ptr<region_core> region_core::make(std::shared_ptr<context_core> context,
-                                               host_memory memory, access granted,
-                                               std::string& what, std::error_code& ec) {
+result<std::shared_ptr<exposed_region>> region_core::make(std::shared_ptr<context_core> context,
+                                                          host_memory memory, access granted) {
   std::shared_ptr<region_core> made(new region_core(std::move(context), granted));
   made->place_ = memory.place;
   made->keeps_ = std::move(memory.keeps);
-  made->map(memory.bytes, memory.size, what, ec);
-  if (ec) return nullptr;
+  if (const auto mapped = made->map(memory.bytes, memory.size); !mapped) return mapped.why();
   made->lend();
   made->expose();
   return made;
@@ -51,23 +49,24 @@ std::shared_ptr<region_core> region_core::make(std::shared_ptr<context_core> con
 
 region_core::~region_core() { close(); }
 
-void region_core::map(std::byte* bytes, std::size_t size, std::string& what, std::error_code& ec) {
+result<void> region_core::map(std::byte* bytes, std::size_t size) {
   ucp_api& api = context().api();
   data_ = bytes;
   size_ = size;
-  if (bytes == nullptr && allocate_shared(size, what, ec)) bytes = data_;
-  if (ec) return;
+  if (bytes == nullptr) {
+    if (const auto allocated = allocate_shared(size); !allocated) return allocated.why();
+    bytes = data_;
+  }
   const bool allocating = bytes == nullptr;
   if (!context().has(feature::rma) || size == 0) {
     // Only messages will reach it, and they need no registration.
     if (allocating) allocate_privately(size);
-    return;
+    return {};
   }
   if (allocating && context().same_host_only() && size > free_shared_memory()) {
-    what = "allocating " + std::to_string(size) + " bytes of shared memory: /dev/shm has " +
-           std::to_string(free_shared_memory()) + " free";
-    ec = errc::no_shared_memory;
-    return;
+    return failure{errc::no_shared_memory, "allocating " + std::to_string(size) +
+                                               " bytes of shared memory: /dev/shm has " +
+                                               std::to_string(free_shared_memory()) + " free"};
   }
   ucp_mem_map_params_t params = {};
   params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
@@ -79,10 +78,9 @@ void region_core::map(std::byte* bytes, std::size_t size, std::string& what, std
   const ucs_status_t status = api.mem_map(context().handle(), &params, &memory_);
   if (status != UCS_OK) {
     memory_ = nullptr;
-    what = std::string(allocating ? "allocating " : "registering ") + std::to_string(size) +
-           " bytes (UCX: " + words(status) + ")";
-    ec = memory_error(status, allocating, context().same_host_only());
-    return;
+    return failure{memory_error(status, allocating, context().same_host_only()),
+                   std::string(allocating ? "allocating " : "registering ") + std::to_string(size) +
+                       " bytes (UCX: " + words(status) + ")"};
   }
   ucp_mem_attr_t attributes = {};
   attributes.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS | UCP_MEM_ATTR_FIELD_MEM_TYPE;
@@ -91,33 +89,34 @@ void region_core::map(std::byte* bytes, std::size_t size, std::string& what, std
     kind_ = kind_of(attributes.mem_type);
     if (allocating) data_ = static_cast<std::byte*>(attributes.address);
     if (kind_ != memory_kind::host) {  // the processor would be sent to it
-      what = "exposing memory of kind " + std::string(to_string(kind_)) +
-             ", which UCX knows of, and no driver here";
-      ec = errc::not_supported;
-      return;
+      return failure{errc::not_supported, "exposing memory of kind " +
+                                              std::string(to_string(kind_)) +
+                                              ", which UCX knows of, and no driver here"};
     }
   } else if (allocating) {
-    what = "asking where " + std::to_string(size) + " allocated bytes are (UCX: " + words(queried) +
-           ")";
-    ec = make_error(queried);
-    return;
+    return failure{make_error(queried), "asking where " + std::to_string(size) +
+                                            " allocated bytes are (UCX: " + words(queried) + ")"};
   }
   shareable_ = shareable_ || (allocating && context().same_host_only());
   if (allocating) std::memset(data_, 0, size_);
+  std::error_code ec;
   pack_key(ec);
-  if (ec) what = "packing the key of " + std::to_string(size) + " bytes";
+  if (ec) return failure{ec, "packing the key of " + std::to_string(size) + " bytes"};
+  return {};
 }
 
 /// Allocates where peers on the host can map it, if there is such a place. On a context of one host
 /// only that is UCX's affair. What may only be written is shown to nobody.
-bool region_core::allocate_shared(std::size_t size, std::string& what, std::error_code& ec) {
-  if (size == 0 || !context().shares_memory() || context().same_host_only()) return false;
-  if (!includes(granted(), access::read)) return false;
+result<void> region_core::allocate_shared(std::size_t size) {
+  if (size == 0 || !context().shares_memory() || context().same_host_only()) return {};
+  if (!includes(granted(), access::read)) return {};
+  std::error_code ec;
   file_ = shared_memory::make(size, includes(granted(), access::write), context().incarnation(),
                               id(), ec);
-  if (ec) what = "allocating " + std::to_string(size) + " bytes of memory";
+  if (ec) return failure{ec, "allocating " + std::to_string(size) + " bytes of memory"};
   if (file_) data_ = file_->data();
-  return shareable_ = file_ != nullptr;
+  shareable_ = file_ != nullptr;
+  return {};
 }
 
 void region_core::allocate_privately(std::size_t size) {

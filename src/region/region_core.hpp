@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <system_error>
 #include <vector>
 
+#include "base/result.hpp"
 #include "os/huge_page.hpp"
 #include "region/exposed_region.hpp"
 #include "region/region_loan.hpp"
@@ -29,9 +29,8 @@ struct host_memory {
 
 class region_core final : public exposed_region {
  public:
-  static std::shared_ptr<region_core> make(std::shared_ptr<context_core> context,
-                                           host_memory memory, access granted, std::string& what,
-                                           std::error_code& ec);
+  static result<std::shared_ptr<exposed_region>> make(std::shared_ptr<context_core> context,
+                                                      host_memory memory, access granted);
   ~region_core() override;
 
   std::uint64_t size() const noexcept override { return size_; }
@@ -44,8 +43,8 @@ class region_core final : public exposed_region {
  private:
   void release() noexcept override;
   using exposed_region::exposed_region;
-  void map(std::byte* bytes, std::size_t size, std::string& what, std::error_code& ec);
-  bool allocate_shared(std::size_t size, std::string& what, std::error_code& ec);
+  result<void> map(std::byte* bytes, std::size_t size);
+  result<void> allocate_shared(std::size_t size);
   void allocate_privately(std::size_t size);
   void pack_key(std::error_code& ec);
   void lend();

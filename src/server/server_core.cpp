@@ -269,13 +269,13 @@ std::shared_ptr<published_name> server_core::publish(std::string_view name,
       ec = errc::invalid_argument;
       return nullptr;
     }
-    std::string why;
-    const std::shared_ptr<exposed_region> region =
-        expose_memory(core_access::core(context_), bytes, granted, expected, why, ec);
-    if (!region) {
-      what += ", " + why;
+    const auto exposed = expose_memory(core_access::core(context_), bytes, granted, expected);
+    if (!exposed) {
+      what += ", " + exposed.why().text;
+      ec = exposed.why().code;
       return nullptr;
     }
+    const std::shared_ptr<exposed_region>& region = *exposed;
     full.kind = region->kind();
     full.device = region->memory().device;
     full.generation = region->generation();
@@ -290,13 +290,13 @@ std::shared_ptr<published_name> server_core::allocate(std::string_view name, std
   described.size = size;
   described.granted = granted;
   return add(name, described, what, ec, [&](entry full) -> std::shared_ptr<published_name> {
-    std::string why;
-    const std::shared_ptr<exposed_region> region =
-        allocate_memory(core_access::core(context_), size, granted, place, why, ec);
-    if (!region) {
-      what += ", " + why;
+    const auto allocated = allocate_memory(core_access::core(context_), size, granted, place);
+    if (!allocated) {
+      what += ", " + allocated.why().text;
+      ec = allocated.why().code;
       return nullptr;
     }
+    const std::shared_ptr<exposed_region>& region = *allocated;
     full.kind = region->kind();
     full.device = region->memory().device;
     full.generation = region->generation();
@@ -318,9 +318,13 @@ std::shared_ptr<published_name> server_core::publish_file(std::string_view name,
       ec = errc::not_supported;
       return nullptr;
     }
-    const std::shared_ptr<file_region> region =
-        file_region::make(core_access::core(context_), file, what, ec);
-    if (!region) return nullptr;
+    const auto exposed = file_region::make(core_access::core(context_), file);
+    if (!exposed) {
+      what = exposed.why().text;
+      ec = exposed.why().code;
+      return nullptr;
+    }
+    const std::shared_ptr<file_region>& region = *exposed;
     full.size = region->size();
     full.kind = region->kind();
     full.generation = region->generation();

@@ -72,10 +72,7 @@ TEST(CudaWords, NameTheCallAndTheDriversOwn) {
 
 TEST(CudaContext, InitialisesCudaAndRetainsThePrimaryOneWhileItLives) {
   fake_cuda_reset(2, 1);
-  std::string what;
-  std::error_code ec;
-  auto context = cuda_context::of_device(1, what, ec);
-  ASSERT_FALSE(ec) << what;
+  auto context = cuda_context::of_device(1).or_throw();
   EXPECT_EQ(context->device(), 1);
   EXPECT_EQ(fake_cuda_contexts(), 1U);
   context.reset();
@@ -88,11 +85,8 @@ TEST(CudaContext, IsTheOneThatAnAddressBelongsTo) {
   CUctx_st* own = nullptr;
   ASSERT_EQ(cuCtxCreate_v2(&own, 0, 0), 0);
   const auto other = cuda_program::allocate(100);
-  std::string what;
-  std::error_code ec;
-  const auto first = cuda_context::of_address(&memory[99], what, ec);
-  const auto second = cuda_context::of_address(other.data(), what, ec);
-  ASSERT_FALSE(ec) << what;
+  const auto first = cuda_context::of_address(&memory[99]).or_throw();
+  const auto second = cuda_context::of_address(other.data()).or_throw();
   EXPECT_EQ(first->device(), 1);
   EXPECT_EQ(second->device(), 0);
   EXPECT_EQ(second->handle(), own);
@@ -100,10 +94,7 @@ TEST(CudaContext, IsTheOneThatAnAddressBelongsTo) {
 
 TEST(CudaContext, IsCurrentNoLongerThanItIsWanted) {
   fake_cuda_reset(1, 1);
-  std::string what;
-  std::error_code ec;
-  const auto context = cuda_context::of_device(0, what, ec);
-  ASSERT_FALSE(ec) << what;
+  const auto context = cuda_context::of_device(0).or_throw();
   {
     const current_context outer(*context);
     const current_context inner(*context);
@@ -117,33 +108,28 @@ TEST(CudaContext, SaysWhichCallFailed) {
   for (const char* call : {"cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain"}) {
     fake_cuda_reset(1, 1);
     fake_cuda_fail(call, 0, 1, cuda::out_of_memory);
-    std::string what;
-    std::error_code ec;
-    EXPECT_EQ(cuda_context::of_device(0, what, ec), nullptr);
-    EXPECT_EQ(ec, errc::no_memory);
-    EXPECT_THAT(what, testing::HasSubstr(call));
-    EXPECT_THAT(what, testing::HasSubstr("CUDA_ERROR_OUT_OF_MEMORY"));
+    const auto made = cuda_context::of_device(0);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.why().code, errc::no_memory);
+    EXPECT_THAT(made.why().text, testing::HasSubstr(call));
+    EXPECT_THAT(made.why().text, testing::HasSubstr("CUDA_ERROR_OUT_OF_MEMORY"));
     EXPECT_EQ(fake_cuda_contexts(), 0U);
   }
 }
 
 TEST(CudaContext, IsNotSupportedWithoutSuchADevice) {
-  std::string what;
   std::error_code ec;
   fake_cuda_reset(0, 1);
-  EXPECT_EQ(cuda_context::of_device(0, what, ec), nullptr);
+  EXPECT_EQ(cuda_context::of_device(0).or_tell(ec), nullptr);
   EXPECT_EQ(ec, errc::not_supported);
   fake_cuda_reset(1, 1);
-  EXPECT_EQ(cuda_context::of_device(1, what, ec), nullptr);
+  EXPECT_EQ(cuda_context::of_device(1).or_tell(ec), nullptr);
   EXPECT_EQ(ec, errc::not_supported);
 }
 
 TEST(CurrentContext, LeavesAThreadItsModeOfCapturing) {
   const cuda_program program;
-  std::string what;
-  std::error_code ec;
-  const auto context = cuda_context::of_device(0, what, ec);
-  ASSERT_FALSE(ec) << what;
+  const auto context = cuda_context::of_device(0).or_throw();
   fake_cuda_begin_capture();
   {
     const current_context outer(*context);
@@ -160,10 +146,7 @@ TEST(CurrentContext, LeavesAThreadItsModeOfCapturing) {
 
 TEST(CudaContext, ThatInitialisesCudaLeavesAThreadItsModeOfCapturing) {
   fake_cuda_reset(1, 1);
-  std::string what;
-  std::error_code ec;
-  const auto context = cuda_context::of_device(0, what, ec);
-  ASSERT_FALSE(ec) << what;
+  const auto context = cuda_context::of_device(0).or_throw();
   fake_cuda_begin_capture();
   std::uint64_t made = 0;
   EXPECT_EQ(cuMemAlloc_v2(&made, 10), 900);  // of the program's, which asked for it
@@ -173,10 +156,7 @@ TEST(CudaContext, ThatInitialisesCudaLeavesAThreadItsModeOfCapturing) {
 TEST(CudaContext, OfAnAddressIsRetainedWhereItIsThePrimaryOne) {
   const cuda_program program;
   const auto memory = cuda_program::allocate(100);
-  std::string what;
-  std::error_code ec;
-  auto context = cuda_context::of_address(memory.data(), what, ec);
-  ASSERT_FALSE(ec) << what;
+  auto context = cuda_context::of_address(memory.data()).or_throw();
   EXPECT_EQ(cuDevicePrimaryCtxRelease_v2(0), 0);  // the program's
   EXPECT_EQ(fake_cuda_contexts(), 1U);
   context.reset();
@@ -187,9 +167,8 @@ TEST(CudaContext, OfMemoryThatIsFreedIsAnError) {
   const cuda_program program;
   const auto memory = cuda_program::allocate(100);
   cuda_program::free(memory);
-  std::string what;
   std::error_code ec;
-  EXPECT_EQ(cuda_context::of_address(memory.data(), what, ec), nullptr);
+  EXPECT_EQ(cuda_context::of_address(memory.data()).or_tell(ec), nullptr);
   EXPECT_EQ(ec, errc::io_error);
 }
 
@@ -206,10 +185,7 @@ TEST(CurrentContext, SaysWhyItIsNot) {
   CUctx_st* own = nullptr;
   ASSERT_EQ(cuCtxCreate_v2(&own, 0, 0), 0);
   const auto memory = cuda_program::allocate(100);
-  std::string what;
-  std::error_code ec;
-  const auto context = cuda_context::of_address(memory.data(), what, ec);
-  ASSERT_FALSE(ec) << what;
+  const auto context = cuda_context::of_address(memory.data()).or_throw();
   ASSERT_EQ(cuCtxDestroy_v2(own), 0);
   const std::size_t before = fake_cuda_current();
   {

@@ -53,10 +53,14 @@ class no_more_threads {
 class DeviceMemory : public testing::Test {
  protected:
   std::shared_ptr<device_memory> borrow(std::span<std::byte> bytes) {
-    return device_memory::borrow(place_of(bytes.data()), bytes, what_, ec_);
+    return kept(device_memory::borrow(place_of(bytes.data()), bytes));
   }
   std::shared_ptr<device_memory> allocate(const memory_place& place, std::size_t size) {
-    return device_memory::allocate(place, size, what_, ec_);
+    return kept(device_memory::allocate(place, size));
+  }
+  std::shared_ptr<device_memory> kept(result<std::shared_ptr<device_memory>> made) {
+    if (!made) what_ = made.why().text;
+    return std::move(made).or_tell(ec_);
   }
 
   const cuda_program program_;

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "support/fake_cuda/cuda_program.hpp"
 #include "support/soon.hpp"
@@ -27,7 +28,9 @@ class StreamGate : public testing::Test {
   StreamGate() { EXPECT_EQ(cuStreamCreate(&stream_, 0), 0); }
 
   std::unique_ptr<stream_gate> shut(const cuda_driver& driver, clock::time_point until) {
-    return stream_gate::shut(driver, stream_, until, what_, ec_);
+    auto made = stream_gate::shut(driver, stream_, until);
+    if (!made) what_ = made.why().text;
+    return std::move(made).or_tell(ec_);
   }
   std::unique_ptr<stream_gate> shut(clock::time_point until = clock::time_point::max()) {
     return shut(*driver_, until);
@@ -90,7 +93,7 @@ TEST_F(StreamGate, ThatWasClaimedStaysShutForAsLongAsItLives) {
   ASSERT_NE(claimed, nullptr);
   CUstream_st* other = nullptr;
   ASSERT_EQ(cuStreamCreate(&other, 0), 0);
-  const auto later = stream_gate::shut(*driver_, other, until + 10ms, what_, ec_);
+  const auto later = stream_gate::shut(*driver_, other, until + 10ms).or_throw();
   EXPECT_TRUE(passes(other));
   EXPECT_TRUE(is_held());
   claimed.reset();

@@ -48,12 +48,8 @@ class FileRegion : public testing::Test {
   }
 
   std::shared_ptr<detail::file_region> expose(std::uint64_t size) {
-    std::string what;
-    std::error_code ec;
-    auto made =
-        detail::file_region::make(core_access::core(pair_.owner_context), file_, size, what, ec);
-    EXPECT_FALSE(ec) << what;
-    return made;
+    return detail::file_region::make(core_access::core(pair_.owner_context), file_, size)
+        .or_throw();
   }
 
   std::size_t buffers() {
@@ -95,10 +91,10 @@ TEST_F(FileRegion, NeedsMessages) {
   std::error_code ec;
   const context deaf = core_access::make_context(pair_.owner_process.api(), rma_only, ec);
   ASSERT_FALSE(ec);
-  std::string what;
-  EXPECT_EQ(detail::file_region::make(core_access::core(deaf), file_, 10, what, ec), nullptr);
-  EXPECT_EQ(ec, errc::feature_disabled);
-  EXPECT_NE(what.find("feature::am"), std::string::npos);
+  const auto made = detail::file_region::make(core_access::core(deaf), file_, 10);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.why().code, errc::feature_disabled);
+  EXPECT_NE(made.why().text.find("feature::am"), std::string::npos);
 }
 
 TEST_F(FileRegion, IsReadInPiecesOfAnySize) {

@@ -39,21 +39,16 @@ using namespace std::chrono_literals;
 using detail::open_file;
 
 std::error_code error_of(const std::filesystem::path& path, std::string* text = nullptr) {
-  std::string what;
-  std::error_code ec;
-  const auto file = open_file::open(path, what, ec);
-  EXPECT_EQ(file == nullptr, static_cast<bool>(ec));
-  EXPECT_EQ(what.empty(), !ec);
-  if (text != nullptr) *text = what;
-  return ec;
+  const auto file = open_file::open(path);
+  if (file) return {};
+  EXPECT_TRUE(file.why().code);
+  EXPECT_FALSE(file.why().text.empty());
+  if (text != nullptr) *text = file.why().text;
+  return file.why().code;
 }
 
 std::shared_ptr<open_file> open(const std::filesystem::path& path) {
-  std::string what;
-  std::error_code ec;
-  auto file = open_file::open(path, what, ec);
-  EXPECT_FALSE(ec) << what;
-  return file;
+  return open_file::open(path).or_throw();
 }
 
 TEST(OpenFile, HasTheSizeThatTheFileHad) {
@@ -109,9 +104,7 @@ TEST(OpenFile, ReportsThatDescriptorsRanOut) {
   rlimit none = before;
   none.rlim_cur = 0;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  std::string what;
-  std::error_code ec;
-  open_file::open(file.path(), what, ec);
+  const std::error_code ec = error_of(file.path());
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(ec, errc::too_many_files);
 }

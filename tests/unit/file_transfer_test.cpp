@@ -32,12 +32,8 @@ using namespace std::chrono_literals;
 class FileTransfer : public testing::TestWithParam<pair_options> {
  protected:
   std::shared_ptr<detail::file_region> expose(const std::filesystem::path& path) {
-    std::string what;
-    std::error_code ec;
-    auto made =
-        detail::file_region::make(detail::core_access::core(*pair_.owner_context), path, what, ec);
-    EXPECT_FALSE(ec) << what;
-    return made;
+    return detail::file_region::make(detail::core_access::core(*pair_.owner_context), path)
+        .or_throw();
   }
   remote_region open(const detail::file_region& exposed) {
     return remote_region(*pair_.connection, exposed.descriptor());

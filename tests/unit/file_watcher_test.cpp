@@ -59,9 +59,7 @@ class FileWatcher : public testing::Test {
     return promise->get_future();
   }
   std::shared_ptr<open_file> open() const {
-    std::string what;
-    std::error_code ec;
-    return open_file::open(directory_ / "file", what, ec);
+    return open_file::open(directory_ / "file").or_throw();
   }
   static said soon(std::future<said>& answer) {
     if (answer.wait_for(20s) != std::future_status::ready) return {errc::timed_out, {}};

@@ -109,9 +109,7 @@ TEST(HugePages, AreAskedForByRegionsThatAreAllocated) {
 
 TEST(HugePages, AreAskedForByPoolsOfTheHosts) {
   if (const std::string why = why_none(); !why.empty()) GTEST_SKIP() << why;
-  std::string what;
-  std::error_code ec;
-  const auto source = detail::memory_source::of({}, what, ec);
+  const auto source = detail::memory_source::of({}).or_throw();
   void* const block = source->allocate(2 * huge_page);
   ASSERT_NE(block, nullptr);
   EXPECT_TRUE(is_aligned(block));

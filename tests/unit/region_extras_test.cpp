@@ -254,11 +254,9 @@ TEST(FileRegionExtras, TakesBatchesOfReadsAndNothingElseOfTheExtras) {
   simulated_pair pair;
   slow_disk::attach(pair.owner).at_once = true;  // a real one takes real time
   const temporary_file file(50'000);
-  std::string what;
-  std::error_code ec;
-  const auto exposed = detail::file_region::make(detail::core_access::core(pair.owner_context),
-                                                 file.path(), what, ec);
-  ASSERT_FALSE(ec) << what;
+  const auto exposed =
+      detail::file_region::make(detail::core_access::core(pair.owner_context), file.path())
+          .or_throw();
   const endpoint connection = pair.connect();
   remote_region region(connection, exposed->descriptor());
   std::vector<std::byte> into(300);
@@ -268,6 +266,7 @@ TEST(FileRegionExtras, TakesBatchesOfReadsAndNothingElseOfTheExtras) {
   }
   region.read_batch(pieces);
   EXPECT_TRUE(holds_pattern(std::span(into).subspan(100, 100), 0, 1000));
+  std::error_code ec;
   remote_atomic<std::uint64_t>(region, 0).load(ec);
   EXPECT_EQ(ec, errc::not_supported);
   remote_atomic<std::uint64_t>(region, 0).store(1, ec);

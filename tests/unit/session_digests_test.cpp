@@ -27,11 +27,8 @@ using namespace std::chrono_literals;
 class SessionDigests : public testing::Test {
  protected:
   SessionDigests() {
-    std::string what;
-    std::error_code ec;
     file_->end = size;
-    region_ = file_region::make(core_access::core(pair_.owner_context), file_, size, what, ec);
-    EXPECT_FALSE(ec) << what;
+    region_ = file_region::make(core_access::core(pair_.owner_context), file_, size).or_throw();
   }
   ~SessionDigests() override { hasher_.stop(std::chrono::steady_clock::now() + 20s); }
 

@@ -33,10 +33,7 @@ constexpr std::uint64_t for_ever = std::numeric_limits<std::uint64_t>::max();
 class SessionWatches : public testing::Test {
  protected:
   SessionWatches() {
-    std::string what;
-    std::error_code ec;
-    region_ = file_region::make(core_access::core(pair_.owner_context), path_, what, ec);
-    EXPECT_FALSE(ec) << what;
+    region_ = file_region::make(core_access::core(pair_.owner_context), path_).or_throw();
     described_.name = "log";
     described_.type = entry_type::file;
   }
