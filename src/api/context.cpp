@@ -12,35 +12,23 @@ namespace ucx {
 
 context::context() : context(context_options()) {}
 
-context::context(const context_options& options) {
-  std::string what;
-  std::error_code ec;
-  core_ = detail::context_core::make(detail::real_ucp(), options, what, ec);
-  if (ec) throw error(ec, what);
-}
+context::context(const context_options& options)
+    : core_(detail::context_core::make(detail::real_ucp(), options).or_throw()) {}
 
-context::context(const context_options& options, std::error_code& ec) {
-  std::string what;
-  ec.clear();
-  core_ = detail::context_core::make(detail::real_ucp(), options, what, ec);
-}
+context::context(const context_options& options, std::error_code& ec)
+    : core_(detail::context_core::make(detail::real_ucp(), options).or_tell(ec)) {}
 
 bool context_attributes::supports_cuda() const noexcept {
   return std::find(memory.begin(), memory.end(), memory_kind::cuda) != memory.end();
 }
 
 context context::adopt(ucp_context* made, const adopted_context_options& options) {
-  std::string what;
-  std::error_code ec;
-  context adopted(detail::context_core::adopt(detail::real_ucp(), made, options, what, ec));
-  if (ec) throw error(ec, what);
-  return adopted;
+  return context(detail::context_core::adopt(detail::real_ucp(), made, options).or_throw());
 }
 
 context context::adopt(ucp_context* made, const adopted_context_options& options,
                        std::error_code& ec) {
-  std::string what;
-  return context(detail::context_core::adopt(detail::real_ucp(), made, options, what, ec));
+  return context(detail::context_core::adopt(detail::real_ucp(), made, options).or_tell(ec));
 }
 
 context::context(context&& other) noexcept = default;
@@ -82,21 +70,19 @@ namespace detail {
 
 context core_access::make_context(ucp_api& api, const context_options& options,
                                   std::error_code& ec) {
-  std::string what;
-  return make_context(api, options, {}, what, ec);
+  return context(context_core::make(api, options).or_tell(ec));
 }
 
-context core_access::make_context(ucp_api& api, const context_options& options,
-                                  const device_limit& limit, std::string& what,
-                                  std::error_code& ec) {
-  ec.clear();
-  return context(context_core::make(api, options, what, ec, limit));
+result<context> core_access::make_context(ucp_api& api, const context_options& options,
+                                          const device_limit& limit) {
+  auto made = context_core::make(api, options, limit);
+  if (!made) return made.why();
+  return context(*std::move(made));
 }
 
 context core_access::adopt_context(ucp_api& api, ucp_context* made,
                                    const adopted_context_options& options, std::error_code& ec) {
-  std::string what;
-  return context(context_core::adopt(api, made, options, what, ec));
+  return context(context_core::adopt(api, made, options).or_tell(ec));
 }
 
 }  // namespace detail

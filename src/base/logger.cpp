@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -57,46 +58,37 @@ std::string timestamp() {
 
 }  // namespace
 
-logger::logger(const log_options& options, std::string name, std::string& what, std::error_code& ec)
-    : sink_(options.sink), name_(std::move(name)) {
-  if (options.level) {
-    level_ = *options.level;
-  } else {
-    read_environment(what, ec);
-  }
+result<std::unique_ptr<logger>> logger::make(const log_options& options, std::string name) {
+  std::unique_ptr<logger> made(new logger(options, std::move(name)));
+  if (options.level) return made;
+  if (const auto read = made->read_environment(); !read) return read.why();
+  return made;
 }
 
 logger::~logger() {
   if (file_ != STDERR_FILENO) ::close(file_);
 }
 
-void logger::read_environment(std::string& what, std::error_code& ec) {
+result<void> logger::read_environment() {
   const char* const variable = std::getenv("UCXIO_LOG");
-  if (variable == nullptr || *variable == '\0') return;
+  if (variable == nullptr || *variable == '\0') return {};
   const std::string_view text(variable);
   const std::string_view wanted = text.substr(0, text.find(':'));
-  bool known = false;
-  for (const log_level each : levels) {
-    if (wanted != to_string(each)) continue;
-    known = true;
-    level_ = each;
+  const auto objection = [&](const char* why) {
+    return failure{errc::bad_configuration, "UCXIO_LOG is \"" + escaped(text) + "\": " + why};
+  };
+  const auto known = std::find_if(levels.begin(), levels.end(),
+                                  [&](log_level each) { return wanted == to_string(each); });
+  if (known == levels.end()) {
+    return objection("there is no such level; it may be error, warning, info, debug or trace");
   }
-  what = "UCXIO_LOG is \"";
-  what.append(escaped(text)).append("\": ");
-  if (!known) {
-    what += "there is no such level; it may be error, warning, info, debug or trace";
-    ec = errc::bad_configuration;
-    return;
-  }
-  if (wanted.size() == text.size() || sink_) return;
+  level_ = *known;
+  if (wanted.size() == text.size() || sink_) return {};
   const std::string path(text.substr(wanted.size() + 1));
   const int opened = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (opened >= 0) {
-    file_ = opened;
-    return;
-  }
-  what += "the file can not be opened";
-  ec = errc::bad_configuration;
+  if (opened < 0) return objection("the file can not be opened");
+  file_ = opened;
+  return {};
 }
 
 void logger::write(log_level level, std::string_view text) noexcept try {

@@ -2,19 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <system_error>
+#include <utility>
 
+#include "base/result.hpp"
 #include "ucx/log.hpp"
 
 namespace ucx::detail {
 
 class logger {
  public:
-  /// On failure (`bad_configuration`) `what` says what is wrong with UCXIO_LOG.
-  logger(const log_options& options, std::string name, std::string& what, std::error_code& ec);
+  /// Errors: bad_configuration (UCXIO_LOG).
+  static result<std::unique_ptr<logger>> make(const log_options& options, std::string name);
   ~logger();
   logger(const logger&) = delete;
   logger& operator=(const logger&) = delete;
@@ -25,9 +27,13 @@ class logger {
   void write(log_level level, std::string_view text) noexcept;
 
  private:
-  void read_environment(std::string& what, std::error_code& ec);
+  logger(const log_options& options, std::string name)
+      : level_(options.level.value_or(log_level::none)),
+        sink_(options.sink),
+        name_(std::move(name)) {}
+  result<void> read_environment();
 
-  log_level level_ = log_level::none;
+  log_level level_;
   log_sink sink_;
   std::string name_;
   int file_ = 2;

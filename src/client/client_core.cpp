@@ -36,11 +36,7 @@ worker_options driving(const client_options& options) {
 context make_context(const client_options& options, const device_limit& limit) {
   context_options chosen = options.context;
   if (chosen.name.empty()) chosen.name = "ucxio client";
-  std::string what;
-  std::error_code ec;
-  context made = core_access::make_context(real_ucp(), chosen, limit, what, ec);
-  if (ec) throw error(ec, what);
-  return made;
+  return core_access::make_context(real_ucp(), chosen, limit).or_throw();
 }
 
 }  // namespace

@@ -96,9 +96,11 @@ std::optional<context> make_context(const server_options& options, const socket_
   } else {
     limit.why = "it is reached through whatever its worker address names";
   }
-  context made = core_access::make_context(real_ucp(), chosen, limit, what, ec);
-  if (ec) return std::nullopt;
-  return made;
+  auto made = core_access::make_context(real_ucp(), chosen, limit);
+  if (made) return *std::move(made);
+  what = made.why().text;
+  ec = made.why().code;
+  return std::nullopt;
 }
 
 }  // namespace

@@ -77,46 +77,41 @@ struct setting {
 /// The work of making one configuration.
 class builder {
  public:
-  builder(ucp_api& api, ucp_config_t* config, std::string& what, std::error_code& ec)
-      : api_(api), config_(config), what_(what), ec_(ec) {
+  builder(ucp_api& api, ucp_config_t* config) : api_(api), config_(config) {
     api.get_version(&version_.major, &version_.minor, &version_.patch);
   }
 
-  void take(const context_options& options);
+  result<void> take(const context_options& options);
   void choose_transports();
-  void check_devices();
-  std::size_t choose_segments();
+  result<void> check_devices() const;
+  result<std::size_t> choose_segments();
   void choose_defaults();
   void connect_without_blocking();
   void tell_segments(std::size_t sending);
   void choose_shared_memory();
-  void apply();
+  result<void> apply();
   std::vector<std::pair<std::string, std::string>> values() const;
 
  private:
-  void take_names(const context_options& options);
-  void take_key(const std::string& key, const std::string& value);
-  void check_transports(const std::string& where, std::string_view names);
-  void add(setting wanted);
-  void apply_one(const setting& wanted, bool ours);
-  void set_log_level();
+  result<void> take_names(const context_options& options);
+  result<void> take_key(const std::string& key, const std::string& value);
+  result<void> check_transports(const std::string& where, std::string_view names) const;
+  result<void> add(setting wanted);
+  result<void> apply_one(const setting& wanted, bool ours);
+  result<void> set_log_level();
   const setting* find(std::string_view spelling) const noexcept;
   bool allows(std::string_view transport) const { return transports_.allows(transport); }
   std::string_view in_force(std::string_view spelling, const char* variable) const noexcept;
   bool may_use_rdma() const;
-  std::optional<std::uint64_t> segment(const char* key, const char* variable);
+  result<std::optional<std::uint64_t>> segment(const char* key, const char* variable) const;
   void set_by_default(const char* key, const std::string& value);
   std::string ucx() const { return "UCX " + to_string(version_); }
-  void refuse(const std::string& text, std::error_code why = errc::bad_configuration) {
-    if (ec_) return;
-    ec_ = why;
-    what_ = "making a context: " + text;
+  static failure refused(const std::string& text, std::error_code why = errc::bad_configuration) {
+    return {why, "making a context: " + text};
   }
 
   ucp_api& api_;
   ucp_config_t* const config_;
-  std::string& what_;
-  std::error_code& ec_;
   version_number version_;
   bool environment_wins_ = false;
   std::map<std::string, value_rule, std::less<>> own_keys_;  // UCX's, where anybody asked for one
@@ -125,40 +120,45 @@ class builder {
   transport_list transports_{"all"};  // that are allowed
 };
 
-void builder::take(const context_options& options) {
+result<void> builder::take(const context_options& options) {
   environment_wins_ = options.wins == precedence::environment;
-  take_names(options);
-  if (options.configuration.empty() || ec_) return;
+  if (auto taken = take_names(options); !taken) return taken;
+  if (options.configuration.empty()) return {};
   for (const listed_key& each : list_configuration(api_, config_, true)) {
     own_keys_.emplace(each.key, value_rule::of_syntax(each.syntax));
   }
-  for (const auto& [key, value] : options.configuration) take_key(key, value);
+  for (const auto& [key, value] : options.configuration) {
+    if (auto taken = take_key(key, value); !taken) return taken;
+  }
+  return {};
 }
 
-void builder::check_devices() {
+result<void> builder::check_devices() const {
   const std::size_t named = count_devices(in_force("NET_DEVICES", "UCX_NET_DEVICES"));
-  if (named <= most_devices) return;
-  refuse("the list of devices (NET_DEVICES) names " + std::to_string(named) +
-         ", and UCX takes no more than " + std::to_string(most_devices));
+  if (named <= most_devices) return {};
+  return refused("the list of devices (NET_DEVICES) names " + std::to_string(named) +
+                 ", and UCX takes no more than " + std::to_string(most_devices));
 }
 
-void builder::take_names(const context_options& options) {
+result<void> builder::take_names(const context_options& options) {
   const auto join = [](const std::vector<std::string>& names) {
     std::string list;
     for (const std::string& name : names) list += (list.empty() ? "" : ",") + name;
     return list;
   };
   for (const std::string& name : options.transports) {
-    if (!is_transport_name(name, version_)) check_transports("transports", name);
+    if (!is_transport_name(name, version_)) {
+      if (auto checked = check_transports("transports", name); !checked) return checked;
+    }
     if (name.find_first_of(",:^\\") != std::string::npos || name.empty()) {
-      refuse("\"" + name + "\" is not the name of one transport");
+      return refused("\"" + name + "\" is not the name of one transport");
     }
   }
   for (const std::string& name : options.devices) {
     const bool plain = std::all_of(name.begin(), name.end(),
                                    [](char c) { return c > ' ' && c != ',' && c != '\x7f'; });
     if (name.empty() || name.front() == '^' || !plain) {
-      refuse("\"" + name + "\" is not the name of a device");
+      return refused("\"" + name + "\" is not the name of a device");
     }
   }
   std::vector<std::string> transports = options.transports;
@@ -166,11 +166,14 @@ void builder::take_names(const context_options& options) {
   // shared memory would do. It is never all that a list names: nothing else opens connections.
   const bool deadly = version_ >= version_number{1, 14, 0} && version_ < version_number{1, 22, 0};
   if (deadly && transports.size() > 1) std::erase(transports, "cma");
-  if (!transports.empty()) add({"transports", join(transports), {"TLS"}});
-  if (!options.devices.empty()) add({"devices", join(options.devices), {"NET_DEVICES"}});
+  if (!transports.empty()) {
+    if (auto added = add({"transports", join(transports), {"TLS"}}); !added) return added;
+  }
+  if (options.devices.empty()) return {};
+  return add({"devices", join(options.devices), {"NET_DEVICES"}});
 }
 
-void builder::check_transports(const std::string& where, std::string_view names) {
+result<void> builder::check_transports(const std::string& where, std::string_view names) const {
   if (names.starts_with('^')) names.remove_prefix(1);
   while (!names.empty()) {
     std::string_view name = names.substr(0, names.find(','));
@@ -178,12 +181,13 @@ void builder::check_transports(const std::string& where, std::string_view names)
     if (name.starts_with('\\')) name.remove_prefix(1);
     if (name.ends_with(":aux")) name.remove_suffix(4);
     if (is_transport_name(name, version_)) continue;
-    refuse(where + ": " + ucx() + " has no transport \"" + std::string(name) + "\"; it may have " +
-           transport_names(version_));
+    return refused(where + ": " + ucx() + " has no transport \"" + std::string(name) +
+                   "\"; it may have " + transport_names(version_));
   }
+  return {};
 }
 
-void builder::take_key(const std::string& key, const std::string& value) {
+result<void> builder::take_key(const std::string& key, const std::string& value) {
   const auto own = own_keys_.find(key);
   std::vector<std::string> spellings{key};
   value_rule rule(value_rule::form::anything);
@@ -197,46 +201,49 @@ void builder::take_key(const std::string& key, const std::string& value) {
     if (found.where == standing::unknown) {
       std::vector<std::string> known = configuration_key_names();
       for (const auto& each : own_keys_) known.push_back(each.first);
-      return refuse("unknown UCX configuration key \"" + key + '"' + suggestion(key, known));
+      return refused("unknown UCX configuration key \"" + key + '"' + suggestion(key, known));
     }
     if (found.where == standing::later) {
-      return refuse("configuration key " + key + ": newer versions have it, " + ucx() +
-                    " does not");
+      return refused("configuration key " + key + ": newer versions have it, " + ucx() +
+                     " does not");
     }
     if (found.where == standing::environment_only) {
-      return refuse("configuration key " + key +
-                    ": UCX takes it only from the environment, as UCX_" + key +
-                    ", when the process starts");
+      return refused("configuration key " + key +
+                     ": UCX takes it only from the environment, as UCX_" + key +
+                     ", when the process starts");
     }
     for (const std::string& spelling : spellings) {
       if (own_keys_.contains(spelling)) {
-        return refuse("configuration key " + key + ": " + ucx() + " can set it only in the " +
-                      "environment, as UCX_" + key);
+        return refused("configuration key " + key + ": " + ucx() + " can set it only in the " +
+                       "environment, as UCX_" + key);
       }
     }
   }
   if (!rule.accepts(value)) {
-    return refuse("bad value in the UCX configuration " + key + "=" + value + "; expected " +
-                  rule.description());
+    return refused("bad value in the UCX configuration " + key + "=" + value + "; expected " +
+                   rule.description());
   }
-  if (key == "TLS") check_transports("configuration key TLS", value);
-  add({key, value, std::move(spellings)});
+  if (key == "TLS") {
+    if (auto checked = check_transports("configuration key TLS", value); !checked) return checked;
+  }
+  return add({key, value, std::move(spellings)});
 }
 
-void builder::add(setting wanted) {
+result<void> builder::add(setting wanted) {
   for (const std::string& spelling : wanted.spellings) {
     const setting* const before = find(spelling);
     if (before == nullptr) continue;
-    return refuse("\"" + before->key + "\" and \"" + wanted.key +
-                  "\" set the same thing; leave one out");
+    return refused("\"" + before->key + "\" and \"" + wanted.key +
+                   "\" set the same thing; leave one out");
   }
   const auto is_set = [](const std::string& spelling) {
     return environment(("UCX_" + spelling).c_str()) != nullptr;
   };
   if (environment_wins_ && std::any_of(wanted.spellings.begin(), wanted.spellings.end(), is_set)) {
-    return;
+    return {};
   }
   wanted_.push_back(std::move(wanted));
+  return {};
 }
 
 const setting* builder::find(std::string_view spelling) const noexcept {
@@ -292,34 +299,36 @@ bool builder::may_use_rdma() const {
 }
 
 /// Returns what the options or the environment say about a segment.
-std::optional<std::uint64_t> builder::segment(const char* key, const char* variable) {
+result<std::optional<std::uint64_t>> builder::segment(const char* key, const char* variable) const {
   const configuration_key known = find_configuration_key(key, version_);
   const setting* const set = find(known.spellings.front());
   const char* const inherited = environment(variable);
-  if (set == nullptr && inherited == nullptr) return std::nullopt;
+  if (set == nullptr && inherited == nullptr) return std::optional<std::uint64_t>();
   const std::string name = set != nullptr ? set->key : variable;
   const std::string value = set != nullptr ? set->value : inherited;
   const std::optional<std::uint64_t> size = read_size(value);
   if (!size || *size < smallest_segment || *size > largest_segment) {
-    refuse("bad value in the UCX configuration " + name + "=" + value +
-           "; expected a number of bytes from 1k to 32m");
+    return refused("bad value in the UCX configuration " + name + "=" + value +
+                   "; expected a number of bytes from 1k to 32m");
   }
-  return size.value_or(default_segment);
+  return size;
 }
 
-std::size_t builder::choose_segments() {
+result<std::size_t> builder::choose_segments() {
   if (!allows("tcp")) return default_segment;
   const auto sent = segment("TCP_TX_SEG_SIZE", "UCX_TCP_TX_SEG_SIZE");
+  if (!sent) return sent.why();
   const auto received = segment("TCP_RX_SEG_SIZE", "UCX_TCP_RX_SEG_SIZE");
+  if (!received) return received.why();
   // UCX makes no worker that could send more in one piece than it can receive.
-  if (sent && received && *sent > *received) {
-    refuse("TCP_TX_SEG_SIZE (" + std::to_string(*sent) + " bytes) is above TCP_RX_SEG_SIZE (" +
-           std::to_string(*received) + " bytes)");
+  if (*sent && *received && **sent > **received) {
+    return refused("TCP_TX_SEG_SIZE (" + std::to_string(**sent) +
+                   " bytes) is above TCP_RX_SEG_SIZE (" + std::to_string(**received) + " bytes)");
   }
   const std::uint64_t sending =
-      sent.value_or(std::min(default_segment, received.value_or(default_segment)));
-  if (!sent) set_by_default("TCP_TX_SEG_SIZE", std::to_string(sending));
-  if (!received) set_by_default("TCP_RX_SEG_SIZE", std::to_string(sending));
+      sent->value_or(std::min(default_segment, received->value_or(default_segment)));
+  if (!*sent) set_by_default("TCP_TX_SEG_SIZE", std::to_string(sending));
+  if (!*received) set_by_default("TCP_RX_SEG_SIZE", std::to_string(sending));
   return sending;
 }
 
@@ -406,14 +415,18 @@ void builder::set_by_default(const char* key, const std::string& value) {
   defaults_.push_back({key, value, std::move(spellings)});
 }
 
-void builder::apply() {
-  set_log_level();
-  for (const setting& each : defaults_) apply_one(each, true);
-  for (const setting& each : wanted_) apply_one(each, false);
+result<void> builder::apply() {
+  if (auto set = set_log_level(); !set) return set;
+  for (const setting& each : defaults_) {
+    if (auto applied = apply_one(each, true); !applied) return applied;
+  }
+  for (const setting& each : wanted_) {
+    if (auto applied = apply_one(each, false); !applied) return applied;
+  }
+  return {};
 }
 
-void builder::apply_one(const setting& wanted, bool ours) {
-  if (ec_) return;
+result<void> builder::apply_one(const setting& wanted, bool ours) {
   ucs_status_t refusal = UCS_OK;
   bool applied = false;
   // One transport that has the key is enough.
@@ -425,23 +438,24 @@ void builder::apply_one(const setting& wanted, bool ours) {
       refusal = status;
     }
   }
-  if (applied) return;
+  if (applied) return {};
   const bool unknown = refusal == UCS_ERR_INVALID_PARAM || refusal == UCS_ERR_NO_ELEM;
   // A default of ours for a transport that this UCX was built without is no loss.
-  if (ours && unknown) return;
-  refuse(ucx() + " refuses the configuration " + wanted.key + "=" + wanted.value +
-             " (UCX: " + words(refusal) + "); its transport may not be installed",
-         unknown ? make_error_code(errc::bad_configuration) : make_error(refusal));
+  if (ours && unknown) return {};
+  return refused(ucx() + " refuses the configuration " + wanted.key + "=" + wanted.value +
+                     " (UCX: " + words(refusal) + "); its transport may not be installed",
+                 unknown ? make_error_code(errc::bad_configuration) : make_error(refusal));
 }
 
-void builder::set_log_level() {
+result<void> builder::set_log_level() {
   // Process-wide in UCX, so the first context decides; another one's options may change it, but its
   // silence does not.
   static std::atomic<const ucp_api*> decided{nullptr};
   const bool first = decided.exchange(&api_) != &api_;
   if (first && find("LOG_LEVEL") == nullptr && environment("UCX_LOG_LEVEL") == nullptr) {
-    apply_one({"LOG_LEVEL", "fatal", {"LOG_LEVEL"}}, true);
+    return apply_one({"LOG_LEVEL", "fatal", {"LOG_LEVEL"}}, true);
   }
+  return {};
 }
 
 std::vector<std::pair<std::string, std::string>> builder::values() const {
@@ -465,30 +479,29 @@ std::vector<std::pair<std::string, std::string>> builder::values() const {
 
 }  // namespace
 
-configuration::configuration(ucp_api& api, const context_options& options, std::string& what,
-                             std::error_code& ec)
-    : handle_(nullptr, release{&api}) {
-  ec.clear();
+result<configuration> configuration::make(ucp_api& api, const context_options& options) {
   ucp_config_t* read = nullptr;
   const ucs_status_t status = api.config_read(nullptr, nullptr, &read);
   if (status != UCS_OK) {
-    ec = status == UCS_ERR_INVALID_PARAM ? make_error_code(errc::bad_configuration)
-                                         : make_error(status);
-    what =
+    return failure{
+        status == UCS_ERR_INVALID_PARAM ? make_error_code(errc::bad_configuration)
+                                        : make_error(status),
         "making a context: UCX can not read its configuration from the environment, UCX_* (UCX: " +
-        words(status) + ")";
-    return;
+            words(status) + ")"};
   }
-  handle_.reset(read);
-  builder work(api, read, what, ec);
-  work.take(options);
-  if (!ec) work.choose_transports();
-  work.check_devices();
-  if (!ec) segment_size_ = work.choose_segments();
-  if (!ec) work.choose_defaults();
-  if (!ec) work.tell_segments(segment_size_);
-  if (!ec) work.apply();
-  if (!ec) values_ = work.values();
+  configuration made(api, read);
+  builder work(api, read);
+  if (const auto taken = work.take(options); !taken) return taken.why();
+  work.choose_transports();
+  if (const auto checked = work.check_devices(); !checked) return checked.why();
+  const auto segment_size = work.choose_segments();
+  if (!segment_size) return segment_size.why();
+  made.segment_size_ = *segment_size;
+  work.choose_defaults();
+  work.tell_segments(made.segment_size_);
+  if (const auto applied = work.apply(); !applied) return applied.why();
+  made.values_ = work.values();
+  return made;
 }
 
 }  // namespace ucx::detail

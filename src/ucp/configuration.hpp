@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/result.hpp"
 #include "ucp/ucp_api.hpp"
 #include "ucx/context.hpp"
 
@@ -17,13 +17,12 @@ namespace ucx::detail {
 /// UCX's.
 class configuration {
  public:
-  /// Reads, checks and applies. On failure `what` names the key, transport or device, and what is
-  /// accepted instead; nothing is printed, on any version of UCX.
+  /// Reads, checks and applies. A failure names the key, transport or device, and what is accepted
+  /// instead; nothing is printed, on any version of UCX.
   /// The first configuration of a process sets UCX's process-wide LOG_LEVEL to "fatal", unless the
   /// environment (UCX_LOG_LEVEL) or the options set it.
   /// Errors: bad_configuration, no_memory.
-  configuration(ucp_api& api, const context_options& options, std::string& what,
-                std::error_code& ec);
+  static result<configuration> make(ucp_api& api, const context_options& options);
 
   const ucp_config_t* handle() const noexcept { return handle_.get(); }
 
@@ -41,6 +40,8 @@ class configuration {
     ucp_api* api;
     void operator()(ucp_config_t* config) const { api->config_release(config); }
   };
+  configuration(ucp_api& api, ucp_config_t* read) noexcept : handle_(read, release{&api}) {}
+
   std::unique_ptr<ucp_config_t, release> handle_;
   std::size_t segment_size_ = 0;
   std::vector<std::pair<std::string, std::string>> values_;

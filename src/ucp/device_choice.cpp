@@ -74,33 +74,30 @@ bool device_choice::transports_are_named() const {
          std::getenv("UCX_TLS") != nullptr;
 }
 
-void device_choice::check(const std::vector<std::string>& resources, std::string& what,
-                          std::error_code& ec) {
-  check_names(resources, what, ec);
-  if (ec) return;
+result<void> device_choice::check(const std::vector<std::string>& resources) {
+  if (auto checked = check_names(resources); !checked) return checked;
   look_at_names(resources);
   look_at_ports(resources);
   look_at_transports(resources);
+  return {};
 }
 
-void device_choice::check_names(const std::vector<std::string>& resources, std::string& what,
-                                std::error_code& ec) {
-  if (source_ != source::options && source_ != source::limit) return;
+result<void> device_choice::check_names(const std::vector<std::string>& resources) const {
+  if (source_ != source::options && source_ != source::limit) return {};
   const std::vector<std::string>& names = options_.devices;
   const auto there = [&](const std::string& each) { return is_there(resources, each); };
   const auto missing = std::find_if_not(names.begin(), names.end(), there);
-  if (missing == names.end()) return;
+  if (missing == names.end()) return {};
   if (source_ == source::options) {
-    what = "making a context: there is no device \"" + *missing +
-           "\" with the transports that are allowed";
-  } else if (std::none_of(names.begin(), names.end(), there)) {
-    what = "making a context for the devices " + joined(names, ", ") + " (" + why_limited_ +
-           "): UCX has none of them with the transports that are allowed";
-  } else {
-    return;  // one of a limit is enough
+    return failure{errc::bad_configuration, "making a context: there is no device \"" + *missing +
+                                                "\" with the transports that are allowed" +
+                                                present()};
   }
-  ec = errc::bad_configuration;
-  what += present();
+  // One of a limit is enough.
+  if (std::any_of(names.begin(), names.end(), there)) return {};
+  return failure{errc::bad_configuration,
+                 "making a context for the devices " + joined(names, ", ") + " (" + why_limited_ +
+                     "): UCX has none of them with the transports that are allowed" + present()};
 }
 
 /// UCX says nothing of a name that comes to nothing, as long as anything else is left.
@@ -182,15 +179,13 @@ std::string device_choice::present() const {
   all.devices.clear();
   all.configuration["NET_DEVICES"] = "all";
   all.wins = precedence::options;
-  std::string what;
-  std::error_code ec;
-  configuration config(api_, all, what, ec);
-  if (ec) return {};
+  const auto config = configuration::make(api_, all);
+  if (!config) return {};
   ucp_params_t params = {};
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
   params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM;
   ucp_context_h made = nullptr;
-  if (api_.init(&params, config.handle(), &made) != UCS_OK) return {};
+  if (api_.init(&params, config->handle(), &made) != UCS_OK) return {};
   std::vector<std::string> devices;
   for (const std::string& each : resources_of(api_, made)) {
     const std::string device(device_of(each));

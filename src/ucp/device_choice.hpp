@@ -3,9 +3,9 @@
 
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
+#include "base/result.hpp"
 #include "os/network_device.hpp"
 #include "ucp/ucp_api.hpp"
 #include "ucx/context.hpp"
@@ -24,7 +24,7 @@ class device_choice {
 
   /// Compares with what UCX has, "transport/device" each. Errors: bad_configuration (a device that
   /// the options name is not there, or none of the limit's).
-  void check(const std::vector<std::string>& resources, std::string& what, std::error_code& ec);
+  result<void> check(const std::vector<std::string>& resources);
 
   /// Returns what is not used, though it was named or is there, with the reasons.
   std::vector<std::string> unused() const;
@@ -43,8 +43,7 @@ class device_choice {
 
   source who_names_devices() const;
   std::string named_devices() const;
-  void check_names(const std::vector<std::string>& resources, std::string& what,
-                   std::error_code& ec);
+  result<void> check_names(const std::vector<std::string>& resources) const;
   void look_at_names(const std::vector<std::string>& resources);
   void look_at_ports(const std::vector<std::string>& resources);
   void look_at_transports(const std::vector<std::string>& resources);

@@ -49,10 +49,10 @@ bool asks_for_ipv6(const context_options& options) {
 
 }  // namespace
 
-context_core::context_core(ucp_api& api, const context_options& options, std::string& what,
-                           std::error_code& ec)
+context_core::context_core(ucp_api& api, const context_options& options,
+                           std::unique_ptr<logger> log)
     : api_(api),
-      log_(std::make_unique<logger>(options.log, options.name, what, ec)),
+      log_(std::move(log)),
       processes_(std::make_unique<process_watcher>()),
       features_(options.features),
       shares_memory_(options.share_memory) {
@@ -63,21 +63,18 @@ context_core::context_core(ucp_api& api, const context_options& options, std::st
                                 [](const std::string& t) { return is_same_host(t); });
 }
 
-std::shared_ptr<context_core> context_core::make(ucp_api& api, const context_options& options,
-                                                 std::string& what, std::error_code& ec,
-                                                 const device_limit& limit) {
-  if (is_forked_child()) {
-    what = "making a context";
-    ec = errc::forked_child;
-    return nullptr;
-  }
-  std::shared_ptr<context_core> made(new context_core(api, options, what, ec));
-  if (ec) return nullptr;
+result<std::shared_ptr<context_core>> context_core::make(ucp_api& api,
+                                                         const context_options& options,
+                                                         const device_limit& limit) {
+  if (is_forked_child()) return failure{errc::forked_child, "making a context"};
+  auto log = logger::make(options.log, options.name);
+  if (!log) return log.why();
+  std::shared_ptr<context_core> made(new context_core(api, options, *std::move(log)));
   device_choice chosen(api, options, limit);
-  detail::configuration config(api, chosen.options(), what, ec);
-  if (ec) return nullptr;
-  made->take_segment(config.segment_size());
-  made->configuration_ = config.values();
+  const auto config = detail::configuration::make(api, chosen.options());
+  if (!config) return config.why();
+  made->take_segment(config->segment_size());
+  made->configuration_ = config->values();
   made->speaks_ipv6_ = asks_for_ipv6(options);
 
   ucp_params_t params = {};
@@ -88,55 +85,51 @@ std::shared_ptr<context_core> context_core::make(ucp_api& api, const context_opt
     params.field_mask |= UCP_PARAM_FIELD_NAME;
     params.name = options.name.c_str();
   }
-  const ucs_status_t status = api.init(&params, config.handle(), &made->handle_);
+  const ucs_status_t status = api.init(&params, config->handle(), &made->handle_);
   if (status != UCS_OK) {
     made->handle_ = nullptr;
-    ec = resource_error(status);
-    what = "making a context (UCX: " + words(status) + ")";
-    if (ec == errc::unreachable || ec == errc::unexpected || ec == errc::io_error) {
-      if (!chosen.options().devices.empty() || !options.transports.empty()) {
-        ec = errc::bad_configuration;
-        what += ": none of the transports and devices that were asked for is present" +
-                chosen.present();
-      }
+    failure why{resource_error(status), "making a context (UCX: " + words(status) + ")"};
+    const bool none_there =
+        why.code == errc::unreachable || why.code == errc::unexpected || why.code == errc::io_error;
+    if (none_there && (!chosen.options().devices.empty() || !options.transports.empty())) {
+      why.code = errc::bad_configuration;
+      why.text +=
+          ": none of the transports and devices that were asked for is present" + chosen.present();
     }
-    return nullptr;
+    return why;
   }
   made->resources_ = resources_of(api, made->handle_);
   if (options.wins == precedence::environment && std::getenv("UCX_TLS") != nullptr) {
     made->same_host_only_ = made->resources_are_of_one_host();
   }
-  chosen.check(made->resources_, what, ec);
-  if (ec) return nullptr;
+  if (const auto checked = chosen.check(made->resources_); !checked) return checked.why();
   made->unused_ = chosen.unused();
   if (options.require_rdma && !any_is_rdma(made->resources_)) {
-    ec = errc::no_rdma;
-    what =
-        "making a context: of the transports that are present and allowed, none is RDMA hardware";
-    return nullptr;
+    return failure{
+        errc::no_rdma,
+        "making a context: of the transports that are present and allowed, none is RDMA hardware"};
   }
   chosen.log(*made->log_, made->resources_);
   return made;
 }
 
-std::shared_ptr<context_core> context_core::adopt(ucp_api& api, ucp_context_h handle,
-                                                  const adopted_context_options& options,
-                                                  std::string& what, std::error_code& ec) {
-  what = "adopting a context of UCX's";
-  ec.clear();
-  if (handle == nullptr) ec = errc::invalid_argument;
-  if (is_forked_child()) ec = errc::forked_child;
-  if (ec) return nullptr;
+result<std::shared_ptr<context_core>> context_core::adopt(ucp_api& api, ucp_context_h handle,
+                                                          const adopted_context_options& options) {
+  const char* const adopting = "adopting a context of UCX's";
+  if (is_forked_child()) return failure{errc::forked_child, adopting};
+  if (handle == nullptr) return failure{errc::invalid_argument, adopting};
   context_options alike;
   alike.features = options.features;
   alike.log = options.log;
   alike.share_memory = options.share_memory;
-  std::shared_ptr<context_core> made(new context_core(api, alike, what, ec));
-  if (ec) return nullptr;
+  auto log = logger::make(alike.log, alike.name);
+  if (!log) return log.why();
+  std::shared_ptr<context_core> made(new context_core(api, alike, *std::move(log)));
   made->owned_ = false;
   made->handle_ = handle;
+  std::error_code ec;
   const context_attributes told = made->attributes(ec);
-  if (ec) return nullptr;
+  if (ec) return failure{ec, adopting};
   made->single_threaded_ = told.thread_mode == "single";
   made->speaks_ipv6_ = asks_for_ipv6(alike);
   made->take_segment(options.segment);

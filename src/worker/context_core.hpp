@@ -14,6 +14,7 @@
 
 #include "base/forked_child.hpp"
 #include "base/logger.hpp"
+#include "base/result.hpp"
 #include "os/network_device.hpp"
 #include "ucp/piece_sizes.hpp"
 #include "ucp/ucp_api.hpp"
@@ -27,15 +28,12 @@ class worker_core;
 
 class context_core : public std::enable_shared_from_this<context_core> {
  public:
-  /// Makes the UCP context; on failure returns nothing, and `what` names what was wrong. `limit`
-  /// counts where the options name no devices.
-  static std::shared_ptr<context_core> make(ucp_api& api, const context_options& options,
-                                            std::string& what, std::error_code& ec,
-                                            const device_limit& limit = {});
+  /// Makes the UCP context. `limit` counts where the options name no devices.
+  static result<std::shared_ptr<context_core>> make(ucp_api& api, const context_options& options,
+                                                    const device_limit& limit = {});
   /// Uses a context that was made elsewhere.
-  static std::shared_ptr<context_core> adopt(ucp_api& api, ucp_context_h made,
-                                             const adopted_context_options& options,
-                                             std::string& what, std::error_code& ec);
+  static result<std::shared_ptr<context_core>> adopt(ucp_api& api, ucp_context_h made,
+                                                     const adopted_context_options& options);
   ~context_core();
   context_core(const context_core&) = delete;
   context_core& operator=(const context_core&) = delete;
@@ -94,14 +92,13 @@ class context_core : public std::enable_shared_from_this<context_core> {
 
  private:
   void drain_one_by_one(counted_region& region, clock::time_point cut_off) noexcept;
-  context_core(ucp_api& api, const context_options& options, std::string& what,
-               std::error_code& ec);
+  context_core(ucp_api& api, const context_options& options, std::unique_ptr<logger> log);
   void take_segment(std::size_t segment) noexcept;
   bool resources_are_of_one_host() const noexcept;
 
   const counted_context counted_;  // until everything else is gone
   ucp_api& api_;
-  std::unique_ptr<logger> log_;
+  const std::unique_ptr<logger> log_;
   const std::unique_ptr<process_watcher> processes_;
   feature features_;
   ucp_context_h handle_ = nullptr;

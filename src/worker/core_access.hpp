@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/result.hpp"
 #include "ucx/client.hpp"
 #include "ucx/connection_request.hpp"
 #include "ucx/context.hpp"
@@ -30,8 +31,8 @@ struct core_access {
   static context make_context(ucp_api& api, const context_options& options, std::error_code& ec);
 
   /// Makes one that may use the devices of `limit`, unless the options name some.
-  static context make_context(ucp_api& api, const context_options& options,
-                              const device_limit& limit, std::string& what, std::error_code& ec);
+  static result<context> make_context(ucp_api& api, const context_options& options,
+                                      const device_limit& limit);
 
   static context adopt_context(ucp_api& api, ucp_context* made,
                                const adopted_context_options& options, std::error_code& ec);

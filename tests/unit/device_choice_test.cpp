@@ -56,9 +56,17 @@ class DeviceChoice : public testing::Test {
     lines.clear();
     what.clear();
     ec = errc::timed_out;  // of an earlier call
-    const context made = core_access::make_context(process.api(), options, limit, what, ec);
-    transports = made.transports();
-    unused = made.unused();
+    transports.clear();
+    unused.clear();
+    const auto made = core_access::make_context(process.api(), options, limit);
+    if (made) {
+      ec.clear();
+      transports = made->transports();
+      unused = made->unused();
+    } else {
+      ec = made.why().code;
+      what = made.why().text;
+    }
     EXPECT_EQ(network.live().contexts, ec ? 0U : 1U) << "also those that were made to look";
   }
   void make_with(const std::vector<std::string>& devices) {
