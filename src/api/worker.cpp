@@ -16,46 +16,35 @@
 namespace ucx {
 namespace {
 
-std::shared_ptr<detail::worker_core> make_core(const std::shared_ptr<detail::context_core>& parent,
-                                               const worker_options& options, std::string& what,
-                                               std::error_code& ec) {
-  ec.clear();
-  if (!parent) {
-    what = "making a worker of a context that was moved from, or not made";
-    ec = errc::closed;
-    return nullptr;
-  }
-  return detail::worker_core::make(parent, &detail::assemble_parts, options, what, ec);
+using made_worker = detail::result<std::shared_ptr<detail::worker_core>>;
+
+made_worker make(const context& parent, const worker_options& options) {
+  const std::shared_ptr<detail::context_core>& core = detail::core_access::core(parent);
+  if (core) return detail::worker_core::make(core, &detail::assemble_parts, options);
+  return detail::failure{errc::closed,
+                         "making a worker of a context that was moved from, or not made"};
+}
+
+made_worker adopted(const context& parent, ucp_worker* made, const worker_options& options) {
+  return detail::worker_core::adopt(detail::core_access::core(parent), made,
+                                    &detail::assemble_parts, options);
 }
 
 }  // namespace
 
-worker::worker(const context& parent, const worker_options& options) {
-  std::string what;
-  std::error_code ec;
-  core_ = make_core(detail::core_access::core(parent), options, what, ec);
-  if (ec) throw error(ec, what);
-}
+worker::worker(const context& parent, const worker_options& options)
+    : core_(make(parent, options).or_throw()) {}
 
-worker::worker(const context& parent, const worker_options& options, std::error_code& ec) {
-  std::string what;
-  core_ = make_core(detail::core_access::core(parent), options, what, ec);
-}
+worker::worker(const context& parent, const worker_options& options, std::error_code& ec)
+    : core_(make(parent, options).or_tell(ec)) {}
 
 worker worker::adopt(const context& parent, ucp_worker* made, const worker_options& options) {
-  std::string what;
-  std::error_code ec;
-  worker adopted(detail::worker_core::adopt(detail::core_access::core(parent), made,
-                                            &detail::assemble_parts, options, what, ec));
-  if (ec) throw error(ec, what);
-  return adopted;
+  return worker(adopted(parent, made, options).or_throw());
 }
 
 worker worker::adopt(const context& parent, ucp_worker* made, const worker_options& options,
                      std::error_code& ec) {
-  std::string what;
-  return worker(detail::worker_core::adopt(detail::core_access::core(parent), made,
-                                           &detail::assemble_parts, options, what, ec));
+  return worker(adopted(parent, made, options).or_tell(ec));
 }
 
 worker::worker(worker&& other) noexcept = default;

@@ -84,40 +84,34 @@ worker_core::worker_core(std::shared_ptr<context_core> context, make_parts parts
   handlers_.make_room();
 }
 
-std::shared_ptr<worker_core> worker_core::make(std::shared_ptr<context_core> context,
-                                               make_parts parts, const worker_options& options,
-                                               std::string& what, std::error_code& ec) {
+result<std::shared_ptr<worker_core>> worker_core::make(std::shared_ptr<context_core> context,
+                                                       make_parts parts,
+                                                       const worker_options& options) {
   // The last reference may go on the worker's own thread, which can not join itself.
   std::shared_ptr<worker_core> made(new worker_core(std::move(context), parts, options),
                                     [](worker_core* last) { last->retire(); });
-  made->open(what, ec);
-  if (ec) return nullptr;
+  if (const auto opened = made->open(); !opened) return opened.why();
   made->context_->add_worker(made);
   return made;
 }
 
-std::shared_ptr<worker_core> worker_core::adopt(std::shared_ptr<context_core> context,
-                                                ucp_worker_h adopted, make_parts parts,
-                                                const worker_options& options, std::string& what,
-                                                std::error_code& ec) {
-  ec.clear();
-  what = "adopting a worker of UCX's";
-  if (adopted == nullptr) ec = errc::invalid_argument;
-  if (!context) ec = errc::closed;
-  if (ec) return nullptr;
+result<std::shared_ptr<worker_core>> worker_core::adopt(std::shared_ptr<context_core> context,
+                                                        ucp_worker_h adopted, make_parts parts,
+                                                        const worker_options& options) {
+  if (!context) return failure{errc::closed, "adopting a worker of UCX's"};
+  if (adopted == nullptr) return failure{errc::invalid_argument, "adopting a worker of UCX's"};
   std::shared_ptr<worker_core> made(new worker_core(std::move(context), parts, options),
                                     [](worker_core* last) { last->retire(); });
   made->handle_ = adopted;
-  made->open(what, ec);
-  if (ec) {
+  if (const auto opened = made->open(); !opened) {
     made->handle_ = nullptr;  // the caller's again
-    return nullptr;
+    return opened.why();
   }
   made->context_->add_worker(made);
   return made;
 }
 
-void worker_core::create(std::string& what, std::error_code& ec) {
+result<void> worker_core::create() {
   ucp_worker_params_t params = {};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   // Our lock is outside of every call, so UCX sees one thread at a time.
@@ -127,78 +121,67 @@ void worker_core::create(std::string& what, std::error_code& ec) {
     params.name = options_.name.c_str();
   }
   const ucs_status_t created = api().worker_create(context_->handle(), &params, &handle_);
-  if (created == UCS_OK) return;
+  if (created == UCS_OK) return {};
   handle_ = nullptr;
-  what = "making a worker (UCX: " + words(created) + ")";
-  ec = worker_error(created, context_->resources());
-  if (ec == errc::no_shared_memory) {
-    what += ": /dev/shm has " + std::to_string(free_shared_memory()) + " bytes free";
+  failure why{worker_error(created, context_->resources()),
+              "making a worker (UCX: " + words(created) + ")"};
+  if (why.code == errc::no_shared_memory) {
+    why.text += ": /dev/shm has " + std::to_string(free_shared_memory()) + " bytes free";
   }
+  return why;
 }
 
 /// Of what was made elsewhere: ours can be called from any thread, one at a time.
-void worker_core::check_threads(std::string& what, std::error_code& ec) {
+result<void> worker_core::check_threads() {
   const bool threads = options_.progress == progress_mode::polling_thread ||
                        options_.progress == progress_mode::sleeping_thread || shared();
-  if (!threads) return;
+  if (!threads) return {};
+  std::error_code ec;
   const bool single = context_->single_threaded() || attributes(ec).thread_mode == "single";
-  if (ec || !single) return;
-  what = "adopting a worker whose thread mode allows only one thread";
-  ec = errc::not_supported;
+  if (ec) return failure{ec, "asking for a worker's attributes"};
+  if (!single) return {};
+  return failure{errc::not_supported, "adopting a worker whose thread mode allows only one thread"};
 }
 
-void worker_core::open(std::string& what, std::error_code& ec) {
-  if (is_forked_child()) {
-    what = "making a worker";
-    ec = errc::forked_child;
-    return;
-  }
-  ec = complaint_about(options_.terms, context_->features());
-  if (ec) what = std::string("making a worker: ") + words_about_terms(ec);
+result<void> worker_core::open() {
+  if (is_forked_child()) return failure{errc::forked_child, "making a worker"};
   if (options_.name.size() > introduction::most_name) {
-    what = "making a worker: its name is too long";
-    ec = errc::invalid_argument;
+    return failure{errc::invalid_argument, "making a worker: its name is too long"};
   }
-  if (ec) return;
+  std::error_code ec = complaint_about(options_.terms, context_->features());
+  if (ec) return failure{ec, std::string("making a worker: ") + words_about_terms(ec)};
   const bool sleeps = options_.progress == progress_mode::sleeping_thread;
   if (sleeps && !context_->has(feature::wakeup)) {
-    what = "making a worker that sleeps: its context was made without feature::wakeup";
-    ec = errc::feature_disabled;
-    return;
+    return failure{errc::feature_disabled,
+                   "making a worker that sleeps: its context was made without feature::wakeup"};
   }
-  if (handle_ == nullptr) create(what, ec);
-  if (!ec) check_threads(what, ec);
-  if (ec) return;
+  if (handle_ == nullptr) {
+    if (auto created = create(); !created) return created;
+  }
+  if (auto checked = check_threads(); !checked) return checked;
   if (context_->has(feature::wakeup)) {
     const ucs_status_t status = api().worker_get_efd(handle_, &event_fd_);
     if (status != UCS_OK) {
       event_fd_ = -1;
-      what = "asking for a worker's event descriptor (UCX: " + words(status) + ")";
-      ec = resource_error(status);
-      return;
+      return failure{resource_error(status),
+                     "asking for a worker's event descriptor (UCX: " + words(status) + ")"};
     }
   }
   if (context_->has(feature::am)) {
     parts_->open(ec);
-    if (ec) {
-      what = "registering the handler for messages";
-      return;
-    }
+    if (ec) return failure{ec, "registering the handler for messages"};
     largest_header_ = attributes(ec).largest_header;
-    if (ec) {
-      what = "asking for a worker's attributes";
-      return;
-    }
+    if (ec) return failure{ec, "asking for a worker's attributes"};
   }
-  if (!sleeps && options_.progress != progress_mode::polling_thread) return;
+  if (!sleeps && options_.progress != progress_mode::polling_thread) return {};
   try {
     thread_ = std::make_unique<progress_thread>(*this);
     thread_->start();
   } catch (const std::system_error& failed) {
     thread_.reset();
-    what = std::string("starting a worker's thread (") + failed.what() + ")";
-    ec = errc::busy;
+    return failure{errc::busy, std::string("starting a worker's thread (") + failed.what() + ")"};
   }
+  return {};
 }
 
 void worker_core::retire() noexcept {

@@ -17,6 +17,7 @@
 #include "base/intrusive_list.hpp"
 #include "base/part_table.hpp"
 #include "base/pool.hpp"
+#include "base/result.hpp"
 #include "cuda/device_copiers.hpp"
 #include "cuda/staging_shelf.hpp"
 #include "ucx/worker.hpp"
@@ -42,14 +43,12 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   using make_parts = std::unique_ptr<worker_parts> (*)(worker_core& worker);
 
   /// Makes a worker; the last reference stops its thread, wherever it is dropped.
-  static std::shared_ptr<worker_core> make(std::shared_ptr<context_core> context, make_parts parts,
-                                           const worker_options& options, std::string& what,
-                                           std::error_code& ec);
+  static result<std::shared_ptr<worker_core>> make(std::shared_ptr<context_core> context,
+                                                   make_parts parts, const worker_options& options);
   /// Takes over a worker that was made elsewhere; not, where it fails.
-  static std::shared_ptr<worker_core> adopt(std::shared_ptr<context_core> context,
-                                            ucp_worker_h made, make_parts parts,
-                                            const worker_options& options, std::string& what,
-                                            std::error_code& ec);
+  static result<std::shared_ptr<worker_core>> adopt(std::shared_ptr<context_core> context,
+                                                    ucp_worker_h made, make_parts parts,
+                                                    const worker_options& options);
   worker_core(const worker_core&) = delete;
   worker_core& operator=(const worker_core&) = delete;
 
@@ -220,9 +219,9 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   worker_core(std::shared_ptr<context_core> context, make_parts parts,
               const worker_options& options);
   ~worker_core();
-  void open(std::string& what, std::error_code& ec);
-  void create(std::string& what, std::error_code& ec);
-  void check_threads(std::string& what, std::error_code& ec);
+  result<void> open();
+  result<void> create();
+  result<void> check_threads();
   void retire() noexcept;
   void write_end(std::uint64_t sequence, const std::string& what, const driven_connection* over,
                  std::error_code outcome);
