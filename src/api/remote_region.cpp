@@ -5,6 +5,7 @@
 
 #include "base/error_text.hpp"
 #include "base/forked_child.hpp"
+#include "base/result.hpp"
 #include "connection/posted_operations.hpp"
 #include "connection/write_tracker.hpp"
 #include "region/remote_region_core.hpp"
@@ -18,19 +19,16 @@ namespace ucx {
 namespace {
 
 using detail::core_access;
+using detail::failure;
+using detail::result;
 
-std::shared_ptr<detail::remote_region_core> open(const endpoint& connection,
-                                                 const remote_descriptor& descriptor,
-                                                 const remote_region_options& options,
-                                                 std::string& what, std::error_code& ec) {
-  ec.clear();
+result<std::shared_ptr<detail::remote_region_core>> open(const endpoint& connection,
+                                                         const remote_descriptor& descriptor,
+                                                         const remote_region_options& options) {
   const std::shared_ptr<detail::endpoint_core>& core = core_access::core(connection);
-  if (!core) {
-    what = "opening a region over a connection that was moved from, or not made";
-    ec = errc::closed;
-    return nullptr;
-  }
-  return detail::remote_region_core::make(core, descriptor, options, what, ec);
+  if (core) return detail::remote_region_core::make(core, descriptor, options);
+  return failure{errc::closed,
+                 "opening a region over a connection that was moved from, or not made"};
 }
 
 /// What the error text of a call that ended before anything was sent begins with.
@@ -40,46 +38,36 @@ std::string attempt(const char* what, std::size_t length, std::uint64_t offset,
          " of " + region.description();
 }
 
-std::span<std::byte> in_place(const std::shared_ptr<detail::remote_region_core>& core,
-                              std::uint64_t offset, std::size_t length, access wanted,
-                              std::string& what, std::error_code& ec) {
-  ec.clear();
-  if (!core) {
-    ec = errc::closed;
-    return {};
-  }
+result<std::span<std::byte>> in_place(const std::shared_ptr<detail::remote_region_core>& core,
+                                      std::uint64_t offset, std::size_t length, access wanted) {
+  if (!core) return failure{errc::closed};
   const std::lock_guard guard(core->endpoint().worker().lock());
-  std::byte* const first = core->view(offset, length, wanted, what, ec);
-  return ec ? std::span<std::byte>() : std::span(first, length);
+  const auto first = core->view(offset, length, wanted);
+  if (!first) return first.why();
+  return std::span(*first, length);
 }
 
-std::span<std::byte> in_place(const std::shared_ptr<detail::remote_region_core>& core,
-                              std::uint64_t offset, std::size_t length, access wanted,
-                              const remote_region& region) {
-  std::string why;
-  std::error_code ec;
-  const std::span<std::byte> found = in_place(core, offset, length, wanted, why, ec);
-  if (!ec) return found;
+std::span<std::byte> in_place_of(const remote_region& region,
+                                 const std::shared_ptr<detail::remote_region_core>& core,
+                                 std::uint64_t offset, std::size_t length, access wanted) {
+  const auto found = in_place(core, offset, length, wanted);
+  if (found) return *found;
   std::string what = attempt("view of ", length, offset, region);
-  if (!why.empty()) what += ": " + why;
-  throw error(ec, what);
+  if (!found.why().text.empty()) what += ": " + found.why().text;
+  throw error(found.why().code, what);
 }
 
 }  // namespace
 
 remote_region::remote_region(const endpoint& connection, const remote_descriptor& descriptor,
-                             const remote_region_options& options) {
-  std::string what;
-  std::error_code ec;
-  core_ = open(connection, descriptor, options, what, ec);
-  if (ec) throw error(ec, what);
+                             const remote_region_options& options)
+    : core_(open(connection, descriptor, options).or_throw()) {
   make_books();
 }
 
 remote_region::remote_region(const endpoint& connection, const remote_descriptor& descriptor,
-                             const remote_region_options& options, std::error_code& ec) {
-  std::string what;
-  core_ = open(connection, descriptor, options, what, ec);
+                             const remote_region_options& options, std::error_code& ec)
+    : core_(open(connection, descriptor, options).or_tell(ec)) {
   if (core_) make_books();
 }
 
@@ -138,23 +126,21 @@ bool remote_region::measurable() const noexcept { return core_ && core_->measura
 way remote_region::way() const noexcept { return core_ ? core_->way() : way::automatic; }
 
 std::span<const std::byte> remote_region::view(std::uint64_t offset, std::size_t length) const {
-  return in_place(core_, offset, length, access::read, *this);
+  return in_place_of(*this, core_, offset, length, access::read);
 }
 
 std::span<const std::byte> remote_region::view(std::uint64_t offset, std::size_t length,
                                                std::error_code& ec) const {
-  std::string what;
-  return in_place(core_, offset, length, access::read, what, ec);
+  return in_place(core_, offset, length, access::read).or_tell(ec);
 }
 
 std::span<std::byte> remote_region::writable_view(std::uint64_t offset, std::size_t length) const {
-  return in_place(core_, offset, length, access::write, *this);
+  return in_place_of(*this, core_, offset, length, access::write);
 }
 
 std::span<std::byte> remote_region::writable_view(std::uint64_t offset, std::size_t length,
                                                   std::error_code& ec) const {
-  std::string what;
-  return in_place(core_, offset, length, access::write, what, ec);
+  return in_place(core_, offset, length, access::write).or_tell(ec);
 }
 
 std::string remote_region::why_not_mapped() const {

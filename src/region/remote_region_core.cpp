@@ -30,7 +30,7 @@
 namespace ucx::detail {
 namespace {
 
-ucx::way wanted_way(ucx::way asked, std::string& what, std::error_code& ec) {
+result<ucx::way> wanted_way(ucx::way asked) {
   if (asked != way::automatic) return asked;
   const char* variable = std::getenv("UCXIO_WAY");
   const std::string_view forced = variable == nullptr ? "" : variable;
@@ -38,10 +38,8 @@ ucx::way wanted_way(ucx::way asked, std::string& what, std::error_code& ec) {
   if (forced == "message") return way::message;
   if (forced == "rma") return way::rma;
   if (forced == "mapped") return way::mapped;
-  what =
-      "UCXIO_WAY is \"" + std::string(forced) + "\", and may be \"message\", \"rma\" or \"mapped\"";
-  ec = errc::bad_configuration;
-  return way::automatic;
+  return failure{errc::bad_configuration, "UCXIO_WAY is \"" + std::string(forced) +
+                                              "\", and may be \"message\", \"rma\" or \"mapped\""};
 }
 
 /// Longer reads would keep the worker from its peers: their owner sends them.
@@ -71,25 +69,22 @@ remote_region_core::remote_region_core(endpoint_core& endpoint, const remote_des
   endpoint_.add(*this);
 }
 
-std::shared_ptr<remote_region_core> remote_region_core::make(
+result<std::shared_ptr<remote_region_core>> remote_region_core::make(
     std::shared_ptr<endpoint_core> endpoint, const remote_descriptor& descriptor,
-    const remote_region_options& options, std::string& what, std::error_code& ec) {
+    const remote_region_options& options) {
   const std::lock_guard guard(endpoint->worker().lock());
   std::shared_ptr<remote_region_core> made(new remote_region_core(*endpoint, descriptor));
-  if ((ec = endpoint->status())) {
-    what = "opening " + made->description();
-    return nullptr;
+  if (const std::error_code lost = endpoint->status()) {
+    return failure{lost, "opening " + made->description()};
   }
-  std::string why_not;
-  const ucx::way wanted = wanted_way(options.way, why_not, ec);
-  if (!ec) made->choose_way(wanted, why_not, ec);
-  if (ec) {
-    what = "opening " + made->description() + ": " + why_not;
-    return nullptr;
+  const auto wanted = wanted_way(options.way);
+  const auto chosen = wanted ? made->choose_way(*wanted) : result<void>(wanted.why());
+  if (!chosen) {
+    return failure{chosen.why().code, "opening " + made->description() + ": " + chosen.why().text};
   }
   remote_region_core* core = made.get();
   auto held = std::make_shared<lease>(lease{std::move(endpoint), std::move(made)});
-  return {std::move(held), core};
+  return std::shared_ptr<remote_region_core>(std::move(held), core);
 }
 
 remote_region_core::~remote_region_core() {
@@ -105,33 +100,30 @@ void remote_region_core::drop_key() noexcept {
   if (key_ != nullptr) endpoint_.worker().api().rkey_destroy(std::exchange(key_, nullptr));
 }
 
-void remote_region_core::choose_way(ucx::way wanted, std::string& why_not, std::error_code& ec) {
+result<void> remote_region_core::choose_way(ucx::way wanted) {
   if (wanted == way::automatic || wanted == way::mapped) {
-    ec = map(why_not_mapped_);
-    if (!ec) way_ = way::mapped;
-    if (!ec || wanted == way::mapped) {
-      why_not = why_not_mapped_;
-      return;
-    }
-    ec.clear();
+    if (map()) return {};
+    if (wanted == way::mapped) return failure{errc::not_supported, why_not_mapped_};
   } else {
     why_not_mapped_ = "it was asked to go another way";
   }
+  std::string why_not;
   if (wanted != way::message) {
-    if (borrow_device(wanted)) return;
-    if (!borrow(why_not_read_)) ec = take_key(why_not);
-    if (ec) why_not += ", and " + why_not_read_;
-    if (!ec) way_ = way::rma;
-    if (!ec || wanted == way::rma) return;
-    log_no_rdma(why_not);
-    ec.clear();
+    if (borrow_device(wanted)) return {};
+    auto reached = borrow() ? result<void>() : take_key();
+    if (reached) {
+      way_ = way::rma;
+      return {};
+    }
+    reached.why().text += ", and " + why_not_read_;
+    if (wanted == way::rma) return reached;
+    log_no_rdma(reached.why().text);
+    why_not = reached.why().text + ", and ";
   } else {
     why_not_read_ = "it was asked to go another way";
   }
-  if (endpoint_.worker().context().has(feature::am)) return;
-  if (!why_not.empty()) why_not += ", and ";
-  why_not += "the context was made without feature::am";
-  ec = errc::feature_disabled;
+  if (endpoint_.worker().context().has(feature::am)) return {};
+  return failure{errc::feature_disabled, why_not + "the context was made without feature::am"};
 }
 
 /// Over RDMA hardware a region in memory by message is less than was to be expected.
@@ -142,21 +134,23 @@ void remote_region_core::log_no_rdma(const std::string& why_not) const {
 }
 
 /// Maps the memory, where the owner and the system let it; else says why not.
-std::error_code remote_region_core::map(std::string& why_not) {
+bool remote_region_core::map() {
   if (!endpoint_.worker().context().shares_memory()) {
-    why_not = "the context was made to share no memory";
-    return errc::not_supported;
+    why_not_mapped_ = "the context was made to share no memory";
+    return false;
   }
-  mapping_ = shared_mapping::open(descriptor_, why_not);
-  if (!mapping_) return errc::not_supported;
+  mapping_ = shared_mapping::open(descriptor_, why_not_mapped_);
+  if (!mapping_) return false;
   mapped_ = mapping_->data();
   copied_ = true;
-  return {};
+  way_ = way::mapped;
+  return true;
 }
 
 /// Finds out whether this process can read the memory where it lies. What can be mapped is better
 /// mapped, and writes and everything that the reading misses go by message.
-bool remote_region_core::borrow(std::string& why_not) {
+bool remote_region_core::borrow() {
+  std::string& why_not = why_not_read_;
   const context_core& context = endpoint_.worker().context();
   if (descriptor_.kind != memory_kind::host) {
     if (why_not.empty()) why_not = "it is memory of a device";  // else its driver is why
@@ -174,32 +168,28 @@ bool remote_region_core::borrow(std::string& why_not) {
   return borrowed_ != nullptr;
 }
 
-/// Takes the key for RMA, where that is real; else says why it does not.
+/// Takes the key for RMA, where that is real.
 /// RMA counts as real where the transport moves the bytes without the owner's CPU: RDMA hardware,
 /// and on one host memory that is mapped, or read by CMA. UCX emulates it everywhere else.
-std::error_code remote_region_core::take_key(std::string& why_not) {
+result<void> remote_region_core::take_key() {
   worker_core& worker = endpoint_.worker();
   ucp_api& api = worker.api();
   if (!worker.context().has(feature::rma)) {
-    why_not = "the context was made without feature::rma";
-    return errc::feature_disabled;
+    return failure{errc::feature_disabled, "the context was made without feature::rma"};
   }
   if (descriptor_.remote_key.empty()) {
-    why_not = "the descriptor has no key for RMA";
-    return errc::not_supported;
+    return failure{errc::not_supported, "the descriptor has no key for RMA"};
   }
   const std::vector<std::string> transports = endpoint_.ucx().transports();
   const bool rdma = any_is_rdma(transports);
   if (!rdma && endpoint_.detects_failure()) {
-    why_not = "UCX only emulates RMA over these transports";
-    return errc::not_supported;
+    return failure{errc::not_supported, "UCX only emulates RMA over these transports"};
   }
   const ucs_status_t unpacked =
       api.ep_rkey_unpack(endpoint_.handle(), descriptor_.remote_key.data(), &key_);
   if (unpacked != UCS_OK) {
     key_ = nullptr;
-    why_not = "UCX refused the key: " + words(unpacked);
-    return errc::bad_descriptor;
+    return failure{errc::bad_descriptor, "UCX refused the key: " + words(unpacked)};
   }
   if (rdma) return {};
   const bool cma = std::any_of(transports.begin(), transports.end(),
@@ -219,8 +209,8 @@ std::error_code remote_region_core::take_key(std::string& why_not) {
   api.get_version(&major, &minor, &patch);
   if (cma && std::pair(major, minor) >= std::pair(1U, 22U)) return {};
   api.rkey_destroy(std::exchange(key_, nullptr));
-  why_not = "the memory is not shareable, and this UCX does not read it by CMA";
-  return errc::not_supported;
+  return failure{errc::not_supported,
+                 "the memory is not shareable, and this UCX does not read it by CMA"};
 }
 
 std::string remote_region_core::description() const {
@@ -259,15 +249,14 @@ std::error_code remote_region_core::check(std::uint64_t offset, std::uint64_t le
   return end > size_ ? errc::no_space : errc::out_of_range;
 }
 
-std::byte* remote_region_core::view(std::uint64_t offset, std::uint64_t length, access wanted,
-                                    std::string& what, std::error_code& ec) const {
-  if ((ec = check(offset, length, wanted))) return nullptr;
-  if (length > descriptor_.size || offset > descriptor_.size - length) ec = errc::out_of_range;
-  if (ec) return nullptr;
+result<std::byte*> remote_region_core::view(std::uint64_t offset, std::uint64_t length,
+                                            access wanted) const {
+  if (const std::error_code ec = check(offset, length, wanted)) return failure{ec};
+  if (length > descriptor_.size || offset > descriptor_.size - length) {
+    return failure{errc::out_of_range};
+  }
   if (mapping_) return mapping_->data() + offset;
-  what = why_not_mapped_;
-  ec = errc::not_supported;
-  return nullptr;
+  return failure{errc::not_supported, why_not_mapped_};
 }
 
 /// What was started behind a fence may not overtake what still waits for the owner: by message it

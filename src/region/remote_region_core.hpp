@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/result.hpp"
 #include "connection/endpoint_core.hpp"
 #include "region/device_loan.hpp"
 #include "region/direct_move.hpp"
@@ -42,10 +43,9 @@ class remote_region_core final : public key_holder,
  public:
   /// Makes the core that a handle holds: it keeps the connection open. Operations hold the core by
   /// `shared_from_this()`, which does not, so that they end with the connection.
-  static std::shared_ptr<remote_region_core> make(std::shared_ptr<endpoint_core> endpoint,
-                                                  const remote_descriptor& descriptor,
-                                                  const remote_region_options& options,
-                                                  std::string& what, std::error_code& ec);
+  static result<std::shared_ptr<remote_region_core>> make(std::shared_ptr<endpoint_core> endpoint,
+                                                          const remote_descriptor& descriptor,
+                                                          const remote_region_options& options);
   ~remote_region_core();
   remote_region_core(const remote_region_core&) = delete;
   remote_region_core& operator=(const remote_region_core&) = delete;
@@ -87,10 +87,9 @@ class remote_region_core final : public key_holder,
 
   /// Returns why an access can not even be tried; no error if it can.
   std::error_code check(std::uint64_t offset, std::uint64_t length, access wanted) const noexcept;
-  /// Returns where those bytes are in this process. Errors: as check(); not_supported where they
-  /// are not, and `what` says why.
-  std::byte* view(std::uint64_t offset, std::uint64_t length, access wanted, std::string& what,
-                  std::error_code& ec) const;
+  /// Returns where those bytes are in this process. Errors: as check(), without a text;
+  /// not_supported where they are not, and why.
+  result<std::byte*> view(std::uint64_t offset, std::uint64_t length, access wanted) const;
   /// Returns why there is no view; nothing where there is one. Never changes.
   const std::string& why_not_mapped() const noexcept { return why_not_mapped_; }
   /// Returns why neither this process nor its driver reads it where it lies; nothing where they do,
@@ -149,11 +148,11 @@ class remote_region_core final : public key_holder,
                                std::span<const std::byte> from, const io_options& options,
                                std::error_code& ec);
   remote_region_core(endpoint_core& endpoint, const remote_descriptor& descriptor);
-  void choose_way(ucx::way wanted, std::string& why_not, std::error_code& ec);
-  std::error_code take_key(std::string& why_not);
+  result<void> choose_way(ucx::way wanted);
+  result<void> take_key();
   void log_no_rdma(const std::string& why_not) const;
-  std::error_code map(std::string& why_not);
-  bool borrow(std::string& why_not);
+  bool map();
+  bool borrow();
   bool borrow_device(ucx::way wanted);
   void stays_staged();
   /// Returns whether the driver may copy from and to mapped memory when the call has returned.
