@@ -14,50 +14,37 @@ namespace ucx {
 namespace {
 
 using detail::core_access;
+using detail::failure;
+using detail::result;
+using detail::server_core;
 using published = std::shared_ptr<detail::published_name>;
 
-/// Runs `publish` on a server that was made, and makes a publication of what it gives.
-template <class Publish>
-publication make(const std::shared_ptr<detail::server_core>& core, std::string& what,
-                 std::error_code& ec, Publish&& publish) {
+/// Has a server that was made publish something.
+template <class Publish, class... Args>
+result<publication> make(const std::shared_ptr<server_core>& core, Publish publish,
+                         const Args&... args) {
+  if (!core)
+    return failure{errc::closed, "publishing on a server that was moved from, or not made"};
+  if (detail::is_forked_child()) return failure{errc::forked_child, "publishing"};
+  auto published = (*core.*publish)(args...);
+  if (!published) return published.why();
   publication made;
-  ec.clear();
-  if (core && detail::is_forked_child()) {
-    what = "publishing";
-    ec = errc::forked_child;
-  } else if (core) {
-    core_access::core(made) = publish(*core);
-  } else {
-    what = "publishing on a server that was moved from, or not made";
-    ec = errc::closed;
-  }
+  core_access::core(made) = *std::move(published);
   return made;
 }
 
-template <class Publish>
-publication make_or_throw(const std::shared_ptr<detail::server_core>& core, Publish&& publish) {
-  std::string what;
-  std::error_code ec;
-  publication made = make(core, what, ec,
-                          [&](detail::server_core& made_of) { return publish(made_of, what, ec); });
-  if (ec) throw error(ec, what);
-  return made;
+result<void> publish_address_of(const std::shared_ptr<server_core>& core,
+                                const std::filesystem::path& file) {
+  if (core) return core->publish_address(file);
+  return failure{errc::closed, "writing the address of a server that was closed"};
 }
 
 }  // namespace
 
-server::server(const server_options& options) {
-  std::string what;
-  std::error_code ec;
-  core_ = detail::server_core::make(options, what, ec);
-  if (ec) throw error(ec, what);
-}
+server::server(const server_options& options) : core_(server_core::make(options).or_throw()) {}
 
-server::server(const server_options& options, std::error_code& ec) {
-  std::string what;
-  ec.clear();
-  core_ = detail::server_core::make(options, what, ec);
-}
+server::server(const server_options& options, std::error_code& ec)
+    : core_(server_core::make(options).or_tell(ec)) {}
 
 server::server(std::shared_ptr<detail::server_core> core) noexcept : core_(std::move(core)) {}
 
@@ -74,31 +61,22 @@ server& server::operator=(server&& other) noexcept {
 server::~server() { close(); }
 
 publication server::publish(std::string_view name, std::span<std::byte> bytes, access granted) {
-  return make_or_throw(core_, [&](auto& core, std::string& what, std::error_code& ec) {
-    return core.publish(name, bytes, granted, std::nullopt, what, ec);
-  });
+  return make(core_, &server_core::publish, name, bytes, granted, std::nullopt).or_throw();
 }
 
 publication server::publish(std::string_view name, std::span<std::byte> bytes, access granted,
                             std::error_code& ec) {
-  std::string what;
-  return make(core_, what, ec, [&](auto& core) {
-    return core.publish(name, bytes, granted, std::nullopt, what, ec);
-  });
+  return make(core_, &server_core::publish, name, bytes, granted, std::nullopt).or_tell(ec);
 }
 
 publication server::publish(std::string_view name, std::span<std::byte> bytes, access granted,
                             const memory_place& expected) {
-  return make_or_throw(core_, [&](auto& core, std::string& what, std::error_code& ec) {
-    return core.publish(name, bytes, granted, expected, what, ec);
-  });
+  return make(core_, &server_core::publish, name, bytes, granted, expected).or_throw();
 }
 
 publication server::publish(std::string_view name, std::span<std::byte> bytes, access granted,
                             const memory_place& expected, std::error_code& ec) {
-  std::string what;
-  return make(core_, what, ec,
-              [&](auto& core) { return core.publish(name, bytes, granted, expected, what, ec); });
+  return make(core_, &server_core::publish, name, bytes, granted, expected).or_tell(ec);
 }
 
 publication server::publish(std::string_view name, std::span<const std::byte> bytes) {
@@ -121,58 +99,42 @@ publication server::allocate(std::string_view name, std::size_t size, access gra
 
 publication server::allocate(std::string_view name, std::size_t size, access granted,
                              const memory_place& place) {
-  return make_or_throw(core_, [&](auto& core, std::string& what, std::error_code& ec) {
-    return core.allocate(name, size, granted, place, what, ec);
-  });
+  return make(core_, &server_core::allocate, name, size, granted, place).or_throw();
 }
 
 publication server::allocate(std::string_view name, std::size_t size, access granted,
                              const memory_place& place, std::error_code& ec) {
-  std::string what;
-  return make(core_, what, ec,
-              [&](auto& core) { return core.allocate(name, size, granted, place, what, ec); });
+  return make(core_, &server_core::allocate, name, size, granted, place).or_tell(ec);
 }
 
 publication server::publish_file(std::string_view name, const std::filesystem::path& file,
                                  access granted) {
-  return make_or_throw(core_, [&](auto& core, std::string& what, std::error_code& ec) {
-    return core.publish_file(name, file, granted, what, ec);
-  });
+  return make(core_, &server_core::publish_file, name, file, granted).or_throw();
 }
 
 publication server::publish_file(std::string_view name, const std::filesystem::path& file,
                                  access granted, std::error_code& ec) {
-  std::string what;
-  return make(core_, what, ec,
-              [&](auto& core) { return core.publish_file(name, file, granted, what, ec); });
+  return make(core_, &server_core::publish_file, name, file, granted).or_tell(ec);
 }
 
 publication server::publish_store(const std::filesystem::path& directory,
                                   const store_options& options) {
-  return make_or_throw(core_, [&](auto& core, std::string& what, std::error_code& ec) {
-    return core.publish_store(directory, options, what, ec);
-  });
+  return make(core_, &server_core::publish_store, directory, options).or_throw();
 }
 
 publication server::publish_store(const std::filesystem::path& directory,
                                   const store_options& options, std::error_code& ec) {
-  std::string what;
-  return make(core_, what, ec,
-              [&](auto& core) { return core.publish_store(directory, options, what, ec); });
+  return make(core_, &server_core::publish_store, directory, options).or_tell(ec);
 }
 
 publication server::allocate_store(const store_options& options,
                                    const std::filesystem::path& within) {
-  return make_or_throw(core_, [&](auto& core, std::string& what, std::error_code& ec) {
-    return core.allocate_store(options, within, what, ec);
-  });
+  return make(core_, &server_core::allocate_store, options, within).or_throw();
 }
 
 publication server::allocate_store(const store_options& options,
                                    const std::filesystem::path& within, std::error_code& ec) {
-  std::string what;
-  return make(core_, what, ec,
-              [&](auto& core) { return core.allocate_store(options, within, what, ec); });
+  return make(core_, &server_core::allocate_store, options, within).or_tell(ec);
 }
 
 void server::unpublish(std::string_view name) {
@@ -205,18 +167,11 @@ std::vector<entry> server::list() const {
 server_address server::address() const { return core_ ? core_->address() : server_address(); }
 
 void server::publish_address(const std::filesystem::path& file) {
-  std::error_code ec;
-  std::string what = "writing the address of a server that was closed";
-  if (core_) core_->publish_address(file, what, ec);
-  if (!core_) ec = errc::closed;
-  if (ec) throw error(ec, what);
+  publish_address_of(core_, file).or_throw();
 }
 
 void server::publish_address(const std::filesystem::path& file, std::error_code& ec) {
-  std::string what;
-  ec.clear();
-  if (core_) core_->publish_address(file, what, ec);
-  if (!core_) ec = errc::closed;
+  publish_address_of(core_, file).or_tell(ec);
 }
 
 std::string server::url() const { return url(std::string_view()); }
@@ -252,9 +207,7 @@ namespace detail {
 
 server core_access::make_server(context parent, const server_options& options,
                                 std::error_code& ec) {
-  std::string what;
-  ec.clear();
-  return server(server_core::make(std::move(parent), options, what, ec));
+  return server(server_core::make(std::move(parent), options).or_tell(ec));
 }
 
 }  // namespace detail

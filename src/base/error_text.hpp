@@ -4,6 +4,7 @@
 #include <string>
 #include <system_error>
 
+#include "base/result.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
@@ -15,6 +16,9 @@ inline std::string text_of(const error& failed) {
   if (text.ends_with(ending)) text.resize(text.size() - ending.size());
   return text;
 }
+
+/// Returns the failure that a function which throws has told of.
+inline failure failure_of(const error& thrown) { return {thrown.code(), text_of(thrown)}; }
 
 /// Names the feature that a call over a connection lacks, where that is why it failed.
 inline const char* lacking(std::error_code why) noexcept {

@@ -44,35 +44,29 @@ void sum_up(staging_statistics& into, const staging_statistics& each) noexcept {
 }
 
 /// Returns the address to listen on, IPv4 before IPv6, which UCX speaks only where it was told to.
-socket_address bind_address(const std::string& text, std::string& what, std::error_code& ec) {
+result<socket_address> bind_address(const std::string& text) {
+  if (text.empty()) return socket_address();
+  std::error_code ec;
   const socket_address numeric(text, ec);
   if (!ec) return numeric;
   const std::size_t colon = text.rfind(':');
-  std::uint16_t port = 0;
   const socket_address with_port("0.0.0.0" + text.substr(std::min(colon, text.size())), ec);
   const bool half_an_address = text.find_first_of("[]") != std::string::npos;
   if (ec || colon == 0 || colon == std::string::npos || half_an_address) {
-    what = "serving on \"" + text + "\", which is not host:port";
-    ec = errc::bad_address;
-    return {};
+    return failure{errc::bad_address, "serving on \"" + text + "\", which is not host:port"};
   }
-  port = with_port.port();
-  const std::vector<socket_address> found = resolve(text.substr(0, colon), port, ec);
-  if (ec) {
-    what = "serving on \"" + text + "\": looking up the host";
-    return {};
-  }
+  const std::vector<socket_address> found = resolve(text.substr(0, colon), with_port.port(), ec);
+  if (ec) return failure{ec, "serving on \"" + text + "\": looking up the host"};
   const auto v4 = std::find_if(found.begin(), found.end(), [](const auto& a) { return a.is_v4(); });
   return v4 != found.end() ? *v4 : found.front();
 }
 
-void check_security(const server_options& options, const socket_address& local, std::string& what,
-                    std::error_code& ec) {
-  if (options.insecure || local.is_loopback() || local.empty()) return;
-  what = "serving on " + to_string(local) +
-         ": over TCP, UCX lets whoever can connect read and write this process. Bind to 127.0.0.1, "
-         "or say `insecure` (--insecure) where the network is trusted";
-  ec = errc::not_secure;
+result<void> check_security(const server_options& options, const socket_address& local) {
+  if (options.insecure || local.is_loopback() || local.empty()) return {};
+  return failure{errc::not_secure,
+                 "serving on " + to_string(local) +
+                     ": over TCP, UCX lets whoever can connect read and write this process. Bind "
+                     "to 127.0.0.1, or say `insecure` (--insecure) where the network is trusted"};
 }
 
 bool names_devices(const context_options& options) {
@@ -86,8 +80,7 @@ bool is_local(const server_options& options, const socket_address& listening) {
 
 /// Makes the server's context, limited to the interface of `local`, and to the machine's RDMA
 /// devices, unless the caller chose devices.
-std::optional<context> make_context(const server_options& options, const socket_address& local,
-                                    std::string& what, std::error_code& ec) {
+result<context> make_context(const server_options& options, const socket_address& local) {
   context_options chosen = options.context;
   if (chosen.name.empty()) chosen.name = "ucxio server";
   device_limit limit;
@@ -96,11 +89,13 @@ std::optional<context> make_context(const server_options& options, const socket_
   } else {
     limit.why = "it is reached through whatever its worker address names";
   }
-  auto made = core_access::make_context(real_ucp(), chosen, limit);
-  if (made) return *std::move(made);
-  what = made.why().text;
-  ec = made.why().code;
-  return std::nullopt;
+  return core_access::make_context(real_ucp(), chosen, limit);
+}
+
+void describe(entry& full, const exposed_region& region) {
+  full.kind = region.kind();
+  full.device = region.memory().device;
+  full.generation = region.generation();
 }
 
 }  // namespace
@@ -118,70 +113,67 @@ server_core::server_core(context parent, const server_options& options)
   }
 }
 
-std::shared_ptr<server_core> server_core::make(const server_options& options, std::string& what,
-                                               std::error_code& ec) {
-  socket_address local;
-  if (!options.bind.empty()) local = bind_address(options.bind, what, ec);
-  if (!ec) check_security(options, local, what, ec);
-  if (ec) return nullptr;
-  std::optional<context> parent = make_context(options, local, what, ec);
-  if (!parent) return nullptr;
-  std::shared_ptr<server_core> made = make(std::move(*parent), local, options, what, ec);
-  if (made) made->is_local_ = !names_devices(options.context) && is_local(options, local);
+result<std::shared_ptr<server_core>> server_core::make(const server_options& options) {
+  const auto local = bind_address(options.bind);
+  if (!local) return local.why();
+  if (const auto secure = check_security(options, *local); !secure) return secure.why();
+  auto parent = make_context(options, *local);
+  if (!parent) return parent.why();
+  auto made = make_at(*local, *std::move(parent), options);
+  if (made) (*made)->is_local_ = !names_devices(options.context) && is_local(options, *local);
   return made;
 }
 
-std::shared_ptr<server_core> server_core::make(context parent, const server_options& options,
-                                               std::string& what, std::error_code& ec) {
-  socket_address local;
-  if (!options.bind.empty()) local = bind_address(options.bind, what, ec);
-  return ec ? nullptr : make(std::move(parent), local, options, what, ec);
+result<std::shared_ptr<server_core>> server_core::make(context parent,
+                                                       const server_options& options) {
+  const auto local = bind_address(options.bind);
+  if (!local) return local.why();
+  return make_at(*local, std::move(parent), options);
 }
 
-std::shared_ptr<server_core> server_core::make(context parent, const socket_address& local,
-                                               const server_options& options, std::string& what,
-                                               std::error_code& ec) {
+result<std::shared_ptr<server_core>> server_core::make_at(const socket_address& local,
+                                                          context parent,
+                                                          const server_options& options) {
   if (options.workers == 0 || options.workers > server_options::most_workers) {
-    what = "serving with " + std::to_string(options.workers) + " workers, which may be 1 to " +
-           std::to_string(server_options::most_workers);
-    ec = errc::invalid_argument;
-    return nullptr;
+    return failure{errc::invalid_argument, "serving with " + std::to_string(options.workers) +
+                                               " workers, which may be 1 to " +
+                                               std::to_string(server_options::most_workers)};
   }
   std::shared_ptr<server_core> made(new server_core(std::move(parent), options));
-  made->open(local, what, ec);
-  return ec ? nullptr : made;
+  try {
+    made->open(local);
+  } catch (const error& thrown) {
+    return failure_of(thrown);
+  }
+  return made;
 }
 
-void server_core::open(const socket_address& local, std::string& what, std::error_code& ec) {
-  try {
-    worker_.emplace(context_, options_.worker);
-    {
-      worker_core& core = *core_access::core(*worker_);
-      const std::lock_guard guard(core.lock());
-      watcher_.emplace([weak = weak_from_this()](disk_queue::answer answer) {
-        const std::shared_ptr<server_core> to = weak.lock();
-        if (to) core_access::core(*to->worker_)->post_work(std::move(answer));
-      });
-      hasher_.emplace([weak = weak_from_this()](disk_queue::answer& answer) {
-        const std::shared_ptr<server_core> to = weak.lock();
-        if (to) core_access::core(*to->worker_)->post_work([answer] { answer(); });
-      });
-      core.set_control_server(this);
-    }
-    open_further();
-    if (local.empty()) return;
-    listener_options listening;
-    if (options_.on_failure) listening.on_failure = options_.on_failure;
-    listener_.emplace(*worker_, local, std::move(listening));
-    local_ = listener_->address();
-    std::vector<std::weak_ptr<worker_core>> others;
-    for (ucx::worker& each : further_) others.push_back(core_access::core(each));
-    listening_ = core_access::core(*listener_);
-    listening_->spread_over(std::move(others));
-  } catch (const error& failed) {
-    ec = failed.code();
-    what = text_of(failed);
+/// Throws what making workers and a listener does.
+void server_core::open(const socket_address& local) {
+  worker_.emplace(context_, options_.worker);
+  {
+    worker_core& core = *core_access::core(*worker_);
+    const std::lock_guard guard(core.lock());
+    watcher_.emplace([weak = weak_from_this()](disk_queue::answer answer) {
+      const std::shared_ptr<server_core> to = weak.lock();
+      if (to) core_access::core(*to->worker_)->post_work(std::move(answer));
+    });
+    hasher_.emplace([weak = weak_from_this()](disk_queue::answer& answer) {
+      const std::shared_ptr<server_core> to = weak.lock();
+      if (to) core_access::core(*to->worker_)->post_work([answer] { answer(); });
+    });
+    core.set_control_server(this);
   }
+  open_further();
+  if (local.empty()) return;
+  listener_options listening;
+  if (options_.on_failure) listening.on_failure = options_.on_failure;
+  listener_.emplace(*worker_, local, std::move(listening));
+  local_ = listener_->address();
+  std::vector<std::weak_ptr<worker_core>> others;
+  for (ucx::worker& each : further_) others.push_back(core_access::core(each));
+  listening_ = core_access::core(*listener_);
+  listening_->spread_over(std::move(others));
 }
 
 /// Makes the other workers, which nobody but their own threads drives.
@@ -220,183 +212,143 @@ server_core::~server_core() {
 }
 
 template <class Make>
-std::shared_ptr<published_name> server_core::add(std::string_view name, entry described,
-                                                 std::string& what, std::error_code& ec,
-                                                 Make&& make_region) {
-  what = "publishing \"" + std::string(name) + "\"";
+result<std::shared_ptr<published_name>> server_core::add(std::string_view name, entry described,
+                                                         Make&& make_region) {
   const std::string_view complaint = complaint_about_name(name);
   if (!complaint.empty()) {
-    what = "publishing a name that can not be one: " + std::string(complaint);
-    ec = errc::bad_name;
-    return nullptr;
+    return failure{errc::bad_name,
+                   "publishing a name that can not be one: " + std::string(complaint)};
   }
-  if (is_closed()) {
-    ec = errc::closed;
-    return nullptr;
-  }
+  std::string doing = "publishing \"" + std::string(name) + "\"";
+  if (is_closed()) return failure{errc::closed, std::move(doing)};
   described.name = std::string(name);
-  if (!catalogue_.reserve(described.name)) {
-    ec = errc::already_exists;
-    return nullptr;
-  }
-  std::shared_ptr<published_name> made;
+  result<std::shared_ptr<published_name>> made = failure{errc::no_memory, doing};
+  if (!catalogue_.reserve(described.name)) return failure{errc::already_exists, std::move(doing)};
   try {
-    made = make_region(std::move(described));
-  } catch (const std::bad_alloc&) {
-    ec = errc::no_memory;
+    made = make_region(std::move(described), doing);
+  } catch (const std::bad_alloc&) {  // `made` says so
   }
   if (!made) {
     catalogue_.give_up(std::string(name));
-    return nullptr;
+    return made;
   }
-  catalogue_.fill(made);
+  catalogue_.fill(*made);
   // close() may have emptied the catalogue meanwhile.
   if (is_closed()) {
-    made->close();
-    ec = errc::closed;
-    return nullptr;
+    (*made)->close();
+    return failure{errc::closed, std::move(doing)};
   }
   return made;
 }
 
-std::shared_ptr<published_name> server_core::publish(std::string_view name,
-                                                     std::span<std::byte> bytes, access granted,
-                                                     const std::optional<memory_place>& expected,
-                                                     std::string& what, std::error_code& ec) {
+result<std::shared_ptr<published_name>> server_core::publish(
+    std::string_view name, std::span<std::byte> bytes, access granted,
+    const std::optional<memory_place>& expected) {
   entry described;
   described.size = bytes.size();
   described.granted = granted;
-  return add(name, described, what, ec, [&](entry full) -> std::shared_ptr<published_name> {
-    if (bytes.data() == nullptr && !bytes.empty()) {
-      ec = errc::invalid_argument;
-      return nullptr;
-    }
+  using made = result<std::shared_ptr<published_name>>;
+  return add(name, described, [&](entry full, const std::string& doing) -> made {
+    if (bytes.data() == nullptr && !bytes.empty()) return failure{errc::invalid_argument, doing};
     const auto exposed = expose_memory(core_access::core(context_), bytes, granted, expected);
-    if (!exposed) {
-      what += ", " + exposed.why().text;
-      ec = exposed.why().code;
-      return nullptr;
-    }
+    if (!exposed) return failure{exposed.why().code, doing + ", " + exposed.why().text};
     const std::shared_ptr<exposed_region>& region = *exposed;
-    full.kind = region->kind();
-    full.device = region->memory().device;
-    full.generation = region->generation();
+    describe(full, *region);
     return std::make_shared<published_name>(shared_from_this(), std::move(full), region, bytes);
   });
 }
 
-std::shared_ptr<published_name> server_core::allocate(std::string_view name, std::size_t size,
-                                                      access granted, const memory_place& place,
-                                                      std::string& what, std::error_code& ec) {
+result<std::shared_ptr<published_name>> server_core::allocate(std::string_view name,
+                                                              std::size_t size, access granted,
+                                                              const memory_place& place) {
   entry described;
   described.size = size;
   described.granted = granted;
-  return add(name, described, what, ec, [&](entry full) -> std::shared_ptr<published_name> {
+  using made = result<std::shared_ptr<published_name>>;
+  return add(name, described, [&](entry full, const std::string& doing) -> made {
     const auto allocated = allocate_memory(core_access::core(context_), size, granted, place);
-    if (!allocated) {
-      what += ", " + allocated.why().text;
-      ec = allocated.why().code;
-      return nullptr;
-    }
+    if (!allocated) return failure{allocated.why().code, doing + ", " + allocated.why().text};
     const std::shared_ptr<exposed_region>& region = *allocated;
-    full.kind = region->kind();
-    full.device = region->memory().device;
-    full.generation = region->generation();
+    describe(full, *region);
     return std::make_shared<published_name>(shared_from_this(), std::move(full), region,
                                             region->where());
   });
 }
 
-std::shared_ptr<published_name> server_core::publish_file(std::string_view name,
-                                                          const std::filesystem::path& file,
-                                                          access granted, std::string& what,
-                                                          std::error_code& ec) {
+result<std::shared_ptr<published_name>> server_core::publish_file(std::string_view name,
+                                                                  const std::filesystem::path& file,
+                                                                  access granted) {
   entry described;
   described.type = entry_type::file;
   described.granted = granted;
-  return add(name, described, what, ec, [&](entry full) -> std::shared_ptr<published_name> {
+  using made = result<std::shared_ptr<published_name>>;
+  return add(name, described, [&](entry full, const std::string& doing) -> made {
     if (includes(granted, access::write)) {
-      what += ": files are published for reading only";
-      ec = errc::not_supported;
-      return nullptr;
+      return failure{errc::not_supported, doing + ": files are published for reading only"};
     }
     const auto exposed = file_region::make(core_access::core(context_), file);
-    if (!exposed) {
-      what = exposed.why().text;
-      ec = exposed.why().code;
-      return nullptr;
-    }
+    if (!exposed) return exposed.why();
     const std::shared_ptr<file_region>& region = *exposed;
+    describe(full, *region);
     full.size = region->size();
-    full.kind = region->kind();
-    full.generation = region->generation();
     if (const auto facts = known_facts(region->source()->descriptor())) tell(full, *facts);
     return std::make_shared<published_name>(shared_from_this(), std::move(full), region,
                                             std::span<std::byte>());
   });
 }
 
-void server_core::check_store(const store_options& options, std::string& what,
-                              std::error_code& ec) const {
+result<void> server_core::check_store(const store_options& options,
+                                      const std::string& doing) const {
   const std::string_view complaint =
       options.prefix.empty() ? std::string_view() : complaint_about_path(options.prefix);
   if (!complaint.empty()) {
-    what += " under a prefix that can not be one: " + std::string(complaint);
-    ec = errc::bad_name;
-  } else if (is_closed()) {
-    ec = errc::closed;
-  } else if (options.write_window < core_access::core(context_)->write_piece() &&
-             options.writable) {
-    what += ": write_window is less than one message of " +
-            std::to_string(core_access::core(context_)->write_piece()) + " bytes";
-    ec = errc::invalid_argument;
+    return failure{errc::bad_name,
+                   doing + " under a prefix that can not be one: " + std::string(complaint)};
   }
+  if (is_closed()) return failure{errc::closed, doing};
+  const std::size_t least = core_access::core(context_)->write_piece();
+  if (options.write_window < least && options.writable) {
+    return failure{errc::invalid_argument, doing + ": write_window is less than one message of " +
+                                               std::to_string(least) + " bytes"};
+  }
+  return {};
 }
 
-std::shared_ptr<store_core> server_core::add_store(const std::filesystem::path& directory,
-                                                   const store_options& options,
-                                                   std::unique_ptr<memory_directory> memory,
-                                                   std::string& what, std::error_code& ec) {
-  std::shared_ptr<store_core> made = store_core::make(
-      shared_from_this(), core_access::core(context_), directory, options, what, ec);
-  if (!made) return nullptr;
-  made->keep(std::move(memory));
-  if (!catalogue_.add_store(made)) {
-    what += " as \"" + options.prefix + "\"";
-    ec = errc::already_exists;
-    return nullptr;
+result<std::shared_ptr<store_core>> server_core::add_store(
+    const std::filesystem::path& directory, const store_options& options,
+    std::unique_ptr<memory_directory> memory) {
+  auto made = store_core::make(shared_from_this(), core_access::core(context_), directory, options);
+  if (!made) return made;
+  (*made)->keep(std::move(memory));
+  const std::string doing = "opening the directory \"" + directory.string() + "\"";
+  if (!catalogue_.add_store(*made)) {
+    return failure{errc::already_exists, doing + " as \"" + options.prefix + "\""};
   }
   if (!is_closed()) return made;
-  made->close();  // close() may have emptied the catalogue meanwhile
-  ec = errc::closed;
-  return nullptr;
+  (*made)->close();  // close() may have emptied the catalogue meanwhile
+  return failure{errc::closed, doing};
 }
 
-std::shared_ptr<store_core> server_core::publish_store(const std::filesystem::path& directory,
-                                                       const store_options& options,
-                                                       std::string& what, std::error_code& ec) {
-  what = "publishing the directory \"" + directory.string() + "\"";
-  check_store(options, what, ec);
-  return ec ? nullptr : add_store(directory, options, nullptr, what, ec);
+result<std::shared_ptr<store_core>> server_core::publish_store(
+    const std::filesystem::path& directory, const store_options& options) {
+  const auto fit = check_store(options, "publishing the directory \"" + directory.string() + "\"");
+  if (!fit) return fit.why();
+  return add_store(directory, options, nullptr);
 }
 
-std::shared_ptr<store_core> server_core::allocate_store(const store_options& options,
-                                                        const std::filesystem::path& within,
-                                                        std::string& what, std::error_code& ec) {
+result<std::shared_ptr<store_core>> server_core::allocate_store(
+    const store_options& options, const std::filesystem::path& within) {
   store_options chosen = options;
   chosen.writable = true;  // else it stays empty
-  what = "making a store in memory";
-  check_store(chosen, what, ec);
-  if (!ec && options.quota == store_options().quota) {
-    what += ": without a quota it could take all there is";
-    ec = errc::invalid_argument;
+  const std::string doing = "making a store in memory";
+  if (const auto fit = check_store(chosen, doing); !fit) return fit.why();
+  if (options.quota == store_options().quota) {
+    return failure{errc::invalid_argument, doing + ": without a quota it could take all there is"};
   }
-  if (ec) return nullptr;
-  std::unique_ptr<memory_directory> memory =
-      memory_directory::make(within, options.quota, what, ec);
-  if (ec) return nullptr;
-  const std::filesystem::path directory = memory->path();
-  return add_store(directory, chosen, std::move(memory), what, ec);
+  auto memory = memory_directory::make(within, options.quota);
+  if (!memory) return memory.why();
+  const std::filesystem::path directory = (*memory)->path();
+  return add_store(directory, chosen, *std::move(memory));
 }
 
 server_address server_core::address() const {
@@ -406,19 +358,16 @@ server_address server_core::address() const {
   return made;
 }
 
-void server_core::publish_address(const std::filesystem::path& file, std::string& what,
-                                  std::error_code& ec) {
+result<void> server_core::publish_address(const std::filesystem::path& file) {
+  std::error_code ec;
   const worker_address own = worker_->address(ec);
-  what = "asking for the server's worker address";
-  if (ec) return;
   const std::lock_guard guard(address_mutex_);
-  if (is_closed()) {
-    ec = errc::closed;
-    return;
-  }
-  std::unique_ptr<address_file> made =
-      address_file::write(file, {.address = own, .local = is_local_}, what, ec);
-  if (made) address_files_.push_back(std::move(made));
+  if (!ec && is_closed()) ec = errc::closed;
+  if (ec) return failure{ec, "asking for the server's worker address"};
+  auto made = address_file::write(file, {.address = own, .local = is_local_});
+  if (!made) return made.why();
+  address_files_.push_back(*std::move(made));
+  return {};
 }
 
 std::string server_core::url(std::string_view name) const {

@@ -10,10 +10,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <unordered_map>
 #include <vector>
 
+#include "base/result.hpp"
 #include "connection/channel.hpp"
 #include "file/file_hasher.hpp"
 #include "file/file_watcher.hpp"
@@ -43,36 +43,26 @@ class server_core final : public control_server,
                           public std::enable_shared_from_this<server_core> {
  public:
   /// Makes a server on a context of its own, as the options say.
-  static std::shared_ptr<server_core> make(const server_options& options, std::string& what,
-                                           std::error_code& ec);
+  static result<std::shared_ptr<server_core>> make(const server_options& options);
   /// Makes a server on `parent`; nothing but `bind`, `worker` and `most_clients` counts.
-  static std::shared_ptr<server_core> make(context parent, const server_options& options,
-                                           std::string& what, std::error_code& ec);
-  /// Makes a server on `parent` that listens on `local`, or nowhere if that is empty.
-  static std::shared_ptr<server_core> make(context parent, const socket_address& local,
-                                           const server_options& options, std::string& what,
-                                           std::error_code& ec);
+  static result<std::shared_ptr<server_core>> make(context parent, const server_options& options);
   ~server_core() override;
   server_core(const server_core&) = delete;
   server_core& operator=(const server_core&) = delete;
 
   /// Where it is not as is expected: invalid_argument.
-  std::shared_ptr<published_name> publish(std::string_view name, std::span<std::byte> bytes,
-                                          access granted,
-                                          const std::optional<memory_place>& expected,
-                                          std::string& what, std::error_code& ec);
-  std::shared_ptr<published_name> allocate(std::string_view name, std::size_t size, access granted,
-                                           const memory_place& place, std::string& what,
-                                           std::error_code& ec);
-  std::shared_ptr<published_name> publish_file(std::string_view name,
-                                               const std::filesystem::path& file, access granted,
-                                               std::string& what, std::error_code& ec);
-  std::shared_ptr<store_core> publish_store(const std::filesystem::path& directory,
-                                            const store_options& options, std::string& what,
-                                            std::error_code& ec);
-  std::shared_ptr<store_core> allocate_store(const store_options& options,
-                                             const std::filesystem::path& within, std::string& what,
-                                             std::error_code& ec);
+  result<std::shared_ptr<published_name>> publish(std::string_view name, std::span<std::byte> bytes,
+                                                  access granted,
+                                                  const std::optional<memory_place>& expected);
+  result<std::shared_ptr<published_name>> allocate(std::string_view name, std::size_t size,
+                                                   access granted, const memory_place& place);
+  result<std::shared_ptr<published_name>> publish_file(std::string_view name,
+                                                       const std::filesystem::path& file,
+                                                       access granted);
+  result<std::shared_ptr<store_core>> publish_store(const std::filesystem::path& directory,
+                                                    const store_options& options);
+  result<std::shared_ptr<store_core>> allocate_store(const store_options& options,
+                                                     const std::filesystem::path& within);
   /// Takes the name out of the catalogue, and tells the clients that opened it.
   void withdraw(const published_name& gone) noexcept;
   void withdraw(const store_core& gone) noexcept override { catalogue_.remove_store(gone); }
@@ -92,7 +82,7 @@ class server_core final : public control_server,
   server_address address() const;
   bool is_closed() const noexcept { return closed_.load(std::memory_order_acquire); }
   /// See ucx::server.
-  void publish_address(const std::filesystem::path& file, std::string& what, std::error_code& ec);
+  result<void> publish_address(const std::filesystem::path& file);
   /// Returns the URL of `name`, or of the server; nothing where it has none, or any more.
   std::string url(std::string_view name) const override;
   server_statistics statistics() const;
@@ -101,18 +91,20 @@ class server_core final : public control_server,
   void accept(endpoint_core& peer) override;
 
  private:
-  std::shared_ptr<store_core> add_store(const std::filesystem::path& directory,
-                                        const store_options& options,
-                                        std::unique_ptr<memory_directory> memory, std::string& what,
-                                        std::error_code& ec);
-  void check_store(const store_options& options, std::string& what, std::error_code& ec) const;
+  result<std::shared_ptr<store_core>> add_store(const std::filesystem::path& directory,
+                                                const store_options& options,
+                                                std::unique_ptr<memory_directory> memory);
+  result<void> check_store(const store_options& options, const std::string& doing) const;
   server_core(context parent, const server_options& options);
-  void open(const socket_address& local, std::string& what, std::error_code& ec);
+  /// Makes a server on `parent` that listens on `local`, or nowhere if that is empty.
+  static result<std::shared_ptr<server_core>> make_at(const socket_address& local, context parent,
+                                                      const server_options& options);
+  void open(const socket_address& local);
   void open_further();
   void admit(const std::shared_ptr<control_relay>& from);
   template <class Make>
-  std::shared_ptr<published_name> add(std::string_view name, entry described, std::string& what,
-                                      std::error_code& ec, Make&& make_region);
+  result<std::shared_ptr<published_name>> add(std::string_view name, entry described,
+                                              Make&& make_region);
 
   context context_;
   server_options options_;

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/owned_descriptor.hpp"
@@ -78,56 +80,49 @@ bool write_all(int descriptor, std::string_view text) noexcept {
 
 }  // namespace
 
-std::unique_ptr<address_file> address_file::write(const std::filesystem::path& path,
-                                                  const server_location& where, std::string& what,
-                                                  std::error_code& ec) {
-  what = "writing the server's address into \"" + path.string() + "\"";
+result<std::unique_ptr<address_file>> address_file::write(const std::filesystem::path& path,
+                                                          const server_location& where) {
+  const std::string doing = "writing the server's address into \"" + path.string() + "\"";
+  std::error_code ec;
   const std::filesystem::path whole = std::filesystem::absolute(path, ec);
-  if (ec || !whole.has_filename()) {
-    ec = ec ? make_error_code(errc::io_error) : make_error_code(errc::not_supported);
-    return nullptr;
-  }
+  if (ec) return failure{errc::io_error, doing};
+  if (!whole.has_filename()) return failure{errc::not_supported, doing};
   const std::string old = content_of(whole, ec);
-  const bool is_there = ec != errc::no_such_name;
-  if (is_there && ec) return nullptr;
-  ec.clear();
-  if (is_there) location_in(old, ec);
-  if (ec && ec != errc::version_mismatch) {
-    what += ": there is a file, which no server wrote";
-    ec = errc::already_exists;
-    return nullptr;
+  if (ec && ec != errc::no_such_name) return failure{ec, doing};
+  if (!ec) {
+    location_in(old, ec);
+    if (ec && ec != errc::version_mismatch) {
+      return failure{errc::already_exists, doing + ": there is a file, which no server wrote"};
+    }
   }
-  ec.clear();
   std::unique_ptr<address_file> made(new address_file(whole));
   std::string made_as = whole.string() + ".XXXXXX";
   made->file_ = owned_descriptor(::mkostemp(made_as.data(), O_CLOEXEC));  // mode 0600
   const int file = made->file_.get();
-  if (file < 0) {
-    ec = store_error(errno);
-    return nullptr;
-  }
+  if (file < 0) return failure{store_error(errno), doing};
   if (!write_all(file, text_of(where)) || ::fsync(file) != 0 ||
       ::rename(made_as.c_str(), whole.c_str()) != 0) {
     ec = store_error(errno);
     ::unlink(made_as.c_str());
     made->file_ = owned_descriptor();  // it never had the name
-    return nullptr;
+    return failure{ec, doing};
   }
   return made;
 }
 
-server_location address_file::read(const std::filesystem::path& path, std::string& what,
-                                   std::error_code& ec) {
-  what = "reading the address file \"" + path.string() + "\"";
+result<server_location> address_file::read(const std::filesystem::path& path) {
+  const std::string doing = "reading the address file \"" + path.string() + "\"";
+  std::error_code ec;
   const std::string text = content_of(path, ec);
   if (ec == errc::no_such_name) {
-    what += ", which a server writes when it begins and removes when it ends";
-    ec = errc::connection_refused;
-  } else if (ec == errc::not_supported) {
-    ec = errc::bad_address;
+    return failure{errc::connection_refused,
+                   doing + ", which a server writes when it begins and removes when it ends"};
   }
-  if (ec) return {};
-  return location_in(text, ec);
+  if (ec == errc::not_supported) ec = errc::bad_address;
+  server_location found;
+  if (!ec) found = location_in(text, ec);
+  if (ec) return failure{ec, doing};
+  return found;
 }
 
 address_file::~address_file() {

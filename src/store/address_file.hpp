@@ -3,10 +3,10 @@
 
 #include <filesystem>
 #include <memory>
-#include <string>
-#include <system_error>
+#include <utility>
 
 #include "base/owned_descriptor.hpp"
+#include "base/result.hpp"
 #include "ucx/worker_address.hpp"
 
 namespace ucx::detail {
@@ -27,13 +27,11 @@ class address_file {
   /// another server left is replaced. Errors: already_exists (a file that is none of ours),
   /// bad_name, no_such_name, permission_denied, no_space, not_supported (no regular file),
   /// io_error.
-  static std::unique_ptr<address_file> write(const std::filesystem::path& path,
-                                             const server_location& where, std::string& what,
-                                             std::error_code& ec);
+  static result<std::unique_ptr<address_file>> write(const std::filesystem::path& path,
+                                                     const server_location& where);
   /// Errors: connection_refused (there is none), permission_denied, bad_address (damaged, or
   /// something else), version_mismatch, io_error.
-  static server_location read(const std::filesystem::path& path, std::string& what,
-                              std::error_code& ec);
+  static result<server_location> read(const std::filesystem::path& path);
   /// Removes the file, unless another one has its name now.
   ~address_file();
   address_file(const address_file&) = delete;

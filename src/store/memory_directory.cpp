@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/directory_entries.hpp"
@@ -34,57 +35,50 @@ void remove_tree(const fs::path& gone) noexcept {
   static_cast<void>(::nftw(gone.c_str(), remove_one, most_open, FTW_DEPTH | FTW_PHYS));
 }
 
-/// Returns why so many bytes can not be had in that directory's memory.
-std::error_code check_room(const fs::path& within, std::uint64_t room, std::string& what) {
+/// Of a failed call of the system, with its words.
+failure system_failure(const std::string& doing, int number) {
+  return {store_error(number), doing + " (" + std::generic_category().message(number) + ")"};
+}
+
+/// Fails where so many bytes can not be had in that directory's memory.
+result<void> check_room(const fs::path& within, std::uint64_t room, const std::string& doing) {
   struct ::statfs about = {};
-  if (::statfs(within.c_str(), &about) != 0) {
-    const int number = errno;
-    what += " (" + std::generic_category().message(number) + ")";
-    return store_error(number);
-  }
+  if (::statfs(within.c_str(), &about) != 0) return system_failure(doing, errno);
   if (static_cast<std::uint32_t>(about.f_type) != TMPFS_MAGIC) {
-    what += ", which is no file system in memory (tmpfs)";
-    return errc::not_supported;
+    return failure{errc::not_supported, doing + ", which is no file system in memory (tmpfs)"};
   }
   if (about.f_blocks == 0) return {};  // without a limit of its own
   const std::uint64_t free =
       static_cast<std::uint64_t>(about.f_bavail) * static_cast<std::uint64_t>(about.f_bsize);
   if (free >= room) return {};
-  what += ": " + std::to_string(free) + " bytes are free there, and the quota is " +
-          std::to_string(room);
-  return errc::no_space;
+  return failure{errc::no_space, doing + ": " + std::to_string(free) +
+                                     " bytes are free there, and the quota is " +
+                                     std::to_string(room)};
 }
 
 }  // namespace
 
-std::unique_ptr<memory_directory> memory_directory::make(const fs::path& within, std::uint64_t room,
-                                                         std::string& what, std::error_code& ec) {
-  what = "making a store in memory, in \"" + within.string() + "\"";
+result<std::unique_ptr<memory_directory>> memory_directory::make(const fs::path& within,
+                                                                 std::uint64_t room) {
+  const std::string doing = "making a store in memory, in \"" + within.string() + "\"";
   const std::string begin = "ucxio-store-" + std::to_string(::geteuid()) + '-';
-  if (!(ec = check_room(within, 0, what))) sweep(within, begin);
-  if (!ec) ec = check_room(within, room, what);
-  if (ec) return nullptr;
+  if (const auto usable = check_room(within, 0, doing); !usable) return usable.why();
+  sweep(within, begin);
+  if (const auto enough = check_room(within, room, doing); !enough) return enough.why();
   constexpr int most_attempts = 64;  // somebody sweeps before we have the lock
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
     std::string name = (within / (begin + "XXXXXX")).string();
-    if (::mkdtemp(name.data()) == nullptr) {  // with mode 0700
-      const int number = errno;
-      what += " (" + std::generic_category().message(number) + ")";
-      ec = store_error(number);
-      return nullptr;
-    }
+    if (::mkdtemp(name.data()) == nullptr) return system_failure(doing, errno);  // with mode 0700
     owned_descriptor held = lock(name);
     if (held) {
       return std::unique_ptr<memory_directory>(new memory_directory(name, std::move(held)));
     }
     if (errno == EMFILE || errno == ENFILE) {
-      ec = errc::too_many_files;
       ::rmdir(name.c_str());
-      return nullptr;
+      return failure{errc::too_many_files, doing};
     }
   }
-  ec = errc::busy;
-  return nullptr;
+  return failure{errc::busy, doing};
 }
 
 /// Returns the lock of a directory that nobody uses, and that is still there; nothing, with errno,

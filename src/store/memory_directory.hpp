@@ -8,9 +8,10 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
+#include <utility>
 
 #include "base/owned_descriptor.hpp"
+#include "base/result.hpp"
 
 namespace ucx::detail {
 
@@ -21,9 +22,8 @@ class memory_directory {
   /// Makes one in `within`, and removes what was left there. Errors: no_such_name,
   /// permission_denied, not_supported (`within` is on a disk, or not on this machine), no_space
   /// (less than `room` bytes are free there), too_many_files.
-  static std::unique_ptr<memory_directory> make(const std::filesystem::path& within,
-                                                std::uint64_t room, std::string& what,
-                                                std::error_code& ec);
+  static result<std::unique_ptr<memory_directory>> make(const std::filesystem::path& within,
+                                                        std::uint64_t room);
   memory_directory(const memory_directory&) = delete;
   memory_directory& operator=(const memory_directory&) = delete;
   /// Removes it, with all that is in it; a child of fork(), which has a copy of this, does not.

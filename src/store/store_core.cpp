@@ -76,27 +76,22 @@ store_core::store_core(const std::shared_ptr<store_host>& server,
   described_.granted = options.writable ? access::read_write : access::read;
 }
 
-std::shared_ptr<store_core> store_core::make(const std::shared_ptr<store_host>& server,
-                                             std::shared_ptr<context_core> context,
-                                             const std::filesystem::path& directory,
-                                             const store_options& options, std::string& what,
-                                             std::error_code& ec) {
-  std::shared_ptr<store_directory> top =
-      store_directory::open(directory, options.writable, what, ec);
-  if (ec) return nullptr;
+result<std::shared_ptr<store_core>> store_core::make(const std::shared_ptr<store_host>& server,
+                                                     std::shared_ptr<context_core> context,
+                                                     const std::filesystem::path& directory,
+                                                     const store_options& options) {
+  auto top = store_directory::open(directory, options.writable);
+  if (!top) return top.why();
   if (!context->has(feature::am)) {
-    what = "publishing a store: its context was made without feature::am";
-    ec = errc::feature_disabled;
-    return nullptr;
+    return failure{errc::feature_disabled,
+                   "publishing a store: its context was made without feature::am"};
   }
+  std::error_code ec;
   std::uint64_t used = 0;
-  if (options.quota != store_options().quota) used = top->total_size(ec);
-  if (ec) {
-    what = "counting what is in the directory \"" + directory.string() + "\"";
-    return nullptr;
-  }
+  if (options.quota != store_options().quota) used = (*top)->total_size(ec);
+  if (ec) return failure{ec, "counting what is in the directory \"" + directory.string() + "\""};
   return std::shared_ptr<store_core>(
-      new store_core(server, std::move(context), std::move(top), options, used));
+      new store_core(server, std::move(context), *std::move(top), options, used));
 }
 
 store_core::~store_core() { *open_of_all_ -= open_; }

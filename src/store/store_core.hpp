@@ -23,6 +23,7 @@
 #include "base/clock.hpp"
 #include "base/disk_thread.hpp"
 #include "base/handed_work.hpp"
+#include "base/result.hpp"
 #include "store/file_account.hpp"
 #include "store/memory_directory.hpp"
 #include "store/published.hpp"
@@ -46,11 +47,10 @@ class worker_core;
 /// of the store's.
 class store_core final : public published, public std::enable_shared_from_this<store_core> {
  public:
-  static std::shared_ptr<store_core> make(const std::shared_ptr<store_host>& server,
-                                          std::shared_ptr<context_core> context,
-                                          const std::filesystem::path& directory,
-                                          const store_options& options, std::string& what,
-                                          std::error_code& ec);
+  static result<std::shared_ptr<store_core>> make(const std::shared_ptr<store_host>& server,
+                                                  std::shared_ptr<context_core> context,
+                                                  const std::filesystem::path& directory,
+                                                  const store_options& options);
   ~store_core() override;
 
   /// Has the directory removed when the store is closed.

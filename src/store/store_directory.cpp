@@ -176,17 +176,14 @@ file_facts facts_of(int descriptor, std::error_code& ec) noexcept {
   return facts_from(about);
 }
 
-std::shared_ptr<store_directory> store_directory::open(const std::filesystem::path& path,
-                                                       bool writable, std::string& what,
-                                                       std::error_code& ec, lookup how) {
-  ec.clear();
-  what = "opening the directory \"" + path.string() + "\"";
+result<std::shared_ptr<store_directory>> store_directory::open(const std::filesystem::path& path,
+                                                               bool writable, lookup how) {
+  const std::string doing = "opening the directory \"" + path.string() + "\"";
   owned_descriptor root(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root) {
     const int number = errno;
-    what += " (" + std::generic_category().message(number) + ")";
-    ec = number == ENOTDIR ? make_error_code(errc::not_supported) : store_error(number);
-    return nullptr;
+    return failure{number == ENOTDIR ? make_error_code(errc::not_supported) : store_error(number),
+                   doing + " (" + std::generic_category().message(number) + ")"};
   }
   const owned_descriptor probe(
       how == lookup::automatic ? open_by_kernel(root.get(), ".", to_go_through) : -1);
@@ -195,13 +192,14 @@ std::shared_ptr<store_directory> store_directory::open(const std::filesystem::pa
   made->place_ = directory_place(made->root_.get(), path);
   made->answers_now_ = probe && is_local(made->root_.get());
   made->room_ahead_helps_ = room_ahead::helps_in(made->root_.get());
-  if (writable) made->open_spool(what, ec);
-  return ec ? nullptr : made;
+  if (!writable) return made;
+  if (const auto opened = made->open_spool(doing); !opened) return opened.why();
+  return made;
 }
 
 /// What a server that died has left in the spool is nobody's: who holds the lock is the only one to
 /// put anything there.
-void store_directory::open_spool(std::string& what, std::error_code& ec) {
+result<void> store_directory::open_spool(const std::string& doing) {
   const std::string name(spool_name);
   constexpr int mode = 0700;
   const bool is_made = ::mkdirat(root_.get(), name.c_str(), mode) == 0 || errno == EEXIST;
@@ -211,21 +209,24 @@ void store_directory::open_spool(std::string& what, std::error_code& ec) {
   }
   if (!spool_ || is_refused(spool_.get(), W_OK)) {
     const int number = errno;
-    ec = store_error(number);
-    what += " for writing: \"" + name +
-            "\" in it, where what clients write has no name yet, can not be " +
-            (is_made ? "written" : "made") + " (" + std::generic_category().message(number) +
-            "); without that it can be served for reading only";
-    return;
+    return failure{store_error(number),
+                   doing + " for writing: \"" + name +
+                       "\" in it, where what clients write has no name yet, can not be " +
+                       (is_made ? "written" : "made") + " (" +
+                       std::generic_category().message(number) +
+                       "); without that it can be served for reading only"};
   }
   if (::flock(spool_.get(), LOCK_EX | LOCK_NB) != 0) {
-    ec = errno == EWOULDBLOCK ? make_error_code(errc::busy) : store_error(errno);
-    what += errno == EWOULDBLOCK ? ": another server writes it" : ": it can not be locked";
-    return;
+    const int number = errno;
+    if (number == EWOULDBLOCK) return failure{errc::busy, doing + ": another server writes it"};
+    return failure{store_error(number), doing + ": it can not be locked"};
   }
+  std::error_code ec;
   for (const std::string& left : names_in(spool_.get(), ec)) {
     ::unlinkat(spool_.get(), left.c_str(), 0);
   }
+  if (ec) return failure{ec, doing};
+  return {};
 }
 
 owned_descriptor store_directory::open_beneath(const std::string& path, int flags) const noexcept {

@@ -13,6 +13,7 @@
 
 #include "base/name.hpp"
 #include "base/owned_descriptor.hpp"
+#include "base/result.hpp"
 #include "file/file_facts.hpp"
 #include "store/directory_place.hpp"
 #include "store/known_names.hpp"
@@ -43,9 +44,9 @@ class store_directory {
 
   /// Errors: no_such_name, permission_denied, not_supported (not a directory); with `writable`
   /// busy (another process, or server, writes this store).
-  static std::shared_ptr<store_directory> open(const std::filesystem::path& path, bool writable,
-                                               std::string& what, std::error_code& ec,
-                                               lookup how = lookup::automatic);
+  static result<std::shared_ptr<store_directory>> open(const std::filesystem::path& path,
+                                                       bool writable,
+                                                       lookup how = lookup::automatic);
   store_directory(const store_directory&) = delete;
   store_directory& operator=(const store_directory&) = delete;
 
@@ -111,7 +112,7 @@ class store_directory {
  private:
   store_directory(owned_descriptor root, bool kernel_looks_up) noexcept
       : root_(std::move(root)), kernel_looks_up_(kernel_looks_up) {}
-  void open_spool(std::string& what, std::error_code& ec);
+  result<void> open_spool(const std::string& doing);
   bool is_gone() const noexcept { return place_.is_gone(root_.get()); }
   owned_descriptor open_beneath(const std::string& path, int flags) const noexcept;
   owned_descriptor open_parent(std::string_view path) const;

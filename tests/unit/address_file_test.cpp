@@ -29,23 +29,22 @@ server_location some_address(char letter = 'a', bool local = false) {
 class AddressFile : public ::testing::Test {
  protected:
   std::unique_ptr<address_file> write(const std::string& name, char letter = 'a') {
-    return address_file::write(directory_ / name, some_address(letter), what_, ec_);
+    return address_file::write(directory_ / name, some_address(letter)).or_tell(ec_);
   }
   server_location read(const std::string& name) {
-    return address_file::read(directory_ / name, what_, ec_);
+    return address_file::read(directory_ / name).or_tell(ec_);
   }
 
   temporary_directory directory_;
-  std::string what_;
   std::error_code ec_;
 };
 
 TEST_F(AddressFile, TellsTheAddressAsLongAsItsServerLives) {
   {
     const auto file = write("job 7");
-    ASSERT_TRUE(file) << what_;
+    ASSERT_TRUE(file) << ec_.message();
     EXPECT_EQ(read("job 7"), some_address());
-    EXPECT_FALSE(ec_) << what_;
+    EXPECT_FALSE(ec_) << ec_.message();
     struct ::stat about = {};
     ASSERT_EQ(::stat((directory_ / "job 7").c_str(), &about), 0);
     EXPECT_EQ(about.st_mode & 0777U, 0600U);
@@ -58,8 +57,7 @@ TEST_F(AddressFile, TellsTheAddressAsLongAsItsServerLives) {
 }
 
 TEST_F(AddressFile, TellsWhichInterfacesAreNeeded) {
-  const auto file =
-      address_file::write(directory_ / "address", some_address('a', true), what_, ec_);
+  const auto file = address_file::write(directory_ / "address", some_address('a', true)).or_throw();
   EXPECT_EQ(read("address"), some_address('a', true));
   // Words that nobody knows yet mean nothing.
   directory_.make("later", to_string(some_address().address) + " something else\n");
@@ -70,7 +68,7 @@ TEST_F(AddressFile, TellsWhichInterfacesAreNeeded) {
 TEST_F(AddressFile, OfAServerThatIsGoneIsReplaced) {
   auto first = write("address");
   const auto second = write("address", 'b');
-  ASSERT_TRUE(second) << what_;
+  ASSERT_TRUE(second) << ec_.message();
   first.reset();  // it is not its file any more
   EXPECT_EQ(read("address"), some_address('b'));
 }

@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 
 namespace ucx::test {
 namespace {
@@ -18,11 +17,8 @@ namespace {
 TEST(MemoryDirectory, IsRemovedByItsOwnerAndNotByAChild) {
   std::string within = "/dev/shm/ucxio-test-XXXXXX";
   ASSERT_NE(::mkdtemp(within.data()), nullptr) << "no /dev/shm";
-  std::string what;
-  std::error_code ec;
   std::unique_ptr<detail::memory_directory> owned =
-      detail::memory_directory::make(within, 1, what, ec);
-  ASSERT_NE(owned, nullptr) << what << ": " << ec.message();
+      detail::memory_directory::make(within, 1).or_throw();
   const std::filesystem::path path = owned->path();
   const ::pid_t child = ::fork();
   if (child == 0) {

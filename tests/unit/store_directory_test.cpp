@@ -44,11 +44,7 @@ TEST(StorePath, IsWhatCanNotLeaveAStore) {
 class StoreDirectory : public testing::TestWithParam<lookup> {
  protected:
   std::shared_ptr<store_directory> open(bool writable = false) {
-    std::string what;
-    std::error_code ec;
-    auto made = store_directory::open(directory_ / "", writable, what, ec, GetParam());
-    EXPECT_FALSE(ec) << what;
-    return made;
+    return store_directory::open(directory_ / "", writable, GetParam()).or_throw();
   }
   /// Opens a file, and returns why not.
   static std::error_code opening(const store_directory& in, const std::string& path,
@@ -253,10 +249,8 @@ TEST_P(StoreDirectory, IsNotWrittenIntoWhenItWasRemoved) {
   const temporary_directory above;
   const auto at = above / "store";
   std::filesystem::create_directory(at);
-  std::string what;
   std::error_code ec;
-  const auto opened = store_directory::open(at, true, what, ec, GetParam());
-  ASSERT_FALSE(ec) << what;
+  const auto opened = store_directory::open(at, true, GetParam()).or_throw();
   std::string spooled;
   const owned_descriptor file = opened->create_unnamed(spooled, ec);
   ASSERT_FALSE(ec);
@@ -280,10 +274,8 @@ TEST_P(StoreDirectory, IsTheOneThatWasOpenedWhereverItsPathLeads) {
   const temporary_directory above;
   const auto at = above / "store";
   std::filesystem::create_directory(at);
-  std::string what;
   std::error_code ec;
-  const auto opened = store_directory::open(at, true, what, ec, GetParam());
-  ASSERT_FALSE(ec) << what;
+  const auto opened = store_directory::open(at, true, GetParam()).or_throw();
   std::filesystem::rename(at, above / "renamed");
   std::filesystem::create_directory(at);
   std::string spooled;
@@ -299,10 +291,10 @@ TEST_P(StoreDirectory, IsTheOneThatWasOpenedWhereverItsPathLeads) {
 TEST(StoreDirectory, SaysWhyItCanNotBeWritten) {
   const temporary_directory directory;
   directory.make(".ucxio-unfinished", "no directory");
-  std::string what;
-  std::error_code ec;
-  EXPECT_FALSE(store_directory::open(directory / "", true, what, ec));
-  EXPECT_TRUE(ec);
+  const auto opened = store_directory::open(directory / "", true);
+  ASSERT_FALSE(opened);
+  EXPECT_TRUE(opened.why().code);
+  const std::string& what = opened.why().text;
   EXPECT_NE(what.find("for writing"), std::string::npos) << what;
   EXPECT_NE(what.find(".ucxio-unfinished"), std::string::npos) << what;
   EXPECT_NE(what.find("Not a directory"), std::string::npos) << what;
@@ -462,9 +454,9 @@ TEST_P(StoreDirectory, GivesAFileItsNameWhenItIsWhole) {
   EXPECT_FALSE(ec);
   EXPECT_EQ(content_of(directory_ / "moved/to/y/z"), "text");
   EXPECT_EQ(opened->total_size(ec), 4U);
-  std::string what;
-  const auto second = store_directory::open(directory_ / "", true, what, ec);
-  EXPECT_EQ(ec, errc::busy);
+  const auto second = store_directory::open(directory_ / "", true);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.why().code, errc::busy);
 }
 
 INSTANTIATE_TEST_SUITE_P(Lookups, StoreDirectory,
