@@ -12,6 +12,10 @@
 
 namespace ucx {
 
+namespace detail {
+struct url_reader;
+}
+
 /// The address of a server, or of something that it publishes: `ucx://host:port/name`. A value.
 /// The host is a name, an IPv4 address, or an IPv6 address in brackets; the port is always there.
 /// The name is everything behind the slash after it, percent-encoded in the text (RFC 3986) and
@@ -64,12 +68,7 @@ class UCXIO_EXPORT url {
   friend auto operator<=>(const url&, const url&) = default;
 
  private:
-  void parse(std::string_view text, std::string& what, std::error_code& ec);
-  void parse_authority(std::string_view rest, std::string& what, std::error_code& ec);
-  void parse_address_file(std::string_view rest, std::string& what, std::error_code& ec);
-  void assign(std::string_view host, std::uint16_t port, std::string_view name, std::string& what,
-              std::error_code& ec);
-  void assign_name(std::string_view name, std::string& what, std::error_code& ec);
+  friend struct detail::url_reader;
 
   std::string address_file_;
   std::string host_;

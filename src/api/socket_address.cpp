@@ -14,7 +14,6 @@
 #include <span>
 #include <utility>
 
-#include "base/deadline.hpp"
 #include "os/resolver.hpp"
 #include "ucp/status.hpp"
 #include "ucx/error.hpp"
@@ -257,41 +256,14 @@ std::string to_string(const socket_address& address) {
   return host + ':' + std::to_string(address.port());
 }
 
-namespace {
-
-std::vector<socket_address> look_up(std::string_view host, std::uint16_t port,
-                                    std::chrono::nanoseconds timeout, std::string& words,
-                                    std::error_code& ec) {
-  ec.clear();
-  detail::lookup asked(host, port, {});
-  if (!asked.wait_until(detail::after(std::chrono::steady_clock::now(), timeout))) {
-    ec = errc::timed_out;
-    words = "the resolver does not answer";
-    return {};
-  }
-  detail::resolution found = asked.take();
-  ec = found.failure;
-  words = std::move(found.words);
-  return std::move(found.addresses);
-}
-
-}  // namespace
-
 std::vector<socket_address> resolve(std::string_view host, std::uint16_t port,
                                     std::chrono::nanoseconds timeout) {
-  std::error_code ec;
-  std::string words;
-  std::vector<socket_address> found = look_up(host, port, timeout, words, ec);
-  if (ec) {
-    throw error(ec, std::string("looking up the host \"").append(host) + "\" (" + words + ")");
-  }
-  return found;
+  return detail::look_up(host, port, timeout).or_throw();
 }
 
 std::vector<socket_address> resolve(std::string_view host, std::uint16_t port, std::error_code& ec,
                                     std::chrono::nanoseconds timeout) {
-  std::string words;
-  return look_up(host, port, timeout, words, ec);
+  return detail::look_up(host, port, timeout).or_tell(ec);
 }
 
 std::vector<socket_address> interface_addresses(std::string_view name, std::uint16_t port) {

@@ -4,12 +4,17 @@
 #include <charconv>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
+#include "api/url_reader.hpp"
 #include "base/name.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx {
 namespace {
+
+using detail::failure;
+using detail::result;
 
 constexpr std::string_view scheme = "ucx:";
 constexpr std::string_view file_scheme = "ucx+file:";
@@ -108,105 +113,84 @@ std::string complaint_about_encoding(std::string_view path) {
   return decode(path) ? "" : "\"%\" is not followed by two hexadecimal digits";
 }
 
+failure bad(std::string wrong) { return {errc::bad_url, std::move(wrong)}; }
+
+/// Has the text of a failure begin with what was tried.
+result<url> with_text(const std::string& doing, result<url> made) {
+  if (made) return made;
+  return failure{made.why().code, doing + ": " + made.why().text};
+}
+
 }  // namespace
 
 bool url::is_meant_by(std::string_view text) noexcept {
   return has_scheme(text, scheme) || has_scheme(text, file_scheme);
 }
 
-url::url(std::string_view text) {
-  std::string what;
-  std::error_code ec;
-  parse(text, what, ec);
-  if (ec) throw error(ec, quoted(text) + ": " + what);
-}
+url::url(std::string_view text) : url(detail::url_reader::read(text).or_throw()) {}
 
-url::url(std::string_view text, std::error_code& ec) {
-  std::string what;
-  ec.clear();
-  parse(text, what, ec);
-}
+url::url(std::string_view text, std::error_code& ec)
+    : url(detail::url_reader::read(text).or_tell(ec)) {}
 
-url::url(std::string_view host, std::uint16_t port, std::string_view name) {
-  std::string what;
-  std::error_code ec;
-  assign(host, port, name, what, ec);
-  if (ec) throw error(ec, "making a URL of its parts: " + what);
-}
+url::url(std::string_view host, std::uint16_t port, std::string_view name)
+    : url(with_text("making a URL of its parts", detail::url_reader::of_parts(host, port, name))
+              .or_throw()) {}
 
-url::url(std::string_view host, std::uint16_t port, std::string_view name, std::error_code& ec) {
-  std::string what;
-  ec.clear();
-  assign(host, port, name, what, ec);
-}
+url::url(std::string_view host, std::uint16_t port, std::string_view name, std::error_code& ec)
+    : url(detail::url_reader::of_parts(host, port, name).or_tell(ec)) {}
 
 url url::of_address_file(std::string_view file, std::string_view name) {
-  url made;
-  std::string what;
-  std::error_code ec;
-  if (file.empty() || file.find('\0') != std::string_view::npos) {
-    throw error(errc::bad_url, "making a URL of an address file: its path can not be one");
-  }
-  made.address_file_ = std::filesystem::absolute(file, ec).string();
-  made.assign_name(name, what, ec);
-  if (ec) throw error(ec, "making a URL of an address file: " + what);
-  return made;
+  return with_text("making a URL of an address file",
+                   detail::url_reader::of_address_file(file, name))
+      .or_throw();
 }
 
-void url::parse(std::string_view text, std::string& what, std::error_code& ec) {
+namespace detail {
+
+result<url> url_reader::read(std::string_view text) {
   const bool by_file = has_scheme(text, file_scheme);
   const std::string_view used = by_file ? file_scheme : scheme;
   std::string_view rest = text.substr(std::min(used.size(), text.size()));
-  if (!is_meant_by(text)) {
-    what = "it does not begin with \"ucx://\"";
+  std::string wrong;
+  if (!url::is_meant_by(text)) {
+    wrong = "it does not begin with \"ucx://\"";
   } else if (rest.starts_with("/") && !rest.starts_with("//")) {
-    what = "one of the two slashes behind \"" + std::string(used) +
-           "\" is missing; a path library that normalises paths may have removed it";
+    wrong = "one of the two slashes behind \"" + std::string(used) +
+            "\" is missing; a path library that normalises paths may have removed it";
   } else if (!rest.starts_with("//")) {
-    what = "\"//\" is missing behind \"" + std::string(used) + "\"";
+    wrong = "\"//\" is missing behind \"" + std::string(used) + "\"";
   }
-  if (!what.empty()) {
-    ec = errc::bad_url;
-    return;
-  }
+  if (!wrong.empty()) return with_text(quoted(text), bad(wrong));
   rest.remove_prefix(2);
-  if (by_file) return parse_address_file(rest, what, ec);
-  parse_authority(rest, what, ec);
+  return with_text(quoted(text), by_file ? read_address_file(rest) : read_authority(rest));
 }
 
 /// The path ends where there is a file, below which nothing else can be.
-void url::parse_address_file(std::string_view rest, std::string& what, std::error_code& ec) {
-  what = complaint_about_encoding(rest);
-  const std::string path = what.empty() ? *decode(rest) : std::string();
-  if (what.empty() && path.empty()) what = "the path of the address file is missing";
-  if (what.empty() && path.find('\0') != std::string::npos) what = "a path has no zero bytes";
-  if (!what.empty()) {
-    ec = errc::bad_url;
-    return;
-  }
+result<url> url_reader::read_address_file(std::string_view rest) {
+  if (const std::string wrong = complaint_about_encoding(rest); !wrong.empty()) return bad(wrong);
+  const std::string path = *decode(rest);
+  if (path.empty()) return bad("the path of the address file is missing");
+  if (path.find('\0') != std::string::npos) return bad("a path has no zero bytes");
   std::error_code missing;
   for (std::size_t end = path.find('/', 1); !missing; end = path.find('/', end + 1)) {
     const std::string begin = path.substr(0, end);
     const auto found = std::filesystem::status(begin, missing).type();
     if (found == std::filesystem::file_type::regular) {
-      address_file_ = std::filesystem::absolute(begin, missing).string();
+      url made;
+      made.address_file_ = std::filesystem::absolute(begin, missing).string();
       const std::size_t name = std::min(begin.size() + 1, path.size());
-      return assign_name(std::string_view(path).substr(name), what, ec);
+      return named(std::move(made), std::string_view(path).substr(name));
     }
     if (end == std::string::npos) break;
   }
   const bool is_closed = missing == std::errc::permission_denied;
-  what = "no address file is there, or on the way there" +
-         (missing ? " (" + missing.message() + ")" : std::string()) +
-         "; a server writes it when it begins, and removes it when it ends";
-  ec = is_closed ? errc::permission_denied : errc::connection_refused;
+  return failure{is_closed ? errc::permission_denied : errc::connection_refused,
+                 "no address file is there, or on the way there" +
+                     (missing ? " (" + missing.message() + ")" : std::string()) +
+                     "; a server writes it when it begins, and removes it when it ends"};
 }
 
-void url::parse_authority(std::string_view rest, std::string& what, std::error_code& ec) {
-  const auto refuse = [&](std::string why) {
-    what = std::move(why);
-    ec = errc::bad_url;
-  };
+result<url> url_reader::read_authority(std::string_view rest) {
   const std::size_t slash = std::min(rest.find('/'), rest.size());
   const std::string_view authority = rest.substr(0, slash);
   const std::string_view path = rest.substr(std::min(slash + 1, rest.size()));
@@ -214,60 +198,62 @@ void url::parse_authority(std::string_view rest, std::string& what, std::error_c
   std::string_view digits;
   if (authority.starts_with('[')) {
     const std::size_t end = authority.find(']');
-    if (end == std::string_view::npos) return refuse("\"]\" is missing behind the IPv6 address");
+    if (end == std::string_view::npos) return bad("\"]\" is missing behind the IPv6 address");
     host = authority.substr(1, end - 1);
     digits = authority.substr(end + 1);
-    if (!is_ipv6_host(host)) return refuse("there is no IPv6 address between the brackets");
+    if (!is_ipv6_host(host)) return bad("there is no IPv6 address between the brackets");
   } else {
     host = authority.substr(0, authority.find(':'));
     digits = authority.substr(host.size());
-    if (host.find('@') != std::string_view::npos) return refuse("a user name has no meaning here");
+    if (host.find('@') != std::string_view::npos) return bad("a user name has no meaning here");
     if (digits.find(':', 1) != std::string_view::npos) {
-      return refuse("an IPv6 address has to be in brackets, or the port has two colons");
+      return bad("an IPv6 address has to be in brackets, or the port has two colons");
     }
   }
   if (digits.size() < 2 || digits.front() != ':') {
-    return refuse("the port is missing: ucx://host:port/name");
+    return bad("the port is missing: ucx://host:port/name");
   }
   digits.remove_prefix(1);
   std::uint16_t port = 0;
   const char* const end = digits.data() + digits.size();
   const auto [stopped, failed] = std::from_chars(digits.data(), end, port);
   if (failed != std::errc() || stopped != end || port == 0) {
-    return refuse("the port is not a number from 1 to 65535");
+    return bad("the port is not a number from 1 to 65535");
   }
-  if (std::string complaint = complaint_about_encoding(path); !complaint.empty()) {
-    return refuse(std::move(complaint));
-  }
-  assign(host, port, *decode(path), what, ec);
+  if (const std::string wrong = complaint_about_encoding(path); !wrong.empty()) return bad(wrong);
+  return of_parts(host, port, *decode(path));
 }
 
-void url::assign(std::string_view host, std::uint16_t port, std::string_view name,
-                 std::string& what, std::error_code& ec) {
-  if (!is_host(host) && !is_ipv6_host(host)) {
-    what = host.empty() ? "the host is missing" : "the host is not a name or an address";
-  } else if (port == 0) {
-    what = "the port is zero";
-  }
-  if (!what.empty()) {
-    ec = errc::bad_url;
-    return;
-  }
-  assign_name(name, what, ec);
-  if (ec) return;
-  host_ = lower_case(host);
-  port_ = port;
+result<url> url_reader::of_parts(std::string_view host, std::uint16_t port, std::string_view name) {
+  if (host.empty()) return bad("the host is missing");
+  if (!is_host(host) && !is_ipv6_host(host)) return bad("the host is not a name or an address");
+  if (port == 0) return bad("the port is zero");
+  url made;
+  made.host_ = lower_case(host);
+  made.port_ = port;
+  return named(std::move(made), name);
 }
 
-void url::assign_name(std::string_view name, std::string& what, std::error_code& ec) {
-  const std::string_view complaint = detail::complaint_about_name(name);
+result<url> url_reader::of_address_file(std::string_view file, std::string_view name) {
+  if (file.empty() || file.find('\0') != std::string_view::npos)
+    return bad("its path can not be one");
+  url made;
+  std::error_code ec;
+  made.address_file_ = std::filesystem::absolute(file, ec).string();
+  if (ec) return failure{ec, "its path can not be completed"};
+  return named(std::move(made), name);
+}
+
+result<url> url_reader::named(url made, std::string_view name) {
+  const std::string_view complaint = complaint_about_name(name);
   if (!name.empty() && !complaint.empty()) {
-    what = "the name can not be one: " + std::string(complaint);
-    ec = errc::bad_url;
-    return;
+    return bad("the name can not be one: " + std::string(complaint));
   }
-  name_ = name;
+  made.name_ = name;
+  return made;
 }
+
+}  // namespace detail
 
 url url::server() const {
   url made = *this;
@@ -284,14 +270,11 @@ url url::with_name(std::string_view name) const {
 
 url url::with_name(std::string_view name, std::error_code& ec) const {
   url made = server();
-  std::string what;
-  ec.clear();
   if (made.empty()) {
     ec = errc::bad_url;
-  } else {
-    made.assign_name(name, what, ec);
+    return made;
   }
-  return made;
+  return detail::url_reader::named(made, name).or_tell(ec, made);
 }
 
 std::string to_string(const url& address) {

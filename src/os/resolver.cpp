@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
@@ -130,6 +131,20 @@ resolution ask_resolver(const std::string& host, std::uint16_t port) {
     found.words = "it has no IP address";
   }
   return found;
+}
+
+result<std::vector<socket_address>> look_up(std::string_view host, std::uint16_t port,
+                                            std::chrono::nanoseconds timeout) {
+  const auto fail = [host](std::error_code why, const std::string& words) {
+    return failure{why, std::string("looking up the host \"").append(host) + "\" (" + words + ")"};
+  };
+  lookup asked(host, port, {});
+  if (!asked.wait_until(after(std::chrono::steady_clock::now(), timeout))) {
+    return fail(errc::timed_out, "the resolver does not answer");
+  }
+  resolution found = asked.take();
+  if (found.failure) return fail(found.failure, found.words);
+  return std::move(found.addresses);
 }
 
 }  // namespace ucx::detail

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/result.hpp"
 #include "ucx/socket_address.hpp"
 
 namespace ucx::detail {
@@ -49,5 +50,9 @@ class lookup {
   struct state;
   std::shared_ptr<state> state_;
 };
+
+/// Returns all addresses of `host`, with `port`. Waits for the resolver so long at most.
+result<std::vector<socket_address>> look_up(std::string_view host, std::uint16_t port,
+                                            std::chrono::nanoseconds timeout);
 
 }  // namespace ucx::detail
