@@ -1,8 +1,9 @@
 #include "ucx/client.hpp"
 
+#include <type_traits>
 #include <utility>
 
-#include "base/error_text.hpp"
+#include "api/url_reader.hpp"
 #include "base/forked_child.hpp"
 #include "client/client_cache.hpp"
 #include "client/client_core.hpp"
@@ -15,82 +16,71 @@ namespace {
 
 using detail::client_core;
 using detail::core_access;
-
-/// Runs `call` with places for its failure, and throws that.
-template <class Call>
-auto or_throw(Call&& call) {
-  std::string what;
-  std::error_code ec;
-  auto made = call(what, ec);
-  if (ec) throw error(ec, what);
-  return made;
-}
-
-template <class Call>
-void do_or_throw(Call&& call) {
-  std::string what;
-  std::error_code ec;
-  call(what, ec);
-  if (ec) throw error(ec, what);
-}
-
-std::shared_ptr<client_core> connect(std::string_view server, const client_options& options,
-                                     std::string& what, std::error_code& ec) {
-  ec.clear();
-  try {
-    return client_core::connect(url(server), options, what, ec);
-  } catch (const error& failed) {
-    ec = failed.code();
-    what = detail::text_of(failed);
-    return nullptr;
-  }
-}
+using detail::failure;
+using detail::result;
 
 constexpr const char* no_client = "using a client that was moved from, or not made";
+
+/// Has a client that was made do something.
+template <class Call, class... Args>
+std::invoke_result_t<Call, client_core&, Args...> ask(const std::shared_ptr<client_core>& core,
+                                                      Call call, Args&&... args) {
+  if (!core) return failure{errc::closed, no_client};
+  return ((*core).*call)(std::forward<Args>(args)...);
+}
+
+result<std::shared_ptr<client_core>> connect(std::string_view server,
+                                             const client_options& options) {
+  const auto where = detail::url_reader::read(server);
+  if (!where) return where.why();
+  return client_core::connect(*where, options);
+}
+
+result<std::shared_ptr<client_core>> successor_of(const std::shared_ptr<client_core>& core) {
+  if (!core) return failure{errc::closed, no_client};
+  return client_core::successor(core);
+}
+
+/// The first of the connections to a server is the client's own.
+result<std::shared_ptr<client_core>> lane_of(const std::shared_ptr<client_core>& core,
+                                             std::size_t number) {
+  if (core && number == 0) return core;
+  return ask(core, &client_core::lane, number);
+}
+
+result<entry> finish(const std::shared_ptr<client_core>& core, remote_region& file, bool durable,
+                     const io_options& options) {
+  auto done = ask(core, &client_core::commit, file, durable, true, options);
+  if (done) file.close();
+  return done;
+}
 
 }  // namespace
 
 client::client(std::string_view server, const client_options& options)
-    : core_(or_throw([&](auto& what, auto& ec) { return connect(server, options, what, ec); })) {}
+    : core_(connect(server, options).or_throw()) {}
 
-client::client(std::string_view server, const client_options& options, std::error_code& ec) {
-  std::string what;
-  core_ = connect(server, options, what, ec);
-}
+client::client(std::string_view server, const client_options& options, std::error_code& ec)
+    : core_(connect(server, options).or_tell(ec)) {}
 
 client::client(const url& server, const client_options& options)
-    : core_(or_throw(
-          [&](auto& what, auto& ec) { return client_core::connect(server, options, what, ec); })) {}
+    : core_(client_core::connect(server, options).or_throw()) {}
 
-client::client(const url& server, const client_options& options, std::error_code& ec) {
-  std::string what;
-  ec.clear();
-  core_ = client_core::connect(server, options, what, ec);
-}
+client::client(const url& server, const client_options& options, std::error_code& ec)
+    : core_(client_core::connect(server, options).or_tell(ec)) {}
 
 client::client(const worker_address& server, const client_options& options)
-    : core_(or_throw(
-          [&](auto& what, auto& ec) { return client_core::connect(server, options, what, ec); })) {}
+    : core_(client_core::connect(server, options).or_throw()) {}
 
-client::client(const worker_address& server, const client_options& options, std::error_code& ec) {
-  std::string what;
-  ec.clear();
-  core_ = client_core::connect(server, options, what, ec);
-}
+client::client(const worker_address& server, const client_options& options, std::error_code& ec)
+    : core_(client_core::connect(server, options).or_tell(ec)) {}
 
 client client::shared(const url& server) {
-  client made;
-  made.core_ =
-      or_throw([&](auto& what, auto& ec) { return detail::shared_client(server, what, ec); });
-  return made;
+  return core_access::make_client(detail::shared_client(server).or_throw());
 }
 
 client client::shared(const url& server, std::error_code& ec) {
-  client made;
-  std::string what;
-  ec.clear();
-  made.core_ = detail::shared_client(server, what, ec);
-  return made;
+  return core_access::make_client(detail::shared_client(server).or_tell(ec));
 }
 
 void client::linger(std::chrono::nanoseconds longest) { detail::set_linger(longest); }
@@ -103,77 +93,48 @@ client& client::operator=(client&& other) noexcept {
 }
 client::~client() { detail::leave_to_parent(core_); }
 
-client client::share() const {
-  client made;
-  made.core_ = core_;
-  return made;
-}
+client client::share() const { return core_access::make_client(core_); }
 
 client client::reconnected() const {
-  if (!core_) throw error(errc::closed, no_client);
-  client made;
-  made.core_ =
-      or_throw([&](auto& what, auto& ec) { return client_core::successor(core_, what, ec); });
-  return made;
+  return core_access::make_client(successor_of(core_).or_throw());
 }
 
 client client::reconnected(std::error_code& ec) const {
-  client made;
-  std::string what;
-  ec = core_ ? std::error_code() : make_error_code(errc::closed);
-  if (core_) made.core_ = client_core::successor(core_, what, ec);
-  return made;
+  return core_access::make_client(successor_of(core_).or_tell(ec));
 }
 
 client client::lane(std::size_t number) const {
-  if (!core_) throw error(errc::closed, no_client);
-  if (number == 0) return share();
-  client made;
-  made.core_ = or_throw([&](auto& what, auto& ec) { return core_->lane(number, what, ec); });
-  return made;
+  return core_access::make_client(lane_of(core_, number).or_throw());
 }
 
 client client::lane(std::size_t number, std::error_code& ec) const {
-  client made;
-  std::string what;
-  ec = core_ ? std::error_code() : make_error_code(errc::closed);
-  if (core_) made.core_ = number == 0 ? core_ : core_->lane(number, what, ec);
-  return made;
+  return core_access::make_client(lane_of(core_, number).or_tell(ec));
 }
 
 std::vector<entry> client::list(const io_options& options) {
-  if (!core_) throw error(errc::closed, no_client);
-  return or_throw([&](auto& what, auto& ec) { return core_->list(options, what, ec); });
+  return ask(core_, &client_core::list, options).or_throw();
 }
 
 std::vector<entry> client::list(std::error_code& ec, const io_options& options) {
-  std::string what;
-  ec = core_ ? std::error_code() : make_error_code(errc::closed);
-  return core_ ? core_->list(options, what, ec) : std::vector<entry>();
+  return ask(core_, &client_core::list, options).or_tell(ec);
 }
 
 entry client::stat(std::string_view name, const io_options& options) {
-  if (!core_) throw error(errc::closed, no_client);
-  return or_throw([&](auto& what, auto& ec) { return core_->stat(name, options, what, ec); });
+  return ask(core_, &client_core::stat, name, options).or_throw();
 }
 
 entry client::stat(std::string_view name, std::error_code& ec, const io_options& options) {
-  std::string what;
-  ec = core_ ? std::error_code() : make_error_code(errc::closed);
-  return core_ ? core_->stat(name, options, what, ec) : entry();
+  return ask(core_, &client_core::stat, name, options).or_tell(ec);
 }
 
 remote_region client::open(std::string_view name, access wanted, const io_options& options) {
-  if (!core_) throw error(errc::closed, no_client);
-  return or_throw(
-      [&](auto& what, auto& ec) { return core_->open(name, wanted, options, what, ec); });
+  return ask(core_, &client_core::open, name, wanted, options).or_throw();
 }
 
 remote_region client::open(std::string_view name, access wanted, std::error_code& ec,
                            const io_options& options) {
-  std::string what;
-  ec = core_ ? std::error_code() : make_error_code(errc::closed);
-  return core_ ? core_->open(name, wanted, options, what, ec) : core_access::empty_region();
+  return ask(core_, &client_core::open, name, wanted, options)
+      .or_tell(ec, core_access::empty_region());
 }
 
 std::vector<entry> client::list_directory(std::string_view directory, const io_options& options) {
@@ -187,172 +148,117 @@ std::vector<entry> client::list_directory(std::string_view directory, std::error
 
 directory_listing read_directory(client& from, std::string_view directory,
                                  const io_options& options) {
-  const std::shared_ptr<client_core>& core = core_access::core(from);
-  if (!core) throw error(errc::closed, no_client);
-  return or_throw(
-      [&](auto& what, auto& ec) { return core->read_directory(directory, options, what, ec); });
+  return ask(core_access::core(from), &client_core::read_directory, directory, options).or_throw();
 }
 
 directory_listing read_directory(client& from, std::string_view directory, std::error_code& ec,
                                  const io_options& options) {
-  const std::shared_ptr<client_core>& core = core_access::core(from);
-  std::string what;
-  ec = core ? std::error_code() : make_error_code(errc::closed);
-  return core ? core->read_directory(directory, options, what, ec) : directory_listing();
+  return ask(core_access::core(from), &client_core::read_directory, directory, options).or_tell(ec);
 }
 
 void visit_names(client& from, const entry_visitor& visit, const io_options& options) {
-  const std::shared_ptr<client_core>& core = core_access::core(from);
-  if (!core) throw error(errc::closed, no_client);
-  or_throw([&](auto& what, auto& ec) {
-    core->visit_names(visit, options, what, ec);
-    return true;
-  });
+  ask(core_access::core(from), &client_core::visit_names, visit, options).or_throw();
 }
 
 void visit_names(client& from, const entry_visitor& visit, std::error_code& ec,
                  const io_options& options) {
-  const std::shared_ptr<client_core>& core = core_access::core(from);
-  std::string what;
-  ec = core ? std::error_code() : make_error_code(errc::closed);
-  if (core) core->visit_names(visit, options, what, ec);
+  ask(core_access::core(from), &client_core::visit_names, visit, options).or_tell(ec);
 }
 
 std::uint64_t visit_directory(client& from, std::string_view directory, const entry_visitor& visit,
                               const io_options& options) {
-  const std::shared_ptr<client_core>& core = core_access::core(from);
-  if (!core) throw error(errc::closed, no_client);
-  return or_throw([&](auto& what, auto& ec) {
-    return core->visit_directory(directory, visit, options, what, ec);
-  });
+  return ask(core_access::core(from), &client_core::visit_directory, directory, visit, options)
+      .or_throw();
 }
 
 std::uint64_t visit_directory(client& from, std::string_view directory, const entry_visitor& visit,
                               std::error_code& ec, const io_options& options) {
-  const std::shared_ptr<client_core>& core = core_access::core(from);
-  std::string what;
-  ec = core ? std::error_code() : make_error_code(errc::closed);
-  return core ? core->visit_directory(directory, visit, options, what, ec) : 0;
+  return ask(core_access::core(from), &client_core::visit_directory, directory, visit, options)
+      .or_tell(ec);
 }
 
 remote_region client::create(std::string_view name, const create_options& how,
                              const io_options& options) {
-  if (!core_) throw error(errc::closed, no_client);
-  return or_throw(
-      [&](auto& what, auto& ec) { return core_->create(name, how, options, what, ec); });
+  return ask(core_, &client_core::create, name, how, options).or_throw();
 }
 
 remote_region client::create(std::string_view name, const create_options& how, std::error_code& ec,
                              const io_options& options) {
-  std::string what;
-  ec = core_ ? std::error_code() : make_error_code(errc::closed);
-  return core_ ? core_->create(name, how, options, what, ec) : core_access::empty_region();
+  return ask(core_, &client_core::create, name, how, options)
+      .or_tell(ec, core_access::empty_region());
 }
 
 entry client::commit(remote_region& file, bool durable, const io_options& options) {
-  if (!core_) throw error(errc::closed, no_client);
-  return or_throw(
-      [&](auto& what, auto& ec) { return core_->commit(file, durable, false, options, what, ec); });
+  return ask(core_, &client_core::commit, file, durable, false, options).or_throw();
 }
 
 entry client::commit(remote_region& file, bool durable, std::error_code& ec,
                      const io_options& options) {
-  std::string what;
-  ec = core_ ? std::error_code() : make_error_code(errc::closed);
-  return core_ ? core_->commit(file, durable, false, options, what, ec) : entry();
+  return ask(core_, &client_core::commit, file, durable, false, options).or_tell(ec);
 }
 
 entry client::commit(remote_region&& file, bool durable, const io_options& options) {
-  std::string what = no_client;
-  std::error_code ec = core_ ? std::error_code() : make_error_code(errc::closed);
-  entry made = core_ ? core_->commit(file, durable, true, options, what, ec) : entry();
-  if (ec) throw error(ec, what);
-  file.close();
-  return made;
+  return finish(core_, file, durable, options).or_throw();
 }
 
 entry client::commit(remote_region&& file, bool durable, std::error_code& ec,
                      const io_options& options) {
-  std::string what;
-  ec = core_ ? std::error_code() : make_error_code(errc::closed);
-  entry made = core_ ? core_->commit(file, durable, true, options, what, ec) : entry();
-  if (!ec) file.close();
-  return made;
+  return finish(core_, file, durable, options).or_tell(ec);
 }
 
 entry client::measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
                       const io_options& options) {
-  if (!core_) throw error(errc::closed, no_client);
-  return or_throw(
-      [&](auto& what, auto& ec) { return core_->measure(file, known, wait, options, what, ec); });
+  return ask(core_, &client_core::measure, file, known, wait, options).or_throw();
 }
 
 entry client::measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
                       std::error_code& ec, const io_options& options) {
-  std::string what;
-  ec = core_ ? std::error_code() : make_error_code(errc::closed);
-  return core_ ? core_->measure(file, known, wait, options, what, ec) : entry();
+  return ask(core_, &client_core::measure, file, known, wait, options).or_tell(ec);
 }
 
 std::vector<content_digest> client::digest(remote_region& file, const digest_range& wanted,
                                            const io_options& options) {
-  if (!core_) throw error(errc::closed, no_client);
-  return or_throw(
-      [&](auto& what, auto& ec) { return core_->digest(file, wanted, options, what, ec); });
+  return ask(core_, &client_core::digest, file, wanted, options).or_throw();
 }
 
 std::vector<content_digest> client::digest(remote_region& file, const digest_range& wanted,
                                            std::error_code& ec, const io_options& options) {
-  std::string what;
-  ec = core_ ? std::error_code() : make_error_code(errc::closed);
-  return core_ ? core_->digest(file, wanted, options, what, ec) : std::vector<content_digest>();
+  return ask(core_, &client_core::digest, file, wanted, options).or_tell(ec);
 }
 
 void client::remove(std::string_view name, const io_options& options) {
-  if (!core_) throw error(errc::closed, no_client);
-  do_or_throw([&](auto& what, auto& ec) { core_->remove(name, options, what, ec); });
+  ask(core_, &client_core::remove, name, options).or_throw();
 }
 
 void client::remove(std::string_view name, std::error_code& ec, const io_options& options) {
-  std::string what;
-  ec = core_ ? std::error_code() : make_error_code(errc::closed);
-  if (core_) core_->remove(name, options, what, ec);
+  ask(core_, &client_core::remove, name, options).or_tell(ec);
 }
 
 void client::rename(std::string_view from, std::string_view to, const io_options& options) {
-  if (!core_) throw error(errc::closed, no_client);
-  do_or_throw([&](auto& what, auto& ec) { core_->rename(from, to, options, what, ec); });
+  ask(core_, &client_core::rename, from, to, options).or_throw();
 }
 
 void client::rename(std::string_view from, std::string_view to, std::error_code& ec,
                     const io_options& options) {
-  std::string what;
-  ec = core_ ? std::error_code() : make_error_code(errc::closed);
-  if (core_) core_->rename(from, to, options, what, ec);
+  ask(core_, &client_core::rename, from, to, options).or_tell(ec);
 }
 
 void client::resize(std::string_view name, std::uint64_t size, const io_options& options) {
-  if (!core_) throw error(errc::closed, no_client);
-  do_or_throw([&](auto& what, auto& ec) { core_->resize(name, size, options, what, ec); });
+  ask(core_, &client_core::resize_by_name, name, size, options).or_throw();
 }
 
 void client::resize(std::string_view name, std::uint64_t size, std::error_code& ec,
                     const io_options& options) {
-  std::string what;
-  ec = core_ ? std::error_code() : make_error_code(errc::closed);
-  if (core_) core_->resize(name, size, options, what, ec);
+  ask(core_, &client_core::resize_by_name, name, size, options).or_tell(ec);
 }
 
 void client::resize(remote_region& file, std::uint64_t size, const io_options& options) {
-  if (!core_) throw error(errc::closed, no_client);
-  do_or_throw([&](auto& what, auto& ec) { core_->resize(file, size, options, what, ec); });
+  ask(core_, &client_core::resize, file, size, options).or_throw();
 }
 
 void client::resize(remote_region& file, std::uint64_t size, std::error_code& ec,
                     const io_options& options) {
-  std::string what;
-  ec = core_ ? std::error_code() : make_error_code(errc::closed);
-  if (core_) core_->resize(file, size, options, what, ec);
+  ask(core_, &client_core::resize, file, size, options).or_tell(ec);
 }
 
 std::error_code client::status() const noexcept {
@@ -390,20 +296,12 @@ namespace detail {
 
 client core_access::make_client(context parent, const socket_address& server,
                                 const client_options& options, std::error_code& ec) {
-  client made;
-  std::string what;
-  ec.clear();
-  made.core_ = client_core::connect(std::move(parent), server, options, what, ec);
-  return made;
+  return make_client(client_core::connect(std::move(parent), server, options).or_tell(ec));
 }
 
 client core_access::make_client(context parent, const worker_address& server,
                                 const client_options& options, std::error_code& ec) {
-  client made;
-  std::string what;
-  ec.clear();
-  made.core_ = client_core::connect(std::move(parent), server, options, what, ec);
-  return made;
+  return make_client(client_core::connect(std::move(parent), server, options).or_tell(ec));
 }
 
 }  // namespace detail

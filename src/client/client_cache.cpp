@@ -67,37 +67,29 @@ std::shared_ptr<client_slot> slot_of(const url& server) {
 }
 
 /// Returns the client of `server` that lingers and is not lost; else connects.
-std::shared_ptr<client_core> take_or_connect(const url& server, std::string& what,
-                                             std::error_code& ec) {
+result<std::shared_ptr<client_core>> take_or_connect(const url& server) {
   std::shared_ptr<client_core> found = the_cache().lingering.take(server);
   if (found) found->worker().progress();  // nobody has looked at it since
   if (found && found->status()) found.reset();
-  if (!found) found = client_core::connect(server, client_options(), what, ec);
-  return found ? the_cache().lingering.lend(server, std::move(found)) : nullptr;
+  if (!found) {
+    auto made = client_core::connect(server, client_options());
+    if (!made) return made;
+    found = *std::move(made);
+  }
+  return the_cache().lingering.lend(server, std::move(found));
 }
 
 }  // namespace
 
-std::shared_ptr<client_core> shared_client(const url& server, std::string& what,
-                                           std::error_code& ec) {
-  if (is_forked_child()) {
-    what = to_string(server);
-    ec = errc::forked_child;
-    return nullptr;
-  }
+result<std::shared_ptr<client_core>> shared_client(const url& server) {
+  if (is_forked_child()) return failure{errc::forked_child, to_string(server)};
   static const ends_at_exit ending;
   [[maybe_unused]] static const int forks = ::pthread_atfork(clear_before_fork, nullptr, nullptr);
   if (const std::string& complaint = the_cache().lingering.complaint(); !complaint.empty()) {
-    what = complaint;
-    ec = errc::bad_configuration;
-    return nullptr;
+    return failure{errc::bad_configuration, complaint};
   }
   const url where = server.server();
-  return slot_of(where)->get(
-      [&where](std::string& why, std::error_code& failed) {
-        return take_or_connect(where, why, failed);
-      },
-      what, ec);
+  return slot_of(where)->get([&where] { return take_or_connect(where); });
 }
 
 void set_linger(std::chrono::nanoseconds longest) {

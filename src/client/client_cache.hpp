@@ -3,8 +3,8 @@
 
 #include <chrono>
 #include <memory>
-#include <string>
-#include <system_error>
+
+#include "base/result.hpp"
 
 namespace ucx {
 class url;
@@ -18,8 +18,7 @@ class client_core;
 /// them; connects if there is none, or if it is lost. Others who want the same server meanwhile get
 /// that connection, or its failure. Safe from any thread, and during static destruction. Errors:
 /// the connection's; forked_child.
-std::shared_ptr<client_core> shared_client(const url& server, std::string& what,
-                                           std::error_code& ec);
+result<std::shared_ptr<client_core>> shared_client(const url& server);
 
 /// See client::linger.
 void set_linger(std::chrono::nanoseconds longest);

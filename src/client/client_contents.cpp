@@ -70,8 +70,7 @@ void client_core::fetch_some(std::span<const std::string> names, std::size_t mos
                              const io_options& options, std::span<fetched_name> all) {
   std::vector<std::size_t> wanted;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    std::string unused;
-    check_name(names[i], unused, all[i].error);
+    check_name(names[i]).or_tell(all[i].error);
     if (!all[i].error) wanted.push_back(i);
   }
   std::vector<std::size_t> missing;
@@ -318,11 +317,11 @@ std::vector<client_session::question> client_core::ask_to_put(const std::vector<
 
 std::error_code client_core::store_alone(const short_file& file, creation how,
                                          const io_options& options) {
-  std::string unused;
+  auto made = create(file.name, {.mode = how}, options);
+  if (!made) return made.why().code;
   std::error_code ec;
-  remote_region made = create(file.name, {.mode = how}, options, unused, ec);
-  if (!ec && !file.bytes.empty()) made.write_at(0, file.bytes, ec, options);
-  if (!ec) commit(made, false, true, options, unused, ec);
+  if (!file.bytes.empty()) made->write_at(0, file.bytes, ec, options);
+  if (!ec) commit(*made, false, true, options).or_tell(ec);
   return ec;
 }
 

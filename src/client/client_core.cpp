@@ -11,6 +11,7 @@
 #include "base/store_path.hpp"
 #include "connection/endpoint_core.hpp"
 #include "os/network_device.hpp"
+#include "os/resolver.hpp"
 #include "region/remote_region_core.hpp"
 #include "store/address_file.hpp"
 #include "ucx/error.hpp"
@@ -33,10 +34,10 @@ worker_options driving(const client_options& options) {
 }
 
 /// Makes the client's context; `limit` counts unless the caller chose devices.
-context make_context(const client_options& options, const device_limit& limit) {
+result<context> make_context(const client_options& options, const device_limit& limit) {
   context_options chosen = options.context;
   if (chosen.name.empty()) chosen.name = "ucxio client";
-  return core_access::make_context(real_ucp(), chosen, limit).or_throw();
+  return core_access::make_context(real_ucp(), chosen, limit);
 }
 
 }  // namespace
@@ -72,9 +73,7 @@ std::shared_ptr<endpoint_core> client_core::connection() const noexcept {
 template <class Place>
 void client_core::remember_way(const Place& server, const client_options& options) {
   const auto way = [&server](const client_options& chosen) {
-    return [server, chosen](std::string& what, std::error_code& ec) {
-      return connect(server, chosen, what, ec);
-    };
+    return [server, chosen] { return connect(server, chosen); };
   };
   client_options driven = options;
   driven.worker.progress = progress_mode::sleeping_thread;
@@ -82,178 +81,138 @@ void client_core::remember_way(const Place& server, const client_options& option
   beside_ = way(driven);
 }
 
-std::shared_ptr<client_core> client_core::lane(std::size_t number, std::string& what,
-                                               std::error_code& ec) {
+result<std::shared_ptr<client_core>> client_core::lane(std::size_t number) {
   if (closed_ || !beside_ || is_forked_child()) {
-    what = "connecting once more to " + place();
-    ec = closed_ ? errc::closed : is_forked_child() ? errc::forked_child : errc::not_supported;
-    return nullptr;
+    const errc why = closed_             ? errc::closed
+                     : is_forked_child() ? errc::forked_child
+                                         : errc::not_supported;
+    return failure{why, "connecting once more to " + place()};
   }
   client_slot* slot = nullptr;
   {
     const std::lock_guard guard(lanes_mutex_);
     slot = &lanes_[number];
   }
-  return slot->get(beside_, what, ec);
+  return slot->get(beside_);
 }
 
-std::shared_ptr<client_core> client_core::connect(const url& server, const client_options& options,
-                                                  std::string& what, std::error_code& ec) {
-  if (server.empty()) {
-    what = "connecting to a URL that is empty";
-    ec = errc::bad_url;
-    return nullptr;
+result<std::shared_ptr<client_core>> client_core::connect(const url& server,
+                                                          const client_options& options) {
+  if (server.empty()) return failure{errc::bad_url, "connecting to a URL that is empty"};
+  auto made = server.address_file().empty() ? connect_by_host(server, options)
+                                            : connect_by_file(server, options);
+  if (!made) {
+    return failure{made.why().code, to_string(server.server()) + ": " + made.why().text};
   }
-  if (!server.address_file().empty()) return connect_by_file(server, options, what, ec);
-  std::shared_ptr<client_core> made;
-  try {
-    client_options left = options;
-    std::chrono::nanoseconds limit = options.worker.connect_timeout;
-    if (limit <= limit.zero()) limit = worker_options().connect_timeout;
-    const auto begin = std::chrono::steady_clock::now();
-    const std::vector<socket_address> found = resolve(server.host(), server.port(), limit);
-    std::string first_failure;
-    std::error_code first_code;
-    for (std::size_t tried = 0; tried < found.size(); ++tried) {
-      // One deadline for all addresses of the host: each has its share of what is left.
-      const std::chrono::nanoseconds used = std::chrono::steady_clock::now() - begin;
-      left.worker.connect_timeout = share_of(limit - used, found.size() - tried);
-      ec.clear();
-      if (left.worker.connect_timeout <= limit.zero()) {
-        what = "connecting";
-        ec = errc::timed_out;
-      } else {
-        const socket_address& address = found[tried];
-        made = connect(make_context(options, devices_towards(address)), address, left, what, ec);
-        if (made) break;
-      }
-      // IPv6 is refused before anything is tried; another address may say more.
-      if (!first_code || first_code == errc::not_supported) {
-        first_code = ec;
-        first_failure = what;
-      }
-    }
-    if (!made) {
-      ec = first_code;
-      what = to_string(server.server()) + ": " + first_failure;
-      return nullptr;
-    }
-  } catch (const error& failed) {
-    ec = failed.code();
-    what = to_string(server.server()) + ": " + text_of(failed);
-    return nullptr;
-  }
-  made->server_ = server.server();
-  made->remember_way(server, options);
+  (*made)->server_ = server.server();
+  (*made)->remember_way(server, options);
   return made;
+}
+
+result<std::shared_ptr<client_core>> client_core::connect_by_host(const url& server,
+                                                                  const client_options& options) {
+  client_options left = options;
+  std::chrono::nanoseconds limit = options.worker.connect_timeout;
+  if (limit <= limit.zero()) limit = worker_options().connect_timeout;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto found = look_up(server.host(), server.port(), limit);
+  if (!found) return found.why();
+  failure first;
+  for (std::size_t tried = 0; tried < found->size(); ++tried) {
+    // One deadline for all addresses of the host: each has its share of what is left.
+    const std::chrono::nanoseconds used = std::chrono::steady_clock::now() - begin;
+    left.worker.connect_timeout = share_of(limit - used, found->size() - tried);
+    result<std::shared_ptr<client_core>> made = failure{errc::timed_out, "connecting"};
+    if (left.worker.connect_timeout > limit.zero()) {
+      const socket_address& address = (*found)[tried];
+      auto parent = make_context(options, devices_towards(address));
+      if (!parent) return parent.why();
+      made = connect(*std::move(parent), address, left);
+      if (made) return made;
+    }
+    // IPv6 is refused before anything is tried; another address may say more.
+    if (!first.code || first.code == errc::not_supported) first = made.why();
+  }
+  return first;
 }
 
 /// A server that was started again has written another address.
-std::shared_ptr<client_core> client_core::connect_by_file(const url& server,
-                                                          const client_options& options,
-                                                          std::string& what, std::error_code& ec) {
-  const server_location where = address_file::read(server.address_file(), what, ec);
-  std::shared_ptr<client_core> made;
-  try {
-    device_limit limit{{}, "a worker address may lead to any interface"};
-    if (where.local) limit = devices_towards(socket_address("127.0.0.1:0"));
-    if (!ec) {
-      made = connect(make_context(options, limit), where.address, options, what, ec);
-    }
-  } catch (const error& failed) {
-    ec = failed.code();
-    what = text_of(failed);
-  }
-  if (!made) {
-    what = to_string(server.server()) + ": " + what;
-    return nullptr;
-  }
-  made->server_ = server.server();
-  made->remember_way(server, options);
-  return made;
+result<std::shared_ptr<client_core>> client_core::connect_by_file(const url& server,
+                                                                  const client_options& options) {
+  const auto where = address_file::read(server.address_file());
+  if (!where) return where.why();
+  device_limit limit{{}, "a worker address may lead to any interface"};
+  if (where->local) limit = devices_towards(socket_address("127.0.0.1:0"));
+  auto parent = make_context(options, limit);
+  if (!parent) return parent.why();
+  return connect(*std::move(parent), where->address, options);
 }
 
-std::shared_ptr<client_core> client_core::successor(const std::shared_ptr<client_core>& lost,
-                                                    std::string& what, std::error_code& ec) {
+result<std::shared_ptr<client_core>> client_core::successor(
+    const std::shared_ptr<client_core>& lost) {
   lost->worker().progress();  // nobody may have looked at it for long
   const std::error_code why = lost->closed_ ? make_error_code(errc::closed) : lost->status();
   if (!why) return lost;
   if (why == errc::closed || why == errc::forked_child || !lost->again_) {
-    what = "connecting again to " + lost->place();
-    ec = why;
-    return nullptr;
+    return failure{why, "connecting again to " + lost->place()};
   }
-  return lost->successor_.get(lost->again_, what, ec);
+  return lost->successor_.get(lost->again_);
 }
 
-std::shared_ptr<client_core> client_core::connect(const worker_address& server,
-                                                  const client_options& options, std::string& what,
-                                                  std::error_code& ec) {
-  try {
-    std::shared_ptr<client_core> made =
-        connect(make_context(options, {}), server, options, what, ec);
-    if (made) made->remember_way(server, options);
-    return made;
-  } catch (const error& failed) {
-    ec = failed.code();
-    what = text_of(failed);
-    return nullptr;
-  }
+result<std::shared_ptr<client_core>> client_core::connect(const worker_address& server,
+                                                          const client_options& options) {
+  auto parent = make_context(options, {});
+  if (!parent) return parent.why();
+  auto made = connect(*std::move(parent), server, options);
+  if (made) (*made)->remember_way(server, options);
+  return made;
 }
 
 template <class Address>
-std::shared_ptr<client_core> client_core::connect_on(context& parent, const Address& server,
-                                                     const client_options& options,
-                                                     std::string& what, std::error_code& ec) {
+result<std::shared_ptr<client_core>> client_core::connect_on(context& parent, const Address& server,
+                                                             const client_options& options) {
   try {
     ucx::worker driver(parent, driving(options));
     const clock::time_point deadline =
         core_of(driver).deadline_after(core_of(driver).options().connect_timeout);
     endpoint connection(driver, server);
     connection.wait_connected();  // by socket address it is
-    return greet(std::move(driver), std::move(connection), deadline, what, ec);
-  } catch (const error& failed) {
-    ec = failed.code();
-    what = text_of(failed);
-    return nullptr;
+    return greet(std::move(driver), std::move(connection), deadline);
+  } catch (const error& thrown) {
+    return failure_of(thrown);
   }
 }
 
-std::shared_ptr<client_core> client_core::connect(context parent, const socket_address& server,
-                                                  const client_options& options, std::string& what,
-                                                  std::error_code& ec) {
-  return connect_on(parent, server, options, what, ec);
+result<std::shared_ptr<client_core>> client_core::connect(context parent,
+                                                          const socket_address& server,
+                                                          const client_options& options) {
+  return connect_on(parent, server, options);
 }
 
-std::shared_ptr<client_core> client_core::connect(context parent, const worker_address& server,
-                                                  const client_options& options, std::string& what,
-                                                  std::error_code& ec) {
-  return connect_on(parent, server, options, what, ec);
+result<std::shared_ptr<client_core>> client_core::connect(context parent,
+                                                          const worker_address& server,
+                                                          const client_options& options) {
+  return connect_on(parent, server, options);
 }
 
-std::shared_ptr<client_core> client_core::greet(ucx::worker&& driver, endpoint&& connection,
-                                                clock::time_point deadline, std::string& what,
-                                                std::error_code& ec) {
+result<std::shared_ptr<client_core>> client_core::greet(ucx::worker&& driver, endpoint&& connection,
+                                                        clock::time_point deadline) {
   std::shared_ptr<client_core> made(new client_core(std::move(driver), std::move(connection)));
   hello_body hello;
   hello.library = to_string(version());
   hello.features = control_feature::all;
-  what = "greeting the server at " + core_of(*made->endpoint_).peer_name();
-  const auto answer =
-      made->ask(control_type::hello, control_type::welcome, hello, deadline, what, ec);
-  if (!answer) return nullptr;
+  const std::string doing = "greeting the server at " + core_of(*made->endpoint_).peer_name();
+  const auto answer = made->ask(control_type::hello, control_type::welcome, hello, deadline, doing);
+  if (!answer) return answer.why();
   const std::optional<welcome_body> welcome = decode_welcome(*answer);
-  if (!welcome) {
-    ec = errc::protocol_error;
-    return nullptr;
-  }
+  if (!welcome) return failure{errc::protocol_error, doing};
   made->server_version_ = welcome->library;
   made->features_ = welcome->features;
   return made;
 }
 
-std::optional<std::vector<std::byte>> client_core::await(
-    control_type answer_type, clock::time_point deadline, std::string& what, std::error_code& ec,
+result<std::vector<std::byte>> client_core::await(
+    control_type answer_type, clock::time_point deadline, const std::string& doing,
     const std::function<void(client_session::question&)>& send) {
   worker_core& core = core_of(worker_);
   endpoint_core& connection = core_of(*endpoint_);
@@ -284,23 +243,23 @@ std::optional<std::vector<std::byte>> client_core::await(
     forget();
     if (!in_time && !asked.done) asked.outcome = errc::timed_out;
   }
-  ec = asked.outcome;
-  if (!ec) return std::move(asked.answer);
+  if (!asked.outcome) return std::move(asked.answer);
   failures_.fetch_add(1, std::memory_order_relaxed);
+  failure why{asked.outcome, doing};
   if (const std::optional<welcome_body> refused = decode_welcome(asked.answer)) {
-    if (ec == errc::version_mismatch) {
-      what += ": it speaks version " + std::to_string(refused->version) +
-              " of the control protocol, this library (" + to_string(version()) + ") version " +
-              std::to_string(control_version);
-    } else if (ec == errc::busy) {
-      what += ": it has as many clients as it takes";
-    } else if (ec == errc::connection_refused) {
-      what += ": it is a worker that serves no names, or its server was closed";
+    if (why.code == errc::version_mismatch) {
+      why.text += ": it speaks version " + std::to_string(refused->version) +
+                  " of the control protocol, this library (" + to_string(version()) + ") version " +
+                  std::to_string(control_version);
+    } else if (why.code == errc::busy) {
+      why.text += ": it has as many clients as it takes";
+    } else if (why.code == errc::connection_refused) {
+      why.text += ": it is a worker that serves no names, or its server was closed";
     }
   } else if (!connection.words().empty()) {
-    what += " (" + connection.words() + ")";
+    why.text += " (" + connection.words() + ")";
   }
-  return std::nullopt;
+  return why;
 }
 
 clock::time_point client_core::deadline_after(const io_options& options) {
@@ -318,17 +277,16 @@ std::string client_core::place() const {
   return server_.empty() ? "the server at " + core_of(*endpoint_).peer_name() : to_string(server_);
 }
 
-void client_core::check_name(std::string_view name, std::string& what, std::error_code& ec) const {
+result<void> client_core::check_name(std::string_view name) {
   const std::string_view complaint = complaint_about_name(name);
-  if (complaint.empty()) return;
-  what = "a name that can not be one: " + std::string(complaint);
-  ec = errc::bad_name;
+  if (complaint.empty()) return {};
+  return failure{errc::bad_name, "a name that can not be one: " + std::string(complaint)};
 }
 
-std::vector<entry> client_core::list(const io_options& options, std::string& what,
-                                     std::error_code& ec) {
-  what = "listing what " + place() + " publishes";
-  return list_all({}, deadline_after(options), what, ec).entries;
+result<std::vector<entry>> client_core::list(const io_options& options) {
+  auto found = list_all({}, deadline_after(options), "listing what " + place() + " publishes");
+  if (!found) return found.why();
+  return std::move(found->entries);
 }
 
 /// Returns whether `listed` can follow what was asked for: a page that does not go on would be
@@ -349,29 +307,28 @@ bool client_core::continues(const list_body& asked, const listed_body& listed) {
   return true;
 }
 
-entry client_core::stat(std::string_view name, const io_options& options, std::string& what,
-                        std::error_code& ec) {
-  check_name(name, what, ec);
-  if (ec) return {};
-  what = attempt("asking about", name);
+result<entry> client_core::stat(std::string_view name, const io_options& options) {
+  if (const auto fit = check_name(name); !fit) return fit.why();
+  const std::string doing = attempt("asking about", name);
   const auto answer = ask(control_type::stat, control_type::described, stat_body{std::string(name)},
-                          deadline_after(options), what, ec);
-  if (!answer) return {};
+                          deadline_after(options), doing);
+  if (!answer) return answer.why();
   std::optional<described_body> described = decode_described(*answer);
   if (described && described->described.name == name) return std::move(described->described);
-  ec = errc::protocol_error;
-  return {};
+  return failure{errc::protocol_error, doing};
 }
 
-remote_region client_core::open(std::string_view name, access wanted, const io_options& options,
-                                std::string& what, std::error_code& ec) {
-  remote_region made = core_access::empty_region();
-  check_name(name, what, ec);
-  if (ec) return made;
-  what = attempt("opening", name);
+result<remote_region> client_core::open(std::string_view name, access wanted,
+                                        const io_options& options) {
+  if (const auto fit = check_name(name); !fit) return fit.why();
+  const std::string doing = attempt("opening", name);
   const auto answer = ask(control_type::open, control_type::opened,
-                          open_body{std::string(name), wanted}, deadline_after(options), what, ec);
-  return answer ? region_of(*answer, name, wanted, ec) : std::move(made);
+                          open_body{std::string(name), wanted}, deadline_after(options), doing);
+  if (!answer) return answer.why();
+  std::error_code ec;
+  remote_region made = region_of(*answer, name, wanted, ec);
+  if (ec) return failure{ec, doing};
+  return made;
 }
 
 remote_region client_core::region_of(const std::vector<std::byte>& answer, std::string_view name,

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/result.hpp"
 #include "client/client_session.hpp"
 #include "client/client_slot.hpp"
 #include "connection/endpoint_channel.hpp"
@@ -35,32 +36,26 @@ class remote_region_core;
 class client_core {
  public:
   /// Each connects, and returns when the server has answered.
-  static std::shared_ptr<client_core> connect(const url& server, const client_options& options,
-                                              std::string& what, std::error_code& ec);
-  static std::shared_ptr<client_core> connect(const worker_address& server,
-                                              const client_options& options, std::string& what,
-                                              std::error_code& ec);
+  static result<std::shared_ptr<client_core>> connect(const url& server,
+                                                      const client_options& options);
+  static result<std::shared_ptr<client_core>> connect(const worker_address& server,
+                                                      const client_options& options);
   /// The same on `parent`, which counts instead of the options' context.
-  static std::shared_ptr<client_core> connect(context parent, const socket_address& server,
-                                              const client_options& options, std::string& what,
-                                              std::error_code& ec);
-  static std::shared_ptr<client_core> connect(context parent, const worker_address& server,
-                                              const client_options& options, std::string& what,
-                                              std::error_code& ec);
+  static result<std::shared_ptr<client_core>> connect(context parent, const socket_address& server,
+                                                      const client_options& options);
+  static result<std::shared_ptr<client_core>> connect(context parent, const worker_address& server,
+                                                      const client_options& options);
   /// Returns `lost`, or what takes its place where its connection is lost.
-  static std::shared_ptr<client_core> successor(const std::shared_ptr<client_core>& lost,
-                                                std::string& what, std::error_code& ec);
+  static result<std::shared_ptr<client_core>> successor(const std::shared_ptr<client_core>& lost);
   /// Returns the `number`th further connection to the server: see ucx::client.
-  std::shared_ptr<client_core> lane(std::size_t number, std::string& what, std::error_code& ec);
+  result<std::shared_ptr<client_core>> lane(std::size_t number);
   ~client_core();
   client_core(const client_core&) = delete;
   client_core& operator=(const client_core&) = delete;
 
-  std::vector<entry> list(const io_options& options, std::string& what, std::error_code& ec);
-  entry stat(std::string_view name, const io_options& options, std::string& what,
-             std::error_code& ec);
-  remote_region open(std::string_view name, access wanted, const io_options& options,
-                     std::string& what, std::error_code& ec);
+  result<std::vector<entry>> list(const io_options& options);
+  result<entry> stat(std::string_view name, const io_options& options);
+  result<remote_region> open(std::string_view name, access wanted, const io_options& options);
 
   std::vector<opened_name> open_each(std::span<const std::string> names, access wanted,
                                      const io_options& options);
@@ -69,30 +64,22 @@ class client_core {
   std::vector<std::error_code> store_each(std::span<const short_file> files, creation how,
                                           const io_options& options);
 
-  void visit_names(const entry_visitor& visit, const io_options& options, std::string& what,
-                   std::error_code& ec);
-  std::uint64_t visit_directory(std::string_view directory, const entry_visitor& visit,
-                                const io_options& options, std::string& what, std::error_code& ec);
+  result<void> visit_names(const entry_visitor& visit, const io_options& options);
+  result<std::uint64_t> visit_directory(std::string_view directory, const entry_visitor& visit,
+                                        const io_options& options);
   // Of stores; see ucx::client.
-  directory_listing read_directory(std::string_view directory, const io_options& options,
-                                   std::string& what, std::error_code& ec);
-  remote_region create(std::string_view name, const create_options& how, const io_options& options,
-                       std::string& what, std::error_code& ec);
-  entry commit(remote_region& file, bool durable, bool released, const io_options& options,
-               std::string& what, std::error_code& ec);
-  entry measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
-                const io_options& options, std::string& what, std::error_code& ec);
-  std::vector<content_digest> digest(remote_region& file, const digest_range& wanted,
-                                     const io_options& options, std::string& what,
-                                     std::error_code& ec);
-  void remove(std::string_view name, const io_options& options, std::string& what,
-              std::error_code& ec);
-  void rename(std::string_view from, std::string_view to, const io_options& options,
-              std::string& what, std::error_code& ec);
-  void resize(remote_region& file, std::uint64_t size, const io_options& options, std::string& what,
-              std::error_code& ec);
-  void resize(std::string_view name, std::uint64_t size, const io_options& options,
-              std::string& what, std::error_code& ec);
+  result<directory_listing> read_directory(std::string_view directory, const io_options& options);
+  result<remote_region> create(std::string_view name, const create_options& how,
+                               const io_options& options);
+  result<entry> commit(remote_region& file, bool durable, bool released, const io_options& options);
+  result<entry> measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
+                        const io_options& options);
+  result<std::vector<content_digest>> digest(remote_region& file, const digest_range& wanted,
+                                             const io_options& options);
+  result<void> remove(std::string_view name, const io_options& options);
+  result<void> rename(std::string_view from, std::string_view to, const io_options& options);
+  result<void> resize(remote_region& file, std::uint64_t size, const io_options& options);
+  result<void> resize_by_name(std::string_view name, std::uint64_t size, const io_options& options);
 
   std::error_code status() const noexcept;
   const url& server() const noexcept { return server_; }
@@ -109,22 +96,21 @@ class client_core {
 
  private:
   client_core(ucx::worker&& driver, endpoint&& connection);
-  static std::shared_ptr<client_core> connect_by_file(const url& server,
-                                                      const client_options& options,
-                                                      std::string& what, std::error_code& ec);
+  static result<std::shared_ptr<client_core>> connect_by_file(const url& server,
+                                                              const client_options& options);
+  static result<std::shared_ptr<client_core>> connect_by_host(const url& server,
+                                                              const client_options& options);
   template <class Address>
-  static std::shared_ptr<client_core> connect_on(context& parent, const Address& server,
-                                                 const client_options& options, std::string& what,
-                                                 std::error_code& ec);
-  static std::shared_ptr<client_core> greet(ucx::worker&& driver, endpoint&& connection,
-                                            clock::time_point deadline, std::string& what,
-                                            std::error_code& ec);
-  /// Asks, and waits until the answer is there; returns the whole message, or nothing.
+  static result<std::shared_ptr<client_core>> connect_on(context& parent, const Address& server,
+                                                         const client_options& options);
+  static result<std::shared_ptr<client_core>> greet(ucx::worker&& driver, endpoint&& connection,
+                                                    clock::time_point deadline);
+  /// Asks, and waits until the answer is there; returns the whole message. `doing` is what the
+  /// text of a failure begins with.
   template <class Body>
-  std::optional<std::vector<std::byte>> ask(control_type type, control_type answer_type,
-                                            const Body& body, clock::time_point deadline,
-                                            std::string& what, std::error_code& ec) {
-    return await(answer_type, deadline, what, ec,
+  result<std::vector<std::byte>> ask(control_type type, control_type answer_type, const Body& body,
+                                     clock::time_point deadline, const std::string& doing) {
+    return await(answer_type, deadline, doing,
                  [&](client_session::question& asked) { session_.ask(asked, type, body); });
   }
   std::vector<client_session::question> ask_names(std::span<const std::string> names, access wanted,
@@ -149,12 +135,11 @@ class client_core {
                                      std::vector<std::size_t>& missing);
   void read_each(std::span<const std::size_t> numbers, std::span<const std::string> names,
                  std::size_t most, const io_options& options, std::span<fetched_name> all);
-  std::optional<std::vector<std::byte>> await(
-      control_type answer_type, clock::time_point deadline, std::string& what, std::error_code& ec,
-      const std::function<void(client_session::question&)>& send);
+  result<std::vector<std::byte>> await(control_type answer_type, clock::time_point deadline,
+                                       const std::string& doing,
+                                       const std::function<void(client_session::question&)>& send);
   clock::time_point deadline_after(const io_options& options);
   clock::time_point now() const noexcept;
-  bool is_ours(const std::shared_ptr<remote_region_core>& region) const noexcept;
   template <class Place>
   void remember_way(const Place& server, const client_options& options);
   /// What an error text of a call begins with.
@@ -163,20 +148,25 @@ class client_core {
   static bool continues(const list_body& asked, const listed_body& listed);
   /// Gives `visit` every entry that `page` asks for, page by page, each of which has to be there
   /// when `deadline` says; returns how many names are not served.
-  std::uint64_t list_pages(list_body page, const entry_visitor& visit,
-                           const std::function<clock::time_point()>& deadline, std::string& what,
-                           std::error_code& ec);
-  directory_listing list_all(list_body page, clock::time_point deadline, std::string& what,
-                             std::error_code& ec);
-  bool ask_about(std::string_view directory, list_body& page, std::string& what,
-                 std::error_code& ec) const;
+  result<std::uint64_t> list_pages(list_body page, const entry_visitor& visit,
+                                   const std::function<clock::time_point()>& deadline,
+                                   const std::string& doing);
+  result<directory_listing> list_all(list_body page, clock::time_point deadline,
+                                     const std::string& doing);
   /// Makes a region of the answer to an open or create.
   remote_region region_of(const std::vector<std::byte>& answer, std::string_view name,
                           access wanted, std::error_code& ec);
-  std::shared_ptr<remote_region_core> flushed(remote_region& file, const io_options& options,
-                                              std::string& what, std::error_code& ec);
-  void check_stores(std::string& what, std::error_code& ec) const;
-  void check_name(std::string_view name, std::string& what, std::error_code& ec) const;
+  result<std::shared_ptr<remote_region_core>> ours(const remote_region& file,
+                                                   const std::string& doing) const;
+  result<std::shared_ptr<remote_region_core>> flushed(remote_region& file,
+                                                      const io_options& options,
+                                                      const std::string& doing);
+  failure of_region(failure why, const remote_region_core& asked_about);
+  /// Each returns the text that it got, or made, if there is nothing wrong.
+  result<std::string> check_stores(std::string doing) const;
+  result<std::string> attempt_at_store(std::string_view doing, std::string_view name) const;
+  result<std::string> attempt_at_directory(std::string_view directory) const;
+  static result<void> check_name(std::string_view name);
   void revoked(std::uint64_t region);
   void remember(std::uint64_t region, const std::shared_ptr<remote_region_core>& opened);
 

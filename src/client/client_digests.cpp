@@ -32,47 +32,34 @@ std::uint64_t next_question(std::uint64_t left, std::uint64_t chunk) noexcept {
 
 }  // namespace
 
-std::vector<content_digest> client_core::digest(remote_region& file, const digest_range& wanted,
-                                                const io_options& options, std::string& what,
-                                                std::error_code& ec) {
-  what = "hashing " + file.description();
-  const std::shared_ptr<remote_region_core>& core = core_access::core(file);
-  if (!is_ours(core)) {
-    ec = core ? errc::no_such_region : errc::closed;
-    return {};
-  }
+result<std::vector<content_digest>> client_core::digest(remote_region& file,
+                                                        const digest_range& wanted,
+                                                        const io_options& options) {
+  const std::string doing = "hashing " + file.description();
+  const auto region = ours(file, doing);
+  if (!region) return region.why();
+  const remote_region_core& core = **region;
   if ((features_ & control_feature::digests) == 0) {
-    what += ": the server (ucxio " + server_version_ + ") does not hash";
-    ec = errc::not_supported;
-    return {};
+    return failure{errc::not_supported,
+                   doing + ": the server (ucxio " + server_version_ + ") does not hash"};
   }
-  if (wanted.chunk == 0) {
-    ec = errc::invalid_argument;
-    return {};
-  }
+  if (wanted.chunk == 0) return failure{errc::invalid_argument, doing};
   std::vector<content_digest> all;
   for (std::uint64_t offset = wanted.offset, left = wanted.length; left > 0;) {
     {
       const std::lock_guard guard(core_access::core(worker_)->lock());
-      if ((ec = core->status())) return {};
+      if (const std::error_code gone = core.status()) return failure{gone, doing};
     }
     const std::uint64_t length = next_question(left, wanted.chunk);
     const std::chrono::seconds reading(
         static_cast<std::int64_t>(std::min(length / slowest, longest_reading)));
     const auto answer = ask(control_type::digest, control_type::digested,
-                            digest_body{core->descriptor().region, offset, length, wanted.chunk},
-                            after(deadline_after(options), reading), what, ec);
-    if (!answer) {
-      // What was withdrawn is not known to the server any more; that it was is told before.
-      const std::lock_guard guard(core_access::core(worker_)->lock());
-      const std::error_code gone = core->status();
-      if (gone && ec == errc::no_such_region) ec = gone;
-      return {};
-    }
+                            digest_body{core.descriptor().region, offset, length, wanted.chunk},
+                            after(deadline_after(options), reading), doing);
+    if (!answer) return of_region(answer.why(), core);
     std::optional<digested_body> said = decode_digested(*answer);
     if (!said || said->digests.size() != (length - 1) / wanted.chunk + 1) {
-      ec = errc::protocol_error;
-      return {};
+      return failure{errc::protocol_error, doing};
     }
     all.insert(all.end(), said->digests.begin(), said->digests.end());
     offset += length;

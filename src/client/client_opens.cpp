@@ -45,9 +45,8 @@ std::vector<client_session::question> client_core::ask_names(std::span<const std
                                                              const io_options& options) {
   std::vector<client_session::question> asked;
   for (const std::string& name : names) {
-    std::string unused;
     std::error_code ec;
-    check_name(name, unused, ec);
+    check_name(name).or_tell(ec);
     asked.push_back({.answer_type = control_type::opened, .done = static_cast<bool>(ec)});
     asked.back().outcome = ec;
   }

@@ -21,8 +21,7 @@ class counted {
 
 }  // namespace
 
-std::shared_ptr<client_core> client_slot::get(const connector& connect, std::string& what,
-                                              std::error_code& ec) {
+result<std::shared_ptr<client_core>> client_slot::get(const connector& connect) {
   const std::uint64_t before = ended_.load(std::memory_order_acquire);
   const counted asking(asking_);
   const std::lock_guard guard(connecting_);
@@ -30,15 +29,10 @@ std::shared_ptr<client_core> client_slot::get(const connector& connect, std::str
     client->worker().progress();  // nobody may have looked at it for long
     if (!client->status()) return client;
   }
-  if (ended_.load(std::memory_order_relaxed) != before && failure_) {
-    ec = failure_;
-    what = failure_text_;
-    return nullptr;
-  }
-  std::shared_ptr<client_core> client = connect(what, ec);
-  client_ = client;
-  failure_ = ec;
-  failure_text_ = what;
+  if (ended_.load(std::memory_order_relaxed) != before && failure_) return *failure_;
+  auto client = connect();
+  client_ = client ? *client : nullptr;
+  failure_ = client ? std::nullopt : std::optional(client.why());
   ended_.fetch_add(1, std::memory_order_release);
   return client;
 }

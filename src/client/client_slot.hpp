@@ -7,8 +7,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <system_error>
+#include <optional>
+
+#include "base/result.hpp"
 
 namespace ucx::detail {
 
@@ -17,7 +18,7 @@ class client_core;
 /// Keeps no client alive. Safe from any thread.
 class client_slot {
  public:
-  using connector = std::function<std::shared_ptr<client_core>(std::string&, std::error_code&)>;
+  using connector = std::function<result<std::shared_ptr<client_core>>()>;
 
   client_slot() = default;
   client_slot(const client_slot&) = delete;
@@ -26,8 +27,7 @@ class client_slot {
   /// Returns the client that is there, unless it is lost; else what `connect` makes. Who comes
   /// while another one connects gets that one's outcome: a server that does not answer costs
   /// everybody one time-out, however many ask.
-  std::shared_ptr<client_core> get(const connector& connect, std::string& what,
-                                   std::error_code& ec);
+  result<std::shared_ptr<client_core>> get(const connector& connect);
   /// Returns whether nobody has the client. Waits for who connects.
   bool is_idle();
   /// Returns how many are in `get()` at present.
@@ -36,8 +36,7 @@ class client_slot {
  private:
   std::mutex connecting_;
   std::weak_ptr<client_core> client_;
-  std::error_code failure_;  // of the last attempt
-  std::string failure_text_;
+  std::optional<failure> failure_;       // of the last attempt
   std::atomic<std::uint64_t> ended_{0};  // attempts
   std::atomic<std::size_t> asking_{0};
 };

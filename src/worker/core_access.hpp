@@ -66,6 +66,12 @@ struct core_access {
                             const client_options& options, std::error_code& ec);
   static client make_client(context parent, const worker_address& server,
                             const client_options& options, std::error_code& ec);
+  /// Makes another handle of a client.
+  static client make_client(std::shared_ptr<client_core> core) noexcept {
+    client made;
+    made.core_ = std::move(core);
+    return made;
+  }
   static message make_message(std::shared_ptr<worker_core> worker,
                               arrived_message& arrived) noexcept {
     return message(std::move(worker), arrived);

@@ -4,8 +4,7 @@
 
 #include <atomic>
 #include <chrono>
-#include <string>
-#include <system_error>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -21,23 +20,19 @@ TEST(ClientSlot, SharesTheFailureOfOneAttempt) {
   constexpr std::size_t several = 6;
   client_slot slot;
   std::atomic<int> attempts{0};
-  const auto fail = [&](std::string& what, std::error_code& ec) -> std::shared_ptr<client_core> {
+  const auto fail = [&]() -> result<std::shared_ptr<client_core>> {
     ++attempts;
     // Until everybody waits for this.
     for (int i = 0; i < 20'000 && slot.asking() < several; ++i) std::this_thread::sleep_for(1ms);
-    what = "nobody is there";
-    ec = errc::timed_out;
-    return nullptr;
+    return failure{errc::timed_out, "nobody is there"};
   };
   std::atomic<std::size_t> told{0};
   {
     std::vector<std::jthread> threads;
     for (std::size_t i = 0; i < several; ++i) {
       threads.emplace_back([&] {
-        std::string what;
-        std::error_code ec;
-        if (slot.get(fail, what, ec) == nullptr && ec == errc::timed_out &&
-            what == "nobody is there") {
+        const auto got = slot.get(fail);
+        if (!got && got.why().code == errc::timed_out && got.why().text == "nobody is there") {
           ++told;
         }
       });
@@ -51,16 +46,14 @@ TEST(ClientSlot, SharesTheFailureOfOneAttempt) {
 TEST(ClientSlot, TriesAgainForWhoComesLater) {
   client_slot slot;
   int attempts = 0;
-  const auto fail = [&](std::string&, std::error_code& ec) -> std::shared_ptr<client_core> {
+  const auto fail = [&]() -> result<std::shared_ptr<client_core>> {
     ++attempts;
-    ec = errc::connection_refused;
-    return nullptr;
+    return failure{errc::connection_refused};
   };
   for (int i = 1; i <= 3; ++i) {
-    std::string what;
-    std::error_code ec;
-    EXPECT_EQ(slot.get(fail, what, ec), nullptr);
-    EXPECT_EQ(ec, errc::connection_refused);
+    const auto got = slot.get(fail);
+    ASSERT_FALSE(got);
+    EXPECT_EQ(got.why().code, errc::connection_refused);
     EXPECT_EQ(attempts, i);
   }
   EXPECT_TRUE(slot.is_idle());

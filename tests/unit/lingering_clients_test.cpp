@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
-#include <system_error>
 
 #include "client/client_core.hpp"
 #include "ucx/client.hpp"
@@ -50,11 +49,8 @@ TEST(LingeringClients, AreNoneOfAServerThatNobodyAsked) {
 TEST(LingeringClients, TakeOneAgainThatIsAboutToCome) {
   const server served;
   const url where(served.url());
-  std::string what;
-  std::error_code ec;
   lingering_clients all;
-  const std::shared_ptr<client_core> made = client_core::connect(where, {}, what, ec);
-  ASSERT_TRUE(made) << what << ": " << ec.message();
+  const std::shared_ptr<client_core> made = client_core::connect(where, {}).or_throw();
   std::shared_ptr<client_core> first = all.lend(where, made);
   ASSERT_EQ(all.take(where), made);
   std::shared_ptr<client_core> second = all.lend(where, made);
