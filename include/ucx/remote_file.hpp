@@ -99,8 +99,6 @@ class UCXIO_EXPORT remote_file {
 
  private:
   struct state;
-  template <class Connect>
-  void open(Connect&& connect, const remote_file_options& options);
 
   std::unique_ptr<state> state_;
 };

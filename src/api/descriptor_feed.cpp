@@ -10,8 +10,8 @@
 namespace ucx {
 
 descriptor_feed::descriptor_feed(const url& name, const descriptor_feed_options& options)
-    : thread_(std::make_unique<detail::feeding_thread>(detail::open_source(name, {options.timeout}),
-                                                       options)) {}
+    : thread_(std::make_unique<detail::feeding_thread>(
+          detail::open_source(name, {options.timeout}).or_throw(), options)) {}
 
 descriptor_feed::descriptor_feed(const url& name, const descriptor_feed_options& options,
                                  std::error_code& ec) {

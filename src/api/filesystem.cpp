@@ -1,115 +1,123 @@
 #include "ucx/filesystem.hpp"
 
 #include <string>
+#include <type_traits>
 #include <utility>
 
-#include "base/or_code.hpp"
-#include "ucx/client.hpp"
+#include "client/client_cache.hpp"
+#include "client/client_core.hpp"
+#include "client/twice_where_lost.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx {
 namespace {
 
-/// Asks through the client that is shared. Where its connection was lost before anybody noticed,
-/// the server may be there again: a question that changes nothing is asked once more.
-template <class Ask>
-auto look_up(const url& name, Ask&& ask) {
-  try {
-    client through = client::shared(name);
-    return ask(through);
-  } catch (const error& failed) {
-    if (failed.code() != std::errc::connection_reset) throw;
-  }
-  client through = client::shared(name);
-  return ask(through);
+using detail::client_core;
+using detail::failure;
+using detail::result;
+
+/// Asks through the client that is shared.
+template <class Call, class... Args>
+std::invoke_result_t<Call, client_core&, const Args&..., io_options> ask_shared(
+    const url& server, Call call, const Args&... args) {
+  const auto through = detail::shared_client(server);
+  if (!through) return through.why();
+  return (**through.*call)(args..., io_options());
 }
 
-entry described(const url& name) {
-  return look_up(name, [&](client& through) { return through.stat(name.name()); });
+/// Where its connection was lost before anybody noticed, the server may be there again: a question
+/// that changes nothing is asked once more.
+template <class Call>
+auto look_up(const url& name, Call call) {
+  return detail::twice_where_lost([&] { return ask_shared(name, call, name.name()); });
+}
+
+/// It is no failure that there is none.
+template <class T>
+result<bool> is_there(const result<T>& found) {
+  if (found) return true;
+  if (found.why().code == errc::no_such_name) return false;
+  return found.why();
+}
+
+result<bool> find(const url& name) { return is_there(look_up(name, &client_core::stat)); }
+
+result<std::uint64_t> size_of(const url& name) {
+  const auto found = look_up(name, &client_core::stat);
+  if (!found) return found.why();
+  if (found->type != entry_type::directory) return found->size;
+  return failure{errc::not_supported, to_string(name) + ": a directory has no size"};
+}
+
+result<std::chrono::system_clock::time_point> time_of(const url& name) {
+  const auto found = look_up(name, &client_core::stat);
+  if (!found) return found.why();
+  if (found->modified) return to_system_time(*found->modified);
+  return failure{errc::not_supported, to_string(name) + ": nobody knows when it was changed"};
+}
+
+result<std::vector<entry>> entries_in(const url& directory) {
+  auto found = look_up(directory, &client_core::read_directory);
+  if (!found) return found.why();
+  return std::move(found->entries);
+}
+
+result<bool> remove_one(const url& name) {
+  return is_there(ask_shared(name, &client_core::remove, name.name()));
+}
+
+result<void> rename_one(const url& from, const url& to) {
+  if (from.server() == to.server()) {
+    return ask_shared(from, &client_core::rename, from.name(), to.name());
+  }
+  return failure{errc::not_supported,
+                 "renaming " + to_string(from) + " to " + to_string(to) + ", at another server"};
+}
+
+result<void> resize_one(const url& name, std::uint64_t size) {
+  return ask_shared(name, &client_core::resize_by_name, name.name(), size);
 }
 
 }  // namespace
 
-bool exists(const url& name) {
-  try {
-    described(name);
-    return true;
-  } catch (const error& failed) {
-    if (failed.code() != errc::no_such_name) throw;
-    return false;
-  }
-}
+bool exists(const url& name) { return find(name).or_throw(); }
 
-bool exists(const url& name, std::error_code& ec) {
-  return detail::or_code(ec, false, [&] { return exists(name); });
-}
+bool exists(const url& name, std::error_code& ec) { return find(name).or_tell(ec); }
 
-std::uint64_t file_size(const url& name) {
-  const entry found = described(name);
-  if (found.type == entry_type::directory) {
-    throw error(errc::not_supported, to_string(name) + ": a directory has no size");
-  }
-  return found.size;
-}
+std::uint64_t file_size(const url& name) { return size_of(name).or_throw(); }
 
 std::uint64_t file_size(const url& name, std::error_code& ec) {
-  return detail::or_code(ec, ~std::uint64_t{0}, [&] { return file_size(name); });
+  return size_of(name).or_tell(ec, ~std::uint64_t{0});
 }
 
 std::chrono::system_clock::time_point last_write_time(const url& name) {
-  const entry found = described(name);
-  if (!found.modified) {
-    throw error(errc::not_supported, to_string(name) + ": nobody knows when it was changed");
-  }
-  return to_system_time(*found.modified);
+  return time_of(name).or_throw();
 }
 
 std::chrono::system_clock::time_point last_write_time(const url& name, std::error_code& ec) {
-  return detail::or_code(ec, std::chrono::system_clock::time_point::min(),
-                         [&] { return last_write_time(name); });
+  return time_of(name).or_tell(ec, std::chrono::system_clock::time_point::min());
 }
 
-std::vector<entry> list_directory(const url& directory) {
-  return look_up(directory,
-                 [&](client& through) { return through.list_directory(directory.name()); });
-}
+std::vector<entry> list_directory(const url& directory) { return entries_in(directory).or_throw(); }
 
 std::vector<entry> list_directory(const url& directory, std::error_code& ec) {
-  return detail::or_code(ec, std::vector<entry>(), [&] { return list_directory(directory); });
+  return entries_in(directory).or_tell(ec);
 }
 
-bool remove(const url& name) {
-  try {
-    client::shared(name).remove(name.name());
-    return true;
-  } catch (const error& failed) {
-    if (failed.code() != errc::no_such_name) throw;
-    return false;
-  }
-}
+bool remove(const url& name) { return remove_one(name).or_throw(); }
 
-bool remove(const url& name, std::error_code& ec) {
-  return detail::or_code(ec, false, [&] { return remove(name); });
-}
+bool remove(const url& name, std::error_code& ec) { return remove_one(name).or_tell(ec); }
 
-void rename(const url& from, const url& to) {
-  if (from.server() != to.server()) {
-    throw error(errc::not_supported,
-                "renaming " + to_string(from) + " to " + to_string(to) + ", at another server");
-  }
-  client::shared(from).rename(from.name(), to.name());
-}
+void rename(const url& from, const url& to) { rename_one(from, to).or_throw(); }
 
 void rename(const url& from, const url& to, std::error_code& ec) {
-  detail::or_code(ec, [&] { rename(from, to); });
+  rename_one(from, to).or_tell(ec);
 }
 
-void resize_file(const url& name, std::uint64_t size) {
-  client::shared(name).resize(name.name(), size);
-}
+void resize_file(const url& name, std::uint64_t size) { resize_one(name, size).or_throw(); }
 
 void resize_file(const url& name, std::uint64_t size, std::error_code& ec) {
-  detail::or_code(ec, [&] { resize_file(name, size); });
+  resize_one(name, size).or_tell(ec);
 }
 
 }  // namespace ucx

@@ -6,14 +6,27 @@
 #include <string>
 #include <utility>
 
-#include "base/or_code.hpp"
+#include "base/result.hpp"
+#include "client/client_cache.hpp"
+#include "client/client_core.hpp"
 #include "client/twice_where_lost.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/remote_region.hpp"
+#include "worker/core_access.hpp"
+#include "worker/outcome_of.hpp"
 
 namespace ucx {
+namespace {
+
+using detail::client_core;
+using detail::core_access;
+using detail::failure;
+using detail::outcome_of;
+using detail::result;
+
+}  // namespace
 
 struct remote_file::state {
   client through;
@@ -44,110 +57,158 @@ struct remote_file::state {
   };
   extent unsynced = {};
   extent lost = {};  // until it was written again: what has holes gets no name
-  std::error_code why_lost = {};
-  std::string text_lost = {};
+  failure why_lost = {};
 
-  void note_lost(extent where, const error& failed) {
-    if (lost.empty()) {
-      why_lost = failed.code();
-      text_lost = failed.what();
+  /// `connect` gives the client.
+  template <class Connect>
+  static result<std::unique_ptr<state>> open(Connect connect, std::string_view name,
+                                             const remote_file_options& options) {
+    if (options.make && !includes(options.wanted, access::write)) {
+      return failure{errc::invalid_argument, "making a file that is not to be written"};
     }
-    lost.add(where);
+    return detail::twice_where_lost([&] { return open_once(connect(), name, options); });
   }
 
-  void write(std::uint64_t offset, std::span<const std::byte> from) {
-    const std::uint64_t most = std::numeric_limits<std::uint64_t>::max() - offset;
-    const extent written{offset, offset + std::min<std::uint64_t>(from.size(), most)};
-    try {
-      check_room(offset, from.size());
-      region.write_at(offset, from, each);
-    } catch (const error& failed) {
-      note_lost(written, failed);
-      throw;
+  static result<std::unique_ptr<state>> open(const url& name, const remote_file_options& options) {
+    if (!name.name().empty()) {
+      return open([&] { return detail::shared_client(name); }, name.name(), options);
     }
-    unsynced.add(written);
-    lost.remove(written);
+    return failure{errc::bad_url, "a server is not a file: its URL lacks a name"};
   }
 
-  void flush() {
-    try {
-      region.flush(each);
-    } catch (const error& failed) {
-      note_lost(std::exchange(unsynced, {}), failed);
-      throw;
-    }
-    unsynced = {};
+  static result<std::unique_ptr<state>> open(client& from, std::string_view name,
+                                             const remote_file_options& options) {
+    using found = result<std::shared_ptr<client_core>>;
+    const auto core = [&]() -> found {
+      if (core_access::core(from)) return core_access::core(from);
+      return failure{errc::closed, "using a client that was moved from, or not made"};
+    };
+    return open(core, name, options);
   }
 
-  void check_room(std::uint64_t offset, std::size_t size) const {
-    const std::uint64_t end = region.limit();
-    const bool granted = includes(region.granted(), access::write);
-    if (!granted || (offset <= end && size <= end - offset)) return;
-    throw error(errc::no_space, "writing " + std::to_string(size) + " bytes at offset " +
-                                    std::to_string(offset) + " of " + region.description() +
-                                    ", which can not be longer than " + std::to_string(end));
-  }
-
-  /// Throws where a file would get a name that lacks bytes.
-  void check_whole() const {
-    if (!is_new || is_named || lost.empty()) return;
-    throw error(why_lost, "giving " + region.description() +
-                              " a name, which lacks bytes from offset " +
-                              std::to_string(lost.begin) + " on: " + text_lost);
-  }
-};
-
-namespace {
-
-[[noreturn]] void throw_closed(const char* doing) {
-  throw error(errc::closed, std::string(doing) + " a file that is not open");
-}
-
-}  // namespace
-
-/// `connect` gives the client and the name.
-template <class Connect>
-void remote_file::open(Connect&& connect, const remote_file_options& options) {
-  const io_options each{options.timeout, options.verify};
-  const bool writes = includes(options.wanted, access::write);
-  if (options.make && !writes) {
-    throw error(errc::invalid_argument, "making a file that is not to be written");
-  }
-  detail::twice_where_lost([&] {
-    auto [through, name] = connect();
+  static result<std::unique_ptr<state>> open_once(result<std::shared_ptr<client_core>> through,
+                                                  std::string_view name,
+                                                  const remote_file_options& options) {
+    if (!through) return through.why();
+    const io_options each{options.timeout, options.verify};
     const create_options made{.mode = options.make.value_or(creation::append),
                               .readable = includes(options.wanted, access::read)};
-    remote_region region =
-        options.make ? through.create(name, made, each) : through.open(name, options.wanted, each);
-    const bool grows = region.limit() > region.size();
-    state_ = std::make_unique<state>(
-        state{.through = std::move(through),
-              .region = std::move(region),
+    auto region = options.make ? (*through)->create(name, made, each)
+                               : (*through)->open(name, options.wanted, each);
+    if (!region) return region.why();
+    const bool grows = region->limit() > region->size();
+    return std::make_unique<state>(
+        state{.through = core_access::make_client(*std::move(through)),
+              .region = *std::move(region),
               .each = each,
               .grows = grows,
               .is_new = options.make && *options.make != creation::append && grows});
-  });
-}
-
-remote_file::remote_file(const url& name, const remote_file_options& options) {
-  if (name.name().empty()) {
-    throw error(errc::bad_url, "a server is not a file: its URL lacks a name");
   }
-  open([&] { return std::pair(client::shared(name), std::string_view(name.name())); }, options);
-}
 
-remote_file::remote_file(const url& name, const remote_file_options& options, std::error_code& ec) {
-  detail::or_code(ec, [&] { *this = remote_file(name, options); });
-}
+  /// Has a file that is open do what is `doing`.
+  template <class Call, class... Args>
+  static std::invoke_result_t<Call, state&, Args...> ask(const std::unique_ptr<state>& asked,
+                                                         const char* doing, Call call,
+                                                         Args... args) {
+    if (!asked) return failure{errc::closed, std::string(doing) + " a file that is not open"};
+    return (*asked.*call)(args...);
+  }
 
-remote_file::remote_file(client& from, std::string_view name, const remote_file_options& options) {
-  open([&] { return std::pair(from.share(), name); }, options);
-}
+  void note_lost(extent where, const failure& why) {
+    if (lost.empty()) why_lost = why;
+    lost.add(where);
+  }
+
+  result<std::size_t> read(std::uint64_t offset, std::span<std::byte> into) {
+    // A read may overtake a write on its way to the disk.
+    if (region.unconfirmed() > 0 || region.first_unconfirmed()) {
+      if (const auto flushed = flush(); !flushed) return flushed.why();
+    }
+    const std::uint64_t end = region.size();
+    const std::size_t count =
+        static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), end - std::min(offset, end)));
+    // Where nothing is read the rights are looked at all the same.
+    const auto done =
+        outcome_of(region.start_read_at(count > 0 ? offset : 0, into.first(count), each));
+    if (!done) return done.why();
+    return count;
+  }
+
+  result<void> write(std::uint64_t offset, std::span<const std::byte> from) {
+    const std::uint64_t most = std::numeric_limits<std::uint64_t>::max() - offset;
+    const extent written{offset, offset + std::min<std::uint64_t>(from.size(), most)};
+    auto done = check_room(offset, from.size());
+    if (done) done = outcome_of(region.start_write_at(offset, from, each));
+    if (!done) {
+      note_lost(written, done.why());
+      return done;
+    }
+    unsynced.add(written);
+    lost.remove(written);
+    return done;
+  }
+
+  result<void> flush() {
+    auto done = outcome_of(region.start_flush(each));
+    const extent flushed = std::exchange(unsynced, {});
+    if (!done) note_lost(flushed, done.why());
+    return done;
+  }
+
+  result<void> resize(std::uint64_t size) {
+    if (!grows) {
+      if (size == region.size()) return {};
+      return failure{errc::not_supported,
+                     "resizing " + region.description() + ", whose size is fixed"};
+    }
+    if (auto flushed = flush(); !flushed) return flushed;
+    auto done = core_access::core(through)->resize(region, size, each);
+    if (done) lost.remove({size, std::numeric_limits<std::uint64_t>::max()});
+    return done;
+  }
+
+  /// Gives the file its name, if it is one that grows.
+  result<void> commit(bool durable, bool last) {
+    if (auto flushed = flush(); !flushed || !grows) return flushed;
+    if (auto whole = check_whole(); !whole) return whole;
+    const auto done = core_access::core(through)->commit(region, durable, last, each);
+    if (!done) return done.why();
+    is_named = true;
+    if (last) region.close();
+    return {};
+  }
+
+  result<void> check_room(std::uint64_t offset, std::size_t size) const {
+    const std::uint64_t end = region.limit();
+    const bool granted = includes(region.granted(), access::write);
+    if (!granted || (offset <= end && size <= end - offset)) return {};
+    return failure{errc::no_space, "writing " + std::to_string(size) + " bytes at offset " +
+                                       std::to_string(offset) + " of " + region.description() +
+                                       ", which can not be longer than " + std::to_string(end)};
+  }
+
+  /// Fails where a file would get a name that lacks bytes.
+  result<void> check_whole() const {
+    if (!is_new || is_named || lost.empty()) return {};
+    return failure{why_lost.code, "giving " + region.description() +
+                                      " a name, which lacks bytes from offset " +
+                                      std::to_string(lost.begin) + " on: " + why_lost.text + ": " +
+                                      why_lost.code.message()};
+  }
+};
+
+remote_file::remote_file(const url& name, const remote_file_options& options)
+    : state_(state::open(name, options).or_throw()) {}
+
+remote_file::remote_file(const url& name, const remote_file_options& options, std::error_code& ec)
+    : state_(state::open(name, options).or_tell(ec)) {}
+
+remote_file::remote_file(client& from, std::string_view name, const remote_file_options& options)
+    : state_(state::open(from, name, options).or_throw()) {}
 
 remote_file::remote_file(client& from, std::string_view name, const remote_file_options& options,
-                         std::error_code& ec) {
-  detail::or_code(ec, [&] { *this = remote_file(from, name, options); });
-}
+                         std::error_code& ec)
+    : state_(state::open(from, name, options).or_tell(ec)) {}
 
 remote_file::remote_file(remote_file&& other) noexcept = default;
 
@@ -162,8 +223,9 @@ remote_file& remote_file::operator=(remote_file&& other) noexcept {
 remote_file::~remote_file() {
   if (!state_ || (state_->is_new && std::uncaught_exceptions() > state_->exceptions)) return;
   try {
-    close();
-  } catch (const std::exception&) {  // nobody to tell
+    std::error_code nobody_to_tell;
+    close(nobody_to_tell);
+  } catch (const std::exception&) {  // nor where there is no memory
   }
 }
 
@@ -172,85 +234,52 @@ bool remote_file::is_open() const noexcept { return state_ != nullptr; }
 std::uint64_t remote_file::size() const noexcept { return state_ ? state_->region.size() : 0; }
 
 std::size_t remote_file::read_at(std::uint64_t offset, std::span<std::byte> into) {
-  if (!state_) throw_closed("reading");
-  remote_region& region = state_->region;
-  // A read may overtake a write on its way to the disk.
-  if (region.unconfirmed() > 0 || region.first_unconfirmed()) state_->flush();
-  const std::uint64_t end = region.size();
-  const std::size_t count =
-      static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), end - std::min(offset, end)));
-  // Where nothing is read the rights are looked at all the same.
-  region.read_at(count > 0 ? offset : 0, into.first(count), state_->each);
-  return count;
+  return state::ask(state_, "reading", &state::read, offset, into).or_throw();
 }
 
 std::size_t remote_file::read_at(std::uint64_t offset, std::span<std::byte> into,
                                  std::error_code& ec) {
-  std::size_t count = 0;
-  detail::or_code(ec, [&] { count = read_at(offset, into); });
-  return count;
+  return state::ask(state_, "reading", &state::read, offset, into).or_tell(ec);
 }
 
 void remote_file::write_at(std::uint64_t offset, std::span<const std::byte> from) {
-  if (!state_) throw_closed("writing");
-  state_->write(offset, from);
+  state::ask(state_, "writing", &state::write, offset, from).or_throw();
 }
 
 void remote_file::write_at(std::uint64_t offset, std::span<const std::byte> from,
                            std::error_code& ec) {
-  detail::or_code(ec, [&] { write_at(offset, from); });
+  state::ask(state_, "writing", &state::write, offset, from).or_tell(ec);
 }
 
 void remote_file::resize(std::uint64_t size) {
-  if (!state_) throw_closed("resizing");
-  if (state_->grows) {
-    state_->flush();
-    state_->through.resize(state_->region, size, state_->each);
-    state_->lost.remove({size, std::numeric_limits<std::uint64_t>::max()});
-    return;
-  }
-  if (size != this->size()) {
-    throw error(errc::not_supported, "resizing " + description() + ", whose size is fixed");
-  }
+  state::ask(state_, "resizing", &state::resize, size).or_throw();
 }
 
 void remote_file::resize(std::uint64_t size, std::error_code& ec) {
-  detail::or_code(ec, [&] { resize(size); });
+  state::ask(state_, "resizing", &state::resize, size).or_tell(ec);
 }
 
-void remote_file::sync() {
-  if (!state_) throw_closed("syncing");
-  state_->flush();
-}
+void remote_file::sync() { state::ask(state_, "syncing", &state::flush).or_throw(); }
 
 void remote_file::sync(std::error_code& ec) {
-  detail::or_code(ec, [&] { sync(); });
+  state::ask(state_, "syncing", &state::flush).or_tell(ec);
 }
 
 void remote_file::commit() {
-  sync();
-  if (!state_->grows) return;
-  state_->check_whole();
-  state_->through.commit(state_->region, true, state_->each);
-  state_->is_named = true;
+  state::ask(state_, "syncing", &state::commit, true, false).or_throw();
 }
 
 void remote_file::commit(std::error_code& ec) {
-  detail::or_code(ec, [&] { commit(); });
+  state::ask(state_, "syncing", &state::commit, true, false).or_tell(ec);
 }
 
 void remote_file::close() {
-  if (!state_) return;
-  const std::unique_ptr<state> last = std::move(state_);
-  last->flush();
-  if (last->grows) {
-    last->check_whole();
-    last->through.commit(std::move(last->region), false, last->each);
-  }
+  if (const std::unique_ptr<state> last = std::move(state_)) last->commit(false, true).or_throw();
 }
 
 void remote_file::close(std::error_code& ec) {
-  detail::or_code(ec, [&] { close(); });
+  ec.clear();
+  if (const std::unique_ptr<state> last = std::move(state_)) last->commit(false, true).or_tell(ec);
 }
 
 std::string remote_file::description() const {

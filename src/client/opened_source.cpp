@@ -2,23 +2,28 @@
 
 #include <utility>
 
+#include "client/client_cache.hpp"
+#include "client/client_core.hpp"
 #include "client/twice_where_lost.hpp"
 #include "ucx/error.hpp"
+#include "worker/core_access.hpp"
 
 namespace ucx::detail {
 namespace {
 
-opened_source open_once(const url& name, const io_options& each) {
-  client through = client::shared(name);
-  remote_region region = through.open(name.name(), access::read, each);
-  return {std::move(through), std::move(region)};
+result<opened_source> open_once(const url& name, const io_options& each) {
+  auto through = shared_client(name);
+  if (!through) return through.why();
+  auto region = (*through)->open(name.name(), access::read, each);
+  if (!region) return region.why();
+  return opened_source{core_access::make_client(*std::move(through)), *std::move(region)};
 }
 
 }  // namespace
 
-opened_source open_source(const url& name, const io_options& each) {
+result<opened_source> open_source(const url& name, const io_options& each) {
   if (name.name().empty()) {
-    throw error(errc::bad_url, "a server can not be read: its URL lacks a name");
+    return failure{errc::bad_url, "a server can not be read: its URL lacks a name"};
   }
   return twice_where_lost([&] { return open_once(name, each); });
 }

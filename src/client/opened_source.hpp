@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "base/result.hpp"
 #include "ucx/client.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/remote_region.hpp"
@@ -15,8 +16,8 @@ struct opened_source {
   remote_region region;
 };
 
-/// Opens a URL for reading over the connection that all share. Throws what opening does; bad_url
+/// Opens a URL for reading over the connection that all share. Errors: those of opening; bad_url
 /// where it has no name.
-opened_source open_source(const url& name, const io_options& each);
+result<opened_source> open_source(const url& name, const io_options& each);
 
 }  // namespace ucx::detail

@@ -3,19 +3,14 @@
 
 #include <system_error>
 
-#include "ucx/error.hpp"
-
 namespace ucx::detail {
 
-/// Calls `attempt`, and once more where the connection was lost before anybody looked at it: the
-/// server may be there again.
+/// Calls `attempt`, which returns a `result`, and once more where the connection was lost before
+/// anybody looked at it: the server may be there again.
 template <class Attempt>
 auto twice_where_lost(Attempt&& attempt) {
-  try {
-    return attempt();
-  } catch (const error& failed) {
-    if (failed.code() != std::errc::connection_reset) throw;
-  }
+  auto made = attempt();
+  if (made || made.why().code != std::errc::connection_reset) return made;
   return attempt();
 }
 
