@@ -14,6 +14,18 @@ namespace ucx {
 using detail::connection_manager_core;
 using detail::core_access;
 
+namespace {
+
+/// Behind this the manager may be gone, by one of its own handlers.
+detail::result<std::shared_ptr<detail::endpoint_core>> active(
+    const std::shared_ptr<connection_manager_core>& core, std::string_view name,
+    const io_options& options) {
+  if (core) return core->wait_active(name, options);
+  return connection_manager_core::not_active(name, errc::closed);
+}
+
+}  // namespace
+
 connection_manager::connection_manager(const worker& parent, connection_manager_options options) {
   std::error_code ec;
   core_ = connection_manager_core::make(core_access::core(parent), std::move(options), ec);
@@ -55,24 +67,12 @@ void connection_manager::add(std::string_view name, peer_location where, std::er
 }
 
 endpoint connection_manager::wait_active(std::string_view name, const io_options& options) {
-  std::error_code ec = errc::closed;
-  std::string words;
-  // Behind this the manager may be gone, by one of its own handlers.
-  auto found = core_ ? core_->wait_active(name, options, words, ec) : nullptr;
-  if (ec) {
-    std::string what = "waiting for the peer \"";
-    what.append(name).append("\"");
-    if (!words.empty()) what.append(" (").append(words).append(")");
-    throw error(ec, what);
-  }
-  return core_access::make_endpoint(std::move(found));
+  return core_access::make_endpoint(active(core_, name, options).or_throw());
 }
 
 endpoint connection_manager::wait_active(std::string_view name, std::error_code& ec,
                                          const io_options& options) {
-  std::string words;
-  ec = errc::closed;
-  return core_access::make_endpoint(core_ ? core_->wait_active(name, options, words, ec) : nullptr);
+  return core_access::make_endpoint(active(core_, name, options).or_tell(ec));
 }
 
 endpoint connection_manager::find(std::string_view name) const {

@@ -25,6 +25,8 @@ namespace {
 using detail::connected_by;
 using detail::core_access;
 using detail::endpoint_core;
+using detail::failure;
+using detail::result;
 using detail::worker_core;
 using role = endpoint_core::role;
 
@@ -40,105 +42,106 @@ detail::clock::time_point connect_deadline(worker_core& worker, std::chrono::nan
   return detail::after(worker.api().now(), timeout);
 }
 
-/// Returns the core of `parent`, if it can be used and the options are for this way to connect; or
-/// says why not, in `words` where there are any.
-std::shared_ptr<worker_core> usable(const worker& parent, const endpoint_options& options,
-                                    connected_by way, std::string& words, std::error_code& ec) {
+std::string with_words(std::string doing, const std::string& words) {
+  return words.empty() ? std::move(doing) : std::move(doing) + " (" + words + ")";
+}
+
+/// Of a connection that was not made, where nobody may have said why yet. A peer may give the same
+/// error as its reason, and says so itself.
+failure not_made(std::error_code why, std::string doing, std::string words = {}) {
+  if (words.empty() && why == errc::feature_disabled) words = detail::words_about_terms(why);
+  return {why, with_words(std::move(doing), words)};
+}
+
+/// Returns the core of `parent`, if it can be used and the options are for this way to connect.
+result<std::shared_ptr<worker_core>> usable(const worker& parent, const endpoint_options& options,
+                                            connected_by way, const std::string& doing) {
+  std::error_code ec;
   std::shared_ptr<worker_core> core = usable(parent, ec);
+  if (ec) return failure{ec, doing};
   const char* const misplaced = detail::misplaced_option(options, way);
-  if (ec || misplaced == nullptr) return core;
-  words = misplaced;
-  ec = errc::invalid_argument;
-  return nullptr;
+  if (misplaced != nullptr) return not_made(errc::invalid_argument, doing, misplaced);
+  return core;
 }
 
-std::shared_ptr<endpoint_core> connect(const worker& parent, const worker_address& peer,
-                                       endpoint_options options, std::string& words,
-                                       std::error_code& ec) {
-  const auto worker = usable(parent, options, connected_by::worker_address, words, ec);
-  if (ec) return nullptr;
-  const auto deadline = connect_deadline(*worker, options.connect_timeout);
-  return detail::connect_to(worker, peer, std::move(options), deadline, ec);
-}
-
-std::shared_ptr<endpoint_core> connect(const worker& parent, const socket_address& peer,
-                                       endpoint_options options, std::string& words,
-                                       std::error_code& ec) {
-  const auto worker = usable(parent, options, connected_by::socket_address, words, ec);
-  if (ec) return nullptr;
-  const auto deadline = connect_deadline(*worker, options.connect_timeout);
-  if (options.wait == connect_wait::none) {
-    return detail::connect_to(worker, peer, std::move(options), deadline, ec);
-  }
-  if (worker->in_handler()) {
-    ec = errc::would_deadlock;
-    return nullptr;
-  }
-  // Failures until here are told by the constructor alone.
-  auto made = detail::connect_to(worker, peer, detail::without_handlers(options), deadline, ec);
-  if (!made) return nullptr;
-  made->wait_connected(ec);
-  if (!ec) made->observers().arm(std::move(options));
+result<std::shared_ptr<endpoint_core>> connect(const worker& parent, const worker_address& peer,
+                                               endpoint_options options) {
+  const std::string doing = "connecting by worker address";
+  const auto worker = usable(parent, options, connected_by::worker_address, doing);
+  if (!worker) return worker.why();
+  const auto deadline = connect_deadline(**worker, options.connect_timeout);
+  std::error_code ec;
+  auto made = detail::connect_to(*worker, peer, std::move(options), deadline, ec);
+  if (ec) return not_made(ec, doing);
   return made;
 }
 
-std::shared_ptr<endpoint_core> connect(const worker& parent, std::string_view host,
-                                       std::uint16_t port, endpoint_options options,
-                                       std::string& words, std::error_code& ec) {
-  const auto worker = usable(parent, options, connected_by::name, words, ec);
-  if (ec) return nullptr;
-  if (worker->in_handler()) {
-    ec = errc::would_deadlock;
-    return nullptr;
-  }
-  if (host.empty()) {
-    ec = errc::host_not_found;
-    return nullptr;
-  }
+result<std::shared_ptr<endpoint_core>> connect(const worker& parent, const socket_address& peer,
+                                               endpoint_options options) {
+  // Now: a handler may end the listener that `peer` is of.
+  const std::string doing = "connecting to " + to_string(peer);
+  const auto hint = [](std::error_code why) {
+    return why == errc::not_supported ? detail::no_ipv6 : "";
+  };
+  const auto worker = usable(parent, options, connected_by::socket_address, doing);
+  if (!worker) return worker.why();
+  const auto deadline = connect_deadline(**worker, options.connect_timeout);
+  const bool waits = options.wait != connect_wait::none;
+  if (waits && (*worker)->in_handler()) return failure{errc::would_deadlock, doing};
+  std::error_code ec;
+  // Failures until here are told by the constructor alone.
+  auto made = detail::connect_to(
+      *worker, peer, waits ? detail::without_handlers(options) : std::move(options), deadline, ec);
+  if (ec) return not_made(ec, doing + hint(ec));
+  if (!waits) return made;
+  made->wait_connected(ec);
+  if (ec) return failure{ec, with_words(doing + hint(ec), made->words())};
+  made->observers().arm(std::move(options));
+  return made;
+}
+
+result<std::shared_ptr<endpoint_core>> connect(const worker& parent, std::string_view host,
+                                               std::uint16_t port, endpoint_options options) {
+  const std::string doing =
+      "connecting to " + detail::shown(host, 256) + ":" + std::to_string(port);
+  const auto usable_worker = usable(parent, options, connected_by::name, doing);
+  if (!usable_worker) return usable_worker.why();
+  worker_core& worker = **usable_worker;
+  if (worker.in_handler()) return failure{errc::would_deadlock, doing};
+  if (host.empty()) return failure{errc::host_not_found, doing};
   detail::destination to;
   to.host = host;
   to.port = port;
-  const auto deadline = connect_deadline(*worker, options.connect_timeout);
-  const auto connecting = detail::connector::start(worker, std::move(to), options, deadline, {});
-  worker->wait_until(detail::clock::time_point::max(), [&] { return connecting->done(); });
+  const auto deadline = connect_deadline(worker, options.connect_timeout);
+  const auto connecting =
+      detail::connector::start(*usable_worker, std::move(to), options, deadline, {});
+  worker.wait_until(detail::clock::time_point::max(), [&] { return connecting->done(); });
   std::shared_ptr<endpoint_core> made;
   {
-    const std::lock_guard guard(worker->lock());
-    ec = connecting->failure();
-    words = connecting->words();
+    const std::lock_guard guard(worker.lock());
+    if (connecting->failure()) return not_made(connecting->failure(), doing, connecting->words());
     made = connecting->take();
   }
-  if (!ec) made->observers().arm(std::move(options));
+  made->observers().arm(std::move(options));
   return made;
 }
 
-std::shared_ptr<endpoint_core> accept(const worker& parent, connection_request& request,
-                                      endpoint_options options, std::string& words,
-                                      std::error_code& ec) {
-  const auto worker = usable(parent, options, connected_by::request, words, ec);
-  if (ec) return nullptr;
+result<std::shared_ptr<endpoint_core>> accept(const worker& parent, connection_request& request,
+                                              endpoint_options options) {
+  const std::string doing = "accepting a connection from " + to_string(request.peer());
+  const auto worker = usable(parent, options, connected_by::request, doing);
+  if (!worker) return worker.why();
   auto& pending = core_access::pending(request);
-  if (!pending) {
-    ec = errc::closed;
-    return nullptr;
-  }
-  return pending->accept(*worker, worker, std::move(options), ec);
+  if (!pending) return failure{errc::closed, doing};
+  std::error_code ec;
+  auto made = pending->accept(**worker, *worker, std::move(options), ec);
+  if (ec) return not_made(ec, doing);
+  return made;
 }
 
-[[noreturn]] void fail(std::error_code ec, const std::string& what, const std::string& words) {
-  throw error(ec, words.empty() ? what : what + " (" + words + ")");
-}
-
-[[noreturn]] void fail(std::error_code ec, const std::string& what,
-                       const std::shared_ptr<endpoint_core>& core) {
-  fail(ec, what, core ? core->words() : std::string());
-}
-
-/// The same of a connection that was not made, where nobody has said why yet. A peer may give the
-/// same error as its reason, and says so itself.
-[[noreturn]] void fail_to_make(std::error_code ec, const std::string& what, std::string words) {
-  if (words.empty() && ec == errc::feature_disabled) words = detail::words_about_terms(ec);
-  fail(ec, what, words);
+[[noreturn]] void fail(std::error_code ec, std::string doing,
+                       const std::shared_ptr<endpoint_core>& core = nullptr) {
+  throw error(ec, with_words(std::move(doing), core ? core->words() : std::string()));
 }
 
 }  // namespace
@@ -159,65 +162,34 @@ const char* to_string(connection_state state) noexcept {
   return "unknown";
 }
 
-endpoint::endpoint(const worker& parent, const worker_address& peer, endpoint_options options) {
-  std::error_code ec;
-  std::string words;
-  core_ = connect(parent, peer, std::move(options), words, ec);
-  if (ec) fail_to_make(ec, "connecting by worker address", words);
-}
+endpoint::endpoint(const worker& parent, const worker_address& peer, endpoint_options options)
+    : core_(connect(parent, peer, std::move(options)).or_throw()) {}
 
 endpoint::endpoint(const worker& parent, const worker_address& peer, endpoint_options options,
-                   std::error_code& ec) {
-  std::string words;
-  core_ = connect(parent, peer, std::move(options), words, ec);
-}
+                   std::error_code& ec)
+    : core_(connect(parent, peer, std::move(options)).or_tell(ec)) {}
 
-endpoint::endpoint(const worker& parent, const socket_address& peer, endpoint_options options) {
-  std::error_code ec;
-  std::string words;
-  std::string what = "connecting to " + to_string(peer);  // a handler may end the listener it is of
-  core_ = connect(parent, peer, std::move(options), words, ec);
-  if (ec == errc::not_supported) what += detail::no_ipv6;
-  if (ec && core_) fail(ec, what, core_);
-  if (ec) fail_to_make(ec, what, words);
-}
+endpoint::endpoint(const worker& parent, const socket_address& peer, endpoint_options options)
+    : core_(connect(parent, peer, std::move(options)).or_throw()) {}
 
 endpoint::endpoint(const worker& parent, const socket_address& peer, endpoint_options options,
-                   std::error_code& ec) {
-  std::string words;
-  core_ = connect(parent, peer, std::move(options), words, ec);
-  if (ec) core_.reset();
-}
+                   std::error_code& ec)
+    : core_(connect(parent, peer, std::move(options)).or_tell(ec)) {}
 
 endpoint::endpoint(const worker& parent, std::string_view host, std::uint16_t port,
-                   endpoint_options options) {
-  std::error_code ec;
-  std::string words;
-  core_ = connect(parent, host, port, std::move(options), words, ec);
-  if (!ec) return;
-  std::string what = "connecting to ";
-  what.append(detail::shown(host, 256)).append(":").append(std::to_string(port));
-  fail_to_make(ec, what, words);
-}
+                   endpoint_options options)
+    : core_(connect(parent, host, port, std::move(options)).or_throw()) {}
 
 endpoint::endpoint(const worker& parent, std::string_view host, std::uint16_t port,
-                   endpoint_options options, std::error_code& ec) {
-  std::string words;
-  core_ = connect(parent, host, port, std::move(options), words, ec);
-}
+                   endpoint_options options, std::error_code& ec)
+    : core_(connect(parent, host, port, std::move(options)).or_tell(ec)) {}
 
-endpoint::endpoint(const worker& parent, connection_request&& request, endpoint_options options) {
-  std::error_code ec;
-  std::string words;
-  core_ = accept(parent, request, std::move(options), words, ec);
-  if (ec) fail_to_make(ec, "accepting a connection from " + to_string(request.peer()), words);
-}
+endpoint::endpoint(const worker& parent, connection_request&& request, endpoint_options options)
+    : core_(accept(parent, request, std::move(options)).or_throw()) {}
 
 endpoint::endpoint(const worker& parent, connection_request&& request, endpoint_options options,
-                   std::error_code& ec) {
-  std::string words;
-  core_ = accept(parent, request, std::move(options), words, ec);
-}
+                   std::error_code& ec)
+    : core_(accept(parent, request, std::move(options)).or_tell(ec)) {}
 
 endpoint::endpoint(endpoint&& other) noexcept = default;
 
@@ -356,7 +328,7 @@ bool keeps_open(std::shared_ptr<endpoint_core> from, const endpoint_core& wanted
 void endpoint::watch_by(const endpoint& companion) {
   std::error_code ec;
   watch_by(companion, ec);
-  if (ec) fail(ec, "having a connection watched by another one", std::string());
+  if (ec) fail(ec, "having a connection watched by another one");
 }
 
 void endpoint::watch_by(const endpoint& companion, std::error_code& ec) {

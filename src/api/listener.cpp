@@ -36,17 +36,14 @@ listener::listener(const worker& parent, const socket_address& address, accept_h
                    std::error_code& ec)
     : listener(parent, address, with_handler(std::move(on_request)), ec) {}
 
-listener::listener(const worker& parent, const socket_address& address, listener_options options) {
-  std::string what;
-  std::error_code ec;
-  core_ = listener_core::make(core_access::core(parent), address, std::move(options), what, ec);
-  if (ec) throw error(ec, what);
-}
+listener::listener(const worker& parent, const socket_address& address, listener_options options)
+    : core_(
+          listener_core::make(core_access::core(parent), address, std::move(options)).or_throw()) {}
 
 listener::listener(const worker& parent, const socket_address& address, listener_options options,
-                   std::error_code& ec) {
-  std::string what;
-  core_ = listener_core::make(core_access::core(parent), address, std::move(options), what, ec);
+                   std::error_code& ec)
+    : core_(
+          listener_core::make(core_access::core(parent), address, std::move(options)).or_tell(ec)) {
 }
 
 listener::listener(listener&& other) noexcept = default;

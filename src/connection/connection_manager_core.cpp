@@ -184,17 +184,21 @@ std::shared_ptr<endpoint_core> connection_manager_core::find(std::string_view na
   return peer ? peer->connection() : nullptr;
 }
 
-std::shared_ptr<endpoint_core> connection_manager_core::wait_active(std::string_view name,
-                                                                    const io_options& options,
-                                                                    std::string& words,
-                                                                    std::error_code& ec) {
+failure connection_manager_core::not_active(std::string_view name, std::error_code why,
+                                            const std::string& words) {
+  std::string text = "waiting for the peer \"";
+  text.append(name).append("\"");
+  if (!words.empty()) text.append(" (").append(words).append(")");
+  return {why, std::move(text)};
+}
+
+result<std::shared_ptr<endpoint_core>> connection_manager_core::wait_active(
+    std::string_view name, const io_options& options) {
   const auto kept = shared_from_this();  // a handler may end the manager that is waited for
-  ec.clear();
+  if (is_forked_child()) return not_active(name, errc::forked_child);
+  std::error_code ec;
+  std::string words;
   std::shared_ptr<endpoint_core> found;
-  if (is_forked_child()) {
-    ec = errc::forked_child;
-    return found;
-  }
   const auto look = [&] {
     const auto peer = at(name);
     if (!peer) {
@@ -212,13 +216,14 @@ std::shared_ptr<endpoint_core> connection_manager_core::wait_active(std::string_
   };
   std::unique_lock guard(worker_->lock());
   const clock::time_point until = worker_->deadline_after(options.timeout);
-  if (look()) return found;
+  const bool is_known = look();
   guard.unlock();
-  if (worker_->in_handler()) {
+  if (!is_known && worker_->in_handler()) {
     ec = errc::would_deadlock;
-  } else if (!worker_->wait_until(until, look)) {
+  } else if (!is_known && !worker_->wait_until(until, look)) {
     ec = errc::timed_out;
   }
+  if (ec) return not_active(name, ec, words);
   return found;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/result.hpp"
 #include "connection/connection_observer.hpp"
 #include "ucx/connection_manager.hpp"
 
@@ -83,8 +84,11 @@ class connection_manager_core final : public std::enable_shared_from_this<connec
   const connection_manager_options& options() const noexcept { return options_; }
 
   void add(std::string_view name, peer_location where, std::error_code& ec);
-  std::shared_ptr<endpoint_core> wait_active(std::string_view name, const io_options& options,
-                                             std::string& words, std::error_code& ec);
+  result<std::shared_ptr<endpoint_core>> wait_active(std::string_view name,
+                                                     const io_options& options);
+  /// What is told where there is no connection with that peer.
+  static failure not_active(std::string_view name, std::error_code why,
+                            const std::string& words = {});
   std::shared_ptr<endpoint_core> find(std::string_view name) const;
   std::optional<managed_peer> status(std::string_view name) const;
   std::vector<managed_peer> peers() const;

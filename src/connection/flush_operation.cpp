@@ -78,14 +78,15 @@ void flush_operation::writes_settled() {
 
 void flush_operation::posted_settled() {
   waits_for_posted_ = false;
-  std::error_code first =
-      posted_ ? posted_->take_failure(posted_epoch_, failed_) : std::error_code();
+  result<void> of_posted;
+  if (posted_) of_posted = posted_->take_failure(posted_epoch_);
   const std::error_code of_writes = tracker_->take_failure(last_write_);
-  if (!first && of_writes) {
-    first = of_writes;
-    failed_ = if_there_is_memory([this] { return tracker_->failed_write(); });
+  if (!of_posted) {
+    failed_ = std::move(of_posted.why().text);
+    return finish(of_posted.why().code);
   }
-  finish(first);
+  if (of_writes) failed_ = if_there_is_memory([this] { return tracker_->failed_write(); });
+  finish(of_writes);
 }
 
 void flush_operation::finish(std::error_code outcome) noexcept {

@@ -39,33 +39,23 @@ accept_wait::~accept_wait() = default;
 listener_core::listener_core(std::shared_ptr<worker_core> worker, listener_options options)
     : worker_(std::move(worker)), options_(std::move(options)) {}
 
-std::shared_ptr<listener_core> listener_core::make(std::shared_ptr<worker_core> worker,
-                                                   const socket_address& address,
-                                                   listener_options options, std::string& what,
-                                                   std::error_code& ec) {
-  ec.clear();
-  what = "listening on " + to_string(address);
-  if (!worker) ec = errc::closed;
-  if (worker && is_forked_child()) ec = errc::forked_child;
-  if (ec) return nullptr;
-  if (address.empty()) {
-    ec = errc::bad_address;
-    return nullptr;
-  }
+result<std::shared_ptr<listener_core>> listener_core::make(std::shared_ptr<worker_core> worker,
+                                                           const socket_address& address,
+                                                           listener_options options) {
+  const std::string doing = "listening on " + to_string(address);
+  if (!worker) return failure{errc::closed, doing};
+  if (is_forked_child()) return failure{errc::forked_child, doing};
+  if (address.empty()) return failure{errc::bad_address, doing};
+  std::error_code ec;
   if (options.terms) ec = complaint_about(*options.terms, worker->context().features());
-  if (ec) {
-    what.append(": ").append(words_about_terms(ec));
-    return nullptr;
-  }
+  if (ec) return failure{ec, doing + ": " + words_about_terms(ec)};
   if (address.is_v6() && !worker->context().speaks_ipv6()) {
-    what += no_ipv6;
-    ec = errc::not_supported;
-    return nullptr;
+    return failure{errc::not_supported, doing + no_ipv6};
   }
   std::shared_ptr<listener_core> made(new listener_core(std::move(worker), std::move(options)));
   ucp_api& api = made->worker_->api();
   const std::lock_guard guard(made->worker_->lock());
-  if ((ec = listen_error(api, address))) return nullptr;
+  if ((ec = listen_error(api, address))) return failure{ec, doing};
   made->socket_.emplace(address);
   ucp_listener_params_t params = {};
   params.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR | UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
@@ -76,17 +66,16 @@ std::shared_ptr<listener_core> listener_core::make(std::shared_ptr<worker_core> 
   const ucs_status_t status = api.listener_create(made->worker_->handle(), &params, &made->handle_);
   if (status != UCS_OK) {
     made->handle_ = nullptr;
-    what += " (UCX: " + words(status) + ")";
     ec = status == UCS_ERR_BUSY ? make_error_code(errc::address_in_use) : resource_error(status);
-    return nullptr;
+    return failure{ec, doing + " (UCX: " + words(status) + ")"};
   }
   ucp_listener_attr_t attributes = {};
   attributes.field_mask = UCP_LISTENER_ATTR_FIELD_SOCKADDR;
   ec = make_error(api.listener_query(made->handle_, &attributes));
-  if (ec) return nullptr;
+  if (ec) return failure{ec, doing};
   made->address_ = socket_address::from_native(
       reinterpret_cast<const ::sockaddr*>(&attributes.sockaddr), sizeof attributes.sockaddr, ec);
-  if (ec) return nullptr;
+  if (ec) return failure{ec, doing};
   made->socket_->listens_at(made->address_);
   made->socket_->close_on_exec();
   made->guard_ports(made->socket_->keep_strangers_out());

@@ -14,6 +14,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/result.hpp"
 #include "connection/connection_observer.hpp"
 #include "connection/listening_socket.hpp"
 #include "ucp/ucp_api.hpp"
@@ -44,10 +45,9 @@ class listener_core final : public connection_observer,
                             public std::enable_shared_from_this<listener_core> {
  public:
   /// Listens. Without a handler the worker accepts and serves everybody, or peers are awaited.
-  static std::shared_ptr<listener_core> make(std::shared_ptr<worker_core> worker,
-                                             const socket_address& address,
-                                             listener_options options, std::string& what,
-                                             std::error_code& ec);
+  static result<std::shared_ptr<listener_core>> make(std::shared_ptr<worker_core> worker,
+                                                     const socket_address& address,
+                                                     listener_options options);
   ~listener_core() override;
   listener_core(const listener_core&) = delete;
   listener_core& operator=(const listener_core&) = delete;

@@ -19,9 +19,10 @@ void posted_operations::post(operation& started, endpoint_core& connection) {
 void posted_operations::member_ended(operation& member, std::error_code outcome) noexcept {
   const std::uint64_t epoch = member.group_mark;
   if (outcome) {
-    const auto same = [epoch](const failure& each) { return each.epoch == epoch; };
+    const auto same = [epoch](const failed_operation& each) { return each.epoch == epoch; };
     if (std::none_of(failures_.begin(), failures_.end(), same)) {
-      failures_.push_back({epoch, outcome, if_there_is_memory([&] { return member.describe(); })});
+      failures_.push_back(
+          {epoch, {outcome, if_there_is_memory([&] { return member.describe(); })}});
     }
   }
   --count_;
@@ -37,15 +38,14 @@ void posted_operations::member_ended(operation& member, std::error_code outcome)
   }
 }
 
-std::error_code posted_operations::take_failure(std::uint64_t epoch, std::string& what) noexcept {
-  failure* first = nullptr;
-  for (failure& each : failures_) {
+result<void> posted_operations::take_failure(std::uint64_t epoch) noexcept {
+  failed_operation* first = nullptr;
+  for (failed_operation& each : failures_) {
     if (each.epoch <= epoch && (first == nullptr || each.epoch < first->epoch)) first = &each;
   }
   if (first == nullptr) return {};
-  const std::error_code why = first->why;
-  what = std::move(first->what);
-  std::erase_if(failures_, [epoch](const failure& each) { return each.epoch <= epoch; });
+  failure why = std::move(first->why);
+  std::erase_if(failures_, [epoch](const failed_operation& each) { return each.epoch <= epoch; });
   return why;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/intrusive_list.hpp"
+#include "base/result.hpp"
 #include "connection/write_epochs.hpp"
 #include "connection/write_tracker.hpp"
 #include "worker/operation_group.hpp"
@@ -37,19 +38,17 @@ class posted_operations final : public operation_group {
     return ended;
   }
   bool settled(std::uint64_t epoch) const noexcept { return epochs_.settled(epoch); }
-  /// Returns the first failure up to the end of `epoch`, forgets it and those behind it, and says
-  /// in `what` which operation it was.
-  std::error_code take_failure(std::uint64_t epoch, std::string& what) noexcept;
+  /// Fails with the first failure up to the end of `epoch`, and forgets it and those behind it.
+  result<void> take_failure(std::uint64_t epoch) noexcept;
 
   /// Flushes that wait for their epoch.
   void add(flush_operation& waiting) noexcept;
   void remove(flush_operation& waiting) noexcept;
 
  private:
-  struct failure {
+  struct failed_operation {
     std::uint64_t epoch = 0;
-    std::error_code why;
-    std::string what;
+    failure why;
   };
   void member_ended(operation& member, std::error_code outcome) noexcept override;
   /// For a failure of each epoch that may still have one: they are noted down where nothing can be
@@ -58,7 +57,7 @@ class posted_operations final : public operation_group {
 
   write_epochs epochs_;
   std::size_t count_ = 0;
-  std::vector<failure> failures_;  // the first of each epoch
+  std::vector<failed_operation> failures_;  // the first of each epoch
   intrusive_list<flush_operation, flush_tag> waiting_;
 };
 
