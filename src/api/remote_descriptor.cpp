@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/result.hpp"
 #include "ucx/error.hpp"
 #include "wire/protocol.hpp"
 #include "wire/wire.hpp"
@@ -120,23 +121,21 @@ bool read_body(std::span<const std::byte> body, remote_descriptor& into) {
   return true;
 }
 
-remote_descriptor read(std::span<const std::byte> wire, std::string& what, std::error_code& ec) {
-  ec.clear();
+detail::result<remote_descriptor> read(std::span<const std::byte> wire) {
   const detail::envelope opened(wire, descriptor_letters);
-  remote_descriptor result;
-  if (opened.outcome() == detail::envelope::verdict::intact && read_body(opened.body(), result)) {
-    return result;
+  remote_descriptor made;
+  if (opened.outcome() == detail::envelope::verdict::intact && read_body(opened.body(), made)) {
+    return made;
   }
   if (opened.outcome() == detail::envelope::verdict::other_version) {
-    ec = errc::version_mismatch;
-    what = "reading a region descriptor of wire version " + std::to_string(opened.version()) +
-           " (this library speaks version " + std::to_string(detail::protocol_version_number) + ")";
-  } else {
-    ec = errc::bad_descriptor;
-    what = "reading a region descriptor of " + std::to_string(wire.size()) +
-           " bytes (cut off, changed on its way, or something else)";
+    return detail::failure{errc::version_mismatch,
+                           "reading a region descriptor of wire version " +
+                               std::to_string(opened.version()) + " (this library speaks version " +
+                               std::to_string(detail::protocol_version_number) + ")"};
   }
-  return {};
+  return detail::failure{errc::bad_descriptor,
+                         "reading a region descriptor of " + std::to_string(wire.size()) +
+                             " bytes (cut off, changed on its way, or something else)"};
 }
 
 }  // namespace
@@ -191,16 +190,11 @@ std::vector<std::byte> remote_descriptor::encode() const {
 }
 
 remote_descriptor remote_descriptor::decode(std::span<const std::byte> wire) {
-  std::error_code ec;
-  std::string what;
-  remote_descriptor result = read(wire, what, ec);
-  if (ec) throw error(ec, what);
-  return result;
+  return read(wire).or_throw();
 }
 
 remote_descriptor remote_descriptor::decode(std::span<const std::byte> wire, std::error_code& ec) {
-  std::string what;
-  return read(wire, what, ec);
+  return read(wire).or_tell(ec);
 }
 
 std::string to_string(const remote_descriptor& descriptor) {

@@ -1,5 +1,6 @@
 #include "ucx/worker_address.hpp"
 
+#include "base/result.hpp"
 #include "ucx/error.hpp"
 #include "wire/protocol.hpp"
 #include "wire/wire.hpp"
@@ -7,30 +8,25 @@
 namespace ucx {
 namespace {
 
+using detail::failure;
+using detail::result;
+
 constexpr std::size_t longest = detail::longest_worker_address;
 
-// UCX's bytes, or nothing: then `what` says why.
-std::span<const std::byte> open(std::span<const std::byte> wire, std::string& what,
-                                std::error_code& ec) {
-  ec.clear();
+// What is in the bytes that `encode()` made.
+result<worker_address> decoded(std::span<const std::byte> wire) {
   const detail::envelope opened(wire, detail::worker_address_letters);
-  switch (opened.outcome()) {
-    case detail::envelope::verdict::intact:
-      if (opened.body().size() <= longest) return opened.body();
-      break;
-    case detail::envelope::verdict::other_version:
-      ec = errc::version_mismatch;
-      what = "reading a worker address of wire version " + std::to_string(opened.version()) +
-             " (this library speaks version " + std::to_string(detail::protocol_version_number) +
-             ")";
-      return {};
-    case detail::envelope::verdict::damaged:
-      break;
+  if (opened.outcome() == detail::envelope::verdict::intact && opened.body().size() <= longest) {
+    return worker_address::from_native(opened.body());
   }
-  ec = errc::bad_address;
-  what = "reading a worker address of " + std::to_string(wire.size()) +
-         " bytes (cut off, changed on its way, or something else)";
-  return {};
+  if (opened.outcome() == detail::envelope::verdict::other_version) {
+    return failure{errc::version_mismatch,
+                   "reading a worker address of wire version " + std::to_string(opened.version()) +
+                       " (this library speaks version " +
+                       std::to_string(detail::protocol_version_number) + ")"};
+  }
+  return failure{errc::bad_address, "reading a worker address of " + std::to_string(wire.size()) +
+                                        " bytes (cut off, changed on its way, or something else)"};
 }
 
 int value_of_digit(char digit) noexcept {
@@ -74,17 +70,11 @@ std::vector<std::byte> worker_address::encode() const {
 }
 
 worker_address worker_address::decode(std::span<const std::byte> wire) {
-  std::error_code ec;
-  std::string what;
-  const auto native = open(wire, what, ec);
-  if (ec) throw error(ec, what);
-  return from_native(native);
+  return decoded(wire).or_throw();
 }
 
 worker_address worker_address::decode(std::span<const std::byte> wire, std::error_code& ec) {
-  std::string what;
-  const auto native = open(wire, what, ec);
-  return ec ? worker_address() : from_native(native);
+  return decoded(wire).or_tell(ec);
 }
 
 std::string to_string(const worker_address& address) {
