@@ -20,7 +20,6 @@ namespace ucx {
 
 namespace detail {
 class pipe_engine;
-struct pipe_path;
 }  // namespace detail
 
 /// A `std::streambuf` over a pipe to another process: what is written at one end is read at the
@@ -115,8 +114,6 @@ class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
                    std::ios_base::openmode which) override;
 
  private:
-  void open(std::unique_ptr<detail::pipe_path> path, std::ios_base::openmode mode,
-            const pipe_options& options, std::string& what, std::error_code& ec);
   bool is_parents();
   bool is_usable();
   void close_input() noexcept;

@@ -336,18 +336,11 @@ class meeting {
 
 }  // namespace
 
-std::unique_ptr<pipe_path> meet(const url& where, pipe_role role, const pipe_options& options,
-                                std::string& what, std::error_code& ec) {
-  ec.clear();
+path_or_error meet(const url& where, pipe_role role, const pipe_options& options) {
   try {
     return meeting(where, role, options).run();
   } catch (const error& failed) {
-    ec = failed.code();
-    what = failed.what();
-    // Who throws it again says the cause again.
-    const std::string cause = ": " + ec.message();
-    if (what.ends_with(cause)) what.resize(what.size() - cause.size());
-    return nullptr;
+    return failed;
   }
 }
 

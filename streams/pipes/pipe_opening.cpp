@@ -1,11 +1,17 @@
 #include "pipes/pipe_opening.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <memory>
+#include <new>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "pipes/pipe_introduction.hpp"
 #include "pipes/pipe_meeting.hpp"
+#include "pipes/pipe_path.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
@@ -48,40 +54,68 @@ std::string name_of(const endpoint& connection) {
   return name.empty() ? "pipe with a peer met by worker address" : "pipe with \"" + name + '"';
 }
 
-}  // namespace
-
-std::unique_ptr<pipe_path> path_to(const url& where, std::ios_base::openmode mode,
-                                   const pipe_options& options, std::string& what,
-                                   std::error_code& ec) {
-  ec.clear();
+path_or_error path_to(const url& where, std::ios_base::openmode mode, const pipe_options& options) {
   if (const std::string why = complaint_about(mode, options); !why.empty()) {
-    ec = errc::invalid_argument;
-    what = "a pipe at " + to_string(where) + " that " + why;
-  } else if (where.name().empty()) {
-    ec = errc::bad_url;
-    what = "opening a pipe at \"" + to_string(where) + "\", which has no name";
+    return error(errc::invalid_argument, "a pipe at " + to_string(where) + " that " + why);
   }
-  if (ec) return nullptr;
-  return meet(where, role_of(mode), options, what, ec);
+  if (where.name().empty()) {
+    return error(errc::bad_url,
+                 "opening a pipe at \"" + to_string(where) + "\", which has no name");
+  }
+  return meet(where, role_of(mode), options);
 }
 
-std::unique_ptr<pipe_path> path_over(worker& driven, endpoint&& connection,
-                                     std::ios_base::openmode mode, const pipe_options& options,
-                                     std::string& what, std::error_code& ec) {
-  ec = connection.status();
-  what = "a pipe over a connection that is not usable";
+path_or_error path_over(worker& driven, endpoint&& connection, std::ios_base::openmode mode,
+                        const pipe_options& options) {
   std::string why = complaint_about(mode, options);
   if (why.empty() && options.readers + options.writers != 2) why = "has more than two ends";
   if (!why.empty()) {
-    ec = errc::invalid_argument;
-    what = "a pipe over a connection that " + why;
+    return error(errc::invalid_argument, "a pipe over a connection that " + why);
   }
-  if (ec) return nullptr;
+  if (const std::error_code ec = connection.status()) {
+    return error(ec, "a pipe over a connection that is not usable");
+  }
   auto made = std::make_unique<pipe_path>();
   made->name = name_of(connection);
   made->driven = &driven;
   made->peers.push_back(std::move(connection));
   return made;
+}
+
+engine_or_error open_by(path_or_error over, std::ios_base::openmode mode,
+                        const pipe_options& options) {
+  if (const auto* const failed = std::get_if<error>(&over)) return *failed;
+  auto path = std::get<std::unique_ptr<pipe_path>>(std::move(over));
+  pipe_options rest = options;
+  if (path->until) {
+    const auto left = *path->until - std::chrono::steady_clock::now();
+    rest.meeting = std::max<std::chrono::nanoseconds>(left, std::chrono::milliseconds(1));
+  }
+  try {
+    auto made = std::make_unique<pipe_engine>(std::move(path));
+    made->copying.timeout = options.timeout;
+    if (reads(mode)) made->in.emplace(*made->path, rest);
+    if (writes(mode)) made->out.emplace(*made->path, rest);
+    if (made->out && made->out->error()) {
+      return error(made->out->error(), made->out->error_text());
+    }
+    return made;
+  } catch (const std::bad_alloc&) {
+    return error(errc::no_memory,
+                 "opening a pipe with a window of " + std::to_string(options.window) + " bytes");
+  }
+}
+
+}  // namespace
+
+engine_or_error open_at(const url& where, std::ios_base::openmode mode,
+                        const pipe_options& options) {
+  return open_by(path_to(where, mode, options), mode, options);
+}
+
+engine_or_error open_over(worker& driven, endpoint&& connection, std::ios_base::openmode mode,
+                          const pipe_options& options) {
+  return open_by(path_over(driven, std::move(connection), mode, options), mode, options);
 }
 
 }  // namespace ucx::detail

@@ -3,11 +3,11 @@
 
 #include <ios>
 #include <memory>
-#include <string>
-#include <system_error>
+#include <variant>
 
-#include "pipes/pipe_path.hpp"
+#include "pipes/pipe_engine.hpp"
 #include "ucx/endpoint.hpp"
+#include "ucx/error.hpp"
 #include "ucx/pipe_options.hpp"
 #include "ucx/url.hpp"
 #include "ucx/worker.hpp"
@@ -19,14 +19,15 @@ inline bool writes(std::ios_base::openmode mode) noexcept {
   return (mode & std::ios_base::out) != 0;
 }
 
-/// Both return nothing, and why, where the options make no sense, or the other ends do not come.
+/// A pipe, or why it can not be opened.
+using engine_or_error = std::variant<std::unique_ptr<pipe_engine>, error>;
+
+/// Both fail where the options make no sense, the other ends do not come, or there is no memory.
 /// Meets them at the server of `where`.
-std::unique_ptr<pipe_path> path_to(const url& where, std::ios_base::openmode mode,
-                                   const pipe_options& options, std::string& what,
-                                   std::error_code& ec);
+engine_or_error open_at(const url& where, std::ios_base::openmode mode,
+                        const pipe_options& options);
 /// Takes over a connection that the program has.
-std::unique_ptr<pipe_path> path_over(worker& driven, endpoint&& connection,
-                                     std::ios_base::openmode mode, const pipe_options& options,
-                                     std::string& what, std::error_code& ec);
+engine_or_error open_over(worker& driven, endpoint&& connection, std::ios_base::openmode mode,
+                          const pipe_options& options);
 
 }  // namespace ucx::detail

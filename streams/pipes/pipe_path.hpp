@@ -9,10 +9,12 @@
 #include <stop_token>
 #include <string>
 #include <system_error>
+#include <variant>
 #include <vector>
 
 #include "ucx/client.hpp"
 #include "ucx/endpoint.hpp"
+#include "ucx/error.hpp"
 #include "ucx/request.hpp"
 #include "ucx/send_options.hpp"
 #include "ucx/worker.hpp"
@@ -69,5 +71,8 @@ class pipe_waiter {
   bool has_timer_ = false;
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
 };
+
+/// What a pipe goes over, or why it can not be opened.
+using path_or_error = std::variant<std::unique_ptr<pipe_path>, error>;
 
 }  // namespace ucx::detail

@@ -1,8 +1,10 @@
 #include "ucx/pipe_streambuf.hpp"
 
 #include <algorithm>
-#include <new>
+#include <memory>
+#include <string>
 #include <utility>
+#include <variant>
 
 #include "files/kept_for_parent.hpp"
 #include "pipes/pipe_engine.hpp"
@@ -20,65 +22,45 @@ using detail::writes;
 
 constexpr const char* use_of_nothing = "using a pipe that is not open";
 
+using engine = std::unique_ptr<detail::pipe_engine>;
+
+engine or_throw(detail::engine_or_error made) {
+  if (const auto* const failed = std::get_if<error>(&made)) throw *failed;
+  return std::get<engine>(std::move(made));
+}
+
+engine or_tell(std::error_code& ec, detail::engine_or_error made) {
+  const auto* const failed = std::get_if<error>(&made);
+  ec = failed != nullptr ? failed->code() : std::error_code();
+  return failed != nullptr ? nullptr : std::get<engine>(std::move(made));
+}
+
 }  // namespace
 
 pipe_streambuf::pipe_streambuf() = default;
 
 pipe_streambuf::pipe_streambuf(const url& where, std::ios_base::openmode mode,
-                               const pipe_options& options) {
-  std::error_code ec;
-  std::string what;
-  open(detail::path_to(where, mode, options, what, ec), mode, options, what, ec);
-  if (ec) throw ucx::error(ec, what);
+                               const pipe_options& options)
+    : engine_(or_throw(detail::open_at(where, mode, options))) {
+  show_put_area();
 }
 
 pipe_streambuf::pipe_streambuf(const url& where, std::ios_base::openmode mode,
-                               const pipe_options& options, std::error_code& ec) {
-  std::string what;
-  open(detail::path_to(where, mode, options, what, ec), mode, options, what, ec);
+                               const pipe_options& options, std::error_code& ec)
+    : engine_(or_tell(ec, detail::open_at(where, mode, options))) {
+  if (engine_) show_put_area();
 }
 
 pipe_streambuf::pipe_streambuf(worker& driven, endpoint connection, std::ios_base::openmode mode,
-                               const pipe_options& options) {
-  std::error_code ec;
-  std::string what;
-  open(detail::path_over(driven, std::move(connection), mode, options, what, ec), mode, options,
-       what, ec);
-  if (ec) throw ucx::error(ec, what);
-}
-
-pipe_streambuf::pipe_streambuf(worker& driven, endpoint connection, std::ios_base::openmode mode,
-                               const pipe_options& options, std::error_code& ec) {
-  std::string what;
-  open(detail::path_over(driven, std::move(connection), mode, options, what, ec), mode, options,
-       what, ec);
-}
-
-void pipe_streambuf::open(std::unique_ptr<detail::pipe_path> path, std::ios_base::openmode mode,
-                          const pipe_options& options, std::string& what, std::error_code& ec) {
-  if (!path) return;
-  pipe_options rest = options;
-  if (path->until) {
-    const auto left = *path->until - std::chrono::steady_clock::now();
-    rest.meeting = std::max<std::chrono::nanoseconds>(left, std::chrono::milliseconds(1));
-  }
-  try {
-    auto made = std::make_unique<detail::pipe_engine>(std::move(path));
-    made->copying.timeout = options.timeout;
-    if (reads(mode)) made->in.emplace(*made->path, rest);
-    if (writes(mode)) made->out.emplace(*made->path, rest);
-    if (made->out && made->out->error()) {
-      ec = made->out->error();
-      what = made->out->error_text();
-      return;
-    }
-    engine_ = std::move(made);
-  } catch (const std::bad_alloc&) {
-    ec = errc::no_memory;
-    what = "opening a pipe with a window of " + std::to_string(options.window) + " bytes";
-    return;
-  }
+                               const pipe_options& options)
+    : engine_(or_throw(detail::open_over(driven, std::move(connection), mode, options))) {
   show_put_area();
+}
+
+pipe_streambuf::pipe_streambuf(worker& driven, endpoint connection, std::ios_base::openmode mode,
+                               const pipe_options& options, std::error_code& ec)
+    : engine_(or_tell(ec, detail::open_over(driven, std::move(connection), mode, options))) {
+  if (engine_) show_put_area();
 }
 
 pipe_streambuf::pipe_streambuf(pipe_streambuf&& other) noexcept
