@@ -8,35 +8,39 @@
 #include "ucx/remote_region.hpp"
 
 namespace ucx {
+namespace {
+
+using detail::feeding_thread;
+using detail::result;
+
+result<std::unique_ptr<feeding_thread>> feed(const url& name,
+                                             const descriptor_feed_options& options) {
+  auto source = detail::open_source(name, {options.timeout});
+  if (!source) return source.why();
+  return feeding_thread::make(*std::move(source), options);
+}
+
+result<std::unique_ptr<feeding_thread>> feed(const remote_region& region,
+                                             const descriptor_feed_options& options) {
+  return feeding_thread::make({std::nullopt, region.share()}, options);
+}
+
+}  // namespace
 
 descriptor_feed::descriptor_feed(const url& name, const descriptor_feed_options& options)
-    : thread_(std::make_unique<detail::feeding_thread>(
-          detail::open_source(name, {options.timeout}).or_throw(), options)) {}
+    : thread_(feed(name, options).or_throw()) {}
 
 descriptor_feed::descriptor_feed(const url& name, const descriptor_feed_options& options,
-                                 std::error_code& ec) {
-  ec.clear();
-  try {
-    *this = descriptor_feed(name, options);
-  } catch (const ucx::error& failed) {
-    ec = failed.code();
-  }
-}
+                                 std::error_code& ec)
+    : thread_(feed(name, options).or_tell(ec)) {}
 
 descriptor_feed::descriptor_feed(const remote_region& region,
                                  const descriptor_feed_options& options)
-    : thread_(std::make_unique<detail::feeding_thread>(
-          detail::opened_source{std::nullopt, region.share()}, options)) {}
+    : thread_(feed(region, options).or_throw()) {}
 
 descriptor_feed::descriptor_feed(const remote_region& region,
-                                 const descriptor_feed_options& options, std::error_code& ec) {
-  ec.clear();
-  try {
-    *this = descriptor_feed(region, options);
-  } catch (const ucx::error& failed) {
-    ec = failed.code();
-  }
-}
+                                 const descriptor_feed_options& options, std::error_code& ec)
+    : thread_(feed(region, options).or_tell(ec)) {}
 
 descriptor_feed::descriptor_feed(descriptor_feed&& other) noexcept = default;
 

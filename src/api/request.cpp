@@ -8,6 +8,7 @@
 
 #include "base/deadline.hpp"
 #include "base/forked_child.hpp"
+#include "base/result.hpp"
 #include "connection/endpoint_core.hpp"
 #include "cuda/cuda_driver.hpp"
 #include "cuda/stream_gate.hpp"
@@ -22,14 +23,17 @@ namespace {
 
 /// Has a stream wait for an operation's end.
 detail::result<void> hold(detail::operation* wanted, void* cuda_stream) {
+  const auto fail = [wanted](std::error_code code, const std::string& why) {
+    const std::string what = wanted == nullptr ? "nothing" : detail::failure_text(*wanted);
+    return detail::failure{code, "a CUDA stream's wait for the " + what + " (" + why + ")"};
+  };
   if (cuda_stream == nullptr) {
-    return detail::failure{
-        errc::invalid_argument,
-        "no stream: the default ones are CU_STREAM_LEGACY and CU_STREAM_PER_THREAD"};
+    return fail(errc::invalid_argument,
+                "no stream: the default ones are CU_STREAM_LEGACY and CU_STREAM_PER_THREAD");
   }
   if (wanted == nullptr || wanted->done()) return {};
   const detail::cuda_driver* const driver = detail::cuda_driver::find();
-  if (driver == nullptr) return detail::failure{errc::not_supported, "there is no CUDA driver"};
+  if (driver == nullptr) return fail(errc::not_supported, "there is no CUDA driver");
   detail::worker_core& worker = wanted->worker();
   std::chrono::nanoseconds left;
   {
@@ -39,7 +43,7 @@ detail::result<void> hold(detail::operation* wanted, void* cuda_stream) {
   const detail::clock::time_point until = detail::after(detail::clock::now(), left);
   // Without the lock: a driver whose queue is full waits.
   auto gate = detail::stream_gate::shut(*driver, cuda_stream, until);
-  if (!gate) return gate.why();
+  if (!gate) return fail(gate.why().code, gate.why().text);
   const std::lock_guard guard(worker.lock());
   if (!wanted->done()) wanted->add_gate(*std::move(gate));
   return {};
@@ -141,12 +145,7 @@ void request::then(completion_handler handler) {
   if (handler) handler(error());
 }
 
-void request::enqueue_wait(void* cuda_stream) {
-  const auto held = hold(operation_, cuda_stream);
-  if (held) return;
-  throw ucx::error(held.why().code,
-                   "a CUDA stream's wait for the " + description() + " (" + held.why().text + ")");
-}
+void request::enqueue_wait(void* cuda_stream) { hold(operation_, cuda_stream).or_throw(); }
 
 void request::enqueue_wait(void* cuda_stream, std::error_code& ec) {
   hold(operation_, cuda_stream).or_tell(ec);

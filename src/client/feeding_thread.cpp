@@ -22,39 +22,49 @@ constexpr std::size_t longest_piece = std::size_t{1} << 20U;
 /// How soon a thread that waits for the network looks whether it is to stop.
 constexpr std::chrono::milliseconds longest_look{20};
 
-[[noreturn]] void throw_no_sockets() {
-  const int number = errno;
-  throw ucx::error(number == EMFILE || number == ENFILE ? errc::too_many_files : errc::no_memory,
-                   "making sockets to feed (" + std::generic_category().message(number) + ")");
-}
-
 }  // namespace
 
 feeding_thread::feeding_thread(opened_source source, const descriptor_feed_options& options)
-    : source_(std::move(source)), each_{options.timeout}, owner_(::getpid()) {
-  if (options.window < 2 * shortest_piece) {
-    throw ucx::error(errc::invalid_argument, "feeding a descriptor with a window of less than " +
-                                                 std::to_string(2 * shortest_piece) + " bytes");
-  }
-  piece_ = std::clamp(options.window / 8, shortest_piece, longest_piece);
-  make_sockets();
+    : source_(std::move(source)),
+      each_{options.timeout},
+      piece_(std::clamp(options.window / 8, shortest_piece, longest_piece)),
+      owner_(::getpid()) {
   memory_.resize(static_cast<std::size_t>(
       std::min<std::uint64_t>(options.window / piece_, source_.region.size() / piece_ + 1)));
   for (std::vector<std::byte>& each : memory_) {
     each.resize(piece_);
     idle_.push_back(&each);
   }
-  try {
-    thread_ = std::thread([this] {
-      // Handlers of the program's run on threads of the program's.
-      sigset_t all;
-      ::sigfillset(&all);
-      ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
-      run();
-    });
-  } catch (const std::system_error&) {
-    throw ucx::error(errc::no_memory, "starting a thread to feed a descriptor");
+}
+
+result<std::unique_ptr<feeding_thread>> feeding_thread::make(
+    opened_source source, const descriptor_feed_options& options) {
+  if (options.window < 2 * shortest_piece) {
+    return failure{errc::invalid_argument, "feeding a descriptor with a window of less than " +
+                                               std::to_string(2 * shortest_piece) + " bytes"};
   }
+  std::unique_ptr<feeding_thread> made(new feeding_thread(std::move(source), options));
+  if (!made->make_sockets()) {
+    const int number = errno;
+    return failure{number == EMFILE || number == ENFILE ? errc::too_many_files : errc::no_memory,
+                   "making sockets to feed (" + std::generic_category().message(number) + ")"};
+  }
+  try {
+    made->start();
+  } catch (const std::system_error&) {
+    return failure{errc::no_memory, "starting a thread to feed a descriptor"};
+  }
+  return made;
+}
+
+void feeding_thread::start() {
+  thread_ = std::thread([this] {
+    // Handlers of the program's run on threads of the program's.
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    run();
+  });
 }
 
 feeding_thread::~feeding_thread() {
@@ -85,15 +95,16 @@ file_descriptor feeding_thread::take_reader() noexcept {
 
 /// A byte that the reading end has sent, and that nobody takes, makes the system tell that end when
 /// this one is closed: ECONNRESET, instead of an end. It is taken when all was handed over.
-void feeding_thread::make_sockets() {
+/// Returns false, with errno, where there are no sockets.
+bool feeding_thread::make_sockets() noexcept {
   std::array<int, 2> pair{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) throw_no_sockets();
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) return false;
   writer_ = owned_descriptor(pair[0]);
   reader_ = file_descriptor(pair[1]);
   stopping_ = owned_descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!stopping_) throw_no_sockets();
-  if (::send(reader_.get(), "", 1, MSG_NOSIGNAL) != 1) throw_no_sockets();
+  if (!stopping_ || ::send(reader_.get(), "", 1, MSG_NOSIGNAL) != 1) return false;
   ::shutdown(reader_.get(), SHUT_WR);
+  return true;
 }
 
 void feeding_thread::run() noexcept {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "base/owned_descriptor.hpp"
+#include "base/result.hpp"
 #include "client/opened_source.hpp"
 #include "ucx/descriptor_feed.hpp"
 #include "ucx/file_descriptor.hpp"
@@ -26,8 +28,9 @@ namespace ucx::detail {
 
 class feeding_thread {
  public:
-  /// Throws ucx::error where there are no sockets, no memory or no thread.
-  feeding_thread(opened_source source, const descriptor_feed_options& options);
+  /// Fails where there are no sockets or no thread, and where the window is too short.
+  static result<std::unique_ptr<feeding_thread>> make(opened_source source,
+                                                      const descriptor_feed_options& options);
   feeding_thread(const feeding_thread&) = delete;
   feeding_thread& operator=(const feeding_thread&) = delete;
   ~feeding_thread();
@@ -51,7 +54,9 @@ class feeding_thread {
     std::vector<std::byte>* memory;
   };
 
-  void make_sockets();
+  feeding_thread(opened_source source, const descriptor_feed_options& options);
+  bool make_sockets() noexcept;
+  void start();
   void run() noexcept;
   void feed_all();
   void start_reads();
@@ -65,7 +70,7 @@ class feeding_thread {
   owned_descriptor writer_;
   owned_descriptor stopping_;  // readable when it is to stop
 
-  std::size_t piece_ = 0;
+  const std::size_t piece_;
   std::vector<std::vector<std::byte>> memory_;
   std::vector<std::vector<std::byte>*> idle_;
   std::deque<flight> flights_;
