@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <istream>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <system_error>
 
 #include "ucx/endpoint.hpp"
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/pipe_options.hpp"
 #include "ucx/pipe_streambuf.hpp"
@@ -40,15 +42,14 @@ class UCXIO_EXPORT ipipestream : public std::istream {
   /// Returns how many bytes were read.
   std::uint64_t received() const noexcept { return buffer_.received(); }
   /// Returns why failbit or badbit is set, and that as a text.
-  std::error_code error() const noexcept { return open_error_ ? open_error_ : buffer_.error(); }
+  std::error_code error() const noexcept { return not_open_ ? not_open_->code() : buffer_.error(); }
   std::string error_message() const {
-    return open_error_ ? open_message_ : buffer_.error_message();
+    return not_open_ ? not_open_->what() : buffer_.error_message();
   }
 
  private:
   pipe_streambuf buffer_;
-  std::error_code open_error_;
-  std::string open_message_;
+  std::optional<ucx::error> not_open_;  // why
 };
 
 /// Writes what one process, or each of several, reads.
@@ -73,15 +74,14 @@ class UCXIO_EXPORT opipestream : public std::ostream {
   /// Returns how many bytes every reader's program has taken, as far as it has told.
   std::uint64_t consumed() { return buffer_.consumed(); }
   /// Returns why failbit or badbit is set, and that as a text.
-  std::error_code error() const noexcept { return open_error_ ? open_error_ : buffer_.error(); }
+  std::error_code error() const noexcept { return not_open_ ? not_open_->code() : buffer_.error(); }
   std::string error_message() const {
-    return open_error_ ? open_message_ : buffer_.error_message();
+    return not_open_ ? not_open_->what() : buffer_.error_message();
   }
 
  private:
   pipe_streambuf buffer_;
-  std::error_code open_error_;
-  std::string open_message_;
+  std::optional<ucx::error> not_open_;  // why
 };
 
 /// Reads what another process writes, and writes what it reads.
@@ -110,15 +110,14 @@ class UCXIO_EXPORT pipestream : public std::iostream {
   /// Returns how many bytes every reader's program has taken, as far as it has told.
   std::uint64_t consumed() { return buffer_.consumed(); }
   /// Returns why failbit or badbit is set, and that as a text.
-  std::error_code error() const noexcept { return open_error_ ? open_error_ : buffer_.error(); }
+  std::error_code error() const noexcept { return not_open_ ? not_open_->code() : buffer_.error(); }
   std::string error_message() const {
-    return open_error_ ? open_message_ : buffer_.error_message();
+    return not_open_ ? not_open_->what() : buffer_.error_message();
   }
 
  private:
   pipe_streambuf buffer_;
-  std::error_code open_error_;
-  std::string open_message_;
+  std::optional<ucx::error> not_open_;  // why
 };
 
 inline void swap(ipipestream& a, ipipestream& b) noexcept { a.swap(b); }

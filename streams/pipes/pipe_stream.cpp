@@ -1,5 +1,7 @@
 #include "ucx/pipe_stream.hpp"
 
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -17,27 +19,27 @@ void close_buffer(std::ios& stream, pipe_streambuf& buffer) {
   if (ec) stream.setstate(std::ios_base::failbit);
 }
 
-/// Opens `buffer`, or tells in failbit, `ec` and `message` why it can not be.
+/// Opens `buffer`, or sets failbit and returns why it can not be.
 template <class... Arguments>
-void open_buffer(std::ios& stream, pipe_streambuf& buffer, std::error_code& ec,
-                 std::string& message, Arguments&&... arguments) {
+std::optional<error> open_buffer(std::ios& stream, pipe_streambuf& buffer,
+                                 Arguments&&... arguments) {
   try {
     buffer = pipe_streambuf(std::forward<Arguments>(arguments)...);
-  } catch (const ucx::error& failed) {
-    ec = failed.code();
-    message = failed.what();
+    return std::nullopt;
+  } catch (const error& failed) {
     stream.setstate(std::ios_base::failbit);
+    return failed;
   }
 }
 
 /// The same by the text of a URL.
-void open_buffer(std::ios& stream, pipe_streambuf& buffer, std::error_code& ec,
-                 std::string& message, const char* where, std::ios_base::openmode mode,
-                 const pipe_options& options) {
+std::optional<error> open_buffer(std::ios& stream, pipe_streambuf& buffer, const char* where,
+                                 std::ios_base::openmode mode, const pipe_options& options) {
+  std::error_code ec;
   const url parsed(std::string_view(where), ec);
-  if (!ec) return open_buffer(stream, buffer, ec, message, parsed, mode, options);
-  message = "opening a pipe at \"" + std::string(where) + "\": " + ec.message();
+  if (!ec) return open_buffer(stream, buffer, parsed, mode, options);
   stream.setstate(std::ios_base::failbit);
+  return error(ec, "opening a pipe at \"" + std::string(where) + "\"");
 }
 
 }  // namespace
@@ -47,24 +49,23 @@ void open_buffer(std::ios& stream, pipe_streambuf& buffer, std::error_code& ec,
 ipipestream::ipipestream() : std::istream(nullptr) { std::ios::rdbuf(&buffer_); }
 
 ipipestream::ipipestream(const char* where, const pipe_options& options) : ipipestream() {
-  open_buffer(*this, buffer_, open_error_, open_message_, where, std::ios_base::in, options);
+  not_open_ = open_buffer(*this, buffer_, where, std::ios_base::in, options);
 }
 
 ipipestream::ipipestream(const url& where, const pipe_options& options) : ipipestream() {
-  open_buffer(*this, buffer_, open_error_, open_message_, where, std::ios_base::in, options);
+  not_open_ = open_buffer(*this, buffer_, where, std::ios_base::in, options);
 }
 
 ipipestream::ipipestream(worker& driven, endpoint connection, const pipe_options& options)
     : ipipestream() {
-  open_buffer(*this, buffer_, open_error_, open_message_, driven, std::move(connection),
-              std::ios_base::in, options);
+  not_open_ =
+      open_buffer(*this, buffer_, driven, std::move(connection), std::ios_base::in, options);
 }
 
 ipipestream::ipipestream(ipipestream&& other) noexcept
     : std::istream(std::move(other)),
       buffer_(std::move(other.buffer_)),
-      open_error_(other.open_error_),
-      open_message_(std::move(other.open_message_)) {
+      not_open_(std::move(other.not_open_)) {
   set_rdbuf(&buffer_);
 }
 
@@ -79,8 +80,7 @@ ipipestream::~ipipestream() = default;
 void ipipestream::swap(ipipestream& other) noexcept {
   std::istream::swap(other);
   buffer_.swap(other.buffer_);
-  std::swap(open_error_, other.open_error_);
-  open_message_.swap(other.open_message_);
+  not_open_.swap(other.not_open_);
 }
 
 void ipipestream::close() { close_buffer(*this, buffer_); }
@@ -88,24 +88,23 @@ void ipipestream::close() { close_buffer(*this, buffer_); }
 opipestream::opipestream() : std::ostream(nullptr) { std::ios::rdbuf(&buffer_); }
 
 opipestream::opipestream(const char* where, const pipe_options& options) : opipestream() {
-  open_buffer(*this, buffer_, open_error_, open_message_, where, std::ios_base::out, options);
+  not_open_ = open_buffer(*this, buffer_, where, std::ios_base::out, options);
 }
 
 opipestream::opipestream(const url& where, const pipe_options& options) : opipestream() {
-  open_buffer(*this, buffer_, open_error_, open_message_, where, std::ios_base::out, options);
+  not_open_ = open_buffer(*this, buffer_, where, std::ios_base::out, options);
 }
 
 opipestream::opipestream(worker& driven, endpoint connection, const pipe_options& options)
     : opipestream() {
-  open_buffer(*this, buffer_, open_error_, open_message_, driven, std::move(connection),
-              std::ios_base::out, options);
+  not_open_ =
+      open_buffer(*this, buffer_, driven, std::move(connection), std::ios_base::out, options);
 }
 
 opipestream::opipestream(opipestream&& other) noexcept
     : std::ostream(std::move(other)),
       buffer_(std::move(other.buffer_)),
-      open_error_(other.open_error_),
-      open_message_(std::move(other.open_message_)) {
+      not_open_(std::move(other.not_open_)) {
   set_rdbuf(&buffer_);
 }
 
@@ -120,8 +119,7 @@ opipestream::~opipestream() = default;
 void opipestream::swap(opipestream& other) noexcept {
   std::ostream::swap(other);
   buffer_.swap(other.buffer_);
-  std::swap(open_error_, other.open_error_);
-  open_message_.swap(other.open_message_);
+  not_open_.swap(other.not_open_);
 }
 
 void opipestream::close() { close_buffer(*this, buffer_); }
@@ -129,24 +127,22 @@ void opipestream::close() { close_buffer(*this, buffer_); }
 pipestream::pipestream() : std::iostream(nullptr) { std::ios::rdbuf(&buffer_); }
 
 pipestream::pipestream(const char* where, const pipe_options& options) : pipestream() {
-  open_buffer(*this, buffer_, open_error_, open_message_, where, both_ways, options);
+  not_open_ = open_buffer(*this, buffer_, where, both_ways, options);
 }
 
 pipestream::pipestream(const url& where, const pipe_options& options) : pipestream() {
-  open_buffer(*this, buffer_, open_error_, open_message_, where, both_ways, options);
+  not_open_ = open_buffer(*this, buffer_, where, both_ways, options);
 }
 
 pipestream::pipestream(worker& driven, endpoint connection, const pipe_options& options)
     : pipestream() {
-  open_buffer(*this, buffer_, open_error_, open_message_, driven, std::move(connection), both_ways,
-              options);
+  not_open_ = open_buffer(*this, buffer_, driven, std::move(connection), both_ways, options);
 }
 
 pipestream::pipestream(pipestream&& other) noexcept
     : std::iostream(std::move(other)),
       buffer_(std::move(other.buffer_)),
-      open_error_(other.open_error_),
-      open_message_(std::move(other.open_message_)) {
+      not_open_(std::move(other.not_open_)) {
   set_rdbuf(&buffer_);
 }
 
@@ -161,8 +157,7 @@ pipestream::~pipestream() = default;
 void pipestream::swap(pipestream& other) noexcept {
   std::iostream::swap(other);
   buffer_.swap(other.buffer_);
-  std::swap(open_error_, other.open_error_);
-  open_message_.swap(other.open_message_);
+  not_open_.swap(other.not_open_);
 }
 
 void pipestream::close() { close_buffer(*this, buffer_); }
