@@ -153,6 +153,14 @@ TEST_F(AddressFile, IsFoundFromTheWorkingDirectoryToo) {
   EXPECT_TRUE(std::filesystem::path(found.address_file()).is_absolute());
 }
 
+TEST_F(AddressFile, IsNotInAUrlWhoseNameCanNotBeOne) {
+  const auto file = write("address");
+  std::error_code ec;
+  const url made("ucx+file://" + (directory_ / "address").string() + "/a%00b", ec);
+  EXPECT_EQ(ec, errc::bad_url);
+  EXPECT_TRUE(made.empty()) << to_string(made);
+}
+
 TEST_F(AddressFile, UrlsThatLeadNowhereSaySo) {
   const auto refusal = [](const std::string& text) {
     try {
