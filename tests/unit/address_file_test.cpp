@@ -156,7 +156,7 @@ TEST_F(AddressFile, IsFoundFromTheWorkingDirectoryToo) {
 TEST_F(AddressFile, IsNotInAUrlWhoseNameCanNotBeOne) {
   const auto file = write("address");
   std::error_code ec;
-  const url made("ucx+file://" + (directory_ / "address").string() + "/a%00b", ec);
+  const url made("ucx+file://" + (directory_ / "address").string() + "/a%FFb", ec);
   EXPECT_EQ(ec, errc::bad_url);
   EXPECT_TRUE(made.empty()) << to_string(made);
 }
