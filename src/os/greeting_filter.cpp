@@ -11,7 +11,7 @@ namespace ucx::detail::greeting_filter {
 namespace {
 
 /// Where a test leads: to the next step, to one that is named, or to one of the filter's ends.
-enum class to { next, whole, body, second_version, pass, drop };
+enum class to { next, whole, body, second_version, address, pass, drop };
 
 struct step {
   unsigned code;
@@ -32,12 +32,17 @@ constexpr std::uint32_t payload = 0;
 constexpr std::uint32_t high_byte = 1;
 constexpr std::uint32_t header_end = 2;  // of TCP's header
 
-// What follows UCX's header: a number of eight bytes, then a version and flags, and in the first
-// version one that says what kind of address comes.
+// What follows UCX's header: a number of eight bytes, then a version and flags, in the first
+// version one that says what kind of address comes and the number of a device, and the address. UCX
+// ends the process at an address of a version that it does not know.
 constexpr std::uint32_t version_place = header_size + 8;
 constexpr std::uint32_t version_shift = 5;
 constexpr std::uint32_t kind_place = version_place + 1;
 constexpr std::uint32_t kind_of_listeners = 2;
+constexpr std::uint32_t first_address = version_place + 3;
+constexpr std::uint32_t second_address = version_place + 1;
+constexpr std::uint32_t address_version_bits = 0x0f;  // of its first byte
+constexpr std::uint32_t newest_address = 1;           // UCX's name for it is v2
 
 // Loads are big-endian; the length in UCX's header is as its host has it, little-endian.
 constexpr std::array steps{
@@ -79,8 +84,13 @@ constexpr std::array steps{
     step{BPF_ALU | BPF_RSH | BPF_K, version_shift},
     step{equals, 0, to::next, to::second_version},
     step{load_byte, kind_place},
-    step{equals, kind_of_listeners, to::pass, to::drop},
-    step{equals, 1, to::pass, to::drop, to::second_version},
+    step{equals, kind_of_listeners, to::next, to::drop},
+    step{load_byte, first_address},
+    step{is_at_least, 0, to::address},  // always
+    step{equals, 1, to::next, to::drop, to::second_version},
+    step{load_byte, second_address},
+    step{BPF_ALU | BPF_AND | BPF_K, address_version_bits, to::next, to::next, to::address},
+    step{is_more, newest_address, to::drop, to::pass},
 };
 
 constexpr std::array ends{

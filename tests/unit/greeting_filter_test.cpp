@@ -27,11 +27,13 @@ std::string ucx_header(std::uint64_t length, char status = 0) {
   return made;
 }
 
-/// Its address is in the first version, or in the second.
-std::string ucx_greeting(std::size_t length, int version = 1, int kind = 2) {
+/// In the first version, or in the second, with an address that begins with such a byte.
+std::string ucx_greeting(std::size_t length, int version = 1, int kind = 2, char address = '\x81') {
   std::string body(length, '\x81');
   if (length > 8) body[8] = static_cast<char>((version - 1) << 5 | 1);
   if (length > 9 && version == 1) body[9] = static_cast<char>(kind);
+  const std::size_t begin = version == 1 ? 11 : 9;
+  if (length > begin) body[begin] = address;
   return ucx_header(length) + body;
 }
 
@@ -68,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Families, GreetingFilter, GreetingFilter::families(),
                          GreetingFilter::name_of_family);
 
 TEST_P(GreetingFilter, LetsGreetingsThrough) {
-  for (const std::size_t length : {10U, 46U, 300U, 1200U}) {
+  for (const std::size_t length : {12U, 46U, 300U, 1200U}) {
     say(ucx_greeting(length));
     EXPECT_EQ(heard(10'000), ucx_greeting(length)) << length;
   }
@@ -138,6 +140,10 @@ TEST_P(GreetingFilter, DropsEverythingElse) {
       {"a long greeting of such a version", ucx_greeting(1500, 8).substr(0, 1000)},
       {"an address of another kind", ucx_greeting(46, 1, 1)},
       {"a long one of another kind", ucx_greeting(1500, 1, 0).substr(0, 1000)},
+      {"a greeting that ends before its address", ucx_greeting(11)},
+      {"an address of a version that is not known", ucx_greeting(46, 1, 2, '\x02')},
+      {"such an address in the second version", ucx_greeting(46, 2, 2, '\x0f')},
+      {"a long greeting with such an address", ucx_greeting(1500, 1, 2, '\x3f').substr(0, 1000)},
       {"HTTP", "GET / HTTP/1.1\r\nHost: here\r\n\r\n"},
       {"SSH", "SSH-2.0-OpenSSH_9.2\r\n"},
       {"TLS", std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11) + "0123456789"},
