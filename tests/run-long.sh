@@ -51,6 +51,7 @@ trap 'exit 143' TERM HUP
 
 repeat() {
   local round outcome=0
+  local -x UCXIO_EXPECTED_SKIPS=$PWD/tests/support/expected_skips.txt
   for round in 1 2 3 4 5 6 7 8 9 10; do
     if [ "$round" = 6 ]; then
       for _ in $(seq "$(nproc)"); do

@@ -21,6 +21,11 @@ not_run() {
   exit 77
 }
 
+fail() {
+  echo "run-rdma: $*"
+  exit 1
+}
+
 work='' machines=()
 finish() {
   local each
@@ -33,8 +38,8 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 work=$(mktemp -d "${TMPDIR:-/tmp}/ucxio-rdma.XXXXXX")
 
-# Runs a function that ends at the first command that fails, and tells in `fetched` how it went: within a condition
-# `set -e` would be off.
+# Runs a function that ends at the first command that fails, with 77 where a package can not be had, and tells in
+# `fetched` how it went: within a condition `set -e` would be off.
 fetch() { # FUNCTION
   set +e
   (
@@ -65,9 +70,9 @@ has_kernel() { # FOLDER
 fetch_kernel() {
   local package new=$work/kernel
   package=$(apt-cache depends linux-image-amd64 | awk '/Depends: linux-image-/ && !found++ { print $2 }')
-  [ -n "$package" ]
+  [ -n "$package" ] || exit 77
   mkdir "$new"
-  download "$new" "$package"
+  download "$new" "$package" || exit 77
   dpkg-deb -x "$new"/linux-image-*.deb "$new/all"
   cp "$new"/all/boot/vmlinuz-* "$new/vmlinuz"
   find "$new/all" -name '*.ko*' >"$new/modules.txt"
@@ -87,7 +92,7 @@ is_static() { # PROGRAM
 fetch_busybox() {
   local new=$work/busybox
   mkdir "$new"
-  download "$new" busybox-static
+  download "$new" busybox-static || exit 77
   dpkg-deb -x "$new"/busybox-static_*.deb "$new/all"
   mv "$(find "$new/all" -name busybox -type f -perm -u+x)" "$new/busybox"
   rm -rf "$new/all" "$new"/*.deb
@@ -177,13 +182,15 @@ mkdir -p "$cache"
 cache=$(realpath "$cache") work=$(realpath "$work") fetched=0
 if ! has_kernel "$cache/kernel"; then
   fetch fetch_kernel
-  [ $fetched = 0 ] || not_run "the kernel's package can not be fetched, or lacks what is needed"
+  [ $fetched != 77 ] || not_run "the kernel's package can not be fetched"
+  [ $fetched = 0 ] || fail "the kernel's package lacks what is needed"
 fi
 busybox=$(command -v busybox || true)
 if [ -z "$busybox" ] || ! is_static "$busybox"; then
   busybox=$cache/busybox/busybox
   [ -x "$busybox" ] || fetch fetch_busybox
-  [ $fetched = 0 ] || not_run "the package busybox-static can not be fetched"
+  [ $fetched != 77 ] || not_run "the package busybox-static can not be fetched"
+  [ $fetched = 0 ] || fail "the package busybox-static lacks what is needed"
 fi
 share /usr
 share .

@@ -270,6 +270,8 @@ def main():
         break_files(files_of(options.tree.resolve()), mutants)
         print(f"{len(mutants)} mutants fit the source")
         return
+    if unknown := set(options.names) - {mutant.name for mutant in mutants}:
+        parser.error(f"no mutant has the name {', '.join(sorted(unknown))}")
     copy = options.work.resolve()
     make_copy(options.tree.resolve(), copy, mutants)
     asked = [mutant for mutant in mutants if not options.names or mutant.name in options.names]

@@ -39,6 +39,7 @@ import time
 
 BEGIN = re.compile(rb"^\[ RUN      \] (\S+)")
 END = re.compile(rb"^(.*)\[  (     OK|FAILED |SKIPPED) \] ([^\s,]+)(?:, where .*)? \((\d+) ms\)$")
+CLOSING = re.compile(rb"^\[==========\] \d+ tests? from .* ran\.")
 TRANSPORT = re.compile(r"tcp_by_address|tcp_by_listener|tcp_to_itself|shared_memory|loopback|mapped|borrowed")
 STATUS = {b"     OK": "passed", b"FAILED ": "failed", b"SKIPPED": "skipped"}
 LIBC = ctypes.CDLL(None)
@@ -210,7 +211,7 @@ class Run:
 
     def follow(self, process):
         """Notes how the cases of a process end."""
-        running, outside, since_exit = None, Case("", time.monotonic()), None
+        running, outside, since_exit, closed = None, Case("", time.monotonic()), None, False
         while True:
             for line in process.lines(0.2):
                 if found := BEGIN.match(line):
@@ -222,6 +223,7 @@ class Run:
                     self.note(running)
                     running, outside = None, Case("", time.monotonic())
                 else:
+                    closed = closed or CLOSING.match(line) is not None
                     (running or outside).say(line)
             current, now = running or outside, time.monotonic()
             if process.child.poll() is not None:
@@ -240,6 +242,10 @@ class Run:
         if running or status not in ((0, 1) if failed else (0,)):
             current.say(f"ended the program: {end_words(status)}\n".encode())
             self.give_up(running, outside)
+        elif not closed:
+            # What comes at the end, such as a search for leaks, did not.
+            outside.say(b"ended the program before GoogleTest was at its end\n")
+            self.give_up(None, outside)
 
     def give_up(self, running, outside):
         """Notes the case that ended its process; or, where there was none, the process itself."""

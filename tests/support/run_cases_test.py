@@ -42,6 +42,8 @@ for case in cases:
     word = {"Skips": " SKIPPED", "Fails": " FAILED "}.get(does, "      OK")
     failed = failed or does == "Fails"
     print(f"[ {word} ] {case} (3 ms)", flush=True)
+    if does == "LeavesBehind": os._exit(0)
+print(f"[==========] {len(chosen)} tests from 1 test suite ran. (3 ms total)")
 if "Outside.Leaks" in chosen: sys.exit(23)
 sys.exit(1 if failed else 0)
 """
@@ -115,6 +117,12 @@ class RunCases(unittest.TestCase):
         """A program that ends well within a case did not pass it."""
         status, _, ended = self.run_cases(["A.Leaves", "B.Is"])
         self.assertEqual((status, ended), (1, {"A.Leaves": "failed", "B.Is": "passed"}))
+
+    def test_end_between_cases_is_a_failure(self):
+        """Of a program that ends well behind a case it is not known what its end would have told."""
+        status, _, ended = self.run_cases(["A.LeavesBehind", "B.Is"])
+        self.assertEqual((status, ended), (1, {"A.LeavesBehind": "passed", "program.outside_of_all_cases": "failed",
+                                               "B.Is": "passed"}))
 
     def test_child_that_is_left_behind(self):
         """A process that a case left behind holds up nobody."""
