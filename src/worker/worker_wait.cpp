@@ -121,7 +121,10 @@ std::chrono::nanoseconds worker_core::until_next_deadline() {
   const std::lock_guard guard(lock_);
   if (next_tick_ == clock::time_point::max()) return std::chrono::nanoseconds::max();
   const clock::time_point now = api().now();
-  return next_tick_ <= now ? std::chrono::nanoseconds::zero() : next_tick_ - now;
+  if (next_tick_ > now) return next_tick_ - now;
+  // The clock that rounds look at first may be behind: the next one looks at this one.
+  next_tick_ = clock::time_point::min();
+  return std::chrono::nanoseconds::zero();
 }
 
 void worker_core::signal() noexcept {

@@ -47,6 +47,10 @@ void fake_process::kill() {
 
 void fake_process::share_memory() noexcept { static_cast<fake_ucp&>(*api_).share_memory(); }
 
+void fake_process::let_cheap_clock_lag(std::chrono::nanoseconds by) noexcept {
+  static_cast<fake_ucp&>(*api_).lag_by(by);
+}
+
 void fake_process::let_sources_change() {
   const guard lock(network_.mutex);
   state_.sources_may_change = true;

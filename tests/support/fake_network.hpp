@@ -103,6 +103,9 @@ class fake_process {
   /// Lets contexts that it makes from now on map real memory, past the simulated network.
   void share_memory() noexcept;
 
+  /// Its cheap clock is so far behind, as the system's is where the processor is taken away.
+  void let_cheap_clock_lag(std::chrono::nanoseconds by) noexcept;
+
   /// What the process sends may change until it is sent: an answer reads memory that peers write.
   void let_sources_change();
 

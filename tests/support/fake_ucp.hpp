@@ -106,6 +106,8 @@ class fake_ucp final : public detail::ucp_api {
 
   // Time, and waiting for descriptors.
   detail::clock::time_point now() override;
+  detail::clock::time_point now_or_soon() override { return now() - lag_; }
+  void lag_by(std::chrono::nanoseconds lag) noexcept { lag_ = lag; }
   void wait_readable(int fd, int wake_fd, std::chrono::nanoseconds timeout) override;
   bool relax() override;
 
@@ -115,6 +117,7 @@ class fake_ucp final : public detail::ucp_api {
   sim::fabric& network_;
   sim::process_state& process_;
   bool shares_memory_ = false;
+  std::chrono::nanoseconds lag_{};
 };
 
 }  // namespace ucx::test

@@ -58,6 +58,18 @@ TEST(Timer, WaitForItRunsOut) {
   EXPECT_TRUE(every.wait_for(0ms));
 }
 
+// Else a loop that asks how long it may sleep does not sleep, and is not called either.
+TEST(Timer, IsCalledInTheRoundBehindADeadlineThatHasCome) {
+  simulated_pair pair;
+  pair.reader_process.let_cheap_clock_lag(20ms);
+  int called = 0;
+  const scheduled_call timer = pair.reader.call_after(100ms, [&] { ++called; });
+  pair.network.advance(101ms);
+  EXPECT_EQ(pair.reader.next_deadline(), 0ns);
+  pair.reader.progress();
+  EXPECT_EQ(called, 1);
+}
+
 TEST(Timer, CallsInTheOrderOfTheTimesAndNeverEarly) {
   simulated_pair pair;
   const auto begin = pair.network.now();
