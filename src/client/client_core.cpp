@@ -214,35 +214,9 @@ result<std::shared_ptr<client_core>> client_core::greet(ucx::worker&& driver, en
 result<std::vector<std::byte>> client_core::await(
     control_type answer_type, clock::time_point deadline, const std::string& doing,
     const std::function<void(client_session::question&)>& send) {
-  worker_core& core = core_of(worker_);
-  endpoint_core& connection = core_of(*endpoint_);
-  requests_.fetch_add(1, std::memory_order_relaxed);
   client_session::question asked{.answer_type = answer_type};
-  if (core.in_handler()) {
-    asked.outcome = errc::would_deadlock;
-  } else if (is_forked_child()) {
-    asked.outcome = errc::forked_child;
-  } else {
-    const auto forget = [&] {
-      const std::lock_guard guard(core.lock());
-      connection.liveness().expected_control();
-      session_.forget(asked);
-    };
-    bool in_time = false;
-    try {
-      {
-        const std::lock_guard guard(core.lock());
-        connection.liveness().expect_control();
-        send(asked);
-      }
-      in_time = core.wait_until(deadline, [&] { return asked.done; });
-    } catch (const std::bad_alloc&) {  // the session is not to answer into what has gone
-      forget();
-      throw;
-    }
-    forget();
-    if (!in_time && !asked.done) asked.outcome = errc::timed_out;
-  }
+  ask_all(
+      {&asked, 1}, [&](std::size_t) { send(asked); }, deadline);
   if (!asked.outcome) return std::move(asked.answer);
   failures_.fetch_add(1, std::memory_order_relaxed);
   failure why{asked.outcome, doing};
@@ -256,10 +230,55 @@ result<std::vector<std::byte>> client_core::await(
     } else if (why.code == errc::connection_refused) {
       why.text += ": it is a worker that serves no names, or its server was closed";
     }
-  } else if (!connection.words().empty()) {
-    why.text += " (" + connection.words() + ")";
+  } else if (const std::string words = core_of(*endpoint_).words(); !words.empty()) {
+    why.text += " (" + words + ")";
   }
   return why;
+}
+
+void client_core::ask_all(std::span<client_session::question> asked,
+                          const std::function<void(std::size_t)>& send,
+                          clock::time_point deadline) {
+  worker_core& core = core_of(worker_);
+  endpoint_core& connection = core_of(*endpoint_);
+  requests_.fetch_add(asked.size(), std::memory_order_relaxed);
+  std::error_code unasked;
+  if (is_forked_child()) unasked = errc::forked_child;
+  if (core.in_handler()) unasked = errc::would_deadlock;
+  for (client_session::question& each : asked) {
+    if (unasked) each.outcome = unasked;
+  }
+  if (unasked) return;
+  // The session is not to answer into what has gone.
+  const auto forget = [&] {
+    const std::lock_guard guard(core.lock());
+    connection.liveness().expected_control();
+    for (client_session::question& each : asked) {
+      session_.forget(each);
+      if (!each.done) each.outcome = errc::timed_out;
+    }
+  };
+  {
+    const std::lock_guard guard(core.lock());
+    connection.liveness().expect_control();
+  }
+  std::size_t first = 0;  // before it all are done
+  try {
+    {
+      const std::lock_guard guard(core.lock());
+      for (std::size_t i = 0; i < asked.size(); ++i) {
+        if (!asked[i].done) send(i);
+      }
+    }
+    core.wait_until(deadline, [&] {
+      while (first < asked.size() && asked[first].done) ++first;
+      return first == asked.size();
+    });
+  } catch (...) {
+    forget();
+    throw;
+  }
+  forget();
 }
 
 clock::time_point client_core::deadline_after(const io_options& options) {

@@ -117,7 +117,7 @@ class client_core {
                                                   const io_options& options);
   /// A server answers more questions than these at a time.
   static constexpr std::size_t most_at_once = 64;
-  void ask_all(std::vector<client_session::question>& asked,
+  void ask_all(std::span<client_session::question> asked,
                const std::function<void(std::size_t)>& send, clock::time_point deadline);
   bool can_be_put(const short_file& file) const;
   std::error_code put_some(std::span<const short_file> files, creation how,
