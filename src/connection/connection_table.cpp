@@ -305,11 +305,11 @@ std::size_t connection_table::cancel_all(endpoint_core* connection,
     } else {
       over = made_here();
       for (const std::shared_ptr<endpoint_core>& each : over) each->cancel_operations();
-      worker_.cancel_outstanding_of(nullptr);
+      worker_.outstanding().cancel(nullptr);
     }
   }
   worker_.settle();
-  const auto left = [&] { return worker_.outstanding_of(connection); };
+  const auto left = [&] { return worker_.outstanding().count(connection); };
   if (limit > limit.zero() && !worker_.in_handler()) {
     worker_.wait_until(after(worker_.api().now(), limit), [&] { return left() == 0; });
   }

@@ -370,12 +370,12 @@ void endpoint_core::fail(std::error_code why, const std::string& words) {
 void endpoint_core::fail_operations(std::error_code why) {
   operations_.fail(why);
   messages_->connection_failed();
-  worker_.fail_outstanding_of(*this, why);
+  worker_.connection_failed(*this, why);
 }
 
 void endpoint_core::cancel_operations() noexcept {
   operations_.cancel();
-  worker_.cancel_outstanding_of(this);
+  worker_.outstanding().cancel(this);
 }
 
 bool endpoint_core::answers_pending() const noexcept {

@@ -204,8 +204,7 @@ server_core::~server_core() {
   const std::lock_guard guard(core.lock());
   core.set_control_server(nullptr);
   table_->owner = nullptr;
-  for (const auto& [peer, session] : table_->sessions)
-    peer->control().set_receiver(nullptr);
+  for (const auto& [peer, session] : table_->sessions) peer->control().set_receiver(nullptr);
   table_->sessions.clear();
   for (const auto& [relay, each] : table_->relayed) each.relay->attach(nullptr);
   table_->relayed.clear();

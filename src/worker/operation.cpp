@@ -52,7 +52,7 @@ void operation::fail(std::error_code why) noexcept {
 void operation::complete(std::error_code outcome) noexcept {
   if (gates_ && !claim_gates() && !outcome) outcome = errc::timed_out;
   worker_->log_end(*this, outcome);
-  worker_->remove_outstanding(*this);
+  worker_->outstanding().remove(*this);
   error_ = outcome;
   done_.store(true, std::memory_order_release);
   if (gates_) open_gates();  // what runs behind them finds it done

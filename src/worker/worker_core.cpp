@@ -377,18 +377,7 @@ bool worker_core::run_handlers(std::unique_lock<worker_lock>& guard,
 
 void worker_core::tick(clock::time_point now) {
   // Ends first: whatever they change is seen by the look at the connections.
-  for (operation* op = outstanding_.front(); op != nullptr;) {
-    operation* next = outstanding_.next(*op);
-    if (op->deadline() <= now) {
-      op->retain();
-      op->give_up(errc::timed_out);
-      // Giving up may fail a connection and with it any operation, `next` among them. Whoever has
-      // not ended has moved its deadline: else it would be the next for ever.
-      next = outstanding_.front();
-      op->release();
-    }
-    op = next;
-  }
+  outstanding_.expire(now);
   try {
     for (;;) {
       handlers_.make_room();  // what is taken out is not lost
@@ -400,9 +389,7 @@ void worker_core::tick(clock::time_point now) {
   }
   next_tick_ = schedule_.next();
   next_tick_ = std::min(parts_->tick(now), next_tick_);
-  for (operation* op = outstanding_.front(); op != nullptr; op = outstanding_.next(*op)) {
-    next_tick_ = std::min(next_tick_, op->deadline());
-  }
+  next_tick_ = std::min(outstanding_.first_deadline(), next_tick_);
   // Something may be past its deadline for good reason (UCX has to let go first): no busy loop.
   next_tick_ = std::max(next_tick_, now + std::chrono::milliseconds(1));
   parts_->reap();
@@ -410,8 +397,7 @@ void worker_core::tick(clock::time_point now) {
 }
 
 void worker_core::add_outstanding(operation& started) noexcept {
-  outstanding_.push_back(started);
-  started.set_sequence(++last_sequence_);
+  outstanding_.add(started);
   // The connection's heartbeat begins to watch within a step.
   tick_by(std::min(started.deadline(), now_hint_ + watch_step_));
   wake_driver();  // what is sent now may want UCX's progress

@@ -26,6 +26,7 @@
 #include "worker/driver_seat.hpp"
 #include "worker/handler_queue.hpp"
 #include "worker/operation.hpp"
+#include "worker/outstanding_operations.hpp"
 #include "worker/waiting_threads.hpp"
 #include "worker/worker_inbox.hpp"
 #include "worker/worker_lock.hpp"
@@ -147,15 +148,11 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   /// A buffer came back that a receive of this worker waits for. From any thread, under any lock.
   void buffer_came() noexcept;
 
-  /// Gives up the operations of `connection`, or all. Under the lock.
-  void cancel_outstanding_of(const driven_connection* connection) noexcept;
-  /// Returns how many there are of users' operations over `connection` (null: over any, and over
-  /// none). Under the lock.
-  std::size_t outstanding_of(const driven_connection* connection) const noexcept;
+  /// Those that have begun. Under the lock.
+  outstanding_operations& outstanding() noexcept { return outstanding_; }
 
   // For operations, under the lock.
   void add_outstanding(operation& started) noexcept;
-  void remove_outstanding(operation& ended) noexcept { outstanding_.remove(ended); }
   /// Writes into the log how an operation ended, where the log wants it.
   void log_end(const operation& ended, std::error_code outcome) {
     if (!context_->log().writes(log_level::debug)) return;
@@ -163,7 +160,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   }
   /// The same of one that was over within its call, and was no operation.
   void log_done(const std::string& what, const driven_connection& over) {
-    write_end(++last_sequence_, what, &over, {});
+    write_end(outstanding_.next_sequence(), what, &over, {});
   }
   /// Makes room for the handler of an operation, so that it can be queued whatever memory is left.
   void expect_handler() { handlers_.expect(); }
@@ -191,7 +188,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void tick_soon() noexcept { tick_by(clock::time_point::min()); }
   void tick_by(clock::time_point when) noexcept;
   /// Ends what UCX does for `connection`, with `why`.
-  void fail_outstanding_of(const driven_connection& connection, std::error_code why) noexcept;
+  void connection_failed(const driven_connection& connection, std::error_code why) noexcept;
   /// One round of UCX alone. Under the lock.
   unsigned progress_ucx() noexcept;
   /// Call it when UCX was asked to close a socket outside its rounds: its thread may have left this
@@ -269,8 +266,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   region_service& service_;
   class control_server* control_server_ = nullptr;
 
-  intrusive_list<operation, outstanding_tag> outstanding_;
-  std::uint64_t last_sequence_ = 0;
+  outstanding_operations outstanding_;
   handler_queue handlers_;
   call_schedule schedule_;
   std::vector<std::shared_ptr<scheduled>> called_in_progress_;  // by the round that is made now

@@ -1,5 +1,5 @@
-// What a worker is asked to call: at a time, in its rounds, or from other threads; and what it does
-// over all connections at once. Apart from worker_core.cpp, which makes the rounds.
+// What a worker is asked to call: at a time, in its rounds, or from other threads. Apart from
+// worker_core.cpp, which makes the rounds.
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -10,15 +10,6 @@
 #include "worker/worker_round.hpp"
 
 namespace ucx::detail {
-namespace {
-
-/// Returns whether it is an operation of a user's, over `connection` if there is one.
-bool counts(const operation& started, const driven_connection* connection) noexcept {
-  return !started.is_own() && (connection == nullptr || started.connection() == connection);
-}
-
-}  // namespace
-
 std::shared_ptr<scheduled> worker_core::call_at(clock::time_point when,
                                                 move_only_handler<> function) {
   auto made = std::make_shared<scheduled>();
@@ -181,36 +172,10 @@ void worker_core::tick_by(clock::time_point when) noexcept {
   wake_driver();  // it may be asleep until what was the first deadline so far
 }
 
-void worker_core::fail_outstanding_of(const driven_connection& connection,
-                                      std::error_code why) noexcept {
-  for (operation* op = outstanding_.front(); op != nullptr;) {
-    operation* next = outstanding_.next(*op);
-    if (op->connection() == &connection) op->connection_failed(why);
-    op = next;
-  }
+void worker_core::connection_failed(const driven_connection& connection,
+                                    std::error_code why) noexcept {
+  outstanding_.fail(connection, why);
   parts_->connection_failed(connection);
-}
-
-void worker_core::cancel_outstanding_of(const driven_connection* connection) noexcept {
-  for (operation* op = outstanding_.front(); op != nullptr;) {
-    operation* next = outstanding_.next(*op);
-    op->retain();
-    if (next != nullptr) next->retain();
-    if (counts(*op, connection)) op->give_up(errc::canceled);
-    // Several may be one, and end together.
-    const bool ended = next != nullptr && next->done();
-    op->release();
-    if (next != nullptr) next->release();
-    op = ended ? outstanding_.front() : next;
-  }
-}
-
-std::size_t worker_core::outstanding_of(const driven_connection* connection) const noexcept {
-  std::size_t count = 0;
-  for (operation* op = outstanding_.front(); op != nullptr; op = outstanding_.next(*op)) {
-    if (counts(*op, connection)) ++count;
-  }
-  return count;
 }
 
 }  // namespace ucx::detail
