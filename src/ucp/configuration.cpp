@@ -30,6 +30,8 @@ constexpr std::uint64_t largest_segment = std::uint64_t{32} << 20U;
 // UCX's addresses of version 2 have 16 bits for it, of 64 bytes each, and it is 0 where it is
 // longer.
 constexpr std::uint64_t largest_told_segment = 0xffffU * std::uint64_t{64};
+// More than one address of a peer's has ports.
+constexpr unsigned most_sockets = 65'536;
 
 const char* environment(const char* name) noexcept { return std::getenv(name); }
 
@@ -87,6 +89,7 @@ class builder {
   result<std::size_t> choose_segments();
   void choose_defaults();
   void connect_without_blocking();
+  void let_in_many();
   void tell_segments(std::size_t sending);
   void choose_shared_memory();
   result<void> apply();
@@ -343,6 +346,16 @@ void builder::connect_without_blocking() {
   if (allows("tcp") && !set) set_by_default(key, "y");
 }
 
+/// UCX 1.13 has no more than 1024 sockets to a worker that its thread looks after, of which each
+/// that was let in is one. It frees the endpoint of one more, and keeps it in the list of those
+/// that it ends with the worker (uct_tcp_listener_conn_req_handler). The number is the process's; a
+/// worker that is made takes eight bytes for each.
+void builder::let_in_many() {
+  if (version_ >= version_number{1, 14} || !allows("tcp")) return;
+  if (environment("UCX_ASYNC_MAX_EVENTS") != nullptr) return;
+  set_by_default("ASYNC_MAX_EVENTS", std::to_string(most_sockets));
+}
+
 /// Addresses of version 1, UCX's default, say nothing of segments: a peer that has longer ones
 /// sends them, and UCX writes what it receives behind its buffer (uct_tcp_ep_progress_am_rx, 1.22),
 /// or ends the process by an assertion (1.13.1). Where RDMA is there, its lanes are chosen by what
@@ -381,6 +394,7 @@ void builder::choose_defaults() {
     set_by_default(managers, "tcp,rdmacm");
   }
   connect_without_blocking();
+  let_in_many();
   choose_shared_memory();
 }
 

@@ -17,6 +17,7 @@
 #include <deque>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <sstream>
 #include <string>
@@ -27,6 +28,7 @@
 
 #include "support/child_process.hpp"
 #include "support/command.hpp"
+#include "support/soon.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/tool.hpp"
 #include "ucx/file_descriptor.hpp"
@@ -186,6 +188,15 @@ TEST_P(Floods, LeaveAServerThatServesOrHasSaidItsEnd) {
   EXPECT_EQ(WEXITSTATUS(*status), 1);
 }
 
+/// Returns the beginning of one that announces 1500 bytes.
+std::string begun_greeting() {
+  std::string greeting(516, '\0');
+  greeting[0] = static_cast<char>(1500 & 0xff);
+  greeting[1] = static_cast<char>(1500 >> 8);
+  greeting[25] = 2;
+  return greeting;
+}
+
 TEST_F(Strangers, LeaveALineOnStderrWhereTheyLeaveNoDescriptors) {
   command server("/bin/sh",
                  {"-c", "ulimit -n 256; exec \"$0\" serve --quiet \"$1\"", tool_program(), path_},
@@ -196,10 +207,7 @@ TEST_F(Strangers, LeaveALineOnStderrWhereTheyLeaveNoDescriptors) {
   }
   ASSERT_TRUE(url.starts_with("ucx://")) << url;
   const auto port = static_cast<std::uint16_t>(std::stoul(url.substr(url.rfind(':') + 1)));
-  std::string greeting(516, '\0');  // the beginning of one that announces 1500 bytes
-  greeting[0] = static_cast<char>(1500 & 0xff);
-  greeting[1] = static_cast<char>(1500 >> 8);
-  greeting[25] = 2;
+  const std::string greeting = begun_greeting();
   std::deque<stranger> held;
   // As many as are let in: those who come too fast for the server wait, or are not.
   const auto until = std::chrono::steady_clock::now() + 60s;
@@ -215,6 +223,41 @@ TEST_F(Strangers, LeaveALineOnStderrWhereTheyLeaveNoDescriptors) {
   const command_result ended = server.finish();
   EXPECT_NE(ended.err.find("file descriptors are left"), std::string::npos) << ended.err;
   EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
+}
+
+std::ptrdiff_t descriptors_of(::pid_t process) {
+  const std::filesystem::directory_iterator all("/proc/" + std::to_string(process) + "/fd");
+  return std::distance(begin(all), end(all));
+}
+
+/// Nothing is left of memory that the server has given back.
+TEST_F(Strangers, DoNotKeepAServerFromItsEndByTheirNumber) {
+  constexpr std::size_t many = 1500;
+  ::rlimit files = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  if (files.rlim_max < 2 * many) GTEST_SKIP() << "the system grants few descriptors";
+  const ::rlimit more{std::max<::rlim_t>(files.rlim_cur, 2 * many), files.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &more), 0);
+  child_process server("/bin/sh", {"-c", "MALLOC_PERTURB_=165 exec \"$0\" serve --quiet \"$1\"",
+                                   tool_program(), path_});
+  const std::string url = server.read_line(30s).value_or("");
+  ASSERT_TRUE(url.starts_with("ucx://"));
+  const auto port = static_cast<std::uint16_t>(std::stoul(url.substr(url.rfind(':') + 1)));
+  std::deque<stranger> held;
+  const auto until = std::chrono::steady_clock::now() + 60s;
+  while (held.size() < many && std::chrono::steady_clock::now() < until) {
+    stranger each(port);
+    each.say(begun_greeting());
+    if (each.connected()) held.push_back(std::move(each));
+  }
+  EXPECT_TRUE(soon([&] { return descriptors_of(server.pid()) > std::ssize(held); }));
+  server.send_signal(SIGTERM);
+  const std::optional<int> status = server.wait(30s);
+  ASSERT_TRUE(status.has_value());
+  EXPECT_TRUE(WIFEXITED(*status)) << "ended by signal " << WTERMSIG(*status);
+  EXPECT_EQ(WEXITSTATUS(*status), 0);
+  held.clear();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
 }
 
 /// Returns what the system calls a socket; 0 for anything else.

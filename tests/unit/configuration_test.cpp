@@ -448,6 +448,19 @@ TEST_F(ConfigurationOfAnyUcx, ConnectsWithoutBlockingUnlessTold) {
   EXPECT_EQ(made(api, {}).value("CONN_NB"), "(none)");
 }
 
+TEST_F(ConfigurationOfAnyUcx, LetsInMoreThanUcxDoesWhereThatHasALimit) {
+  constexpr const char* key = "ASYNC_MAX_EVENTS";
+  set_version(13);
+  EXPECT_EQ(made(api, {}).value(key), "65536");
+  EXPECT_EQ(made(api, with({{"TLS", "posix,self"}})).value(key), "(none)");
+  {
+    const scoped_variable environment("UCX_ASYNC_MAX_EVENTS", "2048");
+    EXPECT_EQ(made(api, {}).value(key), "(none)") << "UCX reads the environment";
+  }
+  set_version(14);
+  EXPECT_EQ(made(api, {}).value(key), "(none)") << "UCX knows it and does nothing with it";
+}
+
 TEST_F(ConfigurationOfAnyUcx, LetsARestartedServerHaveItsPort) {
   EXPECT_EQ(made(api, {}).value("CM_REUSEADDR"), "y");
   EXPECT_EQ(made(api, with({{"CM_REUSEADDR", "n"}})).value("CM_REUSEADDR"), "n");
@@ -519,7 +532,7 @@ TEST_F(ConfigurationOfAnyUcx, SaysNothingOfSharedMemoryThatMayNotBeUsed) {
 }
 
 /// Returns how many keys are set for UCX 1.13 where nobody set one, the log level apart.
-constexpr unsigned default_settings = 7;
+constexpr unsigned default_settings = 8;
 
 TEST_F(ConfigurationOfAnyUcx, QuietsUcxOnceUnlessTold) {
   const unsigned defaults = default_settings;
