@@ -17,6 +17,7 @@
 #include "support/command.hpp"
 #include "support/own_namespace.hpp"
 #include "support/pattern.hpp"
+#include "support/process_memory.hpp"
 #include "support/soon.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/tool.hpp"
@@ -240,6 +241,31 @@ TEST(Serve, SaysItsUrlWhenNothingMoreIsNeeded) {
     serving.send_signal(SIGTERM);
     EXPECT_EQ(serving.finish().code, 0) << kib;
   }
+}
+
+/// Clients take memory, and some of the process keeps it.
+TEST(Serve, NeedsNoThreadMoreToEnd) {
+  const temporary_directory folder;
+  folder.make("x", "content\n");
+  int served = 0;
+  for (int kib = 150'000; kib <= 250'000; kib += 10'000) {
+    command serving("/bin/sh",
+                    {"-c", "ulimit -v " + std::to_string(kib) + "; exec " + tool_program() +
+                               " serve --quiet --store " + (folder / "").string()},
+                    command::output::pipe);
+    std::string url;
+    for (std::string next = serving.read(1); !next.empty() && next != "\n";
+         next = serving.read(1)) {
+      url += next;
+    }
+    if (url.empty()) continue;
+    const command_result read = run_tool({"cat", "--timeout", "10", url + "/x"});
+    if (read.code == 0) ++served;
+    serving.send_signal(SIGTERM);
+    const command_result ended = serving.finish();
+    EXPECT_EQ(ended.code, 0) << kib << ' ' << ended.err;
+  }
+  EXPECT_TRUE(served > 0 || !memory_is_measurable);
 }
 
 }  // namespace

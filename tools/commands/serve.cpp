@@ -278,7 +278,7 @@ void serve(const serve_options& options, const client_settings& settings) {
   shutdown_signals ending(longest_farewell);
   server_failure failed(ending);
   server_complaint complaint;
-  std::optional<patience> farewell;  // goes last, so that it watches the server's end too
+  patience farewell(longest_farewell);  // goes last, so that it watches the server's end too
   std::jthread telling;
   const std::string nowhere = options.address_file.empty() ? "127.0.0.1:0" : "";
   if (options.workers == 0 || options.workers > server_options::most_workers) {
@@ -343,7 +343,7 @@ void serve(const serve_options& options, const client_settings& settings) {
     memory.give_back();
     complaint.say();
   }
-  farewell.emplace(longest_farewell, failed.exit_code());
+  farewell.begin(failed.exit_code());
   copies.reset();
   broker.reset();
   serving.close();

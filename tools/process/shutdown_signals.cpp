@@ -81,13 +81,20 @@ void shutdown_signals::end() {
   changes_.notify_all();
 }
 
-patience::patience(std::chrono::nanoseconds limit, int exit_code)
-    : watch_([limit, exit_code](const std::stop_token& over) {
-        std::mutex mutex;
-        std::condition_variable_any wakes;
-        std::unique_lock guard(mutex);
-        wakes.wait_for(guard, over, limit, [] { return false; });
-        if (!over.stop_requested()) std::_Exit(exit_code);
-      }) {}
+patience::patience(std::chrono::nanoseconds limit)
+    : watch_([this, limit](const std::stop_token& over) { watch(over, limit); }) {}
+
+void patience::watch(const std::stop_token& over, std::chrono::nanoseconds limit) {
+  std::unique_lock guard(mutex_);
+  if (!begins_.wait(guard, over, [this] { return exit_code_.has_value(); })) return;
+  begins_.wait_for(guard, over, limit, [] { return false; });
+  if (!over.stop_requested()) std::_Exit(*exit_code_);
+}
+
+void patience::begin(int exit_code) noexcept {
+  const std::lock_guard guard(mutex_);
+  exit_code_ = exit_code;
+  begins_.notify_all();
+}
 
 }  // namespace ucx::tool

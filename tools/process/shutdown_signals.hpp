@@ -4,8 +4,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
-#include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <thread>
 
@@ -58,13 +58,21 @@ class shutdown_signals {
   std::jthread watch_;
 };
 
-/// Ends the process, with success unless told otherwise, if this object still lives after `limit`:
-/// what is orderly must not take longer than people wait.
+/// Ends the process if this object still lives `limit` after `begin()`: what is orderly must not
+/// take longer than people wait.
 class patience {
  public:
-  explicit patience(std::chrono::nanoseconds limit, int exit_code = EXIT_SUCCESS);
+  /// Starts its thread: when the process ends there may be none to be had.
+  explicit patience(std::chrono::nanoseconds limit);
+  /// The time runs from here on; `exit_code` is what the process ends with when it is over.
+  void begin(int exit_code) noexcept;
 
  private:
+  void watch(const std::stop_token& over, std::chrono::nanoseconds limit);
+
+  std::mutex mutex_;
+  std::condition_variable_any begins_;
+  std::optional<int> exit_code_;  // none: it has not begun
   std::jthread watch_;
 };
 
