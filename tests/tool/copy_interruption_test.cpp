@@ -1,15 +1,20 @@
 // `ucxio cp` that is ended by signals, and what it says of what it leaves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "support/command.hpp"
 #include "support/copy_place.hpp"
+#include "support/process_memory.hpp"
 #include "support/progress_objects.hpp"
 #include "support/soon.hpp"
 #include "support/temporary_directory.hpp"
@@ -51,6 +56,24 @@ class CopyInterruption : public copy_place {
 
   const std::string content_ = std::string(16 * mib, 'x');
 };
+
+/// Leaves a process room for less than a thread's stack.
+void take_room(::pid_t from) {
+  std::size_t pages = 0;
+  std::ifstream("/proc/" + std::to_string(from) + "/statm") >> pages;
+  const ::rlim_t size = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + 6 * mib;
+  const ::rlimit limit{size, size};
+  ASSERT_EQ(::prlimit(from, RLIMIT_AS, &limit, nullptr), 0);
+}
+
+TEST_F(CopyInterruption, NeedsNoThreadMore) {
+  const auto running = begin(tool_program(), {});
+  if (memory_is_measurable) take_room(running->pid());
+  running->send_signal(SIGTERM);
+  const command_result result = running->finish();
+  EXPECT_EQ(result.signal, SIGTERM);
+  expect_tidy(result);
+}
 
 TEST_F(CopyInterruption, TakesTwoSignalsAtOnceForOne) {
   const auto running = begin(tool_program(), {});

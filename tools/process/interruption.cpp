@@ -31,6 +31,13 @@ interruption::interruption(std::function<void(int)> hurry, std::chrono::nanoseco
     if (is_ignored(signal)) ::sigaddset(&ignored_, signal);
   }
   ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
+  hurrying_ = std::jthread([this](const std::stop_token& over) {
+    std::unique_lock guard(mutex_);
+    if (!comes_.wait(guard, over, [this] { return signal_ != 0; })) return;
+    guard.unlock();
+    stop_.request_stop();
+    hurry_(signal_);
+  });
   watch_ = std::jthread([this, limit](const std::stop_token& over) { watch(over, limit); });
 }
 
@@ -48,11 +55,11 @@ void interruption::watch(const std::stop_token& over, std::chrono::nanoseconds l
     }
     if (over.stop_requested()) return;
   } while (::sigismember(&ignored_, signal) == 1);
-  signal_ = signal;
-  std::jthread hurrying([this, signal] {  // it may wait for a lock
-    stop_.request_stop();
-    hurry_(signal);
-  });
+  {
+    const std::lock_guard guard(mutex_);
+    signal_ = signal;
+    comes_.notify_all();
+  }
   const auto came = steady_clock::now();
   for (auto gone = limit.zero(); gone < limit; gone = steady_clock::now() - came) {
     const ::timespec left = timespec_of(limit - gone);

@@ -43,6 +43,10 @@ class interruption {
   ::sigset_t set_;
   ::sigset_t ignored_;
   ::sigset_t before_;
+  std::mutex mutex_;
+  std::condition_variable_any comes_;
+  std::jthread
+      hurrying_;  // it may wait for a lock; when a signal comes there may be none to be had
   std::jthread watch_;
 };
 
