@@ -18,7 +18,10 @@ constexpr std::size_t most_untold = 256;
 }  // namespace
 
 agent_copy::agent_copy(const copy_request& asked)
-    : order_(asked.order), clients_(asked.settings), running_([this] { run(); }) {}
+    : order_(asked.order),
+      clients_(asked.settings),
+      hurrying_([this](const std::stop_token& asked_to) { hurry(asked_to); }),
+      running_([this] { run(); }) {}
 
 agent_copy::~agent_copy() { stop(); }
 
@@ -51,8 +54,17 @@ void agent_copy::say(const failure& why) {
 
 void agent_copy::stop() {
   const std::lock_guard guard(mutex_);
-  if (over_ || !stop_.request_stop()) return;
-  hurrying_ = std::jthread([this] { clients_.close_all(); });  // it may wait for a lock
+  if (over_) return;
+  stop_.request_stop();
+  hurrying_.request_stop();
+}
+
+void agent_copy::hurry(const std::stop_token& asked_to) {
+  {
+    std::unique_lock guard(mutex_);
+    if (changed_.wait(guard, asked_to, [this] { return over_; })) return;
+  }
+  clients_.close_all();
 }
 
 nlohmann::json agent_copy::look() {

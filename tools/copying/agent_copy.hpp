@@ -35,6 +35,7 @@ class agent_copy {
  private:
   void run();
   void say(const failure& why);
+  void hurry(const std::stop_token& asked_to);
 
   const copy_order order_;
   server_clients clients_;
@@ -46,7 +47,7 @@ class agent_copy {
   std::optional<failure> outcome_;
   bool over_ = false;
   bool left_something_ = false;
-  std::jthread hurrying_;
+  std::jthread hurrying_;  // it may wait for a lock; at the end there may be no thread to be had
   std::jthread running_;
 };
 
