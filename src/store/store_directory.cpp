@@ -235,6 +235,13 @@ owned_descriptor store_directory::open_beneath(const std::string& path, int flag
                        : open_by_component(root_.get(), path, flags));
 }
 
+/// Returns what a failed look-up means. Only of a name that is not there it asks whether the store
+/// is.
+std::error_code store_directory::lookup_error(int number) const noexcept {
+  const std::error_code ec = store_error(number);
+  return ec == errc::no_such_name && is_gone() ? make_error_code(errc::store_gone) : ec;
+}
+
 owned_descriptor store_directory::open_file(const std::string& path, bool writable,
                                             file_facts& facts, std::error_code& ec) const {
   struct ::stat about = {};
@@ -251,7 +258,7 @@ owned_descriptor store_directory::open_file(const std::string& path, bool writab
       return opened;
     }
   }
-  ec = store_error(errno);
+  ec = lookup_error(errno);
   return {};
 }
 
@@ -276,10 +283,14 @@ std::optional<file_facts> store_directory::stat_now(const std::string& path) con
 }
 
 file_facts store_directory::stat(const std::string& path, std::error_code& ec) const {
+  struct ::stat about = {};
   const owned_descriptor opened = open_beneath(path, to_look_at);
-  if (opened) return facts_of(opened.get(), ec);
-  ec = store_error(errno);
-  return {};
+  if (!opened || look_at(opened.get(), about) != 0) {
+    ec = lookup_error(errno);
+  } else if (path.empty() && about.st_nlink == 0) {  // the system describes what it has removed
+    ec = errc::store_gone;
+  }
+  return ec ? file_facts() : facts_from(about);
 }
 
 owned_descriptor store_directory::create_unnamed(std::string& spooled, std::error_code& ec) const {

@@ -51,7 +51,7 @@ class store_directory {
   store_directory& operator=(const store_directory&) = delete;
 
   /// Opens a regular file. Errors: no_such_name (a symbolic link on the way, too), not_supported
-  /// (a directory, or something else), permission_denied, too_many_files, io_error.
+  /// (a directory, or something else), permission_denied, too_many_files, io_error, store_gone.
   owned_descriptor open_file(const std::string& path, bool writable, file_facts& facts,
                              std::error_code& ec) const;
   /// The same for reading, where the kernel knows the file already and the file system is one of
@@ -71,7 +71,7 @@ class store_directory {
     std::uint64_t unserved = 0;  ///< Names in a directory, on its first page alone.
   };
   /// Lists regular files, in order of the bytes of their paths, behind `after`; `most` at most.
-  /// Paths of more than `longest` bytes are left out. Errors: io_error, too_many_files.
+  /// Paths of more than `longest` bytes are left out. Errors: io_error, too_many_files, store_gone.
   page list_files(std::string_view after, std::size_t most, std::error_code& ec,
                   std::size_t longest = longest_name) const;
   /// Lists files and directories that lie directly in `directory`, behind the name `after`, and
@@ -114,6 +114,7 @@ class store_directory {
       : root_(std::move(root)), kernel_looks_up_(kernel_looks_up) {}
   result<void> open_spool(const std::string& doing);
   bool is_gone() const noexcept { return place_.is_gone(root_.get()); }
+  std::error_code lookup_error(int number) const noexcept;
   owned_descriptor open_beneath(const std::string& path, int flags) const noexcept;
   owned_descriptor open_parent(std::string_view path) const;
   owned_descriptor make_parent(std::string_view path) const;

@@ -27,6 +27,7 @@ store_directory::page store_directory::list_files(std::string_view after, std::s
     return !made.more;
   };
   ec = walk_tree(top.get(), after, known_, take);
+  if (!ec && made.items.empty() && is_gone()) ec = errc::store_gone;
   return made;
 }
 
@@ -60,6 +61,7 @@ store_directory::page store_directory::list_directory(const std::string& directo
     return !made.more;
   };
   ec = walk_directory(top.get(), after, known_, take);
+  if (!ec && made.items.empty() && is_gone()) ec = errc::store_gone;
   return made;
 }
 

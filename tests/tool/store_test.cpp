@@ -34,6 +34,28 @@ TEST(ServeStore, ServesADirectory) {
   EXPECT_NE(run_tool({"cat", server.url() + "/data/../other"}).code, 0);
 }
 
+TEST(ServeStore, SaysThatItsDirectoryWasRemoved) {
+  const temporary_directory folder;
+  const auto at = folder / "x";
+  std::filesystem::create_directory(at);
+  const tool_server server({"--store", "v=" + at.string(), "--writable"});
+  EXPECT_EQ(run_tool({"ls", server.url("v")}).code, 0);
+  std::filesystem::remove_all(at);
+  for (const bool is_made_anew : {false, true}) {
+    if (is_made_anew) std::filesystem::create_directory(at);
+    const std::string why = make_error_code(errc::store_gone).message();
+    for (const char* command : {"ls", "stat", "cat"}) {
+      const command_result shown = run_tool({command, server.url("v")});
+      EXPECT_NE(shown.code, 0) << command;
+      EXPECT_THAT(shown.err, HasSubstr(why)) << command;
+      const command_result opened = run_tool({command, server.url("v/name")});
+      EXPECT_NE(opened.code, 0) << command;
+      EXPECT_THAT(opened.err, HasSubstr(why)) << command;
+    }
+    EXPECT_THAT(run_tool({"ls", server.url()}).err, HasSubstr(why));
+  }
+}
+
 TEST(ServeStore, LetsClientsWriteWhereItWasToldTo) {
   const temporary_directory folder;
   {

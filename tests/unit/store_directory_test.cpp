@@ -270,6 +270,40 @@ TEST_P(StoreDirectory, IsNotWrittenIntoWhenItWasRemoved) {
   EXPECT_EQ(ec, errc::store_gone);
 }
 
+TEST_P(StoreDirectory, SaysThatItIsGoneToWhomeverLooksIntoIt) {
+  for (const bool is_made_anew : {false, true}) {
+    const temporary_directory above;
+    const auto at = above / "store";
+    std::filesystem::create_directories(at / "sub");
+    const auto opened = store_directory::open(at, false, GetParam()).or_throw();
+    std::error_code ec;
+    EXPECT_TRUE(opened->list_files("", 100, ec).items.empty());
+    EXPECT_TRUE(opened->list_directory("sub", "", 100, ec).items.empty());
+    EXPECT_FALSE(ec) << "it is empty, and there: " << ec.message();
+    EXPECT_EQ(opening(*opened, "name"), errc::no_such_name);
+    std::filesystem::remove_all(at);
+    if (is_made_anew) {
+      std::filesystem::create_directories(at / "sub");
+      above.make("store/name", "of another directory");
+    }
+    EXPECT_EQ(opening(*opened, "name"), errc::store_gone);
+    for (const std::string path : {"", "sub", "name"}) {
+      ec.clear();
+      opened->stat(path, ec);
+      EXPECT_EQ(ec, errc::store_gone) << path;
+      ec.clear();
+      opened->list_directory(path, "", 100, ec);
+      EXPECT_EQ(ec, errc::store_gone) << path;
+      ec.clear();
+      opened->remove(path, ec);
+      EXPECT_EQ(ec, errc::store_gone) << path;
+    }
+    ec.clear();
+    opened->list_files("", 100, ec);
+    EXPECT_EQ(ec, errc::store_gone);
+  }
+}
+
 TEST_P(StoreDirectory, IsTheOneThatWasOpenedWhereverItsPathLeads) {
   const temporary_directory above;
   const auto at = above / "store";
@@ -278,6 +312,9 @@ TEST_P(StoreDirectory, IsTheOneThatWasOpenedWhereverItsPathLeads) {
   const auto opened = store_directory::open(at, true, GetParam()).or_throw();
   std::filesystem::rename(at, above / "renamed");
   std::filesystem::create_directory(at);
+  EXPECT_TRUE(opened->list_files("", 100, ec).items.empty());
+  EXPECT_FALSE(ec) << ec.message();
+  EXPECT_EQ(opening(*opened, "name"), errc::no_such_name);
   std::string spooled;
   const owned_descriptor file = opened->create_unnamed(spooled, ec);
   replaced_file replaced;
