@@ -38,9 +38,7 @@ device_choice::device_choice(ucp_api& api, const context_options& options,
   if (source_ == source::environment && options.wins == precedence::environment) return;
   why_limited_ = limit.why;
   if (limit.devices.empty()) return;
-  if (source_ == source::environment) {
-    why_limited_ += ", which counts before UCX_NET_DEVICES=" + named_devices();
-  }
+  if (source_ == source::environment) replaced_ = named_devices();
   source_ = source::limit;
   options_.devices = limit.devices;
 }
@@ -69,6 +67,11 @@ std::string device_choice::named_devices() const {
   return "all";
 }
 
+std::string device_choice::why_limited() const {
+  if (replaced_.empty()) return why_limited_;
+  return why_limited_ + ", which counts before UCX_NET_DEVICES=" + replaced_;
+}
+
 bool device_choice::transports_are_named() const {
   return !options_.transports.empty() || options_.configuration.count("TLS") != 0 ||
          std::getenv("UCX_TLS") != nullptr;
@@ -76,6 +79,7 @@ bool device_choice::transports_are_named() const {
 
 result<void> device_choice::check(const std::vector<std::string>& resources) {
   if (auto checked = check_names(resources); !checked) return checked;
+  look_at_environment();
   look_at_names(resources);
   look_at_ports(resources);
   look_at_transports(resources);
@@ -96,8 +100,28 @@ result<void> device_choice::check_names(const std::vector<std::string>& resource
   // One of a limit is enough.
   if (std::any_of(names.begin(), names.end(), there)) return {};
   return failure{errc::bad_configuration,
-                 "making a context for the devices " + joined(names, ", ") + " (" + why_limited_ +
+                 "making a context for the devices " + joined(names, ", ") + " (" + why_limited() +
                      "): UCX has none of them with the transports that are allowed" + present()};
+}
+
+/// Who names devices in the environment expects that UCX takes these, and no others.
+void device_choice::look_at_environment() {
+  if (replaced_.empty()) return;
+  const std::vector<std::string>& limit = options_.devices;
+  bool is_same = std::all_of(limit.begin(), limit.end(), [&](const std::string& each) {
+    return allows_device(replaced_, each);
+  });
+  std::string_view rest = replaced_;
+  while (is_same && !rest.empty() && !replaced_.starts_with('^')) {
+    const std::string_view name = take_word(rest);
+    is_same = name == "all" || std::any_of(limit.begin(), limit.end(), [&](const auto& each) {
+                return names_device(name, each);
+              });
+  }
+  if (is_same) return;
+  unused_.push_back(
+      {"UCX_NET_DEVICES=" + replaced_ + ": limited to " + joined(limit, " ") + ": " + why_limited_,
+       false});
 }
 
 /// UCX says nothing of a name that comes to nothing, as long as anything else is left.
@@ -162,7 +186,7 @@ void device_choice::log(logger& to, const std::vector<std::string>& resources) c
   if (to.writes(log_level::info)) {
     std::string line = "context made: " + joined(resources, " ");
     if (source_ == source::limit) {
-      line += "; limited to " + joined(options_.devices, " ") + ": " + why_limited_;
+      line += "; limited to " + joined(options_.devices, " ") + ": " + why_limited();
     } else if (!why_limited_.empty()) {
       line += "; not limited to any device: " + why_limited_;
     }

@@ -43,7 +43,9 @@ class device_choice {
 
   source who_names_devices() const;
   std::string named_devices() const;
+  std::string why_limited() const;
   result<void> check_names(const std::vector<std::string>& resources) const;
+  void look_at_environment();
   void look_at_names(const std::vector<std::string>& resources);
   void look_at_ports(const std::vector<std::string>& resources);
   void look_at_transports(const std::vector<std::string>& resources);
@@ -53,6 +55,7 @@ class device_choice {
   context_options options_;
   source source_;
   std::string why_limited_;
+  std::string replaced_;  // what the environment names, where a limit counts before it
   std::vector<forgone> unused_;
 };
 

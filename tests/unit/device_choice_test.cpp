@@ -171,6 +171,28 @@ TEST_F(DeviceChoice, SaysThatALimitComesBeforeTheEnvironment) {
   EXPECT_THAT(lines, Contains(HasSubstr("counts before UCX_NET_DEVICES=lo")));
 }
 
+TEST_F(DeviceChoice, TellsThatALimitReplacesTheDevicesOfTheEnvironment) {
+  network.link().rdma_ports = {};
+  const device_limit limit{{"eth0"}, "an interface"};
+  for (const std::string named : {"nothere:1", "lo", "eth0,lo", "^eth0", "eth01"}) {
+    const variable environment("UCX_NET_DEVICES", named.c_str());
+    make(limit);
+    const auto told = AllOf(HasSubstr("UCX_NET_DEVICES=" + named + ": limited to eth0"),
+                            HasSubstr("an interface"));
+    EXPECT_THAT(unused, ElementsAre(told));
+    EXPECT_THAT(lines, Contains(AllOf(HasSubstr("warning"), told)));
+  }
+  for (const std::string named : {"eth0", "all", "^lo"}) {
+    const variable environment("UCX_NET_DEVICES", named.c_str());
+    make(limit);
+    EXPECT_THAT(unused, IsEmpty()) << named;
+  }
+  const variable environment("UCX_NET_DEVICES", "lo");
+  options.wins = precedence::environment;
+  make(limit);
+  EXPECT_THAT(unused, IsEmpty()) << "there it counts";
+}
+
 TEST_F(DeviceChoice, TellsOfHardwareThatUcxDoesNotUse) {
   network.link().resources = {"self/memory0", "tcp/eth0"};
   network.link().rdma_ports = {{"mlx5_0:1", "ACTIVE"}, {"mlx5_1:1", "INIT"}};
