@@ -152,11 +152,12 @@ void client_core::read_each(std::span<const std::size_t> numbers,
     fetched_name& made = all[numbers[i]];
     made.error = asked[i].outcome;
     if (made.error) continue;
-    remote_region opened = region_of(asked[i].answer, missing[i], access::read, made.error);
-    if (!made.error && opened.size() > most) made.error = errc::message_truncated;
+    auto opened = region_of(asked[i].answer, missing[i], access::read, {});
+    if (!opened) made.error = opened.why().code;
+    if (opened && opened->size() > most) made.error = errc::message_truncated;
     if (made.error) continue;
-    made.bytes.resize(static_cast<std::size_t>(opened.size()));
-    started.push_back({&made, std::move(opened), {}});
+    made.bytes.resize(static_cast<std::size_t>(opened->size()));
+    started.push_back({&made, *std::move(opened), {}});
   }
   // The memory that is read into stays where it is, whatever becomes of the list.
   for (reading& each : started) {

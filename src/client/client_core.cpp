@@ -344,14 +344,14 @@ result<remote_region> client_core::open(std::string_view name, access wanted,
   const auto answer = ask(control_type::open, control_type::opened,
                           open_body{std::string(name), wanted}, deadline_after(options), doing);
   if (!answer) return answer.why();
-  std::error_code ec;
-  remote_region made = region_of(*answer, name, wanted, ec);
-  if (ec) return failure{ec, doing};
-  return made;
+  return region_of(*answer, name, wanted, doing);
 }
 
-remote_region client_core::region_of(const std::vector<std::byte>& answer, std::string_view name,
-                                     access wanted, std::error_code& ec) {
+result<remote_region> client_core::region_of(const std::vector<std::byte>& answer,
+                                             std::string_view name, access wanted,
+                                             const std::string& doing) {
+  failure why{{}, doing};
+  std::error_code& ec = why.code;
   const std::optional<opened_body> opened = decode_opened(answer);
   remote_region made = core_access::empty_region();
   if (!opened || opened->described.name != name) ec = errc::protocol_error;
@@ -360,14 +360,18 @@ remote_region client_core::region_of(const std::vector<std::byte>& answer, std::
   if (!ec) {
     // No more than was asked for: a mistake of the program shows here, as with a file.
     descriptor.granted = wanted;
-    made = remote_region(*endpoint_, descriptor, {}, ec);
+    try {
+      made = remote_region(*endpoint_, descriptor);
+    } catch (const error& failed) {
+      why = {failed.code(), doing + ": " + text_of(failed)};
+    }
   }
   // Only its owner can make something longer.
   if (!ec && opened->limit > 0 && made.way() != way::message) ec = errc::protocol_error;
   if (ec) {  // the server holds it for us, maybe
     const std::lock_guard guard(core_of(worker_).lock());
     session_.release_unwanted(answer);
-    return core_access::empty_region();
+    return why;
   }
   opens_.fetch_add(1, std::memory_order_relaxed);
   remote_region_core& core = *core_access::core(made);

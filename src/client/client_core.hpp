@@ -154,8 +154,8 @@ class client_core {
   result<directory_listing> list_all(list_body page, clock::time_point deadline,
                                      const std::string& doing);
   /// Makes a region of the answer to an open or create.
-  remote_region region_of(const std::vector<std::byte>& answer, std::string_view name,
-                          access wanted, std::error_code& ec);
+  result<remote_region> region_of(const std::vector<std::byte>& answer, std::string_view name,
+                                  access wanted, const std::string& doing);
   result<std::shared_ptr<remote_region_core>> ours(const remote_region& file,
                                                    const std::string& doing) const;
   result<std::shared_ptr<remote_region_core>> flushed(remote_region& file,

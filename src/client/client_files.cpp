@@ -134,10 +134,7 @@ result<remote_region> client_core::create(std::string_view name, const create_op
   const auto answer =
       ask(control_type::create, control_type::opened, body, deadline_after(options), *doing);
   if (!answer) return explained(answer.why(), name);
-  std::error_code ec;
-  remote_region made = region_of(*answer, name, body.wanted, ec);
-  if (ec) return failure{ec, *doing};
-  return made;
+  return region_of(*answer, name, body.wanted, *doing);
 }
 
 /// Returns what is behind a region of this client's.

@@ -25,9 +25,14 @@ std::vector<opened_name> client_core::open_each(std::span<const std::string> nam
       answers = answers && asked[i].outcome != errc::timed_out;
       opened_name& made = all.emplace_back();
       made.error = asked[i].outcome;
-      if (!made.error) made.region = region_of(asked[i].answer, some[i], wanted, made.error);
-      if (!made.error) continue;
-      made.region.reset();
+      if (!made.error) {
+        auto opened = region_of(asked[i].answer, some[i], wanted, {});
+        if (opened) {
+          made.region = *std::move(opened);
+          continue;
+        }
+        made.error = opened.why().code;
+      }
       failures_.fetch_add(1, std::memory_order_relaxed);
     }
     if (answers) continue;

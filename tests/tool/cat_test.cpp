@@ -156,6 +156,14 @@ TEST(Cat, SaysWhatADirectoryIs) {
                  server.url("sub") + " is a directory: `ucxio ls " + server.url("sub") + "` lists");
 }
 
+TEST(Cat, SaysWhichVariableOfTheEnvironmentIsWrong) {
+  const temporary_directory folder;
+  const tool_server server({folder.make("x", "1")});
+  const command_result result =
+      command("/usr/bin/env", {"UCXIO_WAY=zzz", tool_program(), "cat", server.url("x")}).finish();
+  expect_failure(result, 1, "UCXIO_WAY is \"zzz\"");
+}
+
 TEST(Cat, RefusesAnOffsetBehindTheEnd) {
   const temporary_directory folder;
   const tool_server server({"x=" + folder.make("x", "12345").string()});
