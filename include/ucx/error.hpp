@@ -45,7 +45,7 @@ enum class errc {
   bad_url,             ///< The text is not a URL of a server or of a published name.
   bad_name,            ///< Not a name: empty, not UTF-8, too long, or no path in a store.
   no_such_name,        ///< The server publishes nothing under this name; the file is not there.
-  already_exists,      ///< The name is taken.
+  already_exists,      ///< The name is taken, or the directory is not empty.
   content_changed,     ///< What stands behind the region became another: a file that was cut off.
   not_secure,          ///< Refused: others could reach this process; see `docs/security.md`.
   closed_by_peer,      ///< The peer said goodbye and left: an orderly end.

@@ -20,9 +20,10 @@ namespace {
 failure explained(failure why, std::string_view name) {
   if (why.code != errc::bad_name) return why;
   const std::string_view complaint = complaint_about_path(name);
-  why.text += complaint.empty()
-                  ? std::string(", which is a symbolic link, or too long a path there")
-                  : ", which is no path in a store: " + std::string(complaint);
+  why.text +=
+      complaint.empty()
+          ? std::string(", which is a store itself, a symbolic link, or too long a path there")
+          : ", which is no path in a store: " + std::string(complaint);
   return why;
 }
 
@@ -234,8 +235,10 @@ result<void> client_core::remove(std::string_view name, const io_options& option
   if (!doing) return doing.why();
   const auto answer = ask(control_type::remove, control_type::done, remove_body{std::string(name)},
                           deadline_after(options), *doing);
-  if (!answer) return explained(answer.why(), name);
-  return {};
+  if (answer) return {};
+  failure why = explained(answer.why(), name);
+  if (why.code == errc::already_exists) why.text += ", a directory that is not empty";
+  return why;
 }
 
 result<void> client_core::rename(std::string_view from, std::string_view to,

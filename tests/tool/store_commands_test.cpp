@@ -1,6 +1,7 @@
 // `ucxio put`, `mv`, `rm` and `hash`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <filesystem>
@@ -19,6 +20,7 @@ namespace ucx::test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string hash_of(const std::string& text) {
   return to_string(digest_of(std::as_bytes(std::span(text))));
@@ -146,6 +148,26 @@ TEST_F(StoreCommands, RemoveFilesAndTrees) {
   store_.make("z", "1");
   expect_failure(run_tool({"rm", reading.url("z")}), 5, "\"z\"");
   EXPECT_TRUE(std::filesystem::exists(there("z")));
+}
+
+TEST_F(StoreCommands, RemoveNothingOfAStoreThatIsNamedItself) {
+  const auto file = folder_.make("x", "1");
+  const tool_server named({"--store", "s=" + (folder_ / "").string(), "--writable"});
+  expect_failure(run_tool({"rm", "-r", named.url("s")}), 2, "is a store");
+  EXPECT_TRUE(std::filesystem::exists(file));
+}
+
+TEST_F(StoreCommands, SayThatADirectoryIsNotEmpty) {
+  std::filesystem::create_directories(store_ / "w/odd");
+  store_.make("w/x", "1");
+  ASSERT_EQ(::mkfifo(there("w/odd/pipe").c_str(), 0600), 0);
+  const command_result result = run_tool({"rm", "-r", url("w")});
+  EXPECT_EQ(result.code, 11) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("\"w/odd\" is not empty"));
+  EXPECT_THAT(result.err, HasSubstr("\"w\" is not empty"));
+  EXPECT_THAT(result.err, Not(HasSubstr("the name is taken")));
+  EXPECT_FALSE(std::filesystem::exists(there("w/x")));
+  EXPECT_TRUE(std::filesystem::exists(there("w/odd/pipe")));
 }
 
 TEST_F(StoreCommands, HashWhatIsHereAndThere) {

@@ -66,15 +66,44 @@ class removal {
     }
     tree_walk tree(clients_, options_.walk, {}, [this](const failure& why) { tell(why); });
     tree.walk(named);
+    if (!is_filled(named, server)) return;
     for (const found_file& each : tree.files()) {
       attempt([&] { server.remove(each.at.remote().name()); });
     }
     // What is within goes first.
     const std::vector<found_directory>& directories = tree.directories();
     for (auto each = directories.rbegin(); each != directories.rend(); ++each) {
-      attempt([&] { server.remove(top + '/' + each->path); });
+      remove_emptied(server, top + '/' + each->path);
     }
-    attempt([&] { server.remove(top); });
+    remove_emptied(server, top);
+  }
+  /// Removes a directory that is empty; of one that never can be removed nothing within is touched.
+  bool is_filled(const location& named, client& server) {
+    try {
+      server.remove(named.remote().name());
+      return false;
+    } catch (const error& why) {
+      if (why.code() == errc::already_exists || why.code() == errc::busy) return true;
+      if (why.code() != errc::bad_name) throw;
+    }
+    has_ended_ = options_.urls.size() == 1;
+    throw failure(exit_code::usage, to_string(named) +
+                                        " is a store, which its server alone can remove: name "
+                                        "what is in it; nothing was removed");
+  }
+  void remove_emptied(client& server, const std::string& directory) {
+    attempt([&] {
+      try {
+        server.remove(directory);
+      } catch (const error& why) {
+        if (why.code() != errc::already_exists) throw;
+        throw failure(
+            exit_code_of(why.code()),
+            fmt::format("the directory \"{}\" is not empty: something in it is not served, "
+                        "was not removed, or came meanwhile",
+                        directory));
+      }
+    });
   }
 
   const remove_options& options_;
