@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/deadline.hpp"
+#include "base/error_text.hpp"
 #include "base/store_path.hpp"
 #include "client/client_core.hpp"
 #include "connection/endpoint_core.hpp"
@@ -160,7 +161,7 @@ result<std::shared_ptr<remote_region_core>> client_core::flushed(remote_region& 
   } catch (const error& failed) {
     // Told once: a second attempt would find nothing that waits, and give a name to what has holes.
     (*core)->spoil(failed.code());
-    return failure{failed.code(), failed.what()};
+    return failure_of(failed);
   }
   return core;
 }

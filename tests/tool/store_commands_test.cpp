@@ -14,6 +14,7 @@
 #include "support/temporary_directory.hpp"
 #include "support/tool.hpp"
 #include "ucx/content_digest.hpp"
+#include "ucx/error.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {
@@ -94,7 +95,10 @@ TEST_F(StoreCommands, PutTellsOfAFullDisk) {
   const tool_server small({"--memory-store", "64K"});
   command running("/bin/bash", {"-c", "head -c 1000000 /dev/zero | \"$0\" put \"$1\"",
                                 tool_program(), small.url("x")});
-  expect_failure(running.finish(), 12, small.url("x"));
+  const command_result full = running.finish();
+  expect_failure(full, 12, small.url("x"));
+  const std::string why = make_error_code(errc::no_space).message();
+  EXPECT_EQ(full.err.find(why), full.err.rfind(why)) << "said twice: " << full.err;
   expect_failure(run_tool({"cat", small.url("x")}), 3, "x");
 }
 
