@@ -40,6 +40,12 @@ result<context> make_context(const client_options& options, const device_limit& 
   return core_access::make_context(real_ucp(), chosen, limit);
 }
 
+/// The server says only that it does not hand out what has the name.
+failure of_unserved(failure why, std::string_view what) {
+  if (why.code == errc::not_supported) why.text.append(", which is ").append(what);
+  return why;
+}
+
 }  // namespace
 
 client_core::client_core(ucx::worker&& driver, endpoint&& connection)
@@ -331,7 +337,7 @@ result<entry> client_core::stat(std::string_view name, const io_options& options
   const std::string doing = attempt("asking about", name);
   const auto answer = ask(control_type::stat, control_type::described, stat_body{std::string(name)},
                           deadline_after(options), doing);
-  if (!answer) return answer.why();
+  if (!answer) return of_unserved(answer.why(), "neither a file nor a directory");
   std::optional<described_body> described = decode_described(*answer);
   if (described && described->described.name == name) return std::move(described->described);
   return failure{errc::protocol_error, doing};
@@ -343,7 +349,7 @@ result<remote_region> client_core::open(std::string_view name, access wanted,
   const std::string doing = attempt("opening", name);
   const auto answer = ask(control_type::open, control_type::opened,
                           open_body{std::string(name), wanted}, deadline_after(options), doing);
-  if (!answer) return answer.why();
+  if (!answer) return of_unserved(answer.why(), "no regular file");
   return region_of(*answer, name, wanted, doing);
 }
 

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <csignal>
@@ -154,6 +155,19 @@ TEST(Cat, SaysWhatADirectoryIs) {
   const tool_server server({"--store", (folder / "").string()});
   expect_failure(run_tool({"cat", server.url("sub")}), 2,
                  server.url("sub") + " is a directory: `ucxio ls " + server.url("sub") + "` lists");
+}
+
+TEST(Cat, SaysThatAPipeIsNoFile) {
+  const temporary_directory folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  const tool_server server({"--store", "s=" + (folder / "").string()});
+  expect_failure(run_tool({"cat", server.url("s/pipe")}), 1, "no regular file");
+  expect_failure(run_tool({"stat", server.url("s/pipe")}), 1, "neither a file nor a directory");
+  for (const char* command : {"cp", "hash"}) {
+    std::vector<std::string> arguments{command, server.url("s/pipe")};
+    if (arguments.front() == "cp") arguments.push_back((folder / "copy").string());
+    EXPECT_THAT(run_tool(arguments).err, HasSubstr("file")) << command;
+  }
 }
 
 TEST(Cat, SaysWhichVariableOfTheEnvironmentIsWrong) {

@@ -51,7 +51,9 @@ bool is_directory(const location& place, server_clients& clients) {
   std::error_code ec;
   const entry described = clients.of(place.remote()).stat(place.remote().name(), ec);
   if (ec == errc::no_such_name) return false;
-  if (ec) throw error(ec, ucx::to_string(place.remote()) + ": " + ec.message());
+  const std::string named = ucx::to_string(place.remote());
+  if (ec == errc::not_supported) throw error(ec, named + " is neither a file nor a directory");
+  if (ec) throw error(ec, named);
   return described.type == entry_type::directory;
 }
 
