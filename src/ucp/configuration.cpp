@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -32,6 +33,7 @@ constexpr std::uint64_t largest_segment = std::uint64_t{32} << 20U;
 constexpr std::uint64_t largest_told_segment = 0xffffU * std::uint64_t{64};
 // More than one address of a peer's has ports.
 constexpr unsigned most_sockets = 65'536;
+constexpr std::string_view key_of_sockets = "ASYNC_MAX_EVENTS";
 
 const char* environment(const char* name) noexcept { return std::getenv(name); }
 
@@ -101,6 +103,7 @@ class builder {
   result<void> check_transports(const std::string& where, std::string_view names) const;
   result<void> add(setting wanted);
   result<void> apply_one(const setting& wanted, bool ours);
+  result<void> apply_once(const setting& ours);
   result<void> set_log_level();
   const setting* find(std::string_view spelling) const noexcept;
   bool allows(std::string_view transport) const { return transports_.allows(transport); }
@@ -353,7 +356,7 @@ void builder::connect_without_blocking() {
 void builder::let_in_many() {
   if (version_ >= version_number{1, 14} || !allows("tcp")) return;
   if (environment("UCX_ASYNC_MAX_EVENTS") != nullptr) return;
-  set_by_default("ASYNC_MAX_EVENTS", std::to_string(most_sockets));
+  set_by_default(key_of_sockets.data(), std::to_string(most_sockets));
 }
 
 /// Addresses of version 1, UCX's default, say nothing of segments: a peer that has longer ones
@@ -432,7 +435,10 @@ void builder::set_by_default(const char* key, const std::string& value) {
 result<void> builder::apply() {
   if (auto set = set_log_level(); !set) return set;
   for (const setting& each : defaults_) {
-    if (auto applied = apply_one(each, true); !applied) return applied;
+    const bool of_process = each.key == key_of_sockets;
+    if (auto applied = of_process ? apply_once(each) : apply_one(each, true); !applied) {
+      return applied;
+    }
   }
   for (const setting& each : wanted_) {
     if (auto applied = apply_one(each, false); !applied) return applied;
@@ -459,6 +465,16 @@ result<void> builder::apply_one(const setting& wanted, bool ours) {
   return refused(ucx() + " refuses the configuration " + wanted.key + "=" + wanted.value +
                      " (UCX: " + words(refusal) + "); its transport may not be installed",
                  unknown ? make_error_code(errc::bad_configuration) : make_error(refusal));
+}
+
+/// Process-wide in UCX, whose threads read it from the first worker on: it is written once, and no
+/// context goes on before.
+result<void> builder::apply_once(const setting& ours) {
+  static std::mutex mutex;
+  static const ucp_api* decided = nullptr;
+  const std::lock_guard guard(mutex);
+  if (std::exchange(decided, &api_) == &api_) return {};
+  return apply_one(ours, true);
 }
 
 result<void> builder::set_log_level() {
