@@ -278,7 +278,7 @@ void endpoint_core::lost(ucs_status_t status) noexcept {
                      }));
     });
   } catch (const std::bad_alloc&) {
-    fail_soon(make_error_code(to_loss(status, stage_of(state_, dials))));
+    session_.part_soon(make_error_code(to_loss(status, stage_of(state_, dials))));
   }
 }
 
@@ -289,11 +289,9 @@ void endpoint_core::blame(errc why, const char* words) noexcept {
       if (self) self->fail(make_error_code(why), if_there_is_memory(words));
     });
   } catch (const std::bad_alloc&) {
-    fail_soon(make_error_code(why));
+    session_.part_soon(make_error_code(why));
   }
 }
-
-void endpoint_core::fail_soon(std::error_code why) noexcept { session_.part_soon(why); }
 
 /// The end is what the peer that leaves has called it.
 void endpoint_core::part() { fail(session_.why_leaving().code, session_.why_leaving().text); }

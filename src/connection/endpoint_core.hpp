@@ -165,7 +165,6 @@ class endpoint_core final : public driven_connection,
   void let_go() noexcept override { look_at_closing(); }
   void retire() noexcept;
   void fail_operations(std::error_code why);
-  void fail_soon(std::error_code why) noexcept;
   void part();
   void close_at_once(close_mode mode, std::error_code& ec);
   void start_drop() noexcept;

@@ -15,6 +15,7 @@
 #include "ucp/configuration_key.hpp"
 #include "ucp/configuration_listing.hpp"
 #include "ucp/configuration_value.hpp"
+#include "ucp/key_suggestion.hpp"
 #include "ucp/resource_error.hpp"
 #include "ucp/status.hpp"
 #include "ucp/transport_list.hpp"
@@ -33,44 +34,9 @@ constexpr std::uint64_t largest_segment = std::uint64_t{32} << 20U;
 constexpr std::uint64_t largest_told_segment = 0xffffU * std::uint64_t{64};
 // More than one address of a peer's has ports.
 constexpr unsigned most_sockets = 65'536;
-constexpr std::string_view key_of_sockets = "ASYNC_MAX_EVENTS";
+constexpr const char* key_of_sockets = "ASYNC_MAX_EVENTS";
 
 const char* environment(const char* name) noexcept { return std::getenv(name); }
-
-/// Returns how many letters have to be changed, put in or left out to make `b` of `a`.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
-}
-
-/// Returns the known keys that look most like `key`, as the end of an error text.
-std::string suggestion(std::string_view key, const std::vector<std::string>& known) {
-  if (key.starts_with("UCX_")) return "; keys go without the prefix UCX_";
-  std::multimap<std::size_t, std::string_view> near;
-  const std::size_t limit = std::max<std::size_t>(2, key.size() / 4);
-  for (const std::string& each : known) {
-    const std::size_t apart = distance(key, each);
-    if (apart <= limit) near.emplace(apart, each);
-  }
-  std::string text;
-  int count = 0;
-  for (const auto& [apart, name] : near) {
-    if (text.find(name) != std::string::npos) continue;
-    text += text.empty() ? "; did you mean " : " or ";
-    text += name;
-    if (++count == 3) break;
-  }
-  return text;
-}
 
 struct setting {
   std::string key;  // as the user says it
@@ -356,7 +322,7 @@ void builder::connect_without_blocking() {
 void builder::let_in_many() {
   if (version_ >= version_number{1, 14} || !allows("tcp")) return;
   if (environment("UCX_ASYNC_MAX_EVENTS") != nullptr) return;
-  set_by_default(key_of_sockets.data(), std::to_string(most_sockets));
+  set_by_default(key_of_sockets, std::to_string(most_sockets));
 }
 
 /// Addresses of version 1, UCX's default, say nothing of segments: a peer that has longer ones
@@ -482,10 +448,9 @@ result<void> builder::set_log_level() {
   // silence does not.
   static std::atomic<const ucp_api*> decided{nullptr};
   const bool first = decided.exchange(&api_) != &api_;
-  if (first && find("LOG_LEVEL") == nullptr && environment("UCX_LOG_LEVEL") == nullptr) {
-    return apply_one({"LOG_LEVEL", "fatal", {"LOG_LEVEL"}}, true);
-  }
-  return {};
+  const bool told = find("LOG_LEVEL") != nullptr || environment("UCX_LOG_LEVEL") != nullptr;
+  if (!first || told) return {};
+  return apply_one({"LOG_LEVEL", "fatal", {"LOG_LEVEL"}}, true);
 }
 
 std::vector<std::pair<std::string, std::string>> builder::values() const {
