@@ -1,5 +1,6 @@
 #include "base/disk_thread.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <limits>
 #include <new>
@@ -25,7 +26,7 @@ bool disk_queue::start_some_time(work job) {
 
 bool disk_queue::start_next(work job) noexcept {
   const std::lock_guard guard(mutex_);
-  if (ended_ || stopped_) return false;
+  if (stage_ >= stage::left_behind) return false;
   try {
     waiting_.push_front(std::move(job));
   } catch (const std::bad_alloc&) {
@@ -36,12 +37,13 @@ bool disk_queue::start_next(work job) noexcept {
 
 bool disk_queue::is_left_behind() noexcept {
   const std::lock_guard guard(mutex_);
-  return stopped_;
+  return stage_ >= stage::left_behind;
 }
 
 bool disk_queue::add(work job, std::size_t most, bool wakes) {
   const std::lock_guard guard(mutex_);
-  if (ended_ || (finishing_ && wakes) || waiting_.size() >= most) return false;
+  if (stage_ == stage::ended || (stage_ != stage::open && wakes) || waiting_.size() >= most)
+    return false;
   waiting_.push_back(std::move(job));
   const bool hurries = wakes || waiting_.size() >= most_unhurried;
   const bool first = waiting_.size() == 1;  // from here on the delay is counted
@@ -54,10 +56,12 @@ void disk_queue::run() {
   std::unique_lock guard(mutex_);
   for (;;) {
     if (waiting_.empty()) awake_ = false;
-    changed_.wait(guard, [this] { return finishing_ || !waiting_.empty(); });
-    if (!awake_) changed_.wait_for(guard, longest_delay, [this] { return finishing_ || awake_; });
+    changed_.wait(guard, [this] { return stage_ != stage::open || !waiting_.empty(); });
+    if (!awake_) {
+      changed_.wait_for(guard, longest_delay, [this] { return stage_ != stage::open || awake_; });
+    }
     awake_ = true;
-    if (stopped_ || waiting_.empty()) break;
+    if (stage_ == stage::left_behind || waiting_.empty()) break;
     work job = std::move(waiting_.front());
     waiting_.pop_front();
     guard.unlock();
@@ -78,19 +82,18 @@ void disk_queue::run() {
     left.clear();
     guard.lock();
   }
-  ended_ = true;
-  changed_.notify_all();
+  reach(stage::ended);
 }
 
 /// Under the lock, so that it does not begin when stop() has returned.
 void disk_queue::deliver(std::unique_lock<std::mutex>& guard, answer done) {
   bool is_delivered = false;
-  while (!is_delivered && !stopped_) {
+  while (!is_delivered && stage_ != stage::left_behind) {
     try {
       deliver_(done);
       is_delivered = true;
     } catch (const std::bad_alloc&) {  // who asked waits for nothing else
-      changed_.wait_for(guard, longest_delay, [this] { return stopped_; });
+      changed_.wait_for(guard, longest_delay, [this] { return stage_ == stage::left_behind; });
     }
   }
   guard.unlock();
@@ -98,20 +101,23 @@ void disk_queue::deliver(std::unique_lock<std::mutex>& guard, answer done) {
   guard.lock();
 }
 
+void disk_queue::reach(stage next) noexcept {
+  stage_ = std::max(stage_, next);
+  changed_.notify_all();
+}
+
 void disk_queue::begin_stop() noexcept {
   const std::lock_guard guard(mutex_);
-  finishing_ = true;
-  changed_.notify_all();
+  reach(stage::finishing);
 }
 
 /// Returns whether the thread has ended.
 bool disk_queue::stop(std::chrono::steady_clock::time_point until) noexcept {
   begin_stop();
   std::unique_lock guard(mutex_);
-  changed_.wait_until(guard, until, [this] { return ended_; });
-  stopped_ = true;
-  changed_.notify_all();
-  return ended_;
+  changed_.wait_until(guard, until, [this] { return stage_ == stage::ended; });
+  reach(stage::left_behind);
+  return stage_ == stage::ended;
 }
 
 disk_thread::disk_thread(std::size_t most, disk_queue::delivery deliver)

@@ -14,7 +14,12 @@
 namespace ucx::detail {
 
 /// What waits for one thread; it outlives the thread's owner where the disk hangs. Safe from any
-/// thread.
+/// thread. It goes through these stages, in this order, and may leave out some:
+///
+///     open        jobs are taken
+///     finishing   what waits is still done, and nothing added that anybody waits for
+///     left_behind the owner of the thread waits no longer: nothing is done or delivered any more
+///     ended       the thread is over
 class disk_queue {
  public:
   /// What is left to do where the asking side lives, when the disk has done its part.
@@ -43,6 +48,9 @@ class disk_queue {
 
  private:
   friend class disk_thread;
+  enum class stage { open, finishing, left_behind, ended };
+  /// Goes on to `next`, unless it is there, or further.
+  void reach(stage next) noexcept;
   bool add(work job, std::size_t most, bool wakes);
   void run();
   void deliver(std::unique_lock<std::mutex>& guard, answer done);
@@ -54,10 +62,8 @@ class disk_queue {
   std::deque<work> waiting_;
   const std::size_t most_;
   delivery deliver_;
-  bool awake_ = false;      // the thread looks at what waits, or is about to
-  bool finishing_ = false;  // what waits is still done, and nothing added
-  bool stopped_ = false;    // nothing is done or delivered any more
-  bool ended_ = false;
+  bool awake_ = false;  // the thread looks at what waits, or is about to
+  stage stage_ = stage::open;
 };
 
 /// The thread of one queue; first come, first served.
