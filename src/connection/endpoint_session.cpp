@@ -38,19 +38,19 @@ void endpoint_session::say_hello(clock::time_point connect_deadline) {
   worker.connections().name(connection_);
   worker.tick_soon();
   ++hellos_;
-  frame hello;
-  hello.code = opcode::hello;
-  hello.session = number_;
-  hello.length = messages_.granted();
+  frame said;
+  said.code = opcode::hello;
+  said.session = number_;
+  said.length = messages_.granted();
   std::vector<std::byte> payload;
   if (connection_.peer().empty()) {  // connected by worker address: the peer has none of ours yet
     std::error_code ec;
     payload = worker.address(ec).encode();
     if (ec) return connection_.lost(UCS_ERR_NO_RESOURCE);
   }
-  const std::vector<std::byte> said = introduce({});
-  payload.insert(payload.end(), said.begin(), said.end());
-  worker.sender().send(connection_, hello, payload, message_sender::kind::hello);
+  const std::vector<std::byte> ours = introduce({});
+  payload.insert(payload.end(), ours.begin(), ours.end());
+  worker.sender().send(connection_, said, payload, message_sender::kind::hello);
 }
 
 /// Returns what this side says of itself.
@@ -146,7 +146,9 @@ void endpoint_session::refuse(const failure& why) {
 }
 
 void endpoint_session::welcomed(const frame& answer, std::span<const std::byte> payload) {
-  if (connection_.state() != endpoint_state::connecting || answered_) return;
+  if (connection_.state() != endpoint_state::connecting || hello_ == hello::refused) {
+    return;
+  }
   const bool ours = answer.version == protocol_version_number;
   failure refusal{ours ? status_error(answer.status) : make_error_code(errc::version_mismatch)};
   const greeting read = ours ? read_greeting(payload) : greeting{.intact = true};
@@ -168,7 +170,7 @@ void endpoint_session::welcomed(const frame& answer, std::span<const std::byte> 
   } else {
     refusal.text = std::move(theirs->words);
   }
-  answered_ = true;
+  hello_ = hello::refused;
   connection_.worker().defer(
       [weak = connection_.weak_from_this(), accepted, finally, why = std::move(refusal)] {
         const std::shared_ptr<endpoint_core> kept = weak.lock();
@@ -179,7 +181,7 @@ void endpoint_session::welcomed(const frame& answer, std::span<const std::byte> 
 }
 
 void endpoint_session::refused(const failure& why, bool finally) {
-  answered_ = false;
+  hello_ = hello::sent;
   if (connection_.state() != endpoint_state::connecting) return;
   if (finally || why.code != errc::busy) {
     return connection_.fail(why.code,
@@ -211,12 +213,13 @@ void endpoint_session::establish(introduction&& theirs, std::uint64_t room) {
 }
 
 void endpoint_session::say_bye(std::error_code why) {
-  if (number_ == 0 || std::exchange(said_bye_, true)) return;
-  frame bye;
-  bye.code = opcode::bye;
-  bye.session = number_;
-  bye.status = error_status(why);
-  connection_.send(bye);
+  if (number_ == 0 || bye_ != bye::unsaid) return;
+  bye_ = bye::said;
+  frame said;
+  said.code = opcode::bye;
+  said.session = number_;
+  said.status = error_status(why);
+  connection_.send(said);
 }
 
 void endpoint_session::peer_said_bye(std::error_code why) {
@@ -246,7 +249,8 @@ void endpoint_session::part_soon(std::error_code why) noexcept {
 }
 
 void endpoint_session::peer_said_farewell() noexcept {
-  farewell_ = true;
+  if (bye_ == bye::unsaid) return;
+  bye_ = bye::answered;
   connection_.look_at_closing();
   if (!leaving_ || connection_.state() != endpoint_state::connecting) return;
   connection_.owe(endpoint_core::to_part);  // it was declined here

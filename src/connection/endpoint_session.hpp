@@ -25,6 +25,20 @@ class endpoint_core;
 /// says hello, the acceptor welcomes or refuses; who leaves says bye, and hears a farewell. Frames
 /// that nobody waits for are left to UCX's error handler and the heartbeat. A part of its
 /// connection; everything happens under the worker's lock.
+///
+/// What becomes of this side's hello:
+///
+///     from     | to      | when
+///     unsent   | sent    | UCX has sent it: the two are connected
+///     unsent,  | refused | the peer has refused it, or was declined, which is seen to soon
+///     sent     |         |
+///     refused  | sent    | that was seen to: the connection fails, or another hello is on its way
+///
+/// What becomes of this side's bye:
+///
+///     from     | to       | when
+///     unsaid   | said     | this side says nothing more
+///     said     | answered | the peer's farewell has come; one that answers no bye is ignored
 class endpoint_session {
  public:
   endpoint_session(endpoint_core& connection, connection_messages& messages,
@@ -38,9 +52,11 @@ class endpoint_session {
   const introduction& theirs() const noexcept { return theirs_; }
 
   void say_hello(clock::time_point connect_deadline);
-  void hello_sent() noexcept { hello_sent_ = true; }
+  void hello_sent() noexcept {
+    if (hello_ == hello::unsent) hello_ = hello::sent;
+  }
   /// Returns whether UCX has connected the two, as far as this side has said hello.
-  bool is_hello_sent() const noexcept { return hello_sent_; }
+  bool is_hello_sent() const noexcept { return hello_ != hello::unsent; }
   /// Bounds the wait for the peer's hello; zero, or less: as long as the worker's options say.
   void await_hello(std::chrono::nanoseconds limit);
   /// Takes the number of a peer's hello; the session is not open yet.
@@ -65,7 +81,7 @@ class endpoint_session {
   void say_bye(std::error_code why);
   void peer_said_bye(std::error_code why);
   void peer_said_farewell() noexcept;
-  bool heard_farewell() const noexcept { return farewell_; }
+  bool heard_farewell() const noexcept { return bye_ == bye::answered; }
   /// Returns whether the peer is about to go, and what that end is called.
   bool is_leaving() const noexcept { return leaving_; }
   const failure& why_leaving() const noexcept { return leaving_as_; }
@@ -75,6 +91,8 @@ class endpoint_session {
   clock::time_point deadline() const noexcept { return deadline_; }
 
  private:
+  enum class hello { unsent, sent, refused };
+  enum class bye { unsaid, said, answered };
   std::vector<std::byte> introduce(std::string words) const;
   result<void> check_transports() const;
   void establish(introduction&& theirs, std::uint64_t room);
@@ -90,13 +108,11 @@ class endpoint_session {
   std::vector<std::byte> address_;
   clock::time_point deadline_ = clock::time_point::max();
   unsigned hellos_ = 0;
-  bool hello_sent_ = false;
-  bool answered_ = false;  // hello, by a refusal that is seen to soon
-  failure refusal_;        // of whoever says hello
-  bool said_bye_ = false;
-  bool leaving_ = false;
-  failure leaving_as_;  // what the end of a peer that leaves is called
-  bool farewell_ = false;
+  hello hello_ = hello::unsent;
+  failure refusal_;  // of whoever says hello
+  bye bye_ = bye::unsaid;
+  bool leaving_ = false;  // the peer
+  failure leaving_as_;    // what its end is called
 };
 
 }  // namespace ucx::detail
