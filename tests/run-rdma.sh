@@ -69,7 +69,7 @@ has_kernel() { # FOLDER
 # Fetches the kernel of this system's release; keeps its image and its modules in $cache/kernel.
 fetch_kernel() {
   local package new=$work/kernel
-  package=$(apt-cache depends linux-image-amd64 | awk '/Depends: linux-image-/ && !found++ { print $2 }')
+  package=$(apt-cache depends linux-image-amd64 | awk '/Depends: linux-image-/ && !found++ { print $2 }') || exit 77
   [ -n "$package" ] || exit 77
   mkdir "$new"
   download "$new" "$package" || exit 77

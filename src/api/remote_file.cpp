@@ -192,8 +192,7 @@ struct remote_file::state {
     if (!is_new || is_named || lost.empty()) return {};
     return failure{why_lost.code, "giving " + region.description() +
                                       " a name, which lacks bytes from offset " +
-                                      std::to_string(lost.begin) + " on: " + why_lost.text + ": " +
-                                      why_lost.code.message()};
+                                      std::to_string(lost.begin) + " on: " + why_lost.text};
   }
 };
 

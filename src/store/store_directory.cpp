@@ -287,8 +287,8 @@ file_facts store_directory::stat(const std::string& path, std::error_code& ec) c
   const owned_descriptor opened = open_beneath(path, to_look_at);
   if (!opened || look_at(opened.get(), about) != 0) {
     ec = lookup_error(errno);
-  } else if (path.empty() && about.st_nlink == 0) {  // the system describes what it has removed
-    ec = errc::store_gone;
+  } else if (path.empty() && (about.st_nlink == 0 || is_gone())) {
+    ec = errc::store_gone;  // the system describes also what it has removed
   }
   return ec ? file_facts() : facts_from(about);
 }

@@ -98,6 +98,7 @@ TEST_F(StoreCommands, PutTellsOfAFullDisk) {
   const command_result full = running.finish();
   expect_failure(full, 12, small.url("x"));
   const std::string why = make_error_code(errc::no_space).message();
+  ASSERT_NE(full.err.find(why), std::string::npos) << full.err;
   EXPECT_EQ(full.err.find(why), full.err.rfind(why)) << "said twice: " << full.err;
   expect_failure(run_tool({"cat", small.url("x")}), 3, "x");
 }

@@ -250,6 +250,7 @@ TEST_F(Strangers, DoNotKeepAServerFromItsEndByTheirNumber) {
     each.say(begun_greeting());
     if (each.connected()) held.push_back(std::move(each));
   }
+  ASSERT_EQ(held.size(), many);
   EXPECT_TRUE(soon([&] { return descriptors_of(server.pid()) > std::ssize(held); }));
   server.send_signal(SIGTERM);
   const std::optional<int> status = server.wait(30s);
