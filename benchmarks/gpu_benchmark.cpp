@@ -236,7 +236,7 @@ void register_all(const std::shared_ptr<bench>& on) {
   staged(
       "gpu/write/device to device", [on] { return on->write(on->device(), on->on_device()); },
       write_bound);
-  if (on->direct().way() != way::rma) {
+  if (on->direct().way() != way::cuda_ipc) {
     std::fprintf(stderr, "gpu_benchmark: nothing goes directly, because %s\n",
                  on->direct().why_not_read().c_str());
     return;

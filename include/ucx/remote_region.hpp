@@ -31,8 +31,8 @@ class write_tracker;
 
 /// How a region is opened.
 struct remote_region_options {
-  /// How the bytes move. The environment's `UCXIO_WAY` (message, rma, mapped) decides where this
-  /// says `automatic`.
+  /// How the bytes move. The environment's `UCXIO_WAY` (message, rma, cma, cuda_ipc, mapped)
+  /// decides where this says `automatic`.
   ucx::way way = ucx::way::automatic;
 };
 

@@ -107,8 +107,8 @@ remote_region remote_region::share() const {
   return other;
 }
 
-std::uint64_t remote_region::size() const noexcept { return core_ ? core_->size() : 0; }
-std::uint64_t remote_region::limit() const noexcept { return core_ ? core_->limit() : 0; }
+std::uint64_t remote_region::size() const noexcept { return core_ ? core_->extent().size() : 0; }
+std::uint64_t remote_region::limit() const noexcept { return core_ ? core_->extent().limit() : 0; }
 access remote_region::granted() const noexcept {
   return core_ ? core_->descriptor().granted : access::read;
 }
@@ -118,12 +118,12 @@ memory_kind remote_region::kind() const noexcept {
 content_id remote_region::content() const noexcept {
   if (!core_) return {};
   const std::lock_guard guard(core_->endpoint().worker().lock());
-  return core_->content();
+  return core_->extent().content();
 }
 
-bool remote_region::measurable() const noexcept { return core_ && core_->measurable(); }
+bool remote_region::measurable() const noexcept { return core_ && core_->extent().measurable(); }
 
-way remote_region::way() const noexcept { return core_ ? core_->way() : way::automatic; }
+way remote_region::way() const noexcept { return core_ ? core_->path().method() : way::automatic; }
 
 std::span<const std::byte> remote_region::view(std::uint64_t offset, std::size_t length) const {
   return in_place_of(*this, core_, offset, length, access::read);
@@ -250,7 +250,7 @@ std::chrono::steady_clock::time_point remote_region::now() const noexcept {
 }
 
 std::optional<std::uint64_t> remote_region::bytes_in_huge_pages() const {
-  return core_ ? core_->bytes_in_huge_pages() : std::nullopt;
+  return core_ ? core_->path().bytes_in_huge_pages() : std::nullopt;
 }
 
 std::string remote_region::description() const {

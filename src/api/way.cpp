@@ -12,6 +12,10 @@ std::string_view to_string(way value) noexcept {
       return "rma";
     case way::mapped:
       return "mapped";
+    case way::cma:
+      return "cma";
+    case way::cuda_ipc:
+      return "cuda_ipc";
   }
   return "unknown";
 }

@@ -384,10 +384,13 @@ result<remote_region> client_core::region_of(const std::vector<std::byte>& answe
   {
     const std::lock_guard guard(core_of(worker_).lock());
     if (opened->described.type == entry_type::file) {
-      core.is_file(opened->identity, opened->described.generation,
-                   (features_ & control_feature::measuring) != 0);
+      core.extent().is_file(opened->identity, opened->described.generation,
+                            (features_ & control_feature::measuring) != 0);
     }
-    if (opened->limit > 0) core.grow_to(opened->limit, opened->window);
+    if (opened->limit > 0) {
+      core.extent().grow_to(opened->limit);
+      core.window().resize(opened->window);
+    }
     if (opened->held) {
       core.when_released([through = releasing_, region = descriptor.region] {
         if (*through != nullptr) (*through)->tell(control_type::release, release_body{region});

@@ -155,12 +155,12 @@ result<std::shared_ptr<remote_region_core>> client_core::flushed(remote_region& 
   auto core = ours(file, doing);
   if (!core) return core;
   if (const auto fit = check_stores(doing); !fit) return fit.why();
-  if (const std::error_code spoiled = (*core)->spoiled()) return failure{spoiled, doing};
+  if (const std::error_code spoiled = (*core)->extent().spoiled()) return failure{spoiled, doing};
   try {
     file.flush(options);
   } catch (const error& failed) {
     // Told once: a second attempt would find nothing that waits, and give a name to what has holes.
-    (*core)->spoil(failed.code());
+    (*core)->extent().spoil(failed.code());
     return failure_of(failed);
   }
   return core;
@@ -196,7 +196,7 @@ result<entry> client_core::measure(remote_region& file, std::uint64_t known,
   const auto region = ours(file, doing);
   if (!region) return region.why();
   remote_region_core& core = **region;
-  if (!core.measurable()) {
+  if (!core.extent().measurable()) {
     return failure{errc::not_supported, doing + ": it is memory, or the server (ucxio " +
                                             server_version_ + ") does not tell"};
   }
@@ -220,7 +220,7 @@ result<entry> client_core::measure(remote_region& file, std::uint64_t known,
     if (!said) return failure{errc::protocol_error, doing};
     {
       const std::lock_guard guard(core_access::core(worker_)->lock());
-      core.measured(said->described.size, said->described.generation);
+      core.extent().measured(said->described.size, said->described.generation);
     }
     const clock::time_point answered = now();
     if (said->described.size != known || answered >= until) return std::move(said->described);
@@ -266,7 +266,7 @@ result<void> client_core::resize(remote_region& file, std::uint64_t size,
                           deadline_after(options), doing);
   if (!answer) return answer.why();
   const std::lock_guard guard(core_access::core(worker_)->lock());
-  (*core)->resized(size);
+  (*core)->extent().resized(size);
   return {};
 }
 

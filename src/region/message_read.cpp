@@ -31,7 +31,7 @@ void message_read::begin(std::shared_ptr<remote_region_core> region, std::uint64
 void message_read::ask() {
   if (direct_) {
     std::error_code ec = errc::revoked;
-    if (region_->is_lent()) ec = direct_->start(*this, offset_, into_, false);
+    if (region_->path().is_lent()) ec = direct_->start(*this, offset_, into_, false);
     if (ec) moved(ec);
     return;
   }
@@ -41,7 +41,7 @@ void message_read::ask() {
 /// What was read is the region's if the owner lends it still; else the owner says what has become
 /// of it.
 void message_read::moved(std::error_code outcome) {
-  const bool over = region_->was_moved(into_.size(), outcome);
+  const bool over = region_->path().was_moved(into_.size(), outcome);
   direct_.reset();
   if (!over) return ask_owner();
   leave();

@@ -40,7 +40,7 @@ void message_write::ask() {
     std::error_code ec = errc::revoked;
     // Nobody writes to it: the direction says so.
     const std::span<std::byte> bytes(const_cast<std::byte*>(from_.data()), from_.size());
-    if (region_->is_lent()) ec = direct_->start(*this, offset_, bytes, true);
+    if (region_->path().is_lent()) ec = direct_->start(*this, offset_, bytes, true);
     if (ec) moved(ec);
     return;
   }
@@ -50,7 +50,7 @@ void message_write::ask() {
 /// What was written is there if the owner lends the memory still; else the owner says what has
 /// become of it.
 void message_write::moved(std::error_code outcome) {
-  const bool over = region_->was_moved(length_, outcome);
+  const bool over = region_->path().was_moved(length_, outcome);
   direct_.reset();
   if (!over) return send();
   if (outcome) return give_up_for(outcome);
@@ -100,8 +100,8 @@ std::size_t message_write::largest_piece() const noexcept {
 bool message_write::may_post() noexcept {
   if (copier_ && !next_is_copied()) return false;
   const auto next = std::min<std::uint64_t>(largest_piece(), length_ - posted());
-  const std::uint64_t room = region_->room_for(next);
-  if (!region_->may_send(*this, room)) return false;
+  const std::uint64_t room = region_->window().room_for(next);
+  if (!region_->window().may_send(*this, room)) return false;
   room_ += room;
   return true;
 }
@@ -156,8 +156,8 @@ piece_sender::wrapped_piece message_write::wrap(sent_piece& piece, bool copies) 
 /// What the owner has not answered takes no room any more: this write is over.
 void message_write::leave_window() noexcept {
   const std::shared_ptr<remote_region_core> region = region_;
-  region->stops_waiting(*this);
-  region->freed(std::exchange(room_, 0));
+  region->window().stops_waiting(*this);
+  region->window().freed(std::exchange(room_, 0));
 }
 
 void message_write::answered(const frame& answer, std::span<const std::byte>) {
@@ -170,9 +170,9 @@ void message_write::answered(const frame& answer, std::span<const std::byte>) {
   if (answer.status != 0) return give_up_for(status_error(answer.status));
   confirmed_ += answer.length;
   retain();
-  const std::uint64_t room = std::min(room_, region_->room_for(answer.length));
+  const std::uint64_t room = std::min(room_, region_->window().room_for(answer.length));
   room_ -= room;
-  region_->freed(room);
+  region_->window().freed(room);
   tracker_->confirm(number_, answer.length);
   if (confirmed_ == length_) pieces_moved();
   release();
@@ -186,7 +186,7 @@ void message_write::give_up_for(std::error_code why) noexcept {
   for (const std::shared_ptr<piece_copy>& each : ahead_) each->abandon();
   ahead_.clear();
   direct_.reset();
-  region_->stops_waiting(*this);
+  region_->window().stops_waiting(*this);
   if (!done() && sending()) {
     move_deadline(after(worker().api().now(), worker().options().heartbeat_timeout));
     worker().tick_soon();

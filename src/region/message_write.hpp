@@ -14,6 +14,7 @@
 #include "region/direct_move.hpp"
 #include "region/message_operation.hpp"
 #include "region/piece_sender.hpp"
+#include "region/write_window.hpp"
 
 namespace ucx::detail {
 
@@ -23,7 +24,8 @@ class write_tracker;
 /// the tracker) when the owner has answered every piece.
 class message_write final : public message_operation,
                             private piece_sender,
-                            private direct_move::user {
+                            private direct_move::user,
+                            private write_window::waiter {
  public:
   void begin(std::shared_ptr<remote_region_core> region, std::shared_ptr<write_tracker> tracker,
              std::uint64_t offset, std::span<const std::byte> from, clock::time_point deadline);
@@ -41,7 +43,7 @@ class message_write final : public message_operation,
 
   void ask() override;
   /// There may be room in the region's window again. May end the object.
-  void send_more();
+  void send_more() override;
   void answered(const frame& answer, std::span<const std::byte> payload) override;
   void give_up_for(std::error_code why) noexcept override;
   bool awaits_peer() const noexcept override { return true; }

@@ -23,9 +23,9 @@ ucp_request_param_t callback_params(ucp_send_nbx_callback_t callback, void* self
 
 }  // namespace
 
-rma_operation* rma_operation::read(std::shared_ptr<remote_region_core> region, std::uint64_t offset,
-                                   std::span<std::byte> into, clock::time_point deadline,
-                                   std::error_code& ec) {
+rma_operation* rma_operation::read(std::shared_ptr<remote_region_core> region, ucp_rkey_h key,
+                                   std::uint64_t offset, std::span<std::byte> into,
+                                   clock::time_point deadline, std::error_code& ec) {
   endpoint_core& connection = region->endpoint();
   worker_core& worker = connection.worker();
   rma_operation* operation = worker.pool_of<rma_operation>().take();
@@ -37,13 +37,13 @@ rma_operation* rma_operation::read(std::shared_ptr<remote_region_core> region, s
   operation->start(worker, connection.shared_from_this(), deadline);
   connection.transfer_started();
   connection.operations().rma_started();
-  return operation->posted(worker.api().get_nbx(connection.handle(), into.data(), into.size(),
-                                                operation->region_->descriptor().address + offset,
-                                                operation->region_->key(), &params),
-                           ec);
+  return operation->posted(
+      worker.api().get_nbx(connection.handle(), into.data(), into.size(),
+                           operation->region_->descriptor().address + offset, key, &params),
+      ec);
 }
 
-rma_operation* rma_operation::write(std::shared_ptr<remote_region_core> region,
+rma_operation* rma_operation::write(std::shared_ptr<remote_region_core> region, ucp_rkey_h key,
                                     std::shared_ptr<write_tracker> tracker, std::uint64_t offset,
                                     std::span<const std::byte> from, clock::time_point deadline,
                                     std::error_code& ec) {
@@ -60,10 +60,10 @@ rma_operation* rma_operation::write(std::shared_ptr<remote_region_core> region,
   operation->start(worker, connection.shared_from_this(), deadline);
   connection.transfer_started();
   connection.operations().rma_started();
-  return operation->posted(worker.api().put_nbx(connection.handle(), from.data(), from.size(),
-                                                operation->region_->descriptor().address + offset,
-                                                operation->region_->key(), &params),
-                           ec);
+  return operation->posted(
+      worker.api().put_nbx(connection.handle(), from.data(), from.size(),
+                           operation->region_->descriptor().address + offset, key, &params),
+      ec);
 }
 
 rma_operation* rma_operation::posted(ucs_status_ptr_t started, std::error_code& ec) {

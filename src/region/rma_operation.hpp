@@ -21,11 +21,12 @@ class write_tracker;
 /// end of the connection does.
 class rma_operation final : public operation {
  public:
-  /// Each starts a transfer and returns nothing if it ended within the call, well, or badly (`ec`).
-  static rma_operation* read(std::shared_ptr<remote_region_core> region, std::uint64_t offset,
-                             std::span<std::byte> into, clock::time_point deadline,
-                             std::error_code& ec);
-  static rma_operation* write(std::shared_ptr<remote_region_core> region,
+  /// Each starts a transfer by `key` and returns nothing if it ended within the call, well, or
+  /// badly (`ec`).
+  static rma_operation* read(std::shared_ptr<remote_region_core> region, ucp_rkey_h key,
+                             std::uint64_t offset, std::span<std::byte> into,
+                             clock::time_point deadline, std::error_code& ec);
+  static rma_operation* write(std::shared_ptr<remote_region_core> region, ucp_rkey_h key,
                               std::shared_ptr<write_tracker> tracker, std::uint64_t offset,
                               std::span<const std::byte> from, clock::time_point deadline,
                               std::error_code& ec);

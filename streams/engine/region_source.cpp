@@ -23,7 +23,8 @@ std::span<const std::byte> region_source::view(std::uint64_t offset, std::size_t
 }
 
 bool region_source::abandons_reads_at_once() const noexcept {
-  return region_.way() != way::rma || each_.verify;
+  const way by = region_.way();
+  return each_.verify || (by != way::rma && by != way::cuda_ipc);
 }
 
 std::optional<std::uint64_t> region_source::first_unconfirmed() const {

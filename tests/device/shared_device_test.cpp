@@ -112,7 +112,7 @@ class SharedDevice : public testing::Test {
 
 TEST_F(SharedDevice, IsReadIntoMemoryOfTheHostWhileItsOwnerIsStopped) {
   remote_region region = open(lent());
-  EXPECT_EQ(region.way(), way::rma);
+  EXPECT_EQ(region.way(), way::cuda_ipc);
   EXPECT_EQ(region.why_not_read(), "");
   owner_.process().stop();
   EXPECT_FALSE(read(region, into_));
@@ -432,11 +432,11 @@ TEST_F(SharedDevice, MayBeAskedForByMessage) {
 }
 
 TEST_F(SharedDevice, MayBeAskedForByNothingElse) {
-  EXPECT_EQ(open(lent(), way::rma).way(), way::rma);
+  EXPECT_EQ(open(lent(), way::cuda_ipc).way(), way::cuda_ipc);
   remote_descriptor alone = lent();
   alone.handle = {};
   std::error_code ec;
-  const remote_region refused(connection_, alone, {.way = way::rma}, ec);
+  const remote_region refused(connection_, alone, {.way = way::cuda_ipc}, ec);
   EXPECT_EQ(ec, errc::not_supported);
 }
 
@@ -484,13 +484,13 @@ TEST_F(SharedDevice, MakesNobodyInitialiseCuda) {
   EXPECT_TRUE(holds_pattern(into_, 1));
   EXPECT_EQ(fake_cuda_calls("cuInit"), 0U);
   std::error_code ec;
-  const remote_region refused(connection_, described, {.way = way::rma}, ec);
+  const remote_region refused(connection_, described, {.way = way::cuda_ipc}, ec);
   EXPECT_EQ(ec, errc::not_supported);
   // From here on it may.
   cuda_program::use(1);
   EXPECT_FALSE(read(region, into_));
   EXPECT_EQ(direct_bytes(), size);
-  EXPECT_EQ(region.way(), way::rma);
+  EXPECT_EQ(region.way(), way::cuda_ipc);
 }
 
 TEST_F(SharedDevice, OfAForgedHandleIsNeverReached) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -30,12 +31,14 @@ namespace {
 
 using std::ios;
 
+constexpr std::array every_way{way::message, way::rma, way::mapped, way::cma, way::cuda_ipc};
+
 /// Returns the ways that are real over a route, of memory that suits it, for a reader in `from`.
 std::set<way> real_ways(route over, const context& from) {
   std::set<way> real;
   if (over != route::shared_memory) real.insert(way::message);  // that has no messages
-  const bool reads = over == route::borrowed && has_cma(from) && system_reads_processes();
-  if (over == route::shared_memory || reads) real.insert(way::rma);
+  if (over == route::shared_memory) real.insert(way::rma);
+  if (over == route::borrowed && has_cma(from) && system_reads_processes()) real.insert(way::cma);
   if (over == route::mapped) real.insert(way::mapped);
   return real;
 }
@@ -43,7 +46,7 @@ std::set<way> real_ways(route over, const context& from) {
 /// Returns the way that the environment forces.
 std::optional<way> forced_way() {
   const char* const forced = std::getenv("UCXIO_WAY");
-  for (const way each : {way::message, way::rma, way::mapped}) {
+  for (const way each : every_way) {
     if (forced != nullptr && to_string(each) == forced) return each;
   }
   return std::nullopt;
@@ -59,7 +62,7 @@ TEST_P(WayOver, CanBeAskedForWhereItIsReal) {
   fill_pattern(owned.bytes());
   const std::set<way> real = real_ways(GetParam(), pair_.reader_context());
   std::vector<std::byte> into(owned.size());
-  for (const way wanted : {way::message, way::rma, way::mapped}) {
+  for (const way wanted : every_way) {
     SCOPED_TRACE(to_string(wanted));
     std::error_code ec;
     remote_region region(*pair_.connection, owned.descriptor(), {.way = wanted}, ec);

@@ -34,7 +34,7 @@ class LentRegion : public testing::Test {
     return options;
   }
   static constexpr const char* forbidden = "the system lets no process read another one";
-  static bool is_readable(const remote_region& region) { return region.way() == way::rma; }
+  static bool is_readable(const remote_region& region) { return region.way() == way::cma; }
   /// What the peer lends now.
   remote_region borrow() {
     const remote_descriptor lent =

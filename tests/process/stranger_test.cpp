@@ -46,7 +46,7 @@ class Stranger : public testing::Test {
 // Else the other tests say nothing.
 TEST_F(Stranger, IsNoneOfTheSameUser) {
   test_peer reader("tcp");
-  EXPECT_EQ(way_of(reader), "rma ");
+  EXPECT_EQ(way_of(reader), "cma ");
   EXPECT_EQ(way_of(reader, "shareable"), "mapped ");
 }
 

@@ -22,6 +22,8 @@ TEST(Way, HasAName) {
   EXPECT_EQ(to_string(way::automatic), "automatic");
   EXPECT_EQ(to_string(way::message), "message");
   EXPECT_EQ(to_string(way::rma), "rma");
+  EXPECT_EQ(to_string(way::cma), "cma");
+  EXPECT_EQ(to_string(way::cuda_ipc), "cuda_ipc");
   EXPECT_EQ(to_string(static_cast<way>(77)), "unknown");
 }
 

@@ -66,7 +66,7 @@ class RegionLoan : public testing::Test {
 
 TEST_F(RegionLoan, IsReadWhereItLies) {
   remote_region region = open();
-  EXPECT_EQ(region.way(), way::rma);
+  EXPECT_EQ(region.way(), way::cma);
   EXPECT_EQ(region.why_not_read(), "");
   EXPECT_NE(region.why_not_mapped(), "");
   const std::uint64_t before = messages();
@@ -205,7 +205,7 @@ TEST_F(RegionLoan, GoesTheWayThatIsAskedFor) {
   EXPECT_EQ(asked.way(), way::message);
   EXPECT_EQ(asked.why_not_read(), "it was asked to go another way");
   EXPECT_EQ(readings(), before) << "not even tried";
-  EXPECT_EQ(open(exposed_->descriptor(), way::rma).way(), way::rma);
+  EXPECT_EQ(open(exposed_->descriptor(), way::cma).way(), way::cma);
 }
 
 class OwnerSharesNothing : public RegionLoan {

@@ -43,7 +43,7 @@ TEST(StoreOverTheSeam, KeepsNothingOfAPeerBeyondItsWindow) {
   client hostile = served.connect();
   remote_region file = asked_until_answered([&] { return hostile.create("new"); });
   // It writes as if it had been told of another window.
-  detail::core_access::core(file)->grow_to(file.limit(), std::uint64_t{1} << 40U);
+  detail::core_access::core(file)->window().resize(std::uint64_t{1} << 40U);
   // And the disk takes nothing meanwhile, so that everything that is kept is kept in memory.
   std::promise<void> disk;
   {

@@ -9,8 +9,19 @@ namespace ucx::tool {
 
 std::string reason_of_way(const entry& described, const remote_region& region,
                           const std::vector<std::string>& transports) {
-  if (region.way() == way::mapped) return "the server's memory is mapped here, and used in place";
-  if (region.way() == way::rma) return "the server's memory is read without the server";
+  switch (region.way()) {
+    case way::mapped:
+      return "the server's memory is mapped here, and used in place";
+    case way::rma:
+      return "the transport reads and writes the server's memory without the server";
+    case way::cma:
+      return "this process reads the server's memory where it lies; writes go by message";
+    case way::cuda_ipc:
+      return "the CUDA driver copies the server's memory without the server";
+    case way::message:
+    case way::automatic:
+      break;
+  }
   if (described.type == entry_type::file) return "a file: the server reads it when it is asked";
   const char* forced = std::getenv("UCXIO_WAY");
   if (forced != nullptr && forced == ucx::to_string(way::message)) return "UCXIO_WAY says so";
