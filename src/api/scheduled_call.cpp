@@ -26,7 +26,7 @@ scheduled_call::~scheduled_call() { cancel(); }
 bool scheduled_call::cancel() noexcept {
   if (!call_ || call_->over || detail::leave_to_parent(call_)) return false;
   const std::shared_ptr<detail::worker_core> worker = call_->worker.lock();
-  return worker && worker->cancel(*call_);
+  return worker && worker->calls().cancel(*call_);
 }
 
 bool scheduled_call::over() const noexcept {

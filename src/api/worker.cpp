@@ -78,7 +78,7 @@ worker_address worker::address(std::error_code& ec) const {
 }
 
 bool worker::progress() { return core_->progress(); }
-int worker::event_fd() const noexcept { return core_->event_fd(); }
+int worker::event_fd() const noexcept { return core_->ucx().event_fd(); }
 bool worker::arm() { return core_->arm(); }
 std::chrono::nanoseconds worker::next_deadline() const { return core_->until_next_deadline(); }
 void worker::signal() noexcept { core_->signal(); }
@@ -96,13 +96,13 @@ scheduled_call worker::call_after(std::chrono::nanoseconds delay, move_only_hand
 
 scheduled_call worker::call_at(std::chrono::steady_clock::time_point when,
                                move_only_handler<> function) {
-  return detail::core_access::make_scheduled_call(core_->call_at(when, std::move(function)));
+  return detail::core_access::make_scheduled_call(core_->calls().at(when, std::move(function)));
 }
 
 scheduled_call worker::call_in_progress(progress_phase when, repetition how_often,
                                         move_only_handler<> function) {
   return detail::core_access::make_scheduled_call(
-      core_->call_in_progress(when, how_often == repetition::every_round, std::move(function)));
+      core_->calls().in_progress(when, how_often == repetition::every_round, std::move(function)));
 }
 
 request worker::start_flush(const io_options& options) {
@@ -177,10 +177,10 @@ void worker::run(std::stop_token stop, std::error_code& ec) {
   if (ec) return;
   const std::stop_callback wake(stop, [core = core_.get()] { core->signal(); });
   detail::idle_rounds idle;
-  detail::driver_seat seat(*core_);
+  detail::progress_leader leader(*core_);
   while (!stop.stop_requested()) {
     const std::uint32_t seen = core_->wakes();
-    core_->progress_or_rest(idle, core_->api().now() + detail::longest_rest, seat, seen);
+    core_->progress_or_rest(idle, core_->api().now() + detail::longest_rest, leader, seen);
   }
 }
 

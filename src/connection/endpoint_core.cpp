@@ -239,7 +239,7 @@ void endpoint_core::establish(std::uint64_t room) {
   pieces_ = piece_sizes::of_segment(std::min<std::size_t>(ours, theirs.segment));
   const bool same_host = ucx_.shares_memory();
   // Where a header has room as a whole, so have a header and what comes with it.
-  const std::size_t whole = worker_.largest_header();
+  const std::size_t whole = worker_.ucx().largest_header();
   if (same_host && whole > parcel::size) pieces_.fit_elements(whole - parcel::size);
   state_ = endpoint_state::ready;
   if (worker_.context().log().writes(log_level::info)) {

@@ -64,7 +64,7 @@ std::vector<std::byte> endpoint_session::introduce(std::string words) const {
   ours.unique = terms_.unique;
   ours.segment = context.segment_size();
   ours.largest_eager = std::min(context.answer_piece(), context.write_piece());
-  ours.largest_header = worker.largest_header();
+  ours.largest_header = worker.ucx().largest_header();
   ours.name = worker.options().name;
   ours.info = terms_.info;
   ours.words = std::move(words);

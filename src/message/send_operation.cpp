@@ -138,7 +138,7 @@ bool send_operation::go_announced() {
   if (!link.outgoing().take_room(units_of(said_.header_length))) return false;
   said_.code = parcel_code::announce;
   said_.lends = bytes_.contiguous() && bytes_.size() > 0 && !bytes_.on_device() && link.lends() &&
-                header_size_ + loan_offer::size <= worker().largest_header();
+                header_size_ + loan_offer::size <= worker().ucx().largest_header();
   link.outgoing().await_answer(*this);
   post_parcel({});
   return true;

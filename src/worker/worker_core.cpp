@@ -7,9 +7,6 @@
 #include "base/deadline.hpp"
 #include "base/forked_child.hpp"
 #include "base/heartbeat.hpp"
-#include "base/spare_room.hpp"
-#include "ucp/resource_error.hpp"
-#include "ucp/status.hpp"
 #include "wire/introduction.hpp"
 #include "worker/driven_connection.hpp"
 #include "worker/progress_thread.hpp"
@@ -17,9 +14,6 @@
 
 namespace ucx::detail {
 namespace {
-
-/// Deadlines that are further away may be a clock's tick late.
-constexpr std::chrono::seconds near_deadline{1};
 
 /// While UCX is busy, deadlines are looked at in one round of so many.
 constexpr unsigned rounds_a_look = 8;
@@ -68,6 +62,7 @@ worker_core::worker_core(std::shared_ptr<context_core> context, make_parts parts
       options_(with_defaults(options)),
       lock_(has_visitors_only(options_) ? worker_lock::between::visitors
                                         : worker_lock::between::threads),
+      ucx_(*context_),
       identity_(random()),
       staging_(options_.pinned_memory, context_->answer_piece(), context_->write_piece()),
       parts_(parts(*this)),
@@ -76,11 +71,9 @@ worker_core::worker_core(std::shared_ptr<context_core> context, make_parts parts
       messages_(parts_->messages()),
       service_(parts_->service()),
       handlers_(options_.on_exception),
-      next_tick_(clock::time_point::max()),
+      work_(agenda_),
+      tick_clock_(context_->api()),
       watch_step_(heartbeat::step(options_.heartbeat_interval, options_.heartbeat_timeout)) {
-  // From the beginning: inside UCX's callbacks it may be too late.
-  deferred_.reserve(spare_room);
-  next_deferred_.reserve(spare_room);
   handlers_.make_room();
 }
 
@@ -102,45 +95,13 @@ result<std::shared_ptr<worker_core>> worker_core::adopt(std::shared_ptr<context_
   if (adopted == nullptr) return failure{errc::invalid_argument, "adopting a worker of UCX's"};
   std::shared_ptr<worker_core> made(new worker_core(std::move(context), parts, options),
                                     [](worker_core* last) { last->retire(); });
-  made->handle_ = adopted;
+  made->ucx_.adopt(adopted);
   if (const auto opened = made->open(); !opened) {
-    made->handle_ = nullptr;  // the caller's again
+    made->ucx_.give_back();
     return opened.why();
   }
   made->context_->add_worker(made);
   return made;
-}
-
-result<void> worker_core::create() {
-  ucp_worker_params_t params = {};
-  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-  // Our lock is outside of every call, so UCX sees one thread at a time.
-  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  if (!options_.name.empty()) {
-    params.field_mask |= UCP_WORKER_PARAM_FIELD_NAME;
-    params.name = options_.name.c_str();
-  }
-  const ucs_status_t created = api().worker_create(context_->handle(), &params, &handle_);
-  if (created == UCS_OK) return {};
-  handle_ = nullptr;
-  failure why{worker_error(created, context_->resources()),
-              "making a worker (UCX: " + words(created) + ")"};
-  if (why.code == errc::no_shared_memory) {
-    why.text += ": /dev/shm has " + std::to_string(free_shared_memory()) + " bytes free";
-  }
-  return why;
-}
-
-/// Of what was made elsewhere: ours can be called from any thread, one at a time.
-result<void> worker_core::check_threads() {
-  const bool threads = options_.progress == progress_mode::polling_thread ||
-                       options_.progress == progress_mode::sleeping_thread || shared();
-  if (!threads) return {};
-  std::error_code ec;
-  const bool single = context_->single_threaded() || attributes(ec).thread_mode == "single";
-  if (ec) return failure{ec, "asking for a worker's attributes"};
-  if (!single) return {};
-  return failure{errc::not_supported, "adopting a worker whose thread mode allows only one thread"};
 }
 
 result<void> worker_core::open() {
@@ -155,25 +116,19 @@ result<void> worker_core::open() {
     return failure{errc::feature_disabled,
                    "making a worker that sleeps: its context was made without feature::wakeup"};
   }
-  if (handle_ == nullptr) {
-    if (auto created = create(); !created) return created;
+  const bool has_thread = sleeps || options_.progress == progress_mode::polling_thread;
+  if (handle() == nullptr) {
+    if (auto created = ucx_.create(options_.name); !created) return created;
   }
-  if (auto checked = check_threads(); !checked) return checked;
-  if (context_->has(feature::wakeup)) {
-    const ucs_status_t status = api().worker_get_efd(handle_, &event_fd_);
-    if (status != UCS_OK) {
-      event_fd_ = -1;
-      return failure{resource_error(status),
-                     "asking for a worker's event descriptor (UCX: " + words(status) + ")"};
-    }
-  }
+  if (auto looked = ucx_.look_at(has_thread || is_shared()); !looked) return looked;
   if (context_->has(feature::am)) {
     parts_->open(ec);
     if (ec) return failure{ec, "registering the handler for messages"};
-    largest_header_ = attributes(ec).largest_header;
-    if (ec) return failure{ec, "asking for a worker's attributes"};
   }
-  if (!sleeps && options_.progress != progress_mode::polling_thread) return {};
+  return has_thread ? start_thread() : result<void>();
+}
+
+result<void> worker_core::start_thread() {
   try {
     thread_ = std::make_unique<progress_thread>(*this);
     thread_->start();
@@ -196,12 +151,12 @@ void worker_core::retire() noexcept {
 void worker_core::destroy() noexcept { delete this; }
 
 worker_core::~worker_core() {
-  if (handle_ == nullptr) return;
-  inbox_.drop();
+  if (handle() == nullptr) return;
+  work_.drop_handed();
   {
     call_schedule::ended unused;  // goes behind the lock
     const std::lock_guard guard(lock_);
-    unused = schedule_.end();
+    unused = calls_.end();
     parts_->close();
   }
   const auto run_last_work = [this] {
@@ -222,12 +177,12 @@ worker_core::~worker_core() {
     std::unique_lock guard(lock_);
     run_handlers(guard, nullptr);
   }
-  deferred_.clear();
+  work_.drop();
   parts_->stop();
   {
     // UCX calls back for what it still had.
     const std::lock_guard guard(lock_);
-    api().worker_destroy(handle_);
+    ucx_.destroy();
     handlers_.drop();
   }
   parts_->end_buried();
@@ -235,28 +190,12 @@ worker_core::~worker_core() {
 
 worker_address worker_core::address(std::error_code& ec) {
   const std::lock_guard guard(lock_);
-  ucp_address_t* bytes = nullptr;
-  std::size_t length = 0;
-  const ucs_status_t status = api().worker_get_address(handle_, &bytes, &length);
-  ec = make_error(status);
-  if (ec) return {};
-  const auto release = [this](ucp_address_t* told) { api().worker_release_address(handle_, told); };
-  const std::unique_ptr<ucp_address_t, decltype(release)> owned(bytes, release);
-  return worker_address::from_native({reinterpret_cast<const std::byte*>(bytes), length});
+  return ucx_.address(ec);
 }
 
 worker_attributes worker_core::attributes(std::error_code& ec) {
   const std::lock_guard guard(lock_);
-  ucp_worker_attr_t asked = {};
-  asked.field_mask = UCP_WORKER_ATTR_FIELD_NAME | UCP_WORKER_ATTR_FIELD_THREAD_MODE;
-  if (context_->has(feature::am)) asked.field_mask |= UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
-  ec = make_error(api().worker_query(handle_, &asked));
-  worker_attributes made;
-  if (ec) return made;
-  made.name = asked.name;
-  made.thread_mode = thread_mode_name(asked.thread_mode);
-  if (context_->has(feature::am)) made.largest_header = asked.max_am_header;
-  return made;
+  return ucx_.attributes(ec);
 }
 
 staging_statistics worker_core::staging() const noexcept { return staging_.account().statistics(); }
@@ -264,13 +203,10 @@ staging_statistics worker_core::staging() const noexcept { return staging_.accou
 unsigned worker_core::progress_ucx() noexcept {
   const worker_round scope(*this, worker_round::part::ucx);
   socket_closed_ = false;
-  return api().worker_progress(handle_);
+  return ucx_.progress();
 }
 
-bool worker_core::has_work_to_run() const noexcept {
-  return !deferred_.empty() || agenda_.owed || inbox_.has_any() ||
-         buffers_came_.load(std::memory_order_acquire);
-}
+bool worker_core::run_work() { return work_.run(*this, *parts_, handlers_); }
 
 bool worker_core::round() {
   // Users' code may drop it. A thread of its own holds nothing: who drops it last waits for it.
@@ -279,9 +215,9 @@ bool worker_core::round() {
     if (!kept && thread_ == nullptr) kept = share_of(*this);
   };
   worker_round scope(*this);
-  if (schedule_.has(progress_phase::before)) {
+  if (calls_.has(progress_phase::before)) {
     keep();
-    run_in_progress(progress_phase::before);
+    calls_.run(progress_phase::before, handlers_);
   }
   bool active = false;
   bool memory_was_short = false;
@@ -289,10 +225,10 @@ bool worker_core::round() {
     std::unique_lock guard(lock_);
     scope.enter(worker_round::part::ucx);
     socket_closed_ = false;
-    active = api().worker_progress(handle_) > 0;
+    active = ucx_.progress() > 0;
     scope.enter(worker_round::part::any);
     // The clock and the handlers are looked at all the same.
-    if (has_work_to_run()) {
+    if (work_.has_any()) {
       try {
         active = run_work() || active;
       } catch (const std::bad_alloc&) {
@@ -310,9 +246,9 @@ bool worker_core::round() {
       active = run_handlers(guard, kept) || active;
     }
   }
-  if (schedule_.has(progress_phase::after)) {
+  if (calls_.has(progress_phase::after)) {
     keep();
-    run_in_progress(progress_phase::after);
+    calls_.run(progress_phase::after, handlers_);
   }
   if (active) wake_waiters();
   if (memory_was_short) throw std::bad_alloc();
@@ -321,13 +257,8 @@ bool worker_core::round() {
 
 /// Returns whether there was something to see to.
 bool worker_core::look_at_clock() {
-  if (next_tick_ == clock::time_point::max()) return false;
-  // The clock itself costs as much as a round that finds nothing.
-  now_hint_ = api().now_or_soon();
-  if (now_hint_ < next_tick_) return false;
-  now_hint_ = api().now();
-  if (now_hint_ < next_tick_) return false;
-  tick(now_hint_);
+  if (!tick_clock_.take_due()) return false;
+  tick(tick_clock_.last_look());
   return true;  // it may have ended what the caller waits for
 }
 
@@ -358,7 +289,7 @@ bool worker_core::progress() {
 }
 
 bool worker_core::has_work() const noexcept {
-  return has_work_to_run() || handlers_.ready() || schedule_.wants_round() || agenda_.copies;
+  return work_.has_any() || handlers_.ready() || calls_.wants_round() || agenda_.copies;
 }
 
 // What runs in run_work() and here may start operations and leave further work; that waits for the
@@ -378,20 +309,9 @@ bool worker_core::run_handlers(std::unique_lock<worker_lock>& guard,
 void worker_core::tick(clock::time_point now) {
   // Ends first: whatever they change is seen by the look at the connections.
   outstanding_.expire(now);
-  try {
-    for (;;) {
-      handlers_.make_room();  // what is taken out is not lost
-      std::shared_ptr<scheduled> due = schedule_.take_due(now);
-      if (!due) break;
-      handlers_.add([this, due = std::move(due)] { run(*due); });
-    }
-  } catch (const std::bad_alloc&) {  // the next tick has what is left
-  }
-  next_tick_ = schedule_.next();
-  next_tick_ = std::min(parts_->tick(now), next_tick_);
-  next_tick_ = std::min(outstanding_.first_deadline(), next_tick_);
-  // Something may be past its deadline for good reason (UCX has to let go first): no busy loop.
-  next_tick_ = std::max(next_tick_, now + std::chrono::milliseconds(1));
+  clock::time_point first = calls_.queue_due(now, handlers_);
+  first = std::min(parts_->tick(now), first);
+  tick_clock_.seen_to(std::min(outstanding_.first_deadline(), first));
   parts_->reap();
   parts_->release_buried();
 }
@@ -399,7 +319,7 @@ void worker_core::tick(clock::time_point now) {
 void worker_core::add_outstanding(operation& started) noexcept {
   outstanding_.add(started);
   // The connection's heartbeat begins to watch within a step.
-  tick_by(std::min(started.deadline(), now_hint_ + watch_step_));
+  tick_by(std::min(started.deadline(), tick_clock_.last_look() + watch_step_));
   wake_driver();  // what is sent now may want UCX's progress
 }
 
@@ -429,14 +349,45 @@ void worker_core::queue_handler(move_only_handler<> function) {
 }
 
 void worker_core::defer(move_only_handler<> work) {
-  add_with_room(deferred_, std::move(work));
+  work_.defer(std::move(work));
   wake_driver();
 }
 
 clock::time_point worker_core::deadline_after(std::chrono::nanoseconds timeout) noexcept {
   if (timeout <= timeout.zero()) timeout = options_.operation_timeout;
-  now_hint_ = timeout < near_deadline ? api().now() : api().now_or_soon();
-  return after(now_hint_, timeout);
+  return tick_clock_.deadline_after(timeout);
+}
+
+void worker_core::tick_by(clock::time_point when) noexcept {
+  // It may be asleep until what was the first deadline so far.
+  if (tick_clock_.tick_by(when)) wake_driver();
+}
+
+void worker_core::post(move_only_handler<> function) {
+  work_.post(std::move(function));
+  signal();
+}
+
+void worker_core::post_work(move_only_handler<> work) {
+  work_.post_work(std::move(work));
+  signal();
+}
+
+void worker_core::hand_over(std::shared_ptr<handed_work> work) noexcept {
+  work_.hand_over(std::move(work));
+  signal();
+}
+
+void worker_core::connection_failed(const driven_connection& connection,
+                                    std::error_code why) noexcept {
+  outstanding_.fail(connection, why);
+  parts_->connection_failed(connection);
+}
+
+void worker_core::report_thrown() noexcept {
+  const worker_core* const worker = worker_round::worker();
+  if (worker == nullptr) std::terminate();
+  handler_queue::report_to(*worker->reporter(), std::current_exception());
 }
 
 std::uint64_t worker_core::random() { return (std::uint64_t{entropy_()} << 32U) | entropy_(); }

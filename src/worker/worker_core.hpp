@@ -21,14 +21,15 @@
 #include "cuda/device_copiers.hpp"
 #include "cuda/staging_shelf.hpp"
 #include "ucx/worker.hpp"
-#include "worker/call_schedule.hpp"
 #include "worker/context_core.hpp"
-#include "worker/driver_seat.hpp"
 #include "worker/handler_queue.hpp"
 #include "worker/operation.hpp"
 #include "worker/outstanding_operations.hpp"
-#include "worker/waiting_threads.hpp"
-#include "worker/worker_inbox.hpp"
+#include "worker/progress_leader.hpp"
+#include "worker/round_work.hpp"
+#include "worker/scheduled_calls.hpp"
+#include "worker/tick_clock.hpp"
+#include "worker/ucx_worker.hpp"
 #include "worker/worker_lock.hpp"
 #include "worker/worker_parts.hpp"
 
@@ -39,6 +40,9 @@ class control_server;
 class driven_connection;
 class progress_thread;
 
+/// One round after the other: UCX, the work that this leaves, the clock, and the handlers that are
+/// due. It has more functions than a class should: all that is done at a worker meets here, and
+/// each of them combines two parts (to queue something, and to wake who drives).
 class worker_core : public std::enable_shared_from_this<worker_core> {
  public:
   using make_parts = std::unique_ptr<worker_parts> (*)(worker_core& worker);
@@ -56,7 +60,9 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   context_core& context() const noexcept { return *context_; }
   const std::shared_ptr<context_core>& shared_context() const noexcept { return context_; }
   ucp_api& api() const noexcept { return context_->api(); }
-  ucp_worker_h handle() const noexcept { return handle_; }
+  ucx_worker& ucx() noexcept { return ucx_; }
+  const ucx_worker& ucx() const noexcept { return ucx_; }
+  ucp_worker_h handle() const noexcept { return ucx_.handle(); }
   const worker_options& options() const noexcept { return options_; }
   worker_lock& lock() noexcept { return lock_; }
   connection_table& connections() noexcept { return connections_; }
@@ -85,8 +91,6 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   }
   /// What tells this worker from all others, of any process.
   std::uint64_t identity() const noexcept { return identity_; }
-  /// Of an active message; 0 without feature::am.
-  std::size_t largest_header() const noexcept { return largest_header_; }
   worker_attributes attributes(std::error_code& ec);
   /// Safe from any thread.
   staging_statistics staging() const noexcept;
@@ -102,9 +106,11 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   /// decides between spinning, yielding and sleeping (until `until` at most). Where another thread
   /// drives, sleeps until something has happened since `wakes()` was `seen`; where all that counts
   /// is `waited`, until that has ended.
-  void progress_or_rest(idle_rounds& idle, clock::time_point until, driver_seat& seat,
+  void progress_or_rest(idle_rounds& idle, clock::time_point until, progress_leader& leader,
                         std::uint32_t seen, const operation* waited = nullptr);
-  std::uint32_t wakes() const noexcept { return wakes_.load(std::memory_order_seq_cst); }
+  /// Who of those that wait drives it, and how the others sleep.
+  progress_leadership& leadership() noexcept { return leadership_; }
+  std::uint32_t wakes() const noexcept { return leadership_.wakes(); }
   /// Waits until `waited` is done, or `until` has passed; returns whether it is done.
   bool wait(const operation& waited, clock::time_point until);
   /// Waits until `condition()` (called under the lock) holds, or `until`; returns whether it holds.
@@ -128,25 +134,26 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   /// Returns whether waiting has to be left to the worker's own thread.
   bool driven_elsewhere() const noexcept;
 
-  int event_fd() const noexcept { return event_fd_; }
+  /// Returns whether several threads may use it at a time.
+  bool is_shared() const noexcept { return options_.threads == thread_safety::safe; }
+
   bool arm();
   std::chrono::nanoseconds until_next_deadline();
-  void signal() noexcept;
+  void signal() noexcept { ucx_.signal(); }
   void post(move_only_handler<> function);
   /// As `post`, for work of the library's own: it runs under the lock.
   void post_work(move_only_handler<> work);
   /// The same, whatever memory is left.
   void hand_over(std::shared_ptr<handed_work> work) noexcept;
 
-  // What is called at a time, or in rounds.
-  std::shared_ptr<scheduled> call_at(clock::time_point when, move_only_handler<> function);
-  std::shared_ptr<scheduled> call_in_progress(progress_phase when, bool repeats,
-                                              move_only_handler<> function);
-  /// See scheduled_call::cancel.
-  bool cancel(scheduled& call) noexcept;
+  /// What is called at a time, or in rounds.
+  scheduled_calls& calls() noexcept { return calls_; }
 
   /// A buffer came back that a receive of this worker waits for. From any thread, under any lock.
-  void buffer_came() noexcept;
+  void buffer_came() noexcept {
+    work_.buffer_came();
+    signal();
+  }
 
   /// Those that have begun. Under the lock.
   outstanding_operations& outstanding() noexcept { return outstanding_; }
@@ -171,10 +178,14 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void queue_handler(move_only_handler<> function);
   /// Something has changed that threads may wait for, other than the end of an operation.
   void wake_waiters() noexcept {
-    if (thread_ != nullptr || shared()) wake_other_threads(nullptr);
+    if (thread_ != nullptr || is_shared()) wake_other_threads(nullptr);
   }
   void wake_waiters_for(const operation& ended) noexcept {
-    if (thread_ != nullptr || shared()) wake_other_threads(&ended);
+    if (thread_ != nullptr || is_shared()) wake_other_threads(&ended);
+  }
+  /// Wakes the thread that drives, if it sleeps or may: there is something for it to do.
+  void wake_driver() noexcept {
+    if (is_shared() || leadership_.may_sleep()) wake_if_asleep();
   }
   /// Runs now what an ended operation or connection left to do, unless a round will. Not under the
   /// lock.
@@ -209,7 +220,6 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
 
  private:
   friend class connection_table;
-  friend class driver_seat;
   friend class progress_thread;
   friend class worker_set;
 
@@ -217,43 +227,30 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
               const worker_options& options);
   ~worker_core();
   result<void> open();
-  result<void> create();
-  result<void> check_threads();
+  result<void> start_thread();
   void retire() noexcept;
   void write_end(std::uint64_t sequence, const std::string& what, const driven_connection* over,
                  std::error_code outcome);
   bool run_work();
-  bool has_work_to_run() const noexcept;
   /// `kept` is this worker, where the caller has it.
   bool run_handlers(std::unique_lock<worker_lock>& guard, const std::shared_ptr<worker_core>& kept);
-  void run_in_progress(progress_phase when);
-  void run(scheduled& call);
-  bool take_posted();
   bool has_work() const noexcept;
   bool look_at_clock();
   void tick(clock::time_point now);
   bool round();
   void destroy() noexcept;
   bool prepare_to_sleep(std::uint32_t seen);
-  void slept() noexcept { driver_sleeps_.store(false, std::memory_order_seq_cst); }
+  void slept() noexcept { leadership_.may_sleep(false); }
   void sleep_on_events(clock::time_point until, std::uint32_t seen);
-  void nap(clock::time_point until, std::uint32_t seen, const operation* waited);
-  bool shared() const noexcept { return options_.threads == thread_safety::safe; }
-  /// Wakes the thread that drives, if it sleeps or may: there is something for it to do.
-  void wake_driver() noexcept {
-    if (shared() || driver_sleeps_.load(std::memory_order_seq_cst)) wake_if_asleep();
-  }
   void wake_if_asleep() noexcept;
   void wake_other_threads(const operation* ended) noexcept;
 
   std::shared_ptr<context_core> context_;
   worker_options options_;
   worker_lock lock_;
-  ucp_worker_h handle_ = nullptr;
-  int event_fd_ = -1;
+  ucx_worker ucx_;
   std::random_device entropy_;
   const std::uint64_t identity_;
-  std::size_t largest_header_ = 0;
   detail::staging_shelf staging_;
   part_table<worker_core> shared_parts_;
   device_copiers copiers_;
@@ -268,24 +265,13 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
 
   outstanding_operations outstanding_;
   handler_queue handlers_;
-  call_schedule schedule_;
-  std::vector<std::shared_ptr<scheduled>> called_in_progress_;  // by the round that is made now
-  std::vector<move_only_handler<>> deferred_;
-  std::vector<move_only_handler<>> next_deferred_;  // the list that is empty
-  clock::time_point next_tick_;
-  clock::time_point now_hint_;        // about when it was at the last look
+  scheduled_calls calls_{*this};
+  round_work work_;
+  tick_clock tick_clock_;
   const clock::duration watch_step_;  // within which a heartbeat begins to watch
   unsigned busy_rounds_ = 0;
   bool socket_closed_ = false;  // since UCX's last round
-
-  worker_inbox inbox_;
-  std::atomic<bool> buffers_came_{false};
-
-  waiting_threads waiting_;
-  std::atomic<std::uint32_t> wakes_{0};  // counts what waiters may have waited for
-  std::atomic<bool> seat_taken_{false};
-  std::atomic<bool> driver_sleeps_{false};
-
+  progress_leadership leadership_;
   std::unique_ptr<progress_thread> thread_;
 };
 
@@ -293,7 +279,7 @@ template <class Condition>
 bool worker_core::wait_until(clock::time_point until, Condition condition) {
   idle_rounds idle;
   const std::shared_ptr<worker_core> kept = weak_from_this().lock();  // a handler may drop it
-  driver_seat seat(*this);
+  progress_leader leader(*this);
   for (;;) {
     const std::uint32_t seen = wakes();
     {
@@ -301,7 +287,7 @@ bool worker_core::wait_until(clock::time_point until, Condition condition) {
       if (condition()) return true;
     }
     if (api().now() >= until || is_forked_child()) return false;
-    progress_or_rest(idle, until, seat, seen);
+    progress_or_rest(idle, until, leader, seen);
   }
 }
 

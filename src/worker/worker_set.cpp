@@ -24,7 +24,7 @@ void worker_set::add(std::shared_ptr<worker_core> worker) {
   const auto same = [&](const member& each) { return each.worker == worker; };
   if (std::any_of(members_.begin(), members_.end(), same)) return;
   members_.emplace_back(std::move(worker));
-  const int fd = members_.back().worker->event_fd();
+  const int fd = members_.back().worker->ucx().event_fd();
   if (events_ < 0) events_ = ::epoll_create1(EPOLL_CLOEXEC);
   ::epoll_event wanted = {};
   wanted.events = EPOLLIN;
@@ -42,7 +42,7 @@ void worker_set::look() noexcept {
 bool worker_set::progress() {
   bool active = false;
   for (member& each : members_) {
-    each.driven_here = !each.worker->driven_elsewhere() && each.seat.take();
+    each.driven_here = !each.worker->driven_elsewhere() && each.leader.take();
     if (!each.driven_here) continue;
     each.worker->lock().let_others_in();
     try {

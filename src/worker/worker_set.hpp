@@ -8,12 +8,12 @@
 
 #include "base/clock.hpp"
 #include "base/idle_rounds.hpp"
-#include "worker/driver_seat.hpp"
+#include "worker/progress_leader.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
 
-/// Has the driver's seat of every worker that has one to give, for as long as it lives.
+/// Leads every worker that nobody leads, for as long as it lives.
 class worker_set {
  public:
   worker_set() = default;
@@ -36,9 +36,9 @@ class worker_set {
 
  private:
   struct member {
-    explicit member(std::shared_ptr<worker_core> of) : worker(std::move(of)), seat(*worker) {}
+    explicit member(std::shared_ptr<worker_core> of) : worker(std::move(of)), leader(*worker) {}
     std::shared_ptr<worker_core> worker;
-    driver_seat seat;
+    progress_leader leader;
     std::uint32_t seen = 0;
     bool driven_here = false;
   };

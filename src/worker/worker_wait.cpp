@@ -31,20 +31,22 @@ bool worker_core::wait(const operation& waited, clock::time_point until) {
   if (is_forked_child()) return waited.done();  // nothing ends there
   idle_rounds idle;
   const std::shared_ptr<worker_core> kept = weak_from_this().lock();  // a handler may drop it
-  driver_seat seat(*this);
+  progress_leader leader(*this);
   for (;;) {
     const std::uint32_t seen = wakes();
     if (waited.done()) return true;
     if (until != clock::time_point::max() && api().now() >= until) return waited.done();
-    progress_or_rest(idle, until, seat, seen, &waited);
+    progress_or_rest(idle, until, leader, seen, &waited);
   }
 }
 
-void worker_core::progress_or_rest(idle_rounds& idle, clock::time_point until, driver_seat& seat,
-                                   std::uint32_t seen, const operation* waited) {
-  if (driven_elsewhere() || !seat.take()) {
-    seat.slept_ = thread_ == nullptr;
-    return nap(until, seen, waited);
+void worker_core::progress_or_rest(idle_rounds& idle, clock::time_point until,
+                                   progress_leader& leader, std::uint32_t seen,
+                                   const operation* waited) {
+  if (driven_elsewhere() || !leader.take()) {
+    const bool leads = thread_ == nullptr;  // one of those who wait
+    if (leads) leader.has_followed();
+    return leadership_.follow(std::min(until, clock::now() + longest_nap), seen, waited, leads);
   }
   lock_.let_others_in();
   try {
@@ -56,56 +58,45 @@ void worker_core::progress_or_rest(idle_rounds& idle, clock::time_point until, d
   if (idle.time_to_sleep(api())) sleep_on_events(until, seen);
 }
 
-void worker_core::nap(clock::time_point until, std::uint32_t seen, const operation* waited) {
-  waiting_.sleep(waited, std::min(until, clock::now() + longest_nap), [&] {
-    if (thread_ == nullptr && !seat_taken_.load(std::memory_order_seq_cst)) return false;
-    return wakes() == seen || (waited != nullptr && !waited->done());
-  });
-}
-
 void worker_core::wake_other_threads(const operation* ended) noexcept {
-  wakes_.fetch_add(1, std::memory_order_seq_cst);
+  leadership_.count_wake();
   // The one that drives may wait for the same, and sleep while this thread did what ends it.
-  if (shared() && driver_sleeps_.load(std::memory_order_seq_cst)) signal();
-  if (ended != nullptr) {
-    waiting_.wake_for(*ended);
-  } else {
-    waiting_.wake_for_anything();
-  }
+  if (is_shared() && leadership_.may_sleep()) signal();
+  leadership_.wake_followers(ended);
 }
 
 void worker_core::wake_if_asleep() noexcept {
   // A loop of the caller's sleeps where we do not see it.
-  const bool looping = options_.progress == progress_mode::external && shared() && !in_handler();
-  if (looping || driver_sleeps_.load(std::memory_order_seq_cst)) signal();
+  const bool looping = options_.progress == progress_mode::external && is_shared() && !in_handler();
+  if (looping || leadership_.may_sleep()) signal();
 }
 
 bool worker_core::arm() {
   const std::lock_guard guard(lock_);
-  if (event_fd_ < 0 || has_work()) return false;
-  return api().worker_arm(handle_) == UCS_OK;
+  return !has_work() && ucx_.arm();
 }
 
 /// Returns whether there is nothing to do until the event descriptor says so.
 bool worker_core::prepare_to_sleep(std::uint32_t seen) {
   // Said first: what another thread starts, or ends, from here on wakes this one.
-  driver_sleeps_.store(thread_ != nullptr || shared(), std::memory_order_seq_cst);
+  leadership_.may_sleep(thread_ != nullptr || is_shared());
   return wakes() == seen && arm();
 }
 
 void worker_core::sleep_on_events(clock::time_point until, std::uint32_t seen) {
-  if (event_fd_ < 0) {
+  if (ucx_.event_fd() < 0) {
     api().relax();
     return;
   }
   if (prepare_to_sleep(seen)) {
     std::chrono::nanoseconds limit = until_next_deadline();
     // A loop of the caller's may take what was to wake this thread: it arms the same descriptor.
-    const bool beside_loop = options_.progress == progress_mode::external && shared();
+    const bool beside_loop = options_.progress == progress_mode::external && is_shared();
     if (beside_loop) limit = std::min<std::chrono::nanoseconds>(limit, longest_nap);
     const clock::time_point now = api().now();
     if (until > now) {
-      api().wait_readable(event_fd_, -1, std::min<std::chrono::nanoseconds>(limit, until - now));
+      api().wait_readable(ucx_.event_fd(), -1,
+                          std::min<std::chrono::nanoseconds>(limit, until - now));
     }
   }
   slept();
@@ -119,16 +110,7 @@ bool worker_core::await_round() noexcept {
 
 std::chrono::nanoseconds worker_core::until_next_deadline() {
   const std::lock_guard guard(lock_);
-  if (next_tick_ == clock::time_point::max()) return std::chrono::nanoseconds::max();
-  const clock::time_point now = api().now();
-  if (next_tick_ > now) return next_tick_ - now;
-  // The clock that rounds look at first may be behind: the next one looks at this one.
-  next_tick_ = clock::time_point::min();
-  return std::chrono::nanoseconds::zero();
-}
-
-void worker_core::signal() noexcept {
-  if (event_fd_ >= 0) api().worker_signal(handle_);
+  return tick_clock_.until_next();
 }
 
 void worker_core::begin_drain(counted_region& region) noexcept {
@@ -138,7 +120,7 @@ void worker_core::begin_drain(counted_region& region) noexcept {
 }
 
 bool worker_core::drain(counted_region& region, idle_rounds& idle) noexcept {
-  const bool ours = thread_ == nullptr && !shared();
+  const bool ours = thread_ == nullptr && !is_shared();
   const std::uint32_t seen = wakes();
   {
     const std::lock_guard guard(lock_);
@@ -159,8 +141,8 @@ bool worker_core::drain(counted_region& region, idle_rounds& idle) noexcept {
     // What is left to do is the peer's, or of the thread that uses the worker.
     if (idle.time_to_sleep(api())) api().wait_readable(-1, -1, longest_drain_rest);
   } else {
-    driver_seat seat(*this);
-    progress_or_rest(idle, api().now() + std::chrono::milliseconds(1), seat, seen);
+    progress_leader leader(*this);
+    progress_or_rest(idle, api().now() + std::chrono::milliseconds(1), leader, seen);
   }
   return true;
 }

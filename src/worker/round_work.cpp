@@ -1,0 +1,99 @@
+#include "worker/round_work.hpp"
+
+#include <new>
+#include <utility>
+
+#include "base/spare_room.hpp"
+#include "worker/handler_queue.hpp"
+
+namespace ucx::detail {
+
+round_work::round_work(const round_agenda& agenda) : agenda_(agenda) {
+  // From the beginning: inside UCX's callbacks it may be too late.
+  deferred_.reserve(spare_room);
+  next_deferred_.reserve(spare_room);
+}
+
+void round_work::defer(move_only_handler<> work) {
+  add_with_room(deferred_, std::move(work));
+  note();
+}
+
+void round_work::post(move_only_handler<> function) {
+  inbox_.add(std::move(function));
+  note();
+}
+
+void round_work::post_work(move_only_handler<> work) {
+  inbox_.add_work(std::move(work));
+  note();
+}
+
+void round_work::hand_over(std::shared_ptr<handed_work> work) noexcept {
+  inbox_.add(std::move(work));
+  note();
+}
+
+void round_work::buffer_came() noexcept {
+  buffers_came_.store(true, std::memory_order_release);
+  note();
+}
+
+/// Returns whether anything was handed over.
+bool round_work::take_handed(worker_core& worker, handler_queue& handlers) {
+  if (!inbox_.has_any()) return false;
+  handed_queue handed = inbox_.take(handlers, deferred_);
+  const bool any = !handed.empty();
+  try {
+    while (const std::shared_ptr<handed_work> next = handed.pop()) next->run(worker);
+  } catch (...) {
+    inbox_.put_back(std::move(handed));
+    throw;
+  }
+  return any;
+}
+
+/// Returns false where there was no memory for some of it.
+bool round_work::run_deferred() {
+  bool all = true;
+  std::vector<move_only_handler<>> batch =
+      std::exchange(deferred_, std::exchange(next_deferred_, {}));
+  for (move_only_handler<>& work : batch) {
+    try {
+      work();
+    } catch (const std::bad_alloc&) {  // the others are not to be lost with it
+      all = false;
+    }
+  }
+  batch.clear();
+  next_deferred_ = std::move(batch);
+  return all;
+}
+
+/// One part that lacks memory keeps none of the others.
+bool round_work::run(worker_core& worker, worker_parts& parts, handler_queue& handlers) {
+  bool memory_was_short = false;
+  bool handed = false;
+  pending_.exchange(0, std::memory_order_acq_rel);  // what is added from here on sets it again
+  try {
+    handed = take_handed(worker, handlers);
+  } catch (const std::bad_alloc&) {
+    memory_was_short = true;
+  }
+  const bool buffers = buffers_came_.load(std::memory_order_relaxed) &&
+                       buffers_came_.exchange(false, std::memory_order_acquire);
+  if (buffers) parts.buffers_came();
+  const bool any = !deferred_.empty() || handed || agenda_.owed;
+  if (any) {
+    memory_was_short = !run_deferred() || memory_was_short;
+    if (agenda_.owed && !parts.pay_owed()) memory_was_short = true;
+    parts.reap();
+  }
+  if (memory_was_short) {
+    note();
+    throw std::bad_alloc();
+  }
+  return any || buffers;
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,60 @@
+// What a worker's next round has to do, besides UCX and the clock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/handed_work.hpp"
+#include "ucx/completion_handler.hpp"
+#include "worker/worker_inbox.hpp"
+#include "worker/worker_parts.hpp"
+
+namespace ucx::detail {
+
+class handler_queue;
+class worker_core;
+
+/// The library's own work that UCX's callbacks left behind, and what other threads have handed to
+/// the worker. Under the worker's lock, but for what names another thread.
+class round_work {
+ public:
+  explicit round_work(const round_agenda& agenda);
+  round_work(const round_work&) = delete;
+  round_work& operator=(const round_work&) = delete;
+
+  /// Queues work for after UCX's callbacks have returned. It must not call users' code.
+  void defer(move_only_handler<> work);
+  // From any thread, which then wakes the worker.
+  void post(move_only_handler<> function);
+  void post_work(move_only_handler<> work);
+  void hand_over(std::shared_ptr<handed_work> work) noexcept;
+  /// A buffer came back that a receive waits for.
+  void buffer_came() noexcept;
+
+  bool has_any() const noexcept {
+    return agenda_.owed || pending_.load(std::memory_order_acquire) != 0;
+  }
+  /// Does all of it. What is left meanwhile waits for the next round, and so does what there was no
+  /// memory for; then it throws std::bad_alloc. Returns whether there was any.
+  bool run(worker_core& worker, worker_parts& parts, handler_queue& handlers);
+  /// The worker ends: destroys what other threads have handed over.
+  void drop_handed() noexcept { inbox_.drop(); }
+  /// It is gone: destroys what is left.
+  void drop() noexcept { deferred_.clear(); }
+
+ private:
+  bool take_handed(worker_core& worker, handler_queue& handlers);
+  bool run_deferred();
+  void note() noexcept { pending_.store(1, std::memory_order_release); }
+
+  const round_agenda& agenda_;
+  worker_inbox inbox_;
+  std::vector<move_only_handler<>> deferred_;
+  std::vector<move_only_handler<>> next_deferred_;  // the list that is empty
+  std::atomic<bool> buffers_came_{false};
+  std::atomic<std::uint32_t> pending_{0};  // set behind whatever is added: one look tells
+};
+
+}  // namespace ucx::detail

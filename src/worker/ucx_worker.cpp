@@ -1,0 +1,93 @@
+#include "worker/ucx_worker.hpp"
+
+#include <cstdint>
+#include <memory>
+
+#include "ucp/resource_error.hpp"
+#include "ucp/shared_memory.hpp"
+#include "ucp/status.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+
+result<void> ucx_worker::create(const std::string& name) {
+  ucp_worker_params_t params = {};
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  // Our lock is outside of every call, so UCX sees one thread at a time.
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  if (!name.empty()) {
+    params.field_mask |= UCP_WORKER_PARAM_FIELD_NAME;
+    params.name = name.c_str();
+  }
+  const ucs_status_t created = context_.api().worker_create(context_.handle(), &params, &handle_);
+  if (created == UCS_OK) return {};
+  handle_ = nullptr;
+  failure why{worker_error(created, context_.resources()),
+              "making a worker (UCX: " + words(created) + ")"};
+  if (why.code == errc::no_shared_memory) {
+    why.text += ": /dev/shm has " + std::to_string(free_shared_memory()) + " bytes free";
+  }
+  return why;
+}
+
+result<void> ucx_worker::look_at(bool threads) {
+  constexpr const char* asking = "asking for a worker's attributes";
+  worker_attributes told;
+  std::error_code ec;
+  const bool has_messages = context_.has(feature::am);
+  if (has_messages || (threads && !context_.single_threaded())) told = attributes(ec);
+  if (ec) return failure{ec, asking};
+  // Ours can be called from any thread, one at a time.
+  if (threads && (context_.single_threaded() || told.thread_mode == "single")) {
+    return failure{errc::not_supported,
+                   "adopting a worker whose thread mode allows only one thread"};
+  }
+  if (context_.has(feature::wakeup)) {
+    const ucs_status_t status = context_.api().worker_get_efd(handle_, &event_fd_);
+    if (status != UCS_OK) {
+      event_fd_ = -1;
+      return failure{resource_error(status),
+                     "asking for a worker's event descriptor (UCX: " + words(status) + ")"};
+    }
+  }
+  if (has_messages) largest_header_ = told.largest_header;
+  return {};
+}
+
+void ucx_worker::destroy() noexcept { context_.api().worker_destroy(handle_); }
+
+worker_attributes ucx_worker::attributes(std::error_code& ec) const {
+  ucp_worker_attr_t asked = {};
+  asked.field_mask = UCP_WORKER_ATTR_FIELD_NAME | UCP_WORKER_ATTR_FIELD_THREAD_MODE;
+  if (context_.has(feature::am)) asked.field_mask |= UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
+  ec = make_error(context_.api().worker_query(handle_, &asked));
+  worker_attributes made;
+  if (ec) return made;
+  made.name = asked.name;
+  made.thread_mode = thread_mode_name(asked.thread_mode);
+  if (context_.has(feature::am)) made.largest_header = asked.max_am_header;
+  return made;
+}
+
+worker_address ucx_worker::address(std::error_code& ec) const {
+  ucp_api& api = context_.api();
+  ucp_address_t* bytes = nullptr;
+  std::size_t length = 0;
+  ec = make_error(api.worker_get_address(handle_, &bytes, &length));
+  if (ec) return {};
+  const auto release = [&api, this](ucp_address_t* told) {
+    api.worker_release_address(handle_, told);
+  };
+  const std::unique_ptr<ucp_address_t, decltype(release)> owned(bytes, release);
+  return worker_address::from_native({reinterpret_cast<const std::byte*>(bytes), length});
+}
+
+bool ucx_worker::arm() noexcept {
+  return event_fd_ >= 0 && context_.api().worker_arm(handle_) == UCS_OK;
+}
+
+void ucx_worker::signal() noexcept {
+  if (event_fd_ >= 0) context_.api().worker_signal(handle_);
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,56 @@
+// UCX's worker, of one of ours.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <cstddef>
+#include <string>
+#include <system_error>
+
+#include "base/result.hpp"
+#include "ucx/worker.hpp"
+#include "worker/context_core.hpp"
+
+namespace ucx::detail {
+
+/// Made or taken over, asked, driven, and destroyed by its owner, under the owner's lock: UCX sees
+/// one thread at a time. What it tells of itself never changes.
+class ucx_worker {
+ public:
+  explicit ucx_worker(context_core& context) noexcept : context_(context) {}
+  ucx_worker(const ucx_worker&) = delete;
+  ucx_worker& operator=(const ucx_worker&) = delete;
+
+  ucp_worker_h handle() const noexcept { return handle_; }
+  /// Returns what a loop sleeps on; -1 without feature::wakeup.
+  int event_fd() const noexcept { return event_fd_; }
+  /// Of an active message; 0 without feature::am.
+  std::size_t largest_header() const noexcept { return largest_header_; }
+
+  result<void> create(const std::string& name);
+  /// Takes over one that was made elsewhere.
+  void adopt(ucp_worker_h made) noexcept { handle_ = made; }
+  /// It is its maker's again.
+  void give_back() noexcept { handle_ = nullptr; }
+  /// Finds out what it tells of itself. Errors: UCX's; of one that was adopted not_supported, where
+  /// it allows one thread only and `threads`.
+  result<void> look_at(bool threads);
+  void destroy() noexcept;
+
+  worker_attributes attributes(std::error_code& ec) const;
+  worker_address address(std::error_code& ec) const;
+
+  unsigned progress() noexcept { return context_.api().worker_progress(handle_); }
+  /// Returns whether nothing happens until the event descriptor says so.
+  bool arm() noexcept;
+  /// From any thread.
+  void signal() noexcept;
+
+ private:
+  context_core& context_;
+  ucp_worker_h handle_ = nullptr;
+  int event_fd_ = -1;
+  std::size_t largest_header_ = 0;
+};
+
+}  // namespace ucx::detail
