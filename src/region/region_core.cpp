@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/logger.hpp"
 #include "os/huge_page.hpp"
 #include "ucp/resource_error.hpp"
 #include "ucp/status.hpp"
@@ -111,11 +112,17 @@ result<void> region_core::allocate_shared(std::size_t size) {
   if (size == 0 || !context().shares_memory() || context().same_host_only()) return {};
   if (!includes(granted(), access::read)) return {};
   std::error_code ec;
+  const char* why_not = "";
   file_ = shared_memory::make(size, includes(granted(), access::write), context().incarnation(),
-                              id(), ec);
+                              id(), ec, why_not);
   if (ec) return failure{ec, "allocating " + std::to_string(size) + " bytes of memory"};
   if (file_) data_ = file_->data();
   shareable_ = file_ != nullptr;
+  if (!file_ && context().log().writes(log_level::info)) {
+    context().log().write(
+        log_level::info,
+        std::to_string(size) + " allocated bytes can not be mapped by peers: " + why_not);
+  }
   return {};
 }
 

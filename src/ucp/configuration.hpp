@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "ucp/allowed_transports.hpp"
 #include "ucp/ucp_api.hpp"
 #include "ucx/context.hpp"
 
@@ -35,6 +36,9 @@ class configuration {
     return values_;
   }
 
+  /// Returns the transports that are left out, though they were asked for or are usual.
+  const std::vector<withheld_transport>& withheld() const noexcept { return withheld_; }
+
  private:
   struct release {
     ucp_api* api;
@@ -45,6 +49,7 @@ class configuration {
   std::unique_ptr<ucp_config_t, release> handle_;
   std::size_t segment_size_ = 0;
   std::vector<std::pair<std::string, std::string>> values_;
+  std::vector<withheld_transport> withheld_;
 };
 
 }  // namespace ucx::detail

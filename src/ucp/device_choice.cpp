@@ -77,12 +77,13 @@ bool device_choice::transports_are_named() const {
          std::getenv("UCX_TLS") != nullptr;
 }
 
-result<void> device_choice::check(const std::vector<std::string>& resources) {
+result<void> device_choice::check(const std::vector<std::string>& resources,
+                                  const std::vector<withheld_transport>& withheld) {
   if (auto checked = check_names(resources); !checked) return checked;
   look_at_environment();
   look_at_names(resources);
   look_at_ports(resources);
-  look_at_transports(resources);
+  look_at_transports(resources, withheld);
   return {};
 }
 
@@ -166,13 +167,20 @@ void device_choice::look_at_ports(const std::vector<std::string>& resources) {
   }
 }
 
-void device_choice::look_at_transports(const std::vector<std::string>& resources) {
+void device_choice::look_at_transports(const std::vector<std::string>& resources,
+                                       const std::vector<withheld_transport>& withheld) {
+  for (const withheld_transport& each : withheld) {
+    unused_.push_back({"transport " + each.name + ": " + each.why, each.expected});
+  }
   if (options_.wins == precedence::environment && std::getenv("UCX_TLS") != nullptr) return;
   for (const std::string& name : options_.transports) {
     const bool found = std::any_of(resources.begin(), resources.end(), [&](const auto& each) {
       return stands_for(name, transport_of(each));
     });
-    if (!found) unused_.push_back({"transport " + name + ": UCX has no device for it", false});
+    const bool told = std::any_of(withheld.begin(), withheld.end(),
+                                  [&](const auto& each) { return each.name == name; });
+    if (!found && !told)
+      unused_.push_back({"transport " + name + ": UCX has no device for it", false});
   }
 }
 

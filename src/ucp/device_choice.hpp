@@ -7,6 +7,7 @@
 
 #include "base/result.hpp"
 #include "os/network_device.hpp"
+#include "ucp/allowed_transports.hpp"
 #include "ucp/ucp_api.hpp"
 #include "ucx/context.hpp"
 
@@ -22,9 +23,10 @@ class device_choice {
   /// Returns the options of UCX's configuration: the limit is among them where it counts.
   const context_options& options() const noexcept { return options_; }
 
-  /// Compares with what UCX has, "transport/device" each. Errors: bad_configuration (a device that
-  /// the options name is not there, or none of the limit's).
-  result<void> check(const std::vector<std::string>& resources);
+  /// Compares with what UCX has, "transport/device" each, and was not let have. Errors:
+  /// bad_configuration (a device that the options name is not there, or none of the limit's).
+  result<void> check(const std::vector<std::string>& resources,
+                     const std::vector<withheld_transport>& withheld);
 
   /// Returns what is not used, though it was named or is there, with the reasons.
   std::vector<std::string> unused() const;
@@ -48,7 +50,8 @@ class device_choice {
   void look_at_environment();
   void look_at_names(const std::vector<std::string>& resources);
   void look_at_ports(const std::vector<std::string>& resources);
-  void look_at_transports(const std::vector<std::string>& resources);
+  void look_at_transports(const std::vector<std::string>& resources,
+                          const std::vector<withheld_transport>& withheld);
   bool transports_are_named() const;
 
   ucp_api& api_;

@@ -91,13 +91,19 @@ std::uint64_t memory_file_size(std::uint64_t size) noexcept {
 
 std::unique_ptr<shared_memory> shared_memory::make(std::uint64_t size, bool peers_write,
                                                    std::uint64_t incarnation, std::uint64_t region,
-                                                   std::error_code& ec) {
+                                                   std::error_code& ec, const char*& why_not) {
   // The system would rather kill processes than refuse pages of such a file.
   if (size > largest_memory_file || memory_file_size(size) > available_memory()) {
     ec = errc::no_memory;
     return nullptr;
   }
-  if (!may_be_as_long(memory_file_size(size)) || !claim_file()) return nullptr;
+  why_not = "files may not be so long; raise the limit (ulimit -f)";
+  if (!may_be_as_long(memory_file_size(size))) return nullptr;
+  why_not =
+      "the process has as many such files as it may: a quarter of its descriptors (ulimit -n), "
+      "8192 at most";
+  if (!claim_file()) return nullptr;
+  why_not = "the system has no file for it in memory";
   const int file = make_file();
   std::unique_ptr<shared_memory> made;
   if (file >= 0) made.reset(new (std::nothrow) shared_memory(file, memory_file_size(size)));
@@ -108,7 +114,9 @@ std::unique_ptr<shared_memory> shared_memory::make(std::uint64_t size, bool peer
   }
   const int failed = made->commit();
   if (failed == ENOMEM || failed == ENOSPC) ec = errc::no_memory;
+  why_not = "the system does not map such a file";
   if (failed != 0) return nullptr;
+  why_not = "the system does not seal such a file";
   made->stamp(incarnation, region);
   const bool usable = made->seal(peers_write) && made->locate();
   return usable ? std::move(made) : nullptr;

@@ -37,11 +37,12 @@ std::uint64_t memory_stamp_offset(std::uint64_t size) noexcept;
 class shared_memory {
  public:
   /// Commits `size` bytes. Returns nothing where the system has no such files or lets nobody have
-  /// more of them, which is no error; and, with an error, where there is not as much memory.
+  /// more of them, which is no error, and says why; and, with an error, where there is not as much
+  /// memory.
   /// Cost: some tenths of a microsecond a KiB.
   static std::unique_ptr<shared_memory> make(std::uint64_t size, bool peers_write,
                                              std::uint64_t incarnation, std::uint64_t region,
-                                             std::error_code& ec);
+                                             std::error_code& ec, const char*& why_not);
   shared_memory(const shared_memory&) = delete;
   shared_memory& operator=(const shared_memory&) = delete;
   /// Withdraws it, and lets go. Peers that map it keep what it held.

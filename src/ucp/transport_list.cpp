@@ -48,6 +48,12 @@ bool transport_list::allows(std::string_view transport) const {
   return named != negated_;
 }
 
+bool transport_list::remove(std::string_view name) {
+  const auto is_it = [name](const std::string& each) { return each == name; };
+  if (negated_ || !has(name) || std::all_of(names_.begin(), names_.end(), is_it)) return false;
+  return std::erase_if(names_, is_it) != 0;
+}
+
 std::string transport_list::kept_to_the_user(version_number version) const {
   transport_list made("");
   made.negated_ = negated_ || (names_.size() == 1 && has("all"));

@@ -16,6 +16,12 @@ class transport_list {
 
   bool allows(std::string_view transport) const;
 
+  /// Takes a name out of those that are listed one by one, unless nothing else is named. Returns
+  /// whether it did.
+  bool remove(std::string_view name);
+
+  std::string text() const;
+
   /// Returns the list for UCX `version` without "sysv" and "xpmem", unless they are named one by
   /// one: UCX makes System V segments with mode 0660, so that whoever has the group writes into its
   /// queues, and gives other processes of the user all memory of this one by XPMEM.
@@ -24,7 +30,6 @@ class transport_list {
  private:
   bool has(std::string_view name) const;
   void add(std::string_view name);
-  std::string text() const;
 
   std::vector<std::string> names_;
   bool negated_ = false;

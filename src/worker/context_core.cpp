@@ -102,7 +102,8 @@ result<std::shared_ptr<context_core>> context_core::make(ucp_api& api,
   if (options.wins == precedence::environment && std::getenv("UCX_TLS") != nullptr) {
     made->same_host_only_ = made->resources_are_of_one_host();
   }
-  if (const auto checked = chosen.check(made->resources_); !checked) return checked.why();
+  if (const auto checked = chosen.check(made->resources_, config->withheld()); !checked)
+    return checked.why();
   made->unused_ = chosen.unused();
   if (options.require_rdma && !any_is_rdma(made->resources_)) {
     return failure{

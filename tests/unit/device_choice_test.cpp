@@ -215,12 +215,32 @@ TEST_F(DeviceChoice, TellsOfTransportsThatHaveNoDevice) {
   network.link().resources = {"tcp/eth0", "dc/none", "rc/none", "posix/memory", "rc_verbs/rxe0:1"};
   network.link().rdma_ports = {};
   make();
-  EXPECT_THAT(unused, IsEmpty());
+  EXPECT_THAT(unused, ElementsAre(HasSubstr("transport sysv: ")));
   network.link().resources = {"tcp/eth0"};
   make();
-  EXPECT_THAT(unused, ElementsAre("transport dc: UCX has no device for it",
-                                  "transport rc: UCX has no device for it",
-                                  "transport shm: UCX has no device for it"));
+  EXPECT_THAT(unused,
+              ElementsAre(HasSubstr("transport sysv: "), "transport dc: UCX has no device for it",
+                          "transport rc: UCX has no device for it",
+                          "transport shm: UCX has no device for it"));
+}
+
+TEST_F(DeviceChoice, TellsOfTransportsThatAreLeftOutAndWhy) {
+  network.link().resources = {"tcp/eth0", "posix/memory", "cma/memory", "self/memory0"};
+  network.link().rdma_ports = {};
+  network.link().version_minor = 18;
+  options.transports = {"posix", "cma", "self"};
+  make();
+  const auto told = HasSubstr("transport cma: with UCX 1.18.1 it ends a reader whose owner");
+  EXPECT_THAT(unused, ElementsAre(told));
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("warning"), told)));
+  options.transports = {"sm", "self"};
+  make();
+  EXPECT_THAT(unused, ElementsAre(HasSubstr("transport sysv: whoever has this process's group")));
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("info"), HasSubstr("not used: transport sysv"))));
+  options.transports = {};
+  const variable environment("UCX_TLS", "all");
+  make();
+  EXPECT_THAT(unused, ElementsAre(HasSubstr("transport sysv: ")));
 }
 
 TEST_F(DeviceChoice, RefusesMoreDevicesThanUcxTakes) {

@@ -341,8 +341,12 @@ TEST(RegionInPlace, IsNotWhatUcxMaps) {
 }
 
 /// Elsewhere the system ends a process for making a longer file.
-TEST(RegionInPlace, LimitOnTheSizeOfFilesLeavesPrivateMemory) {
-  simulated_pair pair({.shares_memory = true});
+TEST(RegionInPlace, LimitOnTheSizeOfFilesLeavesPrivateMemoryAndIsTold) {
+  std::vector<std::string> lines;
+  context_options owner;
+  owner.log = {.level = log_level::info,
+               .sink = [&](log_level, std::string_view line) { lines.emplace_back(line); }};
+  simulated_pair pair({.owner_context = owner, .shares_memory = true});
   ::rlimit before = {};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   ::rlimit few = before;
@@ -357,6 +361,12 @@ TEST(RegionInPlace, LimitOnTheSizeOfFilesLeavesPrivateMemory) {
   EXPECT_EQ(longer.size(), std::size_t{1} << 20U);
   EXPECT_EQ(longer.descriptor().file, memory_file());
   EXPECT_NE(fits.descriptor().file, memory_file());
+  const auto told = [](const std::string& line) {
+    return line.find(
+               "1048576 allocated bytes can not be mapped by peers: files may not be so long;"
+               " raise the limit (ulimit -f)") != std::string::npos;
+  };
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(), told), 1);
 }
 
 TEST(RegionInPlace, MemoryThatTheMachineHasNotIsRefused) {
