@@ -11,9 +11,9 @@
 #include "base/if_there_is_memory.hpp"
 #include "connection/close_operation.hpp"
 #include "connection/connection_table.hpp"
+#include "connection/data_ports.hpp"
 #include "connection/endpoint_core.hpp"
 #include "connection/pending_connection.hpp"
-#include "connection/transport_ports.hpp"
 #include "ucp/resource_error.hpp"
 #include "ucp/status.hpp"
 #include "ucx/error.hpp"
@@ -87,7 +87,13 @@ result<std::shared_ptr<listener_core>> listener_core::make(std::shared_ptr<worke
 
 /// Looks after the listening sockets, and those by which the worker's data come.
 void listener_core::guard_ports(std::vector<guarded_port> own) {
-  if (own.empty()) return;
+  if (own.empty()) {
+    if (uses_tcp(*worker_)) {
+      log_unguarded("the port " + to_string(address_) +
+                    ", for its socket is not to be found in this process");
+    }
+    return;
+  }
   add_data_ports(*worker_, own);
   const std::weak_ptr<listener_core> weak = weak_from_this();
   // It ends before the listener does, and so before the worker.
@@ -114,17 +120,23 @@ void listener_core::guard_ports(std::vector<guarded_port> own) {
                                                 "the limit (ulimit -n)"));
                             }});
   if (guard_->is_running()) return;
-  worker_->context().log().write(
-      log_level::warning, "nobody looks after the port " + to_string(address_) +
-                              ", for want of a thread or of file descriptors: strangers are let "
-                              "in, and kept");
+  log_unguarded("the port " + to_string(address_) +
+                ", for want of a thread or of file descriptors");
+}
+
+void listener_core::log_unguarded(const std::string& which) {
+  worker_->context().log().write(log_level::warning,
+                                 "nobody looks after " + which +
+                                     ": strangers are let in and kept there, and nobody notices "
+                                     "when UCX closes one for want of descriptors");
 }
 
 /// Where UCX does not say which they are, they are not looked after.
 void listener_core::add_data_ports(worker_core& of, std::vector<guarded_port>& to) {
-  std::error_code untold;
-  const worker_address address = of.address(untold);
-  for (const guarded_port& each : transport_ports(address.native())) to.push_back(each);
+  const data_ports own = data_ports_of(of);
+  to.insert(to.end(), own.found.begin(), own.found.end());
+  if (own.why_none.empty()) return;
+  log_unguarded("the ports by which data come to " + to_string(address_) + ", for " + own.why_none);
 }
 
 /// Ends those who have begun a greeting and not completed it. A request that UCX has read reaches
@@ -322,7 +334,10 @@ void listener_core::spread_over(std::vector<std::weak_ptr<worker_core>> others) 
   for (const std::weak_ptr<worker_core>& each : others) {
     if (const auto other = each.lock(); guard_ && other) add_data_ports(*other, ports);
   }
-  if (guard_) guard_->add(ports);
+  if (guard_ && !guard_->add(ports)) {
+    log_unguarded("the ports by which data come to further workers of " + to_string(address_) +
+                  ", for want of memory");
+  }
   const std::lock_guard guard(worker_->lock());
   others_ = std::move(others);
 }

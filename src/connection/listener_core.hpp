@@ -95,6 +95,7 @@ class listener_core final : public connection_observer,
   void arrived(ucp_conn_request_h request);
   void guard_ports(std::vector<guarded_port> own);
   void add_data_ports(worker_core& of, std::vector<guarded_port>& to);
+  void log_unguarded(const std::string& which);
   void end_overdue(std::vector<std::uint64_t> overdue);
   void lose(const guarded_port& port);
   void await_requests() noexcept;
