@@ -1,10 +1,16 @@
 // What is left for a server's other clients while one of them asks without a pause.
 #include <benchmark/benchmark.h>
+#include <unistd.h>
 
+#include <cstddef>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <ios>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comparison.hpp"
@@ -23,6 +29,26 @@ constexpr std::size_t mib = std::size_t{1} << 20U;
 constexpr std::size_t matrix = 64 * mib;
 /// More than a client has that waits for its answers, and as many as a server bears.
 constexpr std::size_t unanswered = 3000;
+
+/// What is hashed, and where files are to be created.
+class small_store {
+ public:
+  small_store()
+      : path_(std::filesystem::temp_directory_path() /
+              ("ucxio-flood-" + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(path_);
+    std::ofstream out(path_ / "file", std::ios::binary);
+    if (!(out << std::string(mib, 'x')).flush()) throw std::runtime_error("no room for a file");
+  }
+  ~small_store() { std::filesystem::remove_all(path_); }
+  small_store(const small_store&) = delete;
+  small_store& operator=(const small_store&) = delete;
+
+  const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  const std::filesystem::path path_;
+};
 
 /// One client, and its bad neighbour.
 struct neighbours {
@@ -73,17 +99,21 @@ int main(int argc, char** argv) {
   using namespace ucx::benchmarks;
   // Over the wire, although the server's memory could be read in place.
   ::setenv("UCXIO_WAY", "message", 0);
-  server_process server(matrix);
+  const small_store store;
+  server_process server(matrix, server_process::memory::callers, ucx::access::read, store.path());
   flood_process flood(unanswered);
   pin_to_core(reader_core);
   std::unique_ptr<neighbours> all;
   const int status = run_comparisons(argc, argv, [&] {
     using question = flood_process::question;
     all = std::make_unique<neighbours>(server, flood);
-    compare(*all, "8 bytes, list", question::list, 8, 1, "1/s");
-    compare(*all, "8 bytes, open", question::open, 8, 1, "1/s");
-    compare(*all, "1 MiB, list", question::list, mib, mib * 1e-9, "GB/s");
-    compare(*all, "1 MiB, open", question::open, mib, mib * 1e-9, "GB/s");
+    for (const auto& [asked, name] : {std::pair(question::list, "list"),
+                                      {question::open, "open"},
+                                      {question::hash, "hash"},
+                                      {question::create, "create"}}) {
+      compare(*all, std::string("8 bytes, ") + name, asked, 8, 1, "1/s");
+      compare(*all, std::string("1 MiB, ") + name, asked, mib, mib * 1e-9, "GB/s");
+    }
   });
   benchmark::ClearRegisteredBenchmarks();
   return status;

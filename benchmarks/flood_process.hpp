@@ -12,7 +12,7 @@ namespace ucx::benchmarks {
 /// processor as much while it does not ask.
 class flood_process {
  public:
-  enum class question { list, open, none };
+  enum class question { list, open, hash, create, none };
 
   /// It keeps so many questions unanswered. REQUIRES: as `server_process`; it forks, too.
   explicit flood_process(std::size_t unanswered);
@@ -20,7 +20,8 @@ class flood_process {
   flood_process& operator=(const flood_process&) = delete;
   ~flood_process();
 
-  /// Has it connect to the server at `url`, on the core of those that read.
+  /// Has it connect to the server at `url`, on the core of those that read. The server has the
+  /// region "matrix", and a writable store "store" with a file "file" of 4 KiB or more.
   void connect(const std::string& url);
   /// From when it returns on, it asks that.
   void ask(question what);
