@@ -9,7 +9,7 @@ namespace detail {
 namespace {
 
 constinit std::atomic<std::size_t> contexts{0};
-constinit left_share* left_so_far = nullptr;  // in a child: a thread at a time ends
+constinit std::atomic<left_share*> left_so_far{nullptr};
 
 [[maybe_unused]] const int forks_noticed = ::pthread_atfork(nullptr, nullptr, [] {
   if (contexts.load(std::memory_order_relaxed) > 0) {
@@ -24,7 +24,7 @@ constinit std::atomic<bool> forked_child{false};
 counted_context::counted_context() noexcept { contexts.fetch_add(1, std::memory_order_relaxed); }
 counted_context::~counted_context() { contexts.fetch_sub(1, std::memory_order_relaxed); }
 
-left_share::left_share() noexcept : next(std::exchange(left_so_far, this)) {}
+left_share::left_share() noexcept : next(left_so_far.exchange(this)) {}
 
 }  // namespace detail
 

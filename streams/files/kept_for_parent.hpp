@@ -1,20 +1,37 @@
-// What a child of fork() has of its parent's, and may not destroy.
+// What a child of fork() has of its parent's, and may not destroy: `leave_to_parent` of the core,
+// which the streams do not see.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
+#include <new>
 #include <utility>
-#include <vector>
 
 #include "ucx/context.hpp"
 
 namespace ucx::detail {
 
-/// In a child takes over what `owner` holds, and keeps it: its end would tell the parent's peers,
-/// and remove the parent's files. Returns whether this is a child.
+/// Kept for good, and found from here on, so that it is no leak to who looks for those.
 template <class Owner>
-bool keep_for_parent(Owner& owner) {
+struct kept_owner {
+  explicit kept_owner(Owner& owner) noexcept : held(std::move(owner)), next(all.exchange(this)) {}
+  kept_owner(const kept_owner&) = delete;
+  kept_owner& operator=(const kept_owner&) = delete;
+
+  Owner held;
+  kept_owner* const next;
+  static inline constinit std::atomic<kept_owner*> all{nullptr};
+};
+
+/// In a child takes over what `owner` holds, and keeps it: its end would tell the parent's peers,
+/// and remove the parent's files. Returns whether this is a child. Threads: any.
+template <class Owner>
+bool keep_for_parent(Owner& owner) noexcept {
   if (!is_forked_child()) return false;
-  static auto* const left = new std::vector<Owner>;  // never destroyed
-  if (owner) left->push_back(std::move(owner));
+  if (!owner || new (std::nothrow) kept_owner<Owner>(owner) != nullptr) return true;
+  // There is no memory to keep it by: it is left where it lies.
+  alignas(Owner) std::byte place[sizeof(Owner)];
+  ::new (static_cast<void*>(place)) Owner(std::move(owner));
   return true;
 }
 

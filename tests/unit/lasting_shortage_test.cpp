@@ -2,26 +2,50 @@
 // and no process ends of it.
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <chrono>
+#include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <ios>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "connection/channel.hpp"
+#include "connection/control_relay.hpp"
+#include "connection/endpoint_core.hpp"
+#include "pipes/broker_core.hpp"
+#include "pipes/pipe_introduction.hpp"
 #include "support/pattern.hpp"
+#include "support/served_region.hpp"
 #include "support/shortage.hpp"
+#include "support/simulated_address.hpp"
 #include "support/simulated_pair.hpp"
 #include "support/simulated_server.hpp"
+#include "ucx/connection_manager.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/publication.hpp"
 #include "ucx/remote_region.hpp"
+#include "ucx/remote_streambuf.hpp"
+#include "ucx/url.hpp"
+#include "wire/control_message.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
 
 namespace ucx::test {
 namespace {
@@ -249,6 +273,29 @@ TEST(LastingShortageOfAListener, EndsNoProcess) {
     }
     return failed > 0;
   });
+}
+
+/// What a child of fork() has of its parent's streams it keeps without memory, on any thread.
+TEST(LastingShortageOfAForkedChild, LetsItsStreamsGo) {
+  served_region served(1000);
+  std::vector<std::optional<remote_streambuf>> streams(64);
+  for (auto& each : streams) each.emplace(served.region, std::ios::in | std::ios::out);
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < 4; ++t) {
+      threads.emplace_back([&streams, t] {
+        const lasting_shortage begun;
+        for (std::size_t i = t; i < streams.size(); i += 4) streams[i].reset();
+      });
+    }
+    for (std::thread& each : threads) each.join();
+    ::_exit(0);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace
