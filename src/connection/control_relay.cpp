@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/handed_work.hpp"
 #include "connection/connection_table.hpp"
 #include "connection/control_turns.hpp"
 #include "connection/endpoint_channel.hpp"
@@ -26,6 +27,23 @@ void post(const std::weak_ptr<worker_core>& to, Work work) {
   if (const std::shared_ptr<worker_core> kept = to.lock()) kept->post_work(std::move(work));
 }
 
+void end_for_shortage(const std::weak_ptr<endpoint_core>& peer) noexcept {
+  if (const std::shared_ptr<endpoint_core> kept = peer.lock()) {
+    kept->blame(errc::no_memory, "no memory for what the peer says, or is told");
+  }
+}
+
+/// What the session's worker leaves for the connection's where memory is short.
+class shortage final : public handed_work {
+ public:
+  explicit shortage(std::weak_ptr<endpoint_core> peer) noexcept : peer_(std::move(peer)) {}
+
+  void run(worker_core&) override { end_for_shortage(peer_); }
+
+ private:
+  std::weak_ptr<endpoint_core> peer_;
+};
+
 }  // namespace
 
 class control_relay::way_back final : public channel {
@@ -45,11 +63,16 @@ class control_relay::way_back final : public channel {
              relay->on_the_way_.fetch_sub(copy.size(), std::memory_order_relaxed);
              const std::shared_ptr<endpoint_core> peer = relay->peer_.lock();
              if (!peer || peer->status()) return;
-             peer->control().send(copy);
+             try {
+               peer->control().send(copy);
+             } catch (const std::bad_alloc&) {
+               end_for_shortage(peer);
+             }
              relay->look_at_unsent();
            });
     } catch (const std::bad_alloc&) {
       relay_->on_the_way_.fetch_sub(message.size(), std::memory_order_relaxed);
+      relay_->lacks_memory();
       throw;
     }
   }
@@ -75,6 +98,7 @@ control_relay::control_relay(endpoint_core& peer, std::weak_ptr<worker_core> hom
     : home_(std::move(home)),
       away_(peer.worker().weak_from_this()),
       peer_(peer.weak_from_this()),
+      untold_(std::make_shared<shortage>(peer_)),
       longest_(endpoint_channel(peer).longest()) {}
 
 std::shared_ptr<control_relay> control_relay::begin(endpoint_core& peer,
@@ -87,6 +111,11 @@ std::shared_ptr<control_relay> control_relay::begin(endpoint_core& peer,
 
 std::unique_ptr<channel> control_relay::make_channel() {
   return std::make_unique<way_back>(shared_from_this());
+}
+
+void control_relay::lacks_memory() noexcept {
+  const std::shared_ptr<worker_core> away = away_.lock();
+  if (away && untold_) away->hand_over(std::move(untold_));
 }
 
 void control_relay::look_at_unsent() {
@@ -131,15 +160,30 @@ void control_relay::received(std::span<const std::byte> message) {
   }
 }
 
-/// Where the session lives, it waits among those of other connections.
-void control_relay::await_turn(std::vector<std::byte>&& message, std::size_t room) {
+/// Where the session lives, it waits among those of other connections. What there is no memory for
+/// is lost, and nothing of the connection is heard behind it.
+void control_relay::await_turn(std::vector<std::byte>&& message, std::size_t room) noexcept {
   const std::shared_ptr<worker_core> home = home_.lock();
   if (!home) return;
-  const auto serve = [self = shared_from_this(), room, copy = std::move(message)] {
-    self->arriving_.fetch_sub(room, std::memory_order_relaxed);
-    if (self->session_ != nullptr) self->session_->received(copy);
-  };
-  home->connections().turns().add(this, room, serve);
+  try {
+    home->connections().turns().add(this, room,
+                                    [self = shared_from_this(), room, copy = std::move(message)] {
+                                      self->arriving_.fetch_sub(room, std::memory_order_relaxed);
+                                      self->serve(copy);
+                                    });
+  } catch (const std::bad_alloc&) {
+    arriving_.fetch_sub(room, std::memory_order_relaxed);
+    lacks_memory();
+  }
+}
+
+void control_relay::serve(std::span<const std::byte> message) noexcept {
+  if (session_ == nullptr) return;
+  try {
+    session_->received(message);
+  } catch (const std::bad_alloc&) {
+    lacks_memory();
+  }
 }
 
 void control_relay::ended(std::error_code why) noexcept {

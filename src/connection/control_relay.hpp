@@ -16,6 +16,7 @@ namespace ucx::detail {
 
 struct control_header;
 class endpoint_core;
+class handed_work;
 class worker_core;
 
 /// Carries what arrives to the session, in order, and what the session says back: each side is
@@ -39,18 +40,22 @@ class control_relay final : public channel_receiver,
   std::unique_ptr<channel> make_channel();
   /// Passes on to `session` from here on; nobody: to none.
   void attach(channel_receiver* session) noexcept { session_ = session; }
+  /// Something of the connection was lost for want of memory, which ends it.
+  void lacks_memory() noexcept;
 
  private:
   class way_back;
 
   control_relay(endpoint_core& peer, std::weak_ptr<worker_core> home);
   void look_at_unsent();
-  void await_turn(std::vector<std::byte>&& message, std::size_t room);
+  void await_turn(std::vector<std::byte>&& message, std::size_t room) noexcept;
+  void serve(std::span<const std::byte> message) noexcept;
   void refuse(endpoint_core& peer, const std::optional<control_header>& said);
 
   const std::weak_ptr<worker_core> home_;
   const std::weak_ptr<worker_core> away_;
   const std::weak_ptr<endpoint_core> peer_;
+  std::shared_ptr<handed_work> untold_;  // until memory was short; the session's
   const std::size_t longest_;
   std::shared_ptr<control_relay> self_;       // until the connection has ended
   std::atomic<std::size_t> on_the_way_{0};    // bytes that the connection's worker has not got yet

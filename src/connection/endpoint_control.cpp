@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "connection/endpoint_channel.hpp"
 #include "connection/endpoint_core.hpp"
 #include "connection/message_sender.hpp"
+#include "ucx/error.hpp"
 #include "ucx/version.hpp"
 #include "wire/control_message.hpp"
 #include "worker/worker_core.hpp"
@@ -40,7 +42,13 @@ void endpoint_control::arrived(std::uint64_t length, std::span<const std::byte> 
   auto work = [weak = connection_.weak_from_this(),
                copy = std::vector<std::byte>(message.begin(), message.end())] {
     const std::shared_ptr<endpoint_core> kept = weak.lock();
-    if (kept && !kept->status()) kept->control().deliver(copy);
+    if (!kept || kept->status()) return;
+    try {
+      kept->control().deliver(copy);
+    } catch (const std::bad_alloc&) {  // who asked would wait for an answer that does not come
+      kept->blame(errc::no_memory, "no memory for what the peer asks");
+      throw;
+    }
   };
   worker_core& worker = connection_.worker();
   // A server's answers were asked for.

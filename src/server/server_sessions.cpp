@@ -30,19 +30,26 @@ void server_core::accept(endpoint_core& peer) {
   auto session = std::make_unique<server_session>(
       std::make_unique<endpoint_channel>(peer), catalogue_, *watcher_, *hasher_, table_->counters,
       [this, key = &peer] { table_->sessions.erase(key); });
-  peer.control().set_receiver(session.get());
+  // In the table first, which needs memory.
+  channel_receiver* const receiver = session.get();
   table_->sessions[&peer] = std::move(session);
+  peer.control().set_receiver(receiver);
 }
 
 void server_core::admit(const std::shared_ptr<control_relay>& from) {
-  if (is_closed()) {  // since it was accepted
-    return from->make_channel()->blame(errc::connection_refused, "the server was closed");
+  try {
+    if (is_closed()) {  // since it was accepted
+      return from->make_channel()->blame(errc::connection_refused, "the server was closed");
+    }
+    auto session = std::make_unique<server_session>(
+        from->make_channel(), catalogue_, *watcher_, *hasher_, table_->counters,
+        [this, key = from.get()] { table_->relayed.erase(key); });
+    channel_receiver* const receiver = session.get();
+    table_->relayed[from.get()] = {from, std::move(session)};
+    from->attach(receiver);
+  } catch (const std::bad_alloc&) {
+    from->lacks_memory();
   }
-  auto session = std::make_unique<server_session>(
-      from->make_channel(), catalogue_, *watcher_, *hasher_, table_->counters,
-      [this, key = from.get()] { table_->relayed.erase(key); });
-  from->attach(session.get());
-  table_->relayed[from.get()] = {from, std::move(session)};
 }
 
 void server_core::withdraw(const published_name& gone) noexcept {

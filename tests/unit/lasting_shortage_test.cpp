@@ -298,5 +298,62 @@ TEST(LastingShortageOfAForkedChild, LetsItsStreamsGo) {
   EXPECT_EQ(status, 0);
 }
 
+/// What a session of another worker is asked reaches it, or the connection ends.
+TEST(LastingShortageOfARelay, LosesNoQuestionInSilence) {
+  struct session final : public detail::channel_receiver {
+    void received(std::span<const std::byte>) override { ++count; }
+    void ended(std::error_code) noexcept override {}
+    int count = 0;
+  };
+  with_each_beginning([](std::uint64_t point) {
+    std::optional<endpoint> served;
+    simulated_pair_options options;
+    options.owner_worker.on_established = [&](endpoint peer, const connection_report&) {
+      served.emplace(std::move(peer));
+    };
+    simulated_pair pair(options);
+    worker home(pair.owner_context);
+    endpoint peer = pair.connect();
+    peer.wait_connected();
+    pair.network.advance(milliseconds(1));
+    session answers;
+    std::shared_ptr<detail::control_relay> relay;
+    const auto& away = detail::core_access::core(*served);
+    {
+      const std::lock_guard guard(away->worker().lock());
+      relay = detail::control_relay::begin(*away, detail::core_access::core(home));
+    }
+    relay->attach(&answers);
+    {
+      const auto& asks = detail::core_access::core(peer);
+      const std::lock_guard guard(asks->worker().lock());
+      detail::control_header said;
+      said.type = detail::control_type::stat;
+      for (int i = 0; i < 3; ++i) {
+        asks->control().send(encode_control(said, detail::stat_body{"x"}));
+      }
+    }
+    std::uint64_t failed = 0;
+    {
+      const lasting_shortage begun(point);
+      for (int i = 0; i < 10; ++i) {
+        round(pair.owner);
+        round(home);
+      }
+      failed = current_shortage.failed;
+    }
+    for (int i = 0; i < 10; ++i) {
+      pair.network.advance(milliseconds(1));
+      home.progress();
+    }
+    EXPECT_TRUE(answers.count == 3 || away->status() == errc::no_memory)
+        << answers.count << " answered, " << away->status().message();
+    relay->attach(nullptr);
+    relay.reset();
+    served.reset();
+    return failed > 0;
+  });
+}
+
 }  // namespace
 }  // namespace ucx::test
