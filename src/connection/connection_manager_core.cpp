@@ -8,6 +8,7 @@
 
 #include "base/deadline.hpp"
 #include "base/forked_child.hpp"
+#include "base/if_there_is_memory.hpp"
 #include "connection/close_operation.hpp"
 #include "connection/connector.hpp"
 #include "connection/endpoint_core.hpp"
@@ -18,6 +19,12 @@
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
+namespace {
+
+/// When what there was no memory for is tried again.
+constexpr std::chrono::milliseconds soon{10};
+
+}  // namespace
 
 managed_connection::managed_connection(connection_manager_core& manager, std::string_view name,
                                        peer_location where)
@@ -25,7 +32,56 @@ managed_connection::managed_connection(connection_manager_core& manager, std::st
   peer_.name = name;
 }
 
-void managed_connection::connect() {
+managed_connection::~managed_connection() = default;
+
+void managed_connection::prepare() {
+  alarm_ = std::make_unique<alarm>(manager_->worker(), [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->look();
+  });
+}
+
+void managed_connection::try_now() noexcept {
+  attempt_at_ = manager_->worker().api().now();
+  look();
+}
+
+/// Does what is due; what there is no memory for is due again soon.
+void managed_connection::look() noexcept {
+  if (manager_ == nullptr) return;
+  if (untold_) tell();
+  const clock::time_point now = manager_->worker().api().now();
+  if (attempt_at_ <= now) {
+    attempt_at_ = clock::time_point::max();
+    try {
+      ask();
+    } catch (const std::bad_alloc&) {
+      attempt_at_ = now + soon;
+    }
+  }
+  plan();
+}
+
+void managed_connection::plan() noexcept {
+  clock::time_point next = attempt_at_;
+  if (untold_) next = std::min(next, manager_->worker().api().now() + soon);
+  if (next == clock::time_point::max()) return alarm_->call_off();
+  alarm_->set(next);
+}
+
+void managed_connection::ask() {
+  if (!manager_->options().on_attempt) return connect();
+  manager_->ask(peer_, weak_from_this(), ++question_);
+}
+
+void managed_connection::connect() noexcept {
+  try {
+    connector_ = start();
+  } catch (const std::bad_alloc&) {
+    failed(make_error_code(errc::no_memory), if_there_is_memory("no memory for an attempt"));
+  }
+}
+
+std::shared_ptr<connector> managed_connection::start() {
   destination to;
   if (!where_.host().empty()) {
     to.host = where_.host();
@@ -43,26 +99,27 @@ void managed_connection::connect() {
   worker_core& worker = manager_->worker();
   auto limit = wanted.connect_timeout;
   if (limit <= limit.zero()) limit = worker.options().connect_timeout;
-  connector_ = connector::start(manager_->shared_worker(), std::move(to), options,
-                                after(worker.api().now(), limit),
-                                [weak = weak_from_this()](connector& done) {
-                                  if (const auto self = weak.lock()) self->connected(done);
-                                });
+  return connector::start(manager_->shared_worker(), std::move(to), options,
+                          after(worker.api().now(), limit),
+                          [weak = weak_from_this()](connector& done) {
+                            if (const auto self = weak.lock()) self->connected(done);
+                          });
 }
 
-void managed_connection::connect_again() {
+void managed_connection::connect_again() noexcept {
   if (peer_.state == connection_state::active || connector_) return;
-  if (alarm_ != nullptr) std::exchange(alarm_, nullptr)->call_off();
   ++question_;
   peer_.attempts = 0;
   change(connection_state::connecting);
-  ask();
+  try_now();
 }
 
-void managed_connection::connected(connector& done) {
+void managed_connection::connected(connector& done) noexcept {
   if (manager_ == nullptr || &done != connector_.get()) return;
   const std::shared_ptr<connector> kept = std::move(connector_);
-  if (done.failure()) return failed(done.failure(), done.words());
+  if (done.failure()) {
+    return failed(done.failure(), if_there_is_memory([&] { return done.words(); }));
+  }
   connection_ = done.take();
   connection_->observers().set_observer(weak_from_this());
   // It may have been lost since.
@@ -72,7 +129,7 @@ void managed_connection::connected(connector& done) {
   change(connection_state::active);
 }
 
-void managed_connection::ended(endpoint_core& connection, bool) {
+void managed_connection::ended(endpoint_core& connection, bool) noexcept {
   if (manager_ == nullptr || &connection != connection_.get()) return;
   const std::shared_ptr<endpoint_core> gone = std::move(connection_);
   std::error_code why = gone->failure();
@@ -80,59 +137,61 @@ void managed_connection::ended(endpoint_core& connection, bool) {
   // A peer that takes connections and drops them at once has failed, too: no storm of attempts.
   const bool stood = manager_->worker().api().now() - active_since_ >= waited_;
   if (!stood) peer_.attempts = failed_before_;
-  failed(why, gone->words());
+  failed(why, if_there_is_memory([&] { return gone->words(); }));
 }
 
-void managed_connection::failed(std::error_code why, std::string words) {
+void managed_connection::failed(std::error_code why, std::string words) noexcept {
   peer_.failure = why;
   peer_.words = std::move(words);
   ++peer_.attempts;
   if (peer_.attempts > manager_->options().reconnect.most_attempts) {
     return change(connection_state::failed);
   }
-  change(connection_state::connecting);
-  worker_core& worker = manager_->worker();
   waited_ = manager_->delay(peer_.attempts);
-  alarm_ = alarm::set(worker, after(worker.api().now(), waited_), [weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (!self || self->manager_ == nullptr || self->alarm_ == nullptr) return;
-    self->alarm_ = nullptr;
-    self->ask();
-  });
+  attempt_at_ = after(manager_->worker().api().now(), waited_);
+  change(connection_state::connecting);
+  plan();
 }
 
-void managed_connection::ask() {
-  if (!manager_->options().on_attempt) return connect();
-  manager_->ask(peer_, weak_from_this(), ++question_);
-}
-
-void managed_connection::answered(bool go_on, std::uint64_t question) {
+void managed_connection::answered(bool go_on, std::uint64_t question) noexcept {
   if (!awaits(question)) return;
   if (go_on) return connect();
   if (!peer_.failure) {
     peer_.failure = errc::canceled;
-    peer_.words = "the program did not want the attempt";
+    peer_.words = if_there_is_memory("the program did not want the attempt");
   }
   change(connection_state::failed);
 }
 
-std::shared_ptr<endpoint_core> managed_connection::begin_close() {
+std::shared_ptr<endpoint_core> managed_connection::begin_close() noexcept {
   change(connection_state::closing);
   return let_go();
 }
 
 std::shared_ptr<endpoint_core> managed_connection::let_go() noexcept {
   manager_ = nullptr;
-  if (alarm_ != nullptr) std::exchange(alarm_, nullptr)->call_off();
+  alarm_->call_off();
   if (connector_) std::exchange(connector_, nullptr)->cancel();
   return std::move(connection_);
 }
 
-void managed_connection::change(connection_state state) {
+void managed_connection::change(connection_state state) noexcept {
   const bool same = state == peer_.state && state != connection_state::connecting;
   peer_.state = state;
   manager_->worker().wake_waiters();
-  if (!same) manager_->tell_change(peer_);
+  if (same) return;
+  tell();
+  if (untold_) plan();
+}
+
+/// Where memory is short, of several changes the last one is told of.
+void managed_connection::tell() noexcept {
+  try {
+    manager_->tell_change(peer_);
+    untold_ = false;
+  } catch (const std::bad_alloc&) {
+    untold_ = true;
+  }
 }
 
 connection_manager_core::connection_manager_core(std::shared_ptr<worker_core> worker,
@@ -174,8 +233,9 @@ void connection_manager_core::add(std::string_view name, peer_location where, st
   if (closed_) ec = errc::closed;
   if (ec) return;
   auto made = std::make_shared<managed_connection>(*this, name, std::move(where));
+  made->prepare();
   peers_.emplace(name, made);
-  made->ask();
+  made->try_now();
 }
 
 std::shared_ptr<endpoint_core> connection_manager_core::find(std::string_view name) const {

@@ -26,45 +26,56 @@ class endpoint_core;
 class worker_core;
 
 /// One peer: *connecting* (a connector works, or an alarm waits for the next attempt, or the user
-/// is asked about it), *active*, *failed*, *closing*. Under the worker's lock.
+/// is asked about it), *active*, *failed*, *closing*. An attempt that there is no memory for has
+/// failed. Under the worker's lock.
 class managed_connection final : public connection_observer,
                                  public std::enable_shared_from_this<managed_connection> {
  public:
   managed_connection(connection_manager_core& manager, std::string_view name, peer_location where);
+  ~managed_connection() override;
+  /// Takes the memory that it lacks nowhere then. Before everything else.
+  void prepare();
 
   const managed_peer& peer() const noexcept { return peer_; }
   const std::shared_ptr<endpoint_core>& connection() const noexcept { return connection_; }
   /// Connects, if the user wants that.
-  void ask();
-  void connect();
+  void try_now() noexcept;
   /// As if nothing had failed yet.
-  void connect_again();
+  void connect_again() noexcept;
   /// Returns whether this question is to be answered still.
   bool awaits(std::uint64_t question) const noexcept {
     return manager_ != nullptr && question == question_;
   }
   /// The user's answer, to the question before the attempt that it was about.
-  void answered(bool go_on, std::uint64_t question);
+  void answered(bool go_on, std::uint64_t question) noexcept;
   /// Nothing is done any more; the connection is the caller's.
   std::shared_ptr<endpoint_core> let_go() noexcept;
   /// The same, of one whose connection takes its time: tells so.
-  std::shared_ptr<endpoint_core> begin_close();
+  std::shared_ptr<endpoint_core> begin_close() noexcept;
   bool closing() const noexcept { return peer_.state == connection_state::closing; }
 
   void established(endpoint_core&) override {}
-  void ended(endpoint_core& connection, bool was_established) override;
+  void ended(endpoint_core& connection, bool was_established) noexcept override;
 
  private:
-  void connected(connector& done);
-  void failed(std::error_code why, std::string words);
-  void change(connection_state state);
+  void look() noexcept;
+  void plan() noexcept;
+  void ask();
+  void connect() noexcept;
+  std::shared_ptr<connector> start();
+  void connected(connector& done) noexcept;
+  void failed(std::error_code why, std::string words) noexcept;
+  void change(connection_state state) noexcept;
+  void tell() noexcept;
 
   connection_manager_core* manager_;  // null: let go
   managed_peer peer_;
   peer_location where_;
   std::shared_ptr<connector> connector_;
   std::shared_ptr<endpoint_core> connection_;
-  alarm* alarm_ = nullptr;
+  std::unique_ptr<alarm> alarm_;
+  clock::time_point attempt_at_ = clock::time_point::max();
+  bool untold_ = false;       // of its last change, for want of memory
   clock::duration waited_{};  // before the last attempt
   clock::time_point active_since_{};
   unsigned failed_before_ = 0;  // what the connection that stands now was made behind

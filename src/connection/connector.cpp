@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "base/deadline.hpp"
+#include "base/handed_work.hpp"
+#include "base/if_there_is_memory.hpp"
 #include "connection/connection_table.hpp"
 #include "connection/endpoint_core.hpp"
 #include "connection/listener_core.hpp"
@@ -58,6 +61,17 @@ std::shared_ptr<endpoint_core> companion_in(const endpoint_options& options, std
   ec = errc::closed;
   return nullptr;
 }
+
+/// What the resolver's thread leaves for the worker: it was made where its want could be told.
+class end_of_lookup final : public handed_work {
+ public:
+  explicit end_of_lookup(move_only_handler<> then) noexcept : then_(std::move(then)) {}
+
+  void run(worker_core&) override { then_(); }
+
+ private:
+  move_only_handler<> then_;
+};
 
 }  // namespace
 
@@ -148,22 +162,28 @@ std::shared_ptr<connector> connector::start(std::shared_ptr<worker_core> worker,
 }
 
 void connector::begin() {
+  // Where memory is short it is done, for that reason: nobody else would tell who waits.
   const auto later = [this](auto step) {
     return [weak = weak_from_this(), step] {
-      if (const std::shared_ptr<connector> self = weak.lock()) step(*self);
+      const std::shared_ptr<connector> self = weak.lock();
+      if (!self) return;
+      try {
+        step(*self);
+      } catch (const std::bad_alloc&) {
+        self->give_up(errc::no_memory);
+      }
     };
   };
-  alarm_ = alarm::set(*worker_, deadline_, later([](connector& self) {
-    self.alarm_ = nullptr;
-    self.note(make_error_code(errc::timed_out), "");
-    self.finish();
-  }));
+  alarm_ = std::make_unique<alarm>(*worker_,
+                                   later([](connector& self) { self.give_up(errc::timed_out); }));
+  alarm_->set(deadline_);
   auto try_them = later([](connector& self) { self.try_next(); });
   if (to_.host.empty()) return worker_->defer(std::move(try_them));
-  auto look = later([](connector& self) { self.resolved(); });
+  const auto look =
+      std::make_shared<end_of_lookup>(later([](connector& self) { self.resolved(); }));
   // The lookup's thread holds no worker: it is told before the lookup goes, and not behind that.
   lookup_ = std::make_unique<lookup>(to_.host, to_.port,
-                                     [worker = worker_.get(), look] { worker->post_work(look); });
+                                     [worker = worker_.get(), look] { worker->hand_over(look); });
 }
 
 void connector::resolved() {
@@ -206,7 +226,12 @@ void connector::try_one(clock::time_point until) {
   finish();
 }
 
-void connector::note(std::error_code failure, std::string words) {
+void connector::give_up(errc why) noexcept {
+  note(make_error_code(why), {});
+  finish();
+}
+
+void connector::note(std::error_code failure, std::string words) noexcept {
   if (failure_ && !says_little(failure_)) return;
   failure_ = failure;
   words_ = std::move(words);
@@ -221,29 +246,30 @@ void connector::established(endpoint_core& connection) {
 
 void connector::ended(endpoint_core& connection, bool) {
   if (done_ || &connection != connection_.get()) return;
-  note(connection.failure(), connection.words());
+  note(connection.failure(), if_there_is_memory([&] { return connection.words(); }));
   connection_.reset();
-  try_next();
+  try {
+    try_next();
+  } catch (const std::bad_alloc&) {
+    give_up(errc::no_memory);
+  }
 }
 
-void connector::finish() {
+/// Everything that comes here does so in the worker's own work: whom it tells is not inside of a
+/// call of theirs.
+void connector::finish() noexcept {
   if (std::exchange(done_, true)) return;
-  if (alarm_ != nullptr) std::exchange(alarm_, nullptr)->call_off();
+  if (alarm_) alarm_->call_off();
   lookup_.reset();
   if (failure_) drop();
   worker_->wake_waiters();
-  if (!on_done_) return;
-  worker_->defer([weak = weak_from_this()] {
-    const std::shared_ptr<connector> self = weak.lock();
-    if (!self || !self->on_done_) return;
-    std::exchange(self->on_done_, {})(*self);
-  });
+  if (on_done_) std::exchange(on_done_, {})(*this);
 }
 
 void connector::cancel() noexcept {
   on_done_.reset();
   done_ = true;
-  if (alarm_ != nullptr) std::exchange(alarm_, nullptr)->call_off();
+  if (alarm_) alarm_->call_off();
   lookup_.reset();
   drop();
 }

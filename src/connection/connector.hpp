@@ -12,6 +12,7 @@
 #include "connection/connection_observer.hpp"
 #include "os/resolver.hpp"
 #include "ucx/endpoint.hpp"
+#include "ucx/error.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/worker_address.hpp"
 
@@ -44,7 +45,8 @@ endpoint_options without_handlers(const endpoint_options& options);
 /// share of what is left of the time. Under the worker's lock, but for `start`.
 class connector final : public connection_observer, public std::enable_shared_from_this<connector> {
  public:
-  /// `on_done` is called under the lock, never before this returns, and not behind `cancel()`.
+  /// `on_done` is called under the lock, never before this returns, and not behind `cancel()`; it
+  /// throws nothing. Without memory this throws std::bad_alloc, and nothing has begun.
   static std::shared_ptr<connector> start(std::shared_ptr<worker_core> worker, destination to,
                                           const endpoint_options& options,
                                           clock::time_point deadline,
@@ -70,8 +72,9 @@ class connector final : public connection_observer, public std::enable_shared_fr
   void resolved();
   void try_next();
   void try_one(clock::time_point until);
-  void note(std::error_code failure, std::string words);
-  void finish();
+  void give_up(errc why) noexcept;
+  void note(std::error_code failure, std::string words) noexcept;
+  void finish() noexcept;
   void drop() noexcept;
 
   std::shared_ptr<worker_core> worker_;
@@ -80,7 +83,7 @@ class connector final : public connection_observer, public std::enable_shared_fr
   clock::time_point deadline_;
   move_only_handler<connector&> on_done_;
   std::unique_ptr<lookup> lookup_;
-  alarm* alarm_ = nullptr;
+  std::unique_ptr<alarm> alarm_;
   std::size_t next_ = 0;  // of the addresses
   std::shared_ptr<endpoint_core> connection_;
   bool done_ = false;

@@ -1,10 +1,12 @@
 // A point in time at which a worker does something of the library's own.
 #pragma once
 
+#include <cassert>
 #include <chrono>
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "worker/operation.hpp"
@@ -12,30 +14,40 @@
 
 namespace ucx::detail {
 
-/// Rings once, unless it is called off first. Under the worker's lock.
+/// Rings when its time has come, once for each `set()`, unless it is called off first. All memory
+/// that it takes it has from its beginning. Under the worker's lock, but for its own end.
 class alarm final : public operation {
  public:
-  /// Sets an alarm; `on_ring` runs under the lock. The pointer is good until it rings or is off.
-  static alarm* set(worker_core& worker, clock::time_point when, move_only_handler<> on_ring) {
-    auto made = std::make_unique<alarm>();
-    made->on_ring_ = std::make_shared<move_only_handler<>>(std::move(on_ring));
-    made->start(worker, nullptr, when);
-    alarm* const running = made.release();
-    running->release();  // there is no request: whoever completes it owns it
-    return running;
+  /// `on_ring` runs under the lock; it may end the alarm.    Lifetime: the worker.
+  alarm(worker_core& worker, move_only_handler<> on_ring)
+      : of_(worker), on_ring_(std::make_shared<move_only_handler<>>(std::move(on_ring))) {}
+  /// REQUIRES: it is not set.
+  ~alarm() override { assert(done()); }
+
+  /// Sets it, or sets it anew. One that is about to ring does so all the same.
+  void set(clock::time_point when) noexcept {
+    if (done()) {
+      ringing_ = false;
+      start(of_, nullptr, when);
+      release();  // there is no request: whoever completes it owns it
+    } else if (!ringing_) {
+      move_deadline(when);
+    }
   }
-  void call_off() noexcept { give_up(errc::canceled); }
+  void call_off() noexcept {
+    ringing_ = false;
+    if (!done()) complete(make_error_code(errc::canceled));
+  }
 
   void give_up(errc why) noexcept override {
-    if (done() || (ringing_ && why == errc::timed_out)) return;
-    if (why != errc::timed_out) return complete(make_error_code(why));
+    if (why != errc::timed_out) return call_off();
     // It ends when its function runs, not before: until then it may be called off.
-    ringing_ = true;
     move_deadline(clock::time_point::max());
+    if (std::exchange(ringing_, true)) return;
     try {
       worker().defer([this, rings = std::weak_ptr(on_ring_)] {
         const std::shared_ptr<move_only_handler<>> function = rings.lock();
-        if (!function) return;
+        if (!function || !std::exchange(ringing_, false)) return;
         complete({});
         (*function)();
       });
@@ -49,9 +61,10 @@ class alarm final : public operation {
   std::string describe() const override { return {}; }
 
  protected:
-  void recycle() noexcept override { delete this; }
+  void recycle() noexcept override {}  // its owner's
 
  private:
+  worker_core& of_;
   std::shared_ptr<move_only_handler<>> on_ring_;
   bool ringing_ = false;
 };

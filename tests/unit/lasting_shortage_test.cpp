@@ -275,6 +275,73 @@ TEST(LastingShortageOfAListener, EndsNoProcess) {
   });
 }
 
+// The library's own code, where users' code is due and nobody could catch what it throws.
+
+/// An owner's worker and a reader's, which make their rounds whatever becomes of them.
+simulated_pair_options short_pair() {
+  simulated_pair_options options;
+  options.owner_worker = options.reader_worker = with_short_limits();
+  return options;
+}
+void keep_driving_owner(simulated_pair& pair) {
+  pair.owner_process.on_pump([&pair] {
+    const callback_scope ours(true);
+    round(pair.owner);
+  });
+}
+
+/// Who asks before each attempt is told of all changes, and may be short of memory at any time.
+TEST(LastingShortageOfAConnectionManager, EndsNoProcessAndForgetsNoPeer) {
+  with_each_beginning([](std::uint64_t point) {
+    simulated_pair pair(short_pair());
+    keep_driving_owner(pair);
+    const listener door(pair.owner, any_port);
+    connection_manager_options wanted;
+    wanted.connect_timeout = milliseconds(50);
+    wanted.reconnect.first_delay = wanted.reconnect.longest_delay = milliseconds(20);
+    wanted.reconnect.most_attempts = 1000;
+    wanted.on_attempt = [](const managed_peer&) { return true; };
+    std::map<std::string, connection_state> told;
+    wanted.on_change = [&](const managed_peer& peer) {
+      const callback_scope outside(false);
+      told[peer.name] = peer.state;
+    };
+    connection_manager manager(pair.reader, std::move(wanted));
+    const std::string names[] = {"by its socket", "by its worker", "not there"};
+    const peer_location places[] = {door.address(), pair.owner.address(), nobody};
+    std::uint64_t failed = 0;
+    {
+      const lasting_shortage begun(point);
+      for (int i = 0; i < 3; ++i) {
+        may_fail([&] { manager.add(names[i], places[i]); });
+      }
+      for (int i = 0; i < 20; ++i) {
+        const callback_scope outside(false);
+        pair.network.advance(milliseconds(5));
+        const callback_scope ours(true);
+        round(pair.reader);
+        if (i == 10) may_fail([&] { manager.reconnect(names[0]); });
+      }
+      failed = current_shortage.failed;
+    }
+    const std::size_t added = manager.count();
+    EXPECT_TRUE(pair.network.run_until([&] {
+      for (const std::string& each : {names[0], names[1]}) {
+        const auto status = manager.status(each);
+        if (status && status->state != connection_state::active) return false;
+      }
+      return true;
+    })) << "a peer is not tried again";
+    pair.network.advance(milliseconds(20));
+    for (const std::string& each : {names[0], names[1]}) {
+      if (!manager.status(each)) continue;
+      EXPECT_EQ(told[each], connection_state::active) << each;
+    }
+    EXPECT_EQ(manager.count(), added);
+    return failed > 0;
+  });
+}
+
 /// What a child of fork() has of its parent's streams it keeps without memory, on any thread.
 TEST(LastingShortageOfAForkedChild, LetsItsStreamsGo) {
   served_region served(1000);
