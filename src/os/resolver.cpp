@@ -20,10 +20,26 @@ constexpr int most_threads = 64;
 
 /// The threads belong to the process, not to any object: nothing ends a thread inside of the
 /// resolver, so they are counted where they outlive who asked.
-std::atomic<int>& threads() noexcept {
-  static std::atomic<int> running{0};
-  return running;
-}
+constinit std::atomic<int> threads{0};
+
+/// One of them, from before it is asked for until it has ended, or could not be had.
+class counted_thread {
+ public:
+  counted_thread() noexcept : counts_(threads.fetch_add(1) < most_threads) {
+    if (!counts_) threads.fetch_sub(1);
+  }
+  counted_thread(counted_thread&& other) noexcept : counts_(std::exchange(other.counts_, false)) {}
+  counted_thread& operator=(counted_thread&&) = delete;
+  ~counted_thread() {
+    if (counts_) threads.fetch_sub(1);
+  }
+
+  /// Returns whether there may be one more.
+  explicit operator bool() const noexcept { return counts_; }
+
+ private:
+  bool counts_;
+};
 
 /// Nobody could catch what is thrown on the resolver's thread.
 resolution ask(lookup::resolver system, const std::string& host, std::uint16_t port) noexcept {
@@ -43,7 +59,7 @@ struct lookup::state {
   bool done = false;
   resolution found;
 
-  void finish(resolution result) {
+  void finish(resolution result) noexcept {
     const std::lock_guard guard(mutex);
     found = std::move(result);
     done = true;
@@ -66,20 +82,19 @@ lookup::lookup(std::string_view host, std::uint16_t port, std::function<void()> 
     state_->finish({{}, make_error_code(errc::host_not_found), "not a host name"});
     return;
   }
-  if (threads().fetch_add(1) >= most_threads) {
-    threads().fetch_sub(1);
+  counted_thread counted;
+  if (!counted) {
     state_->finish({{},
                     make_error_code(errc::busy),
                     "as many earlier questions are unanswered as the library allows"});
     return;
   }
   try {
-    std::thread([asked = state_, name = std::string(host), port, system] {
+    std::thread([counted = std::move(counted), asked = state_, name = std::string(host), port,
+                 system] {
       asked->finish(ask(system, name, port));
-      threads().fetch_sub(1);
     }).detach();
   } catch (const std::system_error& failed) {
-    threads().fetch_sub(1);
     state_->finish({{}, make_error_code(errc::busy), failed.what()});
   }
 }

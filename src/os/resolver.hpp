@@ -33,7 +33,8 @@ class lookup {
   using resolver = resolution (*)(const std::string& host, std::uint16_t port);
 
   /// `on_done` is called on that thread, or before this returns where nothing has to be looked up;
-  /// not any more when the lookup is gone.
+  /// not any more when the lookup is gone. REQUIRES: it throws nothing: nobody could catch it.
+  /// Where there is no memory for a thread this throws std::bad_alloc.
   lookup(std::string_view host, std::uint16_t port, std::function<void()> on_done,
          resolver system = &ask_resolver);
   ~lookup();

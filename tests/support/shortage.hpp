@@ -1,6 +1,7 @@
 // Memory of the library's that runs short: at the n-th allocation, once or from there on.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <new>
 #include <utility>
@@ -20,7 +21,29 @@ struct shortage {
 /// Of the calling thread.
 inline thread_local shortage current_shortage;
 
+/// No other thread than that which made it has memory for what the library allocates there.
+class shortage_of_other_threads {
+ public:
+  shortage_of_other_threads() noexcept {
+    has_memory_ = true;
+    is_there_.store(true);
+  }
+  ~shortage_of_other_threads() {
+    is_there_.store(false);
+    has_memory_ = false;
+  }
+  shortage_of_other_threads(const shortage_of_other_threads&) = delete;
+  shortage_of_other_threads& operator=(const shortage_of_other_threads&) = delete;
+
+  static bool is_here() noexcept { return is_there_.load() && !has_memory_; }
+
+ private:
+  static inline thread_local bool has_memory_ = false;
+  static inline std::atomic<bool> is_there_{false};
+};
+
 inline bool memory_is_short() noexcept {
+  if (shortage_of_other_threads::is_here()) return true;
   shortage& now = current_shortage;
   if (!callback_scope::inside() || now.left == ~std::uint64_t{0}) return false;
   if (now.left > 0) {

@@ -342,6 +342,18 @@ TEST(LastingShortageOfAConnectionManager, EndsNoProcessAndForgetsNoPeer) {
   });
 }
 
+/// The thread that asks the system's resolver tells of what it found, whatever memory is left.
+TEST(LastingShortageOfTheResolversThread, EndsNoProcess) {
+  simulated_pair_options options;
+  options.link.time = time_mode::real;
+  simulated_pair pair(options);
+  const listener door(pair.owner, any_port);
+  const shortage_of_other_threads begun;
+  std::error_code ec;
+  const endpoint none(pair.reader, "localhost", door.address().port(), {}, ec);
+  EXPECT_EQ(ec, errc::no_memory) << ec.message();
+}
+
 /// What a child of fork() has of its parent's streams it keeps without memory, on any thread.
 TEST(LastingShortageOfAForkedChild, LetsItsStreamsGo) {
   served_region served(1000);

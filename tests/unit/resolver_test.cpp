@@ -4,11 +4,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <new>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "support/shortage.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
@@ -85,6 +88,24 @@ TEST(Lookup, ThreadsThatWaitForTheResolverAreFew) {
     found = asked.take();
   } while (found->failure == errc::busy && clock::now() < limit);
   EXPECT_FALSE(found->failure);
+}
+
+/// Who can not be asked for want of memory is not counted among those who are asked.
+TEST(Lookup, ThatThereIsNoMemoryForTakesNoneOfTheThreads) {
+  const std::string name = "a name that is longer than what a string has room for by itself";
+  int thrown = 0;
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    try {
+      const test::lasting_shortage begun(i % 4);
+      const lookup asked(name, 7, {}, &refuse);
+    } catch (const std::bad_alloc&) {
+      ++thrown;
+    }
+  }
+  EXPECT_GT(thrown, 100);
+  lookup asked(name, 7, {}, &refuse);
+  ASSERT_TRUE(asked.wait_until(clock::now() + 10s));
+  EXPECT_EQ(asked.take().failure, errc::host_not_found);
 }
 
 }  // namespace
