@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <type_traits>
@@ -58,8 +59,11 @@ class accept_handler : public move_only_handler<connection_request> {
     if constexpr (awaitable_handler<Function, connection_request>) {
       return [kept = std::make_shared<std::decay_t<Function>>(std::forward<Function>(function))](
                  connection_request request) {
-        auto report = detail::reporter_of(request);  // before it is moved from
-        detail::run_to_end(kept, std::move(report), std::move(request));
+        try {
+          auto report = detail::reporter_of(request);  // before it is moved from
+          detail::run_to_end(kept, std::move(report), std::move(request));
+        } catch (const std::bad_alloc&) {  // for what calls it: who knocked is rejected
+        }
       };
     } else {
       return std::forward<Function>(function);

@@ -129,10 +129,11 @@ void message::receive(std::span<std::byte> into, std::error_code& ec, const io_o
 
 endpoint message::peer() const {
   if (arrived_ == nullptr) return detail::core_access::make_endpoint(nullptr);
+  auto both = std::make_shared<detail::core_access::served>();
   const std::lock_guard guard(worker_->lock());
   std::shared_ptr<detail::endpoint_core> from;
   if (arrived_->from != nullptr) from = arrived_->from->weak_from_this().lock();
-  return detail::core_access::make_served_endpoint(worker_, std::move(from));
+  return detail::core_access::make_served_endpoint(std::move(both), worker_, std::move(from));
 }
 
 }  // namespace ucx

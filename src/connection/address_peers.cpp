@@ -20,14 +20,17 @@ void address_peers::tell(const Handler& handler, Told told) {
 
 void address_peers::established(endpoint_core& connection) {
   if (!worker_.options().on_established) return;
-  worker_.queue_handler(
-      [weak = weak_from_this(), peer = connection.weak_from_this(), report = connection.report()] {
-        const std::shared_ptr<address_peers> kept = weak.lock();
-        if (!kept) return;
-        worker_core& worker = kept->worker_;
-        worker.options().on_established(
-            core_access::make_served_endpoint(worker.weak_from_this().lock(), peer.lock()), report);
-      });
+  // What the handle takes is there before the user's code is due, where nobody could be told.
+  worker_.queue_handler([weak = weak_from_this(), peer = connection.weak_from_this(),
+                         both = std::make_shared<core_access::served>(),
+                         report = connection.report()]() mutable {
+    const std::shared_ptr<address_peers> kept = weak.lock();
+    if (!kept) return;
+    worker_core& worker = kept->worker_;
+    endpoint shown = core_access::make_served_endpoint(std::move(both),
+                                                       worker.weak_from_this().lock(), peer.lock());
+    worker.options().on_established(std::move(shown), report);
+  });
 }
 
 void address_peers::ended(endpoint_core& connection, bool was_established) {

@@ -316,6 +316,13 @@ bool endpoint_core::pay() noexcept {
   const std::shared_ptr<endpoint_core> kept = weak_from_this().lock();
   if (!kept) return true;  // it retires already
   if ((owed & to_part) != 0) part();
+  if ((owed & to_tell) != 0) {
+    observers_.say_end();
+    if (observers_.has_to_say_end()) {
+      owe(to_tell | (owed & (to_send | to_close)));
+      return false;
+    }
+  }
   try {
     if ((owed & to_send) != 0) {
       operations_.send_queued();

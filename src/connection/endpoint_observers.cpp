@@ -6,6 +6,7 @@
 
 #include "connection/connection_messages.hpp"
 #include "connection/endpoint_core.hpp"
+#include "ucx/error.hpp"
 #include "worker/handler_scope.hpp"
 #include "worker/worker_core.hpp"
 
@@ -159,10 +160,25 @@ void endpoint_observers::tell_observer(event what) {
     --kept->observers().untold_;
     const std::shared_ptr<connection_observer> told = observer.lock();
     if (!told) return;
-    if (what == event::established) return told->established(*kept);
-    told->ended(*kept, what == event::closed);
+    try {
+      if (what == event::established) return told->established(*kept);
+      told->ended(*kept, what == event::closed);
+    } catch (const std::bad_alloc&) {
+      kept->observers().not_told(what);
+      throw;
+    }
   });
   ++untold_;
+}
+
+/// The observer had no memory for what it was told: of an end it is told again; a connection that
+/// it does not know of is no use to anybody.
+void endpoint_observers::not_told(event what) noexcept {
+  if (what == event::established) {
+    return connection_.blame(errc::no_memory, "no memory for who is told of the connection");
+  }
+  unsaid_ |= to_observer | (what == event::closed ? was_there : 0U);
+  connection_.owe(endpoint_core::to_tell);
 }
 
 bool endpoint_observers::is_observed_by(const connection_observer& observer) const noexcept {

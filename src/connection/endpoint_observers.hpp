@@ -64,6 +64,7 @@ class endpoint_observers {
   void queue_tell(event what);
   void tell(event what);
   void tell_observer(event what);
+  void not_told(event what) noexcept;
   void fail_wards();
   template <class Handler, class Told>
   void call(std::unique_lock<worker_lock>& guard, Handler& handler, const Told& told);

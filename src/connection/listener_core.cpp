@@ -410,20 +410,23 @@ std::shared_ptr<accept_wait> listener_core::add_wait() {
 }
 
 /// Gives those who wait those who came.
-void listener_core::match() {
+void listener_core::match() noexcept {
   while (!waits_.empty() && !arrived_.empty()) {
+    std::unique_ptr<pending_connection> came = take();
+    if (!came) continue;
     const std::shared_ptr<accept_wait> first = std::move(waits_.front());
     waits_.pop_front();
-    first->came = take();
+    first->came = std::move(came);
     end(first);
   }
 }
 
-void listener_core::end(const std::shared_ptr<accept_wait>& wait) {
+void listener_core::end(const std::shared_ptr<accept_wait>& wait) noexcept {
   wait->over = true;
   worker_->wake_waiters();
   if (!wait->coroutine) return;
-  worker_->queue_handler([wait, worker = worker_.get()] {
+  // It fits into a handler as it is.
+  worker_->queue_expected_handler([wait, worker = worker_.get()] {
     std::unique_lock guard(worker->lock());
     const std::coroutine_handle<> coroutine = std::exchange(wait->coroutine, {});
     guard.unlock();
@@ -433,7 +436,7 @@ void listener_core::end(const std::shared_ptr<accept_wait>& wait) {
 
 void listener_core::remove_wait(accept_wait& wait) noexcept {
   const std::lock_guard guard(worker_->lock());
-  wait.coroutine = {};
+  if (std::exchange(wait.coroutine, {}) && !wait.over) worker_->forgo_handler();
   wait.came.reset();
   std::erase_if(waits_, [&](const auto& each) { return each.get() == &wait; });
 }
@@ -446,6 +449,7 @@ bool listener_core::is_over(const accept_wait& wait) const noexcept {
 void listener_core::resume_at_end(const std::shared_ptr<accept_wait>& wait,
                                   std::coroutine_handle<> coroutine) {
   const std::lock_guard guard(worker_->lock());
+  worker_->expect_handler();
   wait->coroutine = coroutine;
   if (wait->over) end(wait);  // between the two questions
 }
@@ -468,19 +472,19 @@ connection_request listener_core::await(accept_wait& wait, std::chrono::nanoseco
   return core_access::make_connection_request(std::move(wait.came));
 }
 
-/// Returns the next in line; nothing when the listener is closed, which rejects it.
-std::unique_ptr<pending_connection> listener_core::take() {
+/// Returns the next in line; nothing when the listener is closed, or there is no memory for it: who
+/// came is rejected then.
+std::unique_ptr<pending_connection> listener_core::take() noexcept {
   if (arrived_.empty()) return nullptr;
   const ucp_conn_request_h request = arrived_.front();
   arrived_.pop_front();
-  std::unique_ptr<pending_connection> pending;
   try {
-    pending = std::make_unique<pending_connection>(shared_from_this(), request);
+    auto pending = std::make_unique<pending_connection>(shared_from_this(), request);
+    return closed_ ? nullptr : std::move(pending);
   } catch (const std::bad_alloc&) {
     reject(request);
-    throw;
+    return nullptr;
   }
-  return closed_ ? nullptr : std::move(pending);
 }
 
 }  // namespace ucx::detail

@@ -102,13 +102,13 @@ class listener_core final : public connection_observer,
   void await_asynchronous_thread() noexcept;
   void decide();
   void call();
-  void match();
-  void end(const std::shared_ptr<accept_wait>& wait);
+  void match() noexcept;
+  void end(const std::shared_ptr<accept_wait>& wait) noexcept;
   std::shared_ptr<worker_core> next_worker() noexcept;
   static void hand_over(worker_core& other, std::unique_ptr<pending_connection> pending);
   template <class Handler, class Told>
   void tell(Handler& handler, Told&& told);
-  std::unique_ptr<pending_connection> take();
+  std::unique_ptr<pending_connection> take() noexcept;
 
   std::shared_ptr<worker_core> worker_;
   listener_options options_;

@@ -15,6 +15,7 @@ struct owing_connection : list_hook<owing_tag>, list_hook<buried_tag> {
   static constexpr unsigned to_send = 2;   ///< What waits for room, or for a fence.
   static constexpr unsigned to_part = 4;   ///< From a peer that was declined.
   static constexpr unsigned to_retire = 8;
+  static constexpr unsigned to_tell = 16;  ///< An end that its observer could not be told of.
 
  protected:
   owing_connection() noexcept = default;

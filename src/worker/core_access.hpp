@@ -83,17 +83,19 @@ struct core_access {
     made.borrowed_ = true;
     return made;
   }
-  /// The same of one that the worker serves, which does not keep the worker: this handle does.
-  static endpoint make_served_endpoint(std::shared_ptr<worker_core> worker,
-                                       std::shared_ptr<endpoint_core> core) {
-    struct held {
-      std::shared_ptr<worker_core> worker;
-      std::shared_ptr<endpoint_core> core;
-    };
+  /// What a handle of a connection holds that the worker serves, which does not keep the worker.
+  struct served {
+    std::shared_ptr<worker_core> worker;
+    std::shared_ptr<endpoint_core> core;
+  };
+  /// The same of one that the worker serves. `both` is made before, which takes memory.
+  static endpoint make_served_endpoint(std::shared_ptr<served> both,
+                                       std::shared_ptr<worker_core> worker,
+                                       std::shared_ptr<endpoint_core> core) noexcept {
     if (!worker || !core) return make_endpoint(nullptr);
-    endpoint_core* const served = core.get();
-    auto both = std::make_shared<held>(held{std::move(worker), std::move(core)});
-    return make_endpoint({std::move(both), served});
+    endpoint_core* const shown = core.get();
+    *both = {std::move(worker), std::move(core)};
+    return make_endpoint({std::move(both), shown});
   }
   static operation* get(const request& handle) noexcept { return handle.operation_; }
 };

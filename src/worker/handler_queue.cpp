@@ -25,6 +25,11 @@ void handler_queue::add(operation& ended) noexcept {
   ended.retain();
 }
 
+void handler_queue::add_expected(move_only_handler<> function) noexcept {
+  --expected_;
+  due_.push_back({.function = std::move(function)});
+}
+
 bool handler_queue::run(std::unique_lock<worker_lock>& guard, worker_parts& parts,
                         const std::shared_ptr<worker_core>& kept) noexcept {
   if (next_ == due_.size()) return false;

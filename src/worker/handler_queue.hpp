@@ -47,6 +47,8 @@ class handler_queue {
   void make_room(std::size_t count = 1);
   /// Queues the handler of `ended`, which lives until it has run. REQUIRES: it was expected.
   void add(operation& ended) noexcept;
+  /// Queues a function. REQUIRES: it was expected.
+  void add_expected(move_only_handler<> function) noexcept;
   void add(move_only_handler<> function) {
     add_with_room(due_, entry{.function = std::move(function)}, expected_);
   }

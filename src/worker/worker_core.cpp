@@ -348,6 +348,11 @@ void worker_core::queue_handler(move_only_handler<> function) {
   wake_driver();
 }
 
+void worker_core::queue_expected_handler(move_only_handler<> function) noexcept {
+  handlers_.add_expected(std::move(function));
+  wake_driver();
+}
+
 void worker_core::defer(move_only_handler<> work) {
   work_.defer(std::move(work));
   wake_driver();

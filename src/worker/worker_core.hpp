@@ -176,6 +176,8 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   void queue_handler(arrived_message& active);
   /// Queues a call of the user's code: it runs behind those that are due, without the lock.
   void queue_handler(move_only_handler<> function);
+  /// The same of one that was expected.
+  void queue_expected_handler(move_only_handler<> function) noexcept;
   /// Something has changed that threads may wait for, other than the end of an operation.
   void wake_waiters() noexcept {
     if (thread_ != nullptr || is_shared()) wake_other_threads(nullptr);

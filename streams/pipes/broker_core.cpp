@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <optional>
 #include <random>
 #include <system_error>
@@ -13,71 +14,90 @@
 #include "ucx/request.hpp"
 
 namespace ucx::detail {
-namespace {
-
-/// In the version that everybody can read.
-pipe_answer refusal(errc why) {
-  pipe_answer made;
-  made.version = oldest_meeting_version;
-  made.status = static_cast<std::uint32_t>(why);
-  return made;
-}
 
 /// A question that is too long for a message that comes at once.
-struct coming_question {
+struct broker_core::coming_question {
+  explicit coming_question(endpoint&& asks) noexcept : peer(std::move(asks)) {}
+  coming_question(const coming_question&) = delete;
+  coming_question& operator=(const coming_question&) = delete;
+  ~coming_question() { has_come(); }
+
+  void has_come() noexcept {
+    const std::shared_ptr<broker_core> told = std::exchange(counted_by, {}).lock();
+    if (!told) return;
+    const std::lock_guard guard(told->mutex_);
+    const auto one = std::ranges::find(told->fetching_, peer.id());
+    if (one != told->fetching_.end()) told->fetching_.erase(one);
+  }
+
   endpoint peer;
+  std::weak_ptr<broker_core> counted_by;
   std::vector<std::byte> bytes;
-  request receive = {};
+  request receive;
 };
 
-}  // namespace
-
-void broker_core::asked(message question) {
-  endpoint peer = question.peer();
-  if (peer.status()) return;
-  if (question.length() > pipe_question::longest) {
-    return answer(peer, refusal(errc::protocol_error));
+void broker_core::asked(message question) noexcept {
+  std::optional<endpoint> peer;
+  try {
+    peer = question.peer();
+  } catch (const std::bad_alloc&) {  // nor is there any for an answer
+    return;
   }
-  if (question.is_here()) return hear(std::move(peer), question.data());
-  fetch(std::move(peer), std::move(question));
+  if (peer->status()) return;
+  if (question.length() > pipe_question::longest) return refuse(*peer, errc::protocol_error);
+  if (question.is_here()) return hear(std::move(*peer), question.data());
+  fetch(std::move(*peer), std::move(question));
 }
 
-void broker_core::fetch(endpoint peer, message question) {
-  {
-    const std::lock_guard guard(mutex_);
-    forget_the_gone();
-    if (is_full_for(peer)) return answer(peer, refusal(errc::busy));
-    fetching_.push_back(peer.id());
-  }
-  const auto coming = std::make_shared<coming_question>(coming_question{
-      std::move(peer), std::vector<std::byte>(static_cast<std::size_t>(question.length()))});
-  coming->receive = question.start_receive(std::span(coming->bytes));
-  // Until it has run it keeps what is received into.
-  coming->receive.then([coming, weak = weak_from_this()](std::error_code lost) {
-    const std::shared_ptr<broker_core> self = weak.lock();
-    if (!self) return answer(coming->peer, refusal(errc::closed_by_peer));
+void broker_core::fetch(endpoint peer, message question) noexcept {
+  std::shared_ptr<coming_question> coming;
+  try {
+    coming = std::make_shared<coming_question>(std::move(peer));
     {
-      const std::lock_guard guard(self->mutex_);
-      const auto one = std::ranges::find(self->fetching_, coming->peer.id());
-      if (one != self->fetching_.end()) self->fetching_.erase(one);
+      const std::lock_guard guard(mutex_);
+      forget_the_gone();
+      if (is_full_for(coming->peer)) return refuse(coming->peer, errc::busy);
+      fetching_.push_back(coming->peer.id());
+      coming->counted_by = weak_from_this();
     }
-    if (!lost) self->hear(std::move(coming->peer), coming->bytes);
-  });
+    coming->bytes.resize(static_cast<std::size_t>(question.length()));
+    coming->receive = question.start_receive(std::span(coming->bytes));
+    // Until it has run it keeps what is received into.
+    coming->receive.then([coming](std::error_code lost) {
+      const std::shared_ptr<broker_core> self = coming->counted_by.lock();
+      if (!self) return refuse(coming->peer, errc::closed_by_peer);
+      coming->has_come();
+      if (lost == errc::no_memory) return refuse(coming->peer, errc::no_memory);
+      if (!lost) self->hear(std::move(coming->peer), coming->bytes);
+    });
+  } catch (const std::bad_alloc&) {
+    refuse(coming ? coming->peer : peer, errc::no_memory);
+  }
 }
 
-void broker_core::hear(endpoint peer, std::span<const std::byte> question) {
-  auto said = decode_pipe_question(question);
-  if (!said) return answer(peer, refusal(errc::protocol_error));
-  party came{std::move(peer), std::move(*said)};
+void broker_core::hear(endpoint peer, std::span<const std::byte> question) noexcept {
+  std::list<party> came;  // whose place among those who wait is made with it
+  try {
+    auto said = decode_pipe_question(question);
+    if (!said) return refuse(peer, errc::protocol_error);
+    came.emplace_back(std::move(peer), std::move(*said));
+  } catch (const std::bad_alloc&) {
+    return refuse(peer, errc::no_memory);
+  }
+  party& one = came.front();
   const std::lock_guard guard(mutex_);
   forget_the_gone();
-  meet(came);
-  if (came.said.wanted == 0) return;
-  if (is_full_for(came.peer)) return answer(came.peer, refusal(errc::busy));
-  waiting_.push_back(std::move(came));
+  try {
+    meet(one);
+  } catch (const std::bad_alloc&) {  // whoever waits goes on
+    return refuse(one.peer, errc::no_memory);
+  }
+  if (one.said.wanted == 0) return;
+  if (is_full_for(one.peer)) return refuse(one.peer, errc::busy);
+  waiting_.splice(waiting_.end(), came);
 }
 
-void broker_core::forget_the_gone() {
+void broker_core::forget_the_gone() noexcept {
   waiting_.remove_if([](const party& each) { return static_cast<bool>(each.peer.status()); });
 }
 
@@ -114,7 +134,7 @@ void broker_core::meet(party& came) {
 void broker_core::introduce(party& listens, party& connects) {
   if (connects.said.version == oldest_meeting_version && !listens.said.worker.empty()) {
     connects.said.wanted = 0;  // it can not be told where, and not of the next one either
-    return answer(connects.peer, refusal(errc::not_supported));
+    return refuse(connects.peer, errc::not_supported);
   }
   pipe_answer said;
   std::random_device random;
@@ -138,9 +158,20 @@ void broker_core::answer(endpoint& to, const pipe_answer& said) {
                {.memory = send_memory::copied, .full = when_full::fail});
 }
 
-void broker_core::close() {
+/// In the version that everybody can read. Who is not told for want of memory gives up by itself.
+void broker_core::refuse(endpoint& to, errc why) noexcept {
+  try {
+    pipe_answer said;
+    said.version = oldest_meeting_version;
+    said.status = static_cast<std::uint32_t>(why);
+    answer(to, said);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void broker_core::close() noexcept {
   const std::lock_guard guard(mutex_);
-  for (party& each : waiting_) answer(each.peer, refusal(errc::closed_by_peer));
+  for (party& each : waiting_) refuse(each.peer, errc::closed_by_peer);
   waiting_.clear();
 }
 

@@ -18,6 +18,7 @@ std::shared_ptr<detail::broker_core> open(server& by, const pipe_broker_options&
                                           std::error_code& ec) {
   const auto core = std::make_shared<detail::broker_core>(options.most_waiting);
   std::vector<worker*> heard;
+  heard.reserve(by.workers());
   const auto hear_no_more = [](const std::vector<worker*>& all) {
     std::error_code closed;
     for (worker* each : all) each->on_message(detail::pipe_question_number, {}, closed);
@@ -32,7 +33,7 @@ std::shared_ptr<detail::broker_core> open(server& by, const pipe_broker_options&
     }
     heard.push_back(&by.worker(i));
   }
-  return {core.get(), [core, heard, hear_no_more](detail::broker_core*) {
+  return {core.get(), [core, heard = std::move(heard), hear_no_more](detail::broker_core*) {
             hear_no_more(heard);
             core->close();
           }};

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "pipes/pipe_introduction.hpp"
@@ -19,15 +20,20 @@ struct pipe_door::knocks {
   std::condition_variable some;
   std::deque<endpoint> waiting;
 
-  /// Called from progress.
-  void add(endpoint came) {
-    const std::lock_guard guard(mutex);
-    const bool is_known =
-        std::ranges::any_of(waiting, [&](const endpoint& each) { return each.id() == came.id(); });
-    if (is_known) return;
-    if (waiting.size() >= most_strangers) return turn_away(came);
-    waiting.push_back(std::move(came));
-    some.notify_one();
+  /// Called from progress, where nobody could catch what is thrown. Who finds no memory here gives
+  /// up by itself.
+  void add(const message& knock) noexcept {
+    try {
+      endpoint came = knock.peer();
+      const std::lock_guard guard(mutex);
+      const bool is_known = std::ranges::any_of(
+          waiting, [&](const endpoint& each) { return each.id() == came.id(); });
+      if (is_known) return;
+      if (waiting.size() >= most_strangers) return turn_away(came);
+      waiting.push_back(std::move(came));
+      some.notify_one();
+    } catch (const std::bad_alloc&) {
+    }
   }
   std::optional<endpoint> take(std::chrono::nanoseconds limit) {
     std::unique_lock guard(mutex);
@@ -47,7 +53,7 @@ pipe_door::pipe_door(worker& driven, const socket_address& place) : driven_(driv
   }
   knocks_ = std::make_shared<knocks>();
   driven.on_message(pipe_knock_number,
-                    [heard = knocks_](const message& knock) { heard->add(knock.peer()); });
+                    [heard = knocks_](const message& knock) { heard->add(knock); });
 }
 
 pipe_door::~pipe_door() {

@@ -290,6 +290,146 @@ void keep_driving_owner(simulated_pair& pair) {
   });
 }
 
+/// Knocks three times while memory is short, and once behind that.
+class knocked_door {
+ public:
+  knocked_door() { keep_driving_owner(pair_); }
+
+  template <class Open>
+  bool knock(std::uint64_t point, Open open) {
+    const listener door(pair_.owner, any_port, open(pair_.owner, accepted_));
+    std::uint64_t failed = 0;
+    {
+      const lasting_shortage begun(point);
+      for (int i = 0; i < 3; ++i) {
+        may_fail([&] { endpoint(pair_.reader, door.address()).wait_connected(); });
+      }
+      failed = current_shortage.failed;
+    }
+    std::error_code ec;
+    const endpoint again(pair_.reader, door.address(), {}, ec);
+    EXPECT_FALSE(ec) << ec.message();
+    return failed > 0;
+  }
+
+ private:
+  simulated_pair pair_{short_pair()};
+  std::list<endpoint> accepted_;
+};
+
+TEST(LastingShortageOfAnAcceptHandler, EndsNoProcess) {
+  const auto open = [](worker& driven, std::list<endpoint>& accepted) {
+    listener_options made;
+    made.on_request = [&](connection_request request) {
+      may_fail([&] { accepted.emplace_back(driven, std::move(request)); });
+    };
+    return made;
+  };
+  with_each_beginning([&](std::uint64_t point) { return knocked_door().knock(point, open); });
+}
+
+/// What a coroutine would be, without memory of its own.
+struct nothing_to_await {
+  bool await_ready() const noexcept { return true; }
+  void await_suspend(std::coroutine_handle<>) const noexcept {}
+  void await_resume() const noexcept {}
+};
+
+TEST(LastingShortageOfAnAwaitableAcceptHandler, EndsNoProcess) {
+  const auto open = [](worker& driven, std::list<endpoint>& accepted) {
+    listener_options made;
+    made.on_request = [&](connection_request request) {
+      may_fail([&] { accepted.emplace_back(driven, std::move(request)); });
+      return nothing_to_await();
+    };
+    return made;
+  };
+  with_each_beginning([&](std::uint64_t point) { return knocked_door().knock(point, open); });
+}
+
+/// It waits for one peer after the other, and begins at once.
+struct waiting_for_peers {
+  struct promise_type {
+    waiting_for_peers get_return_object() noexcept { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() noexcept {}
+    void unhandled_exception() noexcept {}
+  };
+};
+
+waiting_for_peers take_all(listener& door, worker& driven, std::list<endpoint>& accepted,
+                           std::error_code& ended) {
+  try {
+    for (;;) {
+      connection_request came = co_await door.accept();
+      may_fail([&] { accepted.emplace_back(driven, std::move(came)); });
+    }
+  } catch (const error& closed) {
+    ended = closed.code();
+  } catch (const std::bad_alloc&) {
+    ended = errc::no_memory;
+  }
+}
+
+TEST(LastingShortageOfWhoAwaitsPeers, EndsNoProcess) {
+  with_each_beginning([](std::uint64_t point) {
+    simulated_pair pair(short_pair());
+    keep_driving_owner(pair);
+    std::list<endpoint> accepted;
+    std::error_code ended;
+    listener_options awaited;
+    awaited.awaited = true;
+    listener door(pair.owner, any_port, std::move(awaited));
+    take_all(door, pair.owner, accepted, ended);
+    const socket_address at = door.address();
+    std::uint64_t failed = 0;
+    {
+      const lasting_shortage begun(point);
+      for (int i = 0; i < 3; ++i) {
+        may_fail([&] { endpoint(pair.reader, at).wait_connected(); });
+      }
+      failed = current_shortage.failed;
+    }
+    accepted.clear();
+    door.close();
+    pair.network.advance(milliseconds(1));
+    EXPECT_TRUE(ended) << "it was forgotten";
+    return failed > 0;
+  });
+}
+
+TEST(LastingShortageOfAWorkerThatIsToldOfPeers, EndsNoProcess) {
+  with_each_beginning([](std::uint64_t point) {
+    int established = 0;
+    int closed = 0;
+    simulated_pair_options options = short_pair();
+    options.owner_worker.on_established = [&](const endpoint&, const connection_report&) {
+      ++established;
+    };
+    options.owner_worker.on_closed = [&](const connection_end&) { ++closed; };
+    simulated_pair pair(options);
+    keep_driving_owner(pair);
+    std::uint64_t failed = 0;
+    {
+      const lasting_shortage begun(point);
+      may_fail([&] {
+        endpoint peer = pair.connect();
+        peer.wait_connected();
+        peer.close();
+      });
+      failed = current_shortage.failed;
+    }
+    endpoint again = pair.connect();
+    again.wait_connected();
+    again.close();
+    pair.network.advance(std::chrono::seconds(3));
+    EXPECT_GE(established, 1);
+    EXPECT_GE(closed, established) << "an end was not told";
+    return failed > 0;
+  });
+}
+
 /// Who asks before each attempt is told of all changes, and may be short of memory at any time.
 TEST(LastingShortageOfAConnectionManager, EndsNoProcessAndForgetsNoPeer) {
   with_each_beginning([](std::uint64_t point) {
@@ -340,6 +480,83 @@ TEST(LastingShortageOfAConnectionManager, EndsNoProcessAndForgetsNoPeer) {
     EXPECT_EQ(manager.count(), added);
     return failed > 0;
   });
+}
+
+/// Two who ask a broker for each other.
+class asking_pair {
+ public:
+  asking_pair(simulated_pair& pair, std::string name)
+      : name_(std::move(name)), reader_(pair.connect()), writer_(pair.connect()) {
+    reader_.wait_connected();
+    writer_.wait_connected();
+    answers_.push_back(reader_.start_receive(detail::pipe_answer_tag, std::span(heard_[0])));
+    answers_.push_back(writer_.start_receive(detail::pipe_answer_tag, std::span(heard_[1])));
+  }
+
+  void ask() {
+    using enum detail::pipe_role;
+    const std::vector<std::byte> reads =
+        encode(detail::pipe_question{.role = reader, .name = name_, .address = "127.0.0.1:1"});
+    const std::vector<std::byte> writes =
+        encode(detail::pipe_question{.role = writer, .name = name_});
+    std::error_code ec;
+    reader_.send_message(detail::pipe_question_number, {}, reads, ec);
+    writer_.send_message(detail::pipe_question_number, {}, writes, ec);
+  }
+
+  /// Returns what both are told.
+  std::vector<std::uint32_t> told() {
+    std::vector<std::uint32_t> all;
+    for (std::size_t i = 0; i < 2; ++i) {
+      std::error_code ec;
+      answers_[i].wait(ec);
+      const auto length = static_cast<std::size_t>(answers_[i].received().length);
+      const auto heard =
+          detail::decode_pipe_answer(std::span<const std::byte>(heard_[i]).first(length));
+      if (!ec && heard) all.push_back(heard->status);
+    }
+    return all;
+  }
+
+ private:
+  const std::string name_;
+  endpoint reader_;
+  endpoint writer_;
+  std::vector<std::byte> heard_[2] = {std::vector<std::byte>(detail::pipe_answer::longest),
+                                      std::vector<std::byte>(detail::pipe_answer::longest)};
+  std::vector<request> answers_;
+};
+
+/// It is asked where users' messages come, in questions that come at once and in longer ones.
+TEST(LastingShortageOfABroker, EndsNoProcess) {
+  for (const std::size_t length : {std::size_t{5}, url::longest_name}) {
+    with_each_beginning([&](std::uint64_t point) {
+      simulated_pair_options options = short_pair();
+      options.link.segment = 1U << 10U;
+      simulated_pair pair(options);
+      keep_driving_owner(pair);
+      const auto broker = std::make_shared<detail::broker_core>(3);
+      pair.owner.on_message(detail::pipe_question_number,
+                            [&](message asked) { broker->asked(std::move(asked)); });
+      asking_pair first(pair, std::string(length, 'f'));
+      std::uint64_t failed = 0;
+      {
+        const lasting_shortage begun(point);
+        const callback_scope outside(false);
+        may_fail([&] { first.ask(); });
+        pair.network.advance(milliseconds(50));
+        failed = current_shortage.failed;
+      }
+      // One of the first may wait still; no place is lost, or these would find none.
+      for (int i = 0; i < 3; ++i) {
+        asking_pair again(pair, std::string(length, 'a'));
+        again.ask();
+        EXPECT_EQ(again.told(), std::vector<std::uint32_t>(2));
+      }
+      broker->close();
+      return failed > 0;
+    });
+  }
 }
 
 /// The thread that asks the system's resolver tells of what it found, whatever memory is left.
