@@ -435,6 +435,10 @@ TEST(LastingShortageOfAConnectionManager, EndsNoProcessAndForgetsNoPeer) {
   with_each_beginning([](std::uint64_t point) {
     simulated_pair pair(short_pair());
     keep_driving_owner(pair);
+    pair.reader_process.on_pump([&] {
+      const callback_scope ours(true);
+      round(pair.reader);
+    });
     const listener door(pair.owner, any_port);
     connection_manager_options wanted;
     wanted.connect_timeout = milliseconds(50);
