@@ -90,16 +90,35 @@ std::error_code move_error(int number) noexcept {
   return number == EXDEV ? make_error_code(errc::not_supported) : store_error(number);
 }
 
-/// Returns false, with errno, where it is not done.
+/// Moves a directory where nothing has that name: over one that is made for it.
+bool move_directory(int from, const char* old_name, int to, const char* name) noexcept {
+  constexpr int mode = 0700;
+  if (::mkdirat(to, name, mode) != 0) return false;
+  if (::renameat(from, old_name, to, name) == 0) return true;
+  const int number = errno;
+  ::unlinkat(to, name, AT_REMOVEDIR);
+  errno = number;
+  return false;
+}
+
+/// Returns false, with errno, where it is not done. A file that keeps its old name, and whose new
+/// one can not be taken back either, is moved.
 bool move(int from, const std::string& old_name, int to, const std::string& name,
           bool exclusive) noexcept {
   if (!exclusive) return ::renameat(from, old_name.c_str(), to, name.c_str()) == 0;
   if (::renameat2(from, old_name.c_str(), to, name.c_str(), RENAME_NOREPLACE) == 0) return true;
   // Some file systems, as NFS, do not know this, and some filters of system calls, as containers
   // have, deny it; of files a second name is as good.
-  const bool is_missing = errno == EINVAL || errno == ENOSYS || errno == EPERM;
-  return is_missing && ::linkat(from, old_name.c_str(), to, name.c_str(), 0) == 0 &&
-         ::unlinkat(from, old_name.c_str(), 0) == 0;
+  if (errno != EINVAL && errno != ENOSYS && errno != EPERM) return false;
+  struct ::stat about = {};
+  if (::fstatat(from, old_name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  if (S_ISDIR(about.st_mode)) return move_directory(from, old_name.c_str(), to, name.c_str());
+  if (::linkat(from, old_name.c_str(), to, name.c_str(), 0) != 0) return false;
+  if (::unlinkat(from, old_name.c_str(), 0) == 0 || errno == ENOENT) return true;
+  const int number = errno;
+  if (::unlinkat(to, name.c_str(), 0) != 0) return true;
+  errno = number;
+  return false;
 }
 
 /// Returns why nothing is moved over what has that name, or why it is not moved itself: only a file

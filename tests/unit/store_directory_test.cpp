@@ -3,11 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <thread>
@@ -494,6 +503,75 @@ TEST_P(StoreDirectory, GivesAFileItsNameWhenItIsWhole) {
   const auto second = store_directory::open(directory_ / "", true);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.why().code, errc::busy);
+}
+
+/// Does that on a thread whose system calls of these numbers are denied, as containers deny some.
+/// Returns false where the system has no such filters.
+bool without_calls(std::initializer_list<std::uint32_t> denied, const std::function<void()>& work) {
+  std::vector<::sock_filter> filter{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(::seccomp_data, nr))};
+  for (const std::uint32_t each : denied) {
+    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, each, 0, 1));
+    filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
+  }
+  filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  bool is_denied = false;
+  std::thread([&] {
+    const ::sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
+    is_denied = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+                ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    if (is_denied) work();
+  }).join();
+  return is_denied;
+}
+
+TEST_P(StoreDirectory, MovesOverNothingWhereTheSystemDoesNotDoItAtOnce) {
+  const auto opened = store_directory::open(directory_ / "", true, GetParam()).or_throw();
+  std::filesystem::create_directory(directory_ / "from");
+  std::filesystem::create_directory(directory_ / "other");
+  directory_.make("from/file", "content");
+  directory_.make("other/file", "other");
+  directory_.make("taken", "taken");
+  const bool is_denied = without_calls({SYS_renameat2}, [&] {
+    std::error_code ec;
+    opened->rename("from", "moved", true, ec);
+    EXPECT_FALSE(ec) << ec.message();
+    opened->rename("other", "moved", true, ec);
+    EXPECT_EQ(ec, errc::already_exists);
+    ec.clear();
+    opened->rename("other", "taken", true, ec);
+    EXPECT_EQ(ec, errc::already_exists);
+    ec.clear();
+    opened->rename("other", "other/within", true, ec);
+    EXPECT_EQ(ec, errc::invalid_argument);
+    ec.clear();
+    opened->rename("moved/file", "alone", true, ec);
+    EXPECT_FALSE(ec) << ec.message();
+    opened->rename("alone", "taken", true, ec);
+    EXPECT_EQ(ec, errc::already_exists);
+  });
+  if (!is_denied) GTEST_SKIP() << "this system filters no calls";
+  EXPECT_EQ(content_of(directory_ / "alone"), "content");
+  EXPECT_TRUE(std::filesystem::is_empty(directory_ / "moved"));
+  EXPECT_EQ(content_of(directory_ / "other/file"), "other");
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "other/within"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "from"));
+  EXPECT_EQ(content_of(directory_ / "taken"), "taken");
+}
+
+TEST_P(StoreDirectory, SaysThatAFileHasItsNameWhereItsOldOneStays) {
+  const auto opened = store_directory::open(directory_ / "", true, GetParam()).or_throw();
+  std::error_code ec;
+  std::string spooled;
+  const owned_descriptor file = opened->create_unnamed(spooled, ec);
+  replaced_file replaced;
+  const bool is_denied = without_calls({SYS_renameat2, SYS_unlinkat}, [&] {
+    EXPECT_TRUE(opened->give_name(spooled, "name", true, replaced, ec)) << ec.message();
+  });
+  if (!is_denied) GTEST_SKIP() << "this system filters no calls";
+  EXPECT_TRUE(std::filesystem::exists(directory_ / "name"));
+  opened->discard(spooled);
+  EXPECT_TRUE(std::filesystem::exists(directory_ / "name"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Lookups, StoreDirectory,
