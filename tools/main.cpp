@@ -38,6 +38,7 @@ class plain_texts : public CLI::Formatter {
 };
 
 exit_code complain(exit_code code, const std::string& text) {
+  if (text.empty()) return code;
   ucx::tool::say("ucxio: " + ucx::tool::printable(text) + '\n');
   return code;
 }

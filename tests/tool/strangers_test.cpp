@@ -175,11 +175,12 @@ class descriptors_of_test {
   bool are_granted_ = false;
 };
 
-/// A server that may have so many descriptors, and not more.
-child_process serve_within(int files, const std::string& path) {
+/// A server that may have so many descriptors, and not more; what it complains of is `said`.
+child_process serve_within(int files, const std::string& path, const std::string& said) {
   return child_process(
-      "/bin/sh", {"-c", "ulimit -n " + std::to_string(files) + "; exec \"$0\" serve --quiet \"$1\"",
-                  tool_program(), path});
+      "/bin/sh",
+      {"-c", "ulimit -n " + std::to_string(files) + "; exec \"$0\" serve --quiet \"$1\" 2>\"$2\"",
+       tool_program(), path, said});
 }
 
 /// A kind of flood, and how many descriptors the server may have.
@@ -201,7 +202,8 @@ TEST_P(Floods, LeaveAServerThatServesOrHasSaidItsEnd) {
   // Those of one port are held at a time.
   const descriptors_of_test own(static_cast<::rlim_t>(many) + 1000);
   if (!own.are_granted()) GTEST_SKIP() << "the system grants few descriptors";
-  child_process server = serve_within(limit, path_);
+  const std::filesystem::path said = folder_ / "said";
+  child_process server = serve_within(limit, path_, said);
   const std::string url = server.read_line(30s).value_or("");
   ASSERT_TRUE(url.starts_with("ucx://"));
   for (const std::uint16_t port : ports_of(server.pid())) {
@@ -220,6 +222,7 @@ TEST_P(Floods, LeaveAServerThatServesOrHasSaidItsEnd) {
   const std::optional<int> status = server.wait(10s);
   ASSERT_TRUE(status && WIFEXITED(*status)) << "it neither serves nor ends itself: " << read.err;
   EXPECT_EQ(WEXITSTATUS(*status), 1);
+  EXPECT_NE(content_of(said).find("no file descriptor left"), std::string::npos);
 }
 
 /// Returns the beginning of one that announces 1500 bytes.
@@ -324,28 +327,41 @@ int shut_ports_of(::pid_t process, std::uint16_t kept) {
   return shut;
 }
 
-TEST(ServeFailure, EndsAServerThatClientsCanNotReach) {
-  const temporary_directory folder;
-  const std::string path = folder.make("notes.txt", "one\n").string();
-  command server(tool_program(), {"serve", "--quiet", path}, command::output::pipe);
-  std::string url;
-  for (std::string next = server.read(1); !next.empty() && next != "\n"; next = server.read(1)) {
-    url += next;
+class ServeFailure : public testing::Test {
+ protected:
+  /// Expects that a server which has lost its port for data says so, and ends, whatever is loaded
+  /// into it.
+  void expect_end(const std::string& loaded) {
+    const std::string path = folder_.make("notes.txt", "one\n").string();
+    command server(
+        "/bin/sh",
+        {"-c", "LD_PRELOAD=\"$0\" exec \"$1\" serve --quiet \"$2\"", loaded, tool_program(), path},
+        command::output::pipe);
+    std::string url;
+    for (std::string next = server.read(1); !next.empty() && next != "\n"; next = server.read(1)) {
+      url += next;
+    }
+    ASSERT_TRUE(url.starts_with("ucx://")) << url;
+    const auto port = static_cast<std::uint16_t>(std::stoul(url.substr(url.rfind(':') + 1)));
+    // It hears of that when this process has the socket no more: while it has, UCX may hear twice,
+    // which ends a server with 1.13.1.
+    server.send_signal(SIGSTOP);
+    int status = 0;
+    ASSERT_EQ(::waitpid(server.pid(), &status, WUNTRACED), server.pid());
+    ASSERT_TRUE(WIFSTOPPED(status));
+    const int shut = shut_ports_of(server.pid(), port);
+    server.send_signal(SIGCONT);
+    if (shut == 0) GTEST_SKIP() << "this system lets nobody have another process's sockets";
+    const command_result ended = server.finish();
+    expect_failure(ended, 1, "no file descriptor left");
   }
-  ASSERT_TRUE(url.starts_with("ucx://")) << url;
-  const auto port = static_cast<std::uint16_t>(std::stoul(url.substr(url.rfind(':') + 1)));
-  // It hears of that when this process has the socket no more: while it has, UCX may hear twice,
-  // which ends a server with 1.13.1.
-  server.send_signal(SIGSTOP);
-  int status = 0;
-  ASSERT_EQ(::waitpid(server.pid(), &status, WUNTRACED), server.pid());
-  ASSERT_TRUE(WIFSTOPPED(status));
-  const int shut = shut_ports_of(server.pid(), port);
-  server.send_signal(SIGCONT);
-  if (shut == 0) GTEST_SKIP() << "this system lets nobody have another process's sockets";
-  const command_result ended = server.finish();
-  expect_failure(ended, 1, "no file descriptor left");
-}
+
+  const temporary_directory folder_;
+};
+
+TEST_F(ServeFailure, EndsAServerThatClientsCanNotReach) { expect_end(""); }
+
+TEST_F(ServeFailure, IsSaidByAServerThatTakesLongToEnd) { expect_end(STUCK_END); }
 
 TEST(ServeLimits, AreRaisedToWhatTheSystemGrants) {
   const temporary_directory folder;

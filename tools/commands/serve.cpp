@@ -224,10 +224,15 @@ class server_failure {
     const std::lock_guard guard(mutex_);
     return words_.empty() ? EXIT_SUCCESS : EXIT_FAILURE;
   }
-  /// Throws it, if it has happened.
+  /// Says it, if it has happened.
+  void say() const {
+    const std::lock_guard guard(mutex_);
+    if (!words_.empty()) tool::say("ucxio: " + printable(words_) + '\n');
+  }
+  /// Throws what ends the program, which has been said.
   void check() const {
     const std::lock_guard guard(mutex_);
-    if (!words_.empty()) throw failure(tool::exit_code::failure, words_);
+    if (!words_.empty()) throw failure(tool::exit_code::failure, {});
   }
 
  private:
@@ -344,6 +349,7 @@ void serve(const serve_options& options, const client_settings& settings) {
     complaint.say();
   }
   farewell.begin(failed.exit_code());
+  failed.say();  // now: what follows may take longer than the farewell
   copies.reset();
   broker.reset();
   serving.close();

@@ -39,7 +39,7 @@ exit_code exit_code_of_handled() noexcept;
 /// Returns all of them as lines for people.
 std::string_view exit_code_table() noexcept;
 
-/// Ends the program with `code`; `what()` is what people are told.
+/// Ends the program with `code`; `what()` is what people are told, empty where they know by then.
 class failure : public std::runtime_error {
  public:
   /// What is between one file and its target, whatever `code` says, ends nothing but that copy.
