@@ -38,7 +38,8 @@ constexpr std::chrono::milliseconds longest_pause{50};
 /// Files of a page each fit one answer together.
 constexpr std::size_t names_of_one_question = 12;
 
-/// A store lets a client have 128 files open, and several threads may be at this.
+/// A store may let a client have few files open (a quarter of its process's limit, unless told
+/// otherwise), and several threads may be at this.
 constexpr std::size_t most_open = 12;
 
 }  // namespace

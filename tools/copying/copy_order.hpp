@@ -19,7 +19,7 @@ struct copy_order {
   unsigned parallel = 8;
   std::uint64_t rate = 0;  ///< Bytes in a second at most; 0 is no limit.
 
-  static constexpr unsigned most_parallel = 64;  // writers that a store takes
+  static constexpr unsigned most_parallel = 64;
 };
 
 }  // namespace ucx::tool

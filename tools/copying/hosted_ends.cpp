@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "copying/copy_order.hpp"
 #include "copying/piece_codec.hpp"
 #include "copying/piece_header.hpp"
 #include "output/exit_code.hpp"
@@ -12,8 +13,8 @@
 namespace ucx::tool {
 namespace {
 
-/// As many as a store lets one client have open.
-constexpr std::size_t most_ends = 128;
+/// Both ends of all that one copy is at. A store may let a client have fewer files open.
+constexpr std::size_t most_ends = 2 * std::size_t{copy_order::most_parallel};
 
 template <class End>
 End& end_of(std::map<std::uint64_t, std::unique_ptr<End>>& all, const nlohmann::json& question) {
