@@ -133,12 +133,13 @@ TEST_F(FullDisk, KeepsThePartOfACopyFromAPath) {
 }
 
 TEST_F(FullDisk, KeepsThePartOfACopyFromAServer) {
-  expect_stopped_and_resumed({"cp", "--sparse", "--resume", "--verify", source_url(), target()},
-                             here());
+  expect_stopped_and_resumed(
+      {"cp", "--sparse", "--max-size", "1G", "--resume", "--verify", source_url(), target()},
+      here());
 }
 
 TEST_F(FullDisk, KeepsThePartWithoutBeingToldTo) {
-  expect_no_space(run_tool({"cp", "--sparse", source_url(), target()}), here());
+  expect_no_space(run_tool({"cp", "--sparse", "--max-size", "1G", source_url(), target()}), here());
   expect_part();
   expect_to_go_on({"cp", "--resume", source_url(), target()});
 }
@@ -156,8 +157,9 @@ TEST_F(FullDisk, KeepsThePartOfWhatAServerFetches) {
 }
 
 TEST_F(FullDisk, KeepsThePartOfWhatIsCompressed) {
-  expect_stopped_and_resumed(
-      {"cp", "--sparse", "--compress", "zstd", "--resume", source_url(), target()}, here());
+  expect_stopped_and_resumed({"cp", "--sparse", "--max-size", "1G", "--compress", "zstd",
+                              "--resume", source_url(), target()},
+                             here());
   std::filesystem::remove(target());
   disk_.resize(little);
   expect_stopped_and_resumed({"cp", "--compress", "lz4", "--resume", source(), target_url()},

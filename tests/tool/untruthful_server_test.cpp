@@ -200,6 +200,16 @@ TEST(UntruthfulServer, FillsNoDisk) {
   EXPECT_TRUE(std::filesystem::is_empty(here / ""));
 }
 
+TEST(UntruthfulServer, KeepsNobodyBusyWithHoles) {
+  const untruthful_server liar("enormous");
+  const std::string enormous = liar.url() + "/enormous";
+  const temporary_directory here;
+  for (const char* also : {"--sparse", "--resume"}) {
+    expect_failure(run_tool({"cp", "--sparse", also, enormous, here / "x"}), 12, "--max-size");
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(here / ""));
+}
+
 TEST(Connecting, IsRefusedByAServerThatIsFull) {
   const server owner(server_options{.most_clients = 1});
   const client first(owner.url());

@@ -27,6 +27,7 @@ struct copy_terms {
   bool restart_changed = false;      ///< What of that is not the same any more is copied anew.
   bool hash = false;                 ///< Tells the hash of what was copied.
   bool sparse = false;               ///< Zeros become holes.
+  bool is_from_server = false;       ///< Which may say anything of its size.
   bool preserve = false;             ///< The time of the last change, and here the mode, too.
   codec source_codec = codec::none;  ///< What a server has comes like that.
   codec target_codec = codec::none;  ///< It goes there like that.

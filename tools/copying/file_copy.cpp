@@ -42,7 +42,9 @@ file_copy::file_copy(const copy_task& task, const copy_context& context)
     context.counters.present += next_;
     return;
   }
-  target_ = open_target(task.to, source_->size(), context.terms, context.clients);
+  copy_terms terms = context.terms;
+  terms.is_from_server = task.from.is_remote();
+  target_ = open_target(task.to, source_->size(), terms, context.clients);
   has_holes_ = context.terms.sparse && target_->may_have_holes();
   try {
     if (context.terms.resume) {

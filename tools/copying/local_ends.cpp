@@ -126,20 +126,28 @@ local_file open_left(const std::filesystem::path& partial) {
 }
 
 /// Throws where `size` bytes more do not fit: what a server says of itself fills no disk. What is
-/// larger than the whole file system says nothing of other files.
-void check_room(const local_file& file, std::uint64_t size) {
+/// larger than the whole file system says nothing of other files. Zeros that become holes need no
+/// room; of a server they are read all the same, and there may be no end of them.
+void check_room(const local_file& file, std::uint64_t size, const copy_terms& terms) {
+  const bool is_bounded = !terms.is_from_server || terms.largest != copy_terms().largest;
+  if (terms.sparse && is_bounded) return;
   struct ::statvfs about = {};
   if (::fstatvfs(file.descriptor(), &about) != 0 || about.f_blocks == 0)
     return;  // it tells nothing
   const std::uint64_t block = about.f_frsize;
   const std::uint64_t free = block * (::geteuid() == 0 ? about.f_bfree : about.f_bavail);
-  if (size <= free) return;
-  const bool fits_never = size > block * about.f_blocks;
+  const std::uint64_t whole = block * about.f_blocks;
+  const bool fits_never = size > whole;
+  if (size <= free || (terms.sparse && !fits_never)) return;
+  const std::string advice =
+      terms.sparse ? fmt::format(
+                         "the whole file system has {}: --max-size SIZE lets a server's "
+                         "file of holes be so large",
+                         whole)
+                   : fmt::format("{} are free: {} (--sparse does not look, and writes no zeros)",
+                                 free, std::error_code(ENOSPC, std::generic_category()).message());
   throw failure(exit_code::no_space,
-                fmt::format("{}: {} bytes do not fit where {} are free: {} (--sparse does not "
-                            "look, and writes no zeros)",
-                            file.path().string(), size, free,
-                            std::error_code(ENOSPC, std::generic_category()).message()),
+                fmt::format("{}: {} bytes do not fit where {}", file.path().string(), size, advice),
                 fits_never ? failure::reach::one_file : failure::reach::by_code);
 }
 
@@ -173,7 +181,7 @@ class local_target final : public copy_target {
   }
   void begin(std::uint64_t present) override {
     set_end(present);  // first: what goes makes room
-    if (!terms_.sparse && size_ > present) check_room(file_, size_ - present);
+    if (size_ > present) check_room(file_, size_ - present, terms_);
   }
   bool may_have_holes() const noexcept override { return true; }
   void write(std::uint64_t offset, std::span<const std::byte> from) override {
