@@ -106,6 +106,7 @@ void describe(CLI::App& program, ucx::tool::client_settings& settings) {
 exit_code run(int argc, const char* const* argv) {
   CLI::App program("Reads and publishes memory and files of other processes, over OpenUCX");
   ucx::tool::client_settings settings;
+  settings.may_end_process = true;  // a client command's; `serve` has its own
   describe(program, settings);
   try {
     try {

@@ -288,6 +288,13 @@ void listener_core::on_connection(ucp_conn_request_h request, void* self) {
     return listener.reject(request);  // UCX would read an address that is not there
   }
   try {
+    if (lacks_memory_to_connect()) {
+      listener.worker_->context().log().write(
+          log_level::error,
+          "a peer is turned away, for want of memory for its connection; see the limits of this "
+          "process (ulimit -v, ulimit -d)");
+      return listener.reject(request);
+    }
     listener.arrived(request);
   } catch (const std::bad_alloc&) {
     listener.reject(request);

@@ -1,6 +1,7 @@
 #include "ucp/resource_error.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -25,6 +26,9 @@ constexpr std::size_t most_probes = 32;
 
 /// Connecting takes sockets for the connection manager and the data, and one to ask for interfaces.
 constexpr std::size_t files_to_connect = 3;
+
+/// UCX's pools grow by eight buffers: of one of our segments to send, of two to receive.
+constexpr std::size_t memory_to_connect = std::size_t{26} << 20U;
 
 /// Returns whether the process can not open `wanted` more descriptors.
 bool lacks_files(std::size_t wanted) noexcept {
@@ -127,8 +131,15 @@ std::error_code worker_error(ucs_status_t status, const std::vector<std::string>
   return short_of_it && takes_it ? make_error_code(errc::no_shared_memory) : plain;
 }
 
+bool lacks_memory_to_connect() noexcept {
+  void* const room = ::mmap(nullptr, memory_to_connect, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return room == MAP_FAILED || ::munmap(room, memory_to_connect) != 0;
+}
+
 std::error_code connect_error() noexcept {
-  return lacks_files(files_to_connect) ? make_error_code(errc::too_many_files) : std::error_code();
+  if (lacks_files(files_to_connect)) return errc::too_many_files;
+  return lacks_memory_to_connect() ? make_error_code(errc::no_memory) : std::error_code();
 }
 
 std::uint64_t longest_file() noexcept {

@@ -26,8 +26,13 @@ inline constexpr std::uint64_t ample_shared_memory = std::uint64_t{128} << 20U;
 /// nearly full.
 std::error_code worker_error(ucs_status_t status, const std::vector<std::string>& resources);
 
+/// Returns whether the process could not have the memory (`ulimit -v`, `ulimit -d`) that UCX takes
+/// for a connection's first messages. Where UCX gets none for what it sends it asks for it again
+/// and again within one call, which never returns.
+bool lacks_memory_to_connect() noexcept;
+
 /// Returns `too_many_files` if the process lacks the descriptors that a connection takes: UCX
-/// starts to connect without them, and says nothing.
+/// starts to connect without them, and says nothing. Returns `no_memory` if it lacks memory for it.
 std::error_code connect_error() noexcept;
 
 /// Returns the error of a failed registration or allocation: `no_shared_memory` for memory that was

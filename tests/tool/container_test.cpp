@@ -215,6 +215,16 @@ TEST(Connecting, EndsWhereUcxDoesNotReturn) {
   expect_failure(result, 6, "address space");
 }
 
+/// UCX does not return where it gets no memory for what it sends.
+TEST(Connecting, FailsWhereUcxWouldNotReturn) {
+  const server owner;
+  for (int kib = 55'000; kib <= 70'000; kib += 1'500) {
+    const command_result result =
+        shell("ulimit -v " + std::to_string(kib) + "; exec $UCXIO ls --timeout 5 " + owner.url());
+    EXPECT_THAT(result.err, ::testing::Not(HasSubstr("connecting does not end"))) << kib;
+  }
+}
+
 /// With one thread more, or one less.
 TEST(Serve, SaysItsUrlWhenNothingMoreIsNeeded) {
   const temporary_directory folder;

@@ -48,6 +48,18 @@ TEST(ResourceError, NamesTheLackOfFilesOnlyWhereUcxMayMeanIt) {
   for (std::size_t i = 0; i < cases.size(); ++i) EXPECT_EQ(found[i], cases[i].second) << i;
 }
 
+TEST(ResourceError, SaysThatMemoryIsLackingToConnect) {
+  EXPECT_EQ(connect_error(), std::error_code());
+  ::rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  ::rlimit little = before;
+  little.rlim_cur = 1U << 20U;  // less than there is already
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &little), 0);
+  const std::error_code found = connect_error();
+  ::setrlimit(RLIMIT_AS, &before);
+  EXPECT_EQ(found, errc::no_memory);
+}
+
 TEST(ResourceError, IsUcxsOwnWhileThereAreFiles) {
   EXPECT_EQ(resource_error(UCS_ERR_IO_ERROR), errc::io_error);
   EXPECT_EQ(resource_error(UCS_ERR_NO_MEMORY), errc::no_memory);

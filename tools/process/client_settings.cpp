@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "output/exit_code.hpp"
 #include "process/connect_watch.hpp"
@@ -43,7 +44,10 @@ client_options client_settings::options() const {
 
 client client_settings::connect(const url& any) const {
   const client_options chosen = options();
-  const connect_watch watch(to_string(any), chosen.worker.connect_timeout + longest_way_back);
+  std::optional<connect_watch> watch;
+  if (may_end_process) {
+    watch.emplace(to_string(any), chosen.worker.connect_timeout + longest_way_back);
+  }
   try {
     return client(any, chosen);
   } catch (const error& why) {

@@ -13,6 +13,9 @@ namespace ucx::tool {
 struct client_settings {
   /// For connecting, and for each operation; nothing means the library's defaults.
   std::optional<double> timeout_seconds;
+  /// Connecting may end the process where it does not end otherwise (`connect_watch`). Never of a
+  /// server, whose other clients would go with it.
+  bool may_end_process = false;
 
   /// Returns the options of a client. Errors: failure with exit_code::usage.
   client_options options() const;
