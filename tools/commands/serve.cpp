@@ -224,10 +224,10 @@ class server_failure {
     const std::lock_guard guard(mutex_);
     return words_.empty() ? EXIT_SUCCESS : EXIT_FAILURE;
   }
-  /// Says it, if it has happened.
-  void say() const {
+  /// Returns what it is, if it has happened.
+  std::string words() const {
     const std::lock_guard guard(mutex_);
-    if (!words_.empty()) tool::say("ucxio: " + printable(words_) + '\n');
+    return words_;
   }
   /// Throws what ends the program, which has been said.
   void check() const {
@@ -265,6 +265,12 @@ class server_complaint {
     if (::poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) return;
     said_ = true;
     tool::say("ucxio: " + line + "\n");
+  }
+
+  /// Returns whether that is what was said.
+  bool has_said(const std::string& words) {
+    const std::lock_guard guard(mutex_);
+    return said_ && line_.find(words) != line_.npos;
   }
 
  private:
@@ -349,7 +355,9 @@ void serve(const serve_options& options, const client_settings& settings) {
     complaint.say();
   }
   farewell.begin(failed.exit_code());
-  failed.say();  // now: what follows may take longer than the farewell
+  // Now: what follows may take longer than the farewell.
+  const std::string why = failed.words();
+  if (!why.empty() && !complaint.has_said(why)) say("ucxio: " + printable(why) + '\n');
   copies.reset();
   broker.reset();
   serving.close();
