@@ -12,9 +12,9 @@
 /// What `std::filesystem` does with paths, for URLs: one question to the server each, through the
 /// client that all streams by URL share (`client::shared`). They take a `ucx::url` and nothing that
 /// becomes one by itself, so that `remove("file")` never means one of these.
-/// Cost: a question; and a connection, unless a stream to that server is open, or a
-/// `client::shared` is kept: keep one around many calls. Changes are not repeated: after a server's
-/// restart the first may fail with connection_reset.
+/// Cost: a question; before a change another one, where nothing was heard of the server for a
+/// moment; and a connection, unless one is there or lingers. Changes are not repeated: that of a
+/// server that ends meanwhile fails with connection_reset, and may have been made.
 /// Errors: no_such_name, bad_name (the URL has none), and those of the connection; of a change also
 /// permission_denied (the store is not writable), busy (somebody writes it), not_supported (what
 /// was published by itself, or a server from before there were stores).

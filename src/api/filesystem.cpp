@@ -1,5 +1,6 @@
 #include "ucx/filesystem.hpp"
 
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -16,20 +17,31 @@ using detail::client_core;
 using detail::failure;
 using detail::result;
 
-/// Asks through the client that is shared.
-template <class Call, class... Args>
-std::invoke_result_t<Call, client_core&, const Args&..., io_options> ask_shared(
-    const url& server, Call call, const Args&... args) {
-  const auto through = detail::shared_client(server);
-  if (!through) return through.why();
-  return (**through.*call)(args..., io_options());
-}
-
 /// Where its connection was lost before anybody noticed, the server may be there again: a question
 /// that changes nothing is asked once more.
 template <class Call>
 auto look_up(const url& name, Call call) {
-  return detail::twice_where_lost([&] { return ask_shared(name, call, name.name()); });
+  return detail::twice_where_lost(
+      [&]() -> std::invoke_result_t<Call, client_core&, std::string, io_options> {
+        const auto through = detail::shared_client(name);
+        if (!through) return through.why();
+        return (**through.*call)(name.name(), io_options());
+      });
+}
+
+/// What changes something is asked once, of a server that is there.
+template <class Call, class... Args>
+std::invoke_result_t<Call, client_core&, const Args&..., io_options> change(const url& name,
+                                                                            Call call,
+                                                                            const Args&... args) {
+  const auto through = detail::twice_where_lost([&]() -> result<std::shared_ptr<client_core>> {
+    auto shared = detail::shared_client(name);
+    if (!shared) return shared;
+    if (const auto heard = (*shared)->hear(name.name()); !heard) return heard.why();
+    return shared;
+  });
+  if (!through) return through.why();
+  return (**through.*call)(args..., io_options());
 }
 
 /// It is no failure that there is none.
@@ -63,19 +75,19 @@ result<std::vector<entry>> entries_in(const url& directory) {
 }
 
 result<bool> remove_one(const url& name) {
-  return is_there(ask_shared(name, &client_core::remove, name.name()));
+  return is_there(change(name, &client_core::remove, name.name()));
 }
 
 result<void> rename_one(const url& from, const url& to) {
   if (from.server() == to.server()) {
-    return ask_shared(from, &client_core::rename, from.name(), to.name());
+    return change(from, &client_core::rename, from.name(), to.name());
   }
   return failure{errc::not_supported,
                  "renaming " + to_string(from) + " to " + to_string(to) + ", at another server"};
 }
 
 result<void> resize_one(const url& name, std::uint64_t size) {
-  return ask_shared(name, &client_core::resize_by_name, name.name(), size);
+  return change(name, &client_core::resize_by_name, name.name(), size);
 }
 
 }  // namespace

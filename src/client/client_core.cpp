@@ -26,6 +26,9 @@ worker_core& core_of(const ucx::worker& handle) { return *core_access::core(hand
 
 endpoint_core& core_of(const endpoint& handle) { return *core_access::core(handle); }
 
+/// A server that has answered within this is there: none ends and comes again meanwhile.
+constexpr std::chrono::milliseconds moment{10};
+
 /// Returns how the client's worker is driven.
 worker_options driving(const client_options& options) {
   worker_options chosen = options.worker;
@@ -285,6 +288,15 @@ void client_core::ask_all(std::span<client_session::question> asked,
     throw;
   }
   forget();
+  if (first > 0) heard_at_.store(now(), std::memory_order_relaxed);
+}
+
+result<void> client_core::hear(std::string_view name) {
+  if (now() - heard_at_.load(std::memory_order_relaxed) < moment && !status()) return {};
+  const auto said = stat(name, {});
+  if (said) return {};
+  if (said.why().code != errc::timed_out && !status()) return {};
+  return said.why();
 }
 
 clock::time_point client_core::deadline_after(const io_options& options) {

@@ -81,6 +81,9 @@ class client_core {
   result<void> resize(remote_region& file, std::uint64_t size, const io_options& options);
   result<void> resize_by_name(std::string_view name, std::uint64_t size, const io_options& options);
 
+  /// Asks about `name`, whatever the server says of it, unless it was heard a moment ago: before
+  /// what is not asked twice. Errors: connection_reset, and timed_out.
+  result<void> hear(std::string_view name);
   std::error_code status() const noexcept;
   const url& server() const noexcept { return server_; }
   const std::string& server_version() const noexcept { return server_version_; }
@@ -196,6 +199,7 @@ class client_core {
   client_slot successor_;
   std::atomic<bool> closed_{false};  // by its user, whatever became of the connection
 
+  std::atomic<clock::time_point> heard_at_;  // the server's last answer
   std::atomic<std::uint64_t> opens_{0};
   std::atomic<std::uint64_t> requests_{0};
   std::atomic<std::uint64_t> failures_{0};

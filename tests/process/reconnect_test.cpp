@@ -1,5 +1,11 @@
 // Streams whose server is killed, and started again over the same, another, or no content.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -16,6 +22,8 @@
 #include "support/test_peer.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
+#include "ucx/file_descriptor.hpp"
+#include "ucx/filesystem.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/url.hpp"
 
@@ -98,6 +106,63 @@ TEST_F(Reconnect, ReaderGoesOnInTheSameFile) {
   EXPECT_TRUE(got + rest == all);
   EXPECT_EQ(in.get(), EOF);
   EXPECT_FALSE(in.bad());
+}
+
+TEST_F(Reconnect, IsNoticedByWhatIsAskedOnce) {
+  publish_the_store();
+  for (int round = 0; round < 5; ++round) {
+    directory_.make("file", "content");
+    const url file(at("file"));
+    const url other(at("other"));
+    std::error_code ec;
+    const auto again = [&] {
+      ASSERT_TRUE(exists(file));  // over a connection that lingers
+      restart();
+    };
+    again();
+    resize_file(file, 3, ec);
+    EXPECT_FALSE(ec) << ec.message();
+    again();
+    ucx::rename(file, other, ec);
+    EXPECT_FALSE(ec) << ec.message();
+    ucx::rename(other, file);
+    again();
+    EXPECT_TRUE(ucx::remove(file, ec)) << ec.message();
+    EXPECT_FALSE(std::filesystem::exists(directory_ / "file"));
+  }
+}
+
+/// Keeps the system from telling the other side of the process's connections when they end, as
+/// where a machine loses its power. Returns false where it may not be told so.
+bool silence_connections_of(::pid_t process) {
+  const file_descriptor whose(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+  int silenced = 0;
+  for (int number = 0; number < 200; ++number) {
+    const file_descriptor each(
+        static_cast<int>(::syscall(SYS_pidfd_getfd, whose.get(), number, 0)));
+    ::tcp_info about = {};
+    ::socklen_t size = sizeof about;
+    const bool is_known =
+        each && ::getsockopt(each.get(), IPPROTO_TCP, TCP_INFO, &about, &size) == 0;
+    if (!is_known || about.tcpi_state != TCP_ESTABLISHED) continue;
+    const int yes = 1;
+    if (::setsockopt(each.get(), IPPROTO_TCP, TCP_REPAIR, &yes, sizeof yes) != 0) return false;
+    ++silenced;
+  }
+  return silenced > 0;
+}
+
+TEST_F(Reconnect, IsNoticedByWhatIsAskedOnceAlsoWhereNobodyWasToldOfTheEnd) {
+  publish_the_store();
+  directory_.make("file", "content");
+  const url file(at("file"));
+  ASSERT_TRUE(exists(file));
+  if (!silence_connections_of(server_->process().pid())) {
+    GTEST_SKIP() << "this system lets nobody have another process's sockets";
+  }
+  restart();
+  std::error_code ec;
+  EXPECT_TRUE(ucx::remove(file, ec)) << ec.message();
 }
 
 TEST_F(Reconnect, ReaderWaitsForTheServerToBeThereAgain) {
