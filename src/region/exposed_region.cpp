@@ -46,7 +46,7 @@ std::array<std::byte, 16> host_identity() noexcept {
 }
 
 exposed_region::exposed_region(std::shared_ptr<context_core> context, access granted)
-    : counted_region(context->next_region_id()),
+    : counted_region(context->regions().next_id()),
       context_(std::move(context)),
       granted_(granted),
       notifications_(std::make_shared<notification_queue>()) {}
@@ -77,7 +77,7 @@ std::error_code exposed_region::check(std::uint64_t offset, std::uint64_t length
 }
 
 void exposed_region::expose() {
-  context_->add_region(*this);
+  context_->regions().add(*this);
   exposed_ = true;
 }
 
@@ -90,13 +90,13 @@ void exposed_region::close(clock::time_point until) noexcept {
 void exposed_region::withdraw(clock::time_point cut_off) noexcept {
   if (!exposed_) return;
   // Whoever closes, also as the second one, returns when it is over.
-  context_->remove_region(*this);
+  context_->regions().remove(*this);
   // Again and again, because UCX lets go of what it still reads in progress only. A write that
   // another thread's worker is copying in takes no longer than a memcpy; an access that did not end
   // at all would be a mistake, which shall not hang its owner too.
   const clock::time_point until = clock::now() + longest_memcpy;
   while (!idle() && clock::now() < until) {
-    context_->drain_region(*this, cut_off);
+    context_->workers().drain(*this, cut_off);
     if (!idle()) std::this_thread::yield();
   }
   notifications_->close();

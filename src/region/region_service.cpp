@@ -79,7 +79,7 @@ exposed_region* region_service::admit(const frame& asked, access wanted,
     return nullptr;
   }
   auto* const region =
-      static_cast<exposed_region*>(worker_.context().begin_access(asked.region, ec));
+      static_cast<exposed_region*>(worker_.context().regions().begin_access(asked.region, ec));
   if (region == nullptr) return nullptr;
   if (asked.generation != region->generation()) {
     ec = errc::stale_region;

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <new>
 #include <random>
 #include <string_view>
 #include <utility>
 
-#include "base/deadline.hpp"
 #include "base/forked_child.hpp"
 #include "os/device_name.hpp"
 #include "ucp/configuration.hpp"
@@ -19,9 +17,7 @@
 #include "ucp/status.hpp"
 #include "ucp/transport_group.hpp"
 #include "ucx/error.hpp"
-#include "worker/counted_region.hpp"
 #include "worker/process_watcher.hpp"
-#include "worker/worker_core.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -182,96 +178,6 @@ std::string context_core::description() const { return description_of(api(), han
 bool context_core::reads_processes() const noexcept {
   return std::any_of(resources_.begin(), resources_.end(),
                      [](std::string_view each) { return each.starts_with("cma/"); });
-}
-
-std::uint64_t context_core::next_region_id() noexcept {
-  const std::unique_lock guard(regions_mutex_);
-  return ++last_region_;
-}
-
-void context_core::add_region(counted_region& region) {
-  const std::unique_lock guard(regions_mutex_);
-  regions_.emplace(region.id(), &region);
-}
-
-void context_core::remove_region(counted_region& region) noexcept {
-  const std::unique_lock guard(regions_mutex_);
-  regions_.erase(region.id());
-}
-
-counted_region* context_core::begin_access(std::uint64_t id, std::error_code& ec) noexcept {
-  const std::shared_lock guard(regions_mutex_);
-  const auto found = regions_.find(id);
-  if (found != regions_.end()) {
-    found->second->begin_access();
-    return found->second;
-  }
-  ec = id != 0 && id <= last_region_ ? errc::revoked : errc::no_such_region;
-  return nullptr;
-}
-
-void context_core::add_worker(std::weak_ptr<worker_core> worker) {
-  const std::lock_guard guard(workers_mutex_);
-  if (walks_ == 0) {
-    std::erase_if(workers_, [](const std::weak_ptr<worker_core>& w) { return w.expired(); });
-  }
-  workers_.push_back(std::move(worker));
-}
-
-void context_core::drain_region(counted_region& region, clock::time_point cut_off) noexcept {
-  // Outside of the lock: draining runs handlers, which may make workers or withdraw regions.
-  std::vector<std::shared_ptr<worker_core>> workers;
-  std::vector<std::pair<worker_core*, idle_rounds>> waiting;
-  try {
-    const std::lock_guard guard(workers_mutex_);
-    for (const std::weak_ptr<worker_core>& worker : workers_) {
-      if (auto kept = worker.lock()) workers.push_back(std::move(kept));
-    }
-    waiting.reserve(workers.size());
-  } catch (const std::bad_alloc&) {
-    return drain_one_by_one(region, cut_off);
-  }
-  for (const std::shared_ptr<worker_core>& worker : workers) worker->begin_drain(region);
-  // All of them are given their time together, and by turns what this thread may do for them.
-  const clock::time_point begin = api().now();
-  for (const std::shared_ptr<worker_core>& worker : workers) {
-    if (!worker->in_handler()) waiting.emplace_back(worker.get(), idle_rounds());
-  }
-  while (!waiting.empty() && !region.idle()) {
-    std::erase_if(waiting, [&](auto& each) {
-      worker_core& worker = *each.first;
-      const clock::time_point last = after(begin, worker.options().heartbeat_timeout);
-      return api().now() >= std::min(last, cut_off) || !worker.drain(region, each.second);
-    });
-  }
-  for (const std::shared_ptr<worker_core>& worker : workers) {
-    if (!region.idle()) worker->end_drain(region);
-  }
-}
-
-/// Where there is no memory for a list of the workers.
-void context_core::drain_one_by_one(counted_region& region, clock::time_point cut_off) noexcept {
-  for (std::size_t index = 0;; ++index) {
-    std::shared_ptr<worker_core> worker;
-    {
-      const std::lock_guard guard(workers_mutex_);
-      if (index == 0) ++walks_;
-      if (index >= workers_.size()) {
-        --walks_;
-        return;
-      }
-      worker = workers_[index].lock();
-    }
-    if (!worker) continue;
-    worker->begin_drain(region);
-    idle_rounds idle;
-    const clock::time_point last =
-        std::min(after(api().now(), worker->options().heartbeat_timeout), cut_off);
-    while (!worker->in_handler() && !region.idle() && api().now() < last &&
-           worker->drain(region, idle)) {
-    }
-    if (!region.idle()) worker->end_drain(region);
-  }
 }
 
 }  // namespace ucx::detail

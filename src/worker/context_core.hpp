@@ -1,14 +1,12 @@
-// A UCP context, the regions it exposes, and the workers that serve them.
+// A UCP context: what it is made of and can do, the regions it exposes, and the workers that serve
+// them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <system_error>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -19,12 +17,12 @@
 #include "ucp/piece_sizes.hpp"
 #include "ucp/ucp_api.hpp"
 #include "ucx/context.hpp"
+#include "worker/context_workers.hpp"
+#include "worker/region_table.hpp"
 
 namespace ucx::detail {
 
-class counted_region;
 class process_watcher;
-class worker_core;
 
 class context_core : public std::enable_shared_from_this<context_core> {
  public:
@@ -72,26 +70,13 @@ class context_core : public std::enable_shared_from_this<context_core> {
   std::size_t answer_piece() const noexcept { return pieces_.answer; }
   std::size_t write_piece() const noexcept { return pieces_.write; }
 
-  // Regions. Safe from any thread.
-  std::uint64_t next_region_id() noexcept;
-  void add_region(counted_region& region);
-  /// Takes the region out of peers' reach; accesses that began earlier may still run.
-  void remove_region(counted_region& region) noexcept;
-  /// Looks a region up for one access and counts the access; the caller calls `end_access`.
-  /// Errors: no_such_region, revoked.
-  counted_region* begin_access(std::uint64_t id, std::error_code& ec) noexcept;
-
-  /// Who sees the ends of peers' processes. Safe from any thread.
+  // Its parts. Safe from any thread.
+  region_table& regions() noexcept { return regions_; }
+  context_workers& workers() noexcept { return workers_; }
+  /// Who sees the ends of peers' processes.
   process_watcher& processes() noexcept { return *processes_; }
 
-  // Workers, for withdrawing a region. Safe from any thread.
-  void add_worker(std::weak_ptr<worker_core> worker);
-  /// Waits until no access to `region` runs, driving, and cutting off where needed: after a
-  /// worker's `heartbeat_timeout`, or at `cut_off`.
-  void drain_region(counted_region& region, clock::time_point cut_off) noexcept;
-
  private:
-  void drain_one_by_one(counted_region& region, clock::time_point cut_off) noexcept;
   context_core(ucp_api& api, const context_options& options, std::unique_ptr<logger> log);
   void take_segment(std::size_t segment) noexcept;
   bool resources_are_of_one_host() const noexcept;
@@ -114,12 +99,8 @@ class context_core : public std::enable_shared_from_this<context_core> {
   std::vector<std::string> unused_;
   std::vector<std::pair<std::string, std::string>> configuration_;
 
-  std::shared_mutex regions_mutex_;
-  std::uint64_t last_region_ = 0;
-  std::unordered_map<std::uint64_t, counted_region*> regions_;
-  std::mutex workers_mutex_;
-  std::vector<std::weak_ptr<worker_core>> workers_;
-  int walks_ = 0;  // by index, which is every worker's own as long as there are any
+  region_table regions_;
+  context_workers workers_;
 };
 
 }  // namespace ucx::detail

@@ -84,7 +84,7 @@ result<std::shared_ptr<worker_core>> worker_core::make(std::shared_ptr<context_c
   std::shared_ptr<worker_core> made(new worker_core(std::move(context), parts, options),
                                     [](worker_core* last) { last->retire(); });
   if (const auto opened = made->open(); !opened) return opened.why();
-  made->context_->add_worker(made);
+  made->context_->workers().add(made);
   return made;
 }
 
@@ -100,7 +100,7 @@ result<std::shared_ptr<worker_core>> worker_core::adopt(std::shared_ptr<context_
     made->ucx_.give_back();
     return opened.why();
   }
-  made->context_->add_worker(made);
+  made->context_->workers().add(made);
   return made;
 }
 
