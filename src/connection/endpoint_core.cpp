@@ -8,6 +8,7 @@
 
 #include "base/forked_child.hpp"
 #include "base/if_there_is_memory.hpp"
+#include "base/retirement.hpp"
 #include "connection/close_operation.hpp"
 #include "connection/connection_table.hpp"
 #include "connection/control_turns.hpp"
@@ -89,9 +90,8 @@ std::shared_ptr<endpoint_core> endpoint_core::make(worker_core& worker,
   worker.connections().make_room();
   reserved_share share;
   // The last reference may go inside UCX's callback, where an endpoint can not be closed.
-  const std::shared_ptr<endpoint_core> made =
-      share.take(new endpoint_core(worker, std::move(keep_alive), side, std::move(options)),
-                 [](endpoint_core* last) { last->retire(); });
+  const std::shared_ptr<endpoint_core> made = share.take(
+      new endpoint_core(worker, std::move(keep_alive), side, std::move(options)), retirement());
   if (!worker.context().has(feature::am)) {
     made->state_ = endpoint_state::closed;  // as long as nothing is made
     made->observers_.established();
@@ -118,8 +118,7 @@ void endpoint_core::retire() noexcept {
   const bool open = state_ == endpoint_state::connecting || state_ == endpoint_state::ready;
   guard.unlock();
   if (open) {
-    const std::shared_ptr<endpoint_core> again =
-        again_.take(this, [](endpoint_core* last) { last->retire(); });
+    const std::shared_ptr<endpoint_core> again = again_.take(this, retirement());
     std::error_code ignored;
     close(worker_.in_handler() ? close_mode::abort : close_mode::flush, ignored);
     return;  // and retires for good

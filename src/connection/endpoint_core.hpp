@@ -32,6 +32,7 @@ namespace ucx::detail {
 class close_operation;
 class message_link;
 class worker_core;
+struct retirement;
 
 /// What a connection is to all of its parts: which state it is in, how it fails, and how it closes.
 /// It has more functions than a class should, for each of its parts, operations and users needs a
@@ -160,6 +161,8 @@ class endpoint_core final : public driven_connection,
   bool over() const noexcept { return ucx_.is_over() && keys_.empty(); }
 
  private:
+  friend struct retirement;
+
   endpoint_core(worker_core& worker, std::shared_ptr<worker_core> keep_alive, role side,
                 endpoint_options&& options);
   void let_go() noexcept override { look_at_closing(); }

@@ -7,6 +7,7 @@
 #include "base/deadline.hpp"
 #include "base/forked_child.hpp"
 #include "base/heartbeat.hpp"
+#include "base/retirement.hpp"
 #include "wire/introduction.hpp"
 #include "worker/driven_connection.hpp"
 #include "worker/progress_thread.hpp"
@@ -82,7 +83,7 @@ result<std::shared_ptr<worker_core>> worker_core::make(std::shared_ptr<context_c
                                                        const worker_options& options) {
   // The last reference may go on the worker's own thread, which can not join itself.
   std::shared_ptr<worker_core> made(new worker_core(std::move(context), parts, options),
-                                    [](worker_core* last) { last->retire(); });
+                                    retirement());
   if (const auto opened = made->open(); !opened) return opened.why();
   made->context_->workers().add(made);
   return made;
@@ -94,7 +95,7 @@ result<std::shared_ptr<worker_core>> worker_core::adopt(std::shared_ptr<context_
   if (!context) return failure{errc::closed, "adopting a worker of UCX's"};
   if (adopted == nullptr) return failure{errc::invalid_argument, "adopting a worker of UCX's"};
   std::shared_ptr<worker_core> made(new worker_core(std::move(context), parts, options),
-                                    [](worker_core* last) { last->retire(); });
+                                    retirement());
   made->ucx_.adopt(adopted);
   if (const auto opened = made->open(); !opened) {
     made->ucx_.give_back();

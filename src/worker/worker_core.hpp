@@ -39,6 +39,7 @@ struct arrived_message;
 class control_server;
 class driven_connection;
 class progress_thread;
+struct retirement;
 
 /// One round after the other: UCX, the work that this leaves, the clock, and the handlers that are
 /// due. It has more functions than a class should: all that is done at a worker meets here, and
@@ -223,6 +224,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
  private:
   friend class connection_table;
   friend class progress_thread;
+  friend struct retirement;
   friend class worker_set;
 
   worker_core(std::shared_ptr<context_core> context, make_parts parts,
