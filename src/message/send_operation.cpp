@@ -43,7 +43,9 @@ void send_operation::begin(std::shared_ptr<endpoint_core> over, message_kind kin
   receive_ = 0;
   waits_ = options.full == when_full::wait;
   wants_answer_ = options.until == send_until::matched && kind != message_kind::stream;
-  said_anything_ = header_lent_ = payload_lent_ = over_ = lasting_ = watched_ = false;
+  step_ = step::unsaid;
+  lent_ = lent::nothing;
+  lasting_ = watched_ = false;
   failure_.clear();
   key_.reset();
   if (source.owned != nullptr) {
@@ -119,7 +121,7 @@ bool send_operation::go_whole() {
     link.outgoing().await_answer(*this);
   } else {
     link.outgoing().all_said(*this);
-    over_ = true;
+    step_ = step::over;
   }
   post_parcel(payload);
   return true;
@@ -146,7 +148,7 @@ bool send_operation::go_announced() {
 
 bool send_operation::go_streaming() {
   if (bytes_.size() == 0) {
-    over_ = true;
+    step_ = step::over;
     endpoint()->messages().outgoing().all_said(*this);
     end_if_over();
     return true;
@@ -156,7 +158,7 @@ bool send_operation::go_streaming() {
 }
 
 void send_operation::post_parcel(std::span<const std::byte> payload) {
-  said_anything_ = true;
+  if (step_ == step::unsaid) step_ = step::said;
   said_.session = endpoint()->session().number();
   said_.number = endpoint()->messages().outgoing().next_number();
   said_.credit = endpoint()->messages().incoming().take_credit();
@@ -169,8 +171,7 @@ void send_operation::post_parcel(std::span<const std::byte> payload) {
   params.flags = UCP_AM_SEND_FLAG_EAGER;
   params.cb.send = &send_operation::on_header_sent;
   params.user_data = this;
-  header_lent_ = true;
-  payload_lent_ = !payload.empty() && !lasting_;
+  lent_ = payload.empty() || lasting_ ? lent::header : lent::header_and_payload;
   endpoint()->transfer_started();
   ucs_status_ptr_t sent =
       worker().api().am_send_nbx(endpoint()->handle(), message_sender::parcel_id, header,
@@ -205,11 +206,11 @@ void send_operation::on_header_sent(void* request, ucs_status_t status, void* se
 }
 
 void send_operation::header_returned(ucs_status_t status) {
-  header_lent_ = payload_lent_ = false;
+  lent_ = lent::nothing;
   endpoint()->transfer_ended();
   if (status != UCS_OK) {
     // The connection's failure, which is told soon, ends it; unless that was what ended UCX's part.
-    over_ = false;
+    step_ = step::said;
     endpoint()->lost(status);
   }
   end_if_over();
@@ -218,9 +219,10 @@ void send_operation::header_returned(ucs_status_t status) {
 /// Ends it where nothing is left to do, and UCX has nothing of the caller's.
 void send_operation::end_if_over() noexcept {
   watch_peer(memory_in_use());
-  if (over_ || failure_) loan_.end();  // first: what follows gives the memory back
-  if (!header_lent_ && !sending() && (over_ || failure_)) give_back_owned();
-  if (done() || memory_in_use() || !(over_ || failure_)) return;
+  const bool over = step_ == step::over || static_cast<bool>(failure_);
+  if (over) loan_.end();  // first: what follows gives the memory back
+  if (over && lent_ == lent::nothing && !sending()) give_back_owned();
+  if (done() || memory_in_use() || !over) return;
   endpoint()->messages().outgoing().leave(*this);
   complete(failure_);
 }
@@ -248,7 +250,7 @@ void send_operation::acknowledged() {
   if (said_.code == parcel_code::announce && bytes_.size() > 0 && !loan_.lends()) {
     return endpoint()->blame(errc::protocol_error, "the peer has a message that was not sent");
   }
-  over_ = true;
+  step_ = step::over;
   end_if_over();
 }
 
@@ -339,13 +341,13 @@ std::size_t send_operation::say_chunk(sent_piece& piece) noexcept {
   said.session = endpoint()->session().number();
   said.credit = static_cast<std::uint8_t>(link.incoming().take_credit(brief_parcel::most_credit));
   said.number = static_cast<std::uint32_t>(link.outgoing().next_number());
-  said_anything_ = true;
+  if (step_ == step::unsaid) step_ = step::said;
   return said.encode(std::span(piece.header).first<brief_parcel::longest>());
 }
 
 void send_operation::pieces_moved() {
   if (all_posted() && (streams() || receive_ != 0)) {
-    over_ = true;
+    step_ = step::over;
     endpoint()->messages().outgoing().all_said(*this);
   }
   end_if_over();

@@ -41,6 +41,15 @@ struct send_source {
 /// know of their receiver, are announced, and go in pieces of one segment, or one element, where
 /// the receiver says; or the receiver reads them where they lie, on the same host. What has bytes
 /// of a device's is copied out of it when it goes: whole, or a piece at a time.
+///
+/// How far it has come (it has ended when it is over, or has failed, and UCX has nothing of the
+/// caller's any more):
+///
+///     from   | to   | when
+///     unsaid | said | UCX was given the message, its announcement, or the first of its bytes
+///     unsaid | over | there is nothing to say: an empty write to the byte stream
+///     said   | over | all was said, or the receiver has it
+///     over   | said | UCX could not send it: the connection's failure, which is told soon, ends it
 class send_operation final : public operation,
                              public list_hook<send_tag>,
                              public list_hook<lent_tag>,
@@ -61,7 +70,7 @@ class send_operation final : public operation,
   message_kind kind() const noexcept { return said_.kind; }
   std::uint64_t number() const noexcept { return said_.number; }
   /// Returns whether it may be queued where there is no room.
-  bool may_wait() const noexcept { return waits_ || said_anything_; }
+  bool may_wait() const noexcept { return waits_ || step_ != step::unsaid; }
   /// Says what there is room for; returns whether that was all. It may have ended then.
   bool go();
   /// The peer takes it: at its receive of this number; or has it already.
@@ -78,6 +87,9 @@ class send_operation final : public operation,
   void recycle() noexcept override;
 
  private:
+  enum class step { unsaid, said, over };
+  /// What of it UCX has, besides pieces.
+  enum class lent { nothing, header, header_and_payload };
   static void on_header_sent(void* request, ucs_status_t status, void* self);
   std::error_code copy_all(clock::time_point until);
   bool go_whole();
@@ -98,7 +110,7 @@ class send_operation final : public operation,
   bool streams() const noexcept { return said_.kind == message_kind::stream; }
   void give_up_for(std::error_code why, bool tell_peer) noexcept;
   void linger() noexcept;
-  bool memory_in_use() const noexcept { return payload_lent_ || sending(); }
+  bool memory_in_use() const noexcept { return lent_ == lent::header_and_payload || sending(); }
   void end_if_over() noexcept;
   void watch_peer(bool wanted) noexcept;
   void give_back_owned() noexcept;
@@ -116,12 +128,10 @@ class send_operation final : public operation,
   std::uint64_t receive_ = 0;  // the peer's
   bool waits_ = true;
   bool wants_answer_ = false;
-  bool lasting_ = false;        // the bytes are there as long as this is
-  bool said_anything_ = false;  // to UCX
-  bool header_lent_ = false;    // UCX has the header
-  bool payload_lent_ = false;   // and the caller's bytes with it
-  bool over_ = false;           // but for what UCX still has
-  bool watched_ = false;        // the peer's heart, meanwhile
+  bool lasting_ = false;  // the bytes are there as long as this is
+  step step_ = step::unsaid;
+  lent lent_ = lent::nothing;
+  bool watched_ = false;  // the peer's heart, while UCX has the caller's memory
   std::error_code failure_;
   std::optional<std::uint64_t> key_;  // of one that was posted
 };
