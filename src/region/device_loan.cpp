@@ -2,34 +2,12 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <cstdint>
 #include <utility>
 
-#include "region/device_memory.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
-
-memory_handle handle_of(const device_memory& lent) noexcept {
-  const cuda_context& context = lent.context();
-  const cuda_driver& driver = context.driver();
-  if (lent.place().kind != memory_kind::cuda || !driver.shares_memory()) return {};
-  const current_context current(context);
-  if (current.result() != cuda::success) return {};
-  cuda::address begin = 0;
-  std::size_t size = 0;
-  std::array<int, 2> attributes{cuda::attribute_range_start, cuda::attribute_range_size};
-  std::array<void*, 2> values{&begin, &size};
-  const cuda::address first = address_of(lent.where().data());
-  if (driver.pointer_attributes(2, attributes.data(), values.data(), first) != cuda::success ||
-      first - begin > size || lent.where().size() > size - (first - begin)) {
-    return {};
-  }
-  cuda::memory_handle made;
-  if (driver.share(&made, begin) != cuda::success) return {};
-  return {.bytes = made.bytes, .size = size, .offset = first - begin};
-}
 
 borrowed_device::borrowed_device(const remote_descriptor& described,
                                  std::unique_ptr<borrowed_region> record) noexcept

@@ -12,14 +12,9 @@
 
 namespace ucx::detail {
 
-class device_memory;
 class worker_core;
 
-/// Returns by what the driver finds `lent` for other processes; one of no size where it does not
-/// (memory out of a pool, for example), and then they are answered by message.
-memory_handle handle_of(const device_memory& lent) noexcept;
-
-/// The reader's side. What a descriptor says is not believed: whatever it names, nothing is taken
+/// What a descriptor says is not believed: whatever it names, nothing is taken
 /// for the region unless the owner's record was seen before the copy and is seen behind it. Under
 /// the worker's lock.
 class borrowed_device {

@@ -13,6 +13,7 @@
 #include "cuda/device_copier.hpp"
 #include "file/file_source.hpp"
 #include "ucx/memory_place.hpp"
+#include "ucx/remote_descriptor.hpp"
 
 namespace ucx::detail {
 
@@ -73,5 +74,9 @@ class device_memory final : public file_source, public std::enable_shared_from_t
   std::atomic<std::uint64_t> allocation_{0};
   bool owned_ = false;
 };
+
+/// Returns by what the driver finds `lent` for other processes; one of no size where it does not
+/// (memory out of a pool, for example), and then they are answered by message.
+memory_handle handle_of(const device_memory& lent) noexcept;
 
 }  // namespace ucx::detail

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "connection/endpoint_core.hpp"
-#include "region/device_loan.hpp"
 #include "region/region_service.hpp"
 #include "region/write_room.hpp"
 #include "ucx/error.hpp"

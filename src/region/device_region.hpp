@@ -10,7 +10,7 @@
 #include "file/held_file.hpp"
 #include "region/device_memory.hpp"
 #include "region/exposed_region.hpp"
-#include "region/region_loan.hpp"
+#include "region/region_record.hpp"
 
 namespace ucx::detail {
 

@@ -13,7 +13,7 @@
 #include "base/result.hpp"
 #include "os/huge_page.hpp"
 #include "region/exposed_region.hpp"
-#include "region/region_loan.hpp"
+#include "region/region_record.hpp"
 #include "ucp/shared_memory.hpp"
 #include "worker/context_core.hpp"
 

@@ -1,14 +1,12 @@
 #include "region/region_loan.hpp"
 
 #include <sys/types.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <limits>
-#include <random>
 
 #include "region/exposed_region.hpp"
+#include "region/region_record.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -16,27 +14,7 @@ namespace {
 /// Read by one call: what was read before a region was withdrawn is of no use, and is read again.
 constexpr std::size_t longest_part = std::size_t{4} << 20U;
 
-std::uint64_t new_token() {
-  std::random_device entropy;
-  const std::uint64_t made = (std::uint64_t{entropy()} << 32U) | entropy();
-  return made == 0 ? 1 : made;
-}
-
-lender_record::subject subject_of(const remote_descriptor& described) noexcept {
-  return {described.incarnation, described.region, described.size};
-}
-
 }  // namespace
-
-region_record::region_record(const remote_descriptor& described) : token_(new_token()) {
-  record_.begin(token_, subject_of(described));
-}
-
-memory_loan region_record::location() const noexcept {
-  return {.process = static_cast<std::uint64_t>(::getpid()),
-          .record = reinterpret_cast<std::uintptr_t>(&record_),
-          .token = token_};
-}
 
 borrowed_region::borrowed_region(ucp_api& api, const remote_descriptor& described) noexcept
     : api_(api),

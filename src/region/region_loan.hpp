@@ -1,4 +1,5 @@
-// Memory that its owner's host may read where it lies: docs/wire-format.md, "Region descriptor".
+// Memory that this process reads where its owner on the same host has it: docs/wire-format.md,
+// "Region descriptor".
 #pragma once
 
 #include <cstddef>
@@ -13,23 +14,7 @@
 
 namespace ucx::detail {
 
-/// The owner's side: lends the region as long as it is there.
-class region_record {
- public:
-  /// Under a token that nobody can foresee.
-  explicit region_record(const remote_descriptor& described);
-  region_record(const region_record&) = delete;
-  region_record& operator=(const region_record&) = delete;
-  ~region_record() { record_.end(); }
-  /// Returns where it is.
-  memory_loan location() const noexcept;
-
- private:
-  const std::uint64_t token_;
-  lender_record record_;
-};
-
-/// The reader's side. One copy, by the operating system, for which the owner does nothing. What a
+/// One copy, by the operating system, for which the owner does nothing. What a
 /// descriptor says is not believed: whatever it names, only the reader's own memory is written, and
 /// nothing is taken for the region before the record was seen.
 class borrowed_region {
