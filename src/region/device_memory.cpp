@@ -1,5 +1,6 @@
 #include "region/device_memory.hpp"
 
+#include <array>
 #include <cstdint>
 #include <new>
 #include <string>
