@@ -6,7 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/deadline.hpp"
-#include "ucp/ucp_api.hpp"
+#include "base/time_source.hpp"
 
 namespace ucx::detail {
 
@@ -14,7 +14,7 @@ namespace ucx::detail {
 /// a deadline only, and the cheap one first, which may be a tick behind. Under the worker's lock.
 class tick_clock {
  public:
-  explicit tick_clock(ucp_api& api) noexcept : api_(api) {}
+  explicit tick_clock(time_source& time) noexcept : time_(time) {}
   tick_clock(const tick_clock&) = delete;
   tick_clock& operator=(const tick_clock&) = delete;
 
@@ -24,9 +24,9 @@ class tick_clock {
   /// to what is due, and says so.
   bool take_due() noexcept {
     if (next_ == clock::time_point::max()) return false;
-    last_look_ = api_.now_or_soon();
+    last_look_ = time_.now_or_soon();
     if (last_look_ < next_) return false;
-    last_look_ = api_.now();
+    last_look_ = time_.now();
     if (last_look_ < next_) return false;
     next_ = clock::time_point::max();
     return true;
@@ -46,7 +46,7 @@ class tick_clock {
   /// Returns how long there is nothing to see to.
   std::chrono::nanoseconds until_next() noexcept {
     if (next_ == clock::time_point::max()) return std::chrono::nanoseconds::max();
-    const clock::time_point now = api_.now();
+    const clock::time_point now = time_.now();
     if (next_ > now) return next_ - now;
     // The clock that rounds look at first may be behind: the next one looks at this one.
     next_ = clock::time_point::min();
@@ -54,7 +54,7 @@ class tick_clock {
   }
   /// Returns when what may take so long has to end.
   clock::time_point deadline_after(std::chrono::nanoseconds timeout) noexcept {
-    last_look_ = timeout < near_deadline ? api_.now() : api_.now_or_soon();
+    last_look_ = timeout < near_deadline ? time_.now() : time_.now_or_soon();
     return after(last_look_, timeout);
   }
 
@@ -62,7 +62,7 @@ class tick_clock {
   /// Deadlines that are further away may be a clock's tick late.
   static constexpr std::chrono::seconds near_deadline{1};
 
-  ucp_api& api_;
+  time_source& time_;
   clock::time_point next_ = clock::time_point::max();
   clock::time_point last_look_;
 };
