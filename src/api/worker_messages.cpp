@@ -85,11 +85,11 @@ void worker::on_message(std::uint64_t number, move_only_handler<message> handler
   if (handler) replaced = std::make_shared<move_only_handler<message>>(std::move(handler));
   {
     const std::lock_guard guard(core_->lock());
-    core_->messages().exchange_handler(number, replaced);
+    core_->messages().handlers().exchange(number, replaced);
   }
   if (!replaced || core_->in_handler()) return;
   core_->wait_until(detail::clock::time_point::max(),
-                    [&] { return !core_->messages().is_running(*replaced); });
+                    [&] { return !core_->messages().handlers().is_running(*replaced); });
 }
 
 }  // namespace ucx

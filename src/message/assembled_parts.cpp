@@ -50,7 +50,7 @@ class assembled_parts final : public worker_parts {
   void run_handler(arrived_message& active, handler_queue& queue,
                    std::unique_lock<worker_lock>& guard,
                    const std::shared_ptr<worker_core>& kept) noexcept override {
-    messages_.run_handler(active, queue, guard, kept);
+    messages_.handlers().run(active, queue, guard, kept);
   }
 
   void connection_failed(const driven_connection& connection) noexcept override {

@@ -131,7 +131,7 @@ bool incoming_messages::deliver_at_once(const read_brief_parcel& heard,
   const std::size_t units = units_of(heard.header.size() + payload.size());
   if (units > granted_ - used_) return false;
   if (said.kind == message_kind::active) {
-    if (!exchange().has_handler(said.tag)) return false;
+    if (!exchange().handlers().has(said.tag)) return false;
     read_parcel same;
     same.said = said.whole(expected_, heard.header.size(), payload.size());
     same.header = heard.header;
@@ -182,7 +182,7 @@ bool incoming_messages::deliver(const read_parcel& heard, std::span<const std::b
       consumed(units);
       return false;
     }
-  } else if (said.kind == message_kind::active && !exchange().has_handler(said.tag)) {
+  } else if (said.kind == message_kind::active && !exchange().handlers().has(said.tag)) {
     refuse(said, make_error_code(errc::no_such_handler));
     consumed(units);
     return false;
@@ -237,7 +237,7 @@ void incoming_messages::give(arrived_message& kept) {
       }
       break;
     case message_kind::active:
-      if (exchange().has_handler(kept.said.tag)) {
+      if (exchange().handlers().has(kept.said.tag)) {
         exchange().call_handler(kept);
       } else {
         refuse(kept.said, make_error_code(errc::no_such_handler));

@@ -1,7 +1,5 @@
 #include "message/message_exchange.hpp"
 
-#include <exception>
-#include <mutex>
 #include <new>
 #include <utility>
 
@@ -45,7 +43,6 @@ void message_exchange::close() noexcept {
       worker_.api().am_data_release(worker_.handle(), std::exchange(each->lasting, nullptr));
     }
   }
-  last_found_ = nullptr;
   handlers_.clear();
 }
 
@@ -288,70 +285,10 @@ bool message_exchange::orphan(arrived_message& left, bool room) noexcept {
   return false;
 }
 
-void message_exchange::exchange_handler(std::uint64_t id, std::shared_ptr<handler>& function) {
-  if (function) {
-    handlers_[id].swap(function);
-  } else if (const auto found = handlers_.find(id); found != handlers_.end()) {
-    found->second.swap(function);
-    handlers_.erase(found);
-  }
-  last_found_ = nullptr;
-  if (function && is_running(*function)) retired_ = function;
-}
-
-message_exchange::handler* message_exchange::find_handler(std::uint64_t id) noexcept {
-  if (last_found_ != nullptr && last_id_ == id) return last_found_;
-  const auto found = handlers_.find(id);
-  if (found == handlers_.end()) return nullptr;
-  last_id_ = id;
-  return last_found_ = found->second.get();
-}
-
 void message_exchange::call_handler(arrived_message& active) {
   // What never runs goes with the exchange.
   worker_.queue_handler(active);
   matched(active);
-}
-
-void message_exchange::run_handler(arrived_message& active, handler_queue& queue,
-                                   std::unique_lock<worker_lock>& guard,
-                                   const std::shared_ptr<worker_core>& kept) noexcept {
-  std::shared_ptr<worker_core> worker = kept ? kept : worker_.weak_from_this().lock();
-  if (worker == nullptr) return discard(active, errc::message_refused);  // which is about to end
-  handler* const called = find_handler(active.said.tag);
-  if (called == nullptr) {
-    if (active.from != nullptr) {
-      active.from->messages().incoming().refuse(active.said,
-                                                make_error_code(errc::no_such_handler));
-    }
-    active.taken = true;
-    return discard(active, errc::no_such_handler);
-  }
-  running_ = called;
-  guard.unlock();
-  std::exception_ptr thrown;
-  try {
-    (*called)(core_access::make_message(std::move(worker), active));
-  } catch (...) {
-    thrown = std::current_exception();
-  }
-  guard.lock();
-  // Only now, and not under the lock: what it holds is the user's. Meanwhile another handler may
-  // come to be where it was, and be replaced.
-  const bool waited_for = retired_ != nullptr;
-  while (retired_) {
-    std::shared_ptr<handler> gone = std::move(retired_);
-    guard.unlock();
-    gone.reset();
-    guard.lock();
-  }
-  running_ = nullptr;
-  if (waited_for) worker_.wake_waiters();
-  if (!thrown) return;
-  // Nobody waits for who is told of it.
-  guard.unlock();
-  queue.call_and_report([&] { std::rethrow_exception(std::exchange(thrown, nullptr)); });
-  guard.lock();
 }
 
 }  // namespace ucx::detail

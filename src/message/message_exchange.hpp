@@ -4,38 +4,28 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <system_error>
-#include <unordered_map>
 #include <vector>
 
 #include "base/id_table.hpp"
 #include "base/intrusive_list.hpp"
+#include "message/active_handlers.hpp"
 #include "message/arrived_message.hpp"
 #include "message/receive_operation.hpp"
 #include "message/send_operation.hpp"
-#include "ucx/completion_handler.hpp"
 #include "ucx/tag_match.hpp"
 #include "wire/parcel.hpp"
-#include "worker/worker_lock.hpp"
-
-namespace ucx {
-class message;
-}
 
 namespace ucx::detail {
 
 class endpoint_core;
-class handler_queue;
 class worker_core;
 
 /// Everything happens under the worker's lock.
 class message_exchange {
  public:
-  using handler = move_only_handler<message>;
-
-  explicit message_exchange(worker_core& worker) noexcept : worker_(worker) {}
+  explicit message_exchange(worker_core& worker) noexcept : worker_(worker), handlers_(worker) {}
   /// Frees what UCX never gave back. REQUIRES: UCX's worker is gone.
   ~message_exchange();
   message_exchange(const message_exchange&) = delete;
@@ -97,20 +87,10 @@ class message_exchange {
   /// it had `room`; returns whether. Then `leave_lines`.
   bool orphan(arrived_message& left, bool room) noexcept;
 
-  // Handlers of active messages.
-  /// Sets `function`, or none, and gives back the handler that it had, which is not called again,
-  /// but may be running. What throws has changed nothing.
-  void exchange_handler(std::uint64_t id, std::shared_ptr<handler>& function);
-  bool is_running(const handler& asked) const noexcept { return running_ == &asked; }
-  bool has_handler(std::uint64_t id) noexcept { return find_handler(id) != nullptr; }
+  /// Who takes active messages.
+  active_handlers& handlers() noexcept { return handlers_; }
   /// Queues a call of the handler that its number has then.
   void call_handler(arrived_message& active);
-  /// Calls that, on behalf of `queue`, and reports what it throws. `kept` is the worker, if the
-  /// caller has it. REQUIRES: `guard` is the only hold of this thread on the worker's lock, which
-  /// is free meanwhile.
-  void run_handler(arrived_message& active, handler_queue& queue,
-                   std::unique_lock<worker_lock>& guard,
-                   const std::shared_ptr<worker_core>& kept) noexcept;
 
   /// Returns the token of the next message that is lent.
   std::uint64_t next_token() noexcept { return ++last_token_ == 0 ? ++last_token_ : last_token_; }
@@ -120,7 +100,6 @@ class message_exchange {
   void returned(send_operation& sent) noexcept { lent_.remove(sent); }
 
  private:
-  handler* find_handler(std::uint64_t id) noexcept;
   bool has_place(receive_operation& posted, std::uint64_t length);
   void try_again(receive_operation& lacking);
   arrived_message* take_idle();
@@ -133,11 +112,7 @@ class message_exchange {
   intrusive_list<receive_operation, borrowing_tag> borrowing_;
   std::uint64_t last_token_ = 0;
   intrusive_list<arrived_message, arrival_order_tag> waiting_;
-  std::unordered_map<std::uint64_t, std::shared_ptr<handler>> handlers_;
-  std::uint64_t last_id_ = 0;      // of the handler that was asked for last,
-  handler* last_found_ = nullptr;  // as long as it is in the table
-  const handler* running_ = nullptr;
-  std::shared_ptr<handler> retired_;  // it, where another took its place
+  active_handlers handlers_;
   std::vector<std::unique_ptr<arrived_message>> all_;
   std::vector<arrived_message*> idle_;
   std::size_t orphaned_units_ = 0;
