@@ -26,7 +26,8 @@ connection_table::connection_table(worker_core& worker, maker_of_messages messag
     : worker_(worker),
       make_messages_(messages),
       by_address_(std::make_shared<address_peers>(worker)),
-      turns_(std::make_unique<control_turns>(worker)) {}
+      turns_(std::make_unique<control_turns>(worker)),
+      deferred_(worker) {}
 
 connection_table::~connection_table() = default;
 
@@ -207,49 +208,6 @@ void connection_table::reap() {
     } else {
       ++i;
     }
-  }
-}
-
-void connection_table::add_owing(endpoint_core& owing) noexcept {
-  owing_.push_back(owing);
-  worker_.agenda().owed = true;
-  worker_.wake_driver();
-}
-
-void connection_table::remove_owing(endpoint_core& gone) noexcept {
-  owing_.remove(gone);
-  worker_.agenda().owed = !owing_.empty();
-}
-
-void connection_table::bury(endpoint_core& ended) noexcept { buried_.push_back(ended); }
-
-bool connection_table::pay_owed() noexcept {
-  bool all = true;
-  for (std::size_t left = owing_.size(); left > 0 && !owing_.empty(); --left) {
-    endpoint_core& each = *owing_.front();
-    owing_.remove(each);
-    all = each.pay() && all;
-  }
-  worker_.agenda().owed = !owing_.empty();
-  return all;
-}
-
-void connection_table::release_those_over() noexcept {
-  for (std::size_t left = buried_.size(); left > 0; --left) {
-    endpoint_core& each = *buried_.front();
-    buried_.remove(each);
-    if (each.over()) {
-      delete &each;
-    } else {
-      buried_.push_back(each);
-    }
-  }
-}
-
-void connection_table::end_buried() noexcept {
-  while (endpoint_core* const each = buried_.front()) {
-    buried_.remove(*each);
-    delete each;
   }
 }
 

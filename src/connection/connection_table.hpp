@@ -12,7 +12,7 @@
 
 #include "base/clock.hpp"
 #include "connection/connection_messages.hpp"
-#include "connection/owing_connection.hpp"
+#include "connection/deferred_connections.hpp"
 #include "ucp/ucp_api.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/socket_address.hpp"
@@ -80,19 +80,8 @@ class connection_table {
   void serve(std::shared_ptr<endpoint_core> peer);
   /// Lets go of served peers that are gone.
   void reap();
-  /// Has `owing` do what it owes behind UCX's callbacks, whatever memory is left. REQUIRES: it is
-  /// not in that line.
-  void add_owing(endpoint_core& owing) noexcept;
-  void remove_owing(endpoint_core& gone) noexcept;
-  /// Has those do it who owe something now; returns false where there was no memory for all of it.
-  bool pay_owed() noexcept;
-
-  /// Keeps an endpoint that is not `over()` until it is, or until UCX's worker is gone.
-  void bury(endpoint_core& ended) noexcept;
-  void release_buried() noexcept {
-    if (!buried_.empty()) release_those_over();
-  }
-  void end_buried() noexcept;  ///< UCX's worker is gone.
+  /// Those that rounds have to see to.
+  deferred_connections& deferred() noexcept { return deferred_; }
 
   /// Looks at every connection's clock; returns when to look again.
   clock::time_point tick(clock::time_point now);
@@ -109,7 +98,6 @@ class connection_table {
  private:
   void answer_hello(const frame& said, const std::vector<std::byte>& payload,
                     ucp_ep_h reply_endpoint);
-  void release_those_over() noexcept;
   endpoint_core* connect_back(std::span<const std::byte> address);
   endpoint_core* find_nameless(ucp_ep_h handle) const noexcept;
 
@@ -121,8 +109,7 @@ class connection_table {
   std::vector<endpoint_core*> ticking_;  // those that a tick looks at; empty outside of it
   std::unordered_map<std::uint64_t, endpoint_core*> by_session_;
   std::vector<std::shared_ptr<endpoint_core>> served_;
-  intrusive_list<endpoint_core, owing_tag> owing_;
-  intrusive_list<endpoint_core, buried_tag> buried_;
+  deferred_connections deferred_;
   // Most messages come from where the last one did.
   mutable std::uint64_t last_session_ = 0;
   mutable endpoint_core* last_found_ = nullptr;

@@ -130,14 +130,14 @@ void endpoint_core::retire() noexcept {
   observers_.drop_handlers();
   drop();
   const bool ended = over();
-  if (!ended) worker_.connections().bury(*this);
+  if (!ended) worker_.connections().deferred().defer_destroy(*this);
   guard.unlock();
   if (ended) delete this;
 }
 
 endpoint_core::~endpoint_core() {
   const std::lock_guard guard(worker_.lock());
-  if (owed_ != 0) worker_.connections().remove_owing(*this);
+  if (owed_ != 0) worker_.connections().deferred().remove_owing(*this);
   worker_.connections().remove(*this);
   messages_->end();
   control_.end(errc::closed);
@@ -302,7 +302,7 @@ void endpoint_core::process_ended() {
 }
 
 void endpoint_core::owe(unsigned what) noexcept {
-  if (owed_ == 0) worker_.connections().add_owing(*this);
+  if (owed_ == 0) worker_.connections().deferred().add_owing(*this);
   owed_ |= what;
 }
 

@@ -5,12 +5,12 @@
 
 namespace ucx::detail {
 
-struct buried_tag {};
+struct deferred_destroy_tag {};
 struct owing_tag {};
 
 /// A connection, as it stands in the lines of its worker's connection table: of those that owe
 /// something, and of those that nobody holds any more, and UCX not yet lets go.
-struct owing_connection : list_hook<owing_tag>, list_hook<buried_tag> {
+struct owing_connection : list_hook<owing_tag>, list_hook<deferred_destroy_tag> {
   static constexpr unsigned to_close = 1;  ///< A look at what closes it.
   static constexpr unsigned to_send = 2;   ///< What waits for room, or for a fence.
   static constexpr unsigned to_part = 4;   ///< From a peer that was declined.

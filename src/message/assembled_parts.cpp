@@ -39,13 +39,13 @@ class assembled_parts final : public worker_parts {
     service_.stop();
     messages_.close();
   }
-  void end_buried() noexcept override { connections_.end_buried(); }
+  void destroy_all_deferred() noexcept override { connections_.deferred().destroy_all_deferred(); }
 
   void copy() override { messages_.read_loans(); }
   void buffers_came() override { messages_.buffers_came(); }
   void reap() override { connections_.reap(); }
-  bool pay_owed() noexcept override { return connections_.pay_owed(); }
-  void release_buried() noexcept override { connections_.release_buried(); }
+  bool pay_owed() noexcept override { return connections_.deferred().pay_owed(); }
+  void destroy_deferred() noexcept override { connections_.deferred().destroy_deferred(); }
   clock::time_point tick(clock::time_point now) override { return connections_.tick(now); }
   void run_handler(arrived_message& active, handler_queue& queue,
                    std::unique_lock<worker_lock>& guard,

@@ -5,9 +5,6 @@
 
 #include "connection/endpoint_core.hpp"
 #include "message/message_link.hpp"
-#include "ucx/message.hpp"
-#include "worker/core_access.hpp"
-#include "worker/handler_queue.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {

@@ -186,7 +186,7 @@ worker_core::~worker_core() {
     ucx_.destroy();
     handlers_.drop();
   }
-  parts_->end_buried();
+  parts_->destroy_all_deferred();
 }
 
 worker_address worker_core::address(std::error_code& ec) {
@@ -302,7 +302,7 @@ bool worker_core::run_handlers(std::unique_lock<worker_lock>& guard,
   // Where a caller of ours holds it, the next round will do it.
   if (!lock_.is_outermost()) return false;
   if (!handlers_.run(guard, *parts_, kept)) return false;
-  parts_->release_buried();
+  parts_->destroy_deferred();
   if (handlers_.take_left_over()) signal();
   return true;
 }
@@ -314,7 +314,7 @@ void worker_core::tick(clock::time_point now) {
   first = std::min(parts_->tick(now), first);
   tick_clock_.seen_to(std::min(outstanding_.first_deadline(), first));
   parts_->reap();
-  parts_->release_buried();
+  parts_->destroy_deferred();
 }
 
 void worker_core::add_outstanding(operation& started) noexcept {

@@ -49,7 +49,7 @@ class worker_parts {
   virtual void stop() noexcept = 0;
 
   /// UCX's worker is gone: deletes them all.
-  virtual void end_buried() noexcept = 0;
+  virtual void destroy_all_deferred() noexcept = 0;
 
   // In rounds.
   /// Copies as much as a round may. REQUIRES: `round_agenda::copies`.
@@ -61,7 +61,7 @@ class worker_parts {
   /// Has the connections do what they owe; returns false where there was no memory for all of it.
   virtual bool pay_owed() noexcept = 0;
   /// Deletes the connections that nobody holds and that UCX has let go of.
-  virtual void release_buried() noexcept = 0;
+  virtual void destroy_deferred() noexcept = 0;
   /// Looks at every connection's clock; returns when to look again.
   virtual clock::time_point tick(clock::time_point now) = 0;
   /// Runs the handler of an active message, on behalf of `queue`. REQUIRES: `guard` is the only

@@ -1,0 +1,43 @@
+// Connections that a worker's rounds have to see to.
+#pragma once
+
+#include "base/intrusive_list.hpp"
+#include "connection/owing_connection.hpp"
+
+namespace ucx::detail {
+
+class endpoint_core;
+class worker_core;
+
+/// Two lines of connections: those that owe something, which is done behind UCX's callbacks,
+/// whatever memory is left; and those that nobody holds any more, and that are destroyed when UCX
+/// has let go of them. Needs no memory. A part of the connection table, under the worker's lock.
+class deferred_connections {
+ public:
+  explicit deferred_connections(worker_core& worker) noexcept : worker_(worker) {}
+  deferred_connections(const deferred_connections&) = delete;
+  deferred_connections& operator=(const deferred_connections&) = delete;
+
+  /// REQUIRES: it is not in that line.
+  void add_owing(endpoint_core& owing) noexcept;
+  void remove_owing(endpoint_core& gone) noexcept;
+  /// Has those do it who owe something now; returns false where there was no memory for all of it.
+  bool pay_owed() noexcept;
+
+  /// Keeps an endpoint that is not `over()` until it is, or until UCX's worker is gone.
+  void defer_destroy(endpoint_core& ended) noexcept;
+  void destroy_deferred() noexcept {
+    if (!ended_.empty()) destroy_those_over();
+  }
+  /// UCX's worker is gone.
+  void destroy_all_deferred() noexcept;
+
+ private:
+  void destroy_those_over() noexcept;
+
+  worker_core& worker_;
+  intrusive_list<endpoint_core, owing_tag> owing_;
+  intrusive_list<endpoint_core, deferred_destroy_tag> ended_;
+};
+
+}  // namespace ucx::detail
