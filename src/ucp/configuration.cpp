@@ -245,14 +245,16 @@ result<void> builder::apply_one(const configuration_setting& wanted, bool ours) 
       unknown ? make_error_code(errc::bad_configuration) : make_error(refusal));
 }
 
-/// Process-wide in UCX, whose threads read it from the first worker on: it is written once, and no
-/// context goes on before.
+/// Process-wide in UCX, whose threads read it from the first worker on: it is written by the first
+/// context that wants it, before that goes on, and by no other.
 result<void> builder::apply_once(const configuration_setting& ours) {
   static std::mutex mutex;
   static const ucp_api* decided = nullptr;
   const std::lock_guard guard(mutex);
-  if (std::exchange(decided, &api_) == &api_) return {};
-  return apply_one(ours, true);
+  if (decided == &api_) return {};
+  auto applied = apply_one(ours, true);
+  if (applied) decided = &api_;
+  return applied;
 }
 
 result<void> builder::set_log_level() {
