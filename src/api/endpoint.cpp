@@ -289,7 +289,7 @@ void endpoint::close(close_mode mode) {
 void endpoint::close(close_mode mode, std::error_code& ec) {
   ec.clear();
   if (!core_) return;
-  core_->close(mode, ec);
+  core_->closing().close(mode, ec);
   core_->worker().settle();
 }
 
@@ -299,7 +299,7 @@ request endpoint::start_close(close_mode mode) {
     return detail::failed_request(errc::forked_child, "closing a connection");
   }
   const std::lock_guard guard(core_->worker().lock());
-  detail::close_operation* const closing = core_->start_close(mode);
+  detail::close_operation* const closing = core_->closing().start(mode);
   return closing == nullptr ? request() : core_access::make_request(closing);
 }
 

@@ -25,7 +25,7 @@ void close_operation::begin(worker_core& worker, std::shared_ptr<endpoint_core> 
   outcome_.clear();
   start(worker, std::move(endpoint), deadline);
   // Not here: a request has to exist before it can end.
-  kept_->look_at_closing();
+  kept_->closing().look();
 }
 
 void close_operation::step() {
@@ -81,9 +81,9 @@ void close_operation::drop_connection() {
   if (stage_ == stage::dropping) return;
   stage_ = stage::dropping;
   move_deadline(after(worker().api().now(), drop_limit));
-  const std::error_code lost = kept_->leave();
+  const std::error_code lost = kept_->closing().leave();
   if (!outcome_ && mode_ == close_mode::flush) outcome_ = lost;
-  kept_->look_at_closing();
+  kept_->closing().look();
 }
 
 void close_operation::finish() noexcept {
@@ -95,7 +95,7 @@ void close_operation::finish() noexcept {
   }
   // The connection may go with the last hold on it, and the worker with that: at the very end.
   const std::shared_ptr<endpoint_core> kept = std::move(kept_);
-  kept->closed();
+  kept->closing().ended();
   complete(outcome_);
 }
 
@@ -108,11 +108,11 @@ void close_operation::give_up(errc why) noexcept {
   if (stage_ != stage::parting || why != errc::timed_out) outcome_ = make_error_code(why);
   mode_ = close_mode::abort;
   if (stage_ == stage::flushing && !flush_->done()) flush_->give_up(why);
-  kept_->look_at_closing();
+  kept_->closing().look();
   move_deadline(after(worker().api().now(), drop_limit));
 }
 
-void close_operation::connection_failed(std::error_code) noexcept { kept_->look_at_closing(); }
+void close_operation::connection_failed(std::error_code) noexcept { kept_->closing().look(); }
 
 std::string close_operation::describe() const {
   return "closing the connection to " + endpoint()->peer_name();

@@ -373,7 +373,7 @@ void connection_manager_core::close_at_once(std::optional<std::string_view> name
       connection = closing->let_go();
     }
     std::error_code ignored;
-    if (connection) connection->close(close_mode::abort, ignored);
+    if (connection) connection->closing().close(close_mode::abort, ignored);
   }
   const std::lock_guard guard(worker_->lock());
   worker_->wake_waiters();
@@ -393,7 +393,7 @@ void connection_manager_core::close_in_order(std::optional<std::string_view> nam
       std::shared_ptr<endpoint_core> connection = each->begin_close();
       if (!connection) continue;
       left.push_back(std::move(connection));
-      close_operation* const one = left.back()->start_close(close_mode::flush);
+      close_operation* const one = left.back()->closing().start(close_mode::flush);
       if (one != nullptr) started.push_back(one);
     }
   } catch (const std::bad_alloc&) {  // what is left ends at once
@@ -409,7 +409,7 @@ void connection_manager_core::close_in_order(std::optional<std::string_view> nam
     each->drop();
   }
   std::error_code ignored;
-  for (const auto& each : left) each->close(close_mode::abort, ignored);
+  for (const auto& each : left) each->closing().close(close_mode::abort, ignored);
   {
     const std::lock_guard guard(worker_->lock());
     for (const auto& each : closing) {

@@ -232,7 +232,8 @@ void connection_table::close() noexcept {
   // Taken out first: closing makes progress, which looks at the table.
   const std::vector<std::shared_ptr<endpoint_core>> gone = std::exchange(served_, {});
   std::error_code ignored;
-  for (const std::shared_ptr<endpoint_core>& peer : gone) peer->close(close_mode::abort, ignored);
+  for (const std::shared_ptr<endpoint_core>& peer : gone)
+    peer->closing().close(close_mode::abort, ignored);
 }
 
 operation* connection_table::start_flush(const connections& over, const io_options& options) {

@@ -278,7 +278,7 @@ void connector::cancel() noexcept {
 void connector::drop() noexcept {
   if (!connection_) return;
   std::error_code ignored;
-  connection_->close(close_mode::abort, ignored);
+  connection_->closing().close(close_mode::abort, ignored);
   connection_.reset();
 }
 

@@ -21,6 +21,9 @@
 namespace ucx::detail {
 namespace {
 
+/// Bounds what is left to do for a dropped endpoint among what others keep UCX busy with.
+constexpr int rounds_to_close = 100;
+
 connection_stage stage_of(endpoint_state state, bool dials) noexcept {
   if (state != endpoint_state::connecting) return connection_stage::standing;
   return dials ? connection_stage::dialing : connection_stage::greeting;
@@ -120,7 +123,7 @@ void endpoint_core::retire() noexcept {
   if (open) {
     const std::shared_ptr<endpoint_core> again = again_.take(this, retirement());
     std::error_code ignored;
-    close(worker_.in_handler() ? close_mode::abort : close_mode::flush, ignored);
+    closing_.close(worker_.in_handler() ? close_mode::abort : close_mode::flush, ignored);
     return;  // and retires for good
   }
   // The worker goes after the endpoint, if this was the last to keep it.
@@ -145,7 +148,7 @@ endpoint_core::~endpoint_core() {
 
 std::error_code endpoint_core::status() const noexcept {
   if (is_forked_child()) return errc::forked_child;
-  if (state_ == endpoint_state::closed || taking_leave_) return errc::closed;
+  if (state_ == endpoint_state::closed || closing_.has_begun()) return errc::closed;
   return state_ == endpoint_state::failed ? error_ : std::error_code();
 }
 
@@ -173,7 +176,7 @@ socket_address endpoint_core::local() const {
 
 connection_state endpoint_core::public_state() const noexcept {
   if (state_ == endpoint_state::closed) return connection_state::closed;
-  if (taking_leave_) return connection_state::closing;
+  if (closing_.has_begun()) return connection_state::closing;
   if (state_ == endpoint_state::failed) return connection_state::failed;
   return state_ == endpoint_state::ready ? connection_state::active : connection_state::connecting;
 }
@@ -331,7 +334,7 @@ bool endpoint_core::pay() noexcept {
     fail(make_error_code(errc::no_memory), if_there_is_memory("no memory for what waits"));
   }
   try {
-    if ((owed & to_close) != 0 && closer_ != nullptr) closer_->step();
+    if ((owed & to_close) != 0) closing_.step();
     return true;
   } catch (const std::bad_alloc&) {  // tick() looks again, and what closes it has a deadline
     worker_.tick_soon();
@@ -368,7 +371,7 @@ void endpoint_core::fail(std::error_code why, const std::string& words) {
   observers_.ended(was_ready);
   // It was left with UCX's endpoint.
   if (observers_.has_to_say_end()) worker_.connections().remember(*this);
-  look_at_closing();
+  closing_.look();
 }
 
 void endpoint_core::fail_operations(std::error_code why) {
@@ -387,7 +390,7 @@ bool endpoint_core::answers_pending() const noexcept {
 }
 
 clock::time_point endpoint_core::tick(clock::time_point now) {
-  look_at_closing();  // where it is closing: there may have been no memory to look
+  closing_.look();  // where it is closing: there may have been no memory to look
   if (state_ == endpoint_state::failed || state_ == endpoint_state::closed) {
     if (!observers_.has_to_say_end()) return clock::time_point::max();
     observers_.say_end();
@@ -406,6 +409,42 @@ clock::time_point endpoint_core::tick(clock::time_point now) {
     return clock::time_point::max();
   }
   return liveness_.look(now, operations_.awaits_peer() || messages_->awaits_peer());
+}
+
+void endpoint_core::closed() noexcept {
+  drop_keys();
+  state_ = endpoint_state::closed;
+  worker_.connections().remove(*this);
+}
+
+void endpoint_core::start_drop() noexcept {
+  if (handle() == nullptr) return;
+  worker_.connections().remove(*this);
+  if (ucx_.transfers() == 0) drop_keys();
+  ucx_.start_drop();
+}
+
+void endpoint_core::drop() noexcept {
+  start_drop();
+  ucp_api& api = worker_.api();
+  const clock::time_point until = api.now() + close_operation::drop_limit;
+  // UCX alone, not our handlers: this may run inside one of them.
+  while (!ucx_.has_let_go()) {
+    if (api.now() >= until) break;
+    if (worker_.progress_ucx() == 0) api.relax();
+  }
+  see_to_sockets();
+  drop_keys();
+}
+
+/// UCX closes the sockets in later rounds, which a worker that the caller drives may never see.
+void endpoint_core::see_to_sockets() noexcept {
+  for (int i = 0; i < rounds_to_close && worker_.progress_ucx() != 0; ++i) {
+  }
+}
+
+void endpoint_core::drop_keys() noexcept {
+  for (key_holder* each : keys_) each->drop_key();
 }
 
 }  // namespace ucx::detail

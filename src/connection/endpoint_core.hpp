@@ -10,6 +10,7 @@
 
 #include "base/reserved_share.hpp"
 #include "connection/connection_messages.hpp"
+#include "connection/endpoint_closing.hpp"
 #include "connection/endpoint_control.hpp"
 #include "connection/endpoint_liveness.hpp"
 #include "connection/endpoint_observers.hpp"
@@ -29,7 +30,6 @@
 
 namespace ucx::detail {
 
-class close_operation;
 class message_link;
 class worker_core;
 struct retirement;
@@ -65,6 +65,7 @@ class endpoint_core final : public driven_connection,
   endpoint_observers& observers() noexcept { return observers_; }
   const endpoint_observers& observers() const noexcept { return observers_; }
   endpoint_liveness& liveness() noexcept { return liveness_; }
+  endpoint_closing& closing() noexcept { return closing_; }
   endpoint_control& control() noexcept { return control_; }
   endpoint_quota& quota() noexcept { return quota_; }
   operation_book& operations() noexcept { return operations_; }
@@ -75,7 +76,9 @@ class endpoint_core final : public driven_connection,
   /// Returns why the endpoint takes nothing new; no error while it does.
   std::error_code status() const noexcept;
   /// Returns whether it takes something new, which goes out at once.
-  bool is_ready() const noexcept { return state_ == endpoint_state::ready && !taking_leave_; }
+  bool is_ready() const noexcept {
+    return state_ == endpoint_state::ready && !closing_.has_begun();
+  }
   /// Returns whether what the peer says is for anybody. Its welcome may be on the way still; but
   /// one that was refused or not welcomed here, or has failed, has nothing to say.
   bool listens() const noexcept {
@@ -118,7 +121,7 @@ class endpoint_core final : public driven_connection,
   /// UCX's own requests in flight, of any kind: close waits for them.
   void transfer_started() noexcept { ucx_.transfer_started(); }
   void transfer_ended() noexcept {
-    if (ucx_.transfer_ended()) look_at_closing();
+    if (ucx_.transfer_ended()) closing_.look();
   }
   // The owner's answers in flight to this peer.
   void answer_started() noexcept { ++answers_; }
@@ -146,15 +149,10 @@ class endpoint_core final : public driven_connection,
   void owe(unsigned what) noexcept;
   bool pay() noexcept;  ///< Does it; returns whether there was memory for all of it.
 
-  /// See endpoint::close. Takes the lock itself.
-  void close(close_mode mode, std::error_code& ec);
-  /// See endpoint::start_close: an operation, one reference the caller's; nothing where it is late.
-  close_operation* start_close(close_mode mode);
-  /// For the operation that closes: whether it may go on is looked at, soon.
-  void look_at_closing() noexcept;
-  /// For the same: ends what is left, and tells why the connection was lost, if it was.
-  std::error_code leave();
-  void closed() noexcept;  ///< For the same: it is over.
+  void closed() noexcept;  ///< On this side: it is over.
+  /// Has UCX close its sockets, which it does in later rounds: a worker that the caller drives may
+  /// never see these.
+  void see_to_sockets() noexcept;
   /// Drops UCX's endpoint at once and waits, bounded, until UCX has let go of everything.
   void drop() noexcept override;
   /// Returns whether nothing can come back to it: no callback of UCX's, no operation's handler.
@@ -165,13 +163,11 @@ class endpoint_core final : public driven_connection,
 
   endpoint_core(worker_core& worker, std::shared_ptr<worker_core> keep_alive, role side,
                 endpoint_options&& options);
-  void let_go() noexcept override { look_at_closing(); }
+  void let_go() noexcept override { closing_.look(); }
   void retire() noexcept;
   void fail_operations(std::error_code why);
   void part();
-  void close_at_once(close_mode mode, std::error_code& ec);
   void start_drop() noexcept;
-  void see_to_sockets() noexcept;
   void drop_keys() noexcept;
 
   worker_core& worker_;
@@ -180,13 +176,11 @@ class endpoint_core final : public driven_connection,
   const std::uint64_t number_;
   endpoint_state state_ = endpoint_state::connecting;
   bool losing_ = false;
-  bool taking_leave_ = false;
   std::error_code error_;
   std::string words_;
   socket_address peer_;
   piece_sizes pieces_;
   reserved_share again_;
-  close_operation* closer_ = nullptr;
   unsigned answers_ = 0;
   std::vector<key_holder*> keys_;
   ucx_endpoint ucx_;
@@ -195,6 +189,7 @@ class endpoint_core final : public driven_connection,
   endpoint_session session_;
   endpoint_observers observers_;
   endpoint_liveness liveness_;
+  endpoint_closing closing_{*this};
   endpoint_control control_{*this};
   endpoint_quota quota_{*this};
   operation_book operations_{*this};

@@ -229,7 +229,7 @@ void endpoint_session::peer_said_bye(std::error_code why) {
   answer.code = opcode::farewell;
   answer.session = number_;
   connection_.reply(answer);
-  connection_.look_at_closing();
+  connection_.closing().look();
 }
 
 /// A peer that is to go and stays is dropped.
@@ -251,7 +251,7 @@ void endpoint_session::part_soon(std::error_code why) noexcept {
 void endpoint_session::peer_said_farewell() noexcept {
   if (bye_ == bye::unsaid) return;
   bye_ = bye::answered;
-  connection_.look_at_closing();
+  connection_.closing().look();
   if (!leaving_ || connection_.state() != endpoint_state::connecting) return;
   connection_.owe(endpoint_core::to_part);  // it was declined here
 }

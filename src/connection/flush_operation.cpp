@@ -97,7 +97,7 @@ void flush_operation::finish(std::error_code outcome) noexcept {
   } else {
     endpoint()->operations().remove(*this);
   }
-  endpoint()->look_at_closing();  // which may wait for it
+  endpoint()->closing().look();  // which may wait for it
   complete(outcome);
 }
 

@@ -243,7 +243,7 @@ void listener_core::close_connections(close_mode mode) noexcept {
     closing.reserve(open.size());
     for (const std::shared_ptr<endpoint_core>& each : open) {
       if (worker_->in_handler()) break;
-      if (close_operation* const started = each->start_close(mode)) closing.push_back(started);
+      if (close_operation* const started = each->closing().start(mode)) closing.push_back(started);
     }
   } catch (const std::bad_alloc&) {  // those end at once
   }
@@ -259,7 +259,7 @@ void listener_core::close_connections(close_mode mode) noexcept {
     }
     if (!left) return;
     std::error_code ignored;
-    left->close(close_mode::abort, ignored);
+    left->closing().close(close_mode::abort, ignored);
   }
 }
 

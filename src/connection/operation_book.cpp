@@ -78,7 +78,7 @@ void operation_book::member_ended(operation&, std::error_code outcome) noexcept 
 void operation_book::remove(peer_question& ended) noexcept {
   if (!static_cast<list_hook<waiting_tag>&>(ended).linked()) return;  // refused by add()
   (ended.was_asked ? asked_ : queued_).remove(ended);
-  if (empty()) connection_.look_at_closing();
+  if (empty()) connection_.closing().look();
   if (ended.was_asked && !queued_.empty() && !sending_queued_ &&
       connection_.state() == endpoint_state::ready) {
     connection_.owe(endpoint_core::to_send);

@@ -100,7 +100,7 @@ void outgoing_messages::leave(send_operation& send) noexcept {
   const auto place = std::exchange(send.place, send_operation::where::nowhere);
   if (place == send_operation::where::queued) queued_.remove(send);
   if (place == send_operation::where::unanswered) unanswered_.remove(send);
-  if (place != send_operation::where::nowhere && !are_pending()) endpoint_.look_at_closing();
+  if (place != send_operation::where::nowhere && !are_pending()) endpoint_.closing().look();
 }
 
 void outgoing_messages::await_answer(send_operation& send) noexcept {

@@ -1,0 +1,102 @@
+#include "connection/endpoint_closing.hpp"
+
+#include <memory>
+#include <mutex>
+#include <new>
+
+#include "base/deadline.hpp"
+#include "base/forked_child.hpp"
+#include "base/if_there_is_memory.hpp"
+#include "connection/close_operation.hpp"
+#include "connection/endpoint_core.hpp"
+#include "ucx/error.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+
+close_operation* endpoint_closing::start(close_mode mode) {
+  if (connection_.state() == endpoint_state::closed || has_begun_) return nullptr;
+  worker_core& worker = connection_.worker();
+  close_operation* const begun = worker.pool_of<close_operation>().take();
+  has_begun_ = true;
+  operation_ = begun;
+  begun->begin(worker, connection_.shared_from_this(), mode,
+               after(worker.api().now(), worker.options().close_timeout));
+  return begun;
+}
+
+void endpoint_closing::close(close_mode mode, std::error_code& ec) {
+  ec.clear();
+  if (is_forked_child()) ec = errc::forked_child;
+  if (ec) return;
+  worker_core& worker = connection_.worker();
+  if (mode == close_mode::abort || worker.in_handler()) return close_at_once(mode, ec);
+  std::unique_lock guard(worker.lock());
+  close_operation* closing = nullptr;
+  try {
+    closing = start(mode);
+  } catch (const std::bad_alloc&) {  // not in order, then
+    guard.unlock();
+    close_at_once(close_mode::abort, ec);
+    ec = errc::no_memory;
+    return;
+  }
+  guard.unlock();
+  if (closing == nullptr) return;
+  worker.wait(*closing, clock::time_point::max());
+  ec = closing->error();
+  closing->drop();
+  connection_.observers().disarm();  // a handler may be running still
+  guard.lock();
+  connection_.see_to_sockets();
+}
+
+/// Without waiting for the peer or for another thread: also inside handlers.
+void endpoint_closing::close_at_once(close_mode mode, std::error_code& ec) {
+  worker_core& worker = connection_.worker();
+  {
+    const std::lock_guard guard(worker.lock());
+    const bool flushes = mode == close_mode::flush;
+    if (connection_.state() == endpoint_state::closed || (has_begun_ && flushes)) return;
+    if (flushes) {
+      ec = errc::would_deadlock;
+      return;
+    }
+    has_begun_ = true;
+  }
+  // Closing on this side is no loss, and whoever made it may go now.
+  connection_.observers().disarm();
+  const std::shared_ptr<endpoint_core> kept = connection_.weak_from_this().lock();
+  const std::lock_guard guard(worker.lock());
+  if (connection_.state() != endpoint_state::failed) {
+    connection_.fail(make_error_code(errc::canceled),
+                     if_there_is_memory("the connection was closed on this side"));
+  }
+  connection_.drop();
+  if (operation_ != nullptr) return operation_->finish();
+  ended();
+}
+
+void endpoint_closing::look() noexcept {
+  if (operation_ != nullptr) connection_.owe(endpoint_core::to_close);
+}
+
+void endpoint_closing::step() {
+  if (operation_ != nullptr) operation_->step();
+}
+
+std::error_code endpoint_closing::leave() {
+  connection_.observers().drop_handlers();  // closing on this side is no loss
+  connection_.observers().clear();
+  if (connection_.state() == endpoint_state::failed) return connection_.why_ended();
+  connection_.fail(make_error_code(errc::canceled),
+                   if_there_is_memory("the connection was closed on this side"));
+  return {};
+}
+
+void endpoint_closing::ended() noexcept {
+  operation_ = nullptr;
+  connection_.closed();
+}
+
+}  // namespace ucx::detail
