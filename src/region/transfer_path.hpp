@@ -1,5 +1,4 @@
-// One way in which the bytes of a peer's region move: besides messages, each has a class of its
-// own.
+// One way in which the bytes of a peer's region move: each is a class of its own.
 #pragma once
 
 #include <cstddef>
