@@ -10,14 +10,14 @@ std::vector<opened_name> open_each(client& from, std::span<const std::string> na
                                    const io_options& options) {
   const auto& core = detail::core_access::core(from);
   if (!core) throw error(errc::closed, "opening many names with a client that was moved from");
-  return core->open_each(names, wanted, options);
+  return core->regions().open_each(names, wanted, options);
 }
 
 std::vector<fetched_name> fetch_each(client& from, std::span<const std::string> names,
                                      std::size_t most, const io_options& options) {
   const auto& core = detail::core_access::core(from);
   if (!core) throw error(errc::closed, "fetching many names with a client that was moved from");
-  return core->fetch_each(names, most, options);
+  return core->fetches().fetch_each(names, most, options);
 }
 
 std::vector<std::error_code> store_each(client& to, std::span<const short_file> files, creation how,
@@ -29,7 +29,7 @@ std::vector<std::error_code> store_each(client& to, std::span<const short_file> 
                 "writing many files: they replace what is there, or are "
                 "new, and are not written in place");
   }
-  return core->store_each(files, how, options);
+  return core->puts().store_each(files, how, options);
 }
 
 }  // namespace ucx

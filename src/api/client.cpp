@@ -6,6 +6,7 @@
 #include "api/url_reader.hpp"
 #include "base/forked_child.hpp"
 #include "client/client_cache.hpp"
+#include "client/client_connector.hpp"
 #include "client/client_core.hpp"
 #include "ucx/directory_listing.hpp"
 #include "ucx/error.hpp"
@@ -14,43 +15,60 @@
 namespace ucx {
 namespace {
 
+using detail::client_connector;
 using detail::client_core;
+using detail::client_files;
+using detail::client_names;
+using detail::client_regions;
 using detail::core_access;
 using detail::failure;
+using detail::further_clients;
 using detail::result;
 
 constexpr const char* no_client = "using a client that was moved from, or not made";
 
-/// Has a client that was made do something.
-template <class Call, class... Args>
-std::invoke_result_t<Call, client_core&, Args...> ask(const std::shared_ptr<client_core>& core,
-                                                      Call call, Args&&... args) {
-  if (!core) return failure{errc::closed, no_client};
-  return ((*core).*call)(std::forward<Args>(args)...);
+// Each returns a part of a client that was made; nullptr of one that was not.
+client_names* names_of(const std::shared_ptr<client_core>& core) {
+  return core ? &core->names() : nullptr;
+}
+
+client_regions* regions_of(const std::shared_ptr<client_core>& core) {
+  return core ? &core->regions() : nullptr;
+}
+
+client_files* files_of(const std::shared_ptr<client_core>& core) {
+  return core ? &core->files() : nullptr;
+}
+
+/// Has a part of a client, if it was made, do something.
+template <class Part, class Call, class... Args>
+std::invoke_result_t<Call, Part&, Args...> ask(Part* part, Call call, Args&&... args) {
+  if (part == nullptr) return failure{errc::closed, no_client};
+  return (part->*call)(std::forward<Args>(args)...);
 }
 
 result<std::shared_ptr<client_core>> connect(std::string_view server,
                                              const client_options& options) {
   const auto where = detail::url_reader::read(server);
   if (!where) return where.why();
-  return client_core::connect(*where, options);
+  return client_connector(options).connect(*where);
 }
 
 result<std::shared_ptr<client_core>> successor_of(const std::shared_ptr<client_core>& core) {
   if (!core) return failure{errc::closed, no_client};
-  return client_core::successor(core);
+  return further_clients::successor(core);
 }
 
 /// The first of the connections to a server is the client's own.
 result<std::shared_ptr<client_core>> lane_of(const std::shared_ptr<client_core>& core,
                                              std::size_t number) {
-  if (core && number == 0) return core;
-  return ask(core, &client_core::lane, number);
+  if (!core) return failure{errc::closed, no_client};
+  return number == 0 ? core : core->further().lane(number);
 }
 
 result<entry> finish(const std::shared_ptr<client_core>& core, remote_region& file, bool durable,
                      const io_options& options) {
-  auto done = ask(core, &client_core::commit, file, durable, true, options);
+  auto done = ask(files_of(core), &client_files::commit, file, durable, true, options);
   if (done) file.close();
   return done;
 }
@@ -64,16 +82,16 @@ client::client(std::string_view server, const client_options& options, std::erro
     : core_(connect(server, options).or_tell(ec)) {}
 
 client::client(const url& server, const client_options& options)
-    : core_(client_core::connect(server, options).or_throw()) {}
+    : core_(client_connector(options).connect(server).or_throw()) {}
 
 client::client(const url& server, const client_options& options, std::error_code& ec)
-    : core_(client_core::connect(server, options).or_tell(ec)) {}
+    : core_(client_connector(options).connect(server).or_tell(ec)) {}
 
 client::client(const worker_address& server, const client_options& options)
-    : core_(client_core::connect(server, options).or_throw()) {}
+    : core_(client_connector(options).connect(server).or_throw()) {}
 
 client::client(const worker_address& server, const client_options& options, std::error_code& ec)
-    : core_(client_core::connect(server, options).or_tell(ec)) {}
+    : core_(client_connector(options).connect(server).or_tell(ec)) {}
 
 client client::shared(const url& server) {
   return core_access::make_client(detail::shared_client(server).or_throw());
@@ -112,28 +130,28 @@ client client::lane(std::size_t number, std::error_code& ec) const {
 }
 
 std::vector<entry> client::list(const io_options& options) {
-  return ask(core_, &client_core::list, options).or_throw();
+  return ask(names_of(core_), &client_names::list, options).or_throw();
 }
 
 std::vector<entry> client::list(std::error_code& ec, const io_options& options) {
-  return ask(core_, &client_core::list, options).or_tell(ec);
+  return ask(names_of(core_), &client_names::list, options).or_tell(ec);
 }
 
 entry client::stat(std::string_view name, const io_options& options) {
-  return ask(core_, &client_core::stat, name, options).or_throw();
+  return ask(names_of(core_), &client_names::stat, name, options).or_throw();
 }
 
 entry client::stat(std::string_view name, std::error_code& ec, const io_options& options) {
-  return ask(core_, &client_core::stat, name, options).or_tell(ec);
+  return ask(names_of(core_), &client_names::stat, name, options).or_tell(ec);
 }
 
 remote_region client::open(std::string_view name, access wanted, const io_options& options) {
-  return ask(core_, &client_core::open, name, wanted, options).or_throw();
+  return ask(regions_of(core_), &client_regions::open, name, wanted, options).or_throw();
 }
 
 remote_region client::open(std::string_view name, access wanted, std::error_code& ec,
                            const io_options& options) {
-  return ask(core_, &client_core::open, name, wanted, options)
+  return ask(regions_of(core_), &client_regions::open, name, wanted, options)
       .or_tell(ec, core_access::empty_region());
 }
 
@@ -148,53 +166,57 @@ std::vector<entry> client::list_directory(std::string_view directory, std::error
 
 directory_listing read_directory(client& from, std::string_view directory,
                                  const io_options& options) {
-  return ask(core_access::core(from), &client_core::read_directory, directory, options).or_throw();
+  return ask(names_of(core_access::core(from)), &client_names::read_directory, directory, options)
+      .or_throw();
 }
 
 directory_listing read_directory(client& from, std::string_view directory, std::error_code& ec,
                                  const io_options& options) {
-  return ask(core_access::core(from), &client_core::read_directory, directory, options).or_tell(ec);
+  return ask(names_of(core_access::core(from)), &client_names::read_directory, directory, options)
+      .or_tell(ec);
 }
 
 void visit_names(client& from, const entry_visitor& visit, const io_options& options) {
-  ask(core_access::core(from), &client_core::visit_names, visit, options).or_throw();
+  ask(names_of(core_access::core(from)), &client_names::visit_names, visit, options).or_throw();
 }
 
 void visit_names(client& from, const entry_visitor& visit, std::error_code& ec,
                  const io_options& options) {
-  ask(core_access::core(from), &client_core::visit_names, visit, options).or_tell(ec);
+  ask(names_of(core_access::core(from)), &client_names::visit_names, visit, options).or_tell(ec);
 }
 
 std::uint64_t visit_directory(client& from, std::string_view directory, const entry_visitor& visit,
                               const io_options& options) {
-  return ask(core_access::core(from), &client_core::visit_directory, directory, visit, options)
+  return ask(names_of(core_access::core(from)), &client_names::visit_directory, directory, visit,
+             options)
       .or_throw();
 }
 
 std::uint64_t visit_directory(client& from, std::string_view directory, const entry_visitor& visit,
                               std::error_code& ec, const io_options& options) {
-  return ask(core_access::core(from), &client_core::visit_directory, directory, visit, options)
+  return ask(names_of(core_access::core(from)), &client_names::visit_directory, directory, visit,
+             options)
       .or_tell(ec);
 }
 
 remote_region client::create(std::string_view name, const create_options& how,
                              const io_options& options) {
-  return ask(core_, &client_core::create, name, how, options).or_throw();
+  return ask(files_of(core_), &client_files::create, name, how, options).or_throw();
 }
 
 remote_region client::create(std::string_view name, const create_options& how, std::error_code& ec,
                              const io_options& options) {
-  return ask(core_, &client_core::create, name, how, options)
+  return ask(files_of(core_), &client_files::create, name, how, options)
       .or_tell(ec, core_access::empty_region());
 }
 
 entry client::commit(remote_region& file, bool durable, const io_options& options) {
-  return ask(core_, &client_core::commit, file, durable, false, options).or_throw();
+  return ask(files_of(core_), &client_files::commit, file, durable, false, options).or_throw();
 }
 
 entry client::commit(remote_region& file, bool durable, std::error_code& ec,
                      const io_options& options) {
-  return ask(core_, &client_core::commit, file, durable, false, options).or_tell(ec);
+  return ask(files_of(core_), &client_files::commit, file, durable, false, options).or_tell(ec);
 }
 
 entry client::commit(remote_region&& file, bool durable, const io_options& options) {
@@ -208,57 +230,57 @@ entry client::commit(remote_region&& file, bool durable, std::error_code& ec,
 
 entry client::measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
                       const io_options& options) {
-  return ask(core_, &client_core::measure, file, known, wait, options).or_throw();
+  return ask(files_of(core_), &client_files::measure, file, known, wait, options).or_throw();
 }
 
 entry client::measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
                       std::error_code& ec, const io_options& options) {
-  return ask(core_, &client_core::measure, file, known, wait, options).or_tell(ec);
+  return ask(files_of(core_), &client_files::measure, file, known, wait, options).or_tell(ec);
 }
 
 std::vector<content_digest> client::digest(remote_region& file, const digest_range& wanted,
                                            const io_options& options) {
-  return ask(core_, &client_core::digest, file, wanted, options).or_throw();
+  return ask(files_of(core_), &client_files::digest, file, wanted, options).or_throw();
 }
 
 std::vector<content_digest> client::digest(remote_region& file, const digest_range& wanted,
                                            std::error_code& ec, const io_options& options) {
-  return ask(core_, &client_core::digest, file, wanted, options).or_tell(ec);
+  return ask(files_of(core_), &client_files::digest, file, wanted, options).or_tell(ec);
 }
 
 void client::remove(std::string_view name, const io_options& options) {
-  ask(core_, &client_core::remove, name, options).or_throw();
+  ask(files_of(core_), &client_files::remove, name, options).or_throw();
 }
 
 void client::remove(std::string_view name, std::error_code& ec, const io_options& options) {
-  ask(core_, &client_core::remove, name, options).or_tell(ec);
+  ask(files_of(core_), &client_files::remove, name, options).or_tell(ec);
 }
 
 void client::rename(std::string_view from, std::string_view to, const io_options& options) {
-  ask(core_, &client_core::rename, from, to, options).or_throw();
+  ask(files_of(core_), &client_files::rename, from, to, options).or_throw();
 }
 
 void client::rename(std::string_view from, std::string_view to, std::error_code& ec,
                     const io_options& options) {
-  ask(core_, &client_core::rename, from, to, options).or_tell(ec);
+  ask(files_of(core_), &client_files::rename, from, to, options).or_tell(ec);
 }
 
 void client::resize(std::string_view name, std::uint64_t size, const io_options& options) {
-  ask(core_, &client_core::resize_by_name, name, size, options).or_throw();
+  ask(files_of(core_), &client_files::resize_by_name, name, size, options).or_throw();
 }
 
 void client::resize(std::string_view name, std::uint64_t size, std::error_code& ec,
                     const io_options& options) {
-  ask(core_, &client_core::resize_by_name, name, size, options).or_tell(ec);
+  ask(files_of(core_), &client_files::resize_by_name, name, size, options).or_tell(ec);
 }
 
 void client::resize(remote_region& file, std::uint64_t size, const io_options& options) {
-  ask(core_, &client_core::resize, file, size, options).or_throw();
+  ask(files_of(core_), &client_files::resize, file, size, options).or_throw();
 }
 
 void client::resize(remote_region& file, std::uint64_t size, std::error_code& ec,
                     const io_options& options) {
-  ask(core_, &client_core::resize, file, size, options).or_tell(ec);
+  ask(files_of(core_), &client_files::resize, file, size, options).or_tell(ec);
 }
 
 std::error_code client::status() const noexcept {
@@ -267,11 +289,11 @@ std::error_code client::status() const noexcept {
 
 const url& client::server() const noexcept {
   static const url none;
-  return core_ ? core_->server() : none;
+  return core_ ? core_->server().address() : none;
 }
 
 std::string client::server_version() const {
-  return core_ ? core_->server_version() : std::string();
+  return core_ ? core_->server().version() : std::string();
 }
 
 std::vector<std::string> client::transports() const {
@@ -296,12 +318,12 @@ namespace detail {
 
 client core_access::make_client(context parent, const socket_address& server,
                                 const client_options& options, std::error_code& ec) {
-  return make_client(client_core::connect(std::move(parent), server, options).or_tell(ec));
+  return make_client(client_connector(options).connect(std::move(parent), server).or_tell(ec));
 }
 
 client core_access::make_client(context parent, const worker_address& server,
                                 const client_options& options, std::error_code& ec) {
-  return make_client(client_core::connect(std::move(parent), server, options).or_tell(ec));
+  return make_client(client_connector(options).connect(std::move(parent), server).or_tell(ec));
 }
 
 }  // namespace detail

@@ -14,6 +14,8 @@ namespace ucx {
 namespace {
 
 using detail::client_core;
+using detail::client_files;
+using detail::client_names;
 using detail::failure;
 using detail::result;
 
@@ -22,26 +24,26 @@ using detail::result;
 template <class Call>
 auto look_up(const url& name, Call call) {
   return detail::twice_where_lost(
-      [&]() -> std::invoke_result_t<Call, client_core&, std::string, io_options> {
+      [&]() -> std::invoke_result_t<Call, client_names&, std::string, io_options> {
         const auto through = detail::shared_client(name);
         if (!through) return through.why();
-        return (**through.*call)(name.name(), io_options());
+        return ((*through)->names().*call)(name.name(), io_options());
       });
 }
 
 /// What changes something is asked once, of a server that is there.
 template <class Call, class... Args>
-std::invoke_result_t<Call, client_core&, const Args&..., io_options> change(const url& name,
-                                                                            Call call,
-                                                                            const Args&... args) {
+std::invoke_result_t<Call, client_files&, const Args&..., io_options> change(const url& name,
+                                                                             Call call,
+                                                                             const Args&... args) {
   const auto through = detail::twice_where_lost([&]() -> result<std::shared_ptr<client_core>> {
     auto shared = detail::shared_client(name);
     if (!shared) return shared;
-    if (const auto heard = (*shared)->hear(name.name()); !heard) return heard.why();
+    if (const auto heard = (*shared)->names().hear(name.name()); !heard) return heard.why();
     return shared;
   });
   if (!through) return through.why();
-  return (**through.*call)(args..., io_options());
+  return ((*through)->files().*call)(args..., io_options());
 }
 
 /// It is no failure that there is none.
@@ -52,42 +54,42 @@ result<bool> is_there(const result<T>& found) {
   return found.why();
 }
 
-result<bool> find(const url& name) { return is_there(look_up(name, &client_core::stat)); }
+result<bool> find(const url& name) { return is_there(look_up(name, &client_names::stat)); }
 
 result<std::uint64_t> size_of(const url& name) {
-  const auto found = look_up(name, &client_core::stat);
+  const auto found = look_up(name, &client_names::stat);
   if (!found) return found.why();
   if (found->type != entry_type::directory) return found->size;
   return failure{errc::not_supported, to_string(name) + ": a directory has no size"};
 }
 
 result<std::chrono::system_clock::time_point> time_of(const url& name) {
-  const auto found = look_up(name, &client_core::stat);
+  const auto found = look_up(name, &client_names::stat);
   if (!found) return found.why();
   if (found->modified) return to_system_time(*found->modified);
   return failure{errc::not_supported, to_string(name) + ": nobody knows when it was changed"};
 }
 
 result<std::vector<entry>> entries_in(const url& directory) {
-  auto found = look_up(directory, &client_core::read_directory);
+  auto found = look_up(directory, &client_names::read_directory);
   if (!found) return found.why();
   return std::move(found->entries);
 }
 
 result<bool> remove_one(const url& name) {
-  return is_there(change(name, &client_core::remove, name.name()));
+  return is_there(change(name, &client_files::remove, name.name()));
 }
 
 result<void> rename_one(const url& from, const url& to) {
   if (from.server() == to.server()) {
-    return change(from, &client_core::rename, from.name(), to.name());
+    return change(from, &client_files::rename, from.name(), to.name());
   }
   return failure{errc::not_supported,
                  "renaming " + to_string(from) + " to " + to_string(to) + ", at another server"};
 }
 
 result<void> resize_one(const url& name, std::uint64_t size) {
-  return change(name, &client_core::resize_by_name, name.name(), size);
+  return change(name, &client_files::resize_by_name, name.name(), size);
 }
 
 }  // namespace

@@ -93,8 +93,8 @@ struct remote_file::state {
     const io_options each{options.timeout, options.verify};
     const create_options made{.mode = options.make.value_or(creation::append),
                               .readable = includes(options.wanted, access::read)};
-    auto region = options.make ? (*through)->create(name, made, each)
-                               : (*through)->open(name, options.wanted, each);
+    auto region = options.make ? (*through)->files().create(name, made, each)
+                               : (*through)->regions().open(name, options.wanted, each);
     if (!region) return region.why();
     const bool grows = region->limit() > region->size();
     return std::make_unique<state>(
@@ -162,7 +162,7 @@ struct remote_file::state {
                      "resizing " + region.description() + ", whose size is fixed"};
     }
     if (auto flushed = flush(); !flushed) return flushed;
-    auto done = core_access::core(through)->resize(region, size, each);
+    auto done = core_access::core(through)->files().resize(region, size, each);
     if (done) lost.remove({size, std::numeric_limits<std::uint64_t>::max()});
     return done;
   }
@@ -171,7 +171,7 @@ struct remote_file::state {
   result<void> commit(bool durable, bool last) {
     if (auto flushed = flush(); !flushed || !grows) return flushed;
     if (auto whole = check_whole(); !whole) return whole;
-    const auto done = core_access::core(through)->commit(region, durable, last, each);
+    const auto done = core_access::core(through)->files().commit(region, durable, last, each);
     if (!done) return done.why();
     is_named = true;
     if (last) region.close();

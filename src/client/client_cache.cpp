@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/forked_child.hpp"
+#include "client/client_connector.hpp"
 #include "client/client_core.hpp"
 #include "client/client_slot.hpp"
 #include "client/lingering_clients.hpp"
@@ -72,7 +73,7 @@ result<std::shared_ptr<client_core>> take_or_connect(const url& server) {
   if (found) found->worker().progress();  // nobody has looked at it since
   if (found && found->status()) found.reset();
   if (!found) {
-    auto made = client_core::connect(server, client_options());
+    auto made = client_connector(client_options()).connect(server);
     if (!made) return made;
     found = *std::move(made);
   }

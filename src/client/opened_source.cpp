@@ -14,7 +14,7 @@ namespace {
 result<opened_source> open_once(const url& name, const io_options& each) {
   auto through = shared_client(name);
   if (!through) return through.why();
-  auto region = (*through)->open(name.name(), access::read, each);
+  auto region = (*through)->regions().open(name.name(), access::read, each);
   if (!region) return region.why();
   return opened_source{core_access::make_client(*std::move(through)), *std::move(region)};
 }

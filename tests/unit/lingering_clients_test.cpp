@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "client/client_connector.hpp"
 #include "client/client_core.hpp"
 #include "ucx/client.hpp"
 #include "ucx/server.hpp"
@@ -50,7 +51,7 @@ TEST(LingeringClients, TakeOneAgainThatIsAboutToCome) {
   const server served;
   const url where(served.url());
   lingering_clients all;
-  const std::shared_ptr<client_core> made = client_core::connect(where, {}).or_throw();
+  const std::shared_ptr<client_core> made = client_connector({}).connect(where).or_throw();
   std::shared_ptr<client_core> first = all.lend(where, made);
   ASSERT_EQ(all.take(where), made);
   std::shared_ptr<client_core> second = all.lend(where, made);

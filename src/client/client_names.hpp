@@ -1,0 +1,53 @@
+// What a client asks about the names that its server has.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "ucx/directory_listing.hpp"
+#include "ucx/entry.hpp"
+#include "ucx/io_options.hpp"
+#include "wire/control_message.hpp"
+
+namespace ucx::detail {
+
+class client_questions;
+
+/// Lists names, and describes one, without opening anything. A part of its client; safe from any
+/// thread.
+class client_names {
+ public:
+  explicit client_names(client_questions& questions) noexcept : questions_(questions) {}
+  client_names(const client_names&) = delete;
+  client_names& operator=(const client_names&) = delete;
+
+  result<std::vector<entry>> list(const io_options& options);
+  result<void> visit_names(const entry_visitor& visit, const io_options& options);
+  result<directory_listing> read_directory(std::string_view directory, const io_options& options);
+  result<std::uint64_t> visit_directory(std::string_view directory, const entry_visitor& visit,
+                                        const io_options& options);
+  result<entry> stat(std::string_view name, const io_options& options);
+
+  /// Asks about `name`, whatever the server says of it, unless it was heard a moment ago: before
+  /// what is not asked twice. Errors: connection_reset, and timed_out.
+  result<void> hear(std::string_view name);
+
+ private:
+  /// Gives `visit` every entry that `page` asks for, page by page, each of which has to be there
+  /// when `deadline` says; returns how many names are not served.
+  result<std::uint64_t> list_pages(list_body page, const entry_visitor& visit,
+                                   const std::function<clock::time_point()>& deadline,
+                                   const std::string& doing);
+  result<directory_listing> list_all(list_body page, clock::time_point deadline,
+                                     const std::string& doing);
+
+  client_questions& questions_;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,150 @@
+#include "client/client_questions.hpp"
+
+#include <mutex>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "base/forked_child.hpp"
+#include "connection/endpoint_core.hpp"
+#include "ucx/error.hpp"
+#include "ucx/version.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// Room in a message for what is not what it is about.
+constexpr std::size_t overhead = control_header::size + 32;
+
+}  // namespace
+
+client_questions::client_questions(worker_core& worker, endpoint_core& connection,
+                                   std::function<void(std::uint64_t)> on_revoke)
+    : worker_(worker),
+      connection_(connection),
+      session_(channel_, std::move(on_revoke)),
+      teller_(std::make_shared<client_session*>(&session_)) {}
+
+void client_questions::listen() {
+  const std::lock_guard guard(worker_.lock());
+  connection_.control().set_receiver(&session_);
+}
+
+void client_questions::end() noexcept {
+  const std::lock_guard guard(worker_.lock());
+  connection_.control().set_receiver(nullptr);
+  *teller_ = nullptr;
+  try {
+    if (!session_.over()) session_.leave();
+  } catch (const std::bad_alloc&) {  // the peer learns it from the end of the connection
+  }
+}
+
+result<void> client_questions::greet(clock::time_point deadline) {
+  hello_body hello;
+  hello.library = to_string(version());
+  hello.features = control_feature::all;
+  const std::string doing = "greeting the server at " + connection_.peer_name();
+  const auto answer = ask(control_type::hello, control_type::welcome, hello, deadline, doing);
+  if (!answer) return answer.why();
+  std::optional<welcome_body> welcome = decode_welcome(*answer);
+  if (!welcome) return failure{errc::protocol_error, doing};
+  server_.welcomed(*std::move(welcome));
+  return {};
+}
+
+result<std::vector<std::byte>> client_questions::await(control_type answer_type,
+                                                       clock::time_point deadline,
+                                                       const std::string& doing,
+                                                       const std::function<void(question&)>& send) {
+  question asked{.answer_type = answer_type};
+  ask_all(
+      {&asked, 1}, [&](std::size_t) { send(asked); }, deadline);
+  if (!asked.outcome) return std::move(asked.answer);
+  count_failures(1);
+  failure why{asked.outcome, doing};
+  if (const std::optional<welcome_body> refused = decode_welcome(asked.answer)) {
+    if (why.code == errc::version_mismatch) {
+      why.text += ": it speaks version " + std::to_string(refused->version) +
+                  " of the control protocol, this library (" + to_string(version()) + ") version " +
+                  std::to_string(control_version);
+    } else if (why.code == errc::busy) {
+      why.text += ": it has as many clients as it takes";
+    } else if (why.code == errc::connection_refused) {
+      why.text += ": it is a worker that serves no names, or its server was closed";
+    }
+  } else if (const std::string words = connection_.words(); !words.empty()) {
+    why.text += " (" + words + ")";
+  }
+  return why;
+}
+
+void client_questions::ask_all(std::span<question> asked,
+                               const std::function<void(std::size_t)>& send,
+                               clock::time_point deadline) {
+  requests_.fetch_add(asked.size(), std::memory_order_relaxed);
+  std::error_code unasked;
+  if (is_forked_child()) unasked = errc::forked_child;
+  if (worker_.in_handler()) unasked = errc::would_deadlock;
+  for (question& each : asked) {
+    if (unasked) each.outcome = unasked;
+  }
+  if (unasked) return;
+  // The session is not to answer into what has gone.
+  const auto forget = [&] {
+    const std::lock_guard guard(worker_.lock());
+    connection_.liveness().expected_control();
+    for (question& each : asked) {
+      session_.forget(each);
+      if (!each.done) each.outcome = errc::timed_out;
+    }
+  };
+  {
+    const std::lock_guard guard(worker_.lock());
+    connection_.liveness().expect_control();
+  }
+  std::size_t first = 0;  // before it all are done
+  try {
+    {
+      const std::lock_guard guard(worker_.lock());
+      for (std::size_t i = 0; i < asked.size(); ++i) {
+        if (!asked[i].done) send(i);
+      }
+    }
+    worker_.wait_until(deadline, [&] {
+      while (first < asked.size() && asked[first].done) ++first;
+      return first == asked.size();
+    });
+  } catch (...) {
+    forget();
+    throw;
+  }
+  forget();
+  if (first > 0) heard_at_.store(now(), std::memory_order_relaxed);
+}
+
+std::size_t client_questions::room() const noexcept { return channel_.longest() - overhead; }
+
+clock::time_point client_questions::deadline_after(const io_options& options) {
+  const std::lock_guard guard(worker_.lock());
+  return worker_.deadline_after(options.timeout);
+}
+
+clock::time_point client_questions::now() const noexcept { return worker_.api().now(); }
+
+bool client_questions::heard_within(std::chrono::nanoseconds time) const noexcept {
+  return now() - heard_at_.load(std::memory_order_relaxed) < time;
+}
+
+std::error_code client_questions::status() const noexcept {
+  if (is_forked_child()) return errc::forked_child;
+  const std::lock_guard guard(worker_.lock());
+  return session_.over() ? session_.why() : connection_.status();
+}
+
+void client_questions::count_failures(std::uint64_t number) noexcept {
+  failures_.fetch_add(number, std::memory_order_relaxed);
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,151 @@
+#include "client/client_regions.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "base/error_text.hpp"
+#include "connection/endpoint_core.hpp"
+#include "region/remote_region_core.hpp"
+#include "ucx/error.hpp"
+#include "wire/control_message.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+
+result<remote_region> client_regions::open(std::string_view name, access wanted,
+                                           const io_options& options) {
+  if (const auto fit = known_server::check_name(name); !fit) return fit.why();
+  const std::string doing = questions_.server().attempt("opening", name);
+  const auto answer =
+      questions_.ask(control_type::open, control_type::opened, open_body{std::string(name), wanted},
+                     questions_.deadline_after(options), doing);
+  if (!answer) return known_server::of_unserved(answer.why(), "no regular file");
+  return region_of(*answer, name, wanted, doing);
+}
+
+std::vector<opened_name> client_regions::open_each(std::span<const std::string> names,
+                                                   access wanted, const io_options& options) {
+  constexpr std::size_t most = client_questions::most_at_once;
+  std::vector<opened_name> all;
+  all.reserve(names.size());
+  for (; !names.empty(); names = names.subspan(std::min(names.size(), most))) {
+    const auto some = names.first(std::min(names.size(), most));
+    const std::vector<client_questions::question> asked = ask_for(some, wanted, options);
+    bool answers = true;
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      answers = answers && asked[i].outcome != errc::timed_out;
+      opened_name& made = all.emplace_back();
+      made.error = asked[i].outcome;
+      if (!made.error) {
+        auto opened = region_of(asked[i].answer, some[i], wanted, {});
+        if (opened) {
+          made.region = *std::move(opened);
+          continue;
+        }
+        made.error = opened.why().code;
+      }
+      questions_.count_failures(1);
+    }
+    if (answers) continue;
+    // A server that does not answer in time is not asked for the rest, which would take as long.
+    const std::size_t left = names.size() - some.size();
+    for (std::size_t i = 0; i < left; ++i) all.emplace_back().error = errc::timed_out;
+    questions_.count_failures(left);
+    break;
+  }
+  return all;
+}
+
+std::vector<client_questions::question> client_regions::ask_for(std::span<const std::string> names,
+                                                                access wanted,
+                                                                const io_options& options) {
+  std::vector<client_questions::question> asked;
+  for (const std::string& name : names) {
+    std::error_code ec;
+    known_server::check_name(name).or_tell(ec);
+    asked.push_back({.answer_type = control_type::opened, .done = static_cast<bool>(ec)});
+    asked.back().outcome = ec;
+  }
+  const auto body_of = [&](std::size_t i) { return open_body{names[i], wanted}; };
+  questions_.ask_each(asked, control_type::open, body_of, questions_.deadline_after(options));
+  return asked;
+}
+
+result<remote_region> client_regions::region_of(const std::vector<std::byte>& answer,
+                                                std::string_view name, access wanted,
+                                                const std::string& doing) {
+  failure why{{}, doing};
+  std::error_code& ec = why.code;
+  const std::optional<opened_body> opened = decode_opened(answer);
+  remote_region made = core_access::empty_region();
+  if (!opened || opened->described.name != name) ec = errc::protocol_error;
+  remote_descriptor descriptor;
+  if (!ec) descriptor = remote_descriptor::decode(opened->descriptor, ec);
+  if (!ec) {
+    // No more than was asked for: a mistake of the program shows here, as with a file.
+    descriptor.granted = wanted;
+    try {
+      made = remote_region(endpoint_, descriptor);
+    } catch (const error& failed) {
+      why = {failed.code(), doing + ": " + text_of(failed)};
+    }
+  }
+  // Only its owner can make something longer.
+  if (!ec && opened->limit > 0 && made.way() != way::message) ec = errc::protocol_error;
+  if (ec) {  // the server holds it for us, maybe
+    const std::lock_guard guard(questions_.worker().lock());
+    questions_.session().release_unwanted(answer);
+    return why;
+  }
+  opens_.fetch_add(1, std::memory_order_relaxed);
+  remote_region_core& core = *core_access::core(made);
+  {
+    const std::lock_guard guard(questions_.worker().lock());
+    if (opened->described.type == entry_type::file) {
+      core.extent().is_file(opened->identity, opened->described.generation,
+                            questions_.server().knows(control_feature::measuring));
+    }
+    if (opened->limit > 0) {
+      core.extent().grow_to(opened->limit);
+      core.window().resize(opened->window);
+    }
+    if (opened->held) {
+      core.when_released([through = questions_.teller(), region = descriptor.region] {
+        if (*through != nullptr) (*through)->tell(control_type::release, release_body{region});
+      });
+    }
+  }
+  remember(descriptor.region, core_access::core(made));
+  return made;
+}
+
+result<std::shared_ptr<remote_region_core>> client_regions::ours(const remote_region& file,
+                                                                 const std::string& doing) const {
+  const std::shared_ptr<remote_region_core>& core = core_access::core(file);
+  if (core && &core->endpoint() == &questions_.connection()) return core;
+  return failure{core ? errc::no_such_region : errc::closed, doing};
+}
+
+void client_regions::remember(std::uint64_t region,
+                              const std::shared_ptr<remote_region_core>& opened) {
+  const std::lock_guard guard(questions_.worker().lock());
+  if (opened_.size() >= sweep_at_) {
+    std::erase_if(opened_, [](const auto& each) { return each.second.expired(); });
+    sweep_at_ = std::max<std::size_t>(64, 2 * opened_.size());
+  }
+  opened_.emplace(region, opened);
+}
+
+void client_regions::revoked(std::uint64_t region) {
+  const auto [first, last] = opened_.equal_range(region);
+  for (auto each = first; each != last; ++each) {
+    if (const auto opened = each->second.lock()) opened->revoke();
+  }
+  opened_.erase(first, last);
+}
+
+}  // namespace ucx::detail

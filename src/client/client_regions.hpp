@@ -1,0 +1,68 @@
+// The regions that a client opens, and has open.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.hpp"
+#include "client/client_questions.hpp"
+#include "ucx/access.hpp"
+#include "ucx/bulk_open.hpp"
+#include "ucx/io_options.hpp"
+#include "ucx/remote_region.hpp"
+
+namespace ucx {
+class endpoint;
+}
+
+namespace ucx::detail {
+
+class remote_region_core;
+
+/// Makes regions of the answers to questions, and remembers those that are open: the server may
+/// withdraw them. A part of its client; safe from any thread.
+class client_regions {
+ public:
+  /// REQUIRES: `over` is the connection of `questions`.
+  client_regions(client_questions& questions, endpoint& over)
+      : questions_(questions), endpoint_(over) {}
+  client_regions(const client_regions&) = delete;
+  client_regions& operator=(const client_regions&) = delete;
+
+  result<remote_region> open(std::string_view name, access wanted, const io_options& options);
+  std::vector<opened_name> open_each(std::span<const std::string> names, access wanted,
+                                     const io_options& options);
+
+  /// Asks for all of these at once; `region_of()` takes the answers.
+  std::vector<client_questions::question> ask_for(std::span<const std::string> names, access wanted,
+                                                  const io_options& options);
+  /// Makes a region of the answer to an open or create.
+  result<remote_region> region_of(const std::vector<std::byte>& answer, std::string_view name,
+                                  access wanted, const std::string& doing);
+  /// Returns what is behind a region of this client's.
+  result<std::shared_ptr<remote_region_core>> ours(const remote_region& file,
+                                                   const std::string& doing) const;
+  /// The server has withdrawn it. Under the worker's lock.
+  void revoked(std::uint64_t region);
+  /// Returns how many were opened so far.
+  std::uint64_t opens() const noexcept { return opens_.load(std::memory_order_relaxed); }
+
+ private:
+  void remember(std::uint64_t region, const std::shared_ptr<remote_region_core>& opened);
+
+  client_questions& questions_;
+  endpoint& endpoint_;
+  // Under the worker's lock: those that are open, by the owner's number.
+  std::unordered_multimap<std::uint64_t, std::weak_ptr<remote_region_core>> opened_;
+  std::size_t sweep_at_ = 64;
+  std::atomic<std::uint64_t> opens_{0};
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,47 @@
+// The further clients of its server that a client has: its lanes, and what takes its place.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "base/result.hpp"
+#include "client/client_slot.hpp"
+
+namespace ucx::detail {
+
+class client_core;
+class known_server;
+
+/// Knows how its client was connected, and connects as many times more as somebody asks for. Keeps
+/// none of them alive. A part of its client; safe from any thread.
+class further_clients {
+ public:
+  explicit further_clients(const known_server& server) noexcept : server_(server) {}
+  further_clients(const further_clients&) = delete;
+  further_clients& operator=(const further_clients&) = delete;
+
+  /// `again` connects as the client was connected, `beside` on a worker with a thread of its own.
+  /// Without them there are none. Before anybody else has the client.
+  void set_ways(client_slot::connector again, client_slot::connector beside);
+
+  /// Returns the `number`th further connection to the server: see ucx::client.
+  result<std::shared_ptr<client_core>> lane(std::size_t number);
+  /// Returns `lost`, or what takes its place where its connection is lost.
+  static result<std::shared_ptr<client_core>> successor(const std::shared_ptr<client_core>& lost);
+  /// Its user has closed the client: nothing takes its place, whatever became of the connection.
+  void close() noexcept { closed_ = true; }
+
+ private:
+  const known_server& server_;
+  client_slot::connector again_;
+  client_slot::connector beside_;
+  std::mutex lanes_mutex_;
+  std::map<std::size_t, client_slot> lanes_;
+  client_slot successor_;
+  std::atomic<bool> closed_{false};
+};
+
+}  // namespace ucx::detail
