@@ -67,7 +67,7 @@ void session_contents::put(const control_header& asked, put_body&& body) {
   }
   // All of them or none, so that who is told `busy` of a file knows that somebody writes that.
   const bool is_room = std::all_of(parts.begin(), parts.end(), [](const auto& each) {
-    return each.first->has_room(each.second.files);
+    return each.first->contents().has_room(each.second.files);
   });
   if (!is_room) return refuse_(asked, control_type::stored, errc::busy);
   ++unanswered_;
@@ -81,7 +81,7 @@ void session_contents::put(const control_header& asked, put_body&& body) {
         --all->awaited;
         if (*self != nullptr) (*self)->stored(*all);
       };
-      store->put(std::move(its.files), body.exclusive, body.durable, answered);
+      store->contents().put(std::move(its.files), body.exclusive, body.durable, answered);
     } catch (const std::bad_alloc&) {  // then it has answered nothing, and will not
       for (const std::size_t i : its.numbers) all->outcomes[i] = errc::no_memory;
       --all->awaited;
@@ -127,7 +127,8 @@ std::optional<std::vector<std::byte>> session_contents::content_now(const std::s
   if (!complaint_about_name(name).empty() || catalogue_.find(name)) return std::nullopt;
   const catalogue::stored_name found = catalogue_.find_stored(name);
   if (!found.store) return std::nullopt;
-  std::optional<store_core::content> now = found.store->content_now(found.path, most);
+  std::optional<store_contents::content> now =
+      found.store->contents().content_now(found.path, most);
   if (!now) return std::nullopt;
   return std::move(now->bytes);
 }

@@ -53,7 +53,7 @@ session_files::~session_files() {
 }
 
 void session_files::close() noexcept {
-  for (const auto& [id, each] : std::exchange(open_, {})) each.store->let_go(*each.region);
+  for (const auto& [id, each] : std::exchange(open_, {})) each.store->files().let_go(*each.region);
 }
 
 session_files::file_in_use session_files::find(std::uint64_t region) const {
@@ -85,13 +85,13 @@ auto session_files::later(Then then) {
   };
 }
 
-store_core::opened session_files::on_opened(const control_header& asked,
-                                            std::shared_ptr<store_core> store, std::string name) {
+store_files::opened session_files::on_opened(const control_header& asked,
+                                             std::shared_ptr<store_core> store, std::string name) {
   return later([asked, store = std::move(store), name = std::move(name)](
                    session_files* self, std::error_code ec,
                    const std::shared_ptr<store_region>& region, const file_facts& facts) {
     if (self == nullptr) {
-      if (region) store->let_go(*region);
+      if (region) store->files().let_go(*region);
       return;
     }
     --self->opening_;
@@ -108,7 +108,7 @@ store_core::opened session_files::on_opened(const control_header& asked,
     body.identity = file_identity(region->source()->descriptor());
     const message answer = encode_control(answer_to(asked, control_type::opened), body);
     if (answer.size() > self->longest_) {
-      store->let_go(*region);
+      store->files().let_go(*region);
       return self->refuse_(asked, control_type::opened, errc::message_truncated);
     }
     self->open_.emplace(region->id(), open_file{store, region});
@@ -116,7 +116,7 @@ store_core::opened session_files::on_opened(const control_header& asked,
   });
 }
 
-store_core::done session_files::on_done(const control_header& asked) {
+store_names::done session_files::on_done(const control_header& asked) {
   return later([asked](session_files* self, std::error_code ec) {
     if (self == nullptr) return;
     if (ec) return self->refuse_(asked, control_type::done, ec);
@@ -133,7 +133,7 @@ void session_files::open(const control_header& asked, const open_body& body) {
   }
   if (!begin(asked, control_type::opened)) return;
   ++opening_;
-  found.store->open(found.path, body.wanted, on_opened(asked, found.store, body.name));
+  found.store->files().open(found.path, body.wanted, on_opened(asked, found.store, body.name));
 }
 
 void session_files::create(const control_header& asked, const create_body& body) {
@@ -147,12 +147,12 @@ void session_files::create(const control_header& asked, const create_body& body)
   }
   if (!begin(asked, control_type::opened)) return;
   ++opening_;
-  store_core::opened answer = on_opened(asked, found.store, body.name);
+  store_files::opened answer = on_opened(asked, found.store, body.name);
   if (body.mode == create_mode::append) {
-    found.store->append(found.path, body.wanted, std::move(answer));
+    found.store->files().append(found.path, body.wanted, std::move(answer));
   } else {
-    found.store->create(found.path, body.wanted, body.mode == create_mode::fresh,
-                        std::move(answer));
+    found.store->files().create(found.path, body.wanted, body.mode == create_mode::fresh,
+                                std::move(answer));
   }
 }
 
@@ -164,18 +164,19 @@ void session_files::commit(const control_header& asked, const commit_body& body)
   const std::shared_ptr<store_core> store = found->second.store;
   const std::shared_ptr<store_region> region = found->second.region;
   const std::string name = store->name_of(region->place().path);
-  store->commit(region, body.durable,
-                later([asked, store, name, body](session_files* self, std::error_code ec,
-                                                 const file_facts& facts) {
-                  if (self == nullptr) return;
-                  // Before the answer: then the name is free when the client has it.
-                  if (body.released && (!ec || self->has_lost(body.region))) {
-                    self->release({body.region});
-                  }
-                  if (ec) return self->refuse_(asked, control_type::described, ec);
-                  self->send_(encode_control(answer_to(asked, control_type::described),
-                                             described_body{store->describe(name, facts)}));
-                }));
+  store->writing().commit(
+      region, body.durable,
+      later([asked, store, name, body](session_files* self, std::error_code ec,
+                                       const file_facts& facts) {
+        if (self == nullptr) return;
+        // Before the answer: then the name is free when the client has it.
+        if (body.released && (!ec || self->has_lost(body.region))) {
+          self->release({body.region});
+        }
+        if (ec) return self->refuse_(asked, control_type::described, ec);
+        self->send_(encode_control(answer_to(asked, control_type::described),
+                                   described_body{store->describe(name, facts)}));
+      }));
 }
 
 /// Returns whether there is nothing more to commit: a commit has thrown it away.
@@ -189,7 +190,7 @@ void session_files::release(const release_body& body) {
   if (found == open_.end()) return;  // it was withdrawn, and the client did not know yet
   const open_file gone = std::move(found->second);
   open_.erase(found);
-  gone.store->let_go(*gone.region);
+  gone.store->files().let_go(*gone.region);
   released_(body.region);
 }
 
@@ -197,17 +198,17 @@ void session_files::stat(const control_header& asked, const stat_body& body) {
   const catalogue::stored_name found = catalogue_.find_stored(body.name);
   if (!found.store) return refuse_(asked, control_type::described, errc::no_such_name);
   if (!begin(asked, control_type::described)) return;
-  found.store->stat(found.path,
-                    later([asked, store = found.store, name = body.name](
-                              session_files* self, std::error_code ec, const file_facts& facts) {
-                      if (self == nullptr) return;
-                      if (!ec && facts.is_directory && !self->knows_stores()) {
-                        ec = errc::no_such_name;
-                      }
-                      if (ec) return self->refuse_(asked, control_type::described, ec);
-                      self->send_(encode_control(answer_to(asked, control_type::described),
-                                                 described_body{store->describe(name, facts)}));
-                    }));
+  found.store->names().stat(
+      found.path, later([asked, store = found.store, name = body.name](
+                            session_files* self, std::error_code ec, const file_facts& facts) {
+        if (self == nullptr) return;
+        if (!ec && facts.is_directory && !self->knows_stores()) {
+          ec = errc::no_such_name;
+        }
+        if (ec) return self->refuse_(asked, control_type::described, ec);
+        self->send_(encode_control(answer_to(asked, control_type::described),
+                                   described_body{store->describe(name, facts)}));
+      }));
 }
 
 /// A page that the catalogue and several stores have a part of. They are asked one after the other,
@@ -286,7 +287,7 @@ void session_files::gather(const std::shared_ptr<gathered_page>& all) {
   const gathered_page::asked_store asked = std::move(all->stores.back());
   all->stores.pop_back();
   const std::size_t most = all->budget / shortest_entry + 1;
-  asked.store->list_files(
+  asked.store->names().list_files(
       asked.behind, most,
       [self = self_, all, store = asked.store](std::error_code ec, store_directory::page found) {
         if (*self == nullptr) return;
@@ -321,7 +322,7 @@ void session_files::list_directory(const control_header& asked, const list_body&
   const std::string behind =
       body.after.starts_with(above) ? body.after.substr(above.size()) : std::string();
   const std::size_t most = (longest_ - page_overhead) / shortest_entry + 1;
-  found.store->list_directory(
+  found.store->names().list_directory(
       found.path, behind, most,
       later([asked, above, store = found.store](session_files* self, std::error_code ec,
                                                 const store_directory::page& page) {
@@ -343,7 +344,7 @@ void session_files::list_directory(const control_header& asked, const list_body&
 void session_files::remove(const control_header& asked, const remove_body& body) {
   const catalogue::stored_name found = catalogue_.find_stored(body.name);
   if (!found.store) return refuse_(asked, control_type::done, errc::no_such_name);
-  if (begin(asked, control_type::done)) found.store->remove(found.path, on_done(asked));
+  if (begin(asked, control_type::done)) found.store->names().remove(found.path, on_done(asked));
 }
 
 void session_files::rename(const control_header& asked, const rename_body& body) {
@@ -352,7 +353,7 @@ void session_files::rename(const control_header& asked, const rename_body& body)
   if (!from.store || !to.store) return refuse_(asked, control_type::done, errc::no_such_name);
   if (from.store != to.store) return refuse_(asked, control_type::done, errc::not_supported);
   if (!begin(asked, control_type::done)) return;
-  from.store->rename(from.path, to.path, body.exclusive, on_done(asked));
+  from.store->names().rename(from.path, to.path, body.exclusive, on_done(asked));
 }
 
 void session_files::resize(const control_header& asked, const resize_body& body) {
@@ -360,12 +361,12 @@ void session_files::resize(const control_header& asked, const resize_body& body)
     const auto open = open_.find(body.region);
     if (open == open_.end()) return refuse_(asked, control_type::done, errc::no_such_region);
     if (!begin(asked, control_type::done)) return;
-    return open->second.store->resize(open->second.region, body.size, on_done(asked));
+    return open->second.store->writing().resize(open->second.region, body.size, on_done(asked));
   }
   const catalogue::stored_name found = catalogue_.find_stored(body.name);
   if (!found.store) return refuse_(asked, control_type::done, errc::no_such_name);
   if (!begin(asked, control_type::done)) return;
-  found.store->resize(found.path, body.size, on_done(asked));
+  found.store->names().resize(found.path, body.size, on_done(asked));
 }
 
 }  // namespace ucx::detail

@@ -73,9 +73,9 @@ class session_files {
   bool begin(const control_header& asked, control_type answer);
   template <class Then>
   auto later(Then then);
-  store_core::opened on_opened(const control_header& asked, std::shared_ptr<store_core> store,
-                               std::string name);
-  store_core::done on_done(const control_header& asked);
+  store_files::opened on_opened(const control_header& asked, std::shared_ptr<store_core> store,
+                                std::string name);
+  store_names::done on_done(const control_header& asked);
   void gather(const std::shared_ptr<gathered_page>& all);
   void send_page(gathered_page& all, bool is_full);
   void list_directory(const control_header& asked, const list_body& body);

@@ -22,11 +22,11 @@ store_region::store_region(std::shared_ptr<context_core> context,
     : exposed_region(std::move(context), granted),
       store_(store),
       home_(store->home()),
-      limit_(std::max(size, store->largest_file())),
-      window_(store->window()),
+      limit_(std::max(size, store->admission().largest_file())),
+      window_(store->admission().window()),
       file_(std::move(file)),
       place_(std::move(place)),
-      account_(store->open_account(size)) {}
+      account_(std::make_shared<file_account>(store->quota(), size)) {}
 
 std::shared_ptr<store_region> store_region::make(std::shared_ptr<context_core> context,
                                                  const std::shared_ptr<store_core>& store,
@@ -145,8 +145,8 @@ void store_region::take(writer from, const frame& asked, std::span<const std::by
       from.answer(asked, *ec);
     };
     const bool started =
-        store->write_later([file = into, account = account_, bytes, ec, offset = asked.offset,
-                            done = std::move(done)]() mutable {
+        store->writing().write_later([file = into, account = account_, bytes, ec,
+                                      offset = asked.offset, done = std::move(done)]() mutable {
           *ec = file->write(offset, *bytes);
           account->wrote(*file, *ec);
           return std::move(done);

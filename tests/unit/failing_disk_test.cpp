@@ -58,7 +58,7 @@ class FailingDisk : public testing::Test {
     {
       auto& core = static_cast<detail::store_core&>(*detail::core_access::core(store_));
       const std::lock_guard guard(detail::core_access::core(served_.worker())->lock());
-      core.write_later([&] {
+      core.writing().write_later([&] {
         what();
         done.set_value();
         return detail::disk_queue::answer();
@@ -157,16 +157,16 @@ TEST_F(FailingDisk, HasNoMemoryToThrowSomethingAway) {
   std::promise<std::shared_ptr<detail::store_region>> opened;
   {
     const std::lock_guard guard(lock);
-    core.create(name, access::write, false,
-                [&](std::error_code, std::shared_ptr<detail::store_region> made,
-                    const detail::file_facts&) { opened.set_value(std::move(made)); });
+    core.files().create(name, access::write, false,
+                        [&](std::error_code, std::shared_ptr<detail::store_region> made,
+                            const detail::file_facts&) { opened.set_value(std::move(made)); });
   }
   const std::shared_ptr<detail::store_region> region = opened.get_future().get();
   ASSERT_NE(region, nullptr);
   {
     const std::lock_guard guard(lock);
     allocations_until_failure = 0;
-    core.let_go(*region);
+    core.files().let_go(*region);
     EXPECT_EQ(std::exchange(allocations_until_failure, -1), -1);
   }
   EXPECT_EQ(unfinished(), 1U);
@@ -227,7 +227,7 @@ TEST(HangingDisks, AreLeftBehindTogether) {
     stores.push_back(served.publish_store(directory / name, {.prefix = name, .writable = true}));
     auto& core = static_cast<detail::store_core&>(*detail::core_access::core(stores.back()));
     const std::lock_guard guard(detail::core_access::core(served.worker())->lock());
-    core.write_later([answers] {
+    core.writing().write_later([answers] {
       answers.wait();
       return detail::disk_queue::answer();
     });

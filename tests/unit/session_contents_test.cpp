@@ -99,7 +99,7 @@ TEST_F(SessionContents, LetsAClientSendSoManyFilesAndNoMore) {
 TEST_F(SessionContents, TakesAllFilesOfAMessageOrNone) {
   {
     const std::lock_guard guard(lock());
-    contents_->put({}, files(1, store_core::most_put - (std::size_t{1} << 20U)));
+    contents_->put({}, files(1, store_contents::most_put - (std::size_t{1} << 20U)));
     EXPECT_TRUE(refusals_.empty());
     contents_->put({}, files(3, std::size_t{1} << 19U));
     ASSERT_EQ(refusals_.size(), 1U);
@@ -111,7 +111,7 @@ TEST_F(SessionContents, TakesAllFilesOfAMessageOrNone) {
 }
 
 TEST_F(SessionContents, HasTheRoomOfAnsweredFilesAgain) {
-  constexpr std::size_t nearly_all = store_core::most_put - (std::size_t{1} << 20U);
+  constexpr std::size_t nearly_all = store_contents::most_put - (std::size_t{1} << 20U);
   for (std::size_t round = 1; round <= 3; ++round) {
     {
       const std::lock_guard guard(lock());

@@ -40,12 +40,12 @@ class SlowDisk : public testing::Test {
   /// Has the thread that writes wait for `go_on()`, and behind that do `more` things.
   void hang(std::size_t more = 0) {
     const std::lock_guard guard(detail::core_access::core(served_.worker())->lock());
-    core().write_later([answers = answers_] {
+    core().writing().write_later([answers = answers_] {
       answers.wait();
       return detail::disk_queue::answer();
     });
     for (std::size_t i = 0; i < more; ++i) {
-      core().write_later([] { return detail::disk_queue::answer(); });
+      core().writing().write_later([] { return detail::disk_queue::answer(); });
     }
   }
   void go_on() {

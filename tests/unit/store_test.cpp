@@ -49,7 +49,7 @@ TEST(StoreOverTheSeam, KeepsNothingOfAPeerBeyondItsWindow) {
   {
     auto& core = static_cast<detail::store_core&>(*detail::core_access::core(store));
     const std::lock_guard guard(detail::core_access::core(served.server().worker())->lock());
-    core.write_later([answers = disk.get_future().share()] {
+    core.writing().write_later([answers = disk.get_future().share()] {
       answers.wait();
       return detail::disk_queue::answer();
     });

@@ -1,8 +1,11 @@
-// Files of a store that come whole.
+#include "store/store_contents.hpp"
+
 #include <algorithm>
+#include <memory>
 #include <new>
 #include <utility>
 
+#include "file/file_source.hpp"
 #include "store/store_core.hpp"
 #include "ucx/error.hpp"
 
@@ -10,13 +13,13 @@ namespace ucx::detail {
 namespace {
 
 std::size_t room_for(const whole_file& file) noexcept {
-  return file.bytes.size() + file.path.size() + store_core::room_of_file;
+  return file.bytes.size() + file.path.size() + store_contents::room_of_file;
 }
 
 }  // namespace
 
 /// The names and the room that one `put` takes, until it is answered.
-class store_core::put_claim {
+class store_contents::put_claim {
  public:
   put_claim(std::weak_ptr<store_core> store, std::size_t files) : store_(std::move(store)) {
     paths_.reserve(files);
@@ -29,14 +32,14 @@ class store_core::put_claim {
   void add(const std::string& path, std::size_t bytes) {
     const std::shared_ptr<store_core> store = store_.lock();
     paths_.push_back(path);
-    store->written_.insert(path);
-    store->put_bytes_ += bytes;
+    store->admission().take_name(path);
+    store->contents().put_bytes_ += bytes;
     bytes_ += bytes;
   }
   void release() noexcept {
     if (const std::shared_ptr<store_core> store = store_.lock()) {
-      store->put_bytes_ -= bytes_;
-      for (const std::string& each : paths_) store->written_.erase(each);
+      store->contents().put_bytes_ -= bytes_;
+      for (const std::string& each : paths_) store->admission().free_name(each);
     }
     bytes_ = 0;
     paths_.clear();
@@ -55,15 +58,30 @@ class store_core::put_claim {
   std::vector<std::error_code> refusals_;
 };
 
-std::error_code store_core::claim(const whole_file& file, put_claim& claimed) {
-  if (!is_open()) return errc::no_such_name;
-  if (const std::error_code refused = check_change(file.path)) return refused;
-  if (file.bytes.size() > largest_file()) return errc::no_space;
+std::optional<store_contents::content> store_contents::content_now(const std::string& path,
+                                                                   std::size_t most) const {
+  if (!store_.is_open() || !store_.names().is_path(path)) return std::nullopt;
+  content made;
+  const std::optional<owned_descriptor> file = store_.directory()->open_now(path, made.facts);
+  if (!file || made.facts.size > most) return std::nullopt;
+  made.bytes.resize(static_cast<std::size_t>(made.facts.size));
+  const auto source = open_file::adopt(file->get());
+  if (source->read_now(0, made.bytes) < made.bytes.size()) return std::nullopt;
+  // Changed meanwhile, it is a matter for who opens it.
+  const std::optional<file_facts> now = known_facts(file->get());
+  if (!now || now->generation != made.facts.generation) return std::nullopt;
+  return made;
+}
+
+std::error_code store_contents::claim(const whole_file& file, put_claim& claimed) {
+  if (!store_.is_open()) return errc::no_such_name;
+  if (const std::error_code refused = store_.admission().check_change(file.path)) return refused;
+  if (file.bytes.size() > store_.admission().largest_file()) return errc::no_space;
   claimed.add(file.path, room_for(file));
   return {};
 }
 
-bool store_core::has_room(const std::vector<whole_file>& files) const noexcept {
+bool store_contents::has_room(const std::vector<whole_file>& files) const noexcept {
   std::size_t room = most_put - put_bytes_;
   for (const whole_file& each : files) {
     const std::size_t taken = room_for(each);
@@ -73,8 +91,9 @@ bool store_core::has_room(const std::vector<whole_file>& files) const noexcept {
   return true;
 }
 
-void store_core::put(std::vector<whole_file> files, bool exclusive, bool durable, stored answer) {
-  const auto claimed = std::make_shared<put_claim>(weak_from_this(), files.size());
+void store_contents::put(std::vector<whole_file> files, bool exclusive, bool durable,
+                         stored answer) {
+  const auto claimed = std::make_shared<put_claim>(store_.weak_from_this(), files.size());
   for (whole_file& each : files) {
     each.outcome = claim(each, *claimed);
     if (each.outcome) each.bytes = std::vector<std::byte>();
@@ -86,10 +105,10 @@ void store_core::put(std::vector<whole_file> files, bool exclusive, bool durable
   }
   put_job job{.files = std::move(files),
               .exclusive = exclusive,
-              .durable = durable || options_.sync_on_commit,
-              .directory = directory_,
-              .quota = quota_,
-              .by = queue(lane::putting)};
+              .durable = durable || store_.options().sync_on_commit,
+              .directory = store_.directory(),
+              .quota = store_.quota(),
+              .by = store_.disk().queue(store_disk::lane::putting)};
   const auto end = [claimed, answer = std::move(answer)](std::error_code ec,
                                                          std::vector<std::error_code> outcomes) {
     claimed->release();
@@ -97,7 +116,8 @@ void store_core::put(std::vector<whole_file> files, bool exclusive, bool durable
   };
   // Bounded by their room. On a thread of its own: of so many files each may take the device a
   // while, and other writers wait for none of them.
-  ask<std::vector<std::error_code>>(lane::putting, std::move(job), end, true);
+  store_.disk().ask<std::vector<std::error_code>>(store_disk::lane::putting, std::move(job), end,
+                                                  true);
 }
 
 }  // namespace ucx::detail

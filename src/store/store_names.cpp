@@ -1,0 +1,125 @@
+#include "store/store_names.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/name.hpp"
+#include "base/store_path.hpp"
+#include "store/store_core.hpp"
+#include "store/store_file.hpp"
+#include "ucx/error.hpp"
+
+namespace ucx::detail {
+
+using lane = store_disk::lane;
+
+std::size_t store_names::longest_path() const noexcept {
+  const std::string& prefix = store_.options().prefix;
+  const std::size_t taken = prefix.empty() ? 0 : prefix.size() + 1;
+  return longest_name - std::min(taken, longest_name);
+}
+
+bool store_names::is_path(std::string_view path) const noexcept {
+  return path.size() <= longest_path() && complaint_about_path(path).empty();
+}
+
+void store_names::stat(const std::string& path, found answer) {
+  if (!path.empty() && !is_path(path)) {
+    return answer(errc::no_such_name, {});
+  }
+  if (!path.empty() && store_.is_open()) {
+    if (const std::optional<file_facts> known = store_.directory()->stat_now(path)) {
+      return answer({}, *known);
+    }
+  }
+  store_.disk().ask<file_facts>(
+      lane::quick,
+      [path, directory = store_.directory()](std::error_code& ec) {
+        return directory->stat(path, ec);
+      },
+      std::move(answer));
+}
+
+void store_names::list_files(const std::string& after, std::size_t most, listed answer) {
+  store_.disk().ask<store_directory::page>(
+      lane::listing,
+      [after, most, longest = longest_path(), directory = store_.directory()](std::error_code& ec) {
+        return directory->list_files(after, most, ec, longest);
+      },
+      std::move(answer));
+}
+
+void store_names::list_directory(const std::string& directory, const std::string& after,
+                                 std::size_t most, listed answer) {
+  if (!directory.empty() && !is_path(directory)) {
+    return answer(errc::no_such_name, {});
+  }
+  store_.disk().ask<store_directory::page>(
+      lane::listing,
+      [directory, after, most, longest = longest_path(), top = store_.directory()](
+          std::error_code& ec) { return top->list_directory(directory, after, most, ec, longest); },
+      std::move(answer));
+}
+
+void store_names::remove(const std::string& path, done answer) {
+  if (const std::error_code refused = store_.admission().check_change(path)) {
+    return answer(refused);
+  }
+  store_.disk().ask<file_facts>(
+      lane::quick,
+      [path, directory = store_.directory(), quota = store_.quota()](std::error_code& ec) {
+        const file_facts gone = directory->remove(path, ec);
+        if (!ec) quota->refund(gone.size);
+        return gone;
+      },
+      [answer](std::error_code ec, const file_facts&) { answer(ec); });
+}
+
+void store_names::rename(const std::string& from, const std::string& to, bool exclusive,
+                         done answer) {
+  const store_admission& admission = store_.admission();
+  std::error_code refused = admission.check_change(from);
+  if (!refused) refused = admission.check_change(to);
+  if (!refused && (admission.is_written_below(from) || admission.is_written_below(to))) {
+    refused = errc::busy;
+  }
+  if (refused) return answer(refused);
+  store_.disk().ask<file_facts>(
+      lane::quick,
+      [from, to, exclusive, directory = store_.directory(),
+       quota = store_.quota()](std::error_code& ec) {
+        const file_facts replaced = directory->rename(from, to, exclusive, ec);
+        quota->refund(replaced.size);
+        return replaced;
+      },
+      [answer](std::error_code ec, const file_facts&) { answer(ec); });
+}
+
+void store_names::resize(const std::string& path, std::uint64_t size, done answer) {
+  std::error_code refused = store_.admission().check_change(path);
+  if (!refused && size > store_.admission().largest_file()) refused = errc::no_space;
+  if (refused) return answer(refused);
+  store_.disk().ask<file_facts>(
+      lane::quick,
+      [path, size, directory = store_.directory(), quota = store_.quota(),
+       closing = store_.disk().queue(lane::quick)](std::error_code& ec) {
+        file_facts was;
+        owned_descriptor kept = directory->open_file(path, true, was, ec);
+        if (ec) return was;
+        const std::uint64_t growth = size - std::min(size, was.size);
+        if (!quota->charge(growth)) {
+          ec = errc::no_space;
+          return was;
+        }
+        store_file file(std::move(kept), closing);
+        ec = file.resize(size);
+        const std::uint64_t counted = was.size + growth;
+        quota->refund(counted - std::min(counted, file.size_now().value_or(counted)));
+        return was;
+      },
+      [answer](std::error_code ec, const file_facts&) { answer(ec); });
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,47 @@
+// What is asked of the files of a store by their names.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "file/file_facts.hpp"
+#include "store/store_directory.hpp"
+
+namespace ucx::detail {
+
+class store_core;
+
+/// Nobody has a file open for this. A part of its store, under the worker's lock; what is asked is
+/// answered as `store_disk` says.
+class store_names {
+ public:
+  using done = std::function<void(std::error_code)>;
+  using found = std::function<void(std::error_code, file_facts)>;
+  using listed = std::function<void(std::error_code, store_directory::page)>;
+
+  explicit store_names(store_core& store) noexcept : store_(store) {}
+  store_names(const store_names&) = delete;
+  store_names& operator=(const store_names&) = delete;
+
+  /// A longer path makes no name together with the prefix.
+  std::size_t longest_path() const noexcept;
+  bool is_path(std::string_view path) const noexcept;
+
+  void stat(const std::string& path, found answer);
+  void list_files(const std::string& after, std::size_t most, listed answer);
+  void list_directory(const std::string& directory, const std::string& after, std::size_t most,
+                      listed answer);
+  // Errors: permission_denied (the store is not writable), bad_name, busy (somebody writes it).
+  void remove(const std::string& path, done answer);
+  void rename(const std::string& from, const std::string& to, bool exclusive, done answer);
+  void resize(const std::string& path, std::uint64_t size, done answer);
+
+ private:
+  store_core& store_;
+};
+
+}  // namespace ucx::detail
