@@ -289,14 +289,14 @@ void session_files::gather(const std::shared_ptr<gathered_page>& all) {
   const std::size_t most = all->budget / shortest_entry + 1;
   asked.store->names().list_files(
       asked.behind, most,
-      [self = self_, all, store = asked.store](std::error_code ec, store_directory::page found) {
+      [self = self_, all, store = asked.store](std::error_code ec, store_listing::page found) {
         if (*self == nullptr) return;
         if (ec) {  // a list that lacks something is none
           --(*self)->unanswered_;
           return (*self)->refuse_(all->asked, control_type::listed, ec);
         }
         std::vector<entry> part;
-        for (const store_directory::item& each : found.items) {
+        for (const store_listing::item& each : found.items) {
           entry made = store->describe(store->name_of(each.path), each.facts);
           if (made.name.size() <= longest_name) part.push_back(std::move(made));
         }
@@ -325,11 +325,11 @@ void session_files::list_directory(const control_header& asked, const list_body&
   found.store->names().list_directory(
       found.path, behind, most,
       later([asked, above, store = found.store](session_files* self, std::error_code ec,
-                                                const store_directory::page& page) {
+                                                const store_listing::page& page) {
         if (self == nullptr) return;
         if (ec) return self->refuse_(asked, control_type::listed, ec);
         std::vector<entry> all;
-        for (const store_directory::item& each : page.items) {
+        for (const store_listing::item& each : page.items) {
           entry made = store->describe(above + each.path, each.facts);
           if (made.name.size() <= longest_name) all.push_back(std::move(made));
         }

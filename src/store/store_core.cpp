@@ -41,7 +41,7 @@ result<std::shared_ptr<store_core>> store_core::make(const std::shared_ptr<store
   }
   std::error_code ec;
   std::uint64_t used = 0;
-  if (options.quota != store_options().quota) used = (*top)->total_size(ec);
+  if (options.quota != store_options().quota) used = (*top)->listing().total_size(ec);
   if (ec) return failure{ec, "counting what is in the directory \"" + directory.string() + "\""};
   return std::shared_ptr<store_core>(
       new store_core(server, std::move(context), *std::move(top), options, used));

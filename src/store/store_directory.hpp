@@ -1,22 +1,18 @@
 // A directory of the system, whose files are reached by relative paths that can not leave it.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
-#include "base/name.hpp"
 #include "base/owned_descriptor.hpp"
 #include "base/result.hpp"
 #include "file/file_facts.hpp"
 #include "store/directory_place.hpp"
-#include "store/known_names.hpp"
+#include "store/store_listing.hpp"
 
 namespace ucx::detail {
 
@@ -61,23 +57,8 @@ class store_directory {
   /// Describes a regular file or a directory; the empty path is the root. Errors: as open_file.
   file_facts stat(const std::string& path, std::error_code& ec) const;
 
-  struct item {
-    std::string path;
-    file_facts facts;
-  };
-  struct page {
-    std::vector<item> items;
-    bool more = false;
-    std::uint64_t unserved = 0;  ///< Names in a directory, on its first page alone.
-  };
-  /// Lists regular files, in order of the bytes of their paths, behind `after`; `most` at most.
-  /// Paths of more than `longest` bytes are left out. Errors: io_error, too_many_files, store_gone.
-  page list_files(std::string_view after, std::size_t most, std::error_code& ec,
-                  std::size_t longest = longest_name) const;
-  /// Lists files and directories that lie directly in `directory`, behind the name `after`, and
-  /// counts what else does. Errors: as stat; not_supported (not a directory), permission_denied.
-  page list_directory(const std::string& directory, std::string_view after, std::size_t most,
-                      std::error_code& ec, std::size_t longest = longest_name) const;
+  /// Lists what is in it.
+  const store_listing& listing() const noexcept { return listing_; }
 
   // Of a writable store.
   /// Makes an empty file that has no name yet but in the spool: `spooled` says which.
@@ -106,16 +87,18 @@ class store_directory {
   /// Tells what was replaced. Errors: as give_name, and no_such_name.
   file_facts rename(const std::string& from, const std::string& to, bool exclusive,
                     std::error_code& ec) const;
-  /// Returns the bytes of all regular files. Errors: as list_files.
-  std::uint64_t total_size(std::error_code& ec) const;
+
+  // For its parts.
+  /// Opens what is there, as open(2) has the `flags`; nothing, with errno, where it can not.
+  owned_descriptor open_beneath(const std::string& path, int flags) const noexcept;
+  /// Returns whether nobody finds it any more.
+  bool is_gone() const noexcept { return place_.is_gone(root_.get()); }
 
  private:
   store_directory(owned_descriptor root, bool kernel_looks_up) noexcept
       : root_(std::move(root)), kernel_looks_up_(kernel_looks_up) {}
   result<void> open_spool(const std::string& doing);
-  bool is_gone() const noexcept { return place_.is_gone(root_.get()); }
   std::error_code lookup_error(int number) const noexcept;
-  owned_descriptor open_beneath(const std::string& path, int flags) const noexcept;
   owned_descriptor open_parent(std::string_view path) const;
   owned_descriptor make_parent(std::string_view path) const;
   bool move_in(const std::string& spooled, int parent, const std::string& path, bool exclusive,
@@ -124,10 +107,10 @@ class store_directory {
   owned_descriptor root_;
   directory_place place_;
   owned_descriptor spool_;
-  mutable known_names known_;
   bool answers_now_ = false;       // what is known is told without waiting
   bool room_ahead_helps_ = false;  // and what is replaced takes long to free
   const bool kernel_looks_up_;
+  const store_listing listing_{*this};
 };
 
 /// Returns what a failed call of the system on a file of a store means.

@@ -1,4 +1,5 @@
-// What is in the directory of a store.
+#include "store/store_listing.hpp"
+
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,10 +11,11 @@
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
-store_directory::page store_directory::list_files(std::string_view after, std::size_t most,
-                                                  std::error_code& ec, std::size_t longest) const {
+
+store_listing::page store_listing::list_files(std::string_view after, std::size_t most,
+                                              std::error_code& ec, std::size_t longest) const {
   page made;
-  const owned_descriptor top = open_beneath("", to_read_names);
+  const owned_descriptor top = directory_.open_beneath("", to_read_names);
   if (!top) {
     ec = store_error(errno);
     return made;
@@ -27,20 +29,19 @@ store_directory::page store_directory::list_files(std::string_view after, std::s
     return !made.more;
   };
   ec = walk_tree(top.get(), after, known_, take);
-  if (!ec && made.items.empty() && is_gone()) ec = errc::store_gone;
+  if (!ec && made.items.empty() && directory_.is_gone()) ec = errc::store_gone;
   return made;
 }
 
-store_directory::page store_directory::list_directory(const std::string& directory,
-                                                      std::string_view after, std::size_t most,
-                                                      std::error_code& ec,
-                                                      std::size_t longest) const {
+store_listing::page store_listing::list_directory(const std::string& directory,
+                                                  std::string_view after, std::size_t most,
+                                                  std::error_code& ec, std::size_t longest) const {
   page made;
-  if (!stat(directory, ec).is_directory) {
+  if (!directory_.stat(directory, ec).is_directory) {
     if (!ec) ec = errc::not_supported;
     return made;
   }
-  const owned_descriptor top = open_beneath(directory, to_read_names);
+  const owned_descriptor top = directory_.open_beneath(directory, to_read_names);
   // Of one that may be read and not searched, the names are all that there is.
   if (!top || is_refused(top.get(), X_OK)) {
     ec = store_error(errno);
@@ -61,13 +62,13 @@ store_directory::page store_directory::list_directory(const std::string& directo
     return !made.more;
   };
   ec = walk_directory(top.get(), after, known_, take);
-  if (!ec && made.items.empty() && is_gone()) ec = errc::store_gone;
+  if (!ec && made.items.empty() && directory_.is_gone()) ec = errc::store_gone;
   return made;
 }
 
-std::uint64_t store_directory::total_size(std::error_code& ec) const {
+std::uint64_t store_listing::total_size(std::error_code& ec) const {
   std::uint64_t sum = 0;
-  const owned_descriptor top = open_beneath("", to_read_names);
+  const owned_descriptor top = directory_.open_beneath("", to_read_names);
   if (!top) {
     ec = store_error(errno);
     return sum;

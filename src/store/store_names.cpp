@@ -43,10 +43,10 @@ void store_names::stat(const std::string& path, found answer) {
 }
 
 void store_names::list_files(const std::string& after, std::size_t most, listed answer) {
-  store_.disk().ask<store_directory::page>(
+  store_.disk().ask<store_listing::page>(
       lane::listing,
       [after, most, longest = longest_path(), directory = store_.directory()](std::error_code& ec) {
-        return directory->list_files(after, most, ec, longest);
+        return directory->listing().list_files(after, most, ec, longest);
       },
       std::move(answer));
 }
@@ -56,10 +56,12 @@ void store_names::list_directory(const std::string& directory, const std::string
   if (!directory.empty() && !is_path(directory)) {
     return answer(errc::no_such_name, {});
   }
-  store_.disk().ask<store_directory::page>(
+  store_.disk().ask<store_listing::page>(
       lane::listing,
-      [directory, after, most, longest = longest_path(), top = store_.directory()](
-          std::error_code& ec) { return top->list_directory(directory, after, most, ec, longest); },
+      [directory, after, most, longest = longest_path(),
+       top = store_.directory()](std::error_code& ec) {
+        return top->listing().list_directory(directory, after, most, ec, longest);
+      },
       std::move(answer));
 }
 

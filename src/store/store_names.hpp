@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "file/file_facts.hpp"
-#include "store/store_directory.hpp"
+#include "store/store_listing.hpp"
 
 namespace ucx::detail {
 
@@ -21,7 +21,7 @@ class store_names {
  public:
   using done = std::function<void(std::error_code)>;
   using found = std::function<void(std::error_code, file_facts)>;
-  using listed = std::function<void(std::error_code, store_directory::page)>;
+  using listed = std::function<void(std::error_code, store_listing::page)>;
 
   explicit store_names(store_core& store) noexcept : store_(store) {}
   store_names(const store_names&) = delete;

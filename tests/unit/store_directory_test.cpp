@@ -88,14 +88,14 @@ TEST_P(StoreDirectory, FollowsNoSymbolicLink) {
     EXPECT_EQ(ec, errc::no_such_name) << path;
   }
   std::error_code ec;
-  EXPECT_EQ(opened->list_files("", 100, ec).items.size(), 1U);
+  EXPECT_EQ(opened->listing().list_files("", 100, ec).items.size(), 1U);
   EXPECT_FALSE(ec);
   for (const char* path : {"out", "magic", "in/link", "missing"}) {
-    EXPECT_TRUE(opened->list_directory(path, "", 100, ec).items.empty()) << path;
+    EXPECT_TRUE(opened->listing().list_directory(path, "", 100, ec).items.empty()) << path;
     EXPECT_EQ(ec, errc::no_such_name) << path;
   }
   ec.clear();
-  opened->list_directory("in/file", "", 100, ec);
+  opened->listing().list_directory("in/file", "", 100, ec);
   EXPECT_EQ(ec, errc::not_supported);
 }
 
@@ -107,14 +107,15 @@ TEST_P(StoreDirectory, CountsWhatItDoesNotServe) {
   ASSERT_EQ(::mkfifo((directory_ / "in/fifo").c_str(), 0600), 0);
   const auto opened = open();
   std::error_code ec;
-  const store_directory::page first = opened->list_directory("in", "", 1, ec);
+  const store_listing::page first = opened->listing().list_directory("in", "", 1, ec);
   EXPECT_FALSE(ec);
   EXPECT_EQ(first.items.size(), 1U);
   EXPECT_TRUE(first.more);
   EXPECT_EQ(first.unserved, 3U);
-  EXPECT_EQ(opened->list_directory("in", "file", 10, ec).unserved, 0U) << "it was told";
-  EXPECT_EQ(opened->list_directory("in", "", 10, ec, 7).unserved, 4U) << "in/inner is too long";
-  EXPECT_EQ(opened->list_directory("", "", 10, ec).unserved, 0U);
+  EXPECT_EQ(opened->listing().list_directory("in", "file", 10, ec).unserved, 0U) << "it was told";
+  EXPECT_EQ(opened->listing().list_directory("in", "", 10, ec, 7).unserved, 4U)
+      << "in/inner is too long";
+  EXPECT_EQ(opened->listing().list_directory("", "", 10, ec).unserved, 0U);
 }
 
 TEST_P(StoreDirectory, OpensNothingButRegularFiles) {
@@ -210,7 +211,7 @@ TEST_P(StoreDirectory, ListsInOrderFromAnywhere) {
   for (std::size_t most : {1U, 2U, 3U, 100U}) {
     std::vector<std::string> found;
     for (bool more = true; more;) {
-      const auto page = opened->list_files(found.empty() ? "" : found.back(), most, ec);
+      const auto page = opened->listing().list_files(found.empty() ? "" : found.back(), most, ec);
       for (const auto& each : page.items) found.push_back(each.path);
       more = page.more;
       ASSERT_LE(found.size(), expected.size());
@@ -218,10 +219,10 @@ TEST_P(StoreDirectory, ListsInOrderFromAnywhere) {
     EXPECT_EQ(found, std::vector<std::string>(expected.begin(), expected.end())) << most;
   }
   const auto shorter =
-      opened->list_files("", 2, ec, 3);  // what is left out takes no room in a page
+      opened->listing().list_files("", 2, ec, 3);  // what is left out takes no room in a page
   EXPECT_EQ(shorter.items.size(), 2U);
-  EXPECT_EQ(opened->list_files(shorter.items.back().path, 100, ec, 3).items.size(), 4U);
-  const auto behind = opened->list_files("b/cc", 100, ec);
+  EXPECT_EQ(opened->listing().list_files(shorter.items.back().path, 100, ec, 3).items.size(), 4U);
+  const auto behind = opened->listing().list_files("b/cc", 100, ec);
   EXPECT_EQ(behind.items.front().path, "b/d.x");
 }
 
@@ -231,8 +232,8 @@ TEST_P(StoreDirectory, IsReadOnceForThePagesOfOneList) {
   std::error_code ec;
   for (const bool whole_tree : {true, false}) {
     const auto page_behind = [&](const std::string& after) {
-      return whole_tree ? opened->list_files(after, 100, ec)
-                        : opened->list_directory("", after, 100, ec);
+      return whole_tree ? opened->listing().list_files(after, 100, ec)
+                        : opened->listing().list_directory("", after, 100, ec);
     };
     std::size_t count = 0;
     std::string last;
@@ -286,8 +287,8 @@ TEST_P(StoreDirectory, SaysThatItIsGoneToWhomeverLooksIntoIt) {
     std::filesystem::create_directories(at / "sub");
     const auto opened = store_directory::open(at, false, GetParam()).or_throw();
     std::error_code ec;
-    EXPECT_TRUE(opened->list_files("", 100, ec).items.empty());
-    EXPECT_TRUE(opened->list_directory("sub", "", 100, ec).items.empty());
+    EXPECT_TRUE(opened->listing().list_files("", 100, ec).items.empty());
+    EXPECT_TRUE(opened->listing().list_directory("sub", "", 100, ec).items.empty());
     EXPECT_FALSE(ec) << "it is empty, and there: " << ec.message();
     EXPECT_EQ(opening(*opened, "name"), errc::no_such_name);
     std::filesystem::remove_all(at);
@@ -301,14 +302,14 @@ TEST_P(StoreDirectory, SaysThatItIsGoneToWhomeverLooksIntoIt) {
       opened->stat(path, ec);
       EXPECT_EQ(ec, errc::store_gone) << path;
       ec.clear();
-      opened->list_directory(path, "", 100, ec);
+      opened->listing().list_directory(path, "", 100, ec);
       EXPECT_EQ(ec, errc::store_gone) << path;
       ec.clear();
       opened->remove(path, ec);
       EXPECT_EQ(ec, errc::store_gone) << path;
     }
     ec.clear();
-    opened->list_files("", 100, ec);
+    opened->listing().list_files("", 100, ec);
     EXPECT_EQ(ec, errc::store_gone);
   }
 }
@@ -321,7 +322,7 @@ TEST_P(StoreDirectory, IsTheOneThatWasOpenedWhereverItsPathLeads) {
   const auto opened = store_directory::open(at, true, GetParam()).or_throw();
   std::filesystem::rename(at, above / "renamed");
   std::filesystem::create_directory(at);
-  EXPECT_TRUE(opened->list_files("", 100, ec).items.empty());
+  EXPECT_TRUE(opened->listing().list_files("", 100, ec).items.empty());
   EXPECT_FALSE(ec) << ec.message();
   EXPECT_EQ(opening(*opened, "name"), errc::no_such_name);
   std::string spooled;
@@ -372,9 +373,9 @@ TEST_P(StoreDirectory, ShowsNoStoreThatLiesWithinItUnfinished) {
   directory_.make("in/file", "whole");
   const auto opened = open();
   std::error_code ec;
-  EXPECT_EQ(opened->list_files("", 10, ec).items.size(), 1U);
-  EXPECT_EQ(opened->list_directory("in", "", 10, ec).items.size(), 1U);
-  EXPECT_EQ(opened->total_size(ec), 5U);
+  EXPECT_EQ(opened->listing().list_files("", 10, ec).items.size(), 1U);
+  EXPECT_EQ(opened->listing().list_directory("in", "", 10, ec).items.size(), 1U);
+  EXPECT_EQ(opened->listing().total_size(ec), 5U);
 }
 
 TEST_P(StoreDirectory, ReplacesNothingButFiles) {
@@ -475,7 +476,7 @@ TEST_P(StoreDirectory, GivesAFileItsNameWhenItIsWhole) {
     ASSERT_FALSE(ec);
     ASSERT_EQ(::write(made.get(), "text", 4), 4);
   }
-  EXPECT_TRUE(opened->list_files("", 10, ec).items.empty());
+  EXPECT_TRUE(opened->listing().list_files("", 10, ec).items.empty());
   replaced_file replaced;
   EXPECT_TRUE(opened->give_name(spooled, "x/y/z", true, replaced, ec));
   opened->sync_name("x/y/z", ec);
@@ -499,7 +500,7 @@ TEST_P(StoreDirectory, GivesAFileItsNameWhenItIsWhole) {
   opened->rename("x", "moved/to", false, ec);
   EXPECT_FALSE(ec);
   EXPECT_EQ(content_of(directory_ / "moved/to/y/z"), "text");
-  EXPECT_EQ(opened->total_size(ec), 4U);
+  EXPECT_EQ(opened->listing().total_size(ec), 4U);
   const auto second = store_directory::open(directory_ / "", true);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.why().code, errc::busy);
