@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "base/forked_child.hpp"
-#include "memory/pool_core.hpp"
+#include "memory/buffer_pool_core.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx {
 namespace {
 
-std::shared_ptr<detail::pool_core> make_core(const buffer_pool_options& options,
+std::shared_ptr<detail::buffer_pool_core> make_core(const buffer_pool_options& options,
                                              std::error_code& ec) {
   ec.clear();
   if (options.size == 0 || options.count == 0 ||
@@ -21,7 +21,7 @@ std::shared_ptr<detail::pool_core> make_core(const buffer_pool_options& options,
     return nullptr;
   }
   try {
-    return std::make_shared<detail::pool_core>(options);
+    return std::make_shared<detail::buffer_pool_core>(options);
   } catch (const std::bad_alloc&) {
     ec = errc::no_memory;
     return nullptr;

@@ -5,7 +5,7 @@
 
 #include "base/forked_child.hpp"
 #include "connection/endpoint_core.hpp"
-#include "connection/message_sender.hpp"
+#include "connection/frame_sender.hpp"
 #include "cuda/device_pointer.hpp"
 #include "message/message_exchange.hpp"
 #include "message/message_link.hpp"

@@ -7,7 +7,7 @@
 
 #include "client/client_cache.hpp"
 #include "client/client_core.hpp"
-#include "client/twice_where_lost.hpp"
+#include "client/retry_once_on_reset.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx {
@@ -23,7 +23,7 @@ using detail::result;
 /// that changes nothing is asked once more.
 template <class Call>
 auto look_up(const url& name, Call call) {
-  return detail::twice_where_lost(
+  return detail::retry_once_on_reset(
       [&]() -> std::invoke_result_t<Call, client_names&, std::string, io_options> {
         const auto through = detail::shared_client(name);
         if (!through) return through.why();
@@ -36,7 +36,7 @@ template <class Call, class... Args>
 std::invoke_result_t<Call, client_files&, const Args&..., io_options> change(const url& name,
                                                                              Call call,
                                                                              const Args&... args) {
-  const auto through = detail::twice_where_lost([&]() -> result<std::shared_ptr<client_core>> {
+  const auto through = detail::retry_once_on_reset([&]() -> result<std::shared_ptr<client_core>> {
     auto shared = detail::shared_client(name);
     if (!shared) return shared;
     if (const auto heard = (*shared)->names().hear(name.name()); !heard) return heard.why();

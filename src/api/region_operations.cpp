@@ -5,8 +5,8 @@
 
 #include "base/error_text.hpp"
 #include "connection/posted_operations.hpp"
-#include "region/region_batch.hpp"
-#include "region/remote_region_core.hpp"
+#include "region/remote/region_batch.hpp"
+#include "region/remote/remote_region_core.hpp"
 #include "ucx/error.hpp"
 #include "ucx/remote_region.hpp"
 #include "worker/core_access.hpp"

@@ -9,7 +9,7 @@
 #include "base/result.hpp"
 #include "client/client_cache.hpp"
 #include "client/client_core.hpp"
-#include "client/twice_where_lost.hpp"
+#include "client/retry_once_on_reset.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/io_options.hpp"
@@ -66,7 +66,7 @@ struct remote_file::state {
     if (options.make && !includes(options.wanted, access::write)) {
       return failure{errc::invalid_argument, "making a file that is not to be written"};
     }
-    return detail::twice_where_lost([&] { return open_once(connect(), name, options); });
+    return detail::retry_once_on_reset([&] { return open_once(connect(), name, options); });
   }
 
   static result<std::unique_ptr<state>> open(const url& name, const remote_file_options& options) {

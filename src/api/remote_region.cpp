@@ -8,9 +8,9 @@
 #include "base/result.hpp"
 #include "connection/posted_operations.hpp"
 #include "connection/write_tracker.hpp"
-#include "region/remote_region_core.hpp"
+#include "region/remote/remote_region_core.hpp"
 #include "ucx/error.hpp"
-#include "worker/abandon.hpp"
+#include "worker/cancel_and_wait.hpp"
 #include "worker/core_access.hpp"
 #include "worker/failed_operation.hpp"
 #include "worker/worker_core.hpp"
@@ -97,7 +97,7 @@ void remote_region::make_books() {
 void remote_region::drop_posted() noexcept {
   if (!core_ || !posted_) return;
   const std::shared_ptr<detail::posted_operations> kept = posted_;
-  detail::abandon(*kept, core_->endpoint().worker());
+  detail::cancel_and_wait(*kept, core_->endpoint().worker());
 }
 
 remote_region remote_region::share() const {

@@ -11,9 +11,9 @@
 #include "base/result.hpp"
 #include "connection/endpoint_core.hpp"
 #include "cuda/cuda_driver.hpp"
-#include "cuda/stream_gate.hpp"
+#include "cuda/stream_wait_value.hpp"
 #include "ucx/error.hpp"
-#include "worker/abandon.hpp"
+#include "worker/cancel_and_wait.hpp"
 #include "worker/core_access.hpp"
 #include "worker/operation.hpp"
 #include "worker/worker_core.hpp"
@@ -42,7 +42,7 @@ detail::result<void> hold(detail::operation* wanted, void* cuda_stream) {
   }
   const detail::clock::time_point until = detail::after(detail::clock::now(), left);
   // Without the lock: a driver whose queue is full waits.
-  auto gate = detail::stream_gate::shut(*driver, cuda_stream, until);
+  auto gate = detail::stream_wait_value::shut(*driver, cuda_stream, until);
   if (!gate) return fail(gate.why().code, gate.why().text);
   const std::lock_guard guard(worker.lock());
   if (!wanted->done()) wanted->add_gate(*std::move(gate));
@@ -62,7 +62,7 @@ void keep(std::promise<message_info>& promise, const request& ended) {
 
 void request::drop(detail::operation& held) noexcept {
   if (detail::is_forked_child()) return;  // the parent's, or one that never started
-  if (!held.done()) detail::abandon(held);
+  if (!held.done()) detail::cancel_and_wait(held);
   held.drop();
 }
 

@@ -65,7 +65,7 @@ void client_core::leave_at_once() noexcept {
   const std::shared_ptr<endpoint_core>& connection = core_access::core(*endpoint_);
   {
     const std::lock_guard guard(questions_.worker().lock());
-    if (connection.use_count() > 1 || connection->is_kept_by_requests()) return;
+    if (connection.use_count() > 1 || connection->has_requests()) return;
     try {
       questions_.session().leave();
       connection->session().say_bye({});

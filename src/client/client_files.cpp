@@ -12,7 +12,7 @@
 #include "base/store_path.hpp"
 #include "client/client_questions.hpp"
 #include "client/client_regions.hpp"
-#include "region/remote_region_core.hpp"
+#include "region/remote/remote_region_core.hpp"
 #include "ucx/error.hpp"
 #include "wire/control_message.hpp"
 #include "worker/worker_core.hpp"

@@ -8,7 +8,7 @@
 
 #include "base/error_text.hpp"
 #include "connection/endpoint_core.hpp"
-#include "region/remote_region_core.hpp"
+#include "region/remote/remote_region_core.hpp"
 #include "ucx/error.hpp"
 #include "wire/control_message.hpp"
 #include "worker/core_access.hpp"

@@ -4,7 +4,7 @@
 
 #include "client/client_cache.hpp"
 #include "client/client_core.hpp"
-#include "client/twice_where_lost.hpp"
+#include "client/retry_once_on_reset.hpp"
 #include "ucx/error.hpp"
 #include "worker/core_access.hpp"
 
@@ -25,7 +25,7 @@ result<opened_source> open_source(const url& name, const io_options& each) {
   if (name.name().empty()) {
     return failure{errc::bad_url, "a server can not be read: its URL lacks a name"};
   }
-  return twice_where_lost([&] { return open_once(name, each); });
+  return retry_once_on_reset([&] { return open_once(name, each); });
 }
 
 }  // namespace ucx::detail

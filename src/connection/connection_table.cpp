@@ -10,11 +10,11 @@
 #include "base/deadline.hpp"
 #include "connection/address_peers.hpp"
 #include "connection/connection_observer.hpp"
-#include "connection/control_turns.hpp"
+#include "connection/control_queue.hpp"
 #include "connection/endpoint_core.hpp"
 #include "connection/flush_operation.hpp"
 #include "connection/joint_operation.hpp"
-#include "connection/message_sender.hpp"
+#include "connection/frame_sender.hpp"
 #include "wire/introduction.hpp"
 #include "wire/protocol.hpp"
 #include "wire/wire.hpp"
@@ -26,7 +26,7 @@ connection_table::connection_table(worker_core& worker, maker_of_messages messag
     : worker_(worker),
       make_messages_(messages),
       by_address_(std::make_shared<address_peers>(worker)),
-      turns_(std::make_unique<control_turns>(worker)),
+      turns_(std::make_unique<control_queue>(worker)),
       deferred_(worker) {}
 
 connection_table::~connection_table() = default;

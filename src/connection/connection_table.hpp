@@ -22,7 +22,7 @@ namespace ucx::detail {
 
 class address_peers;
 class connection_observer;
-class control_turns;
+class control_queue;
 class endpoint_core;
 class operation;
 class worker_core;
@@ -72,7 +72,7 @@ class connection_table {
   std::size_t active(const connection_observer* observer = nullptr) const noexcept;
 
   /// The control messages of those who connected.
-  control_turns& turns() noexcept { return *turns_; }
+  control_queue& turns() noexcept { return *turns_; }
 
   /// A peer says hello: inside UCX's callback, so the answer is deferred.
   void hello(const frame& said, std::span<const std::byte> payload, ucp_ep_h reply_endpoint);
@@ -104,7 +104,7 @@ class connection_table {
   worker_core& worker_;
   const maker_of_messages make_messages_;
   const std::shared_ptr<address_peers> by_address_;
-  const std::unique_ptr<control_turns> turns_;
+  const std::unique_ptr<control_queue> turns_;
   std::vector<endpoint_core*> all_;
   std::vector<endpoint_core*> ticking_;  // those that a tick looks at; empty outside of it
   std::unordered_map<std::uint64_t, endpoint_core*> by_session_;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/deadline.hpp"
-#include "base/handed_work.hpp"
+#include "base/inbox_task.hpp"
 #include "base/if_there_is_memory.hpp"
 #include "connection/connection_table.hpp"
 #include "connection/endpoint_core.hpp"
@@ -63,7 +63,7 @@ std::shared_ptr<endpoint_core> companion_in(const endpoint_options& options, std
 }
 
 /// What the resolver's thread leaves for the worker: it was made where its want could be told.
-class end_of_lookup final : public handed_work {
+class end_of_lookup final : public inbox_task {
  public:
   explicit end_of_lookup(move_only_handler<> then) noexcept : then_(std::move(then)) {}
 

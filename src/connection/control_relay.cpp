@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "base/handed_work.hpp"
+#include "base/inbox_task.hpp"
 #include "connection/connection_table.hpp"
-#include "connection/control_turns.hpp"
+#include "connection/control_queue.hpp"
 #include "connection/endpoint_channel.hpp"
 #include "connection/endpoint_core.hpp"
 #include "ucx/error.hpp"
@@ -34,7 +34,7 @@ void end_for_shortage(const std::weak_ptr<endpoint_core>& peer) noexcept {
 }
 
 /// What the session's worker leaves for the connection's where memory is short.
-class shortage final : public handed_work {
+class shortage final : public inbox_task {
  public:
   explicit shortage(std::weak_ptr<endpoint_core> peer) noexcept : peer_(std::move(peer)) {}
 
@@ -126,7 +126,7 @@ void control_relay::look_at_unsent() {
 
 void control_relay::refuse(endpoint_core& peer, const std::optional<control_header>& said) {
   endpoint_channel to(peer);
-  const bool may_refuse = ++refusals_ <= control_turns::most_refusals;
+  const bool may_refuse = ++refusals_ <= control_queue::most_refusals;
   if (may_refuse && said && to.refuse(*said)) return;
   to.blame(errc::protocol_error, "the peer does not wait for its answers");
 }
@@ -138,13 +138,13 @@ void control_relay::received(std::span<const std::byte> message) {
   if (waiting == 0) refusals_ = 0;
   const std::size_t taken = waiting + room;
   const std::size_t most =
-      welcomed_.load(std::memory_order_relaxed) ? control_turns::most_waiting : most_before_welcome;
+      welcomed_.load(std::memory_order_relaxed) ? control_queue::most_waiting : most_before_welcome;
   if (taken > most) {
     const std::optional<control_header> said = decode_control(message);
-    const bool is_kept = most == control_turns::most_waiting && said && has_no_answer(*said);
-    if (!is_kept || taken > control_turns::most_unanswerable) {
+    const bool is_kept = most == control_queue::most_waiting && said && has_no_answer(*said);
+    if (!is_kept || taken > control_queue::most_unanswerable) {
       const std::shared_ptr<endpoint_core> peer = peer_.lock();
-      if (peer) refuse(*peer, most == control_turns::most_waiting ? said : std::nullopt);
+      if (peer) refuse(*peer, most == control_queue::most_waiting ? said : std::nullopt);
       return;
     }
   }

@@ -16,7 +16,7 @@ namespace ucx::detail {
 
 struct control_header;
 class endpoint_core;
-class handed_work;
+class inbox_task;
 class worker_core;
 
 /// Carries what arrives to the session, in order, and what the session says back: each side is
@@ -55,7 +55,7 @@ class control_relay final : public channel_receiver,
   const std::weak_ptr<worker_core> home_;
   const std::weak_ptr<worker_core> away_;
   const std::weak_ptr<endpoint_core> peer_;
-  std::shared_ptr<handed_work> untold_;  // until memory was short; the session's
+  std::shared_ptr<inbox_task> untold_;  // until memory was short; the session's
   const std::size_t longest_;
   std::shared_ptr<control_relay> self_;       // until the connection has ended
   std::atomic<std::size_t> on_the_way_{0};    // bytes that the connection's worker has not got yet

@@ -9,10 +9,10 @@
 
 #include "connection/channel.hpp"
 #include "connection/connection_table.hpp"
-#include "connection/control_turns.hpp"
+#include "connection/control_queue.hpp"
 #include "connection/endpoint_channel.hpp"
 #include "connection/endpoint_core.hpp"
-#include "connection/message_sender.hpp"
+#include "connection/frame_sender.hpp"
 #include "ucx/error.hpp"
 #include "ucx/version.hpp"
 #include "wire/control_message.hpp"
@@ -31,7 +31,7 @@ void endpoint_control::send(std::span<const std::byte> message) {
   carrier.length = message.size();
   if (connection_.handle() == nullptr) return;
   unsent_ += message.size();
-  connection_.worker().sender().send(connection_, carrier, message, message_sender::kind::control);
+  connection_.worker().sender().send(connection_, carrier, message, frame_sender::kind::control);
 }
 
 void endpoint_control::arrived(std::uint64_t length, std::span<const std::byte> message) {
@@ -67,11 +67,11 @@ void endpoint_control::deliver(std::span<const std::byte> message) {
 /// Returns whether what a peer asks can wait for its turn; else it is told so, or has asked for too
 /// much without waiting for answers.
 bool endpoint_control::has_room(std::span<const std::byte> message) {
-  control_turns& turns = connection_.worker().connections().turns();
+  control_queue& turns = connection_.worker().connections().turns();
   const std::size_t taken = turns.room_of(&connection_) + message.size() + room_of_message;
-  if (taken <= control_turns::most_waiting) return true;
+  if (taken <= control_queue::most_waiting) return true;
   const std::optional<control_header> said = decode_control(message);
-  if (said && has_no_answer(*said) && taken <= control_turns::most_unanswerable) return true;
+  if (said && has_no_answer(*said) && taken <= control_queue::most_unanswerable) return true;
   if (!said || !turns.may_refuse(&connection_) || !endpoint_channel(connection_).refuse(*said)) {
     connection_.blame(errc::protocol_error, "the peer does not wait for its answers");
   }

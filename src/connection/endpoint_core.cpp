@@ -11,8 +11,8 @@
 #include "base/retirement.hpp"
 #include "connection/close_operation.hpp"
 #include "connection/connection_table.hpp"
-#include "connection/control_turns.hpp"
-#include "connection/message_sender.hpp"
+#include "connection/control_queue.hpp"
+#include "connection/frame_sender.hpp"
 #include "ucp/rdma.hpp"
 #include "ucp/status.hpp"
 #include "wire/parcel.hpp"
@@ -200,7 +200,7 @@ connection_report endpoint_core::report() const {
   made.segment = smaller(context.segment_size(), theirs.segment);
   made.largest_eager = messages_->longest_at_once(detects_failure(), pieces_.write);
   made.largest_header = smaller(worker_.sender().longest_header(),
-                                message_sender::header_within(theirs.largest_header));
+                                frame_sender::header_within(theirs.largest_header));
   made.zero_copy = any_is_rdma(made.transports);
   made.rma_is_real = includes(made.features, feature::rma) &&
                      (made.zero_copy || (!detects_failure() && context.same_host_only()));
@@ -258,7 +258,7 @@ void endpoint_core::send(const frame& sent) { worker_.sender().send(*this, sent)
 
 void endpoint_core::reply(const frame& answer, std::span<const std::byte> payload) {
   if (handle() == nullptr || !quota_.may_reply()) return;
-  worker_.sender().send(*this, answer, payload, message_sender::kind::reply);
+  worker_.sender().send(*this, answer, payload, frame_sender::kind::reply);
 }
 
 void endpoint_core::note(ucs_status_t status) {
@@ -444,7 +444,7 @@ void endpoint_core::see_to_sockets() noexcept {
 }
 
 void endpoint_core::drop_keys() noexcept {
-  for (key_holder* each : keys_) each->drop_key();
+  for (remote_key_owner* each : keys_) each->drop_key();
 }
 
 }  // namespace ucx::detail

@@ -17,7 +17,7 @@
 #include "connection/endpoint_quota.hpp"
 #include "connection/endpoint_session.hpp"
 #include "connection/endpoint_state.hpp"
-#include "connection/key_holder.hpp"
+#include "connection/remote_key_owner.hpp"
 #include "connection/operation_book.hpp"
 #include "connection/owing_connection.hpp"
 #include "connection/ucx_endpoint.hpp"
@@ -129,8 +129,8 @@ class endpoint_core final : public driven_connection,
   unsigned answers() const noexcept { return answers_; }
   bool answers_pending() const noexcept;
   /// The regions that are open over this connection: their keys go before it.
-  void add(key_holder& opened) { keys_.push_back(&opened); }
-  void remove(key_holder& closed) noexcept { std::erase(keys_, &closed); }
+  void add(remote_key_owner& opened) { keys_.push_back(&opened); }
+  void remove(remote_key_owner& closed) noexcept { std::erase(keys_, &closed); }
   /// Gives up everything that is in flight over this connection.
   void cancel_operations() noexcept;
 
@@ -182,7 +182,7 @@ class endpoint_core final : public driven_connection,
   piece_sizes pieces_;
   reserved_share again_;
   unsigned answers_ = 0;
-  std::vector<key_holder*> keys_;
+  std::vector<remote_key_owner*> keys_;
   ucx_endpoint ucx_;
   const std::unique_ptr<connection_messages> messages_;
   message_link& link_;  // the same, for those who send and receive

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "base/handed_work.hpp"
+#include "base/inbox_task.hpp"
 #include "base/if_there_is_memory.hpp"
 #include "connection/endpoint_core.hpp"
 #include "wire/process_identity.hpp"
@@ -17,7 +17,7 @@ namespace {
 constexpr int rounds_to_hear = 1000;
 
 /// What the thread that sees the process's end leaves for the connection's worker.
-class end_of_process final : public handed_work {
+class end_of_process final : public inbox_task {
  public:
   explicit end_of_process(std::weak_ptr<endpoint_core> connection) noexcept
       : connection_(std::move(connection)) {}

@@ -8,7 +8,7 @@
 #include "connection/connection_messages.hpp"
 #include "connection/connection_table.hpp"
 #include "connection/endpoint_core.hpp"
-#include "connection/message_sender.hpp"
+#include "connection/frame_sender.hpp"
 #include "os/device_name.hpp"
 #include "ucp/rdma.hpp"
 #include "ucp/transport_group.hpp"
@@ -50,7 +50,7 @@ void endpoint_session::say_hello(clock::time_point connect_deadline) {
   }
   const std::vector<std::byte> ours = introduce({});
   payload.insert(payload.end(), ours.begin(), ours.end());
-  worker.sender().send(connection_, said, payload, message_sender::kind::hello);
+  worker.sender().send(connection_, said, payload, frame_sender::kind::hello);
 }
 
 /// Returns what this side says of itself.

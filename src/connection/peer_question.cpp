@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "connection/endpoint_core.hpp"
-#include "connection/message_sender.hpp"
+#include "connection/frame_sender.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -42,7 +42,7 @@ void peer_question::send_question(const frame& asked, std::span<const std::byte>
   retain();  // header and payload have to live until UCX has sent them
   endpoint()->transfer_started();
   ucs_status_ptr_t sent =
-      worker().api().am_send_nbx(endpoint()->handle(), message_sender::message_id, header_.data(),
+      worker().api().am_send_nbx(endpoint()->handle(), frame_sender::message_id, header_.data(),
                                  header_.size(), payload.data(), payload.size(), &params);
   if (UCS_PTR_IS_PTR(sent)) return;
   endpoint()->transfer_ended();

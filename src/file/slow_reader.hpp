@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/handed_work.hpp"
+#include "base/inbox_task.hpp"
 #include "cuda/staging_buffer.hpp"
 #include "file/file_source.hpp"
 
@@ -25,7 +25,7 @@ class file_service;
 
 /// One such read. File and buffer are its own, so that whoever asked for it may be gone before it
 /// ends.
-struct slow_read final : handed_work {
+struct slow_read final : inbox_task {
   std::shared_ptr<file_source> file;
   std::uint64_t offset = 0;
   staging_buffer buffer;

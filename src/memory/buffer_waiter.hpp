@@ -7,7 +7,7 @@
 
 namespace ucx::detail {
 
-class pool_core;
+class buffer_pool_core;
 struct buffer_waiter_tag {};
 
 /// Stands in the line of one pool, which owns what is private here. Leaves it before it dies.
@@ -16,12 +16,12 @@ class buffer_waiter : public list_hook<buffer_waiter_tag> {
   buffer_waiter() noexcept = default;
   virtual ~buffer_waiter() = default;
 
-  /// A buffer is laid aside, for `pool_core::take_for`. On whatever thread gave it back, under the
+  /// A buffer is laid aside, for `buffer_pool_core::take_for`. On whatever thread gave it back, under the
   /// pool's lock, and maybe under the lock of any worker.
   virtual void buffer_came() noexcept = 0;
 
  private:
-  friend class pool_core;
+  friend class buffer_pool_core;
   std::byte* laid_aside_ = nullptr;
 };
 

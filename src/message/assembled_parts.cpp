@@ -2,11 +2,11 @@
 
 #include "connection/connection_table.hpp"
 #include "connection/endpoint_core.hpp"
-#include "connection/message_sender.hpp"
+#include "connection/frame_sender.hpp"
 #include "message/message_exchange.hpp"
 #include "message/message_link.hpp"
-#include "message/message_receiver.hpp"
-#include "region/region_service.hpp"
+#include "message/frame_receiver.hpp"
+#include "region/exposed/region_service.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -26,7 +26,7 @@ class assembled_parts final : public worker_parts {
         service_(worker) {}
 
   connection_table& connections() noexcept override { return connections_; }
-  message_sender& sender() noexcept override { return sender_; }
+  frame_sender& sender() noexcept override { return sender_; }
   message_exchange& messages() noexcept override { return messages_; }
   region_service& service() noexcept override { return service_; }
 
@@ -64,8 +64,8 @@ class assembled_parts final : public worker_parts {
 
  private:
   connection_table connections_;
-  message_sender sender_;
-  message_receiver receiver_;
+  frame_sender sender_;
+  frame_receiver receiver_;
   message_exchange messages_;
   region_service service_;
 };

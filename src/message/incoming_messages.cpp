@@ -253,13 +253,13 @@ void incoming_messages::give(arrived_message& kept) {
 }
 
 /// What the system allows shows the first time, without touching the receive's memory.
-bool incoming_messages::borrow(const borrowing& loan) noexcept {
+bool incoming_messages::borrow(const cma_read& loan) noexcept {
   if (loans_ == loans::fail) return false;
   if (loans_ == loans::work) return true;
-  const borrowing::sender found = loan.look_for_sender(endpoint_.worker().api());
-  if (found == borrowing::sender::found) loans_ = loans::work;
-  if (found == borrowing::sender::unreadable) loans_ = loans::fail;
-  return found == borrowing::sender::found;
+  const cma_read::sender found = loan.look_for_sender(endpoint_.worker().api());
+  if (found == cma_read::sender::found) loans_ = loans::work;
+  if (found == cma_read::sender::unreadable) loans_ = loans::fail;
+  return found == cma_read::sender::found;
 }
 
 void incoming_messages::piece(const parcel& said, std::span<const std::byte> payload) {

@@ -10,7 +10,7 @@
 
 #include "base/intrusive_list.hpp"
 #include "message/arrived_message.hpp"
-#include "message/borrowing.hpp"
+#include "message/cma_read.hpp"
 #include "message/receive_operation.hpp"
 #include "wire/brief_parcel.hpp"
 #include "wire/parcel.hpp"
@@ -72,7 +72,7 @@ class incoming_messages {
   void remove_from_stream(receive_operation& ended) noexcept { stream_receives_.remove(ended); }
 
   /// Begins to read a message that is lent; returns whether that can be done.
-  bool borrow(const borrowing& loan) noexcept;
+  bool borrow(const cma_read& loan) noexcept;
 
  private:
   /// The next message came, and takes so many units of this side's room.

@@ -3,7 +3,7 @@
 #include <new>
 
 #include "connection/endpoint_core.hpp"
-#include "connection/message_sender.hpp"
+#include "connection/frame_sender.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "connection/endpoint_core.hpp"
-#include "connection/message_sender.hpp"
+#include "connection/frame_sender.hpp"
 #include "cuda/device_pointer.hpp"
 #include "message/message_link.hpp"
 #include "wire/brief_parcel.hpp"
@@ -24,10 +24,10 @@ constexpr std::size_t most_room = std::size_t{1} << 24U;
 /// told of in the log, or because their context has none.
 std::size_t least_long(const worker_core& worker) noexcept {
   const context_core& context = worker.context();
-  const std::size_t most = message_sender::short_header + message_sender::short_message;
+  const std::size_t most = frame_sender::short_header + frame_sender::short_message;
   const bool possible = context.has(feature::am) && context.write_piece() >= most &&
                         !context.log().writes(log_level::debug);
-  return possible ? message_sender::short_message + 1 : 0;
+  return possible ? frame_sender::short_message + 1 : 0;
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ void outgoing_messages::open(std::uint64_t room) noexcept {
 bool outgoing_messages::send_short(message_kind kind, std::uint64_t tag,
                                    std::span<const std::byte> header,
                                    std::span<const std::byte> bytes) {
-  if (bytes.size() >= short_below_ || header.size() > message_sender::short_header) return false;
+  if (bytes.size() >= short_below_ || header.size() > frame_sender::short_header) return false;
   if (!is_on_host(bytes) || !is_on_host(header)) return false;
   const std::size_t units = units_of(header.size() + bytes.size());
   const bool empty_stream = kind == message_kind::stream && bytes.empty();
@@ -56,7 +56,7 @@ bool outgoing_messages::send_short(message_kind kind, std::uint64_t tag,
   said.number = static_cast<std::uint32_t>(next_number_);
   said.credit = static_cast<std::uint8_t>(link_.incoming().take_credit(brief_parcel::most_credit));
   said.tag = tag;
-  std::array<std::byte, brief_parcel::longest + message_sender::short_header> head;
+  std::array<std::byte, brief_parcel::longest + frame_sender::short_header> head;
   const std::size_t ours = said.encode(std::span(head).first<brief_parcel::longest>());
   if (!header.empty()) std::memcpy(head.data() + ours, header.data(), header.size());
   try {

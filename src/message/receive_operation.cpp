@@ -7,7 +7,7 @@
 
 #include "connection/endpoint_core.hpp"
 #include "memory/buffer_home.hpp"
-#include "memory/pool_core.hpp"
+#include "memory/buffer_pool_core.hpp"
 #include "message/arrived_message.hpp"
 #include "message/message_exchange.hpp"
 #include "message/message_link.hpp"
@@ -173,7 +173,7 @@ void receive_operation::take(endpoint_core& from, const parcel& said,
 
 bool receive_operation::borrow(message_link& link, const parcel& said,
                                std::span<const std::byte> offer) {
-  const std::optional<loan_offer> lent = decode_offer(offer);
+  const std::optional<cma_offer> lent = decode_offer(offer);
   if (!lent) return false;
   loan_.begin(*lent, said);
   if (!link.incoming().borrow(loan_)) return false;
@@ -193,13 +193,13 @@ parcel receive_operation::announced() const noexcept {
 }
 
 bool receive_operation::read_loan(std::size_t most) {
-  const borrowing::outcome read = loan_.read(worker().api(), into_, most);
-  if (read == borrowing::outcome::more) return true;
+  const cma_read::outcome read = loan_.read(worker().api(), into_, most);
+  if (read == cma_read::outcome::more) return true;
   const parcel said = announced();
   message_link& link = endpoint()->messages();
   borrows_ = false;
   worker().messages().borrowed(*this);
-  if (read == borrowing::outcome::whole) {
+  if (read == cma_read::outcome::whole) {
     link.incoming().tell_taken(said);
     finish({});
   } else {

@@ -11,7 +11,7 @@
 #include "base/clock.hpp"
 #include "base/intrusive_list.hpp"
 #include "memory/buffer_waiter.hpp"
-#include "message/borrowing.hpp"
+#include "message/cma_read.hpp"
 #include "message/byte_runs.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/message_parts.hpp"
@@ -23,7 +23,7 @@ namespace ucx::detail {
 
 struct arrived_message;
 class message_link;
-class pool_core;
+class buffer_pool_core;
 struct posted_tag {};
 struct lacking_tag {};
 struct borrowing_tag {};
@@ -35,7 +35,7 @@ struct receive_target {
   buffer* made = nullptr;                ///< Or memory that is allocated for it,
   message_parts* parts = nullptr;        ///< or for its parts,
   std::size_t most = 0;                  ///< up to so much;
-  std::shared_ptr<pool_core> pool = {};  ///< or, for `made`, one of these buffers.
+  std::shared_ptr<buffer_pool_core> pool = {};  ///< or, for `made`, one of these buffers.
 };
 
 /// UCX never has the memory: giving up costs nothing. What comes later is dropped, and refused.
@@ -127,7 +127,7 @@ class receive_operation final : public operation,
   buffer* made_ = nullptr;
   message_parts* parts_ = nullptr;
   std::size_t most_ = 0;
-  std::shared_ptr<pool_core> pool_;
+  std::shared_ptr<buffer_pool_core> pool_;
   buffer place_;  // of the pool, for the message that is being taken
   bool lacks_buffer_ = false;
   arrived_message* held_ = nullptr;  // meanwhile
@@ -137,7 +137,7 @@ class receive_operation final : public operation,
   std::uint64_t message_ = 0;  // that message's
   message_kind kind_ = message_kind::tagged;
   std::size_t received_ = 0;
-  borrowing loan_;
+  cma_read loan_;
   bool borrows_ = false;  // and is in its worker's list of those
 };
 

@@ -4,7 +4,7 @@
 
 #include "base/forked_child.hpp"
 #include "connection/endpoint_core.hpp"
-#include "memory/pool_core.hpp"
+#include "memory/buffer_pool_core.hpp"
 #include "message/message_exchange.hpp"
 #include "message/message_link.hpp"
 #include "message/receive_operation.hpp"

@@ -9,7 +9,7 @@
 #include "base/deadline.hpp"
 #include "base/if_there_is_memory.hpp"
 #include "connection/endpoint_core.hpp"
-#include "connection/message_sender.hpp"
+#include "connection/frame_sender.hpp"
 #include "memory/buffer_home.hpp"
 #include "message/message_exchange.hpp"
 #include "message/message_link.hpp"
@@ -39,7 +39,7 @@ void send_operation::begin(std::shared_ptr<endpoint_core> over, message_kind kin
   header_size_ = parcel::size + source.header.size();
   // With room for an offer, which some get.
   std::copy(source.header.begin(), source.header.end(),
-            header_room(header_size_ + loan_offer::size).begin() + parcel::size);
+            header_room(header_size_ + cma_offer::size).begin() + parcel::size);
   receive_ = 0;
   waits_ = options.full == when_full::wait;
   wants_answer_ = options.until == send_until::matched && kind != message_kind::stream;
@@ -129,7 +129,7 @@ bool send_operation::go_whole() {
 
 /// Returns where the header goes, of which `size` bytes are wanted.
 std::span<std::byte> send_operation::header_room(std::size_t size) {
-  const std::size_t longest = parcel::size + said_.header_length + loan_offer::size;
+  const std::size_t longest = parcel::size + said_.header_length + cma_offer::size;
   if (longest <= short_header_.size()) return std::span(short_header_).first(size);
   if (long_header_.size() < longest) long_header_.resize(longest);
   return std::span(long_header_).first(size);
@@ -140,7 +140,7 @@ bool send_operation::go_announced() {
   if (!link.outgoing().take_room(units_of(said_.header_length))) return false;
   said_.code = parcel_code::announce;
   said_.lends = bytes_.contiguous() && bytes_.size() > 0 && !bytes_.on_device() && link.lends() &&
-                header_size_ + loan_offer::size <= worker().ucx().largest_header();
+                header_size_ + cma_offer::size <= worker().ucx().largest_header();
   link.outgoing().await_answer(*this);
   post_parcel({});
   return true;
@@ -174,7 +174,7 @@ void send_operation::post_parcel(std::span<const std::byte> payload) {
   lent_ = payload.empty() || lasting_ ? lent::header : lent::header_and_payload;
   endpoint()->transfer_started();
   ucs_status_ptr_t sent =
-      worker().api().am_send_nbx(endpoint()->handle(), message_sender::parcel_id, header,
+      worker().api().am_send_nbx(endpoint()->handle(), frame_sender::parcel_id, header,
                                  header_size_, payload.data(), payload.size(), &params);
   if (UCS_PTR_IS_PTR(sent)) {
     retain();  // the header, and maybe the bytes, have to live until UCX has sent them
@@ -186,13 +186,13 @@ void send_operation::post_parcel(std::span<const std::byte> payload) {
 
 /// Offers to the receiver that it reads the message here.
 void send_operation::lend() {
-  const std::span<std::byte> into = header_room(header_size_ + loan_offer::size);
-  loan_offer offer;
+  const std::span<std::byte> into = header_room(header_size_ + cma_offer::size);
+  cma_offer offer;
   offer.process = static_cast<std::uint64_t>(::getpid());
   offer.address = reinterpret_cast<std::uintptr_t>(bytes_.from(0).data());
   offer.record = reinterpret_cast<std::uintptr_t>(&loan_);
   offer.token = worker().messages().next_token();
-  offer.encode(into.last<loan_offer::size>());
+  offer.encode(into.last<cma_offer::size>());
   header_size_ = into.size();
   loan_.begin(offer.token, subject_of(said_));
 }
@@ -317,7 +317,7 @@ piece_sender::wrapped_piece send_operation::wrap(sent_piece& piece, bool copies)
     bytes = piece.copy;
   }
   const std::size_t header = streams() ? say_chunk(piece) : say_piece(piece);
-  return {message_sender::parcel_id, header, bytes.first(size)};
+  return {frame_sender::parcel_id, header, bytes.first(size)};
 }
 
 /// Writes the header of what goes to the receive that asked for it; returns its length.

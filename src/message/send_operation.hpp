@@ -16,10 +16,10 @@
 #include "base/clock.hpp"
 #include "base/intrusive_list.hpp"
 #include "message/byte_runs.hpp"
-#include "region/piece_sender.hpp"
+#include "connection/piece_sender.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/send_options.hpp"
-#include "wire/loan.hpp"
+#include "wire/cma_offer.hpp"
 #include "wire/parcel.hpp"
 #include "worker/operation.hpp"
 
@@ -124,7 +124,7 @@ class send_operation final : public operation,
   std::array<std::byte, 160> short_header_ = {};
   std::vector<std::byte> long_header_;
   std::size_t header_size_ = 0;
-  lender_record loan_;
+  cma_record loan_;
   std::uint64_t receive_ = 0;  // the peer's
   bool waits_ = true;
   bool wants_answer_ = false;

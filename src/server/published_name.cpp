@@ -5,7 +5,7 @@
 
 #include "file/file_facts.hpp"
 #include "file/file_source.hpp"
-#include "region/exposed_region.hpp"
+#include "region/exposed/exposed_region.hpp"
 #include "server/server_core.hpp"
 
 namespace ucx::detail {

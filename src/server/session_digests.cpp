@@ -3,7 +3,7 @@
 #include <new>
 #include <utility>
 
-#include "region/exposed_region.hpp"
+#include "region/exposed/exposed_region.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "file/file_watcher.hpp"
-#include "region/exposed_region.hpp"
+#include "region/exposed/exposed_region.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {

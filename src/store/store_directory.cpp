@@ -16,7 +16,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "base/room_ahead.hpp"
+#include "base/file_preallocation.hpp"
 #include "base/store_path.hpp"
 #include "store/directory_walk.hpp"
 #include "ucx/error.hpp"
@@ -210,7 +210,7 @@ result<std::shared_ptr<store_directory>> store_directory::open(const std::filesy
       new store_directory(std::move(root), static_cast<bool>(probe)));
   made->place_ = directory_place(made->root_.get(), path);
   made->answers_now_ = probe && is_local(made->root_.get());
-  made->room_ahead_helps_ = room_ahead::helps_in(made->root_.get());
+  made->room_ahead_helps_ = file_preallocation::helps_in(made->root_.get());
   if (!writable) return made;
   if (const auto opened = made->open_spool(doing); !opened) return opened.why();
   return made;

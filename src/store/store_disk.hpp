@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/disk_thread.hpp"
-#include "base/handed_work.hpp"
+#include "base/inbox_task.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
@@ -58,7 +58,7 @@ class store_disk {
   /// By number: ends with an error, or what the disk said.
   using questions = std::unordered_map<std::uint64_t, std::function<void(std::error_code)>>;
   /// Ends those that are left.
-  struct last_answers final : handed_work {
+  struct last_answers final : inbox_task {
     void run(worker_core& by) override;
     std::shared_ptr<questions> left;
   };

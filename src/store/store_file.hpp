@@ -11,7 +11,7 @@
 
 #include "base/disk_thread.hpp"
 #include "base/owned_descriptor.hpp"
-#include "base/room_ahead.hpp"
+#include "base/file_preallocation.hpp"
 #include "file/file_source.hpp"
 
 namespace ucx::detail {
@@ -21,7 +21,7 @@ namespace ucx::detail {
 /// as file_source; one at a time writes, resizes and gives room back.
 class store_file final : public file_source {
  public:
-  store_file(owned_descriptor opened, std::shared_ptr<disk_queue> closing, room_ahead ahead = {})
+  store_file(owned_descriptor opened, std::shared_ptr<disk_queue> closing, file_preallocation ahead = {})
       : reading_(open_file::adopt(opened.get())),
         descriptor_(std::move(opened)),
         ahead_(ahead),
@@ -50,7 +50,7 @@ class store_file final : public file_source {
  private:
   std::shared_ptr<open_file> reading_;
   owned_descriptor descriptor_;
-  room_ahead ahead_;
+  file_preallocation ahead_;
   std::shared_ptr<disk_queue> closing_;
 };
 

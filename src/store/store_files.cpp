@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/if_there_is_memory.hpp"
-#include "base/room_ahead.hpp"
+#include "base/file_preallocation.hpp"
 #include "store/store_core.hpp"
 #include "store/store_host.hpp"
 #include "ucx/error.hpp"
@@ -56,7 +56,7 @@ void store_files::let_in(const store_place& place, access wanted, owned_descript
   }
   // What is not in the spool others may change as well.
   const bool is_new = !place.spooled.empty() && store_.directory()->room_ahead_helps();
-  room_ahead ahead = is_new ? room_ahead(file.get()) : room_ahead();
+  file_preallocation ahead = is_new ? file_preallocation(file.get()) : file_preallocation();
   std::shared_ptr<store_region> region;
   try {
     region = store_region::make(store_.context(), store_.shared_from_this(),

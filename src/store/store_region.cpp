@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "connection/endpoint_core.hpp"
-#include "region/region_service.hpp"
-#include "region/write_room.hpp"
+#include "region/exposed/region_service.hpp"
+#include "region/exposed/write_room.hpp"
 #include "store/store_core.hpp"
 #include "ucx/error.hpp"
 #include "wire/frame.hpp"

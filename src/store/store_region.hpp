@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "file/held_file.hpp"
-#include "region/exposed_region.hpp"
+#include "region/exposed/exposed_region.hpp"
 #include "store/file_account.hpp"
 #include "store/store_file.hpp"
 

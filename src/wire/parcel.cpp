@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "wire/loan.hpp"
+#include "wire/cma_offer.hpp"
 #include "wire/protocol.hpp"
 #include "wire/wire.hpp"
 
@@ -83,7 +83,7 @@ std::optional<read_parcel> decode_parcel(std::span<const std::byte> wire,
   said.length = take_at<std::uint64_t>(wire, 32);
   read.header = wire.subspan(parcel::size);
   const std::size_t header = carries_header(said.code) ? said.header_length : 0;
-  const std::size_t offer = said.lends ? loan_offer::size : 0;
+  const std::size_t offer = said.lends ? cma_offer::size : 0;
   if (read.header.size() != header + offer || header > parcel::longest_user_header) return {};
   if (said.acknowledge && said.code != parcel_code::message) return {};
   if (said.lends && said.code != parcel_code::announce) return {};

@@ -39,7 +39,7 @@ struct parcel {
   parcel_code code = parcel_code::credit;
   message_kind kind = message_kind::tagged;
   bool acknowledge = false;                ///< Message: the sender waits for a grant of nothing.
-  bool lends = false;                      ///< Announce: a loan_offer follows the user's header.
+  bool lends = false;                      ///< Announce: a cma_offer follows the user's header.
   memory_kind memory = memory_kind::host;  ///< Message, announce: of the sender's bytes.
   std::uint16_t header_length = 0;         ///< Message, announce: of the user's header.
   std::uint16_t status = 0;                ///< Refusal, withdrawal: an `errc`; shares its place.

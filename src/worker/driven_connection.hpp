@@ -5,12 +5,12 @@
 #include <string>
 #include <system_error>
 
-#include "worker/kept_by_requests.hpp"
+#include "worker/unshared_refcount.hpp"
 
 namespace ucx::detail {
 
 /// Everything happens under the worker's lock.
-class driven_connection : public kept_by_requests<driven_connection> {
+class driven_connection : public unshared_refcount<driven_connection> {
  public:
   driven_connection() = default;
   driven_connection(const driven_connection&) = delete;

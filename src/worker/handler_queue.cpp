@@ -16,7 +16,7 @@ void handler_queue::drop() noexcept {
 
 void handler_queue::make_room(std::size_t count) {
   if (due_.capacity() - due_.size() >= expected_ + count) return;
-  due_.reserve(std::max(2 * due_.capacity(), due_.size() + expected_ + count + spare_room));
+  due_.reserve(std::max(2 * due_.capacity(), due_.size() + expected_ + count + reserved_places));
 }
 
 void handler_queue::add(operation& ended) noexcept {

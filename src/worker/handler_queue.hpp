@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/spare_room.hpp"
+#include "base/push_back_reserved.hpp"
 #include "ucx/completion_handler.hpp"
 #include "worker/worker_lock.hpp"
 
@@ -50,10 +50,10 @@ class handler_queue {
   /// Queues a function. REQUIRES: it was expected.
   void add_expected(move_only_handler<> function) noexcept;
   void add(move_only_handler<> function) {
-    add_with_room(due_, entry{.function = std::move(function)}, expected_);
+    push_back_reserved(due_, entry{.function = std::move(function)}, expected_);
   }
   /// Queues a call of the handler that this message's number has then.
-  void add(arrived_message& active) { add_with_room(due_, entry{.active = &active}, expected_); }
+  void add(arrived_message& active) { push_back_reserved(due_, entry{.active = &active}, expected_); }
 
   bool due() const noexcept { return next_ < due_.size(); }
   /// Returns whether something is due that the calling thread could run.

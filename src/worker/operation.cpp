@@ -62,7 +62,7 @@ void operation::complete(std::error_code outcome) noexcept {
   release();
 }
 
-void operation::add_gate(std::unique_ptr<stream_gate> shut) noexcept {
+void operation::add_gate(std::unique_ptr<stream_wait_value> shut) noexcept {
   shut->next = std::move(gates_);
   gates_ = std::move(shut);
 }
@@ -73,7 +73,7 @@ bool operation::is_guarded() const noexcept {
 
 bool operation::claim_gates() noexcept {
   bool all = true;
-  for (stream_gate* each = gates_.get(); each != nullptr; each = each->next.get()) {
+  for (stream_wait_value* each = gates_.get(); each != nullptr; each = each->next.get()) {
     all = each->claim() && all;
   }
   return all;

@@ -13,7 +13,7 @@
 
 #include "base/clock.hpp"
 #include "base/intrusive_list.hpp"
-#include "cuda/stream_gate.hpp"
+#include "cuda/stream_wait_value.hpp"
 #include "ucx/completion_handler.hpp"
 #include "ucx/error.hpp"
 #include "ucx/message_info.hpp"
@@ -95,7 +95,7 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   /// Takes a gate, which is opened when the operation ends, or is gone. If its time was over
   /// before, the operation has timed out, whatever became of it: what the gate held back has gone
   /// on. REQUIRES: it has not ended.
-  void add_gate(std::unique_ptr<stream_gate> shut) noexcept;
+  void add_gate(std::unique_ptr<stream_wait_value> shut) noexcept;
   /// Calls and clears the handler; called by the worker outside of UCX's callbacks. What the
   /// handler throws comes out.
   void run_handler();
@@ -149,7 +149,7 @@ class operation : public list_hook<outstanding_tag>, public list_hook<group_tag>
   std::atomic<bool> done_{true};
   std::error_code error_;
   completion_handler handler_;
-  std::unique_ptr<stream_gate> gates_;  // a list
+  std::unique_ptr<stream_wait_value> gates_;  // a list
   bool has_handler_ = false;
   std::uint64_t sequence_ = 0;
   worker_core* worker_ = nullptr;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/blocked_signals.hpp"
-#include "base/handed_work.hpp"
+#include "base/inbox_task.hpp"
 #include "wire/process_identity.hpp"
 #include "worker/worker_core.hpp"
 
@@ -41,7 +41,7 @@ process_watcher::~process_watcher() {
 
 std::unique_ptr<process_watch> process_watcher::watch(const process_identity& watched,
                                                       worker_core& told,
-                                                      std::shared_ptr<handed_work> work) {
+                                                      std::shared_ptr<inbox_task> work) {
   process_identity::opened opened = watched.open();
   if (opened.gone) {
     told.hand_over(std::move(work));

@@ -15,7 +15,7 @@
 
 namespace ucx::detail {
 
-class handed_work;
+class inbox_task;
 class process_watch;
 struct process_identity;
 class worker_core;
@@ -33,14 +33,14 @@ class process_watcher {
   /// Has `work` handed to `told` when `watched` ends; at once, where it has ended. Returns nothing
   /// where nobody can tell.
   std::unique_ptr<process_watch> watch(const process_identity& watched, worker_core& told,
-                                       std::shared_ptr<handed_work> work);
+                                       std::shared_ptr<inbox_task> work);
 
  private:
   friend class process_watch;
   struct entry {
     owned_descriptor process;
     worker_core* told;
-    std::shared_ptr<handed_work> work;
+    std::shared_ptr<inbox_task> work;
   };
 
   bool start();

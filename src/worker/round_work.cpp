@@ -3,19 +3,19 @@
 #include <new>
 #include <utility>
 
-#include "base/spare_room.hpp"
+#include "base/push_back_reserved.hpp"
 #include "worker/handler_queue.hpp"
 
 namespace ucx::detail {
 
 round_work::round_work(const round_agenda& agenda) : agenda_(agenda) {
   // From the beginning: inside UCX's callbacks it may be too late.
-  deferred_.reserve(spare_room);
-  next_deferred_.reserve(spare_room);
+  deferred_.reserve(reserved_places);
+  next_deferred_.reserve(reserved_places);
 }
 
 void round_work::defer(move_only_handler<> work) {
-  add_with_room(deferred_, std::move(work));
+  push_back_reserved(deferred_, std::move(work));
   note();
 }
 
@@ -29,7 +29,7 @@ void round_work::post_work(move_only_handler<> work) {
   note();
 }
 
-void round_work::hand_over(std::shared_ptr<handed_work> work) noexcept {
+void round_work::hand_over(std::shared_ptr<inbox_task> work) noexcept {
   inbox_.add(std::move(work));
   note();
 }
@@ -42,10 +42,10 @@ void round_work::buffer_came() noexcept {
 /// Returns whether anything was handed over.
 bool round_work::take_handed(worker_core& worker, handler_queue& handlers) {
   if (!inbox_.has_any()) return false;
-  handed_queue handed = inbox_.take(handlers, deferred_);
+  inbox_tasks handed = inbox_.take(handlers, deferred_);
   const bool any = !handed.empty();
   try {
-    while (const std::shared_ptr<handed_work> next = handed.pop()) next->run(worker);
+    while (const std::shared_ptr<inbox_task> next = handed.pop()) next->run(worker);
   } catch (...) {
     inbox_.put_back(std::move(handed));
     throw;

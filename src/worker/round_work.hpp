@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/handed_work.hpp"
+#include "base/inbox_task.hpp"
 #include "ucx/completion_handler.hpp"
 #include "worker/worker_inbox.hpp"
 #include "worker/worker_parts.hpp"
@@ -29,7 +29,7 @@ class round_work {
   // From any thread, which then wakes the worker.
   void post(move_only_handler<> function);
   void post_work(move_only_handler<> work);
-  void hand_over(std::shared_ptr<handed_work> work) noexcept;
+  void hand_over(std::shared_ptr<inbox_task> work) noexcept;
   /// A buffer came back that a receive waits for.
   void buffer_came() noexcept;
 

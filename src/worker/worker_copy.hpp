@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "base/handed_work.hpp"
+#include "base/inbox_task.hpp"
 #include "cuda/device_copy.hpp"
 #include "cuda/staging_buffer.hpp"
 #include "worker/worker_core.hpp"
@@ -15,7 +15,7 @@ namespace ucx::detail {
 /// Ends under the worker's lock, in a round, for which a worker that sleeps is woken; or, where the
 /// worker has gone, without a word.
 class worker_copy : public device_copy,
-                    public handed_work,
+                    public inbox_task,
                     public std::enable_shared_from_this<worker_copy> {
  public:
   worker_copy(worker_core& worker, staging_buffer through) noexcept

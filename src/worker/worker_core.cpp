@@ -379,7 +379,7 @@ void worker_core::post_work(move_only_handler<> work) {
   signal();
 }
 
-void worker_core::hand_over(std::shared_ptr<handed_work> work) noexcept {
+void worker_core::hand_over(std::shared_ptr<inbox_task> work) noexcept {
   work_.hand_over(std::move(work));
   signal();
 }

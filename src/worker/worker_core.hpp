@@ -67,7 +67,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   const worker_options& options() const noexcept { return options_; }
   worker_lock& lock() noexcept { return lock_; }
   connection_table& connections() noexcept { return connections_; }
-  message_sender& sender() noexcept { return sender_; }
+  frame_sender& sender() noexcept { return sender_; }
   message_exchange& messages() noexcept { return messages_; }
   region_service& service() noexcept { return service_; }
   detail::staging_shelf& staging_shelf() noexcept { return staging_; }
@@ -145,7 +145,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   /// As `post`, for work of the library's own: it runs under the lock.
   void post_work(move_only_handler<> work);
   /// The same, whatever memory is left.
-  void hand_over(std::shared_ptr<handed_work> work) noexcept;
+  void hand_over(std::shared_ptr<inbox_task> work) noexcept;
 
   /// What is called at a time, or in rounds.
   scheduled_calls& calls() noexcept { return calls_; }
@@ -262,7 +262,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   std::unique_ptr<worker_parts> parts_;
   // Of them, without a call; whoever looks knows more of these.
   connection_table& connections_;
-  message_sender& sender_;
+  frame_sender& sender_;
   message_exchange& messages_;
   region_service& service_;
   class control_server* control_server_ = nullptr;

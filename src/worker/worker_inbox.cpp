@@ -16,13 +16,13 @@ void worker_inbox::add_work(move_only_handler<> work) {
   has_any_.store(true, std::memory_order_release);
 }
 
-void worker_inbox::add(std::shared_ptr<handed_work> work) noexcept {
+void worker_inbox::add(std::shared_ptr<inbox_task> work) noexcept {
   const std::lock_guard guard(mutex_);
   handed_.push(std::move(work));
   has_any_.store(true, std::memory_order_release);
 }
 
-handed_queue worker_inbox::take(handler_queue& handlers, std::vector<move_only_handler<>>& work) {
+inbox_tasks worker_inbox::take(handler_queue& handlers, std::vector<move_only_handler<>>& work) {
   const std::lock_guard guard(mutex_);
   work.reserve(work.size() + work_.size());
   handlers.make_room(functions_.size());
@@ -34,7 +34,7 @@ handed_queue worker_inbox::take(handler_queue& handlers, std::vector<move_only_h
   return std::move(handed_);
 }
 
-void worker_inbox::put_back(handed_queue&& handed) noexcept {
+void worker_inbox::put_back(inbox_tasks&& handed) noexcept {
   const std::lock_guard guard(mutex_);
   handed.append(std::move(handed_));
   handed_.append(std::move(handed));
@@ -45,7 +45,7 @@ void worker_inbox::put_back(handed_queue&& handed) noexcept {
 void worker_inbox::drop() noexcept {
   std::vector<move_only_handler<>> functions;
   std::vector<move_only_handler<>> work;
-  const handed_queue handed = [&] {
+  const inbox_tasks handed = [&] {
     const std::lock_guard guard(mutex_);
     has_any_.store(false, std::memory_order_relaxed);
     functions.swap(functions_);

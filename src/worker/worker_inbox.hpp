@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "base/handed_work.hpp"
+#include "base/inbox_task.hpp"
 #include "ucx/completion_handler.hpp"
 #include "worker/handler_queue.hpp"
 
@@ -21,13 +21,13 @@ class worker_inbox {
   void add(move_only_handler<> function);
   /// Work of the library's own.
   void add_work(move_only_handler<> work);
-  void add(std::shared_ptr<handed_work> work) noexcept;
+  void add(std::shared_ptr<inbox_task> work) noexcept;
 
   /// Adds users' functions to `handlers` and work to `work`, and returns what was handed over.
   /// Where there is no memory for that it throws std::bad_alloc, and all stays in it.
-  handed_queue take(handler_queue& handlers, std::vector<move_only_handler<>>& work);
+  inbox_tasks take(handler_queue& handlers, std::vector<move_only_handler<>>& work);
   /// Puts back what was taken out, before everything else.
-  void put_back(handed_queue&& handed) noexcept;
+  void put_back(inbox_tasks&& handed) noexcept;
   /// Destroys all that is in it.
   void drop() noexcept;
 
@@ -35,7 +35,7 @@ class worker_inbox {
   std::mutex mutex_;
   std::vector<move_only_handler<>> functions_;
   std::vector<move_only_handler<>> work_;
-  handed_queue handed_;
+  inbox_tasks handed_;
   std::atomic<bool> has_any_{false};
 };
 

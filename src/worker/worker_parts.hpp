@@ -16,7 +16,7 @@ class counted_region;
 class driven_connection;
 class handler_queue;
 class message_exchange;
-class message_sender;
+class frame_sender;
 class region_service;
 class worker_core;
 
@@ -36,7 +36,7 @@ class worker_parts {
   virtual ~worker_parts() = default;
 
   virtual connection_table& connections() noexcept = 0;
-  virtual message_sender& sender() noexcept = 0;
+  virtual frame_sender& sender() noexcept = 0;
   virtual message_exchange& messages() noexcept = 0;
   virtual region_service& service() noexcept = 0;
 

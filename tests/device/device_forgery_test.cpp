@@ -8,7 +8,7 @@
 #include <system_error>
 #include <vector>
 
-#include "region/atomic_execution.hpp"
+#include "region/exposed/atomic_execution.hpp"
 #include "support/byte_sizes.hpp"
 #include "support/connected_pair.hpp"
 #include "support/fake_cuda/cuda_program.hpp"

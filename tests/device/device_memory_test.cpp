@@ -1,4 +1,4 @@
-#include "region/device_memory.hpp"
+#include "region/exposed/device_memory.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Regions of a device's memory, over real transports. Among the tests that see private names only
 // because the driver is one that they pretend to have.
-#include "region/device_region.hpp"
+#include "region/exposed/device_region.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

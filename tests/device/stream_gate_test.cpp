@@ -1,4 +1,4 @@
-#include "cuda/stream_gate.hpp"
+#include "cuda/stream_wait_value.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,12 +27,12 @@ class StreamGate : public testing::Test {
  protected:
   StreamGate() { EXPECT_EQ(cuStreamCreate(&stream_, 0), 0); }
 
-  std::unique_ptr<stream_gate> shut(const cuda_driver& driver, clock::time_point until) {
-    auto made = stream_gate::shut(driver, stream_, until);
+  std::unique_ptr<stream_wait_value> shut(const cuda_driver& driver, clock::time_point until) {
+    auto made = stream_wait_value::shut(driver, stream_, until);
     if (!made) what_ = made.why().text;
     return std::move(made).or_tell(ec_);
   }
-  std::unique_ptr<stream_gate> shut(clock::time_point until = clock::time_point::max()) {
+  std::unique_ptr<stream_wait_value> shut(clock::time_point until = clock::time_point::max()) {
     return shut(*driver_, until);
   }
   /// Returns whether the stream comes to the end of what is enqueued.
@@ -81,7 +81,7 @@ TEST_F(StreamGate, IsOpenedWhenItsTimeIsOverAndCanNotBeClaimedThen) {
 }
 
 TEST_F(StreamGate, ThatWasClaimedStaysShutForAsLongAsItLives) {
-  std::unique_ptr<stream_gate> claimed;
+  std::unique_ptr<stream_wait_value> claimed;
   clock::time_point until;
   for (auto wait = 50ms; wait < 30s; wait *= 2) {
     until = clock::now() + wait;
@@ -93,7 +93,7 @@ TEST_F(StreamGate, ThatWasClaimedStaysShutForAsLongAsItLives) {
   ASSERT_NE(claimed, nullptr);
   CUstream_st* other = nullptr;
   ASSERT_EQ(cuStreamCreate(&other, 0), 0);
-  const auto later = stream_gate::shut(*driver_, other, until + 10ms).or_throw();
+  const auto later = stream_wait_value::shut(*driver_, other, until + 10ms).or_throw();
   EXPECT_TRUE(passes(other));
   EXPECT_TRUE(is_held());
   claimed.reset();

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "wire/brief_parcel.hpp"
-#include "wire/loan.hpp"
+#include "wire/cma_offer.hpp"
 #include "wire/parcel.hpp"
 #include "wire/parts_table.hpp"
 
@@ -25,8 +25,8 @@ void read_parcel(std::span<const std::byte> wire, std::size_t payload) {
     std::abort();
   }
   if (const auto offer = ucx::detail::decode_offer(read->offer)) {
-    std::vector<std::byte> same(ucx::detail::loan_offer::size);
-    offer->encode(std::span(same).first<ucx::detail::loan_offer::size>());
+    std::vector<std::byte> same(ucx::detail::cma_offer::size);
+    offer->encode(std::span(same).first<ucx::detail::cma_offer::size>());
     if (!std::equal(same.begin(), same.end(), read->offer.begin(), read->offer.end())) std::abort();
   }
 }

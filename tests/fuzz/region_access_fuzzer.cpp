@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "region/atomic_execution.hpp"
+#include "region/exposed/atomic_execution.hpp"
 #include "wire/range_list.hpp"
 
 /// What a peer says beside a frame: a list of ranges, or an atomic access. What is read is within

@@ -13,7 +13,7 @@
 
 #include "file/file_source.hpp"
 #include "file/slow_reader.hpp"
-#include "region/region_service.hpp"
+#include "region/exposed/region_service.hpp"
 #include "support/pattern.hpp"
 #include "ucx/error.hpp"
 #include "ucx/worker.hpp"

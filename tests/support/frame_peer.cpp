@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "connection/message_sender.hpp"
+#include "connection/frame_sender.hpp"
 #include "support/callback_scope.hpp"
 #include "wire/introduction.hpp"
 
@@ -25,11 +25,11 @@ frame_peer::frame_peer(fake_network& network, std::string name)
   ucp_am_handler_param_t params{};
   params.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
                       UCP_AM_HANDLER_PARAM_FIELD_ARG;
-  params.id = detail::message_sender::message_id;
+  params.id = detail::frame_sender::message_id;
   params.cb = &frame_peer::on_message;
   params.arg = this;
   EXPECT_EQ(api.worker_set_am_recv_handler(worker, &params), UCS_OK);
-  params.id = detail::message_sender::parcel_id;
+  params.id = detail::frame_sender::parcel_id;
   params.cb = &frame_peer::on_parcel;
   EXPECT_EQ(api.worker_set_am_recv_handler(worker, &params), UCS_OK);
 }
@@ -112,7 +112,7 @@ void frame_peer::say(ucp_ep_h to, const detail::parcel& said,
   std::vector<std::byte> header(detail::parcel::size);
   said.encode(std::span(header).first<detail::parcel::size>());
   header.insert(header.end(), user_header.begin(), user_header.end());
-  say_bytes(to, header, payload, UCP_AM_SEND_FLAG_EAGER, detail::message_sender::parcel_id);
+  say_bytes(to, header, payload, UCP_AM_SEND_FLAG_EAGER, detail::frame_sender::parcel_id);
 }
 
 void frame_peer::say_bytes(ucp_ep_h to, std::span<const std::byte> header,

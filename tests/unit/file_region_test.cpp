@@ -1,5 +1,5 @@
 // Files that peers read: sizes, buffers, slow and broken disks, and every way to end in the middle.
-#include "region/file_region.hpp"
+#include "region/exposed/file_region.hpp"
 
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@
 #include <system_error>
 #include <vector>
 
-#include "region/file_region.hpp"
+#include "region/exposed/file_region.hpp"
 #include "support/byte_sizes.hpp"
 #include "support/connected_pair.hpp"
 #include "support/pattern.hpp"

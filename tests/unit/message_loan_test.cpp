@@ -23,7 +23,7 @@
 #include "ucx/buffer.hpp"
 #include "ucx/error.hpp"
 #include "ucx/message.hpp"
-#include "wire/loan.hpp"
+#include "wire/cma_offer.hpp"
 #include "wire/parcel.hpp"
 
 namespace ucx::test {
@@ -265,7 +265,7 @@ class LyingLender : public testing::Test {
     connection_->wait_connected();
   }
   /// Announces a message, and lends it.
-  void lend(std::uint64_t number, std::uint64_t length, const detail::loan_offer& offer) {
+  void lend(std::uint64_t number, std::uint64_t length, const detail::cma_offer& offer) {
     parcel said;
     said.code = parcel_code::announce;
     said.session = peer_.guest_session;
@@ -273,12 +273,12 @@ class LyingLender : public testing::Test {
     said.tag = 7;
     said.length = length;
     said.lends = true;
-    std::vector<std::byte> header(parcel::size + detail::loan_offer::size);
+    std::vector<std::byte> header(parcel::size + detail::cma_offer::size);
     said.encode(std::span(header).first<parcel::size>());
-    offer.encode(std::span(header).last<detail::loan_offer::size>());
+    offer.encode(std::span(header).last<detail::cma_offer::size>());
     peer_.say_bytes(peer_.guest, header, {}, UCP_AM_SEND_FLAG_EAGER, 0xfe);
   }
-  detail::loan_offer true_offer(const detail::lender_record& record,
+  detail::cma_offer true_offer(const detail::cma_record& record,
                                 std::span<const std::byte> bytes) const {
     return {.process = static_cast<std::uint64_t>(::getpid()),
             .address = reinterpret_cast<std::uintptr_t>(bytes.data()),
@@ -294,7 +294,7 @@ class LyingLender : public testing::Test {
 
 TEST_F(LyingLender, IsAskedForItsMessageInstead) {
   const std::vector<std::byte> bytes = pattern(into_.size());
-  detail::lender_record record;
+  detail::cma_record record;
   std::mt19937_64 random(11);
   for (std::uint64_t number = 1; number <= 40; ++number) {
     SCOPED_TRACE(number);
@@ -303,7 +303,7 @@ TEST_F(LyingLender, IsAskedForItsMessageInstead) {
     said.number = number;
     said.length = into_.size();
     record.begin(5, subject_of(said));
-    detail::loan_offer offer = true_offer(record, bytes);
+    detail::cma_offer offer = true_offer(record, bytes);
     switch (number % 4) {
       case 0:
         offer.process = 1 + random() % 40'000;
@@ -333,7 +333,7 @@ TEST_F(LyingLender, IsAskedForItsMessageInstead) {
 TEST_F(LyingLender, ChangesItsRecordMeanwhile) {
   if (!system_reads_processes()) GTEST_SKIP() << "process_vm_readv is forbidden here";
   const std::vector<std::byte> bytes = pattern(into_.size());
-  detail::lender_record record;
+  detail::cma_record record;
   parcel said;
   said.session = peer_.guest_session;
   said.number = 1;
@@ -358,7 +358,7 @@ TEST_F(LyingLender, ChangesItsRecordMeanwhile) {
 }
 
 TEST_F(LyingLender, OfMoreThanThereIsRoomForIsRefused) {
-  const detail::lender_record record;
+  const detail::cma_record record;
   request receive = connection_->start_receive(7, into_);
   lend(1, ~std::uint64_t{0}, true_offer(record, into_));
   frame_peer::heard_parcel answer;
@@ -388,7 +388,7 @@ class LenderToOneWithoutCma : public LyingLender {
 
 TEST_F(LenderToOneWithoutCma, IsNotRead) {
   const std::vector<std::byte> bytes = pattern(into_.size());
-  detail::lender_record record;
+  detail::cma_record record;
   parcel said;
   said.session = peer_.guest_session;
   said.number = 1;

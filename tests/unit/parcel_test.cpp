@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "wire/loan.hpp"
+#include "wire/cma_offer.hpp"
 
 namespace ucx::detail {
 namespace {
@@ -120,11 +120,11 @@ TEST(Parcel, OfAMessageThatIsLentHasAnOfferBehindTheHeader) {
   parcel announce = sample(parcel_code::announce);
   announce.lends = true;
   announce.header_length = 3;
-  const loan_offer offer{.process = 77, .address = 0x1020304050607080, .record = 9, .token = 5};
+  const cma_offer offer{.process = 77, .address = 0x1020304050607080, .record = 9, .token = 5};
   std::vector<std::byte> wire = encoded(announce);
   EXPECT_EQ(wire[3], std::byte{2});
-  wire.resize(parcel::size + 3 + loan_offer::size, std::byte{0x77});
-  offer.encode(std::span(wire).last<loan_offer::size>());
+  wire.resize(parcel::size + 3 + cma_offer::size, std::byte{0x77});
+  offer.encode(std::span(wire).last<cma_offer::size>());
   const auto read = decode_parcel(wire, 0);
   ASSERT_TRUE(read);
   EXPECT_TRUE(read->said.lends);
@@ -170,23 +170,23 @@ TEST(Parcel, SaysWhichMemoryTheMessageIsOf) {
 }
 
 TEST(Parcel, OfferThatMakesNoSenseIsNone) {
-  std::vector<std::byte> wire(loan_offer::size);
-  const auto accepted = [&](const loan_offer& offer) {
-    offer.encode(std::span(wire).first<loan_offer::size>());
+  std::vector<std::byte> wire(cma_offer::size);
+  const auto accepted = [&](const cma_offer& offer) {
+    offer.encode(std::span(wire).first<cma_offer::size>());
     return decode_offer(wire).has_value();
   };
-  const loan_offer good{.process = 1, .address = 2, .record = 3, .token = 4};
+  const cma_offer good{.process = 1, .address = 2, .record = 3, .token = 4};
   EXPECT_TRUE(accepted(good));
   for (const std::uint64_t process :
        {std::uint64_t{0}, std::uint64_t{1} << 31U, ~std::uint64_t{0}}) {
-    loan_offer bad = good;
+    cma_offer bad = good;
     bad.process = process;
     EXPECT_FALSE(accepted(bad)) << process;
   }
-  loan_offer bad = good;
+  cma_offer bad = good;
   bad.token = 0;
   EXPECT_FALSE(accepted(bad));
-  EXPECT_FALSE(decode_offer(std::span(wire).first(loan_offer::size - 1)));
+  EXPECT_FALSE(decode_offer(std::span(wire).first(cma_offer::size - 1)));
   EXPECT_FALSE(decode_offer({}));
 }
 

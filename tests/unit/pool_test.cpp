@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "region/piece_shelf.hpp"
+#include "connection/piece_shelf.hpp"
 
 namespace ucx::detail {
 namespace {

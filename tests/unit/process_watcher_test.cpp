@@ -26,7 +26,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/handed_work.hpp"
+#include "base/inbox_task.hpp"
 #include "base/owned_descriptor.hpp"
 #include "support/simulated_pair.hpp"
 #include "wire/process_identity.hpp"
@@ -73,7 +73,7 @@ class pausing_child {
   ::pid_t id_;
 };
 
-class told_end final : public detail::handed_work {
+class told_end final : public detail::inbox_task {
  public:
   explicit told_end(int& count) noexcept : count_(count) {}
   void run(detail::worker_core&) override { ++count_; }

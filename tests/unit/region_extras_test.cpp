@@ -14,8 +14,8 @@
 #include <system_error>
 #include <vector>
 
-#include "region/atomic_execution.hpp"
-#include "region/file_region.hpp"
+#include "region/exposed/atomic_execution.hpp"
+#include "region/exposed/file_region.hpp"
 #include "support/asked_owner.hpp"
 #include "support/fake_file.hpp"
 #include "support/frame_peer.hpp"

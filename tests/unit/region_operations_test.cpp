@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "connection/posted_operations.hpp"
-#include "region/notification_queue.hpp"
+#include "region/exposed/notification_queue.hpp"
 #include "support/pattern.hpp"
 #include "support/simulated_pair.hpp"
 #include "ucx/error.hpp"

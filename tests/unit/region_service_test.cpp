@@ -1,5 +1,5 @@
 // What an owner answers to frames that no reader of ours would send.
-#include "region/region_service.hpp"
+#include "region/exposed/region_service.hpp"
 
 #include <gtest/gtest.h>
 

@@ -16,8 +16,8 @@
 #include <system_error>
 #include <vector>
 
-#include "region/message_read.hpp"
-#include "region/remote_region_core.hpp"
+#include "region/remote/region_read.hpp"
+#include "region/remote/remote_region_core.hpp"
 #include "support/pattern.hpp"
 #include "support/served_region.hpp"
 #include "support/simulated_pair.hpp"
@@ -511,7 +511,7 @@ TEST(RemoteRegion, ReadThatBeginsOnALostConnectionFailsAtOnce) {
   detail::worker_core& worker = core->endpoint().worker();
   std::vector<std::byte> into(100);
   const std::lock_guard guard(worker.lock());
-  detail::message_read* read = worker.pool_of<detail::message_read>().take();
+  detail::region_read* read = worker.pool_of<detail::region_read>().take();
   read->begin(core->shared_from_this(), 0, into, worker.deadline_after(1s));
   EXPECT_EQ(read->error(), errc::connection_reset);
   EXPECT_FALSE(core->endpoint().answers_pending());

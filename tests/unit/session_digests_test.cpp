@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "file/file_hasher.hpp"
-#include "region/file_region.hpp"
+#include "region/exposed/file_region.hpp"
 #include "support/effort.hpp"
 #include "support/fake_file.hpp"
 #include "support/pattern.hpp"

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "file/file_watcher.hpp"
-#include "region/file_region.hpp"
+#include "region/exposed/file_region.hpp"
 #include "support/simulated_pair.hpp"
 #include "support/temporary_directory.hpp"
 #include "ucx/error.hpp"

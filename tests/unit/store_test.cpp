@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "region/remote_region_core.hpp"
+#include "region/remote/remote_region_core.hpp"
 #include "store/store_core.hpp"
 #include "support/pattern.hpp"
 #include "support/simulated_server.hpp"

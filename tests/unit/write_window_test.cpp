@@ -1,5 +1,5 @@
 // Who may send how much of the writes to a region of which only so many may be unconfirmed.
-#include "region/write_window.hpp"
+#include "region/remote/write_window.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,129 @@
+#include "connection/piece_sender.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "connection/endpoint_core.hpp"
+#include "connection/frame_sender.hpp"
+#include "connection/piece_shelf.hpp"
+#include "wire/digest.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+
+piece_sender::~piece_sender() = default;
+
+void piece_sender::prepare_pieces(endpoint_core& endpoint, const frame& first,
+                                  std::span<const std::byte> bytes, const frame& asked) noexcept {
+  prepare_pieces(endpoint, bytes.size());
+  first_ = first;
+  asked_ = asked;
+  bytes_ = bytes;
+}
+
+void piece_sender::prepare_pieces(endpoint_core& endpoint, std::size_t size) noexcept {
+  endpoint_ = &endpoint;
+  size_ = size;
+  posted_ = 0;
+  stopped_ = false;
+}
+
+void piece_sender::stop_pieces() noexcept {
+  stopped_ = true;
+  for (sent_piece* piece = in_flight_.front(); piece != nullptr;) {
+    sent_piece* next = in_flight_.next(*piece);
+    if (!piece->endpoint->detects_failure()) {
+      in_flight_.remove(*piece);
+      piece->owner = nullptr;
+      piece->endpoint->quota().copy_left();
+    }
+    piece = next;
+  }
+}
+
+void piece_sender::send_pieces() {
+  if (posting_) return;  // an inline completion came back here
+  posting_ = true;
+  // A piece may end well after its connection did not.
+  if (endpoint_->handle() == nullptr) stop_pieces();
+  try {
+    while (posted_ < size_ && !stopped_ && in_flight_.size() < most_in_flight && may_post()) post();
+  } catch (
+      const std::bad_alloc&) {  // maybe inside UCX's callbacks, through which nothing may leave
+    stop_pieces();
+    endpoint_->blame(errc::no_memory, "no memory for a piece of what is sent");
+  }
+  posting_ = false;
+  pieces_moved();
+}
+
+piece_sender::wrapped_piece piece_sender::wrap(sent_piece& piece, bool copies) {
+  const piece_sizes& sizes = endpoint_->pieces();
+  std::size_t largest = first_.code == opcode::write ? sizes.write : sizes.answer;
+  if (copies) largest = std::min(largest, largest_copy);
+  std::span<const std::byte> bytes = bytes_.subspan(posted_);
+  bytes = bytes.first(std::min(largest, bytes.size()));
+  frame said = first_;
+  said.offset += posted_;
+  said.length = bytes.size();
+  if (copies) {
+    piece.copy.assign(bytes.begin(), bytes.end());
+    bytes = piece.copy;
+  }
+  if (wants_digests(asked_)) seal(said, asked_, bytes);
+  said.encode(piece.header);
+  return {frame_sender::message_id, frame::size, bytes};
+}
+
+void piece_sender::post() {
+  worker_core& worker = endpoint_->worker();
+  sent_piece& piece = worker.part<piece_shelf>().take();
+  wrapped_piece wrapped;
+  try {
+    wrapped = wrap(piece, !endpoint_->detects_failure());
+  } catch (const std::bad_alloc&) {
+    worker.part<piece_shelf>().give_back(piece);
+    throw;
+  }
+  piece.owner = this;
+  piece.endpoint = endpoint_;
+  ucp_request_param_t params = {};
+  params.op_attr_mask =
+      UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.flags = UCP_AM_SEND_FLAG_EAGER;
+  params.cb.send = &piece_sender::on_sent;
+  params.user_data = &piece;
+  posted_ += wrapped.bytes.size();
+  in_flight_.push_back(piece);
+  endpoint_->transfer_started();
+  ucs_status_ptr_t sent = worker.api().am_send_nbx(
+      endpoint_->handle(), wrapped.id, piece.header.data(), wrapped.header_size,
+      wrapped.bytes.data(), wrapped.bytes.size(), &params);
+  if (!UCS_PTR_IS_PTR(sent)) ended(piece, UCS_PTR_RAW_STATUS(sent));
+}
+
+void piece_sender::ended(sent_piece& sent, ucs_status_t status) {
+  in_flight_.remove(sent);
+  endpoint_->worker().part<piece_shelf>().give_back(sent);
+  endpoint_->transfer_ended();
+  if (status == UCS_OK) return;
+  stop_pieces();
+  endpoint_->lost(status);
+}
+
+void piece_sender::on_sent(void* request, ucs_status_t status, void* argument) {
+  sent_piece& sent = *static_cast<sent_piece*>(argument);
+  endpoint_core& endpoint = *sent.endpoint;
+  endpoint.worker().api().request_free(request);
+  if (piece_sender* const owner = sent.owner) {
+    owner->ended(sent, status);
+    owner->send_pieces();
+    return;
+  }
+  endpoint.worker().part<piece_shelf>().give_back(sent);
+  endpoint.quota().copy_taken();
+  endpoint.transfer_ended();
+  if (status != UCS_OK) endpoint.lost(status);
+}
+
+}  // namespace ucx::detail

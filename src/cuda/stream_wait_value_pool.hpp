@@ -1,0 +1,85 @@
+// Words of the host's memory that CUDA streams wait for, and for how long at most.
+#pragma once
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <system_error>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "cuda/cuda_driver.hpp"
+
+namespace ucx::detail {
+
+/// Those of one context: each is a gate, which is open or shut. Neither the object nor the words
+/// ever go: a stream may come to a gate long after it was opened, and their memory is the process's
+/// own, which outlives the context. A thread opens what is shut for too long; it runs while there
+/// is such, so that a gate needs nobody else to be opened in the end.
+/// Threads: sharing one object is safe. No call of the driver's is made under the lock of opening.
+class stream_wait_value_pool {
+ public:
+  /// How many may be shut at a time: what is registered is so much, once, and no more while streams
+  /// are held, because the driver may wait for them then.
+  static constexpr std::size_t most = 1024;
+
+  /// Returns the one of the process for `context`. Throws std::bad_alloc.
+  static stream_wait_value_pool& of(cuda::context context);
+  stream_wait_value_pool(const stream_wait_value_pool&) = delete;
+  stream_wait_value_pool& operator=(const stream_wait_value_pool&) = delete;
+
+  /// What a stream waits for.
+  struct gate {
+    std::uint32_t number = 0;
+    std::uint32_t value = 0;
+  };
+  /// Shuts one that is open, until `until` at most. Errors: busy (all are shut, or there is no
+  /// thread to be had).
+  gate shut(clock::time_point until, std::error_code& ec) noexcept;
+  /// Opens one, if it is shut, for the next who wants it. In a child that was forked does nothing:
+  /// the word is the parent's.
+  void open(const gate& shut) noexcept;
+  /// Returns whether it is still shut; then nobody but `open` opens it any more.
+  bool claim(const gate& shut) noexcept;
+
+  /// Finds out where the device sees a gate's word; returns what the driver said, and of which
+  /// call.    REQUIRES: the context is current.
+  cuda::result reach(const cuda_driver& driver, const gate& shut, cuda::address& seen,
+                     const char*& call);
+
+ private:
+  enum class state : std::uint8_t { open, shut, claimed, overdue };
+  struct entry {
+    state now = state::open;
+    clock::time_point until;
+  };
+  using word = std::atomic<std::uint32_t>;
+  static_assert(sizeof(word) == 4 && word::is_always_lock_free);
+
+  stream_wait_value_pool();
+  ~stream_wait_value_pool() = default;
+  void watch() noexcept;
+  clock::time_point open_overdue(clock::time_point now) noexcept;
+
+  const ::pid_t process_ = ::getpid();
+  word* words_;
+
+  std::mutex registering_;
+  bool registered_ = false;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::array<entry, most> entries_;
+  std::vector<std::uint32_t> free_;                    // has room for all
+  clock::time_point next_ = clock::time_point::max();  // until when the thread sleeps
+  bool watched_ = false;
+};
+
+}  // namespace ucx::detail

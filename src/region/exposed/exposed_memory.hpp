@@ -1,0 +1,31 @@
+// Exposing memory wherever it is: which kind of region that makes.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "base/result.hpp"
+#include "region/exposed/exposed_region.hpp"
+#include "ucx/access.hpp"
+#include "ucx/memory_place.hpp"
+
+namespace ucx::detail {
+
+class context_core;
+
+/// Exposes the caller's memory, as what `place_of` finds it to be; invalid_argument, where that is
+/// not what is expected. The one place that chooses how
+/// the bytes of a device move: by now always through the host's memory (device_region); a UCX that
+/// moves them itself would get a memory_region_core of them here.
+result<std::shared_ptr<exposed_region>> expose_memory(std::shared_ptr<context_core> context,
+                                                      std::span<std::byte> bytes, access granted,
+                                                      const std::optional<memory_place>& expected);
+
+/// Allocates `size` zeroed bytes at `place`, and exposes them.
+result<std::shared_ptr<exposed_region>> allocate_memory(std::shared_ptr<context_core> context,
+                                                        std::size_t size, access granted,
+                                                        const memory_place& place);
+
+}  // namespace ucx::detail

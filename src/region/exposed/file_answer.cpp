@@ -1,0 +1,212 @@
+#include "region/exposed/file_answer.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "connection/endpoint_core.hpp"
+#include "connection/frame_sender.hpp"
+#include "region/exposed/exposed_region.hpp"
+#include "region/exposed/file_service.hpp"
+#include "wire/digest.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+
+void file_answer::begin(file_service& service, file_client& client, endpoint_core& to,
+                        exposed_region& region, const frame& asked) {
+  service_ = &service;
+  client_ = &client;
+  peer_ = &to;
+  region_ = &region;
+  file_ = region.source();
+  asked_ = asked;
+  next_ = 0;
+  busy_ = 0;
+  sending_ = 0;
+  stopped_ = false;
+  to.answer_started();
+  service_->queue(*this);
+}
+
+bool file_answer::wants_buffer() const noexcept {
+  return !stopped_ && next_ < asked_.length && busy_ < most_pieces;
+}
+
+void file_answer::read_into(staging_buffer buffer) {
+  piece& taken =
+      *std::find_if(pieces_.begin(), pieces_.end(), [](const piece& p) { return !p.busy; });
+  ++busy_;
+  taken.owner = this;
+  taken.busy = true;
+  taken.offset = next_;
+  taken.size = static_cast<std::size_t>(
+      std::min<std::uint64_t>(peer_->pieces().answer, asked_.length - next_));
+  taken.buffer = std::move(buffer);
+  next_ += taken.size;
+  if (!wants_buffer()) service_->unqueue(*this);
+  // Nobody's any more where withdrawing it did not wait for its end.
+  if (!file_) {
+    release(taken);
+    refuse_rest(errc::revoked);
+    return settle();
+  }
+  const std::size_t present =
+      file_->read_now(asked_.offset + taken.offset, {taken.buffer.get(), taken.size});
+  if (present < taken.size) {
+    ask_disk(taken, present);
+  } else {
+    send(taken);
+  }
+  settle();
+}
+
+void file_answer::ask_disk(piece& missing, std::size_t present) {
+  auto read = std::make_shared<slow_read>();
+  read->file = file_;
+  read->offset = asked_.offset + missing.offset + present;
+  read->into = {missing.buffer.get() + present, missing.size - present};
+  read->buffer = std::move(missing.buffer);
+  read->service = service_;
+  read->answer = this;
+  read->slot = static_cast<std::size_t>(&missing - pieces_.data());
+  missing.slow = read;
+  if (service_->read_slowly(read)) return;
+  missing.buffer = std::move(read->buffer);
+  missing.slow.reset();
+  release(missing);
+  refuse_rest(errc::busy);
+}
+
+void file_answer::read_done(slow_read& done) {
+  piece& filled = pieces_[done.slot];
+  filled.slow.reset();
+  filled.buffer = std::move(done.buffer);
+  if (done.error) {
+    release(filled);
+    refuse_rest(done.error);
+  } else {
+    send(filled);
+  }
+  settle();
+}
+
+void file_answer::send(piece& filled) {
+  // What a connection that was dropped or is being closed here waited for is not sent any more.
+  if (stopped_ || peer_->handle() == nullptr || peer_->status()) {
+    release(filled);
+    stop();
+    return;
+  }
+  frame said;
+  said.code = opcode::data;
+  said.session = asked_.session;
+  said.request = asked_.request;
+  said.offset = filled.offset;
+  said.length = filled.size;
+  if (wants_digests(asked_)) seal(said, asked_, {filled.buffer.get(), filled.size});
+  said.encode(filled.header);
+  ucp_request_param_t params = {};
+  params.op_attr_mask =
+      UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.flags = UCP_AM_SEND_FLAG_EAGER;
+  params.cb.send = &file_answer::on_sent;
+  params.user_data = &filled;
+  filled.sending = true;
+  ++sending_;
+  peer_->transfer_started();
+  ucs_status_ptr_t posted = peer_->worker().api().am_send_nbx(
+      peer_->handle(), frame_sender::message_id, filled.header.data(), filled.header.size(),
+      filled.buffer.get(), filled.size, &params);
+  if (!UCS_PTR_IS_PTR(posted)) sent(filled, UCS_PTR_RAW_STATUS(posted));
+}
+
+void file_answer::on_sent(void* request, ucs_status_t status, void* argument) {
+  piece& done = *static_cast<piece*>(argument);
+  file_answer& answer = *done.owner;
+  file_service& service = *answer.service_;
+  answer.peer_->worker().api().request_free(request);
+  answer.sent(done, status);
+  answer.settle();
+  service.serve();
+}
+
+void file_answer::sent(piece& done, ucs_status_t status) {
+  done.sending = false;
+  --sending_;
+  peer_->transfer_ended();
+  release(done);
+  if (status != UCS_OK) {
+    stop();
+    peer_->lost(status);
+  } else if (peer_->status()) {
+    stop();
+  }
+}
+
+void file_answer::release(piece& done) noexcept {
+  done.busy = false;
+  --busy_;
+  service_->give_back(*client_, std::move(done.buffer));
+}
+
+/// Nothing more is read or sent; what UCX has is left to it, and what the disk has to the disk.
+void file_answer::stop() noexcept {
+  if (std::exchange(stopped_, true)) return;
+  if (queued()) service_->unqueue(*this);
+  bool abandoned = false;
+  for (piece& each : pieces_) {
+    if (!each.slow) continue;
+    abandoned = true;
+    each.slow->answer = nullptr;
+    each.slow->unwanted.store(true, std::memory_order_relaxed);
+    each.slow.reset();
+    each.busy = false;
+    --busy_;
+    service_->abandon_buffer(*client_);
+  }
+  if (abandoned) service_->reclaim_buffers();
+}
+
+void file_answer::let_go_of_region() noexcept {
+  if (region_ != nullptr) std::exchange(region_, nullptr)->end_access();
+  file_.reset();
+}
+
+void file_answer::refuse_rest(std::error_code why) {
+  if (stopped_) return;
+  stop();
+  if (peer_->handle() != nullptr && !peer_->status()) service_->refuse(*peer_, asked_, why);
+}
+
+void file_answer::refuse(std::error_code why) {
+  refuse_rest(why);
+  let_go_of_region();
+  settle();
+}
+
+void file_answer::peer_failed() {
+  stop();
+  settle();
+}
+
+void file_answer::settle() {
+  const bool over = stopped_ || (next_ == asked_.length && busy_ == 0);
+  if (over && sending_ == 0) {
+    peer_->answer_ended();
+    forget();
+  } else if (wants_buffer() && !queued()) {
+    service_->queue(*this);
+  }
+}
+
+void file_answer::forget() noexcept {
+  stop();
+  for (piece& each : pieces_) {
+    if (each.busy) release(each);
+    each.sending = false;
+  }
+  let_go_of_region();
+  service_->ended(*this);
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,42 @@
+// An owner's wait for a peer's notification.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "base/clock.hpp"
+#include "base/intrusive_list.hpp"
+#include "region/exposed/notification_queue.hpp"
+#include "worker/operation.hpp"
+
+namespace ucx::detail {
+
+/// Belongs to the worker that its owner named; the notification may come over any other.
+class notification_wait final : public operation, public list_hook<notification_tag> {
+ public:
+  void begin(std::shared_ptr<worker_core> worker, std::shared_ptr<notification_queue> queue,
+             notification& into, clock::time_point deadline);
+
+  /// Ends it, with `why` or with what was said. Under its worker's lock, while it is no queue's.
+  void served(const notification& said, std::error_code why) noexcept;
+  /// The same, in a round of its worker, or when it is given up before. By the queue, from
+  /// anywhere, with the queue's lock, which keeps the worker there meanwhile: the wait does not end
+  /// before that is free.
+  void serve_later(const notification& said, std::error_code why) noexcept;
+
+  void give_up(errc why) noexcept override;
+  void connection_failed(std::error_code) noexcept override {}  // it has none
+  std::string describe() const override { return "wait for a notification"; }
+
+ protected:
+  void recycle() noexcept override;
+
+ private:
+  class outcome;
+  std::shared_ptr<outcome> outcome_;  // stays for the next wait, unless it is on its way
+  std::shared_ptr<notification_queue> queue_;
+  notification* into_ = nullptr;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,96 @@
+// The owner's side: answers peers' reads and writes of the regions of the worker's context.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <system_error>
+
+#include "base/intrusive_list.hpp"
+#include "base/pool.hpp"
+#include "region/exposed/batch_answer.hpp"
+#include "region/exposed/file_service.hpp"
+#include "ucx/access.hpp"
+#include "wire/frame.hpp"
+#include "wire/range_list.hpp"
+
+namespace ucx::detail {
+
+class counted_region;
+class driven_connection;
+class endpoint_core;
+class exposed_region;
+class read_answer;
+class worker_core;
+
+struct answer_tag {};
+
+/// Trusts nothing that a peer says: region, incarnation, generation, bounds and rights are checked
+/// against the owner's own table at every access.
+class region_service {
+ public:
+  /// A peer may have so many reads unanswered; further ones are refused with `busy`.
+  static constexpr unsigned most_reads = 1024;
+  /// So many answers to one peer may be under way when it asks for a batch, whose bytes are copies.
+  static constexpr unsigned most_reads_beside_batches = 512;
+
+  explicit region_service(worker_core& worker);
+  ~region_service();
+  region_service(const region_service&) = delete;
+  region_service& operator=(const region_service&) = delete;
+
+  void read(endpoint_core& from, const frame& asked);
+  void write(endpoint_core& from, const frame& asked, std::span<const std::byte> payload);
+  static void answer_write(endpoint_core& from, const frame& asked, std::error_code ec);
+  // Of memory only: files refuse these.
+  void read_batch(endpoint_core& from, const frame& asked, std::span<const std::byte> payload);
+  void write_batch(endpoint_core& from, const frame& asked, std::span<const std::byte> payload);
+  void perform_atomic(endpoint_core& from, const frame& asked, std::span<const std::byte> payload);
+  void notify(endpoint_core& from, const frame& asked);
+
+  /// Returns whether an answer reads `region` now.
+  bool answering(const counted_region& region) const noexcept;
+  /// Ends what can be ended of the answers from `region` without dropping connections: those from
+  /// files, whose bytes are copies.
+  void withdraw(const counted_region& region) {
+    files_.withdraw(region);
+    devices_.withdraw(region);
+  }
+  /// Drops the connections whose answers read `region`.
+  void cut_off(const counted_region& region);
+  /// Ends what is under way to a connection that is lost, and not in UCX's hands.
+  void connection_failed(const driven_connection& connection);
+  /// A batch that was answered.
+  void ended(batch_answer& answer) noexcept;
+  /// Ends what runs elsewhere; bounded.
+  void stop() noexcept {
+    files_.stop();
+    devices_.stop();
+  }
+
+  file_service& files() noexcept { return files_; }
+  /// Memory of devices is read like files, and out of buffers of its own: a device that hangs keeps
+  /// none of theirs.
+  file_service& devices() noexcept { return devices_; }
+
+ private:
+  friend class file_service;
+  friend class read_answer;
+  exposed_region* admit(const frame& asked, access wanted, std::error_code& ec) noexcept;
+  exposed_region* admit_memory(const frame& asked, access wanted, std::error_code& ec) noexcept;
+  exposed_region* admit_batch(const frame& asked, const range_list& ranges, access wanted,
+                              std::error_code& ec) noexcept;
+  void refuse(endpoint_core& to, const frame& asked, std::error_code why);
+  void ended(read_answer& answer) noexcept;
+
+  worker_core& worker_;
+  intrusive_list<read_answer, answer_tag> answers_;
+  std::unique_ptr<pool<read_answer>> idle_;
+  intrusive_list<batch_answer, batch_tag> batches_;
+  pool<batch_answer> idle_batches_{32};
+  file_service files_;
+  file_service devices_;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,46 @@
+// Memory of a device that its owner's host may copy from, and to, where it lies:
+// docs/wire-format.md, "Region descriptor".
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "cuda/cuda_ipc_mapping.hpp"
+#include "region/paths/cma_region.hpp"
+#include "ucx/remote_descriptor.hpp"
+
+namespace ucx::detail {
+
+class worker_core;
+
+/// What a descriptor says is not believed: whatever it names, nothing is taken
+/// for the region unless the owner's record was seen before the copy and is seen behind it. Under
+/// the worker's lock.
+class cuda_ipc_region {
+ public:
+  /// Tries it on the record alone. Returns nothing where this can not be, and `why_not` says why.
+  static std::unique_ptr<cuda_ipc_region> open(ucp_api& api, const remote_descriptor& described,
+                                               std::string& why_not);
+
+  /// Returns whether the owner lends it still.
+  bool is_lent() noexcept { return record_->read(0, {}); }
+  /// Returns who copies from and to memory of the host's: in the primary context of a device that
+  /// somebody uses, the region's own if it may be; nobody where there is none.
+  std::shared_ptr<device_copier> copier_of_host(worker_core& worker);
+  /// Returns where it is, for copies by `copier`; nothing where the driver has refused that.
+  std::shared_ptr<cuda_ipc_mapping> mapping_for(const std::shared_ptr<device_copier>& copier);
+  /// Returns why the driver refused, the last time; nothing where it did not.
+  std::string refusal() const;
+
+ private:
+  cuda_ipc_region(const remote_descriptor& described,
+                  std::unique_ptr<cma_region> record) noexcept;
+
+  const remote_descriptor described_;
+  const std::unique_ptr<cma_region> record_;
+  std::map<cuda::context, std::shared_ptr<cuda_ipc_mapping>> mappings_;
+  std::shared_ptr<device_copier> copier_of_host_;
+};
+
+}  // namespace ucx::detail

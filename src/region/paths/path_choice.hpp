@@ -1,0 +1,26 @@
+// Which way the bytes of a region move.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.hpp"
+#include "region/paths/transfer_path.hpp"
+#include "ucx/way.hpp"
+
+namespace ucx::detail {
+
+/// The path that was chosen, and in words why none of the better ones was.
+struct path_choice {
+  std::unique_ptr<transfer_path> path = {};  ///< None: by message.
+  std::string why_not_mapped = {};
+  std::string why_not_read = {};  ///< By this process, or its driver, where the owner has it.
+};
+
+/// Chooses a path for `region`: the first of mapped, CUDA IPC or CMA, RMA and message that leads
+/// there; or the one that is `wanted`, by which it has to be. The environment's `UCXIO_WAY` says
+/// which where `wanted` is automatic. Logs what is less than was to be expected.
+/// Errors: bad_configuration (`UCXIO_WAY`); of the way that was wanted; feature_disabled.
+result<path_choice> choose_path(remote_region_core& region, way wanted);
+
+}  // namespace ucx::detail

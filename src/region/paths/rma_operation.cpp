@@ -1,0 +1,129 @@
+#include "region/paths/rma_operation.hpp"
+
+#include <utility>
+
+#include "base/deadline.hpp"
+#include "base/if_there_is_memory.hpp"
+#include "connection/endpoint_core.hpp"
+#include "connection/write_tracker.hpp"
+#include "region/remote/remote_region_core.hpp"
+#include "ucp/status.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+ucp_request_param_t callback_params(ucp_send_nbx_callback_t callback, void* self) {
+  ucp_request_param_t params = {};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.cb.send = callback;
+  params.user_data = self;
+  return params;
+}
+
+}  // namespace
+
+rma_operation* rma_operation::read(std::shared_ptr<remote_region_core> region, ucp_rkey_h key,
+                                   std::uint64_t offset, std::span<std::byte> into,
+                                   clock::time_point deadline, std::error_code& ec) {
+  endpoint_core& connection = region->endpoint();
+  worker_core& worker = connection.worker();
+  rma_operation* operation = worker.pool_of<rma_operation>().take();
+  const ucp_request_param_t params = callback_params(&rma_operation::on_done, operation);
+  operation->offset_ = offset;
+  operation->length_ = into.size();
+  operation->given_up_.clear();
+  operation->region_ = std::move(region);
+  operation->start(worker, connection.shared_from_this(), deadline);
+  connection.transfer_started();
+  connection.operations().rma_started();
+  return operation->posted(
+      worker.api().get_nbx(connection.handle(), into.data(), into.size(),
+                           operation->region_->descriptor().address + offset, key, &params),
+      ec);
+}
+
+rma_operation* rma_operation::write(std::shared_ptr<remote_region_core> region, ucp_rkey_h key,
+                                    std::shared_ptr<write_tracker> tracker, std::uint64_t offset,
+                                    std::span<const std::byte> from, clock::time_point deadline,
+                                    std::error_code& ec) {
+  endpoint_core& connection = region->endpoint();
+  worker_core& worker = connection.worker();
+  rma_operation* operation = worker.pool_of<rma_operation>().take();
+  const ucp_request_param_t params = callback_params(&rma_operation::on_done, operation);
+  operation->offset_ = offset;
+  operation->length_ = from.size();
+  operation->given_up_.clear();
+  operation->tracker_ = std::move(tracker);
+  operation->tracker_->begin_unconfirmable(offset, from.size());
+  operation->region_ = std::move(region);
+  operation->start(worker, connection.shared_from_this(), deadline);
+  connection.transfer_started();
+  connection.operations().rma_started();
+  return operation->posted(
+      worker.api().put_nbx(connection.handle(), from.data(), from.size(),
+                           operation->region_->descriptor().address + offset, key, &params),
+      ec);
+}
+
+rma_operation* rma_operation::posted(ucs_status_ptr_t started, std::error_code& ec) {
+  if (UCS_PTR_IS_PTR(started)) return this;
+  // Ended within the call: nobody else knows of this operation, so both references go here.
+  endpoint()->transfer_ended();
+  if (UCS_PTR_IS_ERR(started)) {
+    ec = make_error(UCS_PTR_STATUS(started));
+    endpoint()->note(UCS_PTR_STATUS(started));
+    if (tracker_) tracker_->flushed(0, ec);
+  }
+  complete(ec);
+  release();
+  return nullptr;
+}
+
+void rma_operation::on_done(void* request, ucs_status_t status, void* self) {
+  auto& ended = *static_cast<rma_operation*>(self);
+  ended.worker().api().request_free(request);
+  ended.endpoint()->transfer_ended();
+  std::error_code outcome = make_error(status);
+  if (outcome) {
+    ended.endpoint()->note(status);
+    // UCX says "canceled" of what a lost connection took with it.
+    if (ended.given_up_)
+      outcome = ended.given_up_;
+    else if (const std::error_code lost = ended.endpoint()->status())
+      outcome = lost;
+    if (ended.tracker_) ended.tracker_->flushed(0, outcome);
+  }
+  ended.complete(outcome);
+}
+
+void rma_operation::give_up(errc why) noexcept {
+  if (done()) return;
+  move_deadline(after(worker().api().now(), worker().options().heartbeat_timeout));
+  if (given_up_) return;
+  given_up_ = make_error_code(why);
+  // Where UCX watches the connection, dropping it stops the transfer. On one host (no watching)
+  // only local progress is needed, which goes on by itself.
+  if (endpoint()->detects_failure()) {
+    endpoint()->fail(
+        make_error_code(errc::connection_reset),
+        if_there_is_memory("a transfer by RMA can only be stopped with its connection"));
+  }
+}
+
+void rma_operation::connection_failed(std::error_code why) noexcept {
+  if (!given_up_) given_up_ = why;
+}
+
+std::string rma_operation::describe() const {
+  return std::string(tracker_ ? "write of " : "read of ") + std::to_string(length_) +
+         " bytes at offset " + std::to_string(offset_) + " of " + region_->description();
+}
+
+void rma_operation::recycle() noexcept {
+  region_.reset();
+  tracker_.reset();
+  worker().pool_of<rma_operation>().give_back(this);
+}
+
+}  // namespace ucx::detail

@@ -1,0 +1,120 @@
+#include "region/paths/rma_path.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "connection/endpoint_core.hpp"
+#include "region/remote/remote_region_core.hpp"
+#include "region/paths/rma_operation.hpp"
+#include "ucp/rdma.hpp"
+#include "ucp/status.hpp"
+#include "ucx/error.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+
+result<std::unique_ptr<transfer_path>> rma_path::open(remote_region_core& region) {
+  endpoint_core& connection = region.endpoint();
+  if (!connection.worker().context().has(feature::rma)) {
+    return failure{errc::feature_disabled, "the context was made without feature::rma"};
+  }
+  if (region.descriptor().remote_key.empty()) {
+    return failure{errc::not_supported, "the descriptor has no key for RMA"};
+  }
+  const std::vector<std::string> transports = connection.ucx().transports();
+  if (!any_is_rdma(transports) && connection.detects_failure()) {
+    return failure{errc::not_supported, "UCX only emulates RMA over these transports"};
+  }
+  std::unique_ptr<rma_path> made(new rma_path(region));
+  if (auto taken = made->take_key(transports); !taken) return std::move(taken).why();
+  return std::unique_ptr<transfer_path>(std::move(made));
+}
+
+result<void> rma_path::take_key(const std::vector<std::string>& transports) {
+  endpoint_core& connection = region_.endpoint();
+  const ucs_status_t unpacked = connection.worker().api().ep_rkey_unpack(
+      connection.handle(), region_.descriptor().remote_key.data(), &key_);
+  if (unpacked != UCS_OK) {
+    key_ = nullptr;
+    return failure{errc::bad_descriptor, "UCX refused the key: " + words(unpacked)};
+  }
+  if (any_is_rdma(transports)) return {};
+  return look_at_memory(
+      std::any_of(transports.begin(), transports.end(),
+                  [](const std::string& each) { return each.starts_with("cma"); }));
+}
+
+/// Within one host: RMA is real where the memory is mapped, or read by CMA.
+result<void> rma_path::look_at_memory(bool cma) {
+  ucp_api& api = region_.endpoint().worker().api();
+  void* local = nullptr;
+  if (api.rkey_ptr(key_, region_.descriptor().address, &local) == UCS_OK) {
+    mapped_ = static_cast<std::byte*>(local);
+    // Without CMA, UCX from 1.14 on asks the owner for what is read, and waits for its progress.
+    copied_ = !cma;
+    return {};
+  }
+  // Caller's memory is never written by CMA: a stopped writer could not be revoked.
+  writes_ = false;
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned patch = 0;
+  api.get_version(&major, &minor, &patch);
+  if (cma && std::pair(major, minor) >= std::pair(1U, 22U)) return {};
+  return failure{errc::not_supported,
+                 "the memory is not shareable, and this UCX does not read it by CMA"};
+}
+
+void rma_path::drop_key() noexcept {
+  mapped_ = nullptr;
+  if (key_ != nullptr) region_.endpoint().worker().api().rkey_destroy(std::exchange(key_, nullptr));
+}
+
+bool rma_path::is_copied_here() const noexcept {
+  return copied_ && mapped_ != nullptr && !region_.endpoint().operations().fenced();
+}
+
+bool rma_path::takes(access wanted) const noexcept {
+  if (copied_) return is_copied_here();
+  if (key_ == nullptr || (wanted == access::write && !writes_)) return false;
+  return !region_.endpoint().operations().fenced_behind_messages();
+}
+
+transfer_path::outcome rma_path::read(std::uint64_t offset, std::span<std::byte> into,
+                                      const io_options& options, std::error_code& ec) {
+  if (!takes(access::read)) return std::nullopt;
+  if (copied_) {
+    std::memcpy(into.data(), mapped_ + offset, into.size());
+    log_done("read of ", offset, into.size());
+    return nullptr;
+  }
+  const clock::time_point deadline = region_.endpoint().worker().deadline_after(options.timeout);
+  return rma_operation::read(region_.shared_from_this(), key_, offset, into, deadline, ec);
+}
+
+transfer_path::outcome rma_path::write(const std::shared_ptr<write_tracker>& tracker,
+                                       std::uint64_t offset, std::span<const std::byte> from,
+                                       const io_options& options, std::error_code& ec) {
+  if (!takes(access::write)) return std::nullopt;
+  if (copied_) {
+    std::memcpy(mapped_ + offset, from.data(), from.size());
+    std::atomic_thread_fence(std::memory_order_release);  // before what tells the owner of it
+    log_done("write of ", offset, from.size());
+    return nullptr;
+  }
+  const clock::time_point deadline = region_.endpoint().worker().deadline_after(options.timeout);
+  return rma_operation::write(region_.shared_from_this(), key_, tracker, offset, from, deadline,
+                              ec);
+}
+
+transfer_path::outcome rma_path::move_device(const device_bytes& bytes, std::uint64_t offset,
+                                             access wanted, const io_options& options,
+                                             std::error_code& ec) {
+  if (!is_copied_here()) return std::nullopt;
+  return copy_device(bytes, mapped_ + offset, nullptr, offset, wanted, options, ec);
+}
+
+}  // namespace ucx::detail

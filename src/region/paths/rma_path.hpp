@@ -1,0 +1,56 @@
+// The way of UCX's remote memory access: the transport moves the bytes, and the owner's CPU sleeps.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <system_error>
+#include <vector>
+
+#include "base/result.hpp"
+#include "region/paths/transfer_path.hpp"
+
+namespace ucx::detail {
+
+/// By RDMA hardware, or within one host over a connection that is not watched, by shared memory of
+/// UCX's own: mapped here, or read by UCX's CMA. UCX emulates RMA over all other transports, which
+/// is not this path: messages are as fast there, and the owner checks them. Declines what is
+/// started behind a fence while messages before it are not answered: by message it takes its place
+/// in the queue.
+class rma_path final : public transfer_path {
+ public:
+  /// Takes UCX's key to the region. Errors: not_supported, and why RMA is not real here;
+  /// feature_disabled; bad_descriptor (UCX refuses the key).
+  static result<std::unique_ptr<transfer_path>> open(remote_region_core& region);
+  ~rma_path() override { drop_key(); }
+
+  ucx::way method() const noexcept override { return way::rma; }
+  outcome read(std::uint64_t offset, std::span<std::byte> into, const io_options& options,
+               std::error_code& ec) override;
+  outcome write(const std::shared_ptr<write_tracker>& tracker, std::uint64_t offset,
+                std::span<const std::byte> from, const io_options& options,
+                std::error_code& ec) override;
+  bool takes(access wanted) const noexcept override;
+  /// UCX is given memory of the host's only.
+  outcome move_device(const device_bytes& bytes, std::uint64_t offset, access wanted,
+                      const io_options& options, std::error_code& ec) override;
+
+  std::byte* address() const noexcept override { return mapped_; }
+  void drop_key() noexcept override;
+
+ private:
+  explicit rma_path(remote_region_core& region) noexcept : transfer_path(region) {}
+  result<void> take_key(const std::vector<std::string>& transports);
+  result<void> look_at_memory(bool cma);
+  bool is_copied_here() const noexcept;
+
+  ucp_rkey_h key_ = nullptr;
+  std::byte* mapped_ = nullptr;  // the owner's memory, where UCX has mapped it
+  bool copied_ = false;          // there, without UCX
+  bool writes_ = true;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,82 @@
+// A read that the owner answers with the bytes, unless the driver brings them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "cuda/device_copier.hpp"
+#include "region/paths/direct_move.hpp"
+#include "region/remote/region_question.hpp"
+
+namespace ucx::detail {
+
+/// The answer's pieces are copied out of UCX's receive buffer inside its callback, so that UCX
+/// never has the caller's memory: giving up costs nothing. Into a device they go through staging
+/// buffers; there the owner is asked for a part at a time, so that no more comes than these take.
+class region_read final : public region_question, private direct_move::user {
+ public:
+  void begin(std::shared_ptr<remote_region_core> region, std::uint64_t offset,
+             std::span<std::byte> into, clock::time_point deadline, bool verify = false);
+
+  /// Before begin(): `into` is a device's memory, which `copier` copies to, behind `after`.
+  void copy_by(std::shared_ptr<device_copier> copier,
+               std::shared_ptr<const stream_mark> after) noexcept {
+    copier_ = std::move(copier);
+    after_ = std::move(after);
+  }
+
+  /// Before begin(): `by` moves the bytes, where it can; the owner is asked where it can not.
+  void move_by(std::unique_ptr<direct_move> by) noexcept { direct_ = std::move(by); }
+
+  void ask() override;
+  void answered(const frame& answer, std::span<const std::byte> payload) override;
+  void give_up_for(std::error_code why) noexcept override;
+  bool rebind(std::span<std::byte> into) noexcept override;
+  std::string describe() const override;
+
+ protected:
+  void recycle() noexcept override;
+
+ private:
+  static constexpr unsigned most_attempts = 3;
+  struct range {
+    std::uint64_t offset = 0;  // in the answer
+    std::size_t length = 0;
+  };
+  /// Of what is read into a device: what is asked for at a time, and how much of that may still be
+  /// on its way into the device when the next part is asked for.
+  static constexpr std::size_t device_part = std::size_t{16} << 20U;
+  static constexpr std::size_t most_uncopied = std::size_t{8} << 20U;
+  class piece_copy;
+  void ask_owner();
+  void moved(std::error_code outcome) override;
+  void check(const frame& answer);
+  void arrived();
+  std::error_code copy_to_device(std::byte* into, std::span<const std::byte> payload) noexcept;
+  void copied(piece_copy& ended);
+  void fail_when_copied(std::error_code why) noexcept;
+  void ask_for_more();
+
+  std::span<std::byte> into_;
+  std::shared_ptr<device_copier> copier_;
+  std::shared_ptr<const stream_mark> after_;
+  std::unique_ptr<direct_move> direct_;              // nobody, once it could not
+  std::vector<std::shared_ptr<piece_copy>> copies_;  // that the driver has, or will have
+  std::size_t uncopied_ = 0;                         // bytes of them
+  std::error_code failure_;                          // that is told when there are none any more
+  std::size_t part_ = 0;                             // where what was asked for last begins,
+  std::size_t part_end_ = 0;                         // and ends
+  bool verify_ = false;
+  bool unsealed_ = false;
+  unsigned attempts_ = 0;
+  range damaged_;  // the first piece that is not what was sent
+  std::size_t received_ = 0;
+};
+
+}  // namespace ucx::detail

@@ -1,0 +1,86 @@
+// A write that the owner puts in place and confirms, unless the driver does it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "cuda/device_copier.hpp"
+#include "region/paths/direct_move.hpp"
+#include "region/remote/region_question.hpp"
+#include "connection/piece_sender.hpp"
+#include "region/remote/write_window.hpp"
+
+namespace ucx::detail {
+
+class write_tracker;
+
+/// Goes out in pieces of a segment; done when UCX has let go of the caller's memory, confirmed (to
+/// the tracker) when the owner has answered every piece.
+class region_write final : public region_question,
+                            private piece_sender,
+                            private direct_move::user,
+                            private write_window::waiter {
+ public:
+  void begin(std::shared_ptr<remote_region_core> region, std::shared_ptr<write_tracker> tracker,
+             std::uint64_t offset, std::span<const std::byte> from, clock::time_point deadline);
+
+  /// Before begin(): `from` is a device's memory, which `copier` copies from, behind `after`: some
+  /// pieces ahead of those that are sent.
+  void copy_by(std::shared_ptr<device_copier> copier,
+               std::shared_ptr<const stream_mark> after) noexcept {
+    copier_ = std::move(copier);
+    after_ = std::move(after);
+  }
+
+  /// Before begin(): `by` moves the bytes, where it can; they are sent where it can not.
+  void move_by(std::unique_ptr<direct_move> by) noexcept { direct_ = std::move(by); }
+
+  void ask() override;
+  /// There may be room in the region's window again. May end the object.
+  void send_more() override;
+  void answered(const frame& answer, std::span<const std::byte> payload) override;
+  void give_up_for(std::error_code why) noexcept override;
+  bool awaits_peer() const noexcept override { return true; }
+  std::string describe() const override { return "write of " + region_question::describe(); }
+
+ protected:
+  void recycle() noexcept override;
+
+ private:
+  void send();
+  void moved(std::error_code outcome) override;
+  void pieces_moved() override;
+  bool may_post() noexcept override;
+  wrapped_piece wrap(sent_piece& piece, bool copies) override;
+  static constexpr std::size_t most_copied_ahead = 3;
+  class piece_copy;
+  std::size_t largest_piece() const noexcept;
+  bool next_is_copied() noexcept;
+  std::error_code copy_ahead() noexcept;
+  void leave_window() noexcept;
+  void linger() noexcept;
+
+  std::shared_ptr<write_tracker> tracker_;
+  std::uint64_t number_ = 0;  // the tracker's
+  std::uint64_t epoch_ = 0;   // the connection's
+  std::span<const std::byte> from_;
+  std::shared_ptr<device_copier> copier_;
+  std::shared_ptr<const stream_mark> after_;
+  std::deque<std::shared_ptr<piece_copy>> ahead_;  // the next pieces, out of the device's memory
+  std::uint64_t copied_to_ = 0;                    // where the last of them ends
+  std::unique_ptr<direct_move> direct_;            // nobody, once it could not
+  std::uint64_t confirmed_ = 0;
+  std::uint64_t room_ = 0;  // of the region's window, taken by what is not confirmed
+  bool on_the_books_ = false;
+  bool sent_ = false;  // at least its first piece, or will be
+  bool given_up_ = false;
+  std::error_code failure_;
+};
+
+}  // namespace ucx::detail

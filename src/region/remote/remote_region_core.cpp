@@ -1,0 +1,264 @@
+#include "region/remote/remote_region_core.hpp"
+
+#include <xxhash.h>
+
+#include <array>
+#include <mutex>
+#include <utility>
+
+#include "base/forked_child.hpp"
+#include "connection/flush_operation.hpp"
+#include "connection/posted_operations.hpp"
+#include "connection/write_tracker.hpp"
+#include "cuda/device_copiers.hpp"
+#include "cuda/device_pointer.hpp"
+#include "region/exposed/atomic_execution.hpp"
+#include "region/remote/region_atomic.hpp"
+#include "region/remote/notify_operation.hpp"
+#include "region/paths/path_choice.hpp"
+#include "region/exposed/write_room.hpp"
+#include "ucx/error.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// A region's number means something to one incarnation of its owner.
+content_id content_of(const remote_descriptor& descriptor) noexcept {
+  const std::array<std::uint64_t, 2> numbers{descriptor.incarnation, descriptor.region};
+  return {XXH3_64bits(numbers.data(), sizeof numbers), descriptor.generation};
+}
+
+/// What a handle holds: the connection goes after the region.
+struct lease {
+  std::shared_ptr<endpoint_core> connection;
+  std::shared_ptr<remote_region_core> region;
+};
+
+/// Finds who copies at `where`, and marks where the program's stream is now.
+device_bytes on_device(worker_core& worker, std::span<std::byte> where, const io_options& options,
+                       std::error_code& ec) {
+  device_bytes found{where, worker.copiers().of(where.data(), ec), nullptr};
+  if (!ec && options.cuda_stream != nullptr) {
+    found.after = stream_mark::of(found.copier->context(), options.cuda_stream, ec);
+  }
+  return found;
+}
+
+}  // namespace
+
+remote_region_core::remote_region_core(endpoint_core& endpoint, const remote_descriptor& descriptor)
+    : endpoint_(endpoint),
+      descriptor_(descriptor),
+      extent_(descriptor.size, content_of(descriptor)),
+      window_(is_copied_by_driver(descriptor.kind) ? device_write_window : 0) {
+  endpoint_.add(*this);
+}
+
+result<std::shared_ptr<remote_region_core>> remote_region_core::make(
+    std::shared_ptr<endpoint_core> endpoint, const remote_descriptor& descriptor,
+    const remote_region_options& options) {
+  const std::lock_guard guard(endpoint->worker().lock());
+  std::shared_ptr<remote_region_core> made(new remote_region_core(*endpoint, descriptor));
+  if (const std::error_code lost = endpoint->status()) {
+    return failure{lost, "opening " + made->description()};
+  }
+  if (const auto chosen = made->choose_path(options.way); !chosen) {
+    return failure{chosen.why().code, "opening " + made->description() + ": " + chosen.why().text};
+  }
+  remote_region_core* core = made.get();
+  auto held = std::make_shared<lease>(lease{std::move(endpoint), std::move(made)});
+  return std::shared_ptr<remote_region_core>(std::move(held), core);
+}
+
+result<void> remote_region_core::choose_path(ucx::way wanted) {
+  auto chosen = detail::choose_path(*this, wanted);
+  if (!chosen) return std::move(chosen).why();
+  why_not_mapped_ = std::move(chosen->why_not_mapped);
+  why_not_read_ = std::move(chosen->why_not_read);
+  chosen_ = std::move(chosen->path);
+  if (chosen_) path_ = chosen_.get();
+  return {};
+}
+
+remote_region_core::~remote_region_core() {
+  const std::lock_guard guard(endpoint_.worker().lock());
+  if (when_released_) when_released_();
+  drop_key();
+  endpoint_.remove(*this);
+}
+
+std::string remote_region_core::description() const {
+  return "region " + std::to_string(descriptor_.region) + " (" + std::to_string(descriptor_.size) +
+         " bytes) at " + endpoint_.peer_name();
+}
+
+std::error_code remote_region_core::status() const noexcept {
+  if (closed_) return errc::closed;
+  const std::error_code lost = endpoint_.status();
+  return !lost && (revoked_ || (chosen_ && chosen_->is_withdrawn()))
+             ? make_error_code(errc::revoked)
+             : lost;
+}
+
+std::error_code remote_region_core::check(std::uint64_t offset, std::uint64_t length,
+                                          access wanted) const noexcept {
+  if (const std::error_code unusable = status()) return unusable;
+  if (!includes(descriptor_.granted, wanted)) return errc::permission_denied;
+  const std::uint64_t size = extent_.size();
+  const std::uint64_t end = includes(wanted, access::write) ? extent_.limit() : size;
+  if (offset <= end && length <= end - offset) return {};
+  return end > size ? errc::no_space : errc::out_of_range;
+}
+
+result<std::byte*> remote_region_core::view(std::uint64_t offset, std::uint64_t length,
+                                            access wanted) const {
+  if (const std::error_code ec = check(offset, length, wanted)) return failure{ec};
+  if (length > descriptor_.size || offset > descriptor_.size - length) {
+    return failure{errc::out_of_range};
+  }
+  if (path_->method() == way::mapped) return path_->address() + offset;
+  return failure{errc::not_supported, why_not_mapped_};
+}
+
+std::string remote_region_core::why_not_read() const {
+  const std::lock_guard guard(endpoint_.worker().lock());
+  return chosen_ && why_not_read_.empty() ? chosen_->complaint() : why_not_read_;
+}
+
+bool remote_region_core::shares_messages(access wanted) const noexcept {
+  if (chosen_ && chosen_->takes(wanted)) return false;
+  // A file has no address.
+  return descriptor_.address != 0 && descriptor_.kind == memory_kind::host &&
+         endpoint_.worker().context().has(feature::am);
+}
+
+operation* remote_region_core::start_read(std::uint64_t offset, std::span<std::byte> into,
+                                          const io_options& options, std::error_code& ec) {
+  if ((ec = check(offset, into.size(), access::read)) || into.empty()) return nullptr;
+  const bool device = is_on_device(into, ec);
+  if (ec) return nullptr;
+  if (device) return read_into_device(offset, into, options, ec);
+  if (chosen_ && !options.verify) {
+    if (const auto taken = chosen_->read(offset, into, options, ec)) return *taken;
+  }
+  return by_message_.read(offset, into, options, nullptr, ec);
+}
+
+operation* remote_region_core::start_write(const std::shared_ptr<write_tracker>& tracker,
+                                           std::uint64_t offset, std::span<const std::byte> from,
+                                           const io_options& options, std::error_code& ec) {
+  if ((ec = check(offset, from.size(), access::write)) || from.empty()) return nullptr;
+  const bool device = is_on_device(from, ec);
+  if (ec) return nullptr;
+  if (device) return write_from_device(tracker, offset, from, options, ec);
+  if (chosen_) {
+    if (const auto taken = chosen_->write(tracker, offset, from, options, ec)) return *taken;
+  }
+  return by_message_.write(tracker, offset, from, options, nullptr, ec);
+}
+
+operation* remote_region_core::read_into_device(std::uint64_t offset, std::span<std::byte> into,
+                                                const io_options& options, std::error_code& ec) {
+  if (options.verify) {  // the processor can not look at what came
+    ec = errc::not_supported;
+    return nullptr;
+  }
+  const device_bytes bytes = on_device(endpoint_.worker(), into, options, ec);
+  if (ec) return nullptr;
+  if (const auto taken = path_->move_device(bytes, offset, access::read, options, ec)) {
+    return *taken;
+  }
+  return by_message_.read_into(bytes, offset, options, path_->mover(bytes, access::read), ec);
+}
+
+operation* remote_region_core::write_from_device(const std::shared_ptr<write_tracker>& tracker,
+                                                 std::uint64_t offset,
+                                                 std::span<const std::byte> from,
+                                                 const io_options& options, std::error_code& ec) {
+  // Nobody writes to it: the access says so.
+  const std::span<std::byte> where(const_cast<std::byte*>(from.data()), from.size());
+  const device_bytes bytes = on_device(endpoint_.worker(), where, options, ec);
+  if (ec) return nullptr;
+  if (const auto taken = path_->move_device(bytes, offset, access::write, options, ec)) {
+    return *taken;
+  }
+  return by_message_.write_from(tracker, bytes, offset, options, path_->mover(bytes, access::write),
+                                ec);
+}
+
+operation* remote_region_core::start_flush(const std::shared_ptr<write_tracker>& tracker,
+                                           const std::shared_ptr<posted_operations>& posted,
+                                           const io_options& options, std::error_code& ec) {
+  if (is_forked_child()) {
+    ec = errc::forked_child;
+    return nullptr;
+  }
+  if (closed_ && posted->idle()) {
+    ec = tracker->settled() ? tracker->take_failure() : std::error_code();
+    if (!ec) ec = errc::closed;
+    return nullptr;
+  }
+  const bool by_ucx = tracker->has_unconfirmable();
+  if (!by_ucx && tracker->settled() && posted->idle()) {
+    ec = tracker->take_failure();
+    return nullptr;
+  }
+  worker_core& worker = endpoint_.worker();
+  std::unique_ptr<flush_operation> started(worker.pool_of<flush_operation>().take());
+  started->begin(worker, endpoint_.shared_from_this(), tracker, posted, by_ucx,
+                 worker.deadline_after(options.timeout));
+  return started.release();
+}
+
+operation* remote_region_core::start_atomic(std::uint64_t offset, const atomic_access& wanted,
+                                            std::span<std::byte> previous,
+                                            const io_options& options, std::error_code& ec) {
+  if ((ec = check(offset, wanted.width, access_for(wanted, !previous.empty())))) return nullptr;
+  if (!is_aligned(descriptor_.address + offset, wanted.width)) {
+    ec = errc::invalid_argument;
+    return nullptr;
+  }
+  if (descriptor_.address == 0 || descriptor_.kind != memory_kind::host) {
+    ec = errc::not_supported;
+    return nullptr;
+  }
+  std::byte* const here = path_->address();
+  if (here == nullptr || endpoint_.operations().fenced()) {
+    return by_message_.perform(offset, wanted, previous, options, ec);
+  }
+  if (!is_aligned(reinterpret_cast<std::uintptr_t>(here) + offset, wanted.width)) {
+    ec = errc::invalid_argument;  // the descriptor says something else than is true
+    return nullptr;
+  }
+  // One machine's processors agree among themselves: this is what the owner would do.
+  store_number(perform(wanted, here + offset), previous);
+  path_->log_done("atomic access to ", offset, wanted.width);
+  return nullptr;
+}
+
+operation* remote_region_core::start_notify(const std::shared_ptr<write_tracker>& tracker,
+                                            const std::shared_ptr<posted_operations>& posted,
+                                            std::uint64_t value, const io_options& options,
+                                            std::error_code& ec) {
+  if ((ec = check(0, 0, access::write))) return nullptr;
+  worker_core& worker = endpoint_.worker();
+  if (!worker.context().has(feature::am)) {
+    ec = errc::feature_disabled;
+    return nullptr;
+  }
+  std::unique_ptr<notify_operation> started(worker.pool_of<notify_operation>().take());
+  started->begin(shared_from_this(), tracker, posted, value,
+                 worker.deadline_after(options.timeout));
+  return started.release();
+}
+
+void remote_region_core::close() noexcept {
+  if (is_forked_child()) return;
+  const std::lock_guard guard(endpoint_.worker().lock());
+  if (std::exchange(closed_, true)) return;
+  path_->close();
+  endpoint_.operations().cancel_of(*this);
+}
+
+}  // namespace ucx::detail

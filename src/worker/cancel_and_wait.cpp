@@ -1,0 +1,71 @@
+#include "worker/cancel_and_wait.hpp"
+
+#include <mutex>
+
+#include "base/deadline.hpp"
+#include "base/forked_child.hpp"
+#include "base/if_there_is_memory.hpp"
+#include "worker/driven_connection.hpp"
+#include "worker/operation.hpp"
+#include "worker/operation_group.hpp"
+#include "worker/worker_core.hpp"
+
+namespace ucx::detail {
+namespace {
+
+/// Ends a transfer inside a handler, where nothing may wait for it: its connection goes, and the
+/// transfer with it. On one host UCX ends it without anybody's help, and without being told to.
+void finish_here(operation& operation) {
+  worker_core& worker = operation.worker();
+  driven_connection& connection = *operation.connection();
+  if (connection.detects_failure()) {
+    connection.fail(make_error_code(errc::connection_reset),
+                    if_there_is_memory("a transfer was given up inside a completion handler"));
+    return connection.drop();
+  }
+  const clock::time_point until = after(worker.api().now(), worker.options().heartbeat_timeout);
+  while (!operation.done() && worker.api().now() < until) {
+    if (worker.progress_ucx() == 0) worker.api().relax();
+  }
+}
+
+}  // namespace
+
+void cancel_and_wait(operation& operation) noexcept {
+  if (is_forked_child()) return;
+  worker_core& worker = operation.worker();
+  {
+    const std::lock_guard guard(worker.lock());
+    if (operation.done()) return;
+    operation.give_up(errc::canceled);
+    if (operation.done()) return;
+    if (worker.in_handler() && operation.connection() != nullptr) {
+      finish_here(operation);
+      return;
+    }
+  }
+  // Giving up moved the deadline to where the connection is dropped instead.
+  worker.wait(operation, clock::time_point::max());
+}
+
+void cancel_and_wait(operation_group& group, worker_core& worker) noexcept {
+  if (is_forked_child()) return;
+  for (bool first = true;; first = false) {
+    operation* left = nullptr;
+    {
+      const std::lock_guard guard(worker.lock());
+      if (first) group.give_up_members(errc::canceled);
+      left = group.any_member();
+      if (left == nullptr) return;
+      left->retain();
+    }
+    cancel_and_wait(*left);
+    const std::lock_guard guard(worker.lock());
+    const bool ended = left->done();
+    left->release();
+    if (ended) continue;
+    return group.forget_members();
+  }
+}
+
+}  // namespace ucx::detail
