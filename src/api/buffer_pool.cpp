@@ -13,7 +13,7 @@ namespace ucx {
 namespace {
 
 std::shared_ptr<detail::buffer_pool_core> make_core(const buffer_pool_options& options,
-                                             std::error_code& ec) {
+                                                    std::error_code& ec) {
   ec.clear();
   if (options.size == 0 || options.count == 0 ||
       options.size > std::numeric_limits<std::ptrdiff_t>::max() / options.count) {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/deadline.hpp"
-#include "base/inbox_task.hpp"
 #include "base/if_there_is_memory.hpp"
+#include "base/inbox_task.hpp"
 #include "connection/connection_table.hpp"
 #include "connection/endpoint_core.hpp"
 #include "connection/listener_core.hpp"

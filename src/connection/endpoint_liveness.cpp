@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "base/inbox_task.hpp"
 #include "base/if_there_is_memory.hpp"
+#include "base/inbox_task.hpp"
 #include "connection/endpoint_core.hpp"
 #include "wire/process_identity.hpp"
 #include "worker/process_watcher.hpp"

@@ -33,7 +33,7 @@ void frame_sender::open(std::error_code& ec) {
 }
 
 void frame_sender::send(endpoint_core& to, const frame& said, std::span<const std::byte> payload,
-                          kind what) {
+                        kind what) {
   if (to.handle() == nullptr) return;
   if (worker_.context().log().writes(log_level::trace)) log("sends", said, payload.size());
   outgoing& message = take(to, what, payload);
@@ -42,7 +42,7 @@ void frame_sender::send(endpoint_core& to, const frame& said, std::span<const st
 }
 
 frame_sender::outgoing& frame_sender::take(endpoint_core& to, kind what,
-                                               std::span<const std::byte> payload) {
+                                           std::span<const std::byte> payload) {
   std::unique_ptr<outgoing> taken(outgoing_.take());
   taken->payload.assign(payload.begin(), payload.end());
   outgoing& message = *taken.release();
@@ -54,7 +54,7 @@ frame_sender::outgoing& frame_sender::take(endpoint_core& to, kind what,
 }
 
 void frame_sender::send_short(endpoint_core& to, std::span<const std::byte> header,
-                                std::span<const std::byte> bytes) {
+                              std::span<const std::byte> bytes) {
   // Where UCX has room for it, it is gone when the call returns, and needs no copy to last.
   static constexpr ucp_request_param_t params = [] {
     ucp_request_param_t made = {};

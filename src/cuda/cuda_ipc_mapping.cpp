@@ -60,11 +60,11 @@ class mapping_end final : public device_copy {
 }  // namespace
 
 cuda_ipc_mapping::cuda_ipc_mapping(std::shared_ptr<const cuda_context> context,
-                               const remote_descriptor& described) noexcept
+                                   const remote_descriptor& described) noexcept
     : context_(std::move(context)), handle_(described.handle), size_(described.size) {}
 
-std::shared_ptr<cuda_ipc_mapping> cuda_ipc_mapping::make(const std::shared_ptr<device_copier>& copier,
-                                                     const remote_descriptor& described) {
+std::shared_ptr<cuda_ipc_mapping> cuda_ipc_mapping::make(
+    const std::shared_ptr<device_copier>& copier, const remote_descriptor& described) {
   std::unique_ptr<cuda_ipc_mapping> made(new cuda_ipc_mapping(copier->context(), described));
   return {made.release(), [copier](cuda_ipc_mapping* ended) {
             std::unique_ptr<cuda_ipc_mapping> over(ended);

@@ -18,7 +18,7 @@ class cuda_ipc_mapping {
  public:
   /// Of the region of `described`, in the context of `copier`, which its copies go by.
   static std::shared_ptr<cuda_ipc_mapping> make(const std::shared_ptr<device_copier>& copier,
-                                              const remote_descriptor& described);
+                                                const remote_descriptor& described);
   cuda_ipc_mapping(const cuda_ipc_mapping&) = delete;
   cuda_ipc_mapping& operator=(const cuda_ipc_mapping&) = delete;
   ~cuda_ipc_mapping();
@@ -34,7 +34,7 @@ class cuda_ipc_mapping {
 
  private:
   cuda_ipc_mapping(std::shared_ptr<const cuda_context> context,
-                 const remote_descriptor& described) noexcept;
+                   const remote_descriptor& described) noexcept;
   void map() noexcept;
   bool holds_region() const noexcept;
 

@@ -39,8 +39,9 @@ result<void> check_capture(const cuda_driver& driver, cuda::stream stream) {
 
 }  // namespace
 
-result<std::unique_ptr<stream_wait_value>> stream_wait_value::shut(const cuda_driver& driver, void* stream,
-                                                       clock::time_point until) {
+result<std::unique_ptr<stream_wait_value>> stream_wait_value::shut(const cuda_driver& driver,
+                                                                   void* stream,
+                                                                   clock::time_point until) {
   if (!driver.holds_streams()) {
     return failure{errc::not_supported, "the CUDA driver can not have a stream wait for memory"};
   }

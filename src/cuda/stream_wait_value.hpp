@@ -17,7 +17,7 @@ class stream_wait_value {
   /// driver has no such thing, or was left behind by fork()), invalid_argument (no stream, or one
   /// that captures a graph), busy, no_memory, io_error.
   static result<std::unique_ptr<stream_wait_value>> shut(const cuda_driver& driver, void* stream,
-                                                   clock::time_point until);
+                                                         clock::time_point until);
   stream_wait_value(const stream_wait_value&) = delete;
   stream_wait_value& operator=(const stream_wait_value&) = delete;
   ~stream_wait_value();

@@ -33,7 +33,8 @@ void* shared_pages() {
 
 stream_wait_value_pool& stream_wait_value_pool::of(cuda::context context) {
   static std::mutex mutex;
-  static auto& known = *new std::map<cuda::context, stream_wait_value_pool*>;  // threads may outlive statics
+  static auto& known =
+      *new std::map<cuda::context, stream_wait_value_pool*>;  // threads may outlive statics
   const std::lock_guard guard(mutex);
   stream_wait_value_pool*& found = known[context];
   if (found == nullptr) found = new stream_wait_value_pool;
@@ -47,7 +48,8 @@ stream_wait_value_pool::stream_wait_value_pool() {
   for (std::size_t i = 0; i < most; ++i) new (&words_[i]) word(first_value);
 }
 
-stream_wait_value_pool::gate stream_wait_value_pool::shut(clock::time_point until, std::error_code& ec) noexcept {
+stream_wait_value_pool::gate stream_wait_value_pool::shut(clock::time_point until,
+                                                          std::error_code& ec) noexcept {
   ec = errc::busy;
   const std::lock_guard guard(mutex_);
   if (free_.empty()) return {};
@@ -86,8 +88,8 @@ bool stream_wait_value_pool::claim(const gate& shut) noexcept {
   return true;
 }
 
-cuda::result stream_wait_value_pool::reach(const cuda_driver& driver, const gate& shut, cuda::address& seen,
-                                const char*& call) {
+cuda::result stream_wait_value_pool::reach(const cuda_driver& driver, const gate& shut,
+                                           cuda::address& seen, const char*& call) {
   const std::lock_guard guard(registering_);
   const auto look = [&] {
     call = "cuMemHostGetDevicePointer";

@@ -15,7 +15,8 @@ namespace ucx::detail {
 
 /// Lives as long as its pool or one of its buffers that is out. Threads: sharing one object is
 /// safe.
-class buffer_pool_core final : public buffer_home, public std::enable_shared_from_this<buffer_pool_core> {
+class buffer_pool_core final : public buffer_home,
+                               public std::enable_shared_from_this<buffer_pool_core> {
  public:
   explicit buffer_pool_core(const buffer_pool_options& options);
 

@@ -16,8 +16,8 @@ class buffer_waiter : public list_hook<buffer_waiter_tag> {
   buffer_waiter() noexcept = default;
   virtual ~buffer_waiter() = default;
 
-  /// A buffer is laid aside, for `buffer_pool_core::take_for`. On whatever thread gave it back, under the
-  /// pool's lock, and maybe under the lock of any worker.
+  /// A buffer is laid aside, for `buffer_pool_core::take_for`. On whatever thread gave it back,
+  /// under the pool's lock, and maybe under the lock of any worker.
   virtual void buffer_came() noexcept = 0;
 
  private:

@@ -3,9 +3,9 @@
 #include "connection/connection_table.hpp"
 #include "connection/endpoint_core.hpp"
 #include "connection/frame_sender.hpp"
+#include "message/frame_receiver.hpp"
 #include "message/message_exchange.hpp"
 #include "message/message_link.hpp"
-#include "message/frame_receiver.hpp"
 #include "region/exposed/region_service.hpp"
 #include "worker/worker_core.hpp"
 

@@ -31,7 +31,7 @@ cma_read::sender cma_read::look_for_sender(ucp_api& api) const noexcept {
 }
 
 cma_read::outcome cma_read::read(ucp_api& api, const byte_runs<std::byte>& into,
-                                   std::size_t most) noexcept {
+                                 std::size_t most) noexcept {
   const std::uint64_t end = read_ + std::min<std::uint64_t>(most, length_ - read_);
   while (read_ < end) {
     if (!read_part(api, into, end)) return outcome::failed;
@@ -41,7 +41,7 @@ cma_read::outcome cma_read::read(ucp_api& api, const byte_runs<std::byte>& into,
 
 /// As much as one call can do; returns whether it is the message's.
 bool cma_read::read_part(ucp_api& api, const byte_runs<std::byte>& into,
-                          std::uint64_t end) noexcept {
+                         std::uint64_t end) noexcept {
   std::array<::iovec, most_runs + 1> places;
   std::size_t runs = 0;
   std::uint64_t next = read_;

@@ -30,8 +30,8 @@ void frame_receiver::open(std::error_code& ec) {
 }
 
 ucs_status_t frame_receiver::on_parcel(void* self, const void* header, std::size_t header_length,
-                                         void* data, std::size_t length,
-                                         const ucp_am_recv_param_t* params) {
+                                       void* data, std::size_t length,
+                                       const ucp_am_recv_param_t* params) {
   if ((params->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;
   const frame_receiver& receiver = *static_cast<frame_receiver*>(self);
   const std::span<const std::byte> wire(static_cast<const std::byte*>(header), header_length);
@@ -50,7 +50,7 @@ ucs_status_t frame_receiver::on_parcel(void* self, const void* header, std::size
 
 template <class Parcel>
 bool frame_receiver::deliver(const Parcel& read, std::uint64_t session,
-                               std::span<const std::byte> payload, void* lasting) const noexcept {
+                             std::span<const std::byte> payload, void* lasting) const noexcept {
   endpoint_core* const from = worker_.connections().find(session);
   if (from == nullptr || !from->listens()) return false;
   from->liveness().heard();
@@ -64,8 +64,8 @@ bool frame_receiver::deliver(const Parcel& read, std::uint64_t session,
 }
 
 ucs_status_t frame_receiver::on_message(void* self, const void* header, std::size_t header_length,
-                                          void* data, std::size_t length,
-                                          const ucp_am_recv_param_t* params) {
+                                        void* data, std::size_t length,
+                                        const ucp_am_recv_param_t* params) {
   // Rendezvous is not of the protocol: returning OK makes UCX let go of the message.
   if ((params->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;
   const auto heard = decode_frame({static_cast<const std::byte*>(header), header_length});
@@ -85,7 +85,7 @@ ucs_status_t frame_receiver::on_message(void* self, const void* header, std::siz
 }
 
 void frame_receiver::received(const frame& heard, std::span<const std::byte> payload,
-                                const ucp_am_recv_param_t& params) {
+                              const ucp_am_recv_param_t& params) {
   if (heard.code == opcode::hello) {
     const bool has_endpoint = (params.recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0;
     worker_.connections().hello(heard, payload, has_endpoint ? params.reply_ep : nullptr);
@@ -102,7 +102,7 @@ void frame_receiver::received(const frame& heard, std::span<const std::byte> pay
 }
 
 void frame_receiver::route(endpoint_core& from, const frame& heard,
-                             std::span<const std::byte> payload) {
+                           std::span<const std::byte> payload) {
   if (heard.code != opcode::control) worker_.connections().turns().others_ask();
   switch (heard.code) {
     case opcode::data:

@@ -9,8 +9,8 @@
 #include <system_error>
 #include <vector>
 
-#include "base/log_first_n.hpp"
 #include "base/intrusive_list.hpp"
+#include "base/log_first_n.hpp"
 #include "message/send_operation.hpp"
 #include "wire/parcel.hpp"
 
@@ -106,7 +106,7 @@ class outgoing_messages {
   intrusive_list<send_operation, send_tag> unanswered_;
   bool sending_queued_ = false;
   bool room_wanted_ = false;
-  log_first_n unknown_;                  // numbers that the peer has no handler for, and were logged
+  log_first_n unknown_;                // numbers that the peer has no handler for, and were logged
   std::vector<std::uint64_t> unsent_;  // keys of posts that the connection's failure ended
 };
 

@@ -11,8 +11,8 @@
 #include "base/clock.hpp"
 #include "base/intrusive_list.hpp"
 #include "memory/buffer_waiter.hpp"
-#include "message/cma_read.hpp"
 #include "message/byte_runs.hpp"
+#include "message/cma_read.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/message_parts.hpp"
 #include "ucx/tag_match.hpp"
@@ -31,10 +31,10 @@ struct borrowing_tag {};
 /// Where a receive puts what it gets.
 struct receive_target {
   std::span<const std::span<std::byte>> runs = {};
-  std::span<std::byte> only = {};        ///< Where there are no `runs`.
-  buffer* made = nullptr;                ///< Or memory that is allocated for it,
-  message_parts* parts = nullptr;        ///< or for its parts,
-  std::size_t most = 0;                  ///< up to so much;
+  std::span<std::byte> only = {};               ///< Where there are no `runs`.
+  buffer* made = nullptr;                       ///< Or memory that is allocated for it,
+  message_parts* parts = nullptr;               ///< or for its parts,
+  std::size_t most = 0;                         ///< up to so much;
   std::shared_ptr<buffer_pool_core> pool = {};  ///< or, for `made`, one of these buffers.
 };
 

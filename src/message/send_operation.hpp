@@ -15,8 +15,8 @@
 
 #include "base/clock.hpp"
 #include "base/intrusive_list.hpp"
-#include "message/byte_runs.hpp"
 #include "connection/piece_sender.hpp"
+#include "message/byte_runs.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/send_options.hpp"
 #include "wire/cma_offer.hpp"

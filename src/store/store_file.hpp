@@ -10,8 +10,8 @@
 #include <system_error>
 
 #include "base/disk_thread.hpp"
-#include "base/owned_descriptor.hpp"
 #include "base/file_preallocation.hpp"
+#include "base/owned_descriptor.hpp"
 #include "file/file_source.hpp"
 
 namespace ucx::detail {
@@ -21,7 +21,8 @@ namespace ucx::detail {
 /// as file_source; one at a time writes, resizes and gives room back.
 class store_file final : public file_source {
  public:
-  store_file(owned_descriptor opened, std::shared_ptr<disk_queue> closing, file_preallocation ahead = {})
+  store_file(owned_descriptor opened, std::shared_ptr<disk_queue> closing,
+             file_preallocation ahead = {})
       : reading_(open_file::adopt(opened.get())),
         descriptor_(std::move(opened)),
         ahead_(ahead),

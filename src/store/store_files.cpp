@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/if_there_is_memory.hpp"
 #include "base/file_preallocation.hpp"
+#include "base/if_there_is_memory.hpp"
 #include "store/store_core.hpp"
 #include "store/store_host.hpp"
 #include "ucx/error.hpp"

@@ -53,7 +53,9 @@ class handler_queue {
     push_back_reserved(due_, entry{.function = std::move(function)}, expected_);
   }
   /// Queues a call of the handler that this message's number has then.
-  void add(arrived_message& active) { push_back_reserved(due_, entry{.active = &active}, expected_); }
+  void add(arrived_message& active) {
+    push_back_reserved(due_, entry{.active = &active}, expected_);
+  }
 
   bool due() const noexcept { return next_ < due_.size(); }
   /// Returns whether something is due that the calling thread could run.

@@ -17,8 +17,8 @@
 namespace ucx::test {
 namespace {
 
-using detail::owned_descriptor;
 using detail::file_preallocation;
+using detail::owned_descriptor;
 
 class RoomAhead : public ::testing::Test {
  protected:

@@ -26,7 +26,7 @@ class counted_work final : public detail::inbox_task {
   }
 
   std::shared_ptr<inbox_task> next;  ///< Is handed over then.
-  bool lacks_memory = false;          ///< Once.
+  bool lacks_memory = false;         ///< Once.
 
  private:
   const int number_;

@@ -279,7 +279,7 @@ class LyingLender : public testing::Test {
     peer_.say_bytes(peer_.guest, header, {}, UCP_AM_SEND_FLAG_EAGER, 0xfe);
   }
   detail::cma_offer true_offer(const detail::cma_record& record,
-                                std::span<const std::byte> bytes) const {
+                               std::span<const std::byte> bytes) const {
     return {.process = static_cast<std::uint64_t>(::getpid()),
             .address = reinterpret_cast<std::uintptr_t>(bytes.data()),
             .record = reinterpret_cast<std::uintptr_t>(&record),

@@ -64,7 +64,8 @@ result<std::shared_ptr<exposed_region>> expose_memory(std::shared_ptr<context_co
                      "exposing " + std::to_string(bytes.size()) +
                          " bytes that begin in the host's memory and end in a device's"};
     }
-    return memory_region_core::make(std::move(context), {bytes.data(), bytes.size(), place}, granted);
+    return memory_region_core::make(std::move(context), {bytes.data(), bytes.size(), place},
+                                    granted);
   }
   auto memory = device_memory::borrow(place, bytes);
   if (!memory) return memory.why();
@@ -87,7 +88,8 @@ result<std::shared_ptr<exposed_region>> allocate_memory(std::shared_ptr<context_
       const auto made = allocate_pinned(place, size);
       if (!made) return made.why();
       std::byte* const first = made->get();
-      return memory_region_core::make(std::move(context), {first, size, place_of(first), *made}, granted);
+      return memory_region_core::make(std::move(context), {first, size, place_of(first), *made},
+                                      granted);
     }
     case memory_kind::cuda:
     case memory_kind::cuda_managed: {

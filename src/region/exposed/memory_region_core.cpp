@@ -37,8 +37,8 @@ unsigned protection(access granted) noexcept {
 
 }  // namespace
 
-result<std::shared_ptr<exposed_region>> memory_region_core::make(std::shared_ptr<context_core> context,
-                                                          host_memory memory, access granted) {
+result<std::shared_ptr<exposed_region>> memory_region_core::make(
+    std::shared_ptr<context_core> context, host_memory memory, access granted) {
   std::shared_ptr<memory_region_core> made(new memory_region_core(std::move(context), granted));
   made->place_ = memory.place;
   made->keeps_ = std::move(memory.keeps);

@@ -5,9 +5,9 @@
 
 #include "base/if_there_is_memory.hpp"
 #include "connection/endpoint_core.hpp"
+#include "connection/piece_sender.hpp"
 #include "region/exposed/device_reader.hpp"
 #include "region/exposed/exposed_region.hpp"
-#include "connection/piece_sender.hpp"
 #include "wire/digest.hpp"
 #include "worker/worker_core.hpp"
 

@@ -22,9 +22,8 @@ cma_region::cma_region(ucp_api& api, const remote_descriptor& described) noexcep
       address_(described.address),
       expected_{.token = described.loan.token, .about = subject_of(described)} {}
 
-std::unique_ptr<cma_region> cma_region::open(ucp_api& api,
-                                                       const remote_descriptor& described,
-                                                       std::string& why_not) {
+std::unique_ptr<cma_region> cma_region::open(ucp_api& api, const remote_descriptor& described,
+                                             std::string& why_not) {
   if (described.loan.process == 0) {
     why_not = "its owner does not let processes of its host read it";
     return nullptr;

@@ -22,7 +22,7 @@ class cma_region {
   /// Tries it on the record alone. Returns nothing where that can not be read, and `why_not` says
   /// why.
   static std::unique_ptr<cma_region> open(ucp_api& api, const remote_descriptor& described,
-                                               std::string& why_not);
+                                          std::string& why_not);
 
   /// Reads what is at `offset`, within the call; there is as much. Returns false if that is not the
   /// region, or can not be read any more: then `into` has anything.

@@ -34,8 +34,7 @@ class cuda_ipc_region {
   std::string refusal() const;
 
  private:
-  cuda_ipc_region(const remote_descriptor& described,
-                  std::unique_ptr<cma_region> record) noexcept;
+  cuda_ipc_region(const remote_descriptor& described, std::unique_ptr<cma_region> record) noexcept;
 
   const remote_descriptor described_;
   const std::unique_ptr<cma_region> record_;

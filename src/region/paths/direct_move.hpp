@@ -9,8 +9,8 @@
 #include <system_error>
 #include <vector>
 
-#include "cuda/device_copier.hpp"
 #include "cuda/cuda_ipc_mapping.hpp"
+#include "cuda/device_copier.hpp"
 #include "ucx/memory_place.hpp"
 
 namespace ucx::detail {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "connection/endpoint_core.hpp"
-#include "region/remote/remote_region_core.hpp"
 #include "region/paths/rma_operation.hpp"
+#include "region/remote/remote_region_core.hpp"
 #include "ucp/rdma.hpp"
 #include "ucp/status.hpp"
 #include "ucx/error.hpp"

@@ -19,8 +19,8 @@ void store_number(std::uint64_t number, std::span<std::byte> into) noexcept {
 }
 
 void region_atomic::begin(std::shared_ptr<remote_region_core> region, std::uint64_t offset,
-                           const atomic_access& wanted, std::span<std::byte> previous,
-                           clock::time_point deadline) {
+                          const atomic_access& wanted, std::span<std::byte> previous,
+                          clock::time_point deadline) {
   previous_ = previous;
   payload_ = encode(wanted, !previous.empty());
   enter(std::move(region), offset, wanted.width, deadline);

@@ -9,7 +9,7 @@
 namespace ucx::detail {
 
 void region_notify::begin(std::shared_ptr<remote_region_core> region, std::uint64_t value,
-                           clock::time_point deadline) {
+                          clock::time_point deadline) {
   value_ = value;
   enter(std::move(region), 0, 0, deadline);
 }

@@ -8,8 +8,8 @@
 namespace ucx::detail {
 
 void region_question::enter(std::shared_ptr<remote_region_core> region, std::uint64_t offset,
-                              std::uint64_t length, clock::time_point deadline,
-                              unsigned further_references) {
+                            std::uint64_t length, clock::time_point deadline,
+                            unsigned further_references) {
   region_ = std::move(region);
   offset_ = offset;
   length_ = length;

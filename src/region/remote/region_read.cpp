@@ -14,7 +14,7 @@
 namespace ucx::detail {
 
 void region_read::begin(std::shared_ptr<remote_region_core> region, std::uint64_t offset,
-                         std::span<std::byte> into, clock::time_point deadline, bool verify) {
+                        std::span<std::byte> into, clock::time_point deadline, bool verify) {
   into_ = into;
   received_ = 0;
   part_ = 0;
@@ -92,7 +92,7 @@ class region_read::piece_copy final : public worker_copy {
 };
 
 std::error_code region_read::copy_to_device(std::byte* into,
-                                             std::span<const std::byte> payload) noexcept {
+                                            std::span<const std::byte> payload) noexcept {
   try {
     staging_buffer through = worker().staging_shelf().take(payload.size());
     if (!through) return errc::no_memory;

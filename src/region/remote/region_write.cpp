@@ -16,8 +16,8 @@
 namespace ucx::detail {
 
 void region_write::begin(std::shared_ptr<remote_region_core> region,
-                          std::shared_ptr<write_tracker> tracker, std::uint64_t offset,
-                          std::span<const std::byte> from, clock::time_point deadline) {
+                         std::shared_ptr<write_tracker> tracker, std::uint64_t offset,
+                         std::span<const std::byte> from, clock::time_point deadline) {
   // What is on the books is started: from there on nothing may be thrown.
   region->endpoint().worker().sender().questions().make_room();
   tracker_ = std::move(tracker);

@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "connection/piece_sender.hpp"
 #include "cuda/device_copier.hpp"
 #include "region/paths/direct_move.hpp"
 #include "region/remote/region_question.hpp"
-#include "connection/piece_sender.hpp"
 #include "region/remote/write_window.hpp"
 
 namespace ucx::detail {
@@ -23,9 +23,9 @@ class write_tracker;
 /// Goes out in pieces of a segment; done when UCX has let go of the caller's memory, confirmed (to
 /// the tracker) when the owner has answered every piece.
 class region_write final : public region_question,
-                            private piece_sender,
-                            private direct_move::user,
-                            private write_window::waiter {
+                           private piece_sender,
+                           private direct_move::user,
+                           private write_window::waiter {
  public:
   void begin(std::shared_ptr<remote_region_core> region, std::shared_ptr<write_tracker> tracker,
              std::uint64_t offset, std::span<const std::byte> from, clock::time_point deadline);

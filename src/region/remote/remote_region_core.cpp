@@ -13,10 +13,10 @@
 #include "cuda/device_copiers.hpp"
 #include "cuda/device_pointer.hpp"
 #include "region/exposed/atomic_execution.hpp"
-#include "region/remote/region_atomic.hpp"
-#include "region/remote/notify_operation.hpp"
-#include "region/paths/path_choice.hpp"
 #include "region/exposed/write_room.hpp"
+#include "region/paths/path_choice.hpp"
+#include "region/remote/notify_operation.hpp"
+#include "region/remote/region_atomic.hpp"
 #include "ucx/error.hpp"
 #include "worker/worker_core.hpp"
 
