@@ -11,7 +11,7 @@
 namespace ucx {
 
 namespace detail {
-class pool_core;
+class buffer_pool_core;
 struct core_access;
 }  // namespace detail
 
@@ -61,7 +61,7 @@ class UCXIO_EXPORT buffer_pool {
 
  private:
   friend struct detail::core_access;
-  std::shared_ptr<detail::pool_core> core_;
+  std::shared_ptr<detail::buffer_pool_core> core_;
 };
 
 }  // namespace ucx
