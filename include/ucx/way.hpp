@@ -12,7 +12,8 @@ enum class way : std::uint8_t {
   automatic,  ///< Chosen from what the transports of the connection really are.
   message,    ///< The owner answers by active messages and checks every access.
   rma,        ///< UCX's transport reads and writes the owner's memory: RDMA, or shared memory of
-              ///< UCX's on one host; the owner's CPU sleeps.
+              ///< UCX's on one host; the owner's CPU sleeps. Writes go by message where UCX only
+              ///< reads, by its CMA.
   mapped,     ///< The owner's memory is mapped here, and read and written in place.
   cma,        ///< Linux's cross-memory attach: this process reads the owner's memory where it lies,
               ///< on one host, by process_vm_readv(2). Writes go by message.

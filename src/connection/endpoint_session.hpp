@@ -32,7 +32,9 @@ class endpoint_core;
 ///     unsent   | sent    | UCX has sent it: the two are connected
 ///     unsent,  | refused | the peer has refused it, or was declined, which is seen to soon
 ///     sent     |         |
-///     refused  | sent    | that was seen to: the connection fails, or another hello is on its way
+///     refused  | sent    | the peer's refusal was seen to: the connection fails, or another hello
+///     is on
+///              |         | its way
 ///
 /// What becomes of this side's bye:
 ///

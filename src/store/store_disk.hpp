@@ -31,7 +31,7 @@ class store_disk {
   /// Kinds of work that do not wait for each other.
   enum class lane : std::size_t { quick, listing, writing, putting };
 
-  store_disk(const store_core& store, std::weak_ptr<store_host> server) noexcept
+  store_disk(const store_core& store, std::weak_ptr<store_host> server)
       : store_(store), server_(std::move(server)) {}
   store_disk(const store_disk&) = delete;
   store_disk& operator=(const store_disk&) = delete;

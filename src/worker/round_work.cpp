@@ -75,6 +75,13 @@ bool round_work::run(worker_core& worker, worker_parts& parts, handler_queue& ha
   bool memory_was_short = false;
   bool handed = false;
   pending_.exchange(0, std::memory_order_acq_rel);  // what is added from here on sets it again
+  struct scope {
+    ~scope() {
+      if (!is_done) work.note();
+    }
+    round_work& work;
+    bool is_done = false;
+  } left{*this};  // whatever is thrown
   try {
     handed = take_handed(worker, handlers);
   } catch (const std::bad_alloc&) {
@@ -89,10 +96,8 @@ bool round_work::run(worker_core& worker, worker_parts& parts, handler_queue& ha
     if (agenda_.owed && !parts.pay_owed()) memory_was_short = true;
     parts.reap();
   }
-  if (memory_was_short) {
-    note();
-    throw std::bad_alloc();
-  }
+  if (memory_was_short) throw std::bad_alloc();
+  left.is_done = true;
   return any || buffers;
 }
 

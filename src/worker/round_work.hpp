@@ -47,7 +47,8 @@ class round_work {
  private:
   bool take_handed(worker_core& worker, handler_queue& handlers);
   bool run_deferred();
-  void note() noexcept { pending_.store(1, std::memory_order_release); }
+  /// By an exchange: whoever finds it set sees what all have added that set it before.
+  void note() noexcept { pending_.exchange(1, std::memory_order_acq_rel); }
 
   const round_agenda& agenda_;
   worker_inbox inbox_;

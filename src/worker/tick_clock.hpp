@@ -11,7 +11,7 @@
 namespace ucx::detail {
 
 /// Reading the clock costs as much as a round that finds nothing, so that it is read where there is
-/// a deadline only, and the cheap one first, which may be a tick behind. Under the worker's lock.
+/// a deadline only, and the cheap one first, which may be a tick off. Under the worker's lock.
 class tick_clock {
  public:
   explicit tick_clock(time_source& time) noexcept : time_(time) {}

@@ -35,6 +35,7 @@
 #include "support/simulated_address.hpp"
 #include "support/simulated_pair.hpp"
 #include "support/simulated_server.hpp"
+#include "support/temporary_directory.hpp"
 #include "ucx/connection_manager.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
@@ -240,6 +241,25 @@ TEST(LastingShortageOfAServer, EndsNoProcess) {
       reader.reset();
       second.reset();
       pair.made.reset();
+      failed = current_shortage.failed;
+    }
+    return failed > 0;
+  });
+}
+
+/// A directory is published, or is not.
+TEST(LastingShortageOfAStore, EndsNoProcess) {
+  const temporary_directory directory;
+  with_each_beginning([&](std::uint64_t point) {
+    simulated_server_options options;
+    options.server.worker = options.client.worker = with_short_limits();
+    simulated_server pair(options);
+    std::uint64_t failed = 0;
+    {
+      const lasting_shortage begun(point);
+      std::optional<publication> store;
+      may_fail([&] { store = pair.server().publish_store(directory / "", {}); });
+      store.reset();
       failed = current_shortage.failed;
     }
     return failed > 0;

@@ -13,7 +13,8 @@ std::string reason_of_way(const entry& described, const remote_region& region,
     case way::mapped:
       return "the server's memory is mapped here, and used in place";
     case way::rma:
-      return "the transport reads and writes the server's memory without the server";
+      return "the transport reads the server's memory without the server, and writes it where UCX "
+             "can";
     case way::cma:
       return "this process reads the server's memory where it lies; writes go by message";
     case way::cuda_ipc:

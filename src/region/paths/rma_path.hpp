@@ -19,7 +19,7 @@ namespace ucx::detail {
 /// UCX's own: mapped here, or read by UCX's CMA. UCX emulates RMA over all other transports, which
 /// is not this path: messages are as fast there, and the owner checks them. Declines what is
 /// started behind a fence while messages before it are not answered: by message it takes its place
-/// in the queue.
+/// in the queue. Declines writes where UCX only reads, by its CMA.
 class rma_path final : public transfer_path {
  public:
   /// Takes UCX's key to the region. Errors: not_supported, and why RMA is not real here;
