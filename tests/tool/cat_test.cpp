@@ -181,6 +181,9 @@ TEST(Cat, SaysWhichVariableOfTheEnvironmentIsWrong) {
   const command_result result =
       command("/usr/bin/env", {"UCXIO_WAY=zzz", tool_program(), "cat", server.url("x")}).finish();
   expect_failure(result, 1, "UCXIO_WAY is \"zzz\"");
+  const command_result refused =
+      command("/usr/bin/env", {"UCXIO_WAY=cma", tool_program(), "cat", server.url("x")}).finish();
+  expect_failure(refused, 1, "UCXIO_WAY=cma: ");
 }
 
 TEST(Cat, RefusesAnOffsetBehindTheEnd) {

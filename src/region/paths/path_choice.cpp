@@ -74,14 +74,7 @@ result<path_choice> choose_freely(remote_region_core& region) {
                  why_not + ", and the context was made without feature::am"};
 }
 
-}  // namespace
-
-result<path_choice> choose_path(remote_region_core& region, way wanted) {
-  if (wanted == way::automatic) {
-    const auto forced = wanted_by_environment();
-    if (!forced) return forced.why();
-    wanted = *forced;
-  }
+result<path_choice> choose_by_name(remote_region_core& region, way wanted) {
   switch (wanted) {
     case way::mapped:
       return only(mapped_path::open(region));
@@ -100,6 +93,19 @@ result<path_choice> choose_path(remote_region_core& region, way wanted) {
       break;
   }
   return choose_freely(region);
+}
+
+}  // namespace
+
+result<path_choice> choose_path(remote_region_core& region, way wanted) {
+  if (wanted != way::automatic) return choose_by_name(region, wanted);
+  const auto forced = wanted_by_environment();
+  if (!forced) return forced.why();
+  auto chosen = choose_by_name(region, *forced);
+  if (!chosen && *forced != way::automatic) {
+    chosen.why().text = "UCXIO_WAY=" + std::string(to_string(*forced)) + ": " + chosen.why().text;
+  }
+  return chosen;
 }
 
 }  // namespace ucx::detail
