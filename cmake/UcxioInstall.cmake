@@ -8,6 +8,7 @@ if(CMAKE_VERSION VERSION_GREATER_EQUAL 3.23)
   set(header_sets FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
 
+ucxio_installs("$<TARGET_FILE:ucxio-core>" "$<TARGET_FILE:ucxio-streams>")
 install(
   TARGETS ucxio-core ucxio-streams ucxio
   EXPORT ucxioTargets

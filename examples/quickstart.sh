@@ -48,7 +48,7 @@ cmake/setup.sh build
 quietly cmake --preset release -B "$build" -DUCXIO_PRECOMPILE=ON -DUCXIO_UNITY=ON -DUCXIO_BUILD_TOOLS=ON \
   -DUCXIO_BUILD_EXAMPLES=ON -DUCXIO_BUILD_TESTS=OFF -DUCXIO_BUILD_BENCHMARKS=OFF \
   -DUCXIO_BUILD_DOCS=OFF
-quietly cmake --build "$build" --target ucxio-tool example-three_lines
+quietly cmake --build "$build" --target ucxio-tool ucxio-tool-texts example-three_lines
 
 # After the installation, which may have brought the largest one.
 [ -n "$file" ] || file=$(largest_file)
