@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
+#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
 
 namespace ucx {

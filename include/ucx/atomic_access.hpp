@@ -2,6 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+
+#include "ucx/enumeration_text.hpp"
+#include "ucx/export.hpp"
 
 namespace ucx {
 
@@ -15,6 +19,9 @@ enum class atomic_operation : std::uint8_t {
   bit_or,
   bit_xor,
 };
+
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(atomic_operation value) noexcept;
 
 /// One atomic access to a number of 4 or 8 bytes. `remote_atomic` makes these; see there.
 struct atomic_access {

@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "ucx/context.hpp"
+#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
 #include "ucx/socket_address.hpp"
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "ucx/enumeration_text.hpp"
 #include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/log.hpp"
@@ -34,6 +35,9 @@ enum class feature : unsigned {
   stream = 1U << 4U,  ///< UCX's byte stream.
 };
 
+/// Returns the names of the features, with "|" between them.
+UCXIO_EXPORT std::string to_string(feature value);
+
 constexpr feature operator|(feature a, feature b) noexcept {
   return static_cast<feature>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
@@ -45,6 +49,9 @@ constexpr bool includes(feature set, feature wanted) noexcept {
 
 /// What counts where both the options and the environment (`UCX_...`) say something.
 enum class precedence { options, environment };
+
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(precedence value) noexcept;
 
 /// How a context is made.
 struct context_options {
@@ -86,6 +93,9 @@ enum class ownership {
   borrow,  ///< Whoever made it, behind everything that was made from it here.
   take,    ///< This library.
 };
+
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(ownership value) noexcept;
 
 /// What UCX does not tell of a context that was made elsewhere.
 struct adopted_context_options {

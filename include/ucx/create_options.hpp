@@ -1,6 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
+
+#include "ucx/enumeration_text.hpp"
+#include "ucx/export.hpp"
 
 namespace ucx {
 
@@ -11,6 +15,9 @@ enum class creation : std::uint8_t {
   append = 3,     ///< What is there, where it is; made at once where it is not.
   overwrite = 4,  ///< As `replace`; but what was published by name is opened as it is.
 };
+
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(creation value) noexcept;
 
 /// How `client::create` opens a file.
 struct create_options {

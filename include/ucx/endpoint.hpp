@@ -15,6 +15,7 @@
 #include "ucx/connection_report.hpp"
 #include "ucx/connection_request.hpp"
 #include "ucx/endpoint_options.hpp"
+#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/message.hpp"
@@ -44,6 +45,9 @@ enum class stream_amount {
   some,  ///< When there is anything.
   all,   ///< When its memory is full.
 };
+
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(stream_amount value) noexcept;
 
 /// A connection to one peer. Regions opened over it keep what they need of it alive.
 /// Threads: as the worker's.

@@ -2,10 +2,13 @@
 
 #include <chrono>
 #include <optional>
+#include <string_view>
 
 #include "ucx/completion_handler.hpp"
 #include "ucx/connection_report.hpp"
 #include "ucx/connection_terms.hpp"
+#include "ucx/enumeration_text.hpp"
+#include "ucx/export.hpp"
 #include "ucx/socket_address.hpp"
 
 namespace ucx {
@@ -18,6 +21,9 @@ enum class close_mode {
   abort,  ///< Ends them at once; they complete with `errc::canceled`.
 };
 
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(close_mode value) noexcept;
+
 /// Whether UCX watches the connection (its mode PEER, which excludes shared memory in UCX).
 enum class peer_failure {
   automatic,   ///< `detected`, but on a context whose transports are all of one host: `undetected`.
@@ -25,12 +31,18 @@ enum class peer_failure {
   undetected,  ///< For one host, over shared memory: the end of the peer's process is noticed.
 };
 
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(peer_failure value) noexcept;
+
 /// What a constructor that connects by socket address waits for. The others have no choice: by
 /// worker address, and of a request, they return at once, and by name when the peer has answered.
 enum class connect_wait {
   for_peer,  ///< Returns when the peer has answered, and fails if it does not.
   none,      ///< Returns at once: `on_established`, `on_refused` and `wait_connected()` tell.
 };
+
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(connect_wait value) noexcept;
 
 /// How an endpoint is made. What can not be had of the way in which it is connected is
 /// `invalid_argument`; the text names the option.

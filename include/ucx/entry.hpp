@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "ucx/access.hpp"
+#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
 #include "ucx/memory_kind.hpp"
 

@@ -2,8 +2,10 @@
 
 #include <ios>
 #include <string>
+#include <string_view>
 #include <system_error>
 
+#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
 
 namespace ucx {
@@ -67,6 +69,9 @@ enum class errc {
   store_gone,          ///< A store's directory was removed or unmounted beneath it.
   forked_child,        ///< In a child of `fork()`: what there is is the parent's.
 };
+
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(errc value) noexcept;
 
 /// Returns the category of `errc`; its name is "ucxio".
 UCXIO_EXPORT const std::error_category& error_category() noexcept;

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <system_error>
 
+#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
 
 namespace ucx {
@@ -17,6 +19,9 @@ enum class huge_pages {
   advise,    ///< Huge ones where the system has some when the memory is touched first, or later.
   collapse,  ///< Huge ones now: what is there already is copied into them. Linux 6.1.
 };
+
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(huge_pages value) noexcept;
 
 /// Asks the system to have the caller's memory in such pages; before it is published, or behind
 /// that. Only what lies in whole huge pages can be: align it to 2 MiB. Memory that this library

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 
+#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
 
 namespace ucx {

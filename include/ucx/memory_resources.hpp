@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <functional>
 #include <memory_resource>
+#include <string_view>
 #include <system_error>
 
+#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
 #include "ucx/memory_kind.hpp"
 
@@ -16,6 +18,9 @@ enum class missing_resource {
   fallback,  ///< Takes that for the host's memory.
   strict,    ///< Fails with `errc::not_supported`.
 };
+
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(missing_resource value) noexcept;
 
 /// Which resource stands for each kind of memory, and how its bytes are copied: for code that
 /// allocates and copies wherever it is told to, also kinds that this library knows nothing of.

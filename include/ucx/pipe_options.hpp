@@ -3,8 +3,11 @@
 #include <chrono>
 #include <cstddef>
 #include <stop_token>
+#include <string_view>
 
 #include "ucx/context.hpp"
+#include "ucx/enumeration_text.hpp"
+#include "ucx/export.hpp"
 
 namespace ucx {
 
@@ -13,6 +16,9 @@ enum class slow_reader {
   wait,  ///< Waits for it: all readers go as fast as the slowest.
   drop,  ///< Drops it when one message has waited for it for `pipe_options::patience`.
 };
+
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(slow_reader value) noexcept;
 
 /// How a pipe is opened. `docs/pipes.md` is its contract.
 struct pipe_options {

@@ -2,7 +2,10 @@
 
 #include <chrono>
 #include <optional>
+#include <string_view>
 
+#include "ucx/enumeration_text.hpp"
+#include "ucx/export.hpp"
 #include "ucx/memory_kind.hpp"
 
 namespace ucx {
@@ -19,17 +22,26 @@ enum class send_memory {
   copied,
 };
 
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(send_memory value) noexcept;
+
 /// What a send does when the peer has not taken what was sent earlier: see `docs/messages.md`.
 enum class when_full {
   wait,  ///< Waits for room, in order, until its deadline.
   fail,  ///< Ends at once with `errc::would_block`; `message_handlers::on_room` tells of room.
 };
 
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(when_full value) noexcept;
+
 /// When a send is done.
 enum class send_until {
   reusable,  ///< The memory can be used again: nothing is known about the peer.
   matched,   ///< A receive or a handler of the peer's has the message, or the peer refused it.
 };
+
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(send_until value) noexcept;
 
 /// How one message is sent.
 struct send_options {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
 
 namespace ucx {

@@ -10,6 +10,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "ucx/connection_report.hpp"
 #include "ucx/connection_terms.hpp"
 #include "ucx/context.hpp"
+#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/message.hpp"
@@ -50,6 +52,9 @@ enum class progress_mode {
   external,         ///< The caller's event loop: `event_fd()`, `arm()`, `progress()`, or `run()`.
 };
 
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(progress_mode value) noexcept;
+
 /// From which threads a worker without a thread of its own may be used.
 enum class thread_safety {
   automatic,  ///< `single`; a client's worker: `safe`.
@@ -57,17 +62,26 @@ enum class thread_safety {
   safe,       ///< Any, at any time; one that waits drives progress for all.
 };
 
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(thread_safety value) noexcept;
+
 /// Where in a round of progress a function is called.
 enum class progress_phase {
   before,  ///< Before UCX is asked for what has come.
   after,   ///< Behind everything else, handlers included.
 };
 
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(progress_phase value) noexcept;
+
 /// How often it is called.
 enum class repetition {
   once,  ///< In the next round, which the worker's thread, or a sleeping driver, makes at once.
   every_round,  ///< In every round that is made. A worker that sleeps makes none.
 };
+
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(repetition value) noexcept;
 
 /// How a worker is made. Durations are defaults for everything made from it; zero, or less, means
 /// what is written here: nothing waits for no time at all, and nothing for ever.

@@ -1,0 +1,357 @@
+// The names of enumerators, as users print them.
+#include "ucx/atomic_access.hpp"
+#include "ucx/context.hpp"
+#include "ucx/create_options.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/endpoint_options.hpp"
+#include "ucx/error.hpp"
+#include "ucx/huge_pages.hpp"
+#include "ucx/memory_resources.hpp"
+#include "ucx/pipe_options.hpp"
+#include "ucx/send_options.hpp"
+#include "ucx/worker.hpp"
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace ucx {
+
+std::string to_string(feature value) {
+  constexpr std::pair<feature, std::string_view> names[] = {{feature::rma, "rma"},
+                                                            {feature::am, "am"},
+                                                            {feature::wakeup, "wakeup"},
+                                                            {feature::tag, "tag"},
+                                                            {feature::stream, "stream"}};
+  std::string text;
+  for (const auto& [each, name] : names) {
+    if ((static_cast<unsigned>(value) & static_cast<unsigned>(each)) == 0) continue;
+    if (!text.empty()) text += '|';
+    text += name;
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::string_view to_string(atomic_operation value) noexcept {
+  switch (value) {
+    case atomic_operation::load:
+      return "load";
+    case atomic_operation::store:
+      return "store";
+    case atomic_operation::compare_exchange:
+      return "compare_exchange";
+    case atomic_operation::add:
+      return "add";
+    case atomic_operation::bit_and:
+      return "bit_and";
+    case atomic_operation::bit_or:
+      return "bit_or";
+    case atomic_operation::bit_xor:
+      return "bit_xor";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(precedence value) noexcept {
+  switch (value) {
+    case precedence::options:
+      return "options";
+    case precedence::environment:
+      return "environment";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(ownership value) noexcept {
+  switch (value) {
+    case ownership::borrow:
+      return "borrow";
+    case ownership::take:
+      return "take";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(creation value) noexcept {
+  switch (value) {
+    case creation::replace:
+      return "replace";
+    case creation::fresh:
+      return "fresh";
+    case creation::append:
+      return "append";
+    case creation::overwrite:
+      return "overwrite";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(stream_amount value) noexcept {
+  switch (value) {
+    case stream_amount::some:
+      return "some";
+    case stream_amount::all:
+      return "all";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(close_mode value) noexcept {
+  switch (value) {
+    case close_mode::flush:
+      return "flush";
+    case close_mode::abort:
+      return "abort";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(peer_failure value) noexcept {
+  switch (value) {
+    case peer_failure::automatic:
+      return "automatic";
+    case peer_failure::detected:
+      return "detected";
+    case peer_failure::undetected:
+      return "undetected";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(connect_wait value) noexcept {
+  switch (value) {
+    case connect_wait::for_peer:
+      return "for_peer";
+    case connect_wait::none:
+      return "none";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(errc value) noexcept {
+  switch (value) {
+    case errc::invalid_argument:
+      return "invalid_argument";
+    case errc::out_of_range:
+      return "out_of_range";
+    case errc::no_space:
+      return "no_space";
+    case errc::permission_denied:
+      return "permission_denied";
+    case errc::no_such_region:
+      return "no_such_region";
+    case errc::stale_region:
+      return "stale_region";
+    case errc::revoked:
+      return "revoked";
+    case errc::bad_descriptor:
+      return "bad_descriptor";
+    case errc::bad_address:
+      return "bad_address";
+    case errc::version_mismatch:
+      return "version_mismatch";
+    case errc::protocol_error:
+      return "protocol_error";
+    case errc::bad_configuration:
+      return "bad_configuration";
+    case errc::feature_disabled:
+      return "feature_disabled";
+    case errc::not_supported:
+      return "not_supported";
+    case errc::host_not_found:
+      return "host_not_found";
+    case errc::unreachable:
+      return "unreachable";
+    case errc::connection_refused:
+      return "connection_refused";
+    case errc::connection_reset:
+      return "connection_reset";
+    case errc::address_in_use:
+      return "address_in_use";
+    case errc::timed_out:
+      return "timed_out";
+    case errc::canceled:
+      return "canceled";
+    case errc::closed:
+      return "closed";
+    case errc::would_deadlock:
+      return "would_deadlock";
+    case errc::busy:
+      return "busy";
+    case errc::no_memory:
+      return "no_memory";
+    case errc::no_shared_memory:
+      return "no_shared_memory";
+    case errc::no_lockable_memory:
+      return "no_lockable_memory";
+    case errc::too_many_files:
+      return "too_many_files";
+    case errc::message_truncated:
+      return "message_truncated";
+    case errc::io_error:
+      return "io_error";
+    case errc::unexpected:
+      return "unexpected";
+    case errc::bad_url:
+      return "bad_url";
+    case errc::bad_name:
+      return "bad_name";
+    case errc::no_such_name:
+      return "no_such_name";
+    case errc::already_exists:
+      return "already_exists";
+    case errc::content_changed:
+      return "content_changed";
+    case errc::not_secure:
+      return "not_secure";
+    case errc::closed_by_peer:
+      return "closed_by_peer";
+    case errc::no_rdma:
+      return "no_rdma";
+    case errc::would_block:
+      return "would_block";
+    case errc::header_too_long:
+      return "header_too_long";
+    case errc::no_such_handler:
+      return "no_such_handler";
+    case errc::message_refused:
+      return "message_refused";
+    case errc::message_withdrawn:
+      return "message_withdrawn";
+    case errc::buffer_gone:
+      return "buffer_gone";
+    case errc::buffer_too_small:
+      return "buffer_too_small";
+    case errc::bad_pool:
+      return "bad_pool";
+    case errc::pooled_buffer:
+      return "pooled_buffer";
+    case errc::damaged_on_the_way:
+      return "damaged_on_the_way";
+    case errc::broken_pipe:
+      return "broken_pipe";
+    case errc::too_many_of_store:
+      return "too_many_of_store";
+    case errc::too_many_of_client:
+      return "too_many_of_client";
+    case errc::too_many_writers:
+      return "too_many_writers";
+    case errc::store_gone:
+      return "store_gone";
+    case errc::forked_child:
+      return "forked_child";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(huge_pages value) noexcept {
+  switch (value) {
+    case huge_pages::none:
+      return "none";
+    case huge_pages::advise:
+      return "advise";
+    case huge_pages::collapse:
+      return "collapse";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(missing_resource value) noexcept {
+  switch (value) {
+    case missing_resource::fallback:
+      return "fallback";
+    case missing_resource::strict:
+      return "strict";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(slow_reader value) noexcept {
+  switch (value) {
+    case slow_reader::wait:
+      return "wait";
+    case slow_reader::drop:
+      return "drop";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(send_memory value) noexcept {
+  switch (value) {
+    case send_memory::borrowed:
+      return "borrowed";
+    case send_memory::copied:
+      return "copied";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(when_full value) noexcept {
+  switch (value) {
+    case when_full::wait:
+      return "wait";
+    case when_full::fail:
+      return "fail";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(send_until value) noexcept {
+  switch (value) {
+    case send_until::reusable:
+      return "reusable";
+    case send_until::matched:
+      return "matched";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(progress_mode value) noexcept {
+  switch (value) {
+    case progress_mode::automatic:
+      return "automatic";
+    case progress_mode::caller:
+      return "caller";
+    case progress_mode::polling_thread:
+      return "polling_thread";
+    case progress_mode::sleeping_thread:
+      return "sleeping_thread";
+    case progress_mode::external:
+      return "external";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(thread_safety value) noexcept {
+  switch (value) {
+    case thread_safety::automatic:
+      return "automatic";
+    case thread_safety::single:
+      return "single";
+    case thread_safety::safe:
+      return "safe";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(progress_phase value) noexcept {
+  switch (value) {
+    case progress_phase::before:
+      return "before";
+    case progress_phase::after:
+      return "after";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(repetition value) noexcept {
+  switch (value) {
+    case repetition::once:
+      return "once";
+    case repetition::every_round:
+      return "every_round";
+  }
+  return "unknown";
+}
+
+}  // namespace ucx
