@@ -1,51 +1,32 @@
 #!/usr/bin/env bash
-# Fails where the table of rows in docs/coming-from.md and the tests differ: where a row names no
-# test, or one that is not there, and where a conformance test is not named in each of its rows.
+# Fails where tests/rows.txt and the tests differ: where an id from A1 to F12 is missing or stands
+# twice, where a row names no test, or a file or test that does not exist, and where a conformance
+# test is not named in each of its rows.
 #   check_rows.sh [PROJECT_DIR]
 set -euo pipefail
 cd "${1:-$(dirname "$0")/../..}"
-page=docs/coming-from.md
+list=tests/rows.txt
+declare -A last=([A]=13 [B]=30 [C]=26 [D]=20 [E]=22 [F]=12)
 failures=0
 
 complain() { # WHERE WHAT
   echo "$1: $2" >&2
   failures=$((failures + 1))
 }
+# Sets `text` to TEXT without the spaces around it.
+trim() { # TEXT
+  text=${1#"${1%%[![:space:]]*}"}
+  text=${text%"${text##*[![:space:]]}"}
+}
 # "Suite.Name" of each test of a file.
 tests_of() { # FILE
   grep -ozE '\bTEST(_[PF])?\([[:space:]]*\w+,[[:space:]]*\w+[[:space:]]*\)' "$1" | tr -d '[:space:]' |
     tr '\0' '\n' | sed -E 's/^TEST(_[PF])?\(//; s/,/./; s/\)$//'
 }
-# LINE ROW FILE TEST for each test that the page names: in the rows, and (row "-") of no row. "-" is what
-# is not said: a file that stands alone has "-" as its test, and a row that says that it is not there
-# has "none" as its file. Files of tests/conformance go by their names, others by their paths.
-named_tests() {
-  awk -F'|' '
-    function tell(row, said,    parts, count, file, found, i) {
-      file = "-"
-      count = split(said, parts, "`")
-      for (i = 2; i <= count; i += 2) {
-        if (parts[i] ~ /_test\.cpp$/) {
-          file = (parts[i] ~ /\// ? "" : "tests/conformance/") parts[i]
-          if (parts[i + 1] !~ /^: *$/) { print line, row, file, "-"; found = 1 }
-        } else if (parts[i] ~ /^([A-Za-z0-9_]+\.)?[A-Z][A-Za-z0-9_]*$/) {
-          print line, row, file, parts[i]
-          found = 1
-        }
-      }
-      if (!found) print line, row, said ~ /not there/ ? "none" : "-", "-"
-    }
-    /^## / { within = /^## Rows and their tests/ }
-    !within { next }
-    /^\| [A-Z][0-9]+ \|/ { line = NR; row = $2; gsub(/ /, "", row); tell(row, $(NF - 1)) }
-    /^Tests of no row/ { line = NR; rest = " " }
-    rest != "" && NF { rest = rest $0 " " }
-    rest != "" && !NF { tell("-", rest); rest = "" }
-    END { if (rest != "") tell("-", rest) }' "$page"
-}
 
 declare -A known=() # "FILE Suite.Name" and "FILE Name"
-declare -A named=() # "ROW FILE Name"
+declare -A rows=()  # ID
+declare -A named=() # "ID FILE Name"
 conformance=()
 for file in tests/*/*_test.cpp; do
   while read -r test; do
@@ -55,20 +36,59 @@ for file in tests/*/*_test.cpp; do
   done < <(tests_of "$file")
 done
 
-rows=0
-while read -r line row file test; do
-  if [ "$row" != - ]; then rows=$((rows + 1)); fi
-  if [ "$file" = none ]; then continue; fi
-  if [ "$file" = - ]; then
-    complain "$page:$line" "row $row names no test in a file"
-  elif [ ! -e "$file" ]; then
-    complain "$page:$line" "there is no $file"
-  elif [ "$test" != - ] && [ -z "${known["$file $test"]:-}" ]; then
-    complain "$page:$line" "there is no test $test in $file"
+check_place() { # WHERE ID FILE[: TEST, TEST...]
+  local file tests test text
+  trim "${3%%:*}"
+  file=$text
+  if [[ ! $file =~ ^(tests|examples)/ || ! -f $file ]]; then
+    complain "$1" "$2: there is no test or example \"$file\""
+    return
   fi
-  named["$row $file ${test#*.}"]=1
-done < <(named_tests)
-if [ $rows = 0 ]; then complain "$page" "there is no table of rows"; fi
+  if [[ $3 != *:* ]]; then return; fi
+  IFS=, read -ra tests <<<"${3#*:}"
+  if [ ${#tests[@]} = 0 ]; then complain "$1" "$2: no test behind \"$file:\""; fi
+  for test in "${tests[@]}"; do
+    trim "$test"
+    test=$text
+    named["$2 $file ${test#*.}"]=1
+    if [ -z "${known["$file $test"]:-}" ]; then complain "$1" "$2: there is no test \"$test\" in $file"; fi
+  done
+}
+check_row() { # WHERE ID NAME WHAT
+  local places place text
+  if [[ ! $2 =~ ^([A-F])([1-9][0-9]?)$ || ${BASH_REMATCH[2]} -gt ${last[${BASH_REMATCH[1]}]} ]]; then
+    complain "$1" "\"$2\" is no id from A1 to F12"
+    return
+  fi
+  if [ -n "${rows[$2]:-}" ]; then complain "$1" "$2 stands twice"; fi
+  rows[$2]=1
+  if [ -z "$3" ]; then complain "$1" "$2 has no name"; fi
+  if [[ $4 == absent* ]]; then
+    if [[ ! $4 =~ ^absent:\ .*[^[:space:]] ]]; then complain "$1" "$2: \"absent: \" and why"; fi
+    return
+  fi
+  IFS=';' read -ra places <<<"$4"
+  if [ ${#places[@]} = 0 ]; then complain "$1" "$2 names neither a test nor why it is absent"; fi
+  for place in "${places[@]}"; do check_place "$1" "$2" "$place"; done
+}
+
+number=0
+while IFS= read -r line || [ -n "$line" ]; do
+  number=$((number + 1))
+  if [[ -z $line || $line == \#* ]]; then continue; fi
+  IFS='|' read -r id name what <<<"$line"
+  trim "$id"
+  id=$text
+  trim "$name"
+  name=$text
+  trim "$what"
+  check_row "$list:$number" "$id" "$name" "$text"
+done <"$list"
+for letter in "${!last[@]}"; do
+  for ((i = 1; i <= last[$letter]; ++i)); do
+    if [ -z "${rows[$letter$i]:-}" ]; then complain "$list" "there is no row $letter$i"; fi
+  done
+done
 
 for each in "${conformance[@]}"; do
   read -r file test <<<"$each"
@@ -76,7 +96,7 @@ for each in "${conformance[@]}"; do
   while [[ $ids =~ ^([A-Z][0-9]+)_(.*)$ ]]; do
     ids=${BASH_REMATCH[2]}
     if [ -z "${named["${BASH_REMATCH[1]} $file $test"]:-}" ]; then
-      complain "$file" "$test is not named in row ${BASH_REMATCH[1]} of $page"
+      complain "$file" "$test is not named in row ${BASH_REMATCH[1]} of $list"
     fi
   done
 done
