@@ -3,8 +3,8 @@
 
   benchmarks/report.py RESULTS [--docs FOLDER]
 
-Reads RESULTS/NETWORK/*.json and RESULTS/made, writes RESULTS/report.md and RESULTS/plots/*.svg. With --docs the tables
-also replace what is between the marks in FOLDER/performance.md, and the plots go to FOLDER/plots.
+Reads RESULTS/NETWORK/*.json and RESULTS/made, writes RESULTS/report.md and RESULTS/plots/*.svg. With --docs shorter
+tables replace what is between the marks in FOLDER/explanation/performance.md, and the plots go to FOLDER/plots.
 Without matplotlib there are no plots.
 """
 import argparse
@@ -21,6 +21,13 @@ PROGRAMS = ["stream", "latency", "cpu", "server", "connections", "message", "tex
 NETWORKS = {"loopback": "Over the loopback interface, and within one host",
             "namespaces": "Over a pair of interfaces between two namespaces",
             "newest": "Within one host, with UCX's newest release"}
+# Sections of the page, and the lines in each.
+SECTIONS = {"Streams": r"(tcp|host|shm)/(read( verified)?|write|seek\+read|write\+flush)/(?!.* lanes)",
+            "Processor time": r"cpu/",
+            "Servers": r"server/|.* lanes",
+            "Messages": r"(tcp|shm)/(round trip|send|rate)/|socket/|by hand/",
+            "Text, mapped memory, Boost and stores": r"text/|mapped/|store/|\w+/boost ",
+            "Other libraries": r"alternatives/"}
 BEGIN, END = "<!-- The suite's report begins. -->", "<!-- The suite's report ends. -->"
 
 
@@ -109,8 +116,80 @@ def report(results, drawn, made):
     return "\n".join(text).strip() + "\n"
 
 
+def goal_of(line):
+    return f"{'<=' if line['smaller_is_better'] > 0 else '>='}{line['target']:g}" if line["target"] > 0 else ""
+
+
+def cell(line):
+    """Returns ratio, quartiles and both rates; the ratio is bold where it misses the target."""
+    if line is None:
+        return ""
+    key = "ratio" if "ratio" in line else "ms"
+    value, target = line[key], line["target"]
+    is_met = target <= 0 or (value <= target if line["smaller_is_better"] > 0 else value >= target)
+    told = number(value) if is_met else f"**{number(value)}**"
+    return (f"{told} ({number(line[key + '_q1'])}-{number(line[key + '_q3'])}) "
+            f"{number(line['ours'])}/{number(line['best'])}")
+
+
+def table(head, rows):
+    lines = [head, ["---"] * len(head), *rows]
+    return [re.sub(" +", " ", f"| {' | '.join(line)} |") for line in lines]
+
+
+def side_by_side(names, networks):
+    """Returns a table of these lines, a column for each network that has one of them."""
+    shown = {network: lines for network, lines in networks.items() if any(name in lines for name in names)}
+    known = {name: line for lines in reversed(shown.values()) for name, line in lines.items()}
+    return table(["line", "target", *shown],
+                 [[name, goal_of(known[name]), *(cell(lines.get(name)) for lines in shown.values())] for name in names])
+
+
+def for_page(results, drawn, made):
+    """Returns what the page has: networks stand side by side, and contenders have no names."""
+    networks = {name: lines for name, lines in results.items() if name != "newest"}
+    every = {name: line for lines in reversed(networks.values()) for name, line in lines.items()}
+    first = next(iter(networks.values()))
+    every = {name: every[name] for name in [*first, *(name for name in every if name not in first)]}
+    text = [f"Made by `benchmarks/run.sh`: {made}."]
+    for section, pattern in SECTIONS.items():
+        names = [name for name, line in every.items() if "target" in line and re.match(pattern, name)]
+        if names:
+            text += ["", f"### {section}", "", *side_by_side(names, networks)]
+        if section == "Streams" and "newest" in results:
+            names = [name for name, line in results["newest"].items() if "target" in line]
+            text += ["", f"{NETWORKS['newest']}:", "", *side_by_side(names, {"newest": results["newest"]})]
+    names = [name for name in every if name.startswith("latency/")]
+    if names:
+        text += ["", "### Latency of 8 bytes", "", "Median/90 %/99 %/99.9 %:", ""]
+        text += table(["microseconds", *networks],
+                      [[name.removeprefix("latency/8B/"),
+                        *("/".join(number(lines[name][key]) for key in ("p50", "p90", "p99", "p99.9")
+                                   if key in lines.get(name, {})) for lines in networks.values())] for name in names])
+    names = [name for name in every if "memory of a connection" in name]
+    if names:
+        text += ["", "### Memory of a server for each connection, kB", ""]
+        text += table(["connections", *networks],
+                      [[f"{every[name]['connections']:.0f}",
+                        *(f"{lines[name]['rate']:.4g}" if name in lines else "" for lines in networks.values())]
+                       for name in names])
+    chosen = {name: line for name, line in every.items() if "connect_us" in line}
+    if chosen:
+        count = next(iter(chosen.values()))["connections"]
+        text += ["", f"### {count:.0f} connections to one server, microseconds each", ""]
+        text += table(["segments", "connect", "echo 1 KiB", "echo 1 MiB", "close", "kB, connected", "behind 1 KiB",
+                       "behind 1 MiB"],
+                      [[name.removeprefix("connections/").removeprefix("segments of "),
+                        *(f"{float(f'{line[key]:.3g}'):g}" for key in
+                          ("connect_us", "short_echo_us", "long_echo_us", "close_us", "connected_kB", "short_echo_kB",
+                           "long_echo_kB"))] for name, line in chosen.items()])
+    for name, caption in drawn:
+        text += ["", f"![{caption}](../plots/{name})"]
+    return "\n".join(text).strip() + "\n"
+
+
 def bring_into(docs, text, folder):
-    page = docs / "performance.md"
+    page = docs / "explanation" / "performance.md"
     before = page.read_text()
     if BEGIN not in before or END not in before:
         sys.exit(f"{page} has no place for the report")
@@ -132,10 +211,11 @@ def main():
     networks = {name: lines for name, lines in results.items() if name != "newest"}
     drawn = plots.draw(networks, chosen.results / "plots")
     made = chosen.results / "made"
-    text = report(results, drawn, made.read_text().strip() if made.exists() else "when and where is not known")
+    told = made.read_text().strip() if made.exists() else "when and where is not known"
+    text = report(results, drawn, told)
     (chosen.results / "report.md").write_text(text)
     if chosen.docs:
-        bring_into(chosen.docs, text, chosen.results / "plots")
+        bring_into(chosen.docs, for_page(results, drawn, told), chosen.results / "plots")
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
 # some, between network namespaces of its own.
 #   benchmarks/run.sh [--docs] [--passes=N] [--pass_seconds=S] [--benchmark_filter=REGEX]
 # Prints tables of median ratios, the target beside each; writes build/release/results/NETWORK/*.json,
-# report.md and plots. --docs also brings tables and plots into docs/performance.md, which says how to
-# read them. Wants two cores that nobody else uses.
+# report.md and plots. --docs also brings tables and plots into docs/explanation/performance.md, which says
+# how to read them. Wants two cores that nobody else uses.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
