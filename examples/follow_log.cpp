@@ -18,12 +18,16 @@ int follow(const std::string& url) {
   // Each read at the end waits for an hour; a server that is started again is waited for as long.
   ucx::ifstream in(url, std::ios::in, {.follow = 1h, .reconnect = 1h});
   std::string line;
+  std::string whole;
   int count = 0;
   for (;;) {
     while (std::getline(in, line)) {
-      if (line == "end") return count;
-      std::cout << line << '\n';
+      whole += line;
+      if (in.eof()) break;  // the rest of this line has not been written yet
+      if (whole == "end") return count;
+      std::cout << whole << '\n';
       ++count;
+      whole.clear();
     }
     if (!in.eof()) break;
     in.clear();  // a quiet hour
