@@ -29,7 +29,7 @@
 namespace ucx::benchmarks {
 namespace {
 
-// docs/wire-format.md, "Frames" and "Names".
+// docs/reference/wire-format.md, "Frames" and "Names".
 constexpr unsigned message_id = 255;
 constexpr std::uint8_t hello_code = 1;
 constexpr std::uint8_t welcome_code = 2;

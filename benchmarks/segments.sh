@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures what the size of TCP's segments brings, over the loopback interface: one stream, the
 # latency of 8 bytes, 100 clients that read at once, and the memory of a server for each of them; and
-# what UCX's rendezvous brings by hand beside eager messages. They are the tables of docs/tuning.md,
+# what UCX's rendezvous brings by hand beside eager messages. They are the tables of docs/how-to/tuning.md,
 # "Segments".
 #   benchmarks/segments.sh [ROUNDS [SIZE...]]
 # Each round goes through all sizes (64k 256k 1m 4m unless given), and the table has the medians.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A checkpoint of several shards goes from one process to another: copied, interrupted, resumed, compared, piped.
-# docs/piping-checkpoints.md tells it, on one machine and a smaller size.
+# docs/how-to/checkpoints.md tells it, on one machine and a smaller size.
 #   checkpoints.sh UCXIO [BYTES-OF-A-SHARD]
 set -euo pipefail
 ucxio=$1 size=${2:-20000000} work=$(mktemp -d) pids=()

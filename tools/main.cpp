@@ -1,4 +1,4 @@
-// ucxio: the library's command line tool. docs/tool.md is its manual.
+// ucxio: the library's command line tool. docs/reference/tool.md is its manual.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>

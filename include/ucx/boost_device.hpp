@@ -144,11 +144,12 @@ class device_core {
 }  // namespace detail
 
 /// What the devices of Boost.Iostreams have in common, over a peer's region; over what a server
-/// publishes, by URL or by name; and over a local path, as `filebuf` opens them. `docs/streams.md`
-/// is the contract. A device is a handle: its copies, of which Boost makes many, are one device
-/// with one position, and a move copies. The last one closes, and reports nothing.
-/// Errors: whatever fails throws `ucx::error`; what writes and flushes return, Boost would ignore.
-/// Threads: one thread at a time for all copies of a device together, and as the worker's.
+/// publishes, by URL or by name; and over a local path, as `filebuf` opens them.
+/// `docs/reference/streams.md` is the contract. A device is a handle: its copies, of which Boost
+/// makes many, are one device with one position, and a move copies. The last one closes, and
+/// reports nothing. Errors: whatever fails throws `ucx::error`; what writes and flushes return,
+/// Boost would ignore. Threads: one thread at a time for all copies of a device together, and as
+/// the worker's.
 template <std::ios_base::openmode mode>
 class boost_device {
  public:

@@ -38,7 +38,7 @@ struct connection_report {
   std::vector<std::string> transports = {};  ///< "transport/device" of each lane.
   std::size_t segment = 0;                   ///< Bytes that the transport carries in one piece.
   /// The longest message, header and all, that goes at once while none of the peer's room is in
-  /// use; longer ones are announced first (docs/messages.md, "Complete").
+  /// use; longer ones are announced first (docs/reference/messages.md, "Complete").
   std::size_t largest_eager = 0;
   std::size_t largest_header = 0;  ///< Of an active message, as both sides can send it.
   bool zero_copy = false;  ///< Hardware sends from where the bytes lie: UCX does not copy them.

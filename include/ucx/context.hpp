@@ -74,7 +74,7 @@ struct context_options {
   bool require_rdma = false;
   /// Memory that is allocated here may be mapped by processes of this host and user, and other
   /// memory that is exposed here may be read by them where it lies; and their memory here
-  /// (`docs/regions.md`, "In place"). Without it neither.
+  /// (`docs/reference/regions.md`, "In place"). Without it neither.
   bool share_memory = true;
 };
 
@@ -112,7 +112,7 @@ struct adopted_context_options {
 
 /// Returns whether this process is a child of `fork()` whose parent had contexts at that moment.
 /// Then every use of what the parent made fails with forked_child, destroying it leaves the
-/// parent's alone, and no context can be made, for good (`docs/conventions.md`).
+/// parent's alone, and no context can be made, for good (`docs/reference/conventions.md`).
 UCXIO_EXPORT bool is_forked_child() noexcept;
 
 /// A UCP context: which features and transports are available, and the regions that its workers
@@ -121,7 +121,7 @@ UCXIO_EXPORT bool is_forked_child() noexcept;
 class UCXIO_EXPORT context {
  public:
   /// Makes a context with the default options. Raises UCX's TCP segments to 1 MiB plus room for a
-  /// header, unless the environment or the options set them (`docs/architecture.md`).
+  /// header, unless the environment or the options set them (`docs/explanation/architecture.md`).
   /// Errors: bad_configuration (the text names the key, transport or device), no_memory.
   /// Cost: milliseconds: UCX looks at every device.
   context();

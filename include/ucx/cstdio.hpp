@@ -9,7 +9,7 @@
 #include "ucx/stream_options.hpp"
 
 /// `std::FILE*` for URLs, for code that reads and writes nothing else: what `std::fopen` gives, and
-/// every function of the C library takes. `docs/adapters.md` is the contract.
+/// every function of the C library takes. `docs/reference/adapters.md` is the contract.
 namespace ucx {
 
 class client;

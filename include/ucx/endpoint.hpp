@@ -163,11 +163,12 @@ class UCXIO_EXPORT endpoint {
   /// not the caller's to close, and is gone when the connection is: see `worker::native_handle()`.
   ucp_ep* native_handle() const noexcept;
 
-  // Messages: docs/messages.md says what is true when they complete, and in which order they come.
-  // What starts a send may gather several spans, and of a tag or an active message take a `buffer`,
-  // which comes back by itself. Calls that wait fail inside a handler (`would_deadlock`), whatever
-  // else is said of them. All memory but that of headers may be a device's (docs/gpu.md): who can
-  // not copy it ends with `io_error`, `no_memory` or `not_supported`, alone.
+  // Messages: docs/reference/messages.md says what is true when they complete, and in which order
+  // they come. What starts a send may gather several spans, and of a tag or an active message take
+  // a `buffer`, which comes back by itself. Calls that wait fail inside a handler
+  // (`would_deadlock`), whatever else is said of them. All memory but that of headers may be a
+  // device's (docs/how-to/gpu.md): who can not copy it ends with `io_error`, `no_memory` or
+  // `not_supported`, alone.
 
   /// Sends a message with a tag, for a receive that wants it. Short ones go at once, longer ones
   /// when the peer has a place for them. Completes: see `send_until`.

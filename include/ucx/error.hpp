@@ -10,8 +10,9 @@
 
 namespace ucx {
 
-/// What can go wrong. Each value says what the caller can do about it; `docs/conventions.md` has
-/// the table, with the `std::errc` that each compares equal to and the UCX statuses behind it.
+/// What can go wrong. Each value says what the caller can do about it;
+/// `docs/reference/conventions.md` has the table, with the `std::errc` that each compares equal to
+/// and the UCX statuses behind it.
 enum class errc {
   invalid_argument = 1,  ///< The call makes no sense as it stands.
   out_of_range,          ///< Offset and length reach outside the region.
@@ -49,7 +50,7 @@ enum class errc {
   no_such_name,        ///< The server publishes nothing under this name; the file is not there.
   already_exists,      ///< The name is taken, or the directory is not empty.
   content_changed,     ///< What stands behind the region became another: a file that was cut off.
-  not_secure,          ///< Refused: others could reach this process; see `docs/security.md`.
+  not_secure,          ///< Refused: others could reach this process; see `docs/how-to/security.md`.
   closed_by_peer,      ///< The peer said goodbye and left: an orderly end.
   no_rdma,             ///< RDMA hardware was asked for, and a lane is not of it.
   would_block,         ///< No room at the peer, or no buffer in the pool; an event tells of some.

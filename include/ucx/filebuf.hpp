@@ -33,11 +33,11 @@ concept path = requires(Path& changed, const Path& asked) {
 }  // namespace detail
 
 /// A `std::filebuf` that also opens URLs: what a server publishes, as well as local files. It has
-/// that class's members, and over a local path its behaviour. `docs/streams.md` has what each
-/// openmode does to a region of fixed size, and how a URL differs from a path. What is read into
-/// and written from may be a device's memory (docs/gpu.md); where the driver fails, `error()` is
-/// io_error, and what was not copied is still to be read, or not written.
-/// Threads: one thread at a time, as every streambuf.
+/// that class's members, and over a local path its behaviour. `docs/reference/streams.md` has what
+/// each openmode does to a region of fixed size, and how a URL differs from a path. What is read
+/// into and written from may be a device's memory (docs/how-to/gpu.md); where the driver fails,
+/// `error()` is io_error, and what was not copied is still to be read, or not written. Threads: one
+/// thread at a time, as every streambuf.
 class UCXIO_EXPORT filebuf : public std::streambuf {
  public:
   filebuf();

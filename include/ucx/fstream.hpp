@@ -21,7 +21,8 @@ class client;
 // that can not open sets failbit, and `error()` tells why. They are no std::ifstream: a function
 // that is to take either takes a std::istream&.
 
-/// Reads a URL or a local file as a `std::ifstream` does. `docs/streams.md` is the contract.
+/// Reads a URL or a local file as a `std::ifstream` does. `docs/reference/streams.md` is the
+/// contract.
 class UCXIO_EXPORT ifstream : public std::istream {
  public:
   ifstream();

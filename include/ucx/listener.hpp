@@ -90,8 +90,8 @@ struct listener_options {
   move_only_handler<const connection_refusal&> on_refused = {};
   move_only_handler<const connection_end&> on_closed = {};
   /// The same when peers can not connect any more, or not all of them: UCX closes a port for data
-  /// for good when the process has no descriptor left for who comes there (`docs/security.md`).
-  /// Those who are connected go on. Only another worker listens again.
+  /// for good when the process has no descriptor left for who comes there
+  /// (`docs/how-to/security.md`). Those who are connected go on. Only another worker listens again.
   move_only_handler<const listener_failure&> on_failure = {};
 };
 

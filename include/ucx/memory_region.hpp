@@ -122,7 +122,7 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   /// handler's worker that have not taken their answers yet are dropped at once.
   /// Threads: may be called while other threads use the workers that serve it; no handler of a
   /// worker that only one thread may use runs here.
-  /// One-sided transports: see `docs/conventions.md`.
+  /// One-sided transports: see `docs/reference/conventions.md`.
   void close() noexcept;
 
  private:

@@ -49,7 +49,7 @@ class UCXIO_EXPORT message {
   std::span<const std::byte> header() const noexcept;
 
   /// Returns whether the payload is here, so that `data()` is all of it. It is where the sender did
-  /// not wait to be asked: `docs/messages.md`.
+  /// not wait to be asked: `docs/reference/messages.md`.
   bool is_here() const noexcept;
   /// Returns the payload where it is here, else nothing.    Lifetime: the message's.
   std::span<const std::byte> data() const noexcept;

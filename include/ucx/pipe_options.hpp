@@ -20,7 +20,7 @@ enum class slow_reader {
 /// Returns the name of the enumerator.
 UCXIO_EXPORT std::string_view to_string(slow_reader value) noexcept;
 
-/// How a pipe is opened. `docs/pipes.md` is its contract.
+/// How a pipe is opened. `docs/reference/pipes.md` is its contract.
 struct pipe_options {
   /// Of the reader: so many bytes of each writer at most may be on their way, or wait in the
   /// reader's memory, counting 256 for each message; then the writer waits. Of a writer: it has no

@@ -17,9 +17,10 @@
 
 namespace ucx {
 
-// Pipes between processes: `docs/pipes.md` is the contract. Constructors return when the other side
-// is there, as opening a FIFO does; one that can not open sets failbit, and `error()` tells why.
-// Those that take a worker and a connection are for ends that found each other in another way.
+// Pipes between processes: `docs/reference/pipes.md` is the contract. Constructors return when the
+// other side is there, as opening a FIFO does; one that can not open sets failbit, and `error()`
+// tells why. Those that take a worker and a connection are for ends that found each other in
+// another way.
 
 /// Reads what one process, or several, write.
 class UCXIO_EXPORT ipipestream : public std::istream {

@@ -23,13 +23,13 @@ class pipe_engine;
 }  // namespace detail
 
 /// A `std::streambuf` over a pipe to another process: what is written at one end is read at the
-/// other. `docs/pipes.md` is its contract; in short: a reader sees the end behind a clean `close()`
-/// of the writer only; anything else that ends the pipe throws from reads (the stream shows badbit,
-/// never eofbit), returns eof, a short count or -1 from writes, and leaves its cause in `error()`.
-/// Threads: one thread at a time, as every streambuf; another one may request a stop
+/// other. `docs/reference/pipes.md` is its contract; in short: a reader sees the end behind a clean
+/// `close()` of the writer only; anything else that ends the pipe throws from reads (the stream
+/// shows badbit, never eofbit), returns eof, a short count or -1 from writes, and leaves its cause
+/// in `error()`. Threads: one thread at a time, as every streambuf; another one may request a stop
 /// (`pipe_options::stop`). What `read` and `write` are given may be a device's memory
-/// (docs/gpu.md): where the driver fails, `io_error`, and what was not copied is still to be read,
-/// or not written.
+/// (docs/how-to/gpu.md): where the driver fails, `io_error`, and what was not copied is still to be
+/// read, or not written.
 class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
  public:
   /// Makes a streambuf over nothing; every operation on it fails with `closed`.

@@ -48,7 +48,7 @@ struct memory_handle {
 };
 
 /// Everything a peer needs to reach a region, but for the connection: a value, serialisable
-/// (`docs/wire-format.md`). It is a capability: whoever has it may do what it grants.
+/// (`docs/reference/wire-format.md`). It is a capability: whoever has it may do what it grants.
 struct UCXIO_EXPORT remote_descriptor {
   std::uint64_t region = 0;       ///< What the owner's region service looks up.
   std::uint64_t incarnation = 0;  ///< Tells a restarted owner from the old one.

@@ -18,9 +18,9 @@ class stream_engine;
 class filebuf;
 
 /// A `std::streambuf` over a peer's region: buffered, seekable, reading ahead and writing behind.
-/// `docs/streams.md` is its contract; in short: one joint position, as `std::filebuf`; a seek never
-/// touches the network; a failed transfer throws from reads (the stream shows badbit, never
-/// eofbit), returns eof, a short count or -1 from everything else, and leaves its cause in
+/// `docs/reference/streams.md` is its contract; in short: one joint position, as `std::filebuf`; a
+/// seek never touches the network; a failed transfer throws from reads (the stream shows badbit,
+/// never eofbit), returns eof, a short count or -1 from everything else, and leaves its cause in
 /// `error()`. Threads: one thread at a time, as every streambuf; and as the worker's.
 class UCXIO_EXPORT remote_streambuf : public std::streambuf {
  public:

@@ -90,7 +90,7 @@ class [[nodiscard]] UCXIO_EXPORT request {
   /// deadline even where nobody drives the worker. The operation then is `timed_out`, whatever
   /// becomes of it. Of a request that is done nothing is enqueued.
   /// Somebody has to drive the worker meanwhile: a thread that ought to, and waits for the stream
-  /// instead, gets that `timed_out` (docs/gpu.md, "What is ordered").
+  /// instead, gets that `timed_out` (docs/how-to/gpu.md, "What is ordered").
   /// Errors: not_supported (there is no CUDA driver, it is too old, or this is a child that was
   /// forked), invalid_argument (null; a stream that captures a graph; a default one where no
   /// context is current), busy (1024 waits of the streams of one context have not ended; no thread

@@ -25,7 +25,8 @@ enum class send_memory {
 /// Returns the name of the enumerator.
 UCXIO_EXPORT std::string_view to_string(send_memory value) noexcept;
 
-/// What a send does when the peer has not taken what was sent earlier: see `docs/messages.md`.
+/// What a send does when the peer has not taken what was sent earlier: see
+/// `docs/reference/messages.md`.
 enum class when_full {
   wait,  ///< Waits for room, in order, until its deadline.
   fail,  ///< Ends at once with `errc::would_block`; `message_handlers::on_room` tells of room.

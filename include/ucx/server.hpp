@@ -38,7 +38,7 @@ struct server_options {
   /// Empty: nowhere; peers connect by worker address.
   std::string bind = "127.0.0.1:0";
   /// Allows an address that is not loopback. UCX's TCP transport has no access control of its own:
-  /// whoever can connect can read and write the process (`docs/security.md`).
+  /// whoever can connect can read and write the process (`docs/how-to/security.md`).
   bool insecure = false;
   /// UCX's transports, devices and configuration. Unless it names devices, they are limited to the
   /// interface of `bind` and, unless that is loopback, the machine's RDMA devices.
@@ -130,8 +130,8 @@ class UCXIO_EXPORT server {
 
   /// Publishes a regular file: the one that has this path now, also when another one gets it. It is
   /// read when peers ask; who opens it has the size that it has then, and sees what is appended by
-  /// asking again (`docs/streams.md`). One that became shorter is `content_changed` for them.
-  /// Errors: as publish(); not_supported (`granted` has write; not a regular file),
+  /// asking again (`docs/reference/streams.md`). One that became shorter is `content_changed` for
+  /// them. Errors: as publish(); not_supported (`granted` has write; not a regular file),
   /// no_such_name, permission_denied, too_many_files, io_error of the file.
   publication publish_file(std::string_view name, const std::filesystem::path& file,
                            access granted = access::read);

@@ -5,7 +5,7 @@
 namespace ucx {
 
 /// What was copied between the memory of CUDA devices and buffers of the host's, on its way from or
-/// to peers, and what needed no such way (`docs/gpu.md`).
+/// to peers, and what needed no such way (`docs/how-to/gpu.md`).
 struct staging_statistics {
   std::uint64_t copies = 0;          ///< That the driver was asked for.
   std::uint64_t bytes = 0;           ///< Of them.

@@ -11,7 +11,7 @@
 
 namespace ucx {
 
-/// Reads a peer's region as a `std::istream`. `docs/streams.md` is the contract.
+/// Reads a peer's region as a `std::istream`. `docs/reference/streams.md` is the contract.
 class UCXIO_EXPORT istream : public std::istream {
  public:
   /// Lifetime: as remote_streambuf's. Errors: permission_denied, closed.

@@ -15,8 +15,9 @@ struct stream_options {
   /// How long each transfer, and each flush, may take; zero means the worker's `operation_timeout`.
   std::chrono::nanoseconds timeout = std::chrono::nanoseconds::zero();
   /// Bytes in flight at most, both directions together; the buffers of a stream hold so many, and
-  /// two buffers more. How many of them are used follows bandwidth times delay (`docs/tuning.md`).
-  /// From `least_window` to `most_window`; opening a stream with another is `invalid_argument`.
+  /// two buffers more. How many of them are used follows bandwidth times delay
+  /// (`docs/how-to/tuning.md`). From `least_window` to `most_window`; opening a stream with another
+  /// is `invalid_argument`.
   std::size_t window = std::size_t{16} << 20U;
   /// How long a read at the end of a file waits for the file to become longer; when nothing came in
   /// that time, it is the end of the file. Of streams that were opened by URL, or by client and
@@ -24,8 +25,9 @@ struct stream_options {
   std::chrono::nanoseconds follow = std::chrono::nanoseconds::zero();
   /// For how long a stream that was opened by URL, or by client and name, tries to have its
   /// connection back when that is lost, at least once; zero: not at all. A read goes on where it
-  /// was, if there is the same content; writing goes on after `clear()` (`docs/streams.md`, "When
-  /// the connection is lost"). An attempt that has begun may take its connect time-out.
+  /// was, if there is the same content; writing goes on after `clear()`
+  /// (`docs/reference/streams.md`, "When the connection is lost"). An attempt that has begun may
+  /// take its connect time-out.
   std::chrono::nanoseconds reconnect = std::chrono::nanoseconds::zero();
 
   /// Has what is read checked as `io_options::verify` says; what is written is not: read it back. A

@@ -26,7 +26,8 @@ UCXIO_EXPORT version_number version() noexcept;
 /// one that ucxio was built against.
 UCXIO_EXPORT version_number transport_version() noexcept;
 
-/// Returns the version of the wire protocol (`docs/wire-format.md`) that this library speaks.
+/// Returns the version of the wire protocol (`docs/reference/wire-format.md`) that this library
+/// speaks.
 UCXIO_EXPORT unsigned protocol_version() noexcept;
 
 }  // namespace ucx

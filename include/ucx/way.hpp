@@ -8,7 +8,7 @@
 
 namespace ucx {
 
-/// How the bytes of a `remote_region` move (`docs/architecture.md`).
+/// How the bytes of a `remote_region` move (`docs/explanation/architecture.md`).
 enum class way : std::uint8_t {
   automatic,  ///< Chosen from what the transports of the connection really are.
   message,    ///< The owner answers by active messages and checks every access.

@@ -242,8 +242,8 @@ class UCXIO_EXPORT worker {
   /// Returns how many connections of the worker are active, on either side.
   std::size_t connections() const noexcept;
 
-  // Messages, of any peer: docs/messages.md. endpoint.hpp has the same for one peer, and says what
-  // a device's memory changes.
+  // Messages, of any peer: docs/reference/messages.md. endpoint.hpp has the same for one peer, and
+  // says what a device's memory changes.
 
   /// Receives the next message with such a tag, from whomever, into `into` or (several spans)
   /// spread over them. Completes: when the message is here; `request::received()` tells its tag and

@@ -14,7 +14,7 @@
 namespace ucx {
 
 /// The address of a worker, which a peer needs to connect without any IP address: a value that is
-/// printable, comparable, hashable and serialisable (`docs/wire-format.md`).
+/// printable, comparable, hashable and serialisable (`docs/reference/wire-format.md`).
 /// Its bytes are UCX's own and opaque; whoever has them can reach the worker.
 class UCXIO_EXPORT worker_address {
  public:

@@ -1,4 +1,4 @@
-// The client's side of the control protocol: docs/wire-format.md.
+// The client's side of the control protocol: docs/reference/wire-format.md.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// The end of a connection, step by step and without waiting: docs/architecture.md, "Closing".
+// The end of a connection, step by step and without waiting: docs/explanation/architecture.md,
+// "Closing".
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// The server's side of the control protocol, for one client: docs/wire-format.md.
+// The server's side of the control protocol, for one client: docs/reference/wire-format.md.
 #pragma once
 
 #include <cstddef>

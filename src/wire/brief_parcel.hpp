@@ -1,4 +1,5 @@
-// The header of a message that wants no answer, in fewer bytes: docs/wire-format.md, "Parcels".
+// The header of a message that wants no answer, in fewer bytes: docs/reference/wire-format.md,
+// "Parcels".
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// A message that its receiver reads out of its sender's memory: docs/wire-format.md, "Loans".
+// A message that its receiver reads out of its sender's memory: docs/reference/wire-format.md,
+// "Loans".
 #pragma once
 
 #include <cstddef>

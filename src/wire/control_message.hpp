@@ -1,4 +1,4 @@
-// What client and server say to each other: docs/wire-format.md, "Control messages".
+// What client and server say to each other: docs/reference/wire-format.md, "Control messages".
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What a piece of an answer is checked against: docs/wire-format.md, "Checked reads".
+// What a piece of an answer is checked against: docs/reference/wire-format.md, "Checked reads".
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// The frames that peers exchange as headers of active messages: docs/wire-format.md, "Frames".
+// The frames that peers exchange as headers of active messages: docs/reference/wire-format.md,
+// "Frames".
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// What two sides tell each other in hello and welcome: docs/wire-format.md, "Introductions".
+// What two sides tell each other in hello and welcome: docs/reference/wire-format.md,
+// "Introductions".
 #pragma once
 
 #include <cstddef>

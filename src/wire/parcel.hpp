@@ -1,4 +1,4 @@
-// What messages of applications travel in: docs/wire-format.md, "Parcels".
+// What messages of applications travel in: docs/reference/wire-format.md, "Parcels".
 #pragma once
 
 #include <array>

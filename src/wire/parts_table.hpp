@@ -1,4 +1,4 @@
-// What a message of several parts begins with: docs/wire-format.md, "Parts".
+// What a message of several parts begins with: docs/reference/wire-format.md, "Parts".
 #pragma once
 
 #include <cstddef>

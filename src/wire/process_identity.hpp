@@ -1,4 +1,5 @@
-// Which process of this host somebody is: docs/wire-format.md, "Greetings and introductions".
+// Which process of this host somebody is: docs/reference/wire-format.md, "Greetings and
+// introductions".
 #pragma once
 
 #include <cstddef>

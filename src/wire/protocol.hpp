@@ -1,4 +1,4 @@
-// The version of everything that crosses processes: docs/wire-format.md, "Versions".
+// The version of everything that crosses processes: docs/reference/wire-format.md, "Versions".
 #pragma once
 
 #include <cstdint>

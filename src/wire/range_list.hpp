@@ -1,4 +1,4 @@
-// Several ranges of a region in one message: docs/wire-format.md, "Batches".
+// Several ranges of a region in one message: docs/reference/wire-format.md, "Batches".
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// How values become bytes between processes: docs/wire-format.md, "Conventions".
+// How values become bytes between processes: docs/reference/wire-format.md, "Conventions".
 #pragma once
 
 #include <bit>

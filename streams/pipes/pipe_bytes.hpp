@@ -1,4 +1,4 @@
-// Little-endian numbers in messages, as docs/wire-format.md has them.
+// Little-endian numbers in messages, as docs/reference/wire-format.md has them.
 #pragma once
 
 #include <cstddef>

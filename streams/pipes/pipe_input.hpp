@@ -26,7 +26,7 @@ class pipe_input {
  public:
   enum class outcome { done, end_of_data, failed };
 
-  /// Bytes of one message of data at most: as long as goes whole (docs/messages.md).
+  /// Bytes of one message of data at most: as long as goes whole (docs/reference/messages.md).
   static constexpr std::size_t piece = (std::size_t{256} << 10U) - 512;
 
   /// Says hello to every writer.

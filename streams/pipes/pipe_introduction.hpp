@@ -1,4 +1,5 @@
-// What a pipe's ends and a broker say to each other: docs/wire-format.md, "Meeting at a broker".
+// What a pipe's ends and a broker say to each other: docs/reference/wire-format.md, "Meeting at a
+// broker".
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // Memory of a pipe's reader in which a writer of the same host puts what would else be a message:
-// docs/wire-format.md, "Pipes".
+// docs/reference/wire-format.md, "Pipes".
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Active messages, by the rows C9 to C18 of docs/coming-from.md.
+// Active messages, by the rows C9 to C18 of docs/explanation/comparisons.md.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Contexts and workers of UCX that another library of the program made, by the row A7 of
-// docs/coming-from.md. What goes over them is tested with the other rows, in the instances
-// "Adopted".
+// docs/explanation/comparisons.md. What goes over them is tested with the other rows, in the
+// instances "Adopted".
 #include <ucp/api/ucp.h>
 
 #include <gtest/gtest.h>

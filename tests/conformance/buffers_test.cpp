@@ -1,4 +1,4 @@
-// Buffers and errors, by the rows F1 to F12 of docs/coming-from.md.
+// Buffers and errors, by the rows F1 to F12 of docs/explanation/comparisons.md.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,5 +1,5 @@
 // Connections by worker address, over each transport: those of the rows B1 to B30 of
-// docs/coming-from.md that need no socket address.
+// docs/explanation/comparisons.md that need no socket address.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Connections, by the rows B1 to B30 of docs/coming-from.md.
+// Connections, by the rows B1 to B30 of docs/explanation/comparisons.md.
 #include <gtest/gtest.h>
 
 #include <arpa/inet.h>
@@ -164,8 +164,8 @@ TEST_P(ConformanceB, B13_ErrorHandlingMayBeOffAndAnotherConnectionWatches) {
     const std::lock_guard guard(mutex);
     return end.has_value();
   }));
-  // docs/connections.md says 2 s; a slow machine with a sanitizer takes longer now and then. By
-  // itself the reader would tell after a minute.
+  // docs/reference/connections.md says 2 s; a slow machine with a sanitizer takes longer now and
+  // then. By itself the reader would tell after a minute.
   EXPECT_LT(clock::now() - begin, 10s);
   ASSERT_TRUE(end.has_value());
   EXPECT_EQ(end->reason, errc::connection_reset);

@@ -1,4 +1,5 @@
-// Contexts, configuration and diagnostics, by the rows A1 to A13 of docs/coming-from.md.
+// Contexts, configuration and diagnostics, by the rows A1 to A13 of
+// docs/explanation/comparisons.md.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

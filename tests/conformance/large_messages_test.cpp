@@ -1,4 +1,5 @@
-// Messages and streams of three gibibytes, by the rows C1 to C26 of docs/coming-from.md.
+// Messages and streams of three gibibytes, by the rows C1 to C26 of
+// docs/explanation/comparisons.md.
 #include <gtest/gtest.h>
 
 #include <chrono>

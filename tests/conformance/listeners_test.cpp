@@ -1,4 +1,4 @@
-// Listeners, by the rows B1 to B6, B25 and B30 of docs/coming-from.md.
+// Listeners, by the rows B1 to B6, B25 and B30 of docs/explanation/comparisons.md.
 #include <gtest/gtest.h>
 
 #include <atomic>

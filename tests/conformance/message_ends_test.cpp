@@ -1,5 +1,5 @@
 // What becomes of messages when their connection or their worker ends: the rows B24 and E22 of
-// docs/coming-from.md.
+// docs/explanation/comparisons.md.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Messages with tags and the byte stream, by the rows C1 to C26 of docs/coming-from.md.
+// Messages with tags and the byte stream, by the rows C1 to C26 of docs/explanation/comparisons.md.
 #include <gtest/gtest.h>
 
 #include <algorithm>

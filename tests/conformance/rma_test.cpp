@@ -1,4 +1,5 @@
-// One-sided access, by the rows D1 to D20 of docs/coming-from.md, and the rows of buffers.
+// One-sided access, by the rows D1 to D20 of docs/explanation/comparisons.md, and the rows of
+// buffers.
 #include <gtest/gtest.h>
 
 #include <array>

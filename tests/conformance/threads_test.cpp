@@ -1,4 +1,4 @@
-// Requests, progress and threads, by the rows E1 to E22 of docs/coming-from.md.
+// Requests, progress and threads, by the rows E1 to E22 of docs/explanation/comparisons.md.
 #include <sys/epoll.h>
 #include <unistd.h>
 

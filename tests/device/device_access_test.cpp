@@ -1,5 +1,5 @@
-// What conformance asks of one-sided access (rows D4, D9 to D16 of docs/coming-from.md), with
-// regions and with the user's memory of every kind.
+// What conformance asks of one-sided access (rows D4, D9 to D16 of
+// docs/explanation/comparisons.md), with regions and with the user's memory of every kind.
 #include <gtest/gtest.h>
 
 #include <array>

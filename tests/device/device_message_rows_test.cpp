@@ -1,5 +1,5 @@
-// What conformance asks of messages (rows C1 to C22 of docs/coming-from.md), between memory of
-// every two kinds. What the driver copies is counted in device_message_test.cpp.
+// What conformance asks of messages (rows C1 to C22 of docs/explanation/comparisons.md), between
+// memory of every two kinds. What the driver copies is counted in device_message_test.cpp.
 #include <gtest/gtest.h>
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Whose context is current where: on the worker's threads, and on the program's. Row E13 of
-// docs/coming-from.md, as far as it is about devices.
+// docs/explanation/comparisons.md, as far as it is about devices.
 #include <gtest/gtest.h>
 
 #include <cstddef>

@@ -522,7 +522,7 @@ TEST_P(Pipe, IsStoppedWithoutHarmWhenItIsClosedAndItsWorkerGone) {
   EXPECT_FALSE(in.is_open());
 }
 
-/// Bytes of a writer's that are none: docs/wire-format.md, "Pipes".
+/// Bytes of a writer's that are none: docs/reference/wire-format.md, "Pipes".
 TEST(PipeInPlace, FailsWhereAWriterNamesAPlaceThatIsNone) {
   for (const std::uint32_t place : {2U, 3U, 0xffff'ffffU}) {
     for (const std::uint32_t length : {0U, 10U, 0xffff'ffffU}) {

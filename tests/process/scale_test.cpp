@@ -173,8 +173,8 @@ TEST_P(Scale, ServersOfThisHostEchoToEveryClientUntilItLeaves) {
 INSTANTIATE_TEST_SUITE_P(Servers, Scale, testing::Values(1U, 2U, 4U),
                          testing::PrintToStringParamName());
 
-/// Several times what docs/tuning.md has measured: other systems and versions may need more, and
-/// malloc keeps some of what the long messages were received into.
+/// Several times what docs/how-to/tuning.md has measured: other systems and versions may need more,
+/// and malloc keeps some of what the long messages were received into.
 constexpr std::uint64_t memory_of_a_connection = std::uint64_t{64} << 10U;
 
 TEST(ManyConnections, ThousandOfOneServerTakeBoundedMemory) {

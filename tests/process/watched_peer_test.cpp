@@ -31,8 +31,8 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-/// Within which a death has to be told. docs/connections.md says 2 s; a machine that is slow, with
-/// a sanitizer too, takes longer now and then.
+/// Within which a death has to be told. docs/reference/connections.md says 2 s; a machine that is
+/// slow, with a sanitizer too, takes longer now and then.
 constexpr std::chrono::seconds watched_within{10};
 /// After which workers tell by themselves: too late for any of the tests here.
 constexpr std::chrono::seconds silent_for{60};

@@ -1,4 +1,4 @@
-// How much memory the tool takes, whatever goes through it: docs/tool.md, "Memory".
+// How much memory the tool takes, whatever goes through it: docs/reference/tool.md, "Memory".
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/types.h>
@@ -29,8 +29,8 @@ namespace {
 /// Much more than any of the bounds.
 constexpr std::size_t far_larger = 256 * mib;
 
-// In MiB: what docs/tool.md says, and half as much again; of agents twice as much, because newer
-// UCX takes more for each conversation.
+// In MiB: what docs/reference/tool.md says, and half as much again; of agents twice as much,
+// because newer UCX takes more for each conversation.
 constexpr std::size_t copies = 40;
 constexpr std::size_t copies_64_pieces = 120;
 constexpr std::size_t compresses = 105;

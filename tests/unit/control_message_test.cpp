@@ -226,7 +226,7 @@ TEST(ControlMessage, ThatOnlyALaterVersionKnowsIsRefusedInGeneralTerms) {
 }
 
 TEST(ControlMessage, HasTheseBytes) {
-  // docs/wire-format.md: a change of the format shows here.
+  // docs/reference/wire-format.md: a change of the format shows here.
   EXPECT_EQ(test::to_hex(encode_control(header(control_type::open, 0x0102), open_body{"ab"})),
             "5543010300000000020100000000000092a2616201");
 }

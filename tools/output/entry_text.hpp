@@ -19,7 +19,8 @@ std::string_view short_form(access granted) noexcept;
 /// Returns the kind of its memory, and the device if it is one's: "host", "cuda:1".
 std::string memory_text(const entry& described);
 
-/// Returns `described` as an object; its members are part of the tool's interface (`docs/tool.md`).
+/// Returns `described` as an object; its members are part of the tool's interface
+/// (`docs/reference/tool.md`).
 nlohmann::ordered_json to_json(const entry& described, const url& server);
 
 /// Returns the text of `value` as a document, with a newline.

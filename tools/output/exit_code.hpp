@@ -8,7 +8,8 @@
 
 namespace ucx::tool {
 
-/// One number for each kind of cause. They are part of the tool's interface: `docs/tool.md`.
+/// One number for each kind of cause. They are part of the tool's interface:
+/// `docs/reference/tool.md`.
 enum class exit_code : int {
   ok = 0,
   failure = 1,

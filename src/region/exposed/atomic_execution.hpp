@@ -1,4 +1,5 @@
-// How an atomic access travels, and how the processor performs it: docs/wire-format.md, "Atomics".
+// How an atomic access travels, and how the processor performs it: docs/reference/wire-format.md,
+// "Atomics".
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // By what processes of a host find memory that its owner lets them read where it lies:
-// docs/wire-format.md, "Region descriptor".
+// docs/reference/wire-format.md, "Region descriptor".
 #pragma once
 
 #include <cstdint>

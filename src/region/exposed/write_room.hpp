@@ -1,4 +1,4 @@
-// What may be written and unconfirmed: docs/wire-format.md, `opened` and `write`.
+// What may be written and unconfirmed: docs/reference/wire-format.md, `opened` and `write`.
 #pragma once
 
 #include <algorithm>

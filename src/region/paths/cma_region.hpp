@@ -1,5 +1,5 @@
-// Memory that this process reads where its owner on the same host has it: docs/wire-format.md,
-// "Region descriptor".
+// Memory that this process reads where its owner on the same host has it:
+// docs/reference/wire-format.md, "Region descriptor".
 #pragma once
 
 #include <cstddef>

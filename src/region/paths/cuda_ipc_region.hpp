@@ -1,5 +1,5 @@
 // Memory of a device that its owner's host may copy from, and to, where it lies:
-// docs/wire-format.md, "Region descriptor".
+// docs/reference/wire-format.md, "Region descriptor".
 #pragma once
 
 #include <map>
