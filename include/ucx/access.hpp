@@ -8,7 +8,7 @@
 
 namespace ucx {
 
-/// What a peer may do with a region: read it, write it, or both.
+/// The accesses that a region grants to peers: reads, writes, or both.
 enum class access : std::uint8_t { read = 1, write = 2, read_write = 3 };
 
 /// Returns whether `granted` includes everything in `wanted`.

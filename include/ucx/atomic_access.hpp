@@ -9,7 +9,7 @@
 
 namespace ucx {
 
-/// What an atomic access does with the number that it finds.
+/// The effect of an atomic access on the number in the region.
 enum class atomic_operation : std::uint8_t {
   load = 1,          ///< Leaves it.
   store,             ///< Replaces it.
@@ -23,12 +23,12 @@ enum class atomic_operation : std::uint8_t {
 /// Returns the name of the enumerator.
 UCXIO_EXPORT std::string_view to_string(atomic_operation value) noexcept;
 
-/// One atomic access to a number of 4 or 8 bytes. `remote_atomic` makes these; see there.
+/// One atomic access to a number of 4 or 8 bytes, as `remote_atomic` makes them.
 struct atomic_access {
   atomic_operation operation = atomic_operation::load;
   std::size_t width = 8;       ///< 4 or 8 bytes, in the owner's byte order.
-  std::uint64_t operand = 0;   ///< Of everything but `load`.
-  std::uint64_t expected = 0;  ///< Of `compare_exchange`.
+  std::uint64_t operand = 0;   ///< Used by every operation but `load`.
+  std::uint64_t expected = 0;  ///< Used by `compare_exchange`.
 };
 
 }  // namespace ucx

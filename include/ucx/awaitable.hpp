@@ -10,8 +10,8 @@
 
 namespace ucx {
 
-/// What `co_await` takes in a coroutine that transforms nothing: it is an awaiter, or has an
-/// `operator co_await` as a member or as a function.
+/// A type that `co_await` takes in a coroutine without `await_transform`. It is an awaiter, or has
+/// an `operator co_await` as a member or as a function.
 template <class T>
 concept awaiter = requires(T& value, std::coroutine_handle<> coroutine) {
   { value.await_ready() } -> std::convertible_to<bool>;
@@ -25,16 +25,16 @@ concept awaitable = awaiter<T> || requires(T&& value) {
   operator co_await(std::forward<T>(value));
 };
 
-/// What returns an awaitable when it is called with `Arguments`: a coroutine, say. Called and left
-/// alone, it would be destroyed before its end, or never begin.
+/// A function that returns an awaitable when it is called with `Arguments`, such as a coroutine. A
+/// caller that drops the awaitable would destroy it before its end, or never begin it.
 template <class Handler, class... Arguments>
 concept awaitable_handler = std::invocable < std::decay_t<Handler>
 &, Arguments... > &&awaitable<std::invoke_result_t<std::decay_t<Handler>&, Arguments...>>;
 
 namespace detail {
 
-/// A coroutine that owns itself: it begins at once, and frees itself at its end. Nothing may leave
-/// it: whoever called it has gone on.
+/// A coroutine that owns itself: it begins at once, and frees itself at its end. No exception may
+/// leave it, because its caller has gone on.
 struct self_owned {
   struct promise_type {
     self_owned get_return_object() noexcept { return {}; }
@@ -50,8 +50,8 @@ struct self_owned {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsubobject-linkage"
 #endif
-/// Calls `handler`, and runs what it returns to its end; both live until then. `report` is told
-/// what they throw, on the thread that has resumed them.
+/// Calls `handler`, and runs the awaitable that it returns to its end. Both live until then.
+/// `report` gets an exception of either, on the thread that has resumed the coroutine.
 template <class Handler, class... Arguments>
 self_owned run_to_end(std::shared_ptr<Handler> handler,
                       std::function<void(std::exception_ptr)> report, Arguments... arguments) {
@@ -66,7 +66,7 @@ self_owned run_to_end(std::shared_ptr<Handler> handler,
 #pragma GCC diagnostic pop
 #endif
 
-/// What `ucx::run_to_end` makes of a `Handler`.
+/// The handler that `ucx::run_to_end` makes of a `Handler`.
 template <class Handler>
 struct whole_handler {
   template <class... Arguments>
@@ -81,13 +81,14 @@ struct whole_handler {
 
 }  // namespace detail
 
-/// Makes a handler of one that returns an awaitable, such as a coroutine: a call returns when that
-/// waits for the first time, and what it returned is run to its end by those who resume it. It is
-/// given copies of the arguments, or what was moved out of them.
-/// Lifetime: `handler`, and what it returned, live until that has ended, also behind whatever calls
-/// the handler; so must what they refer to.
-/// Errors: what either throws goes to `on_exception`, on the thread that has resumed it; where that
-/// is empty, or throws, the process ends.
+/// Makes a handler of a function that returns an awaitable, such as a coroutine. A call of the
+/// handler returns when the awaitable waits for the first time. The awaitable then runs to its end
+/// on the threads that resume it. The function gets copies of the arguments, or values that were
+/// moved out of them.
+/// Lifetime: `handler` and the awaitable live until the awaitable has ended, even if that is after
+/// the end of the object that calls the handler. Everything that they refer to must live as long.
+/// Errors: `on_exception` gets an exception of either, on the thread that has resumed the
+/// coroutine. Where `on_exception` is empty or throws, the process ends.
 template <class Handler>
 auto run_to_end(Handler&& handler, std::function<void(std::exception_ptr)> on_exception) {
   using kept = std::decay_t<Handler>;

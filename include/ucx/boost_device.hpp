@@ -1,7 +1,8 @@
 #pragma once
 
-// This, boost_mapped.hpp and boost_stream.hpp are the only headers that include Boost:
-// Boost.Iostreams 1.70 or newer, which is yours to find. The library itself does without.
+// This header, boost_mapped.hpp and boost_stream.hpp are the only ones that include Boost:
+// Boost.Iostreams 1.70 or newer. The user's build has to find it. The library itself does not need
+// it.
 #include <boost/iostreams/categories.hpp>
 #include <ios>
 #include <memory>
@@ -23,14 +24,14 @@ namespace ucx {
 
 namespace detail {
 
-/// What the copies of a device share: the bytes, and a failure that Boost has to be told.
+/// The state that the copies of a device share: the bytes, and a failure that Boost has to be told.
 ///
-/// Boost ignores how a flush ended that belongs to a seek or a close, or is behind a filter; and
-/// its buffers keep what they could not hand over, and hand it over again before they do something
-/// else. But after a failed write our position is the first byte that is not known to be visible:
-/// there those bytes do not belong. So a failed write or flush is repeated, and nothing is written,
-/// until a seek: by then Boost has dropped its bytes. A failure that was told only once may have
-/// been ignored: then the seek tells it, and the next one goes.
+/// Boost ignores the outcome of a flush that belongs to a seek or a close, or is behind a filter.
+/// Its buffers keep the bytes that they could not hand over. They hand them over again before they
+/// do anything else. After a failed write, the position is the first byte that is not known to be
+/// visible. The kept bytes do not belong there. So every write and flush repeats the failure until
+/// a seek, and writes nothing. By then Boost has dropped its bytes. Boost may have ignored a
+/// failure that was thrown only once: then the seek throws it, and the next seek works.
 class device_core {
  public:
   device_core(std::ios_base::openmode mode, const stream_options& options, std::error_code& ec,
@@ -136,40 +137,46 @@ class device_core {
   const std::string name_;
   remote_streambuf region_;
   filebuf file_;
-  std::streambuf& bytes_;  // the one of the two that was opened
+  std::streambuf& bytes_;  // region_ or file_, as opened
   std::optional<ucx::error> failed_;
   bool told_twice_ = false;
 };
 
 }  // namespace detail
 
-/// What the devices of Boost.Iostreams have in common, over a peer's region; over what a server
-/// publishes, by URL or by name; and over a local path, as `filebuf` opens them.
-/// `docs/reference/streams.md` is the contract. A device is a handle: its copies, of which Boost
-/// makes many, are one device with one position, and a move copies. The last one closes, and
-/// reports nothing. Errors: whatever fails throws `ucx::error`; what writes and flushes return,
-/// Boost would ignore. Threads: one thread at a time for all copies of a device together, and as
-/// the worker's.
+/// The common part of the devices for Boost.Iostreams. A device works over a peer's region, or over
+/// a published name, given by URL or by client and name. It also opens a local path, as `filebuf`
+/// does. `docs/reference/streams.md` is the contract. A device is a handle: its copies, of which
+/// Boost makes many, are one device with one position. A move copies. The last copy closes, and
+/// reports nothing.
+/// Errors: failures throw `ucx::error`, because Boost ignores the results of writes and flushes.
+/// Threads: one thread at a time for all copies of a device together, and as the worker's.
 template <std::ios_base::openmode mode>
 class boost_device {
  public:
   using char_type = char;
 
-  /// Opens `region`. Sends nothing. Lifetime and Errors: as `remote_streambuf`'s.
+  /// Opens `region`. Sends nothing.
+  /// Lifetime: like `remote_streambuf`.
+  /// Errors: those of `remote_streambuf`.
   explicit boost_device(const remote_region& region, const stream_options& options = {}) {
     open_or_throw(options, region);
   }
   boost_device(const remote_region& region, const stream_options& options, std::error_code& ec) {
     open(options, ec, region);
   }
-  /// Opens a URL or a local path. Errors and Cost: as `filebuf::open`'s.
+  /// Opens a URL or a local path.
+  /// Errors: those of `filebuf::open`.
+  /// Cost: like `filebuf::open`.
   explicit boost_device(const std::string& name, const stream_options& options = {}) {
     open_or_throw(options, name);
   }
   boost_device(const std::string& name, const stream_options& options, std::error_code& ec) {
     open(options, ec, name);
   }
-  /// Opens what the server of `from` publishes as `name`. Errors and Cost: as `filebuf::open`'s.
+  /// Opens the name `name` that the server of `from` publishes.
+  /// Errors: those of `filebuf::open`.
+  /// Cost: like `filebuf::open`.
   boost_device(client& from, std::string_view name, const stream_options& options = {}) {
     open_or_throw(options, from, name);
   }
@@ -178,13 +185,13 @@ class boost_device {
     open(options, ec, from, name);
   }
 
-  /// Returns whether it was opened, and no copy was closed.
+  /// Returns whether the device was opened, and none of the copies was closed.
   bool is_open() const noexcept { return core_->is_open(); }
 
-  /// Flushes, then lets go of what is open, for all copies; later operations fail with
-  /// `errc::closed`. Idempotent.
-  /// Errors: that of a write or flush that no seek has followed, also where it was told before;
-  /// else the first failure that was not told.
+  /// Flushes, then closes the device for all copies. Later operations fail with `errc::closed`.
+  /// Idempotent.
+  /// Errors: that of a write or flush that no seek has followed, even if it was thrown before; else
+  /// the first failure that was not thrown.
   void close() { core_->close(); }
   void close(std::error_code& ec) {
     ec.clear();
@@ -195,27 +202,31 @@ class boost_device {
     }
   }
 
-  /// Returns the cause of the last failure, where a stream of Boost's has only set badbit; cleared
-  /// by the next operation that succeeds. Ask any copy: `stream->error()`, or your own.
+  /// Returns the cause of the last failure; a stream of Boost's has only set badbit then. The next
+  /// operation that succeeds clears it. Any copy tells: `stream->error()`, or the caller's own
+  /// copy.
   std::error_code error() const noexcept { return core_->error(); }
-  /// Returns that as a text that says what was tried, and on what; empty without an error.
+  /// Returns the error as a text that says what was tried, and on what; empty without an error.
   std::string error_message() const { return core_->error_message(); }
 
-  /// Makes what was written visible at the peer, and drops what was read ahead, which may be older
-  /// than what the peer has now. Returns true.    Errors: what failed in earlier writes.
+  /// Makes all written bytes visible at the peer. Drops the bytes that were read ahead, which may
+  /// be older than the peer's. Returns true.
+  /// Errors: those of earlier writes.
   bool flush() { return core_->flush(), true; }
-  /// Goes to `offset` from the beginning, the position or the end, and returns where that is. Sends
-  /// nothing. Errors: out_of_range, and the position is what it was; a failed write or flush that
-  /// was told only once.
+  /// Sets the position to `offset` from the beginning, the position or the end, and returns the new
+  /// position. Sends nothing.
+  /// Errors: out_of_range, and the position stays; a failed write or flush that was thrown only
+  /// once.
   std::streampos seek(std::streamoff offset, std::ios_base::seekdir from) {
     return core_->seek(offset, from);
   }
 
-  /// Returns how many bytes a buffer of Boost's should hold, in front of those of `stream_options`.
+  /// Returns the size that a buffer of Boost's should have, in front of the buffers of
+  /// `stream_options`.
   std::streamsize optimal_buffer_size() const noexcept { return 4096; }
 
  protected:
-  // Copies only, so that one that was moved from is a device, too.
+  // Copies only, so that a device that was moved from is still a device.
   boost_device(const boost_device&) = default;
   boost_device& operator=(const boost_device&) = default;
   ~boost_device() = default;
@@ -247,8 +258,8 @@ class remote_source : public boost_device<std::ios_base::in> {
 
   using boost_device::boost_device;
 
-  /// Reads `count` bytes at the position; fewer at the end of the data, and there returns -1.
-  /// Errors: those of a transfer; the position is what it was, and the same call a retry.
+  /// Reads `count` bytes at the position, or fewer at the end of the data. Returns -1 at the end.
+  /// Errors: those of a transfer. The position then stays, and a repeated call tries again.
   std::streamsize read(char* into, std::streamsize count) { return core_->read(into, count); }
 };
 
@@ -265,10 +276,11 @@ class remote_sink : public boost_device<std::ios_base::out> {
   using boost_device::boost_device;
 
   /// Writes all `count` bytes at the position, and returns `count`.
-  /// Completes: when `from` can be used again; visible at the peer after flush() or close().
-  /// Errors: no_space, after what fits was taken; what failed in earlier writes, and then the
-  /// position is the first byte that is not known to be visible. Until a seek, write, flush and
-  /// close throw the same again.
+  /// Completes: when `from` can be used again. The bytes are visible at the peer after `flush()` or
+  /// `close()`.
+  /// Errors: no_space, after all bytes that fit were taken; those of earlier writes. After a
+  /// failure the position is the first byte that is not known to be visible. Until a seek, write,
+  /// flush and close then throw that failure again.
   std::streamsize write(const char* from, std::streamsize count) {
     return core_->write(from, count);
   }
@@ -285,7 +297,7 @@ class remote_device : public boost_device<std::ios_base::in | std::ios_base::out
 
   using boost_device::boost_device;
 
-  /// As those of `remote_source` and `remote_sink`.
+  /// Like `remote_source::read` and `remote_sink::write`.
   std::streamsize read(char* into, std::streamsize count) { return core_->read(into, count); }
   std::streamsize write(const char* from, std::streamsize count) {
     return core_->write(from, count);

@@ -1,6 +1,6 @@
 #pragma once
 
-// As boost_device.hpp: Boost.Iostreams is yours to find.
+// Boost.Iostreams 1.70 or newer: the user's build has to find it, as for boost_device.hpp.
 #include <boost/iostreams/categories.hpp>
 #include <cstddef>
 #include <memory>
@@ -11,10 +11,11 @@
 
 namespace ucx {
 
-/// Reads a mapped region in place, as a Boost Direct Source: Boost copies nothing, not even into a
-/// buffer. A handle: copies are one. As with Boost's own `mapped_file_source`, putting back another
-/// character than was read writes to the memory, which ends the process.
-/// Lifetime: the memory, as long as any copy.    Threads: as the worker's.
+/// Reads a mapped region in place, as a Boost Direct Source. Boost copies nothing, not even into a
+/// buffer. It is a handle: its copies are one source. Putting back another character than was read
+/// writes to the memory, and that ends the process. Boost's own `mapped_file_source` does the same.
+/// Lifetime: the memory lives as long as any copy.
+/// Threads: as the worker's.
 class mapped_source {
  public:
   using char_type = char;
@@ -22,8 +23,8 @@ class mapped_source {
                     boost::iostreams::direct_tag,
                     boost::iostreams::closable_tag {};
 
-  /// Takes all of `region`, to which it keeps a handle of its own.
-  /// Errors: those of `remote_region::view`; not_supported where it is not mapped.
+  /// Takes all of `region`, and keeps a handle to it.
+  /// Errors: those of `remote_region::view`; not_supported where the region is not mapped.
   explicit mapped_source(const remote_region& region)
       : region_(std::make_shared<remote_region>(region.share())) {
     if (region_->size() > 0) bytes_ = region_->view(0, static_cast<std::size_t>(region_->size()));
@@ -42,8 +43,8 @@ class mapped_source {
   std::span<const std::byte> bytes_;
 };
 
-/// Writes a mapped region in place, as a Boost Direct Sink: what is written is at its owner at
-/// once. Otherwise as `mapped_source`.
+/// Writes a mapped region in place, as a Boost Direct Sink. The owner has each byte at once.
+/// Otherwise like `mapped_source`.
 class mapped_sink {
  public:
   using char_type = char;
@@ -51,7 +52,8 @@ class mapped_sink {
                     boost::iostreams::direct_tag,
                     boost::iostreams::closable_tag {};
 
-  /// As the constructor of `mapped_source`. Errors: permission_denied, too.
+  /// Takes all of `region`, and keeps a handle to it.
+  /// Errors: those of `mapped_source`; permission_denied.
   explicit mapped_sink(const remote_region& region)
       : region_(std::make_shared<remote_region>(region.share())) {
     if (region_->size() == 0) return;

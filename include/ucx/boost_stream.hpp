@@ -1,8 +1,8 @@
 #pragma once
 
-// What Boost.Iostreams takes the file streams of <ucx/fstream.hpp> for: the same as those of std.
-// Else its `copy`, its chains and its streams would flush them, and leave them open.
-// <ucx/boost_device.hpp> includes it.
+// Makes Boost.Iostreams treat the file streams of <ucx/fstream.hpp> as it treats those of std.
+// Otherwise its `copy`, its chains and its streams would flush them, and leave them open.
+// <ucx/boost_device.hpp> includes this header.
 #include <boost/iostreams/traits.hpp>
 #include <boost/mpl/bool.hpp>
 #include <concepts>

@@ -15,26 +15,29 @@ namespace detail {
 class buffer_home;
 }
 
-/// Memory that its holder may move into a send, and that comes back, or is freed, by itself: of the
-/// heap, of a memory resource, of somebody else with a function that frees it, or of a
-/// `buffer_pool`.
-/// Threads: as any value. The function that frees is called on the thread that destroys the buffer,
-/// or, of one that was sent or replaced by a receive, as a handler on the thread that drives
-/// progress: it must not wait. What it throws there, or wherever a handler destroys a buffer, goes
-/// to the worker's `on_exception`; else it ends the process, as in any destructor.
+/// Memory that its holder may move into a send. It comes back, or is freed, without a call. It is
+/// from the heap, from a memory resource, from a `buffer_pool`, or from elsewhere with a function
+/// that frees it.
+/// Threads: as any value. The function that frees runs on the thread that destroys the buffer. For
+/// a buffer that was sent, or replaced by a receive, it runs on the thread that drives progress.
+/// There it is a handler, and must not wait. Its exceptions there, and wherever a handler destroys
+/// a buffer, go to the worker's `on_exception`. Elsewhere an exception ends the process, as in any
+/// destructor.
 class UCXIO_EXPORT buffer {
  public:
-  /// Makes an empty buffer, which holds nothing.
+  /// Makes an empty buffer, which holds no memory.
   buffer() noexcept = default;
-  /// Makes a buffer of `size` bytes of the heap; they are not initialised.
+  /// Makes a buffer of `size` bytes from the heap. They are not initialised.
   explicit buffer(std::size_t size);
-  /// Likewise; empty with an error. Errors: no_memory.
+  /// Makes a buffer of `size` bytes from the heap, or an empty one with an error.
+  /// Errors: no_memory.
   buffer(std::size_t size, std::error_code& ec) noexcept;
-  /// Makes a buffer of `size` bytes of `from`, which is given them back: a `memory_pool` gives
-  /// those of a CUDA device. They are not initialised, and not touched. Lifetime: `from`, until the
-  /// buffer is freed. Errors: what `from` throws.
+  /// Makes a buffer of `size` bytes from `from`, and gives them back to it later. With a
+  /// `memory_pool` they may be a CUDA device's. They are not initialised, and not touched.
+  /// Lifetime: `from`, until the buffer is freed.
+  /// Errors: those that `from` throws.
   buffer(std::pmr::memory_resource& from, std::size_t size);
-  /// Takes over `bytes`; `free` is called once, when the buffer dies unreleased.
+  /// Takes over `bytes`. `free` is called once, when the buffer dies without `release()`.
   buffer(std::span<std::byte> bytes, move_only_handler<std::span<std::byte>> free);
 
   buffer(buffer&& other) noexcept
@@ -50,24 +53,26 @@ class UCXIO_EXPORT buffer {
   }
   ~buffer();
 
-  /// Returns whether it holds memory: not after it was moved from, sent or released.
+  /// Returns whether the buffer holds memory. It does not after it was moved from, sent or
+  /// released.
   explicit operator bool() const noexcept { return home_ != nullptr; }
 
   std::byte* data() noexcept { return bytes_.data(); }
   const std::byte* data() const noexcept { return bytes_.data(); }
-  /// Returns how many bytes are in use: what a send sends.
+  /// Returns how many bytes are in use. A send sends these.
   std::size_t size() const noexcept { return size_; }
   std::size_t capacity() const noexcept { return bytes_.size(); }
   std::span<std::byte> bytes() noexcept { return bytes_.first(size_); }
   std::span<const std::byte> bytes() const noexcept { return bytes_.first(size_); }
 
-  /// Changes how many bytes are in use; the memory stays. Errors: buffer_too_small above
-  /// `capacity()`.
+  /// Changes how many bytes are in use; the memory stays.
+  /// Errors: buffer_too_small above `capacity()`.
   void resize(std::size_t size);
   void resize(std::size_t size, std::error_code& ec) noexcept;
 
-  /// Gives the memory up to the caller, who frees it as it was allocated: `delete[]` of `std::byte`
-  /// for memory of the heap. Errors: pooled_buffer for memory of a pool, which has to go back.
+  /// Gives the memory up to the caller. The caller frees it as it was allocated: memory from the
+  /// heap with `delete[]` of `std::byte`.
+  /// Errors: pooled_buffer for memory of a pool, which has to go back there.
   std::span<std::byte> release();
   std::span<std::byte> release(std::error_code& ec) noexcept;
 

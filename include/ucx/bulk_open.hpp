@@ -16,57 +16,62 @@
 
 namespace ucx {
 
-/// What came of one of many names.
+/// The outcome for one of many names.
 struct opened_name {
-  std::optional<remote_region> region = {};  ///< Nothing where there is an error.
+  std::optional<remote_region> region = {};  ///< Empty with an error.
   std::error_code error = {};
 };
 
-/// Opens many names as `client::open` does, and waits for their answers together: for many small
-/// files a round trip each is what takes the time. Returns as many as there are names, in order.
-/// Errors: in each of them, as of `client::open`; too_many_of_client where a store lets a client
-/// have fewer open (`store_options`); would_deadlock inside a completion callback. `closed` is
-/// thrown where `from` is empty. The time-out is that of each 64; behind one that is not answered
-/// in time no more are asked for, and the rest has timed_out too. Cost: a round trip for each 64.
+/// Opens many names like `client::open`, and waits for the answers together. For many small files,
+/// a round trip each would take most of the time. Returns as many outcomes as there are names, in
+/// order. The time-out bounds each 64 names. After one that timed out, no more names are asked for,
+/// and the rest gets timed_out, too.
+/// Errors: in each outcome, those of `client::open`; too_many_of_client where a store lets a client
+/// have fewer files open (`store_options`); would_deadlock inside a completion callback. An empty
+/// `from` throws `closed`.
+/// Cost: a round trip for each 64 names.
 UCXIO_EXPORT std::vector<opened_name> open_each(client& from, std::span<const std::string> names,
                                                 access wanted = access::read,
                                                 const io_options& options = {});
 
-/// What came of one of many short files.
+/// The outcome for one of many short files.
 struct fetched_name {
-  std::vector<std::byte> bytes = {};  ///< All of it; nothing where there is an error.
+  std::vector<std::byte> bytes = {};  ///< The whole file; empty with an error.
   std::error_code error = {};
 };
 
-/// Returns what is in many short files, of `most` bytes at most each, and waits for their answers
-/// together. A server sends what its system has in memory with the answer, so that nothing is
-/// opened; the rest is opened and read, and a file that is changed meanwhile is read as any other.
-/// Returns as many as there are names, in order. Errors: in each of them, as of `open_each` and
-/// `remote_region::read_at`; message_truncated (it is longer). `closed` is thrown where `from` is
-/// empty. The time-out is as of `open_each`. Cost: a round trip for each 64, and for each 64 KiB of
-/// a dozen; two more for each dozen that does not come like this.
+/// Returns the contents of many short files, of `most` bytes at most each, and waits for the
+/// answers together. A server sends a file with its answer, without opening it, if the system has
+/// it in memory. Every other file is opened and read. A file that changes meanwhile is read as by
+/// `remote_region::read_at`. Returns as many outcomes as there are names, in order. The time-out is
+/// as of `open_each`.
+/// Errors: in each outcome, those of `open_each` and `remote_region::read_at`; message_truncated (the
+/// file is longer). An empty `from` throws `closed`.
+/// Cost: a round trip for each 64 names, and one more for each further 64 KiB in a dozen of them.
+/// Two round trips for each dozen of files that have to be opened.
 UCXIO_EXPORT std::vector<fetched_name> fetch_each(client& from, std::span<const std::string> names,
                                                   std::size_t most, const io_options& options = {});
 
-/// A short file that is going to be written.
+/// A short file to be written.
 struct short_file {
   std::string name = {};
-  std::span<const std::byte> bytes = {};  ///< All that is to be in it.
+  std::span<const std::byte> bytes = {};  ///< The whole content of the file.
 };
 
 /// Writes many short files of stores, each whole or not at all, and waits for the answers together.
-/// They go with the questions, so that nothing is opened; what is too long for that, or goes to a
-/// server of before this, is created, written and committed as any other file.
-/// `how` is `replace` or `fresh`. Completes: when each is there under its name, or will not be by
-/// this; not known is that of one whose error is timed_out, revoked, io_error, no_memory or a lost
-/// connection's.
-/// Lifetime: the bytes, until this returns. Returns as many as there are files, in order.
-/// Errors: in each of them, as of `client::create`, `remote_region::flush` and `client::commit`;
-/// busy also where the server had no room in time, and where two have one name, unless either just
-/// replaces the other. The time-out is that of each 2 MiB or 256 files; behind some for which it
-/// passed no more are sent, and the rest has the same error. Thrown:
-/// `closed` where `to` is empty, invalid_argument (another `how`). Cost: a round trip for each
-/// 2 MiB; a copy of the bytes at either end.
+/// The bytes go with the questions, and no file is opened. A file that is too long for that is
+/// created, written and committed like any other. So is every file if the server's library is too
+/// old. `how` is `replace` or `fresh`. Returns as many outcomes as there are files, in order. The
+/// time-out bounds each 2 MiB or 256 files. After a batch that timed out no more files are sent,
+/// and the rest has the same error.
+/// Completes: when each file has its name, or will not get it by this call. After timed_out,
+/// revoked, io_error, no_memory or a lost connection, which of these is not known.
+/// Lifetime: the bytes, until this returns.
+/// Errors: in each outcome, those of `client::create`, `remote_region::flush` and `client::commit`;
+/// busy also where the server had no room in time, and where two files have one name, unless each
+/// simply replaces the other. Thrown: `closed` where `to` is empty, invalid_argument (another
+/// `how`).
+/// Cost: a round trip for each 2 MiB; a copy of the bytes at either end.
 UCXIO_EXPORT std::vector<std::error_code> store_each(client& to, std::span<const short_file> files,
                                                      creation how = creation::replace,
                                                      const io_options& options = {});

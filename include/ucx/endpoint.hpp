@@ -191,7 +191,7 @@ class UCXIO_EXPORT endpoint {
             const send_options& options = {});
 
   /// As `start_send`, of any number of parts (also none, also empty ones), which the peer receives
-  /// as `message_parts`. It is one message: all of it comes, or nothing.    Cost: as of several
+  /// as `message_parts`. It is one message: all of it comes, or nothing.    Cost: like several
   /// spans, one of which is the table of their lengths.
   request start_send_parts(std::uint64_t tag, std::span<const std::span<const std::byte>> parts,
                            const send_options& options = {});
@@ -271,7 +271,7 @@ class UCXIO_EXPORT endpoint {
   /// Sends bytes over the connection's byte stream: they arrive in order, and without boundaries.
   /// A send that fails may have sent its beginning.    Completes: when the bytes can be used again;
   /// nobody is told when the peer has them.    Lifetime: as `start_send`.    Errors: as
-  /// `start_send`, but for those of a receiver.    Cost: as of borrowed memory; no round trip while
+  /// `start_send`, but for those of a receiver.    Cost: like borrowed memory; no round trip while
   /// there is room.
   request start_stream_send(std::span<const std::byte> bytes, const send_options& options = {});
   request start_stream_send(std::span<const std::span<const std::byte>> bytes,
