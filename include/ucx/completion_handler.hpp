@@ -12,10 +12,11 @@
 
 namespace ucx {
 
-/// A move-only function of signature `void(Arguments...)`, called at most once or many times as its
-/// holder says. Small callables (up to four pointers) live inside: no allocation. Made of a null
-/// pointer, or of an empty `std::function`, it is empty. What the function returns is thrown away:
-/// one that returns an awaitable is refused, `run_to_end()` makes a handler of it.
+/// A move-only function of signature `void(Arguments...)`. Its holder says whether it is called at
+/// most once, or many times. A small callable (up to four pointers) lives inside, without an
+/// allocation. Made of a null pointer, or of an empty `std::function`, it is empty. The result of
+/// the function is thrown away. A function that returns an awaitable is refused: `run_to_end()`
+/// makes a handler of it.
 template <class... Arguments>
 class move_only_handler {
  public:
@@ -80,7 +81,7 @@ class move_only_handler {
       sizeof(Held) <= capacity &&
       alignof(Held) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<Held>;
 
-  /// Pointers to functions, and what wraps functions as std::function does.
+  /// Pointers to functions, and wrappers of functions like std::function.
   template <class Held>
   static constexpr bool can_be_empty = std::is_pointer_v<Held> ||
                                        (std::is_constructible_v<Held, std::nullptr_t> &&
@@ -113,7 +114,7 @@ class move_only_handler {
   const table* operations_ = nullptr;
 };
 
-/// Called once when an operation ends, on the thread that drives progress; it must not block.
+/// Called once when an operation ends, on the thread that drives progress. It must not block.
 using completion_handler = move_only_handler<std::error_code>;
 
 }  // namespace ucx

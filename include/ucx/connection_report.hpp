@@ -14,64 +14,66 @@
 
 namespace ucx {
 
-/// Where a connection stands.
+/// The state of a connection.
 enum class connection_state {
   connecting,  ///< The peer has not answered yet; operations wait.
   active,      ///< Both sides agreed; operations go out.
   closing,     ///< `close()` was called here, and takes its time.
-  failed,      ///< Lost, refused, or closed by the peer.
+  failed,      ///< The connection was lost, refused, or closed by the peer.
   closed,      ///< Closed on this side, or there is no connection.
 };
 
 /// Returns the state's name.
 UCXIO_EXPORT const char* to_string(connection_state state) noexcept;
 
-/// What a connection can do, as both sides told each other when it was made.
+/// The abilities of a connection, as both sides told each other when it was made.
 struct connection_report {
-  /// Counts the connections of the worker: the same number in every report of one connection.
+  /// The number of the connection at its worker. Every report of one connection has the same
+  /// number.
   std::uint64_t id = 0;
   socket_address peer = {};                  ///< Empty for a connection by worker address.
-  socket_address local = {};                 ///< Likewise.
+  socket_address local = {};                 ///< Empty for a connection by worker address.
   std::string peer_name = {};                ///< `worker_options::name` of the peer.
   std::vector<std::byte> peer_info = {};     ///< `connection_terms::info` of the peer.
-  feature features = feature::none;          ///< What both contexts were made for.
+  feature features = feature::none;          ///< The features that both contexts have.
   std::vector<std::string> transports = {};  ///< "transport/device" of each lane.
   std::size_t segment = 0;                   ///< Bytes that the transport carries in one piece.
-  /// The longest message, header and all, that goes at once while none of the peer's room is in
-  /// use; longer ones are announced first (docs/reference/messages.md, "Complete").
+  /// The longest message, with its header, that is sent at once while the peer's whole room is
+  /// free. A longer message is announced first (docs/reference/messages.md, "Complete").
   std::size_t largest_eager = 0;
   std::size_t largest_header = 0;  ///< Of an active message, as both sides can send it.
   bool zero_copy = false;  ///< Hardware sends from where the bytes lie: UCX does not copy them.
-  /// Hardware, or this process itself in shareable memory, reads and writes: no CPU of the peer's.
+  /// Hardware, or this process itself in shareable memory, reads and writes. The peer's CPU does
+  /// not work.
   bool rma_is_real = false;
-  bool watched = false;  ///< It is noticed at once when the peer's process ends.
+  bool watched = false;  ///< The end of the peer's process is noticed at once.
 };
 
-/// Why a connection did not come to be.
+/// The reason why a connection was not made.
 struct connection_refusal {
   std::uint64_t id = 0;
   socket_address peer = {};
-  /// What the peer gave as its reason, or connection_refused, unreachable, timed_out, ...
+  /// The peer's reason, or connection_refused, unreachable, timed_out, ...
   std::error_code reason = {};
   std::string words = {};  ///< The peer's own text, or UCX's.
 };
 
-/// A port is lost by which peers come to a listener, or by which their data come.
+/// The loss of a port by which peers, or their data, come to a listener.
 struct listener_failure {
   socket_address port = {};
   std::error_code reason = {};  ///< too_many_files
   std::string words = {};
 };
 
-/// How a connection that was active came to its end.
+/// The end of a connection that was active.
 struct connection_end {
   std::uint64_t id = 0;
   socket_address peer = {};
-  /// `closed_by_peer` where it said goodbye; connection_reset, protocol_error, ... otherwise.
+  /// `closed_by_peer` where the peer said goodbye; otherwise connection_reset, protocol_error, ...
   std::error_code reason = {};
   std::string words = {};
-  /// The keys of the posts that had not ended by then, in the order in which they were made: what
-  /// was not sent, or not surely. `message_handlers::on_sent` is told of each of them, too.
+  /// The keys of the posts that had not ended by then, in the order of the posts. Their messages
+  /// were not sent, or not surely. `message_handlers::on_sent` gets each of them, too.
   std::vector<std::uint64_t> unsent = {};
 };
 

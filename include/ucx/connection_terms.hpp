@@ -6,24 +6,24 @@
 
 namespace ucx {
 
-/// What one side tells the other when they connect, and what it asks of the connection. On a
-/// context without `feature::am` nobody is told or asked anything: terms that say anything end
-/// there with `feature_disabled`, before UCX is called, be they a worker's, a listener's or an
-/// endpoint's.
+/// The facts that one side tells the other when they connect, and its demands on the connection.
+/// They need a context with `feature::am`. Without it, terms that are not empty fail with
+/// `feature_disabled`, before UCX is called. This holds for terms of a worker, a listener and an
+/// endpoint.
 struct connection_terms {
-  /// Told to the peer, whatever it means: 1024 bytes at most (`invalid_argument`).
+  /// Bytes for the peer, with any meaning: 1024 bytes at most (`invalid_argument`).
   std::vector<std::byte> info = {};
   /// Refuses a second connection between the same two workers (`already_exists`), whichever of them
-  /// began; of an initiator also one to the same socket address. Where both begin at once, one
-  /// connection is kept at most, by worker address perhaps neither; that of the initiator who gets
-  /// `already_exists` may have stood for its acceptor. The two ends of a worker's connection to
-  /// itself count as one connection.
+  /// began. An initiator refuses also a second one to the same socket address. Where both sides
+  /// begin at once, at most one connection is kept. By worker address it may be none. Where an
+  /// initiator gets `already_exists`, its acceptor may have seen that connection established. The
+  /// two ends of a worker's connection to itself count as one connection.
   bool unique = false;
-  /// Fails with `no_rdma` unless every lane is of RDMA hardware: TCP is never fallen back to in
-  /// silence.
+  /// Fails with `no_rdma` unless every lane is of RDMA hardware. The connection never falls back to
+  /// TCP unnoticed.
   bool require_rdma = false;
-  /// Transports of which every lane has to be one, by UCX's names ("tcp", "posix", "rc_mlx5", or
-  /// "rc" for all of that family); empty: any. Fails with `not_supported`.
+  /// Every lane has to use one of these transports, by UCX's names ("tcp", "posix", "rc_mlx5", or
+  /// "rc" for all of that family). Empty: any. Fails with `not_supported`.
   std::vector<std::string> transports = {};
 };
 

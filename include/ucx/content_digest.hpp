@@ -10,7 +10,8 @@
 
 namespace ucx {
 
-/// The XXH3-128 hash of some bytes. It tells accidents from none, and keeps no attacker out.
+/// The XXH3-128 hash of some bytes. It finds accidental changes. It does not protect against an
+/// attacker.
 struct content_digest {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
@@ -18,21 +19,22 @@ struct content_digest {
   friend bool operator==(const content_digest&, const content_digest&) = default;
 };
 
-/// What is to be hashed: `length` bytes from `offset` on, each `chunk` of them by itself; the last
-/// chunk is what is left.
+/// The bytes to hash: `length` bytes from `offset` on, each `chunk` of them by itself. The last
+/// chunk may be shorter.
 struct digest_range {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
   std::uint64_t chunk = std::uint64_t{1} << 20U;
 };
 
-/// Returns the hash of `bytes`. Cost: one pass over them, some 20 GB/s.
+/// Returns the hash of `bytes`.
+/// Cost: one pass over them, some 20 GB/s.
 UCXIO_EXPORT content_digest digest_of(std::span<const std::byte> bytes) noexcept;
 
 /// Returns 32 hexadecimal digits, as `xxh128sum` prints them.
 UCXIO_EXPORT std::string to_string(const content_digest& digest);
 
-/// The same hash of bytes that come piece by piece.
+/// Computes the hash of bytes that come piece by piece; it equals `digest_of` all of them.
 class UCXIO_EXPORT content_hasher {
  public:
   content_hasher();
@@ -41,7 +43,7 @@ class UCXIO_EXPORT content_hasher {
   ~content_hasher();
 
   void update(std::span<const std::byte> bytes) noexcept;
-  /// Returns the hash of everything so far.
+  /// Returns the hash of all bytes so far.
   content_digest digest() const noexcept;
 
  private:

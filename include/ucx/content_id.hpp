@@ -4,12 +4,13 @@
 
 namespace ucx {
 
-/// What stood behind a name when it was opened, to be compared with what is there later.
+/// The identity of a name's content when the name was opened. Compare it with a later one.
 struct content_id {
-  /// The file, whatever is written to it, also after its server was started again; or the memory,
-  /// as long as it is published. Equal numbers are one thing.
+  /// The number of the file, or of the memory while it is published. It stays the same when the
+  /// file is written, and after its server was started again. Equal numbers mean one object.
   std::uint64_t object = 0;
-  /// What is in it: of a file that changed it is another one; of memory it never is.
+  /// The number of the file's bytes: another one after the file changed. For memory it stays the
+  /// same.
   std::uint64_t generation = 0;
 
   friend bool operator==(const content_id&, const content_id&) = default;

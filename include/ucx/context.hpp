@@ -15,7 +15,7 @@
 #include "ucx/log.hpp"
 #include "ucx/memory_kind.hpp"
 
-struct ucp_context;  ///< UCX's own: `ucp_context_h` is a pointer to it.
+struct ucp_context;  ///< UCX's type: `ucp_context_h` is a pointer to it.
 
 namespace ucx {
 
@@ -24,8 +24,9 @@ class context_core;
 struct core_access;
 }  // namespace detail
 
-/// What a context is made for. UCX allocates only what the features need. Opening a region by a way
-/// whose feature is missing, and whatever else needs one, fails with `errc::feature_disabled`.
+/// The purposes of a context. UCX allocates only the resources that the features need. An operation
+/// whose feature is missing fails with `errc::feature_disabled`. So does opening a region by a way
+/// whose feature is missing.
 enum class feature : unsigned {
   none = 0,
   rma = 1U << 0U,     ///< One-sided reads and writes.
@@ -47,89 +48,93 @@ constexpr bool includes(feature set, feature wanted) noexcept {
          static_cast<unsigned>(wanted);
 }
 
-/// What counts where both the options and the environment (`UCX_...`) say something.
+/// The setting that wins where both the options and the environment (`UCX_...`) have one.
 enum class precedence { options, environment };
 
 /// Returns the name of the enumerator.
 UCXIO_EXPORT std::string_view to_string(precedence value) noexcept;
 
-/// How a context is made.
+/// The options of a context.
 struct context_options {
-  /// Shown by UCX's own tools and in error texts.
+  /// The name in UCX's own tools and in error texts.
   std::string name = {};
   feature features = feature::rma | feature::am | feature::wakeup;
   /// Transports that may be used, by UCX's names ("tcp", "posix", "rc", ...); empty: UCX's choice.
   std::vector<std::string> transports = {};
   /// Network devices that may be used ("eth0", "mlx5_0:1", ...); empty: UCX's choice. Each has to
-  /// be there; what else there is the error says.
+  /// exist. The error names the devices that do.
   std::vector<std::string> devices = {};
-  /// UCX's configuration keys, without the prefix "UCX_", and their values. Keys and values are
-  /// checked here, because UCX itself would only warn, or ignore.
+  /// UCX's configuration keys, without the prefix "UCX_", and their values. Both are checked here,
+  /// because UCX itself would only warn, or ignore a mistake.
   std::map<std::string, std::string> configuration = {};
   log_options log = {};
-  /// Of transports, devices and configuration. Also what the environment overrides is checked.
+  /// Decides for transports, devices and configuration. Values that the environment overrides are
+  /// checked, too.
   precedence wins = precedence::options;
-  /// Fails with `no_rdma` unless RDMA hardware is present and allowed. Whether a connection really
-  /// goes over it is for `connection_terms::require_rdma` to ask.
+  /// Fails with `no_rdma` unless RDMA hardware is present and allowed.
+  /// `connection_terms::require_rdma` demands that a connection uses it.
   bool require_rdma = false;
-  /// Memory that is allocated here may be mapped by processes of this host and user, and other
-  /// memory that is exposed here may be read by them where it lies; and their memory here
-  /// (`docs/reference/regions.md`, "In place"). Without it neither.
+  /// Processes of this host and user may map memory that is allocated here. They may read other
+  /// exposed memory in place (`docs/reference/regions.md`, "In place"). This process may do so with
+  /// theirs. With false, none of these is allowed.
   bool share_memory = true;
 };
 
-/// What UCX says of a context.
+/// UCX's description of a context.
 struct context_attributes {
   std::string name = {};
   std::string thread_mode = {};          ///< "single", "serialized" or "multi".
-  std::vector<memory_kind> memory = {};  ///< That can be sent, received and exposed.
-  std::size_t request_size = 0;          ///< Of UCX's own requests, in bytes.
+  std::vector<memory_kind> memory = {};  ///< The kinds that can be sent, received and exposed.
+  std::size_t request_size = 0;          ///< The size of UCX's own requests, in bytes.
   /// Returns whether UCX was built and set up to move CUDA memory on this machine.
   UCXIO_EXPORT bool supports_cuda() const noexcept;
 };
 
-/// Who destroys a UCX object that was made elsewhere.
+/// The owner of a UCX object that was made elsewhere: it destroys the object.
 enum class ownership {
-  borrow,  ///< Whoever made it, behind everything that was made from it here.
+  borrow,  ///< The caller, after all objects that were made from it here.
   take,    ///< This library.
 };
 
 /// Returns the name of the enumerator.
 UCXIO_EXPORT std::string_view to_string(ownership value) noexcept;
 
-/// What UCX does not tell of a context that was made elsewhere.
+/// The facts that UCX does not tell of a context that was made elsewhere.
 struct adopted_context_options {
-  /// What it was made for. A feature that it lacks shows as an error of UCX's where it is used.
+  /// The features that it was made for. A missing feature shows as an error of UCX at its first
+  /// use.
   feature features = feature::rma | feature::am | feature::wakeup;
-  /// Payload and header that go as one piece over every transport in use: UCX's TCP segment, 8 KiB
-  /// unless it was configured otherwise. Larger than true, and peers that die can end the process
-  /// (UCX 1.13).
+  /// The largest payload and header that go as one piece over every transport in use. That is UCX's
+  /// TCP segment: 8 KiB, unless it was configured otherwise. If this value is larger than the true
+  /// one, peers that die can end the process (UCX 1.13).
   std::size_t segment = std::size_t{8} << 10U;
   ownership owner = ownership::borrow;
   log_options log = {};
   bool share_memory = true;  ///< See `context_options::share_memory`.
 };
 
-/// Returns whether this process is a child of `fork()` whose parent had contexts at that moment.
-/// Then every use of what the parent made fails with forked_child, destroying it leaves the
-/// parent's alone, and no context can be made, for good (`docs/reference/conventions.md`).
+/// Returns whether this process is a child of `fork()` whose parent had contexts at that moment. In
+/// such a child, every use of an object of the parent fails with forked_child. Destroying an
+/// inherited object leaves the parent's alone. No context can be made, for good
+/// (`docs/reference/conventions.md`).
 UCXIO_EXPORT bool is_forked_child() noexcept;
 
-/// A UCP context: which features and transports are available, and the regions that its workers
-/// serve. Workers and regions keep what they need of it alive, so it may be dropped first.
+/// A UCP context: the available features and transports, and the regions that its workers serve.
+/// Workers and regions keep what they need of it alive: it may be dropped first.
 /// Threads: sharing one object is safe.
 class UCXIO_EXPORT context {
  public:
-  /// Makes a context with the default options. Raises UCX's TCP segments to 1 MiB plus room for a
-  /// header, unless the environment or the options set them (`docs/explanation/architecture.md`).
+  /// Makes a context with the default options, or with `options`. Raises UCX's TCP segments to 1
+  /// MiB plus room for a header, unless the environment or the options set them
+  /// (`docs/explanation/architecture.md`).
   /// Errors: bad_configuration (the text names the key, transport or device), no_memory.
   /// Cost: milliseconds: UCX looks at every device.
   context();
   explicit context(const context_options& options);
   context(const context_options& options, std::error_code& ec);
 
-  /// Uses a UCP context that was made elsewhere, with whatever request size.
-  /// Errors: invalid_argument (null), and what UCX reports; then it stays the caller's.
+  /// Uses a UCP context that was made elsewhere, with any request size.
+  /// Errors: invalid_argument (null), and those of UCX. After an error it stays the caller's.
   static context adopt(ucp_context* made, const adopted_context_options& options);
   static context adopt(ucp_context* made, const adopted_context_options& options,
                        std::error_code& ec);
@@ -147,18 +152,21 @@ class UCXIO_EXPORT context {
   /// Returns the transports that are present and allowed, as "transport/device" pairs.
   std::vector<std::string> transports() const;
 
-  /// Returns what is not in use though it was named, or is a usual part of this machine: devices
-  /// and transports, each with the reason ("mlx5_1:1: its port is DOWN").
+  /// Returns the devices and transports that are not in use, each with the reason ("mlx5_1:1: its
+  /// port is DOWN"). It lists those that were named, and those that are a usual part of this
+  /// machine.
   std::vector<std::string> unused() const;
 
-  /// Returns what UCX says of the context.    Errors: closed, and what UCX reports.
+  /// Returns UCX's description of the context.
+  /// Errors: closed, and those of UCX.
   context_attributes attributes() const;
   context_attributes attributes(std::error_code& ec) const;
-  /// Returns UCX's own description, of many lines.
+  /// Returns UCX's own text about the context, of many lines.
   std::string description() const;
 
-  /// Returns UCX's context, for calls of its own API; null if there is none. It lives as long as
-  /// anything of it does, and is not the caller's to destroy.
+  /// Returns UCX's context, for calls of UCX's API; null if there is none. The caller must not
+  /// destroy it.
+  /// Lifetime: as long as any object that was made from it.
   ucp_context* native_handle() const noexcept;
 
  private:

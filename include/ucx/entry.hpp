@@ -14,27 +14,27 @@
 
 namespace ucx {
 
-/// What stands behind a published name.
+/// The kind of object behind a published name.
 enum class entry_type : std::uint8_t {
   memory = 1,  ///< Memory of the server's process.
-  file = 2,    ///< A file, read when it is asked for.
-  /// A directory of a store. Only what asks for one finds it: `client::list_directory` and `stat`.
+  file = 2,    ///< A file. The server reads it when a client asks.
+  /// A directory of a store. Only `client::list_directory` and `client::stat` find it.
   directory = 3,
 };
 
 /// Returns "memory", "file" or "directory".
 UCXIO_EXPORT std::string_view to_string(entry_type type) noexcept;
 
-/// A moment as file systems keep it: also before 1970, and beyond 2262, where nanoseconds in 64
-/// bits end.
+/// A moment as file systems keep it. It may be before 1970, and after 2262, where 64 bits of
+/// nanoseconds end.
 struct file_time {
   std::int64_t seconds = 0;       ///< Since 1970; negative before.
-  std::uint32_t nanoseconds = 0;  ///< Behind them: less than 1'000'000'000.
+  std::uint32_t nanoseconds = 0;  ///< The rest: less than 1'000'000'000.
 
   friend auto operator<=>(const file_time&, const file_time&) = default;
 };
 
-/// Returns the same as the system's clock says it; where that can not, the nearest that it can.
+/// Returns `at` as a time of the system's clock, or the nearest time that the clock can hold.
 UCXIO_EXPORT std::chrono::system_clock::time_point to_system_time(const file_time& at) noexcept;
 
 /// One published name, as a server lists it.
@@ -44,10 +44,11 @@ struct entry {
   std::uint64_t size = 0;  ///< Bytes.
   access granted = access::read;
   memory_kind kind = memory_kind::host;
-  std::uint64_t generation = 0;  ///< Tells a replaced content from its predecessor.
-  /// When a file or directory was changed last; nothing where nobody knows, as of memory.
+  std::uint64_t generation = 0;  ///< Differs after the content was replaced.
+  /// The time of the last change of a file or directory. Empty where it is not known, as for
+  /// memory.
   std::optional<file_time> modified = {};
-  /// The number that its server's driver gives the device whose memory it is; -1: none, or unknown.
+  /// The number of the device whose memory it is, by the server's driver. -1: none, or unknown.
   int device = -1;
 
   friend bool operator==(const entry&, const entry&) = default;

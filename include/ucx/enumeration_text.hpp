@@ -7,8 +7,8 @@
 
 namespace ucx {
 
-/// Writes the name of an enumerator, as the `to_string` of its enumeration returns it. Every
-/// enumeration of this library has one.
+/// Writes the name of an enumerator, as `to_string` returns it. Every enumeration of this library
+/// has a `to_string`.
 template <class Enumeration, class Traits>
 requires std::is_enum_v<Enumeration> && requires(Enumeration value) {
   { to_string(value) } -> std::convertible_to<std::string_view>;

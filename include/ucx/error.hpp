@@ -10,65 +10,64 @@
 
 namespace ucx {
 
-/// What can go wrong. Each value says what the caller can do about it;
-/// `docs/reference/conventions.md` has the table, with the `std::errc` that each compares equal to
-/// and the UCX statuses behind it.
+/// The errors of this library. `docs/reference/errors.md` has the cause of each, the remedy, the
+/// `std::errc` that it equals, and UCX's statuses.
 enum class errc {
   invalid_argument = 1,  ///< The call makes no sense as it stands.
   out_of_range,          ///< Offset and length reach outside the region.
-  no_space,              ///< A write reached the end of a region of fixed size.
-  permission_denied,     ///< The region was not exposed for this access.
+  no_space,              ///< A fixed size, the disk, a quota or `largest_file` is exceeded.
+  permission_denied,     ///< The region, store or system does not allow this access.
   no_such_region,        ///< The owner has no region of this id.
   stale_region,        ///< The owner, or the region, is another incarnation than the descriptor's.
   revoked,             ///< The owner withdrew the region.
-  bad_descriptor,      ///< The bytes are not an intact `remote_descriptor`.
+  bad_descriptor,      ///< The bytes are not an intact `remote_descriptor`, or UCX refuses its key.
   bad_address,         ///< The text or bytes are not an address.
   version_mismatch,    ///< The peer speaks another version of the wire format.
   protocol_error,      ///< The peer sent something that the protocol does not allow.
-  bad_configuration,   ///< An unknown UCX key, a bad value, an unknown transport or device.
+  bad_configuration,   ///< A wrong UCX key, value, transport or device, or a wrong `UCXIO_...`.
   feature_disabled,    ///< The context was made without the feature that the call needs.
-  not_supported,       ///< It can not be had here, from this transport, UCX or region.
+  not_supported,       ///< This transport, UCX or region can not do it.
   host_not_found,      ///< The host's name has no address.
   unreachable,         ///< No route, or no transport in common with the peer.
-  connection_refused,  ///< Nobody listens there, or the peer rejected the connection.
+  connection_refused,  ///< No process listens there, or the peer rejected the connection.
   connection_reset,    ///< The peer died, gave the connection up, or fell silent.
   address_in_use,      ///< Another process listens on this address.
   timed_out,           ///< The deadline passed first.
   canceled,            ///< The caller gave the operation up.
-  closed,              ///< The object was closed on this side.
+  closed,              ///< The object was closed or moved from on this side.
   would_deadlock,      ///< A blocking wait inside a completion callback.
-  busy,                ///< Out of something that comes back by itself; try again.
+  busy,                ///< Out of a resource that comes back by itself; try again.
   no_memory,           ///< Out of memory.
   no_shared_memory,    ///< Out of shared memory (`/dev/shm`).
   no_lockable_memory,  ///< Memory could not be pinned (`ulimit -l`).
   too_many_files,      ///< Out of file descriptors (`ulimit -n`).
-  message_truncated,   ///< The message is larger than the buffer.
+  message_truncated,   ///< The message, or the file, is larger than the buffer.
   io_error,            ///< The device or the operating system failed.
   unexpected,          ///< UCX reported something that has no better name here.
   bad_url,             ///< The text is not a URL of a server or of a published name.
-  bad_name,            ///< Not a name: empty, not UTF-8, too long, or no path in a store.
-  no_such_name,        ///< The server publishes nothing under this name; the file is not there.
+  bad_name,            ///< Not a name: empty, not UTF-8, too long, or not a path in a store.
+  no_such_name,        ///< The server publishes nothing under this name; the file does not exist.
   already_exists,      ///< The name is taken, or the directory is not empty.
-  content_changed,     ///< What stands behind the region became another: a file that was cut off.
+  content_changed,     ///< The file behind the region was cut off, or is another one.
   not_secure,          ///< Refused: others could reach this process; see `docs/how-to/security.md`.
   closed_by_peer,      ///< The peer said goodbye and left: an orderly end.
-  no_rdma,             ///< RDMA hardware was asked for, and a lane is not of it.
-  would_block,         ///< No room at the peer, or no buffer in the pool; an event tells of some.
+  no_rdma,             ///< RDMA hardware was asked for, and a lane does not use it.
+  would_block,         ///< No room at the peer, or no buffer in the pool; an event reports room.
   header_too_long,     ///< The header of a message is longer than `longest_header()`.
   no_such_handler,     ///< The peer has no handler for active messages of this number.
   message_refused,     ///< The receiver gave up, or threw the message away.
   message_withdrawn,   ///< The sender gave the message up before it was all here.
   buffer_gone,         ///< The buffer holds nothing: it was sent, moved or released before.
   buffer_too_small,    ///< More bytes than the buffer, or any buffer of the pool, has.
-  bad_pool,            ///< A pool of no buffers, of buffers of no bytes, or of more than can be.
-  pooled_buffer,       ///< The buffer's memory is a pool's, and has to go back there.
-  damaged_on_the_way,  ///< What arrived is not what the owner sent, by its checksum, three times.
+  bad_pool,            ///< A pool without buffers, of buffers without bytes, or larger than can be.
+  pooled_buffer,       ///< The buffer's memory belongs to a pool, and has to go back there.
+  damaged_on_the_way,  ///< The bytes did not match the owner's checksum, three times.
   broken_pipe,         ///< The reader of a pipe left before it had read everything.
   too_many_of_store,   ///< Of a store: `store_options::most_open_files`.
   too_many_of_client,  ///< Of a store: `store_options::most_open_files_of_one_client`.
   too_many_writers,    ///< Of a store: `store_options::most_writers`.
   store_gone,          ///< A store's directory was removed or unmounted beneath it.
-  forked_child,        ///< In a child of `fork()`: what there is is the parent's.
+  forked_child,        ///< In a child of `fork()`: the object belongs to the parent.
 };
 
 /// Returns the name of the enumerator.
@@ -81,11 +80,11 @@ UCXIO_EXPORT const std::error_category& error_category() noexcept;
 UCXIO_EXPORT std::error_code make_error_code(errc value) noexcept;
 
 /// The one exception that this library throws for failed operations. It derives from
-/// `std::ios_base::failure`, so that `catch (const std::ios_base::failure&)` of stream users works.
-/// `what()` says operation, peer, region, offset, and UCX's own words where there are any.
+/// `std::ios_base::failure`, which users of streams catch. `what()` names the operation, the peer,
+/// the region and the offset, and has UCX's own words where there are any.
 class UCXIO_EXPORT error : public std::ios_base::failure {
  public:
-  /// Makes an exception for `code`; `text` says what was tried, on what, and what UCX said.
+  /// Makes an exception for `code`. `text` says what was tried, on what, and what UCX said.
   error(std::error_code code, const std::string& text);
   ~error() override;
 };

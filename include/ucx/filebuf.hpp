@@ -23,7 +23,7 @@ class client;
 
 namespace detail {
 
-/// What the file streams of std take for a path, too: that of <filesystem>, and Boost's.
+/// Paths that the file streams of std take, too: those of <filesystem>, and Boost's.
 template <class Path>
 concept path = requires(Path& changed, const Path& asked) {
   { changed.make_preferred().filename() } -> std::same_as<Path>;
@@ -32,31 +32,32 @@ concept path = requires(Path& changed, const Path& asked) {
 
 }  // namespace detail
 
-/// A `std::filebuf` that also opens URLs: what a server publishes, as well as local files. It has
-/// that class's members, and over a local path its behaviour. `docs/reference/streams.md` has what
-/// each openmode does to a region of fixed size, and how a URL differs from a path. What is read
-/// into and written from may be a device's memory (docs/how-to/gpu.md); where the driver fails,
-/// `error()` is io_error, and what was not copied is still to be read, or not written. Threads: one
-/// thread at a time, as every streambuf.
+/// A `std::filebuf` that opens URLs of published names as well as local files. It has the members
+/// of `std::filebuf` and, over a local path, its behaviour. `docs/reference/streams.md` has the
+/// effect of each openmode on a region of fixed size, and how a URL differs from a path. The
+/// caller's memory may be a device's (docs/how-to/gpu.md). If its driver fails, `error()` is
+/// io_error. Bytes that were not copied can then still be read, or were not written.
+/// Threads: one thread at a time, as for every streambuf.
 class UCXIO_EXPORT filebuf : public std::streambuf {
  public:
   filebuf();
   filebuf(filebuf&& other);
   filebuf& operator=(filebuf&& other);
-  /// Closes, ignoring what close() would report.
+  /// Closes, and ignores the errors of `close()`.
   ~filebuf() override;
 
   void swap(filebuf& other);
 
   bool is_open() const noexcept { return by_url_ || local_.is_open(); }
 
-  /// Opens a URL ("ucx://host:port/name": whatever begins with "ucx:"), or a local path.
-  /// Streams that are opened by URL share one connection to each server.
-  /// Returns null when that fails; `error()` tells why. For a path that is what errno says, or
-  /// invalid_argument. For a URL: what `client` documents for connecting and opening;
-  /// not_supported (the mode wants another size than the region has, or the locale converts);
-  /// invalid_argument (the mode makes no sense, or something is open already).
-  /// Cost: one round trip for a URL, and that of a connection for the first one to a server.
+  /// Opens a URL ("ucx://host:port/name": every text that begins with "ucx:" or "ucx+file:"), or a
+  /// local path. Streams that are opened by URL share one connection to each server. Returns null
+  /// after a failure, and `error()` tells why. For a path that is errno's error, or
+  /// invalid_argument.
+  /// Errors: for a URL those of `client` for connecting and opening; not_supported (the mode wants
+  /// another size than the region has, or the locale converts); invalid_argument (the mode makes no
+  /// sense, or something is open already).
+  /// Cost: one round trip for a URL, and a connection for the first URL of a server.
   filebuf* open(const char* name, std::ios_base::openmode mode, const stream_options& options = {});
   filebuf* open(const std::string& name, std::ios_base::openmode mode,
                 const stream_options& options = {}) {
@@ -67,22 +68,21 @@ class UCXIO_EXPORT filebuf : public std::streambuf {
                 const stream_options& options = {}) {
     return open(name.c_str(), mode, options);
   }
-  /// Opens what the server of `from` publishes as `name`.
+  /// Opens the name `name` that the server of `from` publishes.
   filebuf* open(client& from, std::string_view name, std::ios_base::openmode mode,
                 const stream_options& options = {});
 
-  /// Flushes, and lets go of what is open, also where the flush fails.
-  /// Returns null when nothing was open, or when not everything that was written is known to be
-  /// visible.
+  /// Flushes and closes, even if the flush fails. Returns null when nothing was open, or when some
+  /// written bytes are not known to be visible.
   filebuf* close();
 
-  /// Returns the cause of the last failure; cleared by the next operation that succeeds and reaches
-  /// the file or server. Characters that only come from the buffer, or go there, leave it.
+  /// Returns the cause of the last failure. The next operation that succeeds and reaches the file
+  /// or server clears it. Characters that only come from the buffer, or go there, do not.
   std::error_code error() const noexcept;
   /// Returns `error()` as a text that names the file or URL; empty without an error.
   std::string error_message() const;
 
-  /// Returns what is in flight, and what the windows are; zeros of a local path.
+  /// Returns the bytes in flight and the windows; zeros for a local path.
   stream_statistics statistics() const noexcept { return remote_.statistics(); }
 
  protected:
@@ -104,8 +104,8 @@ class UCXIO_EXPORT filebuf : public std::streambuf {
   class turn;
   class front_turn;
 
-  /// The local file. What std::filebuf asks of itself, as its sputn asks its overflow, it asks of
-  /// `front`: a class that is derived from that may have its own.
+  /// The local file. Where std::filebuf calls one of its own virtual members, this class calls that
+  /// member of `front`. A class derived from `front` may override it.
   class local_file final : public std::filebuf {
    public:
     explicit local_file(ucx::filebuf& front) noexcept : front_(front) {}
@@ -116,7 +116,7 @@ class UCXIO_EXPORT filebuf : public std::streambuf {
       return *this;
     }
 
-    // Those of std::filebuf themselves.
+    // The members of std::filebuf itself.
     int_type own_underflow() { return std::filebuf::underflow(); }
     int_type own_overflow(int_type c) { return std::filebuf::overflow(c); }
     int own_sync() { return std::filebuf::sync(); }
@@ -162,16 +162,16 @@ class UCXIO_EXPORT filebuf : public std::streambuf {
   void fail(std::error_code why, std::string_view text = {});
   void fail_by_errno();
 
-  // One of them is open at a time. Between two calls its areas are here, where the fast paths of
-  // std::streambuf use them, and for the time of a call there.
+  // One of them is open at a time. Between two calls its areas are in this object, where the fast
+  // paths of std::streambuf use them. During a call they are in the inner buffer.
   local_file local_;
   remote_streambuf remote_;
   bool by_url_ = false;
 
-  std::size_t wanted_buffer_size_ = 0;  // setbuf's; 0: what the options say
+  std::size_t wanted_buffer_size_ = 0;  // from setbuf; 0: the size in the options
   std::string name_;
   std::error_code error_;
-  std::string error_text_;  // of error_, where there is more to say than its message
+  std::string error_text_;  // of error_, where it says more than its message
 };
 
 inline void swap(filebuf& a, filebuf& b) { a.swap(b); }

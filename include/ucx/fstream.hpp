@@ -16,10 +16,10 @@ namespace ucx {
 
 class client;
 
-// Each has the constructors and members of its namesake in std, for URLs and for local paths; with
-// options for what is opened by URL, and with a client for what that client's server publishes. One
-// that can not open sets failbit, and `error()` tells why. They are no std::ifstream: a function
-// that is to take either takes a std::istream&.
+// Each class has the constructors and members of the class with this name in std, for URLs and for
+// local paths. Further ones take options for URLs, or a client and a name that its server
+// publishes. A stream that can not open sets failbit, and `error()` tells why. The classes do not
+// derive from std::ifstream and the like: a function that is to take either takes a std::istream&.
 
 /// Reads a URL or a local file as a `std::ifstream` does. `docs/reference/streams.md` is the
 /// contract.
@@ -58,12 +58,12 @@ class UCXIO_EXPORT ifstream : public std::istream {
   }
   void open(client& from, std::string_view name, std::ios_base::openmode mode = std::ios_base::in,
             const stream_options& options = {});
-  /// Lets go of what is open; sets failbit if nothing was, or that reports an error.
+  /// Closes. Sets failbit if nothing was open, or if closing fails.
   void close();
 
   /// Returns why failbit or badbit is set.
   std::error_code error() const noexcept { return buffer_.error(); }
-  /// Returns that as a text that names the file or URL.
+  /// Returns the error as a text that names the file or URL.
   std::string error_message() const { return buffer_.error_message(); }
 
  private:
@@ -87,8 +87,7 @@ class UCXIO_EXPORT ofstream : public std::ostream {
            const stream_options& options = {});
   ofstream(ofstream&& other);
   ofstream& operator=(ofstream&& other);
-  /// Closes: what was written is visible, or lost with the connection; call `close()` to know
-  /// which.
+  /// Closes. Written bytes are then visible, or lost with the connection: call `close()` to know.
   ~ofstream() override;
 
   void swap(ofstream& other);
@@ -108,13 +107,13 @@ class UCXIO_EXPORT ofstream : public std::ostream {
   }
   void open(client& from, std::string_view name, std::ios_base::openmode mode = std::ios_base::out,
             const stream_options& options = {});
-  /// Flushes and lets go of what is open; sets failbit if nothing was, or if anything that was
-  /// written is not known to be visible.
+  /// Flushes and closes. Sets failbit if nothing was open, or if some written bytes are not known
+  /// to be visible.
   void close();
 
   /// Returns why failbit or badbit is set.
   std::error_code error() const noexcept { return buffer_.error(); }
-  /// Returns that as a text that names the file or URL.
+  /// Returns the error as a text that names the file or URL.
   std::string error_message() const { return buffer_.error_message(); }
 
  private:
@@ -142,7 +141,7 @@ class UCXIO_EXPORT fstream : public std::iostream {
           const stream_options& options = {});
   fstream(fstream&& other);
   fstream& operator=(fstream&& other);
-  /// Closes, as ofstream's.
+  /// Closes. Written bytes are then visible, or lost with the connection: call `close()` to know.
   ~fstream() override;
 
   void swap(fstream& other);
@@ -164,12 +163,13 @@ class UCXIO_EXPORT fstream : public std::iostream {
   void open(client& from, std::string_view name,
             std::ios_base::openmode mode = std::ios_base::in | std::ios_base::out,
             const stream_options& options = {});
-  /// As ofstream's.
+  /// Flushes and closes. Sets failbit if nothing was open, or if some written bytes are not known
+  /// to be visible.
   void close();
 
   /// Returns why failbit or badbit is set.
   std::error_code error() const noexcept { return buffer_.error(); }
-  /// Returns that as a text that names the file or URL.
+  /// Returns the error as a text that names the file or URL.
   std::string error_message() const { return buffer_.error_message(); }
 
  private:

@@ -12,31 +12,31 @@
 
 namespace ucx {
 
-/// What the system is asked for: pages of 2 MiB, on most machines, in place of 4 KiB. Bytes that
-/// lie in them are moved faster between processes of one host.
+/// The size of pages that the system is asked for. Huge pages have 2 MiB on most machines, small
+/// ones 4 KiB. Bytes in huge pages move faster between processes of one host.
 enum class huge_pages {
-  none,      ///< Small ones from now on; what is in huge ones stays there.
-  advise,    ///< Huge ones where the system has some when the memory is touched first, or later.
-  collapse,  ///< Huge ones now: what is there already is copied into them. Linux 6.1.
+  none,      ///< Small pages from now on. Bytes in huge pages stay there.
+  advise,    ///< Huge pages, if the system has some at the first touch of the memory, or later.
+  collapse,  ///< Huge pages now: the bytes are copied into them. Linux 6.1.
 };
 
 /// Returns the name of the enumerator.
 UCXIO_EXPORT std::string_view to_string(huge_pages value) noexcept;
 
-/// Asks the system to have the caller's memory in such pages; before it is published, or behind
-/// that. Only what lies in whole huge pages can be: align it to 2 MiB. Memory that this library
-/// allocates, from 2 MiB on, is aligned, and advised to be.
-/// Errors: not_supported (the system has none for such memory, or does not know of the wish), busy
+/// Asks the system for such pages for the caller's memory, before or after it is published. Only
+/// whole huge pages count: align the memory to 2 MiB. Memory of 2 MiB and more that this library
+/// allocates is aligned, and asks with `advise`.
+/// Errors: not_supported (the system has none for such memory, or does not know the request), busy
 /// (collapse: it has no more huge pages now, and some of the memory may be in them),
 /// invalid_argument (no memory of this process).
-/// Cost: next to nothing; collapse copies what is there, some tenths of a millisecond a MiB.
+/// Cost: next to nothing. `collapse` copies the bytes: some tenths of a millisecond for each MiB.
 /// Threads: safe, also while the memory is used.
 UCXIO_EXPORT void use_huge_pages(std::span<std::byte> bytes, huge_pages wanted);
 UCXIO_EXPORT void use_huge_pages(std::span<std::byte> bytes, huge_pages wanted,
                                  std::error_code& ec);
 
-/// Returns how many of the bytes are in huge pages, as the system tells of the whole mappings that
-/// they are in; nothing where it does not.
+/// Returns how many of the bytes are in huge pages, as the system counts them for the whole
+/// mappings. Returns nothing where the system does not tell.
 UCXIO_EXPORT std::optional<std::uint64_t> bytes_in_huge_pages(std::span<const std::byte> bytes);
 
 }  // namespace ucx
