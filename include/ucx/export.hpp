@@ -1,4 +1,4 @@
-// The one place that says how a symbol leaves the shared library.
+// Tells how a symbol leaves the shared library.
 #pragma once
 
 /// Marks what the shared libraries export; everything else is hidden.

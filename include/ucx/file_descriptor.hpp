@@ -6,21 +6,22 @@
 
 namespace ucx {
 
-/// A descriptor of the system's that is closed with its owner.
+/// A descriptor of the system that is closed with this object.
 class UCXIO_EXPORT file_descriptor {
  public:
-  /// Holds none.
+  /// Holds no descriptor.
   file_descriptor() noexcept = default;
-  /// Owns `opened` from now on; -1 is none.
+  /// Owns `opened` from now on; -1 is no descriptor.
   explicit file_descriptor(int opened) noexcept : descriptor_(opened) {}
   file_descriptor(file_descriptor&& other) noexcept : descriptor_(other.release()) {}
   file_descriptor& operator=(file_descriptor&& other) noexcept;
   ~file_descriptor();
 
   explicit operator bool() const noexcept { return descriptor_ >= 0; }
-  /// Returns it, or -1. Lifetime: this object's.
+  /// Returns the descriptor, or -1.
+  /// Lifetime: this object's.
   int get() const noexcept { return descriptor_; }
-  /// Returns it, and leaves it to the caller.
+  /// Returns the descriptor, and leaves it to the caller.
   int release() noexcept { return std::exchange(descriptor_, -1); }
 
  private:

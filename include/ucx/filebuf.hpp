@@ -104,7 +104,7 @@ class UCXIO_EXPORT filebuf : public std::streambuf {
   class turn;
   class front_turn;
 
-  /// The local file. Where std::filebuf calls one of its own virtual members, this class calls that
+  /// The local file. Where std::filebuf calls a virtual member on itself, this class calls that
   /// member of `front`. A class derived from `front` may override it.
   class local_file final : public std::filebuf {
    public:

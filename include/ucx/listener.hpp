@@ -31,15 +31,16 @@ class listener_core;
 }  // namespace detail
 
 namespace detail {
-/// Returns who is told what a handler of `request` throws: `worker_options::on_exception`.
+/// Returns the function that gets exceptions of a handler of `request`:
+/// `worker_options::on_exception`.
 UCXIO_EXPORT std::function<void(std::exception_ptr)> reporter_of(const connection_request& request);
 }  // namespace detail
 
 /// Called from progress for every peer that wants to connect. It may make an `endpoint` of the
-/// request now, or keep the request and do so later. What it returns is run to its end, if that is
-/// an awaitable, and kept with the function itself until then, also behind the listener's end. What
-/// either throws, however late, goes to the worker's `on_exception`, on the thread that has resumed
-/// it.
+/// request now, or keep the request and do so later. If it returns an awaitable, that runs to its
+/// end. The awaitable and the function itself are kept until then, also after the end of the
+/// listener. An exception of either, however late, goes to the worker's `on_exception`, on the
+/// thread that has resumed it.
 class accept_handler : public move_only_handler<connection_request> {
   using base = move_only_handler<connection_request>;
 
@@ -53,7 +54,7 @@ class accept_handler : public move_only_handler<connection_request> {
       : base(whole(std::forward<Function>(function))) {}
 
  private:
-  /// Returns `function`, or what runs to its end what `function` begins.
+  /// Returns `function`, or a function that runs to its end the awaitable of `function`.
   template <class Function>
   static decltype(auto) whole(Function&& function) {
     if constexpr (awaitable_handler<Function, connection_request>) {
@@ -62,7 +63,7 @@ class accept_handler : public move_only_handler<connection_request> {
         try {
           auto report = detail::reporter_of(request);  // before it is moved from
           detail::run_to_end(kept, std::move(report), std::move(request));
-        } catch (const std::bad_alloc&) {  // for what calls it: who knocked is rejected
+        } catch (const std::bad_alloc&) {  // for the caller, which rejects the peer
         }
       };
     } else {
@@ -71,27 +72,29 @@ class accept_handler : public move_only_handler<connection_request> {
   }
 };
 
-/// How a listener deals with peers. Without `on_request`, and unless they are `awaited`, they are
-/// accepted by themselves, and served the regions of the worker's context until they leave.
+/// The options of a listener. Without `on_request`, and unless they are `awaited`, peers are
+/// accepted by themselves. They are then served the regions of the worker's context until they
+/// leave.
 struct listener_options {
   /// Decides about each peer; it may be a coroutine.
   accept_handler on_request = {};
   /// Peers wait until `listener::accept()` takes them.
   bool awaited = false;
-  /// So many peers may wait to be decided about; more are refused.
+  /// The number of peers that may wait for a decision; more are refused.
   std::size_t most_waiting = 1024;
-  /// For connections whose own options have none; without them, the worker's count.
+  /// For connections whose own options have no terms. Without these, the worker's terms count.
   std::optional<connection_terms> terms = {};
-  /// Called from progress, for each connection that was accepted here; not any more when `close()`
-  /// or the destructor has returned.
+  /// Called from progress, for each connection that was accepted here and established. It is not
+  /// called any more after `close()` or the destructor has returned.
   move_only_handler<const connection_report&> on_established = {};
-  /// The same of one that did not come to be, once it was accepted: the terms were not met, or the
-  /// peer left, or did not say hello in time.
+  /// Called like `on_established`, for an accepted connection that was not established. The terms
+  /// were not met, or the peer left, or did not say hello in time.
   move_only_handler<const connection_refusal&> on_refused = {};
   move_only_handler<const connection_end&> on_closed = {};
-  /// The same when peers can not connect any more, or not all of them: UCX closes a port for data
-  /// for good when the process has no descriptor left for who comes there
-  /// (`docs/how-to/security.md`). Those who are connected go on. Only another worker listens again.
+  /// Called like `on_established`, when peers can not connect any more, or not all of them. UCX
+  /// closes a port for data, for good, when the process has no descriptor left for a new peer
+  /// (`docs/how-to/security.md`). Connected peers stay connected. Only another worker can listen
+  /// again.
   move_only_handler<const listener_failure&> on_failure = {};
 };
 
@@ -101,17 +104,18 @@ class UCXIO_EXPORT listener {
  public:
   class acceptance;
 
-  /// Listens on `address`; with port 0 the system chooses one. Errors: address_in_use,
-  /// permission_denied, bad_address (not an address of this machine), too_many_files,
-  /// invalid_argument and feature_disabled (terms), not_supported (IPv6 on a context whose
-  /// configuration does not set TCP_AF_PRIO to "inet6": UCX would write beyond its buffers).
+  /// Listens on `address`. With port 0 the system chooses a port.
+  /// Errors: address_in_use, permission_denied, bad_address (not an address of this machine),
+  /// too_many_files, invalid_argument and feature_disabled (terms), not_supported (IPv6 on a
+  /// context whose configuration does not set TCP_AF_PRIO to "inet6": UCX would write beyond its
+  /// buffers).
   listener(const worker& parent, const socket_address& address);
   listener(const worker& parent, const socket_address& address, std::error_code& ec);
   listener(const worker& parent, const socket_address& address, listener_options options);
   listener(const worker& parent, const socket_address& address, listener_options options,
            std::error_code& ec);
 
-  /// Listens on `address`; `on_request` decides about each peer, and may be a coroutine.
+  /// Listens on `address`. `on_request` decides about each peer, and may be a coroutine.
   listener(const worker& parent, const socket_address& address, accept_handler on_request);
   listener(const worker& parent, const socket_address& address, accept_handler on_request,
            std::error_code& ec);
@@ -121,7 +125,7 @@ class UCXIO_EXPORT listener {
   /// Stops listening. Connections that were accepted live on.
   ~listener();
 
-  /// Returns the address with the port that is really listened on.
+  /// Returns the address, with the port in use.
   const socket_address& address() const noexcept;
 
   /// Waits for the next peer: `co_await listening.accept()`, or `listening.accept().wait()`.
@@ -131,8 +135,8 @@ class UCXIO_EXPORT listener {
   /// Returns how many connections that were accepted here are active.
   std::size_t connections() const noexcept;
 
-  /// Stops listening; idempotent. Connections that were accepted live on; who waits in `accept()`
-  /// gets `closed`.
+  /// Stops listening. Idempotent. Connections that were accepted live on. A caller that waits in
+  /// `accept()` gets `closed`.
   void close() noexcept;
   /// Stops listening, and closes every connection that was accepted here and is left, also those
   /// that an `endpoint` holds. Returns within the worker's `close_timeout`. Inside a completion
@@ -144,16 +148,17 @@ class UCXIO_EXPORT listener {
   std::shared_ptr<detail::listener_core> core_;
 };
 
-/// A wait for one peer. Destroyed before its end, it takes nobody.
+/// A wait for one peer. Destroyed before its end, it takes no peer.
 class [[nodiscard]] UCXIO_EXPORT listener::acceptance {
  public:
   acceptance(acceptance&& other) noexcept;
   acceptance& operator=(acceptance&& other) = delete;
   ~acceptance();
 
-  /// Waits until a peer knocks. Errors: timed_out (the worker's `operation_timeout`, unless the
-  /// options say otherwise), closed (the listener), would_deadlock inside a completion callback;
-  /// invalid_argument (the listener's peers are not `awaited`). With an error the request is empty.
+  /// Waits until a peer wants to connect. With an error the request is empty.
+  /// Errors: timed_out (the worker's `operation_timeout`, unless the options say otherwise), closed
+  /// (the listener), would_deadlock inside a completion callback; invalid_argument (the listener's
+  /// peers are not `awaited`).
   connection_request wait(const io_options& options = {});
   connection_request wait(std::error_code& ec, const io_options& options = {});
 

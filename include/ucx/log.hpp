@@ -9,13 +9,13 @@
 
 namespace ucx {
 
-/// How much is logged: a level, and everything above it in this list.
+/// The amount of logging: a level includes everything above it in this list.
 enum class log_level {
   none,     ///< Nothing.
-  error,    ///< What a user of the library has to repair: resources that are used up.
-  warning,  ///< Connections that were lost or refused; devices and transports that came to nothing.
+  error,    ///< Resources that are used up: the user has to act.
+  warning,  ///< Connections that were lost or refused; devices and transports that failed.
   info,     ///< Contexts, workers, listeners and connections, as they come and go.
-  debug,    ///< Each operation as it ends: what, where, how many bytes, how.
+  debug,    ///< Each operation as it ends: its kind, its object, its bytes, its outcome.
   trace,    ///< Each message of the library's own protocol.
 };
 
@@ -23,16 +23,16 @@ enum class log_level {
 UCXIO_EXPORT const char* to_string(log_level level) noexcept;
 
 /// Takes one line, without a line break or other control characters. It is called from any thread,
-/// one line at a time, and under locks of the library's: it must not call the library. What it
-/// throws is dropped, with its line.
+/// one line at a time, and under locks of the library: it must not call the library. An exception
+/// of it is dropped, with its line.
 using log_sink = std::function<void(log_level level, std::string_view line)>;
 
-/// Where a context logs, and how much. Without a level the environment decides:
-/// `UCXIO_LOG=debug` writes to the standard error stream, `UCXIO_LOG=debug:/path` appends to a
-/// file. Without either the library says nothing, ever.
+/// The place of a context's log, and its level. Without a level the environment decides.
+/// `UCXIO_LOG=debug` writes to the standard error stream, and `UCXIO_LOG=debug:/path` appends to a
+/// file. Without either the library logs nothing.
 struct log_options {
   std::optional<log_level> level = {};
-  /// Takes the lines; empty: the standard error stream, or the environment's file.
+  /// Takes the lines. Empty: the standard error stream, or the environment's file.
   log_sink sink = {};
 };
 

@@ -8,14 +8,14 @@
 
 namespace ucx {
 
-/// Where memory lives. Values travel in descriptors, but for `cuda_pinned`: to peers that is memory
-/// of the host.
+/// The kind of memory. The values travel in descriptors. `cuda_pinned` does not: to peers it is
+/// memory of the host.
 enum class memory_kind : std::uint8_t {
   host = 0,
   cuda = 1,
   cuda_managed = 2,
   rocm = 3,
-  cuda_pinned = 4,  ///< Of the host, and known to the CUDA driver.
+  cuda_pinned = 4,  ///< Memory of the host that the CUDA driver knows.
   other = 255
 };
 

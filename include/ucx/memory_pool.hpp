@@ -16,27 +16,27 @@ class memory_pool_core;
 }
 
 struct memory_pool_options {
-  /// How many bytes it may hold, with what rounding and alignment add.
+  /// The bytes that the pool may hold, rounding and alignment included.
   std::size_t bound = std::size_t{256} << 20U;
 };
 
-/// What a pool has of its kind of memory, in bytes.
+/// The use of a pool's memory, in bytes.
 struct memory_pool_usage {
-  std::size_t in_use = 0;  ///< That its users have: what was allocated, rounded up.
-  std::size_t held = 0;    ///< Those, and what waits to be used again.
+  std::size_t in_use = 0;  ///< Allocated by its users, rounded up.
+  std::size_t held = 0;    ///< Those, and memory that waits to be used again.
   std::size_t bound = 0;
 };
 
-/// Memory of one kind that is used again: taking it from a driver, or registering it, costs more
-/// than most of what is done with it. What it knows of its blocks is in the host's memory; the
-/// blocks themselves it never touches.
-/// Errors: `allocate` throws std::bad_alloc beyond the bound, and where there is no memory.
+/// Memory of one kind that is used again. Taking memory from a driver, or registering it, often
+/// costs more than the work with it. The pool's records are in the host's memory. The pool never
+/// touches the blocks themselves.
 /// Lifetime: until everything that was allocated from it has been given back.
+/// Errors: `allocate` throws std::bad_alloc beyond the bound, and where there is no memory.
 /// Threads: sharing one object is safe, but for the destructor.
 class UCXIO_EXPORT memory_pool final : public std::pmr::memory_resource {
  public:
   /// Makes a pool of memory at `place`: a CUDA device's, managed by CUDA, pinned for it, or the
-  /// host's. Nothing is allocated before it is asked for.
+  /// host's. It allocates nothing before the first request.
   /// Errors: not_supported (no CUDA driver, no such device, another kind), no_memory, io_error.
   explicit memory_pool(const memory_place& place, const memory_pool_options& options = {});
   memory_pool(const memory_place& place, const memory_pool_options& options, std::error_code& ec);
@@ -52,7 +52,7 @@ class UCXIO_EXPORT memory_pool final : public std::pmr::memory_resource {
 
   memory_place place() const noexcept;
   memory_pool_usage usage() const noexcept;
-  /// Gives what nobody uses back to where it came from.
+  /// Gives unused memory back to its source.
   void release_unused() noexcept;
 
  private:

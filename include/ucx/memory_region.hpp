@@ -24,28 +24,31 @@ class exposed_region;
 }
 class worker;
 
-/// Local memory that peers may reach: the caller's, or allocated by us. Every worker of its context
-/// (with `feature::am`) serves it to whoever has its `descriptor()`.
+/// Local memory that peers may reach: the caller's, or memory that the region allocates. Every
+/// worker of the region's context (with `feature::am`) serves it to each peer that has its
+/// `descriptor()`.
 /// Threads: sharing one object is safe, but for `close()`, the destructor and moves.
 class [[nodiscard]] UCXIO_EXPORT memory_region {
  public:
   /// Exposes the caller's memory for reading and, as `granted` says, writing. It may be a CUDA
-  /// device's, or managed (`place_of`): that is copied by the CUDA driver, and peers' accesses go
-  /// by message. Lifetime: `bytes`, until `close()` or the destructor returns. Errors:
-  /// no_lockable_memory, no_memory, invalid_argument; of a device's memory feature_disabled (the
-  /// context was made without `feature::am`), not_supported, io_error.
+  /// device's, or managed (`place_of`). Then the CUDA driver copies it, and peers' accesses go by
+  /// message.
+  /// Lifetime: `bytes`, until `close()` or the destructor returns.
+  /// Errors: no_lockable_memory, no_memory, invalid_argument; for a device's memory
+  /// feature_disabled (the context was made without `feature::am`), not_supported, io_error.
   memory_region(const context& parent, std::span<std::byte> bytes, access granted);
   memory_region(const context& parent, std::span<std::byte> bytes, access granted,
                 std::error_code& ec);
 
-  /// The same of memory that the caller says to be at `expected` (a device of -1: of any): where it
-  /// is found to be elsewhere, that is invalid_argument, and not exposed as something else.
+  /// Exposes memory that the caller says to be at `expected`. A device of -1 is any device. Memory
+  /// that is found elsewhere is invalid_argument.
   memory_region(const context& parent, std::span<std::byte> bytes, access granted,
                 const memory_place& expected);
   memory_region(const context& parent, std::span<std::byte> bytes, access granted,
                 const memory_place& expected, std::error_code& ec);
 
   /// Exposes the caller's memory for reading.
+  /// Lifetime: `bytes`, until `close()` or the destructor returns.
   memory_region(const context& parent, std::span<const std::byte> bytes);
   memory_region(const context& parent, std::span<const std::byte> bytes, std::error_code& ec);
 
@@ -55,21 +58,21 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
       memory_region(const context& parent, Range&& bytes, Rest&&... rest)
   = delete;
 
-  /// Allocates `size` zeroed bytes and exposes them. Peers of the same host and user map what they
-  /// may read (`context_options::share_memory`); on a context of one host they lie in shared memory
-  /// of UCX's. They are gone with `close()`.
+  /// Allocates `size` zeroed bytes and exposes them. Peers of the same host and user map those that
+  /// they may read (`context_options::share_memory`). On a context of one host the bytes lie in
+  /// UCX's shared memory. `close()` frees them.
   /// Errors: no_memory; no_shared_memory (a context of one host).
-  /// Cost: commits all pages: 64 MiB take 20-200 ms; a file descriptor.
+  /// Cost: commits all pages: 64 MiB take 20-200 ms. One file descriptor.
   static memory_region allocate(const context& parent, std::size_t size, access granted);
   static memory_region allocate(const context& parent, std::size_t size, access granted,
                                 std::error_code& ec);
 
-  /// Allocates `size` zeroed bytes at `place`, and exposes them. Errors: as above; not_supported
-  /// (no CUDA driver, no such device, or a kind that nothing can be allocated of), io_error (the
-  /// driver's), timed_out (the device has not set them to zero within five seconds: they are given
-  /// back when it goes on), busy (no thread to be had that waits for it). Memory that is pinned
-  /// (`cuda_pinned`) is the host's, which devices copy fastest; peers of the host read it where it
-  /// lies, and do not map it.
+  /// Allocates `size` zeroed bytes at `place`, and exposes them. Pinned memory (`cuda_pinned`) is
+  /// the host's, which devices copy fastest. Peers of the host read it in place, and do not map it.
+  /// Errors: as without a place; not_supported (no CUDA driver, no such device, or a kind that can
+  /// not be allocated), io_error (the driver's), timed_out (the device has not set them to zero
+  /// within five seconds: they are given back when it goes on), busy (no thread can be started to
+  /// wait for it).
   static memory_region allocate(const context& parent, std::size_t size, access granted,
                                 const memory_place& place);
   static memory_region allocate(const context& parent, std::size_t size, access granted,
@@ -77,10 +80,10 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
 
   memory_region(memory_region&& other) noexcept;
   memory_region& operator=(memory_region&& other) noexcept;
-  /// Closes; bounded by the `heartbeat_timeout` of the workers that serve it.
+  /// Closes, within the `heartbeat_timeout` of the workers that serve it.
   ~memory_region();
 
-  /// Returns the exposed bytes: of a device's memory no more than where they are.
+  /// Returns the exposed bytes. For a device's memory it tells only where they are.
   std::span<std::byte> bytes() const noexcept;
   std::size_t size() const noexcept;
   access granted() const noexcept;
@@ -88,41 +91,42 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   /// Returns kind and device; pinned memory is the host's in descriptors.
   memory_place place() const noexcept;
 
-  /// Returns what a peer needs to reach the region.
+  /// Returns the descriptor that a peer needs to reach the region.
   remote_descriptor descriptor() const;
 
-  // Peers that may write say so when their writes are in place: `remote_region::start_notify`. The
-  // region remembers 1024 notifications that nobody has taken; the peer of a further one gets
-  // `busy`.
+  // A peer that may write can tell the owner that its writes are in place:
+  // `remote_region::start_notify`. The region remembers 1024 notifications that were not taken. A
+  // peer that sends a further one gets `busy`.
 
-  /// Calls `handler` for every notification from now on, and for those that wait already; one at a
-  /// time. An empty handler ends that. When this returns, the previous handler neither runs nor
-  /// will run, unless that is called inside of it. It runs without any lock of the library's.
-  /// Lifetime: what `handler` refers to, until it is replaced or the region closed.
+  /// Calls `handler` for every later notification, and for those that wait already, one at a time.
+  /// An empty handler ends that. When this returns, the previous handler neither runs nor will run,
+  /// unless it made this call. `handler` runs without any lock of the library.
+  /// Lifetime: the objects that `handler` refers to, until it is replaced or the region closed.
   /// Errors: closed (a region that was moved from, or closed).
   void on_notify(notification_handler handler);
   void on_notify(notification_handler handler, std::error_code& ec);
 
-  /// Waits for one notification, which goes to nobody else. Not while there is a handler.
-  /// Completes: when `into` holds it.    Lifetime: `into`, until the request is done.
-  /// Errors: timed_out, canceled; closed, when the region is. `driven` is the worker that the
-  /// request belongs to; the notification may come over any worker of the region's context.
+  /// Waits for one notification, and takes it. Not while there is a handler. The request belongs to
+  /// the worker `driven`. The notification may come over any worker of the region's context.
+  /// Completes: when `into` holds it.
+  /// Lifetime: `into`, until the request is done.
+  /// Errors: timed_out, canceled; closed, when the region is.
   request start_wait_notify(const worker& driven, notification& into,
                             const io_options& options = {});
   notification wait_notify(const worker& driven, const io_options& options = {});
   notification wait_notify(const worker& driven, std::error_code& ec,
                            const io_options& options = {});
 
-  /// Takes the oldest notification that nobody has taken, if there is one, without waiting.
+  /// Takes the oldest notification that was not taken, if there is one, without waiting.
   std::optional<notification> take_notification();
 
   /// Withdraws the region: later accesses by message fail at the peer with `errc::revoked`. Returns
-  /// when no answer of ours reads the memory any more; a peer that does not take its answer within
-  /// `heartbeat_timeout` is dropped. Inside a handler nothing can be waited for: peers of that
-  /// handler's worker that have not taken their answers yet are dropped at once.
-  /// Threads: may be called while other threads use the workers that serve it; no handler of a
-  /// worker that only one thread may use runs here.
-  /// One-sided transports: see `docs/reference/conventions.md`.
+  /// when no answer of this process reads the memory any more. A peer that does not take its answer
+  /// within `heartbeat_timeout` is dropped. Inside a handler the call can not wait: peers of that
+  /// handler's worker that have not taken their answers yet are dropped at once. For accesses by
+  /// other ways see `docs/reference/regions.md`, "Withdrawal".
+  /// Threads: other threads may use the workers that serve it meanwhile. No handler of a worker
+  /// that only one thread may use runs here.
   void close() noexcept;
 
  private:
