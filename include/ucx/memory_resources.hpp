@@ -13,41 +13,42 @@
 
 namespace ucx {
 
-/// What a receive does that finds no resource for the kind of the sender's memory.
+/// The choice of a receive that finds no resource for the kind of the sender's memory.
 enum class missing_resource {
-  fallback,  ///< Takes that for the host's memory.
+  fallback,  ///< Uses the resource for the host's memory.
   strict,    ///< Fails with `errc::not_supported`.
 };
 
 /// Returns the name of the enumerator.
 UCXIO_EXPORT std::string_view to_string(missing_resource value) noexcept;
 
-/// Which resource stands for each kind of memory, and how its bytes are copied: for code that
-/// allocates and copies wherever it is told to, also kinds that this library knows nothing of.
-/// Threads: none may use it while another one adds.
+/// The resource for each kind of memory, and the function that copies its bytes. It is for code
+/// that allocates and copies in memory of any kind, also of kinds that this library does not know.
+/// Threads: while one thread adds, no other may use it.
 class UCXIO_EXPORT memory_resources {
  public:
-  /// Copies `size` bytes, from or to memory of its kind; returns why it did not.
+  /// Copies `size` bytes from or to memory of the kind. Returns why it failed.
   using copy_function =
       std::function<std::error_code(void* into, const void* from, std::size_t size)>;
 
-  /// Makes one that has `std::pmr::new_delete_resource()` for the host, and nothing else.
+  /// Makes an object with `std::pmr::new_delete_resource()` for the host, and no other resource.
   memory_resources() noexcept;
 
-  /// Has `resource` stand for `kind`, and `copy` copy it: before what the library does itself,
-  /// which is what happens without a `copy`. Replaces what stood for it. Lifetime: `resource`,
-  /// until it is replaced or this is gone.
+  /// Sets the resource for `kind`, and the function that copies it. Without `copy` the library
+  /// copies by itself. Replaces an earlier resource of `kind`.
+  /// Lifetime: `resource`, until it is replaced or this object is gone.
   void add(memory_kind kind, std::pmr::memory_resource& resource, copy_function copy = {});
 
-  /// Returns what stands for `kind`, or nobody.
+  /// Returns the resource for `kind`, or null.
   std::pmr::memory_resource* find(memory_kind kind) const noexcept;
 
-  /// Copies `size` bytes from memory of the kind `source` to memory of the kind `target`: by the
-  /// function of the target's kind, else that of the source's, else by the CUDA driver if one is a
-  /// device's or managed, else by the processor.
+  /// Copies `size` bytes from memory of the kind `source` to memory of the kind `target`. The
+  /// function of `target` does it, else that of `source`. Without either, the CUDA driver does it
+  /// if one is a device's or managed, else the processor.
   /// Completes: when the bytes are there.
-  /// Errors: not_supported (a kind that nobody can copy), invalid_argument (memory that is not of
-  /// the kind that it is said to be), io_error, what the function returned.
+  /// Errors: not_supported (a kind that has no function and that the library can not copy),
+  /// invalid_argument (memory that is not of the kind that it is said to be), io_error, the error
+  /// of the function.
   void copy(void* into, memory_kind target, const void* from, memory_kind source, std::size_t size,
             std::error_code& ec) const;
   void copy(void* into, memory_kind target, const void* from, memory_kind source,

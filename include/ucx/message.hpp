@@ -25,9 +25,10 @@ struct arrived_message;
 class worker_core;
 }  // namespace detail
 
-/// A message of a peer's in the program's hands: its header is here, and its payload is too, or is
-/// asked for by `start_receive`, to where the program says. It takes room of its sender's window
-/// until it dies; a message that dies unreceived is refused to a sender who still waits.
+/// A message of a peer that the program holds. Its header is here. Its payload is here, too, or
+/// `start_receive` asks for it and puts it where the program says. The message takes room of the
+/// sender's window until it dies. A message that dies before it was received is refused to a sender
+/// that still waits.
 /// Threads: as the worker's.
 class UCXIO_EXPORT message {
  public:
@@ -45,45 +46,51 @@ class UCXIO_EXPORT message {
   /// Returns the length of the payload.
   std::uint64_t length() const noexcept { return info().length; }
   message_info info() const noexcept;
-  /// Returns the user's header.    Lifetime: the message's.
+  /// Returns the user's header.
+  /// Lifetime: the message's.
   std::span<const std::byte> header() const noexcept;
 
-  /// Returns whether the payload is here, so that `data()` is all of it. It is where the sender did
-  /// not wait to be asked: `docs/reference/messages.md`.
+  /// Returns whether the payload is here, and `data()` is all of it. That is so where the sender
+  /// did not have to be asked for it: `docs/reference/messages.md`.
   bool is_here() const noexcept;
-  /// Returns the payload where it is here, else nothing.    Lifetime: the message's.
+  /// Returns the payload if it is here, else nothing.
+  /// Lifetime: the message's.
   std::span<const std::byte> data() const noexcept;
 
   /// Receives the payload into `into`, spread over several spans, or into memory that is allocated
-  /// for it. Once a message, but where the payload is here. Completes: when the payload is in
-  /// place. Lifetime: `into`, and `made`, until the request is done; the message may die before.
-  /// Errors:
-  /// message_truncated (of a payload that is not here its sender is told, too), message_withdrawn,
-  /// connection_reset, closed_by_peer, closed, no_memory, timed_out, canceled; invalid_argument for
-  /// a second time, and of an empty message.    Cost: a round trip, or one copy where it is here.
+  /// for it. Once for each message, unless the payload is here.
+  /// Completes: when the payload is in place.
+  /// Lifetime: `into`, and `made`, until the request is done. The message may die before.
+  /// Errors: message_truncated (the sender of a payload that is not here is told, too),
+  /// message_withdrawn, connection_reset, closed_by_peer, closed, no_memory, timed_out, canceled;
+  /// invalid_argument for a second time, and for an empty message.
+  /// Cost: a round trip, or one copy where the payload is here.
   request start_receive(std::span<std::byte> into, const io_options& options = {});
   request start_receive(std::span<const std::span<std::byte>> into, const io_options& options = {});
   request start_receive(buffer& made, std::size_t most, const io_options& options = {});
-  /// As above, into a buffer of `pool`: see `worker::start_receive`. The message stays the
-  /// program's where none came back in time.
+  /// Like `start_receive` into `into`, but into a buffer of `pool`: see `worker::start_receive`. If
+  /// no buffer came back in time, the program keeps the message.
   request start_receive(buffer& made, buffer_pool& pool, const io_options& options = {});
   request start_receive(message_parts& made, std::size_t most, const io_options& options = {});
-  /// As above, into memory of the kind that the sender's is (`info().memory`), which this call
-  /// takes from `from` for a payload of up to `most` bytes: `made` owns it from then on, whatever
-  /// becomes of the receive. One that stands for a kind which neither the processor nor the CUDA
-  /// driver copies to (`rocm`, `other`) counts as missing. Lifetime: the resource, until `made` has
-  /// died; `from`, during the call. Errors also: no_memory (the resource's std::bad_alloc),
-  /// not_supported (`missing_resource::strict`); with either nothing was started, and the message
-  /// stays the program's, to receive it otherwise or let go.
+  /// Like `start_receive` into `into`, but into memory of the kind that the sender's memory has
+  /// (`info().memory`). The call allocates it from the resource of `from` for that kind, for a
+  /// payload of up to `most` bytes. `made` owns it from then on, whatever the outcome of the
+  /// receive. A resource for a kind that neither the processor nor the CUDA driver copies to
+  /// (`rocm`, `other`) counts as missing.
+  /// Lifetime: the resource, until `made` has died; `from`, during the call.
+  /// Errors: also no_memory (the resource's std::bad_alloc), not_supported
+  /// (`missing_resource::strict`). With either nothing was started, and the program keeps the
+  /// message.
   request start_receive(buffer& made, const memory_resources& from, std::size_t most,
                         missing_resource missing = missing_resource::fallback,
                         const io_options& options = {});
 
-  /// As `start_receive`, and waits. Not inside a handler (`would_deadlock`).
+  /// Like `start_receive`, and waits. Not inside a handler (`would_deadlock`).
   void receive(std::span<std::byte> into, const io_options& options = {});
   void receive(std::span<std::byte> into, std::error_code& ec, const io_options& options = {});
 
-  /// Returns a connection to the sender, to answer by: the same one. Empty when it is gone.
+  /// Returns a handle of the connection that the message came over, to answer by. Empty when the
+  /// connection is gone.
   endpoint peer() const;
 
  private:

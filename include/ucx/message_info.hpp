@@ -6,12 +6,12 @@
 
 namespace ucx {
 
-/// What is known about a message without its bytes.
+/// The facts about a message without its bytes.
 struct message_info {
   std::uint64_t tag = 0;  ///< The sender's tag; the number of an active message.
   std::uint64_t length =
-      0;  ///< Of the payload, as it was sent, whatever fits the receiver's memory.
-  /// Of the payload at the sender, as it was found, or as `send_options::kind` says.
+      0;  ///< The length of the payload as it was sent, whatever fits the receiver's memory.
+  /// The kind of the sender's memory, as it was found, or as `send_options::kind` says.
   memory_kind memory = memory_kind::host;
 
   friend bool operator==(const message_info&, const message_info&) = default;

@@ -14,18 +14,19 @@ namespace detail {
 class receive_operation;
 }
 
-/// What `endpoint::start_send_parts` sent, as it was received: as many parts as there were, of the
-/// lengths that they had, in memory that was allocated for all of them together, without gaps.
-/// As the target of a receive it must stay where it is until the request is done; what it held
-/// before goes when the message comes, and is there still where the receive fails before that.
+/// The received parts of `endpoint::start_send_parts`: as many as were sent, with their lengths.
+/// They lie without gaps in memory that was allocated for all of them together. The target of a
+/// receive must stay in its place until the request is done. Its old parts go when the message
+/// comes. They stay where the receive fails before that.
 class UCXIO_EXPORT message_parts {
  public:
-  /// Makes one without parts.
+  /// Makes an object without parts.
   message_parts() noexcept = default;
 
   std::size_t size() const noexcept { return parts_.size(); }
   bool empty() const noexcept { return parts_.empty(); }
-  /// Returns a part.    Lifetime: its bytes, until this dies, also where it moves.
+  /// Returns a part.
+  /// Lifetime: the part's bytes, until this object dies, even if it moves.
   /// REQUIRES: `index` is below `size()`.
   std::span<std::byte> operator[](std::size_t index) noexcept { return parts_[index]; }
   std::span<const std::byte> operator[](std::size_t index) const noexcept { return parts_[index]; }

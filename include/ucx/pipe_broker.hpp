@@ -13,24 +13,27 @@ namespace detail {
 class broker_core;
 }
 
-/// What a broker lets others leave with it.
+/// The options of a broker.
 struct pipe_broker_options {
-  /// Ends of pipes that may wait for their other sides; more are refused (`busy`).
+  /// The number of ends of pipes that may wait for their other sides; more are refused (`busy`).
   std::size_t most_waiting = 1024;
 };
 
-/// Lets the clients of a server open pipes by names of their own choice: introduces two ends that
-/// ask for the same name. The bytes go straight from one end to the other, never through the
-/// server. A server without a broker takes no pipes. One broker a server.
+/// Lets the clients of a server open pipes by names that they choose. The broker introduces two
+/// ends that ask for one name. The bytes go straight from one end to the other, never through the
+/// server. A server without a broker takes no pipes. A server has at most one broker.
 /// Threads: sharing one object is safe, but for the destructor and moves.
 class UCXIO_EXPORT pipe_broker {
  public:
-  /// Introduces from now on.    Lifetime: `by`, until this is gone.    Errors: closed.
+  /// Introduces ends from now on.
+  /// Lifetime: `by`, until this object is gone.
+  /// Errors: closed.
   explicit pipe_broker(server& by, const pipe_broker_options& options = {});
   pipe_broker(server& by, const pipe_broker_options& options, std::error_code& ec);
   pipe_broker(pipe_broker&& other) noexcept;
   pipe_broker& operator=(pipe_broker&& other) noexcept;
-  /// Refuses who waits (`closed_by_peer`), and who comes later; pipes that were made go on.
+  /// Refuses the ends that wait (`closed_by_peer`), and those that come later. Pipes that were made
+  /// go on.
   ~pipe_broker();
 
   /// Returns how many ends wait for their other sides.

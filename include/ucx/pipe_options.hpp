@@ -11,10 +11,10 @@
 
 namespace ucx {
 
-/// What a writer to many readers does when one of them does not take its bytes.
+/// The choice of a writer with many readers when one of them does not take its bytes.
 enum class slow_reader {
-  wait,  ///< Waits for it: all readers go as fast as the slowest.
-  drop,  ///< Drops it when one message has waited for it for `pipe_options::patience`.
+  wait,  ///< Waits for that reader: all readers are as fast as the slowest.
+  drop,  ///< Drops that reader when one message has waited for `pipe_options::patience`.
 };
 
 /// Returns the name of the enumerator.
@@ -22,28 +22,29 @@ UCXIO_EXPORT std::string_view to_string(slow_reader value) noexcept;
 
 /// How a pipe is opened. `docs/reference/pipes.md` is its contract.
 struct pipe_options {
-  /// Of the reader: so many bytes of each writer at most may be on their way, or wait in the
-  /// reader's memory, counting 256 for each message; then the writer waits. Of a writer: it has no
-  /// more on its way than this, or 8 MiB if that is more. From `least_window` to `most_window`.
+  /// For a reader: the bytes of each writer that may be on their way or wait in the reader's
+  /// memory. Each message counts 256 more. Beyond that the writer waits. For a writer: the bytes
+  /// that it has on their way at most, or 8 MiB if that is more. From `least_window` to
+  /// `most_window`.
   std::size_t window = std::size_t{8} << 20U;
-  /// How long one wait for more to read, or one write, flush or close in all, may take; the pipe
-  /// goes on behind it. Zero: as long as the other process lives.
+  /// How long one wait for more to read may take, or a whole write, flush or close. The pipe goes
+  /// on after a time-out. Zero: as long as the other process lives.
   std::chrono::nanoseconds timeout = std::chrono::nanoseconds::zero();
   /// How long the other process may be silent while something waits for it, until it counts as
-  /// dead. Of what is opened by URL; else the worker's `heartbeat_timeout` counts.
+  /// dead. For pipes that are opened by URL. For others the worker's `heartbeat_timeout` counts.
   std::chrono::nanoseconds silence = std::chrono::seconds(5);
-  /// How long opening waits for the other side to come.
+  /// How long opening waits for the other side.
   std::chrono::nanoseconds meeting = std::chrono::seconds(30);
-  /// When a stop is requested, from any thread, what waits ends with `errc::canceled`, and so does
-  /// whatever would wait later.
+  /// After a stop is requested, from any thread, each wait ends with `errc::canceled`, and so does
+  /// each later one.
   std::stop_token stop = {};
-  /// Of a reader: how many writers it waits for, whose bytes it reads in turns.
+  /// For a reader: the number of writers that it waits for. It reads their bytes in turns.
   std::size_t writers = 1;
-  /// Of a writer: how many readers it waits for, each of which gets every byte.
+  /// For a writer: the number of readers that it waits for. Each of them gets every byte.
   std::size_t readers = 1;
   slow_reader slow = slow_reader::wait;
   std::chrono::nanoseconds patience = std::chrono::seconds(5);
-  /// UCX's transports, devices and configuration, of what is opened by URL.
+  /// UCX's transports, devices and configuration, for pipes that are opened by URL.
   context_options context = {};
 
   static constexpr std::size_t least_window = std::size_t{64} << 10U;

@@ -18,11 +18,11 @@
 namespace ucx {
 
 // Pipes between processes: `docs/reference/pipes.md` is the contract. Constructors return when the
-// other side is there, as opening a FIFO does; one that can not open sets failbit, and `error()`
-// tells why. Those that take a worker and a connection are for ends that found each other in
-// another way.
+// other side is there, as opening a FIFO does. A stream that can not open sets failbit, and
+// `error()` tells why. The constructors with a worker and a connection are for ends that found each
+// other in another way.
 
-/// Reads what one process, or several, write.
+/// Reads the bytes that one or several processes write.
 class UCXIO_EXPORT ipipestream : public std::istream {
  public:
   ipipestream();
@@ -53,7 +53,7 @@ class UCXIO_EXPORT ipipestream : public std::istream {
   std::optional<ucx::error> not_open_;  // why
 };
 
-/// Writes what one process, or each of several, reads.
+/// Writes bytes to one process, or to each of several.
 class UCXIO_EXPORT opipestream : public std::ostream {
  public:
   opipestream();
@@ -64,15 +64,15 @@ class UCXIO_EXPORT opipestream : public std::ostream {
   opipestream(worker& driven, endpoint connection, const pipe_options& options = {});
   opipestream(opipestream&& other) noexcept;
   opipestream& operator=(opipestream&& other) noexcept;
-  /// Closes; gives up where an exception destroys it. Call `close()` to know how it went.
+  /// Closes. If an exception destroys the stream, gives up. Call `close()` to learn the outcome.
   ~opipestream() override;
 
   void swap(opipestream& other) noexcept;
   pipe_streambuf* rdbuf() const noexcept { return const_cast<pipe_streambuf*>(&buffer_); }
   bool is_open() const noexcept { return buffer_.is_open(); }
-  /// Returns when the readers' processes have everything, or sets failbit.
+  /// Ends writing. Returns when the readers' processes have all bytes, or sets failbit.
   void close();
-  /// Returns how many bytes every reader's program has taken, as far as it has told.
+  /// Returns how many bytes every reader's program has taken, as far as the readers have told.
   std::uint64_t consumed() { return buffer_.consumed(); }
   /// Returns why failbit or badbit is set, and that as a text.
   std::error_code error() const noexcept { return not_open_ ? not_open_->code() : buffer_.error(); }
@@ -85,7 +85,7 @@ class UCXIO_EXPORT opipestream : public std::ostream {
   std::optional<ucx::error> not_open_;  // why
 };
 
-/// Reads what another process writes, and writes what it reads.
+/// Reads the bytes that another process writes, and writes bytes that it reads.
 class UCXIO_EXPORT pipestream : public std::iostream {
  public:
   pipestream();
@@ -96,19 +96,19 @@ class UCXIO_EXPORT pipestream : public std::iostream {
   pipestream(worker& driven, endpoint connection, const pipe_options& options = {});
   pipestream(pipestream&& other) noexcept;
   pipestream& operator=(pipestream&& other) noexcept;
-  /// Closes; gives up where an exception destroys it. Call `close()` to know how it went.
+  /// Closes. If an exception destroys the stream, gives up. Call `close()` to learn the outcome.
   ~pipestream() override;
 
   void swap(pipestream& other) noexcept;
   pipe_streambuf* rdbuf() const noexcept { return const_cast<pipe_streambuf*>(&buffer_); }
   bool is_open() const noexcept { return buffer_.is_open(); }
-  /// Ends writing, as `opipestream::close()`; reading goes on.
+  /// Ends writing, like `opipestream::close()`. Reading goes on.
   void close_output();
-  /// Returns when the readers' processes have everything, or sets failbit.
+  /// Ends reading and writing. Returns when the readers' processes have all bytes, or sets failbit.
   void close();
   /// Returns how many bytes were read.
   std::uint64_t received() const noexcept { return buffer_.received(); }
-  /// Returns how many bytes every reader's program has taken, as far as it has told.
+  /// Returns how many bytes every reader's program has taken, as far as the readers have told.
   std::uint64_t consumed() { return buffer_.consumed(); }
   /// Returns why failbit or badbit is set, and that as a text.
   std::error_code error() const noexcept { return not_open_ ? not_open_->code() : buffer_.error(); }

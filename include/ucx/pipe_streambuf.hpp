@@ -22,31 +22,34 @@ namespace detail {
 class pipe_engine;
 }  // namespace detail
 
-/// A `std::streambuf` over a pipe to another process: what is written at one end is read at the
-/// other. `docs/reference/pipes.md` is its contract; in short: a reader sees the end behind a clean
-/// `close()` of the writer only; anything else that ends the pipe throws from reads (the stream
-/// shows badbit, never eofbit), returns eof, a short count or -1 from writes, and leaves its cause
-/// in `error()`. Threads: one thread at a time, as every streambuf; another one may request a stop
-/// (`pipe_options::stop`). What `read` and `write` are given may be a device's memory
-/// (docs/how-to/gpu.md): where the driver fails, `io_error`, and what was not copied is still to be
-/// read, or not written.
+/// A `std::streambuf` over a pipe to another process: bytes that one end writes are read at the
+/// other. `docs/reference/pipes.md` is its contract; in short: a reader sees the end only after a
+/// clean `close()` of the writer. Anything else that ends the pipe is a failure. A failed read
+/// throws: the stream shows badbit, never eofbit. A failed write returns eof, a short count or -1.
+/// `error()` has the cause. The caller's memory may be a device's (docs/how-to/gpu.md). If its
+/// driver fails, the error is `io_error`. Bytes that were not copied can then still be read, or
+/// were not written.
+/// Threads: one thread at a time, as for every streambuf. Another one may request a stop
+/// (`pipe_options::stop`).
 class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
  public:
-  /// Makes a streambuf over nothing; every operation on it fails with `closed`.
+  /// Makes a streambuf over nothing. Every operation on it fails with `closed`.
   pipe_streambuf();
-  /// Meets the other end at the server of a URL, which has to have a `pipe_broker`: reads (`in`),
-  /// writes (`out`), or both ways. Either side may come first. Returns when they are connected.
-  /// Errors: timed_out (nobody came within `options.meeting`), not_supported (the server has no
-  /// broker, or one of a version that needs an IP address), no_memory, busy, bad_url (without a
+  /// Meets the other end at the server of a URL, which has to have a `pipe_broker`. Reads (`in`),
+  /// writes (`out`), or does both. Either side may come first. Returns when they are connected.
+  /// Errors: timed_out (no other end came within `options.meeting`), not_supported (the server has
+  /// no broker, or one of a version that needs an IP address), no_memory, busy, bad_url (without a
   /// name), invalid_argument (options that make no sense), canceled; those of `client` and
   /// `endpoint`.
   pipe_streambuf(const url& where, std::ios_base::openmode mode, const pipe_options& options = {});
   pipe_streambuf(const url& where, std::ios_base::openmode mode, const pipe_options& options,
                  std::error_code& ec);
-  /// Makes a pipe of a connection, whose other side does the same for the other direction, and
-  /// uses it for nothing else of these tags. Who reads returns at once, who writes when the other
-  /// side begins to read.    Lifetime: `driven`, its worker, until this is closed; both sides'
-  /// workers have to make progress while either waits.    Errors: as above.
+  /// Makes a pipe of a connection. The other side does so, too, for the other direction, and sends
+  /// no other messages with these tags. A reader returns at once. A writer returns when the other
+  /// side begins to read.
+  /// Lifetime: `driven`, its worker, until this is closed. Both sides' workers have to make
+  /// progress while either waits.
+  /// Errors: those of the constructor by URL.
   pipe_streambuf(worker& driven, endpoint connection, std::ios_base::openmode mode,
                  const pipe_options& options = {});
   pipe_streambuf(worker& driven, endpoint connection, std::ios_base::openmode mode,
@@ -54,52 +57,54 @@ class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
 
   pipe_streambuf(pipe_streambuf&& other) noexcept;
   pipe_streambuf& operator=(pipe_streambuf&& other) noexcept;
-  /// Closes, ignoring what `close()` would report; where an exception that was not on its way at
-  /// opening destroys it, gives up as `abort()` does.
+  /// Closes, and ignores the errors of `close()`. If an exception destroys the object, gives up as
+  /// `abort()` does. An exception that was on its way at opening does not count.
   ~pipe_streambuf() override;
   void swap(pipe_streambuf& other) noexcept;
 
   bool is_open() const noexcept;
 
-  /// Ends writing: sends what is left, and returns when the readers' processes have everything.
-  /// Reading goes on. Errors: broken_pipe (a reader left before it had all), connection_reset,
-  /// timed_out, canceled: then the pipe was given up, and the reader fails.
+  /// Ends writing: sends the remaining bytes, and returns when the readers' processes have all of
+  /// them. Reading goes on.
+  /// Errors: broken_pipe (a reader left before it had all), connection_reset, timed_out, canceled:
+  /// the pipe was then given up, and the reader fails.
   void close_output();
   void close_output(std::error_code& ec);
-  /// Stops reading, ends writing, and lets go of the connection. Idempotent. Errors: those of
-  /// close_output().
+  /// Stops reading, ends writing, and lets go of the connection. Idempotent.
+  /// Errors: those of `close_output()`.
   void close();
   void close(std::error_code& ec);
-  /// Gives up: the reader fails with connection_reset, a writer with broken_pipe.
+  /// Gives up: a reader fails with connection_reset, a writer with broken_pipe.
   void abort() noexcept;
 
-  /// Returns the cause of the last failure; cleared by the next operation that succeeds.
+  /// Returns the cause of the last failure. The next operation that succeeds clears it.
   std::error_code error() const noexcept;
-  /// Returns that as a text that says how far the pipe came; empty without an error.
+  /// Returns the error as a text that says how far the pipe came; empty without an error.
   std::string error_message() const;
 
   /// Returns how many bytes were read here.
   std::uint64_t received() const noexcept;
   /// Returns how many bytes were sent: written and flushed.
   std::uint64_t sent() const noexcept;
-  /// Returns how many of them every reader's program has taken, as far as it has told. `error()`
-  /// then tells whether the pipe is known to be broken. Waits for nothing.
+  /// Returns how many sent bytes every reader's program has taken, as far as the readers have told.
+  /// `error()` then tells whether the pipe is known to be broken. Does not wait.
   std::uint64_t consumed();
-  /// Returns how the bytes move: `mapped`, where a writer puts them into memory of a reader of its
-  /// host, else `message`. A reader knows when the first such bytes were read.
+  /// Returns how the bytes move: `mapped`, where a writer puts them into memory of a reader on its
+  /// host, else `message`. A reader knows it after the first such bytes were read.
   ucx::way way() const noexcept;
-  /// Returns how many readers are there; after `close()` how many have had everything.
+  /// Returns how many readers are connected; after `close()`, how many have had all bytes.
   std::size_t readers() const noexcept;
 
-  // Without a copy: the stream's own memory. Both fail as reads and writes do, by throwing.
-  /// Waits until there is something to read, and returns what came; empty at the end.
+  // These members avoid a copy: they give the stream's own memory. They throw when they fail.
+  /// Waits until there is something to read, and returns those bytes; empty at the end.
   /// Lifetime: until the next operation.
   std::span<const char> available();
-  /// Takes the first `count` bytes of that.
+  /// Takes the first `count` bytes of `available()`.
   void consume(std::size_t count);
-  /// Waits for a place to write to, and returns it: one byte at least.
+  /// Waits for a place to write to, and returns it: at least one byte.
+  /// Lifetime: until the next operation.
   std::span<char> prepare();
-  /// Writes the first `count` bytes of that, as if they had been put.
+  /// Writes the first `count` bytes of `prepare()`, as if they had been put.
   void commit(std::size_t count);
 
  protected:
