@@ -19,12 +19,12 @@ struct memory_place {
 /// system is asked whether the processor can read there. Memory that it can read is `host`. Other
 /// memory is `other`, which every call refuses.
 ///
-/// The driver gives no answer in three cases. It does not know the address, or not any more: memory
-/// that the driver freed is `other`, or `host` if the host uses the address by now. It can not
-/// tell: the device failed, or this is a child of a process that had loaded the driver before it
-/// forked. Its library lacks functions that are needed: memory of a device is then `other`, and
-/// managed and pinned memory is `host`. Memory that went back to a pool of the driver or of a
-/// framework keeps its place.
+/// The driver gives no answer in three cases. It does not know the address, or not any more: freed
+/// memory is `other`, or `host` if the host uses the address by now. It can not tell: the device
+/// failed, or this is a child of a process that had loaded the driver before it forked. Its library
+/// lacks functions that are needed: memory of a device is then `other`, and managed and pinned
+/// memory is `host`. Memory that went back to a pool of the driver or of a framework keeps its
+/// place.
 /// Threads: safe.
 /// Cost: next to nothing without a library of the driver. Else the driver's answer, and one short
 /// system call where the system is asked.

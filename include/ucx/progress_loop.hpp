@@ -12,8 +12,8 @@
 namespace ucx {
 
 /// Drives several workers on one thread, and sleeps while none of them has anything to do.
-/// Threads: one at a time; handlers of its workers may call anything but `run` and `run_once`, and
-/// may destroy it: then those return behind the round.
+/// Threads: one at a time. Handlers of the loop's workers may call anything but `run` and
+/// `run_once`. They may destroy the loop: `run` and `run_once` then return after the round.
 class UCXIO_EXPORT progress_loop {
  public:
   progress_loop();
@@ -21,32 +21,32 @@ class UCXIO_EXPORT progress_loop {
   progress_loop& operator=(progress_loop&& other) noexcept;
   ~progress_loop();
 
-  /// Adds a worker of mode `caller` or `external`, whose core is kept.
-  /// Errors: invalid_argument (a thread of its own drives it), closed (it was moved from).
+  /// Adds a worker of mode `caller` or `external`, and keeps its core alive.
+  /// Errors: invalid_argument (the worker has a thread), closed (it was moved from).
   void add(const worker& driven);
   void add(const worker& driven, std::error_code& ec);
-  /// Takes a worker out, if it is there.
+  /// Removes a worker, if it is there.
   void remove(const worker& driven) noexcept;
 
-  /// Drives until `stop` is requested, from any thread, or no worker is left. A worker whose
-  /// context lacks `feature::wakeup` keeps the loop from sleeping for longer than half a
-  /// millisecond.
-  /// Errors: would_deadlock inside a handler of one of its workers.
+  /// Drives until `stop` is requested, from any thread, or no worker is left. If a worker's context
+  /// lacks `feature::wakeup`, the loop sleeps for half a millisecond at most.
+  /// Errors: would_deadlock inside a handler of one of the workers.
   void run(std::stop_token stop);
   void run(std::stop_token stop, std::error_code& ec);
 
-  /// Makes one round of each worker; if none had anything to do, sleeps until one has, `longest` at
-  /// most, and makes another. Returns whether anything happened. Errors: as run.
+  /// Makes one round of each worker. If none had anything to do, sleeps until one has, `longest` at
+  /// most, and makes another round. Returns whether anything happened.
+  /// Errors: those of `run`.
   bool run_once(std::chrono::nanoseconds longest = std::chrono::nanoseconds::zero());
   bool run_once(std::chrono::nanoseconds longest, std::error_code& ec);
 
-  /// Returns how often it has looked at its workers: idle loops do so a few times a second.
+  /// Returns how often the loop has looked at its workers. An idle loop does so a few times a
+  /// second.
   std::uint64_t rounds() const noexcept;
 
  private:
   struct state;
-  std::shared_ptr<state>
-      state_;  // also of `run` and `run_once`, in which a handler may destroy this
+  std::shared_ptr<state> state_;  // `run` and `run_once` hold it, too: a handler may destroy this
 };
 
 }  // namespace ucx

@@ -13,25 +13,27 @@
 
 namespace ucx {
 
-/// What `remote_atomic` works on: integers of 32 and 64 bits.
+/// The integers that `remote_atomic` works on: those of 32 and 64 bits.
 template <class Integer>
 concept remote_integer = std::integral<Integer> && !std::same_as<Integer, bool> &&
                          (sizeof(Integer) == 4 || sizeof(Integer) == 8);
 
-/// A number in a peer's region, used as `std::atomic_ref` uses one of this process: sequentially
-/// consistent with the owner's own `std::atomic_ref`, and with all other peers'. The owner's
-/// processor performs every access, or, where the memory is shared on one host, this one's.
-/// Names and meaning are those of `std::atomic_ref`; `store_add` and its kind change the number
-/// without telling what it was, and need a region that may be written only.
-/// Lifetime: the region handle; what `start_` calls put their result in, until the request is done.
-/// Errors: see `remote_region::start_atomic`. An access that failed was performed once or not at
-/// all. Cost: one round trip; nothing on shared memory. Threads: as the region's.
+/// A number in a peer's region, used like `std::atomic_ref`. It is sequentially consistent with the
+/// owner's own `std::atomic_ref`, and with all other peers' accesses. The owner's processor
+/// performs every access. In memory that one host shares, this process's processor does. Names and
+/// meaning are those of `std::atomic_ref`. `store_add` and the like change the number without
+/// returning the old one, and need only write access.
+/// Lifetime: the region handle; the results of `start_` calls, until the request is done.
+/// Errors: those of `remote_region::start_atomic`. An access that failed was performed once or not
+/// at all.
+/// Cost: one round trip; nothing on shared memory.
+/// Threads: as the region's.
 template <remote_integer Integer>
 class remote_atomic {
  public:
   using value_type = Integer;
 
-  /// Refers to the number at `offset` of the region, which has to be aligned there.
+  /// Refers to the number at `offset` of the region. It has to be aligned there.
   remote_atomic(remote_region& region, std::uint64_t offset) noexcept
       : region_(&region), offset_(offset) {}
 
@@ -45,12 +47,13 @@ class remote_atomic {
     return fetched({.operation = atomic_operation::load}, ec, options);
   }
 
-  /// Replaces the number if it is `expected`; `found` is then equal to that.
+  /// Replaces the number by `desired` if it is `expected`. `found` gets the old number.
   request start_compare_exchange(Integer expected, Integer desired, Integer& found,
                                  const io_options& options = {}) {
     return start(exchange_if(expected, desired), &found, options);
   }
-  /// Returns whether the number was `expected` and is now `desired`; else tells what it is.
+  /// Returns whether the number was `expected` and is now `desired`. If not, `expected` gets the
+  /// number.
   bool compare_exchange(Integer& expected, Integer desired, const io_options& options = {}) {
     const Integer found = fetched(exchange_if(expected, desired), options);
     return take(expected, found);
@@ -61,7 +64,7 @@ class remote_atomic {
     return !ec && take(expected, found);
   }
 
-  // Each of these in three forms: with a request, throwing, and with an error code.
+  // Each operation has three forms: with a request, throwing, and with an error code.
   request start_exchange(Integer value, Integer& previous, const io_options& options = {}) {
     return start(access(atomic_operation::store, value), &previous, options);
   }

@@ -29,23 +29,24 @@ class remote_region_core;
 class write_tracker;
 }  // namespace detail
 
-/// How a region is opened.
+/// The options of a region.
 struct remote_region_options {
-  /// How the bytes move. The environment's `UCXIO_WAY` (message, rma, cma, cuda_ipc, mapped)
-  /// decides where this says `automatic`.
+  /// How the bytes move. With `automatic`, the environment's `UCXIO_WAY` (message, rma, cma,
+  /// cuda_ipc, mapped) decides, if it is set.
   ucx::way way = ucx::way::automatic;
 };
 
-/// A peer's region, reachable. Handles are cheap; `share()` makes another one to the same region.
-/// What was started keeps the connection's core alive, so endpoint and handle may be dropped.
+/// A peer's region that this process can reach. Handles are cheap: `share()` makes another one to
+/// one region. Operations that were started keep the connection's core alive: endpoint and handle
+/// may be dropped.
 /// Threads: as the worker's.
 class UCXIO_EXPORT remote_region {
  public:
-  /// Makes the peer's region reachable over `connection`. Sends nothing: what only the owner can
-  /// know (stale_region, revoked, no_such_region) shows with the first access.
+  /// Makes the peer's region reachable over `connection`. Sends nothing. Errors that only the owner
+  /// can know (stale_region, revoked, no_such_region) show with the first access.
   /// Errors: not_supported (the way is not real on these transports), feature_disabled (the context
-  /// lacks what the way needs), bad_descriptor (UCX refuses the key, and nothing but RMA was asked
-  /// for), bad_configuration (`UCXIO_WAY`), closed, the connection's.
+  /// lacks what the way needs), bad_descriptor (UCX refuses the key, and only RMA was asked for),
+  /// bad_configuration (`UCXIO_WAY`), closed, the connection's.
   remote_region(const endpoint& connection, const remote_descriptor& descriptor,
                 const remote_region_options& options = {});
   remote_region(const endpoint& connection, const remote_descriptor& descriptor,
@@ -53,58 +54,60 @@ class UCXIO_EXPORT remote_region {
 
   remote_region(remote_region&& other) noexcept;
   remote_region& operator=(remote_region&& other) noexcept;
-  /// Lets go of the region. Unflushed writes go on, unreported: `flush()` first. What was posted is
-  /// given up, and waited for as by the destructor of `request`.
+  /// Lets go of the region. Unflushed writes go on, and their failures are not reported: call
+  /// `flush()` first. Posted operations are given up, and waited for as by the destructor of
+  /// `request`.
   ~remote_region();
 
-  /// Returns another handle to the same region, whose `flush()` covers its own writes only.
+  /// Returns another handle to this region. Its `flush()` covers its own writes only.
   remote_region share() const;
 
-  /// Returns how many bytes there are to read. Of a file: those that there were when it was opened,
-  /// or measured, and those that were written through handles of this region since.
+  /// Returns how many bytes can be read. For a file: its size when it was opened or measured, and
+  /// the bytes written through handles of this region since.
   std::uint64_t size() const noexcept;
-  /// Returns where a write has to end: `size()`, or beyond it where the region is a file of a store
-  /// that was opened for writing, which grows (errc::no_space behind it).
+  /// Returns where a write has to end. It is `size()`, or more for a file of a store that was
+  /// opened for writing, which grows. A write beyond it fails with errc::no_space.
   std::uint64_t limit() const noexcept;
   access granted() const noexcept;
   memory_kind kind() const noexcept;
-  /// Returns how the bytes move. Of memory of a device it may change: what the driver lets this
-  /// process do is known when the first bytes have moved.
+  /// Returns how the bytes move. For memory of a device it may change: the driver's permissions are
+  /// known after the first bytes have moved.
   ucx::way way() const noexcept;
-  /// Returns what was there when it was opened, or measured last.
+  /// Returns the identity of the content when the region was opened, or measured last.
   content_id content() const noexcept;
-  /// Returns whether `client::measure` tells how long it is by now: of a file that a server
-  /// publishes, itself or in a store, unless the server's library is older than that question.
+  /// Returns whether `client::measure` can tell the present length. It can for a published file, by
+  /// itself or in a store, unless the server's library is too old.
   bool measurable() const noexcept;
 
-  /// Returns `length` bytes at `offset` where they lie in this process: the owner's memory itself,
-  /// which the owner and others may change at any time. Sends nothing and copies nothing.
-  /// Where the way is `mapped`.
-  /// Lifetime: that of the last handle to the region, streams over it included; the connection may
-  /// end. When the owner withdraws the region, or dies, what was there last stays.
+  /// Returns `length` bytes at `offset` in place: the owner's memory itself, which the owner and
+  /// others may change at any time. Sends nothing and copies nothing. The way has to be `mapped`.
+  /// Lifetime: that of the last handle to the region, streams over it included. The connection may
+  /// end. If the owner withdraws the region, or dies, the last bytes stay.
   /// Errors: not_supported (it is not mapped: the text says why), out_of_range, permission_denied,
   /// revoked, closed, the connection's.
   std::span<const std::byte> view(std::uint64_t offset, std::size_t length) const;
   std::span<const std::byte> view(std::uint64_t offset, std::size_t length,
                                   std::error_code& ec) const;
-  /// Returns the same for writing. What is written is there for all at once; order between
-  /// processes is the program's affair (atomics, `notify`).
+  /// Returns `length` bytes at `offset` in place, like `view`, to write them. Every process sees a
+  /// written byte at once. Order between processes is up to the program (atomics, `notify`).
   std::span<std::byte> writable_view(std::uint64_t offset, std::size_t length) const;
   std::span<std::byte> writable_view(std::uint64_t offset, std::size_t length,
                                      std::error_code& ec) const;
-  /// Returns why there is no view, for people; nothing where there is one.
+  /// Returns why there is no view, as a text for people; empty where there is one.
   std::string why_not_mapped() const;
-  /// Returns why this process, or its CUDA driver where the memory is a device's, does not read the
-  /// memory itself where its owner has it, for people, as far as is known by now; nothing where it
-  /// does, and where the way is `mapped`.
+  /// Returns why this process does not read the memory in place, as a text for people, as far as is
+  /// known by now. For memory of a device it is about the process's CUDA driver. Empty where the
+  /// memory is read in place, and where the way is `mapped`.
   std::string why_not_read() const;
 
   /// Reads `into.size()` bytes at `offset` of the peer's region into `into`.
-  /// Completes: when `into` is filled.    Lifetime: `into`, until the request is done.
+  /// Completes: when `into` is filled.
+  /// Lifetime: `into`, until the request is done.
   /// Errors: out_of_range, permission_denied before anything is sent; connection_reset, timed_out,
   /// canceled, stale_region, revoked, no_such_region, closed from wait(). After timed_out or
-  /// canceled the region is usable; not so by RMA where UCX watches the connection, which is
-  /// dropped. Cost: one round trip, at most one copy, no allocation after warm-up.
+  /// canceled the region stays usable, but not by RMA where UCX watches the connection: that is
+  /// dropped.
+  /// Cost: one round trip, at most one copy, no allocation after warm-up.
   request start_read_at(std::uint64_t offset, std::span<std::byte> into,
                         const io_options& options = {});
   /// Reads, and returns when `into` is filled.
@@ -113,11 +116,12 @@ class UCXIO_EXPORT remote_region {
                const io_options& options = {});
 
   /// Writes `from` at `offset` of the peer's region.
-  /// Completes: when `from` can be reused; it is visible at the peer only after `flush()`.
+  /// Completes: when `from` can be reused. The bytes are visible at the peer only after `flush()`.
   /// Lifetime: `from`, until the request is done.
-  /// Errors: as start_read_at, but what the owner refuses is reported by `flush()`. After timed_out
-  /// or canceled the region is usable, unless bytes were moving by RMA, or did not get out within
-  /// the worker's `heartbeat_timeout`: then a connection that UCX watches is dropped.
+  /// Errors: those of `start_read_at`, but `flush()` reports a refusal of the owner. After
+  /// timed_out or canceled the region stays usable, unless bytes were moving by RMA, or did not
+  /// leave within the worker's `heartbeat_timeout`. In those cases a connection that UCX watches is
+  /// dropped.
   request start_write_at(std::uint64_t offset, std::span<const std::byte> from,
                          const io_options& options = {});
   /// Writes, and returns when `from` can be reused.
@@ -126,12 +130,12 @@ class UCXIO_EXPORT remote_region {
   void write_at(std::uint64_t offset, std::span<const std::byte> from, std::error_code& ec,
                 const io_options& options = {});
 
-  /// Posts a read, or a write, without a request: the next `flush` of this handle covers it, and
-  /// its error text names the first that failed. 1024 may be in flight; beyond that the call waits,
+  /// Posts a read, or a write, without a request. The next `flush` of this handle covers it, and
+  /// names the first failed one in its error text. 1024 may be in flight. A further call waits,
   /// within the operation's time.
   /// Lifetime: `into` or `from`, until such a flush has ended, or the handle is gone.
-  /// Errors: as start_read_at and start_write_at before anything is sent; timed_out (there was no
-  /// room); busy, where it would have to wait inside a completion callback.
+  /// Errors: those of `start_read_at` and `start_write_at` before anything is sent; timed_out
+  /// (there was no room); busy, where it would have to wait inside a completion callback.
   void post_read_at(std::uint64_t offset, std::span<std::byte> into,
                     const io_options& options = {});
   void post_read_at(std::uint64_t offset, std::span<std::byte> into, std::error_code& ec,
@@ -141,11 +145,12 @@ class UCXIO_EXPORT remote_region {
   void post_write_at(std::uint64_t offset, std::span<const std::byte> from, std::error_code& ec,
                      const io_options& options = {});
 
-  /// Reads, or writes, many pieces as one operation. By message small pieces share messages.
-  /// Completes: as start_read_at and start_write_at, when all pieces have.
+  /// Reads, or writes, many pieces as one operation. By message, small pieces share messages.
+  /// Pieces of writes that overlap land in either order.
+  /// Completes: when all pieces have completed, as for `start_read_at` and `start_write_at`.
   /// Lifetime: the pieces' bytes, until the request is done; the list itself, during the call.
-  /// Errors: as those; nothing is sent if any piece is out of range. The first failure counts;
-  /// other pieces may have been moved. Pieces of writes that overlap land in either order.
+  /// Errors: those of `start_read_at` and `start_write_at`. Nothing is sent if any piece is out of
+  /// range. The first failure counts; other pieces may have been moved.
   request start_read_batch(std::span<const read_piece> pieces, const io_options& options = {});
   void read_batch(std::span<const read_piece> pieces, const io_options& options = {});
   void read_batch(std::span<const read_piece> pieces, std::error_code& ec,
@@ -155,63 +160,63 @@ class UCXIO_EXPORT remote_region {
   void write_batch(std::span<const write_piece> pieces, std::error_code& ec,
                    const io_options& options = {});
 
-  /// Performs `wanted` on the number at `offset`; see `remote_atomic`, which has a type.
+  /// Performs `wanted` on the number at `offset`. `remote_atomic` does it with a type.
   /// Completes: when the owner's processor has done it, and `previous` (empty, or as wide as the
-  /// number) holds what was there before. It is done once; after an error other than those below at
-  /// most once, and whether it was is not known.
+  /// number) has the old number. It is done once. After an error that is not listed as "nothing is
+  /// done", it was done at most once, and it is not known whether.
   /// Lifetime: `previous`, until the request is done.
-  /// Errors: invalid_argument (another width than 4 or 8, a number that is not aligned in the
-  /// owner's memory), out_of_range, permission_denied (fetching needs to read, too), not_supported
-  /// (a file, memory of a device), feature_disabled: nothing is done. Else as start_read_at.
+  /// Errors: nothing is done: invalid_argument (another width than 4 or 8, a number that is not
+  /// aligned in the owner's memory), out_of_range, permission_denied (fetching needs to read, too),
+  /// not_supported (a file, memory of a device), feature_disabled; else those of `start_read_at`.
   request start_atomic(std::uint64_t offset, const atomic_access& wanted,
                        std::span<std::byte> previous = {}, const io_options& options = {});
 
-  /// Flushes, then tells the owner `value`: its handler or wait (`memory_region`) finds every write
-  /// in place that was started through this handle before.
-  /// Completes: when the owner has the notification, not when it has seen to it.
+  /// Flushes, then tells the owner `value`. The owner's handler or wait (`memory_region`) then
+  /// finds in place every write that was started earlier through this handle.
+  /// Completes: when the owner has the notification. It may not have handled it.
   /// Errors: those of the flush, and then the owner is not told; permission_denied (to write),
   /// revoked, busy (the owner has 1024 that it did not look at: the writes are visible, notify
   /// again), feature_disabled (a context without `feature::am`).
-  /// Cost: one round trip behind that of the flush.
+  /// Cost: one round trip after that of the flush.
   request start_notify(std::uint64_t value, const io_options& options = {});
   void notify(std::uint64_t value, const io_options& options = {});
   void notify(std::uint64_t value, std::error_code& ec, const io_options& options = {});
 
-  /// Completes when every write started earlier through this handle is visible at the peer, and
-  /// everything posted through it has ended.
-  /// Errors: the first failure of such an operation, once; then the handle starts afresh.
-  /// Cost: nothing when the owner has confirmed them already, else up to one round trip.
+  /// Completes when every write that was started earlier through this handle is visible at the
+  /// peer, and every operation posted through it has ended.
+  /// Errors: the first failure of such an operation, once. After that the handle starts afresh.
+  /// Cost: nothing when the owner has confirmed the writes already, else up to one round trip.
   request start_flush(const io_options& options = {});
   void flush(const io_options& options = {});
   void flush(std::error_code& ec, const io_options& options = {});
 
-  /// Returns the offset of the first byte, in the order of the writes through this handle, that is
-  /// not known to be visible at the peer; nothing when all are. After a failed flush it names the
+  /// Returns the offset of the first byte that is not known to be visible at the peer; empty when
+  /// all are. The order is that of the writes through this handle. After a failed flush it is the
   /// place to write again from, until the next write.
   std::optional<std::uint64_t> first_unconfirmed() const;
   /// Returns how many bytes written through this handle the owner has not confirmed yet.
   std::uint64_t unconfirmed() const;
 
-  /// Closes the region for every handle that shares it: what is in flight by message is canceled,
-  /// by RMA it goes on; later calls fail with `errc::closed`. Idempotent.
+  /// Closes the region for every handle that shares it. Operations in flight by message are
+  /// canceled; those by RMA go on. Later calls fail with `errc::closed`. Idempotent.
   void close() noexcept;
 
   /// Returns no error while the region is usable, else `closed` or the connection's failure.
   std::error_code status() const noexcept;
 
-  /// Returns how many of the bytes are in huge pages of the system's, as far as this process can
-  /// tell: of memory that is mapped here, or that it reads where the owner has it. For people:
-  /// counting takes milliseconds where there are many mappings. Else nothing.
+  /// Returns how many of the bytes are in huge pages of the system, as far as this process can
+  /// tell. It can for memory that is mapped here, or that it reads in place. Empty otherwise. For
+  /// people: counting takes milliseconds where there are many mappings.
   std::optional<std::uint64_t> bytes_in_huge_pages() const;
 
-  /// Returns peer, region and way in words, as they stand in error texts.
+  /// Returns peer, region and way in words, as error texts have them.
   std::string description() const;
 
  private:
   friend struct detail::core_access;
   friend class detail::region_source;
   remote_region() noexcept = default;
-  /// Returns the time by its worker's clock.
+  /// Returns the time by the worker's clock.
   std::chrono::steady_clock::time_point now() const noexcept;
   void make_books();
   void drop_posted() noexcept;

@@ -18,16 +18,17 @@ class stream_engine;
 class filebuf;
 
 /// A `std::streambuf` over a peer's region: buffered, seekable, reading ahead and writing behind.
-/// `docs/reference/streams.md` is its contract; in short: one joint position, as `std::filebuf`; a
-/// seek never touches the network; a failed transfer throws from reads (the stream shows badbit,
-/// never eofbit), returns eof, a short count or -1 from everything else, and leaves its cause in
-/// `error()`. Threads: one thread at a time, as every streambuf; and as the worker's.
+/// `docs/reference/streams.md` is its contract; in short: it has one joint position, as
+/// `std::filebuf`. A seek never touches the network. A failed read throws: the stream shows badbit,
+/// never eofbit. Every other failed call returns eof, a short count or -1. `error()` has the cause.
+/// Threads: one thread at a time, as for every streambuf, and as the worker's.
 class UCXIO_EXPORT remote_streambuf : public std::streambuf {
  public:
-  /// Makes a streambuf over nothing; every operation on it fails.
+  /// Makes a streambuf over nothing. Every operation on it fails.
   remote_streambuf();
-  /// Makes a streambuf over `region` that allows what `mode` says (in, out, or both; `ate` starts
-  /// at the end; `trunc` and `app` are `not_supported`: the size is fixed). Sends nothing.
+  /// Makes a streambuf over `region` that allows the accesses of `mode`: in, out, or both. `ate`
+  /// starts at the end. `trunc` and `app` are `not_supported`, because the size is fixed. Sends
+  /// nothing.
   /// Lifetime: the region's core is kept; the handle may move or die.
   /// Errors: permission_denied (mode against granted), not_supported, closed, invalid_argument
   /// (neither in nor out; a window that is too small or too large).
@@ -39,24 +40,24 @@ class UCXIO_EXPORT remote_streambuf : public std::streambuf {
 
   remote_streambuf(remote_streambuf&& other) noexcept;
   remote_streambuf& operator=(remote_streambuf&& other) noexcept;
-  /// Closes, ignoring what close() would report.
+  /// Closes, and ignores the errors of `close()`.
   ~remote_streambuf() override;
 
   void swap(remote_streambuf& other) noexcept;
 
   bool is_open() const noexcept;
 
-  /// Flushes, then lets go of the region; later operations fail with `errc::closed`. Idempotent.
+  /// Flushes, then lets go of the region. Later operations fail with `errc::closed`. Idempotent.
   /// Errors: the first failure that was not reported before.
   void close();
   void close(std::error_code& ec);
 
-  /// Returns the cause of the last failure; cleared by the next operation that succeeds.
+  /// Returns the cause of the last failure. The next operation that succeeds clears it.
   std::error_code error() const noexcept;
-  /// Returns that as a text that says what was tried, and on what; empty without an error.
+  /// Returns the error as a text that says what was tried, and on what; empty without an error.
   std::string error_message() const;
 
-  /// Returns what is in flight, and what the windows are. Costs nothing, makes no progress.
+  /// Returns the bytes in flight and the windows. Costs nothing, makes no progress.
   stream_statistics statistics() const noexcept;
 
  protected:

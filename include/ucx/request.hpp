@@ -21,15 +21,15 @@ struct core_access;
 }  // namespace detail
 
 /// One operation in flight. It completes exactly once, at the latest when its deadline passes, as
-/// long as someone drives the worker: every wait below does.
-/// Destroying an unfinished request gives it up, and returns only when UCX can no longer touch the
-/// memory it borrowed: at once for reads by message, and for writes by message where UCX does not
-/// watch the connection; else within the worker's `heartbeat_timeout`, after which the connection
-/// is dropped. Inside a completion callback it is dropped at once, because nothing may wait there.
+/// long as a thread drives the worker. Every wait below drives it. Destroying an unfinished request
+/// gives the operation up. It returns when UCX can no longer touch the borrowed memory. That is at
+/// once for reads by message, and for writes by message where UCX does not watch the connection.
+/// Otherwise it takes up to the worker's `heartbeat_timeout`; after that the connection is dropped.
+/// Inside a completion callback, where no call may wait, the connection is dropped at once.
 /// Threads: as the worker's. `done()` may be called from any thread.
 class [[nodiscard]] UCXIO_EXPORT request {
  public:
-  /// Makes an empty request, which is done and succeeded.
+  /// Makes an empty request. It is done, and succeeded.
   request() noexcept = default;
   request(request&& other) noexcept : operation_(std::exchange(other.operation_, nullptr)) {}
   request& operator=(request&& other) noexcept {
@@ -44,78 +44,80 @@ class [[nodiscard]] UCXIO_EXPORT request {
   }
   void swap(request& other) noexcept { std::swap(operation_, other.operation_); }
 
-  /// Returns whether the operation has ended, well or badly. Makes no progress by itself.
+  /// Returns whether the operation has ended, well or badly. Makes no progress.
   bool done() const noexcept;
 
-  /// Returns why the operation failed; no error while it is in flight, or when it succeeded.
+  /// Returns why the operation failed. No error while it is in flight, and after success.
   std::error_code error() const noexcept;
 
-  /// Returns in words what is done, with how many bytes, on what, and which peer: the beginning of
-  /// the text of its error.
+  /// Returns in words what the operation does, with how many bytes, on what, and with which peer.
+  /// The error's text begins so.
   std::string description() const;
 
-  /// Returns, once a receive is done, the sender's tag and the true length of its message, also
-  /// where it did not fit (`message_truncated`); of a receive from the byte stream, how many bytes
-  /// there are. Zeros of anything else, and of a receive that got no message.
+  /// Returns, after a receive is done, the sender's tag and the true length of the message, even if
+  /// it did not fit (`message_truncated`). For a receive from the byte stream it returns how many
+  /// bytes came. Zeros for any other operation, and for a receive without a message.
   message_info received() const noexcept;
 
-  /// Waits until the operation ends; its own deadline bounds the wait.
-  /// Errors: the operation's; would_deadlock inside a completion callback of the same worker.
+  /// Waits until the operation ends. The operation's deadline bounds the wait.
+  /// Errors: the operation's; would_deadlock inside a completion callback of this worker.
   void wait();
   void wait(std::error_code& ec);
 
-  /// Waits for `duration` at most and returns whether the operation has ended. It goes on if not.
-  /// Errors: would_deadlock inside a completion callback of the same worker.
+  /// Waits for `duration` at most, and returns whether the operation has ended. If not, it goes on.
+  /// Errors: would_deadlock inside a completion callback of this worker.
   bool wait_for(std::chrono::nanoseconds duration);
   bool wait_for(std::chrono::nanoseconds duration, std::error_code& ec);
-  /// Waits until `deadline` at most and returns whether the operation has ended. Errors: as above.
+  /// Waits until `deadline` at most, and returns whether the operation has ended.
+  /// Errors: those of `wait_for`.
   bool wait_until(std::chrono::steady_clock::time_point deadline);
   bool wait_until(std::chrono::steady_clock::time_point deadline, std::error_code& ec);
 
-  /// Calls `handler` once when the operation ends, on the thread that drives progress, or now, on
-  /// this thread, if it has ended already. The request keeps owning the operation: keep it until
-  /// the handler has run, or the operation is given up and the handler gets `canceled`. A request
-  /// that goes between its end and its handler changes nothing: the handler still runs, from the
-  /// next progress, or at the latest when the worker goes.
-  /// Lifetime: what `handler` refers to, until it has run, which may be after the request is gone.
-  /// Errors: invalid_argument: there is one handler a request, whether it has run or not.
+  /// Calls `handler` once when the operation ends, on the thread that drives progress. If it has
+  /// ended already, calls it now, on this thread. The request keeps owning the operation: keep it
+  /// until the handler has run. Destroying it gives the operation up, and the handler gets
+  /// `canceled`. If the request goes after the operation's end and before the handler, the handler
+  /// still runs. It runs from the next progress, at the latest when the worker goes.
+  /// Lifetime: the objects that `handler` refers to, until it has run, which may be after the
+  /// request is gone.
+  /// Errors: invalid_argument: a request takes one handler, whether it has run or not.
   void then(completion_handler handler);
 
-  /// Has what is enqueued on a CUDA stream from now on (a `CUstream`, which a `cudaStream_t` is
-  /// too, of whatever context; the default ones as in `io_options::cuda_stream`) wait until the
-  /// operation has ended. No thread waits for that: a kernel behind it finds the bytes of a read,
-  /// or may overwrite those of a write. Whatever the operation is of, and as often as it is called.
-  /// The stream goes on at every end: failure, cancellation and the loss of this request included,
-  /// so that `error()` is to be looked at before what was made of the bytes is used; and at the
-  /// deadline even where nobody drives the worker. The operation then is `timed_out`, whatever
-  /// becomes of it. Of a request that is done nothing is enqueued.
-  /// Somebody has to drive the worker meanwhile: a thread that ought to, and waits for the stream
-  /// instead, gets that `timed_out` (docs/how-to/gpu.md, "What is ordered").
+  /// Makes a CUDA stream wait until the operation has ended: all work that is enqueued on it from
+  /// now on waits. `cuda_stream` is a `CUstream`, or a `cudaStream_t`, of any context; for the
+  /// default streams see `io_options::cuda_stream`. No thread waits. A later kernel finds the bytes
+  /// of a read, or may overwrite those of a write. The request may be any operation, and may be
+  /// enqueued any number of times. The stream goes on at every end, also after failure,
+  /// cancellation and the loss of this request: look at `error()` before the bytes are used. It
+  /// goes on at the deadline even if no thread drives the worker. The operation is then
+  /// `timed_out`, whatever its outcome. For a request that is done nothing is enqueued. A thread
+  /// has to drive the worker meanwhile. If that thread waits for the stream instead, it gets that
+  /// `timed_out` (docs/how-to/gpu.md, "What is ordered").
   /// Errors: not_supported (there is no CUDA driver, it is too old, or this is a child that was
   /// forked), invalid_argument (null; a stream that captures a graph; a default one where no
   /// context is current), busy (1024 waits of the streams of one context have not ended; no thread
-  /// to be had), no_memory, io_error (the driver's). Then nothing is enqueued.
-  /// Cost: some calls of the driver's, which wait for nothing; the first for a context registers 4
-  /// KiB of the host's memory with it, for good.
+  /// can be started), no_memory, io_error (the driver's). Then nothing is enqueued.
+  /// Cost: some calls of the driver, which do not wait. The first for a context registers 4 KiB of
+  /// the host's memory with it, for good.
   void enqueue_wait(void* cuda_stream);
   void enqueue_wait(void* cuda_stream, std::error_code& ec);
 
-  /// Asks for an early end. The outcome is told as always: `canceled`, or what happened first.
+  /// Asks for an early end. The outcome is reported as always: `canceled`, or an earlier event.
   void cancel() noexcept;
 
-  /// Gives a read other memory to fill, of the same size, unless bytes have begun to arrive; then
-  /// (and for anything that is not a read) returns false, and nothing has changed.
-  /// Lifetime: as that of the memory that the read was started with, which is free again.
+  /// Gives a read other memory to fill, of equal size. Returns false, and changes nothing, after
+  /// bytes have begun to arrive, and for any other operation.
+  /// Lifetime: `into`, until the request is done. The earlier memory is free again.
   bool rebind(std::span<std::byte> into) noexcept;
 
-  /// Returns a future of what was `received()`; it throws `ucx::error`. The request is consumed
-  /// (unless it has a handler already, which is invalid_argument), and the memory is borrowed until
-  /// the future is ready. In mode `caller` somebody has to drive the worker meanwhile:
-  /// `future.get()` does not.
+  /// Returns a future of `received()`; it throws `ucx::error`. The request is consumed. In mode
+  /// `caller` a thread has to drive the worker meanwhile: `future.get()` does not.
+  /// Lifetime: the operation's memory, until the future is ready.
+  /// Errors: invalid_argument where the request has a handler already; then it is not consumed.
   std::future<message_info> to_future() &&;
 
   class awaiter;
-  /// `co_await std::move(request)`: resumes on the thread that drives progress with what was
+  /// `co_await std::move(request)`: resumes on the thread that drives progress, with the result of
   /// `received()`, and throws `ucx::error`. The coroutine owns the operation meanwhile.
   awaiter operator co_await() &&;
 
@@ -124,10 +126,10 @@ class [[nodiscard]] UCXIO_EXPORT request {
   explicit request(detail::operation* operation) noexcept : operation_(operation) {}
   static void drop(detail::operation& held) noexcept;
 
-  detail::operation* operation_ = nullptr;  // one reference is ours
+  detail::operation* operation_ = nullptr;  // this object owns one reference
 };
 
-/// What `co_await` on a request uses.
+/// The awaiter of `co_await` on a request.
 class UCXIO_EXPORT request::awaiter {
  public:
   explicit awaiter(request&& awaited) noexcept : request_(std::move(awaited)) {}

@@ -13,29 +13,31 @@ struct scheduled;
 struct core_access;
 }  // namespace detail
 
-/// A function that a worker will call: a timer, or part of its progress. Destroying the handle
-/// takes the call back; `detach()` leaves it to the worker. Threads: as the worker's.
+/// A function that a worker will call: a timer, or a part of the worker's progress. Destroying the
+/// handle cancels the call. `detach()` leaves it to the worker.
+/// Threads: as the worker's.
 class [[nodiscard]] UCXIO_EXPORT scheduled_call {
  public:
-  /// Makes a handle of nothing, which is over.
+  /// Makes an empty handle, which is over.
   scheduled_call() noexcept = default;
   scheduled_call(scheduled_call&& other) noexcept = default;
   scheduled_call& operator=(scheduled_call&& other) noexcept;
-  /// As `cancel()`.
+  /// Cancels the call.
   ~scheduled_call();
 
-  /// Takes the call back: when this returns, the function neither runs nor will run, unless this is
-  /// called inside of it. Returns whether that kept it from a call that was to come, as of a timer
-  /// before its time, or of what is called in every round.
+  /// Cancels the call. When this returns, the function neither runs nor will run, unless it made
+  /// this call. Returns whether a later call was prevented: of a timer before its time, or of a
+  /// function for every round.
   bool cancel() noexcept;
-  /// Returns whether nothing will be called any more: it was, or it was canceled, or its worker is
+  /// Returns whether no further call will come: it was made, it was canceled, or the worker is
   /// gone.
   bool over() const noexcept;
-  /// Waits for `limit` at most until that is so, and returns whether it is. Drives the worker as
-  /// every wait. Errors: would_deadlock inside a handler of the worker.
+  /// Waits for `limit` at most until `over()`, and returns whether it is. Drives the worker as
+  /// every wait does.
+  /// Errors: would_deadlock inside a handler of the worker.
   bool wait_for(std::chrono::nanoseconds limit);
   bool wait_for(std::chrono::nanoseconds limit, std::error_code& ec);
-  /// Lets go of the call, which will come all the same.
+  /// Lets go of the call. It will come all the same.
   void detach() noexcept { call_.reset(); }
 
  private:
