@@ -1,4 +1,4 @@
-// Memory and files that processes let each other reach, as bytes at offsets.
+// Memory and files of other processes, as bytes at offsets.
 #pragma once
 
 #include "ucx/access.hpp"

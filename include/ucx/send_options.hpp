@@ -13,10 +13,10 @@ namespace ucx {
 /// The use of a message's memory by a send.
 enum class send_memory {
   /// Read until the request is done. The send copies only if copying is cheaper than keeping track.
-  /// It copies 1 KiB and less with a header of 64 bytes and less, where no one waits for the
-  /// outcome. It copies several spans that go to UCX as one: short messages, and runs of spans
-  /// shorter than 16 KiB each. On the way to UCX it copies everything over a connection that is not
-  /// watched (`peer_failure::undetected`).
+  /// It copies 1 KiB and less with a header of 64 bytes and less, with `send_until::reusable`. It
+  /// copies several spans that go to UCX as one: short messages, and runs of spans shorter than 16
+  /// KiB each. On the way to UCX it copies everything over a connection that is not watched
+  /// (`peer_failure::undetected`).
   borrowed,
   /// Copied by the call, all of it. The caller has the memory back when the call returns.
   copied,

@@ -23,15 +23,18 @@ class UCXIO_EXPORT socket_address {
   socket_address() noexcept = default;
 
   /// Reads a numeric address: "127.0.0.1:7471", "[::1]:7471", "[fe80::1%eth0]:7471". Port 0 lets a
-  /// listener choose. No name is looked up. Errors: bad_address.
+  /// listener choose. Looks no name up.
+  /// Errors: bad_address.
   explicit socket_address(std::string_view text);
   socket_address(std::string_view text, std::error_code& ec);
 
-  /// Makes an address of a numeric host ("::1", "10.0.0.7") and a port. Errors: bad_address.
+  /// Makes an address of a numeric host ("::1", "10.0.0.7") and a port.
+  /// Errors: bad_address.
   socket_address(std::string_view host, std::uint16_t port);
   socket_address(std::string_view host, std::uint16_t port, std::error_code& ec);
 
-  /// Copies an address of the operating system. Errors: bad_address for a family that is not IP.
+  /// Copies an address of the operating system.
+  /// Errors: bad_address for a family that is not IP.
   static socket_address from_native(const ::sockaddr* address, ::socklen_t length);
   static socket_address from_native(const ::sockaddr* address, ::socklen_t length,
                                     std::error_code& ec);
@@ -43,16 +46,16 @@ class UCXIO_EXPORT socket_address {
   bool is_v4() const noexcept;
   bool is_v6() const noexcept;
   bool is_loopback() const noexcept;
-  /// Returns whether this is 0.0.0.0 or ::, every address of the machine.
+  /// Returns whether this is 0.0.0.0 or ::, which mean every address of the machine.
   bool is_wildcard() const noexcept;
 
   /// Returns the numeric host, without brackets.
   std::string host() const;
   std::uint16_t port() const noexcept;
-  /// Returns the same host with another port.
+  /// Returns this address with another port.
   socket_address with_port(std::uint16_t port) const noexcept;
 
-  /// Compares family, host bytes, port and scope; equality and order agree.
+  /// Compares family, host bytes, port and scope. Equality and order agree.
   std::strong_ordering compare(const socket_address& other) const noexcept;
   friend bool operator==(const socket_address& a, const socket_address& b) noexcept {
     return a.compare(b) == 0;
@@ -70,11 +73,11 @@ class UCXIO_EXPORT socket_address {
 /// Returns "host:port", IPv6 hosts in brackets; "(none)" for an empty address.
 UCXIO_EXPORT std::string to_string(const socket_address& address);
 
-/// Looks a host name up and returns all its addresses, in the resolver's order, with `port`.
+/// Looks a host name up and returns all addresses, in the resolver's order, with `port`.
 /// Errors: host_not_found, whose text names the host and gives the resolver's words; timed_out;
 /// busy (64 earlier questions are still unanswered).
-/// Cost: a numeric host, none; a name, a thread, which stays in the system's resolver until that
-/// answers or gives up, also behind `timeout`.
+/// Cost: nothing for a numeric host. A name takes a thread, which stays in the system's resolver
+/// until that answers or gives up, even after `timeout`.
 UCXIO_EXPORT std::vector<socket_address> resolve(
     std::string_view host, std::uint16_t port,
     std::chrono::nanoseconds timeout = std::chrono::seconds(5));
@@ -83,7 +86,8 @@ UCXIO_EXPORT std::vector<socket_address> resolve(
     std::chrono::nanoseconds timeout = std::chrono::seconds(5));
 
 /// Returns the IPv4 and IPv6 addresses of this machine's network interface `name` ("eth0"), with
-/// `port`; none where it has none.    Errors: host_not_found (there is no such interface).
+/// `port`. The list may be empty.
+/// Errors: host_not_found (there is no such interface).
 UCXIO_EXPORT std::vector<socket_address> interface_addresses(std::string_view name,
                                                              std::uint16_t port = 0);
 UCXIO_EXPORT std::vector<socket_address> interface_addresses(std::string_view name,

@@ -14,7 +14,9 @@ namespace ucx {
 /// Reads a peer's region as a `std::istream`. `docs/reference/streams.md` is the contract.
 class UCXIO_EXPORT istream : public std::istream {
  public:
-  /// Lifetime: as remote_streambuf's. Errors: permission_denied, closed.
+  /// Opens `region`. Sends nothing.
+  /// Lifetime: like `remote_streambuf`.
+  /// Errors: permission_denied, closed.
   explicit istream(const remote_region& region, const stream_options& options = {});
   istream(const remote_region& region, const stream_options& options, std::error_code& ec);
   istream(istream&& other) noexcept;
@@ -24,7 +26,7 @@ class UCXIO_EXPORT istream : public std::istream {
   void swap(istream& other) noexcept;
   remote_streambuf* rdbuf() const noexcept { return const_cast<remote_streambuf*>(&buffer_); }
   bool is_open() const noexcept { return buffer_.is_open(); }
-  /// Lets go of the region; sets failbit if that reports an error.
+  /// Lets go of the region. Sets failbit if that reports an error.
   void close();
   /// Returns why badbit is set.
   std::error_code error() const noexcept { return buffer_.error(); }
@@ -36,20 +38,22 @@ class UCXIO_EXPORT istream : public std::istream {
 /// Writes a peer's region, in place from offset 0, as a `std::ostream`.
 class UCXIO_EXPORT ostream : public std::ostream {
  public:
-  /// Lifetime: as remote_streambuf's. Errors: permission_denied, closed.
+  /// Opens `region`. Sends nothing.
+  /// Lifetime: like `remote_streambuf`.
+  /// Errors: permission_denied, closed.
   explicit ostream(const remote_region& region, const stream_options& options = {});
   ostream(const remote_region& region, const stream_options& options, std::error_code& ec);
   ostream(ostream&& other) noexcept;
   ostream& operator=(ostream&& other) noexcept;
-  /// Closes: what was written is visible at the peer, or lost with the connection; call `close()`
-  /// to know which.
+  /// Closes. Written bytes are then visible at the peer, or lost with the connection: call
+  /// `close()` to know.
   ~ostream() override;
 
   void swap(ostream& other) noexcept;
   remote_streambuf* rdbuf() const noexcept { return const_cast<remote_streambuf*>(&buffer_); }
   bool is_open() const noexcept { return buffer_.is_open(); }
-  /// Flushes and lets go of the region; sets failbit if anything that was written is not known to
-  /// be visible at the peer.
+  /// Flushes and lets go of the region. Sets failbit if some written bytes are not known to be
+  /// visible at the peer.
   void close();
   /// Returns why badbit is set.
   std::error_code error() const noexcept { return buffer_.error(); }
@@ -61,7 +65,9 @@ class UCXIO_EXPORT ostream : public std::ostream {
 /// Reads and writes a peer's region as a `std::iostream` with one joint position.
 class UCXIO_EXPORT iostream : public std::iostream {
  public:
-  /// Lifetime: as remote_streambuf's. Errors: permission_denied, closed.
+  /// Opens `region`. Sends nothing.
+  /// Lifetime: like `remote_streambuf`.
+  /// Errors: permission_denied, closed.
   explicit iostream(const remote_region& region, const stream_options& options = {});
   iostream(const remote_region& region, const stream_options& options, std::error_code& ec);
   iostream(iostream&& other) noexcept;
@@ -71,7 +77,7 @@ class UCXIO_EXPORT iostream : public std::iostream {
   void swap(iostream& other) noexcept;
   remote_streambuf* rdbuf() const noexcept { return const_cast<remote_streambuf*>(&buffer_); }
   bool is_open() const noexcept { return buffer_.is_open(); }
-  /// Flushes and lets go of the region; sets failbit if that reports an error.
+  /// Flushes and lets go of the region. Sets failbit if that reports an error.
   void close();
   /// Returns why badbit is set.
   std::error_code error() const noexcept { return buffer_.error(); }

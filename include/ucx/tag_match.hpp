@@ -4,8 +4,8 @@
 
 namespace ucx {
 
-/// Which tags a receive takes: those that equal `tag` in the bits that `mask` has.
-/// Made of one number it is that tag alone.
+/// The tags that a receive takes: those that equal `tag` in the bits of `mask`. Made of one number
+/// it is that tag alone.
 struct tag_match {
   static constexpr std::uint64_t every_bit = ~std::uint64_t{0};
 

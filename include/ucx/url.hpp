@@ -16,41 +16,43 @@ namespace detail {
 struct url_reader;
 }
 
-/// The address of a server, or of something that it publishes: `ucx://host:port/name`. A value.
-/// The host is a name, an IPv4 address, or an IPv6 address in brackets; the port is always there.
-/// The name is everything behind the slash after it, percent-encoded in the text (RFC 3986) and
-/// decoded here: UTF-8 of up to 1024 bytes, which may contain slashes.
+/// The address of a server, or of a published name: `ucx://host:port/name`. A value. The host is a
+/// name, an IPv4 address, or an IPv6 address in brackets. The port is always there. The name is
+/// everything after the next slash. It is percent-encoded in the text (RFC 3986) and decoded here:
+/// UTF-8 of up to 1024 bytes, which may contain slashes.
 ///
-/// A server that has no IP address is `ucx+file://path/name`: the path is that of the file which
-/// the server wrote (`server::publish_address`), from "/" or from what is the working directory
-/// then, and ends at the first of its components that is a file, percent-encoded as the name.
+/// A server without an IP address is `ucx+file://path/name`. The path is that of the file which the
+/// server wrote (`server::publish_address`). It begins at "/", or in the working directory of the
+/// moment. It ends at the first component that is a file. It is percent-encoded like the name.
 class UCXIO_EXPORT url {
  public:
-  /// Bytes of a name at most, decoded.
+  /// The most bytes of a decoded name.
   static constexpr std::size_t longest_name = 1024;
 
-  /// Makes an empty URL, which leads nowhere.
+  /// Makes an empty URL, which names no server.
   url() noexcept = default;
-  /// Reads the text form. Nothing is looked up but the address file of "ucx+file:", which has to be
-  /// there. Errors: bad_url; connection_refused (no address file), permission_denied; the text says
-  /// what is wrong, and where.
+  /// Reads the text form. Looks up only the address file of "ucx+file:", which has to be there.
+  /// Errors: bad_url; connection_refused (no address file), permission_denied; the text says what
+  /// is wrong, and where.
   explicit url(std::string_view text);
   url(std::string_view text, std::error_code& ec);
-  /// Makes a URL of its parts; `name` is not encoded. Errors: bad_url.
+  /// Makes a URL of a host, a port and a name. `name` is not encoded.
+  /// Errors: bad_url.
   url(std::string_view host, std::uint16_t port, std::string_view name = {});
   url(std::string_view host, std::uint16_t port, std::string_view name, std::error_code& ec);
 
-  /// Makes the URL of a server that wrote its address into `file`, or of a name that it publishes;
-  /// neither is encoded, and it does not have to be there. Errors: bad_url.
+  /// Makes the URL of a server that wrote its address into `file`, or of one of the server's names.
+  /// Neither is encoded. The file does not have to exist.
+  /// Errors: bad_url.
   static url of_address_file(std::string_view file, std::string_view name = {});
 
-  /// Returns whether `text` is meant as a URL of ours, well-formed or not: it begins with "ucx:" or
-  /// "ucx+file:". Everything else is a local path.
+  /// Returns whether `text` is meant as a URL of this library, well-formed or not: it begins with
+  /// "ucx:" or "ucx+file:". Every other text is a local path.
   static bool is_meant_by(std::string_view text) noexcept;
 
-  /// Returns the path of the file that has the server's address; empty where it has a host.
+  /// Returns the path of the file that has the server's address; empty for a URL with a host.
   const std::string& address_file() const noexcept { return address_file_; }
-  /// Returns the host, without brackets, in lower case but for an IPv6 address's zone.
+  /// Returns the host, without brackets. It is in lower case, except the zone of an IPv6 address.
   const std::string& host() const noexcept { return host_; }
   std::uint16_t port() const noexcept { return port_; }
   /// Returns the decoded name; empty for the server itself.
@@ -59,8 +61,8 @@ class UCXIO_EXPORT url {
 
   /// Returns the server's URL, without a name.
   url server() const;
-  /// Returns the same server with another name, which is not encoded. Errors: bad_url, also of an
-  /// empty URL.
+  /// Returns the URL of another name of this server. `name` is not encoded.
+  /// Errors: bad_url, also for an empty URL.
   url with_name(std::string_view name) const;
   url with_name(std::string_view name, std::error_code& ec) const;
 

@@ -22,8 +22,8 @@ UCXIO_EXPORT std::string to_string(version_number version);
 /// Returns the version of the ucxio library that the program runs with.
 UCXIO_EXPORT version_number version() noexcept;
 
-/// Returns the version of the UCX library that the program runs with, which may be newer than the
-/// one that ucxio was built against.
+/// Returns the version of the UCX library that the program runs with. It may be newer than the one
+/// that ucxio was built against.
 UCXIO_EXPORT version_number transport_version() noexcept;
 
 /// Returns the version of the wire protocol (`docs/reference/wire-format.md`) that this library

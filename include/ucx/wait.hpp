@@ -11,12 +11,12 @@
 
 namespace ucx {
 
-// Waits for several requests, of any workers. They drive every worker that no thread of its own
-// drives, end nothing, and leave it to each request to tell its outcome. Empty requests have ended.
+// Waits for several requests, of any workers. They drive every worker that has no thread. They end
+// no request, and each request reports its own outcome. Empty requests have ended.
 // Errors: would_deadlock inside a handler of a worker that would have to be waited for.
 
-/// Waits until one of `requests` has ended, and returns which: the first of those; nothing when
-/// none has within `limit`, or there are none.
+/// Waits until one of `requests` has ended, and returns the lowest index of those that have.
+/// Returns nothing when none has ended within `limit`, or there are none.
 UCXIO_EXPORT std::optional<std::size_t> wait_any(
     std::span<const request> requests,
     std::chrono::nanoseconds limit = std::chrono::nanoseconds::max());
@@ -29,7 +29,7 @@ UCXIO_EXPORT std::optional<std::size_t> wait_any_until(
     std::span<const request> requests, std::chrono::steady_clock::time_point deadline,
     std::error_code& ec);
 
-/// Waits until all of `requests` have ended; returns whether they have, within `limit`.
+/// Waits until all of `requests` have ended, `limit` at most. Returns whether they have.
 UCXIO_EXPORT bool wait_all(std::span<const request> requests,
                            std::chrono::nanoseconds limit = std::chrono::nanoseconds::max());
 UCXIO_EXPORT bool wait_all(std::span<const request> requests, std::chrono::nanoseconds limit,

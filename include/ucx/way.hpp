@@ -8,18 +8,20 @@
 
 namespace ucx {
 
-/// How the bytes of a `remote_region` move (`docs/explanation/architecture.md`).
+/// The ways in which the bytes of a `remote_region` move (`docs/explanation/architecture.md`).
 enum class way : std::uint8_t {
-  automatic,  ///< Chosen from what the transports of the connection really are.
+  automatic,  ///< Chosen by the abilities of the connection's transports.
   message,    ///< The owner answers by active messages and checks every access.
-  rma,        ///< UCX's transport reads and writes the owner's memory: RDMA, or shared memory of
-              ///< UCX's on one host; the owner's CPU sleeps. Writes go by message where UCX only
-              ///< reads, by its CMA.
-  mapped,     ///< The owner's memory is mapped here, and read and written in place.
-  cma,        ///< Linux's cross-memory attach: this process reads the owner's memory where it lies,
-              ///< on one host, by process_vm_readv(2). Writes go by message.
-  cuda_ipc,   ///< CUDA's interprocess communication: the driver copies from and to the owner's
-              ///< device memory, on one host.
+  /// UCX's transport reads and writes the owner's memory, by RDMA or by UCX's shared memory on one
+  /// host. The owner's CPU sleeps. Writes go by message where UCX only reads, by its CMA.
+  rma,
+  mapped,  ///< The owner's memory is mapped here, and read and written in place.
+  /// Linux's cross-memory attach: on one host, this process reads the owner's memory in place by
+  /// process_vm_readv(2). Writes go by message.
+  cma,
+  /// CUDA's interprocess communication: on one host, the driver copies from and to the owner's
+  /// device memory.
+  cuda_ipc,
 };
 
 /// Returns the name of the enumerator.

@@ -32,7 +32,7 @@
 #include "ucx/worker_address.hpp"
 #include "ucx/worker_attributes.hpp"
 
-struct ucp_worker;  ///< UCX's own: `ucp_worker_h` is a pointer to it.
+struct ucp_worker;  ///< UCX's type: `ucp_worker_h` is a pointer to it.
 
 namespace ucx {
 
@@ -43,11 +43,11 @@ namespace detail {
 class worker_core;
 }
 
-/// Who drives a worker. All modes give the same answers.
+/// The driver of a worker. All modes give equal results.
 enum class progress_mode {
-  automatic,        ///< `caller`; a server's worker: `sleeping_thread`.
-  caller,           ///< Blocking calls, and `progress()`; nothing happens between calls.
-  polling_thread,   ///< A thread of the worker's own that polls: lowest latency, one core.
+  automatic,        ///< `caller`; for a server's worker `sleeping_thread`.
+  caller,           ///< Blocking calls, and `progress()`. Nothing happens between calls.
+  polling_thread,   ///< A thread of the worker that polls: lowest latency, one core.
   sleeping_thread,  ///< A thread that sleeps on UCX's events, and spins briefly after activity.
   external,         ///< The caller's event loop: `event_fd()`, `arm()`, `progress()`, or `run()`.
 };
@@ -55,42 +55,42 @@ enum class progress_mode {
 /// Returns the name of the enumerator.
 UCXIO_EXPORT std::string_view to_string(progress_mode value) noexcept;
 
-/// From which threads a worker without a thread of its own may be used.
+/// The threads that may use a worker without a thread.
 enum class thread_safety {
-  automatic,  ///< `single`; a client's worker: `safe`.
+  automatic,  ///< `single`; for a client's worker `safe`.
   single,     ///< One thread at a time.
-  safe,       ///< Any, at any time; one that waits drives progress for all.
+  safe,       ///< Any, at any time. A thread that waits drives progress for all.
 };
 
 /// Returns the name of the enumerator.
 UCXIO_EXPORT std::string_view to_string(thread_safety value) noexcept;
 
-/// Where in a round of progress a function is called.
+/// The part of a round of progress in which a function is called.
 enum class progress_phase {
   before,  ///< Before UCX is asked for what has come.
-  after,   ///< Behind everything else, handlers included.
+  after,   ///< After everything else, handlers included.
 };
 
 /// Returns the name of the enumerator.
 UCXIO_EXPORT std::string_view to_string(progress_phase value) noexcept;
 
-/// How often it is called.
+/// The number of calls of a function in progress.
 enum class repetition {
-  once,  ///< In the next round, which the worker's thread, or a sleeping driver, makes at once.
-  every_round,  ///< In every round that is made. A worker that sleeps makes none.
+  once,         ///< In the next round. The worker's thread, or a sleeping driver, makes it at once.
+  every_round,  ///< In every round. A worker that sleeps makes none.
 };
 
 /// Returns the name of the enumerator.
 UCXIO_EXPORT std::string_view to_string(repetition value) noexcept;
 
-/// How a worker is made. Durations are defaults for everything made from it; zero, or less, means
-/// what is written here: nothing waits for no time at all, and nothing for ever.
+/// The options of a worker. Durations are defaults for everything made from it. A duration of zero,
+/// or less, means the value that is written here: no wait is endless, and none has no time.
 struct worker_options {
   progress_mode progress = progress_mode::automatic;
   thread_safety threads = thread_safety::automatic;
   /// How long `sleeping_thread` polls after the last activity before it sleeps.
   std::chrono::nanoseconds spin = std::chrono::microseconds(100);
-  /// How long connecting may take, looking a name up included, and all addresses of it together.
+  /// How long connecting may take, with the look-up of a name and the attempts at all addresses.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds(5);
   std::chrono::nanoseconds operation_timeout = std::chrono::seconds(30);
   /// How long `close()` may flush before the connection is dropped.
@@ -99,203 +99,216 @@ struct worker_options {
   std::chrono::nanoseconds heartbeat_interval = std::chrono::seconds(1);
   /// How long a peer may be silent, while something waits for it, until it counts as dead.
   std::chrono::nanoseconds heartbeat_timeout = std::chrono::seconds(5);
-  /// How many bytes of messages each peer may have here that the program has not taken: what bounds
-  /// memory, and holds senders back. Zero means the default; less than 16 KiB means that.
+  /// The bytes of messages from each peer that may be here and were not taken by the program. It
+  /// bounds memory, and holds senders back. Zero means the default. The least is 16 KiB.
   std::size_t message_window = 4 << 20;
-  /// How much memory of the host may be pinned, for bytes on their way to or from the memory of
-  /// CUDA devices; none is before there are such. What finds none pinned free takes memory that is
-  /// not, and is slower (`staging_statistics`). Zero means the default.
+  /// The host memory that may be pinned, for bytes on the way to or from memory of CUDA devices.
+  /// Nothing is pinned before the first such bytes. When the pinned memory is in use, further bytes
+  /// go through other memory, more slowly (`staging_statistics`). Zero means the default.
   std::size_t pinned_memory = std::size_t{64} << 20U;
-  /// Called first on the worker's own thread, where the mode has one: to set its affinity, its
-  /// name, or a device's context, which handlers then find there: copies of the library's leave it.
+  /// Called first on the worker's thread, where the mode has one. It may set the thread's affinity,
+  /// its name, or a device's context. Handlers find that context there, because copies of the
+  /// library leave it alone.
   std::function<void()> on_thread_start = {};
-  /// Gets what a handler threw, on the thread that ran it; progress goes on behind it. Without one,
-  /// or when it throws itself, std::terminate is called.
+  /// Gets an exception of a handler, on the thread that ran it. After that progress goes on.
+  /// Without this function, or when it throws itself, std::terminate is called.
   std::function<void(std::exception_ptr)> on_exception = {};
-  /// Told to peers, and shown in logs and by UCX's own tools: 64 bytes at most. Empty: UCX's
-  /// choice.
+  /// The name that peers, logs and UCX's own tools show: 64 bytes at most. Empty: UCX's choice.
   std::string name = {};
-  /// What connections are made with whose own options say nothing.
+  /// The terms of connections whose own options have none.
   connection_terms terms = {};
-  /// Called from progress for each peer that has connected by this worker's address: the other side
-  /// of those that a listener's handlers tell of. `peer` is another handle of the connection, empty
-  /// where the peer has left already: dropped, it changes nothing; kept, it keeps the worker. One
-  /// that is told with `report` has its end told by `on_closed`, unless it is closed on this side.
-  /// A worker that connects to itself is not told.
-  /// Lifetime: of all three, until nothing that was made of the worker is left.
+  /// Called from progress for each peer that has connected by this worker's address. A listener's
+  /// handlers tell of the other peers. `peer` is another handle of the connection, or empty where
+  /// the peer has left already. To drop it changes nothing. To keep it keeps the worker.
+  /// `on_closed` later tells the end of each connection that was told here, unless this side closes
+  /// it. A worker that connects to itself is not told.
+  /// Lifetime: all three, until nothing that was made of the worker is left.
   std::function<void(endpoint peer, const connection_report& report)> on_established = {};
-  /// The same of one that did not come to be: the terms were not met, or the peer left before.
+  /// Called like `on_established`, for a connection that was not established: the terms were not
+  /// met, or the peer left before.
   std::function<void(const connection_refusal& refusal)> on_refused = {};
   std::function<void(const connection_end& end)> on_closed = {};
 };
 
-/// Drives progress for everything made from it, and serves the regions of its context to peers.
-/// Endpoints and listeners keep what they need of it alive, so it may be dropped first; its thread
-/// then stops when the last of them is gone.
-/// Threads: with a progress thread (`polling_thread`, `sleeping_thread`) or `thread_safety::safe`
-/// everything that belongs to the worker may be used from any thread; otherwise one thread at a
-/// time uses the worker and all that was made from it, but for `post()` and `signal()`, which are
-/// always safe.
+/// Drives progress for everything made from it, and serves the regions of the context to peers.
+/// Endpoints and listeners keep what they need of it alive: it may be dropped first. The worker's
+/// thread then stops when the last of them is gone.
+/// Threads: with a progress thread (`polling_thread`, `sleeping_thread`) or `thread_safety::safe`,
+/// any thread may use everything that belongs to the worker. Otherwise one thread at a time may use
+/// the worker and all that was made from it. `post()` and `signal()` are always safe.
 class UCXIO_EXPORT worker {
  public:
   /// Makes a worker, and starts its thread where the mode has one.
   /// Errors: feature_disabled (a mode that sleeps without `feature::wakeup`, terms without
-  /// `feature::am`), invalid_argument (name or terms too long), too_many_files,
-  /// no_memory.    Cost: milliseconds; opens sockets of the context's transports.
+  /// `feature::am`), invalid_argument (name or terms too long), too_many_files, no_memory.
+  /// Cost: milliseconds; opens sockets of the context's transports.
   explicit worker(const context& parent, const worker_options& options = {});
   worker(const context& parent, const worker_options& options, std::error_code& ec);
 
-  /// Takes over a UCP worker of the same UCP context that was made elsewhere: it is destroyed with
-  /// this object and what was made of it. Active messages of id 255 are ours from here on.
+  /// Takes over a UCP worker that was made elsewhere from the UCP context of `parent`. It is
+  /// destroyed with this object and everything made from it. The library uses active messages of id
+  /// 255 from now on.
   /// Errors: invalid_argument (null), closed (`parent`), not_supported (its thread mode, or its
-  /// context's, is "single", and the options ask for threads), feature_disabled, and what UCX
-  /// reports; then it stays the caller's.
+  /// context's, is "single", and the options ask for threads), feature_disabled, and those of UCX.
+  /// After an error it stays the caller's.
   static worker adopt(const context& parent, ucp_worker* made, const worker_options& options = {});
   static worker adopt(const context& parent, ucp_worker* made, const worker_options& options,
                       std::error_code& ec);
 
   worker(worker&& other) noexcept;
   worker& operator=(worker&& other) noexcept;
-  /// Where it is the last that uses the worker, and its thread is in a handler that keeps it, waits
-  /// for that handler, `close_timeout` at most. On that thread itself it waits for nothing.
+  /// Lets go of the worker. The last handle waits for a handler that runs on the worker's thread
+  /// and keeps the worker, `close_timeout` at most. On that thread itself it does not wait.
   ~worker();
 
-  /// Returns another handle to the context that this was made of: for regions that it serves.
+  /// Returns another handle to the context that the worker was made from, for regions that it
+  /// serves.
   context parent() const;
 
   /// Returns the address by which peers can connect without an IP address.
-  /// Errors: closed (moved from, or not made), and what UCX reports.
+  /// Errors: closed (moved from, or not made), and those of UCX.
   worker_address address() const;
   worker_address address(std::error_code& ec) const;
 
-  /// Does one round of progress: completes what is ready, serves peers, runs posted functions and
-  /// deadlines. Returns whether anything happened. With a progress thread: does nothing.
+  /// Makes one round of progress: completes finished operations, serves peers, runs posted
+  /// functions and deadlines. Returns whether anything happened. With a progress thread it does
+  /// nothing.
   bool progress();
 
   /// Returns a descriptor that polls readable when there may be progress to make, or -1 without
-  /// `feature::wakeup`. `arm()` first: it tells only of what comes after that.
+  /// `feature::wakeup`. Call `arm()` first: the descriptor reports only events after that.
   int event_fd() const noexcept;
   /// Prepares `event_fd()`. Returns false if there is progress to make already: call `progress()`
   /// until it returns false, then `arm()` again. The caller's poll must wake after
-  /// `next_deadline()` at the latest. Without `feature::wakeup` always false, as `event_fd()` is
-  /// -1: there is nothing to sleep on.
+  /// `next_deadline()` at the latest. Without `feature::wakeup` it always returns false, because
+  /// there is no descriptor to sleep on.
   bool arm();
-  /// Returns how long the caller's event loop may sleep at most: time to the next heartbeat or
-  /// deadline; `nanoseconds::max()` when nothing is outstanding.
+  /// Returns how long the caller's event loop may sleep at most: the time to the next heartbeat or
+  /// deadline. `nanoseconds::max()` when nothing is outstanding.
   std::chrono::nanoseconds next_deadline() const;
-  /// Wakes whoever sleeps on `event_fd()` or inside a blocking call.
+  /// Wakes the threads that sleep on `event_fd()` or inside a blocking call.
   void signal() noexcept;
 
-  /// Runs `function` on the thread that drives progress, soon. May be called from any thread.
-  /// Functions that have not run when the worker is destroyed are destroyed unrun.
+  /// Runs `function` on the thread that drives progress, soon. Any thread may call this. Functions
+  /// that have not run when the worker is destroyed are destroyed unrun.
   void post(move_only_handler<> function);
 
   /// Calls `function` once, `delay` from now or at `when`, on the thread that drives progress, as a
-  /// handler. Somebody has to drive the worker then: `next_deadline()` says when at the latest.
-  /// Timers are as fine as a millisecond, and never early.    Lifetime: see scheduled_call.
+  /// handler. A thread has to drive the worker then: `next_deadline()` says when at the latest.
+  /// Timers are as fine as a millisecond, and never early.
+  /// Lifetime: see `scheduled_call`.
   scheduled_call call_after(std::chrono::nanoseconds delay, move_only_handler<> function);
   scheduled_call call_at(std::chrono::steady_clock::time_point when, move_only_handler<> function);
 
-  /// Calls `function` in the next round of progress, or in every one, on the thread that makes it,
-  /// as a handler. For a call that is given up after a while:
-  /// `if (!call.wait_for(limit)) call.cancel();`    Lifetime: see scheduled_call.
+  /// Calls `function` in the next round of progress, or in every round, on the thread that makes
+  /// it, as a handler. To give a call up after a while: `if (!call.wait_for(limit)) call.cancel();`
+  /// Lifetime: see `scheduled_call`.
   scheduled_call call_in_progress(progress_phase when, repetition how_often,
                                   move_only_handler<> function);
 
-  /// Completes when everything started earlier over every connection of this worker is visible at
-  /// its peer. Errors: the first of the connections' that were not lost before; timed_out,
-  /// canceled.
+  /// Completes when everything that was started earlier over every connection of this worker is
+  /// visible at its peer.
+  /// Errors: the first of the connections' that were not lost before; timed_out, canceled.
   request start_flush(const io_options& options = {});
   void flush(const io_options& options = {});
   void flush(std::error_code& ec, const io_options& options = {});
 
-  /// See `endpoint::fence()`: for every connection of this worker.
+  /// Like `endpoint::fence()`, for every connection of this worker.
   void fence();
 
-  /// Gives up every operation of this worker that is in flight, as `request::cancel()` does, and
-  /// waits for their ends, `limit` at most (not inside a handler). Returns how many are left.
+  /// Gives up every operation in flight of this worker, as `request::cancel()` does. Waits for
+  /// their ends, `limit` at most (not inside a handler). Returns how many are left.
   std::size_t cancel_all(std::chrono::nanoseconds limit = std::chrono::nanoseconds::zero());
 
-  /// Drives progress on the calling thread, sleeping when idle where the context has
-  /// `feature::wakeup`, until `stop` is requested. Errors: invalid_argument (a thread of its own
-  /// drives it), would_deadlock inside a handler of it.
+  /// Drives progress on the calling thread until `stop` is requested. Sleeps when idle where the
+  /// context has `feature::wakeup`.
+  /// Errors: invalid_argument (the worker has a thread), would_deadlock inside one of the worker's
+  /// handlers.
   void run(std::stop_token stop);
   void run(std::stop_token stop, std::error_code& ec);
 
-  /// Returns the mode in force; never `automatic`.
+  /// Returns the mode in force, which is never `automatic`.
   progress_mode mode() const noexcept;
 
-  /// Returns what UCX says of the worker.
-  /// Errors: closed (moved from, or not made), and what UCX reports.
+  /// Returns UCX's description of the worker.
+  /// Errors: closed (moved from, or not made), and those of UCX.
   worker_attributes attributes() const;
   worker_attributes attributes(std::error_code& ec) const;
-  /// Returns what was copied from and to memory of devices for this worker: that of its regions
-  /// which peers used over it, and what was read into or written from such memory here.
+  /// Returns the counters of copies from and to memory of devices for this worker. They count
+  /// memory of regions that peers used over it, and device memory that was read into or written
+  /// from here.
   /// Threads: safe.
   staging_statistics staging() const noexcept;
 
-  /// Returns UCX's worker, for calls of its own API; null if there is none. It is not the caller's
-  /// to destroy. UCX allows one call at a time: use it where nobody else uses this object, on the
-  /// thread that drives progress (`post()`) where the worker has one.
+  /// Returns UCX's worker, for calls of UCX's API; null if there is none. The caller must not
+  /// destroy it. UCX allows one call at a time: use it where no other thread uses this object.
+  /// Where the worker has a thread, use it there (`post()`).
   ucp_worker* native_handle() const noexcept;
 
   /// Returns how many connections of the worker are active, on either side.
   std::size_t connections() const noexcept;
 
-  // Messages, of any peer: docs/reference/messages.md. endpoint.hpp has the same for one peer, and
-  // says what a device's memory changes.
+  // Messages of any peer: docs/reference/messages.md. endpoint.hpp has these calls for one peer,
+  // and says what a device's memory changes.
 
-  /// Receives the next message with such a tag, from whomever, into `into` or (several spans)
-  /// spread over them. Completes: when the message is here; `request::received()` tells its tag and
-  /// length. Lifetime: `into`, until the request is done. Errors: message_truncated (it is lost,
-  /// and nothing was written), message_withdrawn, feature_disabled, timed_out, canceled;
-  /// connection_reset, closed_by_peer, closed and what else ended the connection, of a message that
-  /// was announced or on its way then. Cost: one copy; for a long message a round trip.
+  /// Receives the next message whose tag `wanted` accepts, from any peer, into `into`, or spread
+  /// over several spans.
+  /// Completes: when the message is here. `request::received()` has its tag and length.
+  /// Lifetime: `into`, until the request is done.
+  /// Errors: message_truncated (it is lost, and nothing was written), message_withdrawn,
+  /// feature_disabled, timed_out, canceled; for a message that was announced or on its way when its
+  /// connection ended: connection_reset, closed_by_peer, closed and any other cause of the end.
+  /// Cost: one copy. For a long message a round trip.
   request start_receive(const tag_match& wanted, std::span<std::byte> into,
                         const io_options& options = {});
   request start_receive(const tag_match& wanted, std::span<const std::span<std::byte>> into,
                         const io_options& options = {});
-  /// As above, into memory that is allocated when the length is known: `most` bytes at most,
-  /// because a peer says how many. What `made` held before goes then, and stays where the receive
-  /// ends without a message.    Lifetime: `made`, in its place and untouched, until the request is
-  /// done.    Errors also: no_memory.
+  /// Like the first `start_receive`, but into memory that is allocated when the length is known:
+  /// `most` bytes at most, because a peer tells the length. The old memory of `made` goes then. It
+  /// stays where the receive ends without a message.
+  /// Lifetime: `made`, in its place and untouched, until the request is done.
+  /// Errors: also no_memory.
   request start_receive(const tag_match& wanted, buffer& made, std::size_t most,
                         const io_options& options = {});
-  /// As above, into a buffer of `pool` that is taken when the message is there: one pool may serve
-  /// any number of receives. Where all are out the message waits, and with it its room and in the
-  /// end its sender, until a buffer comes back: receives that wait are served in turn, and before
-  /// who calls `take()`. What `made` held goes at the call.    Lifetime: `made`, until the request
-  /// is done; the pool may go before.    Errors: message_truncated where the buffers of the pool
-  /// are too small; timed_out also where none came back, the message then is there for the next
-  /// receive; closed (a pool that was moved from).
+  /// Like the first `start_receive`, but into a buffer of `pool` that is taken when the message is
+  /// there. One pool may serve any number of receives. Where all buffers are out, the message waits
+  /// until one comes back. Meanwhile it keeps its room, and in the end its sender waits. Waiting
+  /// receives are served in turn, and before callers of `take()`. The old memory of `made` goes at
+  /// the call.
+  /// Lifetime: `made`, until the request is done. The pool may go before.
+  /// Errors: message_truncated where the buffers of the pool are too small; timed_out also where no
+  /// buffer came back: the next receive then gets the message; closed (a pool that was moved from).
   request start_receive(const tag_match& wanted, buffer& made, buffer_pool& pool,
                         const io_options& options = {});
-  /// The same for what was sent as parts; `most` counts eight bytes for each, and for all of them.
-  /// Lifetime: `made`, as above.    Errors also: protocol_error, where it was not; the connection
-  /// lives, and `made` has no parts.
+  /// Like the first `start_receive`, for a message that was sent as parts. `most` counts eight more
+  /// bytes for each part, and eight for all of them.
+  /// Lifetime: `made`, in its place and untouched, until the request is done.
+  /// Errors: also protocol_error, where it was not sent as parts; the connection lives, and `made`
+  /// has no parts.
   request start_receive(const tag_match& wanted, message_parts& made, std::size_t most,
                         const io_options& options = {});
 
-  /// As `start_receive`, and waits; returns what came. Errors also: would_deadlock inside a
-  /// handler.
+  /// Like `start_receive`, and waits. Returns the facts of the message.
+  /// Errors: also would_deadlock inside a handler.
   message_info receive(const tag_match& wanted, std::span<std::byte> into,
                        const io_options& options = {});
   message_info receive(const tag_match& wanted, std::span<std::byte> into, std::error_code& ec,
                        const io_options& options = {});
 
-  /// Returns the next message with such a tag that has come, or was announced, and that nobody has
-  /// taken, also one that is lost since: who receives it is told. Makes no progress. Without
-  /// `feature::am` none comes: nothing, as where none has come. Cost: a look at every message that
-  /// waits before it.
+  /// Returns the facts of the next message whose tag `wanted` accepts. It has come, or was
+  /// announced, and was not taken. It may be lost since: its receive reports that. Makes no
+  /// progress. Empty where none has come, and without `feature::am`.
+  /// Cost: a look at every message that waits before it.
   std::optional<message_info> probe(const tag_match& wanted) const;
-  /// As `probe`, and takes the message: nobody else gets it, and a sender who waits for that
-  /// (`send_until::matched`) is told. Its room is its sender's again when it dies.
+  /// Like `probe`, and takes the message: no other receive gets it. A sender that waits for that
+  /// (`send_until::matched`) is told. The sender has its room back when the message dies.
   std::optional<message> take(const tag_match& wanted);
 
-  /// Calls `handler` for every active message of this number from now on, instead of any handler it
-  /// had; none refuses them. On the thread that drives progress; it must not wait, and it
-  /// may keep the message, answer it, and receive its payload later. When this has returned the one
-  /// it had neither runs nor will run, unless that is who called.
+  /// Calls `handler` for every active message of this number from now on, instead of an earlier
+  /// handler. Without a handler such messages are refused. It is called on the thread that drives
+  /// progress, and must not wait. It may keep the message, answer it, and receive its payload
+  /// later. When this returns, the earlier handler neither runs nor will run, unless it made this
+  /// call.
   /// Errors: feature_disabled.
   void on_message(std::uint64_t number, move_only_handler<message> handler);
   void on_message(std::uint64_t number, move_only_handler<message> handler, std::error_code& ec);

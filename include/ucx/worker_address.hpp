@@ -13,18 +13,19 @@
 
 namespace ucx {
 
-/// The address of a worker, which a peer needs to connect without any IP address: a value that is
-/// printable, comparable, hashable and serialisable (`docs/reference/wire-format.md`).
-/// Its bytes are UCX's own and opaque; whoever has them can reach the worker.
+/// The address of a worker. A peer can connect by it without any IP address. It is a value that is
+/// printable, comparable, hashable and serialisable (`docs/reference/wire-format.md`). The bytes
+/// are UCX's own and opaque. Each process that has them can reach the worker.
 class UCXIO_EXPORT worker_address {
  public:
-  /// Makes an empty address, which reaches nobody.
+  /// Makes an empty address, which names no worker.
   worker_address() noexcept = default;
 
   /// Makes an address of UCX's own bytes, as `ucp_worker_get_address` gives them.
   static worker_address from_native(std::span<const std::byte> bytes);
 
-  /// Returns UCX's own bytes, unframed. Lifetime: the address.
+  /// Returns UCX's own bytes, unframed.
+  /// Lifetime: the address.
   std::span<const std::byte> native() const noexcept { return bytes_; }
 
   /// Returns the framed form: magic, version, length, UCX's bytes, checksum.
@@ -50,7 +51,8 @@ class UCXIO_EXPORT worker_address {
 /// Returns the framed form in hexadecimal.
 UCXIO_EXPORT std::string to_string(const worker_address& address);
 
-/// Reads what `to_string` wrote. Errors: bad_address, version_mismatch.
+/// Reads a text of `to_string`.
+/// Errors: bad_address, version_mismatch.
 UCXIO_EXPORT worker_address parse_worker_address(std::string_view text);
 UCXIO_EXPORT worker_address parse_worker_address(std::string_view text, std::error_code& ec);
 

@@ -1,4 +1,4 @@
-// A worker of UCX's, as UCX describes it.
+// UCX's description of a worker.
 #pragma once
 
 #include <cstddef>
@@ -6,16 +6,16 @@
 
 namespace ucx {
 
-/// What UCX says of a worker.
+/// UCX's description of a worker.
 struct worker_attributes {
   std::string name = {};
-  /// From which threads UCX may be called: "single", "serialized" (any, one at a time) or "multi".
-  /// Which threads may use the worker is for `worker_options` to say.
+  /// The threads that may call UCX: "single", "serialized" (any, one at a time) or "multi".
+  /// `worker_options` says which threads may use the worker.
   std::string thread_mode = {};
-  /// Of an active message of UCX's; 0 without `feature::am`. Ours has less room for a program's:
+  /// The longest header of UCX's active messages; 0 without `feature::am`. A program has less:
   /// `endpoint::longest_header()`.
   std::size_t largest_header = 0;
-  std::size_t address_size = 0;  ///< Of the worker's address, in bytes.
+  std::size_t address_size = 0;  ///< The size of the worker's address, in bytes.
 };
 
 }  // namespace ucx
