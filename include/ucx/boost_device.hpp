@@ -1,8 +1,7 @@
 #pragma once
 
-// This header, boost_mapped.hpp and boost_stream.hpp are the only ones that include Boost:
-// Boost.Iostreams 1.70 or newer. The user's build has to find it. The library itself does not need
-// it.
+// This header, boost_mapped.hpp and boost_stream.hpp are the only ones that include Boost. The
+// user's build has to find Boost.Iostreams 1.70 or newer. The library itself does without.
 #include <boost/iostreams/categories.hpp>
 #include <ios>
 #include <memory>
@@ -56,7 +55,8 @@ class device_core {
   std::streamsize read(char* into, std::streamsize count) {
     require_open("reading");
     const std::streamsize got = bytes_.sgetn(into, count);
-    // Also of nothing: a restriction reads that at its end, and takes 0 for "not now".
+    // -1 also for a read of nothing: a restriction reads nothing at its end, and takes 0 for "not
+    // now".
     return got != 0 ? got : -1;
   }
 
@@ -156,27 +156,21 @@ class boost_device {
  public:
   using char_type = char;
 
-  /// Opens `region`. Sends nothing.
-  /// Lifetime: like `remote_streambuf`.
-  /// Errors: those of `remote_streambuf`.
+  /// Opens `region`. Sends nothing. Lifetime and Errors: those of `remote_streambuf`.
   explicit boost_device(const remote_region& region, const stream_options& options = {}) {
     open_or_throw(options, region);
   }
   boost_device(const remote_region& region, const stream_options& options, std::error_code& ec) {
     open(options, ec, region);
   }
-  /// Opens a URL or a local path.
-  /// Errors: those of `filebuf::open`.
-  /// Cost: like `filebuf::open`.
+  /// Opens a URL or a local path. Errors and Cost: those of `filebuf::open`.
   explicit boost_device(const std::string& name, const stream_options& options = {}) {
     open_or_throw(options, name);
   }
   boost_device(const std::string& name, const stream_options& options, std::error_code& ec) {
     open(options, ec, name);
   }
-  /// Opens the name `name` that the server of `from` publishes.
-  /// Errors: those of `filebuf::open`.
-  /// Cost: like `filebuf::open`.
+  /// Opens the name `name` of the server of `from`. Errors and Cost: those of `filebuf::open`.
   boost_device(client& from, std::string_view name, const stream_options& options = {}) {
     open_or_throw(options, from, name);
   }
@@ -221,8 +215,7 @@ class boost_device {
     return core_->seek(offset, from);
   }
 
-  /// Returns the size that a buffer of Boost's should have, in front of the buffers of
-  /// `stream_options`.
+  /// Returns the size for a buffer of Boost, in front of the buffers of `stream_options`.
   std::streamsize optimal_buffer_size() const noexcept { return 4096; }
 
  protected:

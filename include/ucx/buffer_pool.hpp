@@ -15,7 +15,7 @@ class buffer_pool_core;
 struct core_access;
 }  // namespace detail
 
-/// How a pool is made.
+/// The options of a pool.
 struct buffer_pool_options {
   std::size_t size = 64 << 10;  ///< Bytes of each buffer; not 0.
   std::size_t count = 16;       ///< How many buffers there are; not 0.

@@ -29,7 +29,7 @@ namespace detail {
 class client_core;
 }
 
-/// How a client is made.
+/// The options of a client.
 struct client_options {
   /// UCX's transports, devices and configuration. Unless it names devices, two kinds are allowed.
   /// They are the interface that leads to the server and, unless that is loopback, the machine's
@@ -42,7 +42,7 @@ struct client_options {
 /// Counters of a client.
 struct client_statistics {
   std::uint64_t opens = 0;          ///< Regions that were opened.
-  std::uint64_t requests = 0;       ///< Questions to the server's catalogue.
+  std::uint64_t requests = 0;       ///< Questions to the server.
   std::uint64_t failures = 0;       ///< Questions that got an error, or no answer.
   staging_statistics staging = {};  ///< Of device memory on this side, without the further lanes.
 };
@@ -65,6 +65,7 @@ class UCXIO_EXPORT client {
   client(const url& server, const client_options& options, std::error_code& ec);
 
   /// Connects by worker address, without any IP address.
+  /// Errors: those by URL.
   explicit client(const worker_address& server, const client_options& options = {});
   client(const worker_address& server, const client_options& options, std::error_code& ec);
 
@@ -237,7 +238,7 @@ class UCXIO_EXPORT client {
   /// client uses the connection, too: closing it closes the client's.
   endpoint connection() const;
 
-  /// Says goodbye and closes the connection for every handle, region and stream. Idempotent.
+  /// Closes the connection for every handle, region and stream, and tells the server. Idempotent.
   void close() noexcept;
 
  private:

@@ -68,8 +68,8 @@ struct managed_peer {
   std::string name = {};
   /// `failed` where no further attempt is made; `connecting` also between two attempts.
   connection_state state = connection_state::connecting;
-  std::error_code failure = {};  ///< Of the last attempt or connection that failed.
-  std::string words = {};        ///< The text of that failure.
+  std::error_code failure = {};  ///< The error of the last attempt or connection that failed.
+  std::string words = {};        ///< The text of that error.
   unsigned attempts = 0;         ///< The attempts that failed in a row.
 };
 
@@ -111,7 +111,7 @@ class UCXIO_EXPORT connection_manager {
   connection_manager(const worker& parent, connection_manager_options options, std::error_code& ec);
   connection_manager(connection_manager&& other) noexcept;
   connection_manager& operator=(connection_manager&& other) noexcept;
-  /// Closes every connection at once, as `close(close_mode::abort)`.
+  /// Closes every connection at once, like `close(close_mode::abort)`.
   ~connection_manager();
 
   /// Adds a peer, and begins to connect. Returns at once: `on_change` and `wait_active()` tell the

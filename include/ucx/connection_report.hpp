@@ -16,9 +16,9 @@ namespace ucx {
 
 /// The state of a connection.
 enum class connection_state {
-  connecting,  ///< The peer has not answered yet; operations wait.
-  active,      ///< Both sides agreed; operations go out.
-  closing,     ///< `close()` was called here, and takes its time.
+  connecting,  ///< The peer has not answered yet. Operations wait.
+  active,      ///< Both sides agreed. Operations go out.
+  closing,     ///< `close()` was called on this side, and has not ended.
   failed,      ///< The connection was lost, refused, or closed by the peer.
   closed,      ///< Closed on this side, or there is no connection.
 };
@@ -41,8 +41,9 @@ struct connection_report {
   /// The longest message, with its header, that is sent at once while the peer's whole room is
   /// free. A longer message is announced first (docs/reference/messages.md, "Complete").
   std::size_t largest_eager = 0;
-  std::size_t largest_header = 0;  ///< Of an active message, as both sides can send it.
-  bool zero_copy = false;  ///< Hardware sends from where the bytes lie: UCX does not copy them.
+  /// The longest header of an active message that both sides can send.
+  std::size_t largest_header = 0;
+  bool zero_copy = false;  ///< Hardware sends the bytes in place: UCX does not copy them.
   /// Hardware, or this process itself in shareable memory, reads and writes. The peer's CPU does
   /// not work.
   bool rma_is_real = false;

@@ -224,7 +224,7 @@ class UCXIO_EXPORT endpoint {
   void post_send_parts(std::uint64_t tag, std::span<const std::span<const std::byte>> parts,
                        std::uint64_t key, std::error_code& ec, const send_options& options = {});
 
-  /// Receives the next message of this peer whose tag `wanted` accepts. Like
+  /// Receives the next message of this peer with a tag that `wanted` accepts. Like
   /// `worker::start_receive`, which has Completes, Lifetime, Errors and Cost.
   /// Errors: also connection_reset and the connection's other errors, closed.
   request start_receive(const tag_match& wanted, std::span<std::byte> into,
@@ -249,13 +249,10 @@ class UCXIO_EXPORT endpoint {
   std::optional<message> take(const tag_match& wanted);
 
   /// Sends an active message to the peer's `worker::on_message` of this number. `header` is copied
-  /// by the call.
-  /// Completes: see `start_send`.
-  /// Lifetime: see `start_send`.
+  /// by the call. Completes, Lifetime and Cost: those of `start_send`.
   /// Errors: those of `start_send`; header_too_long; invalid_argument (a header in a device's
   /// memory); no_such_handler, where the peer was asked first. For a message that went at once,
   /// `message_handlers::on_refused` tells.
-  /// Cost: that of `start_send`.
   request start_send_message(std::uint64_t number, std::span<const std::byte> header,
                              std::span<const std::byte> bytes, const send_options& options = {});
   request start_send_message(std::uint64_t number, std::span<const std::byte> header,
@@ -286,7 +283,7 @@ class UCXIO_EXPORT endpoint {
   /// Sends bytes over the connection's byte stream. They arrive in order, and without boundaries. A
   /// send that fails may have sent its beginning.
   /// Completes: when the bytes can be used again. No call tells when the peer has them.
-  /// Lifetime: see `start_send`.
+  /// Lifetime: that of `start_send`.
   /// Errors: those of `start_send`, but for those of a receiver.
   /// Cost: that of borrowed memory. No round trip while there is room.
   request start_stream_send(std::span<const std::byte> bytes, const send_options& options = {});

@@ -63,11 +63,12 @@ enum class errc {
   pooled_buffer,       ///< The buffer's memory belongs to a pool, and has to go back there.
   damaged_on_the_way,  ///< The bytes did not match the owner's checksum, three times.
   broken_pipe,         ///< The reader of a pipe left before it had read everything.
-  too_many_of_store,   ///< Of a store: `store_options::most_open_files`.
-  too_many_of_client,  ///< Of a store: `store_options::most_open_files_of_one_client`.
-  too_many_writers,    ///< Of a store: `store_options::most_writers`.
-  store_gone,          ///< A store's directory was removed or unmounted beneath it.
-  forked_child,        ///< In a child of `fork()`: the object belongs to the parent.
+  too_many_of_store,   ///< The store has `store_options::most_open_files` files open.
+  /// The client has `store_options::most_open_files_of_one_client` files open.
+  too_many_of_client,
+  too_many_writers,  ///< The store has `store_options::most_writers` files open for writing.
+  store_gone,        ///< A store's directory was removed or unmounted beneath it.
+  forked_child,      ///< In a child of `fork()`: the object belongs to the parent.
 };
 
 /// Returns the name of the enumerator.

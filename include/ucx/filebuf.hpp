@@ -96,7 +96,7 @@ class UCXIO_EXPORT filebuf : public std::streambuf {
   pos_type seekoff(off_type offset, std::ios_base::seekdir from,
                    std::ios_base::openmode which) override;
   pos_type seekpos(pos_type position, std::ios_base::openmode which) override;
-  /// Before a URL is opened, `size` above 1 becomes its `buffer_size`; the memory is not used.
+  /// Before a URL is opened, a `size` above 1 sets its `buffer_size`. `memory` is not used.
   std::streambuf* setbuf(char* memory, std::streamsize size) override;
   void imbue(const std::locale& wanted) override;
 

@@ -9,7 +9,8 @@
 
 namespace ucx {
 
-/// The amount of logging: a level includes everything above it in this list.
+/// The amount of logging. A level has its own lines, and those of the levels before it in this
+/// list.
 enum class log_level {
   none,     ///< Nothing.
   error,    ///< Resources that are used up: the user has to act.

@@ -23,7 +23,7 @@ struct memory_pool_options {
 /// The use of a pool's memory, in bytes.
 struct memory_pool_usage {
   std::size_t in_use = 0;  ///< Allocated by its users, rounded up.
-  std::size_t held = 0;    ///< Those, and memory that waits to be used again.
+  std::size_t held = 0;    ///< The bytes in use, and those that wait to be used again.
   std::size_t bound = 0;
 };
 

@@ -10,7 +10,7 @@ namespace ucx {
 struct message_info {
   std::uint64_t tag = 0;  ///< The sender's tag; the number of an active message.
   std::uint64_t length =
-      0;  ///< The length of the payload as it was sent, whatever fits the receiver's memory.
+      0;  ///< The payload's length as it was sent, even if it does not fit the receiver's memory.
   /// The kind of the sender's memory, as it was found, or as `send_options::kind` says.
   memory_kind memory = memory_kind::host;
 

@@ -43,8 +43,7 @@ struct server_options {
   /// UCX's transports, devices and configuration. Unless it names devices, two kinds are allowed.
   /// They are the interface of `bind` and, unless that is loopback, the machine's RDMA devices.
   context_options context = {};
-  /// Progress and deadlines. `automatic` is a thread that sleeps, and spins a little after
-  /// activity.
+  /// Progress and deadlines. With `automatic`, a thread sleeps, and spins a little after activity.
   worker_options worker = {};
   /// The number of clients at a time. A further one is refused with `busy`.
   std::size_t most_clients = 10'000;

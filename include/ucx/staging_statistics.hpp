@@ -13,8 +13,8 @@ struct staging_statistics {
   std::uint64_t memory = 0;          ///< Bytes of the present buffers, in use or idle.
   std::uint64_t pinned_memory = 0;   ///< Of these, the pinned ones.
   /// Bytes that this side's driver copied between its own memory and memory of another process's
-  /// device. The other process did nothing. They are counted above, too, where this side's memory
-  /// was neither pinned nor a device's.
+  /// device. The other process did nothing. The counters before have them, too, where this side's
+  /// memory was neither pinned nor a device's.
   std::uint64_t direct_bytes = 0;
   /// Reads and writes that began as direct copies, and went by message.
   std::uint64_t not_direct = 0;

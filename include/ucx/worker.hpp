@@ -83,8 +83,8 @@ enum class repetition {
 /// Returns the name of the enumerator.
 UCXIO_EXPORT std::string_view to_string(repetition value) noexcept;
 
-/// The options of a worker. Durations are defaults for everything made from it. A duration of zero,
-/// or less, means the value that is written here: no wait is endless, and none has no time.
+/// The options of a worker. Durations are defaults for everything made from it. Zero, or less,
+/// means the value that is written here: every wait has a bound.
 struct worker_options {
   progress_mode progress = progress_mode::automatic;
   thread_safety threads = thread_safety::automatic;
@@ -251,8 +251,8 @@ class UCXIO_EXPORT worker {
   // Messages of any peer: docs/reference/messages.md. endpoint.hpp has these calls for one peer,
   // and says what a device's memory changes.
 
-  /// Receives the next message whose tag `wanted` accepts, from any peer, into `into`, or spread
-  /// over several spans.
+  /// Receives the next message with a tag that `wanted` accepts, from any peer, into `into`, or
+  /// spread over several spans.
   /// Completes: when the message is here. `request::received()` has its tag and length.
   /// Lifetime: `into`, until the request is done.
   /// Errors: message_truncated (it is lost, and nothing was written), message_withdrawn,
@@ -295,7 +295,7 @@ class UCXIO_EXPORT worker {
   message_info receive(const tag_match& wanted, std::span<std::byte> into, std::error_code& ec,
                        const io_options& options = {});
 
-  /// Returns the facts of the next message whose tag `wanted` accepts. It has come, or was
+  /// Returns the facts of the next message with a tag that `wanted` accepts. It has come, or was
   /// announced, and was not taken. It may be lost since: its receive reports that. Makes no
   /// progress. Empty where none has come, and without `feature::am`.
   /// Cost: a look at every message that waits before it.
