@@ -21,11 +21,13 @@ struct core_access;
 }  // namespace detail
 
 /// One operation in flight. It completes exactly once, at the latest when its deadline passes, as
-/// long as a thread drives the worker. Every wait below drives it. Destroying an unfinished request
-/// gives the operation up. It returns when UCX can no longer touch the borrowed memory. That is at
-/// once for reads by message, and for writes by message where UCX does not watch the connection.
-/// Otherwise it takes up to the worker's `heartbeat_timeout`; after that the connection is dropped.
-/// Inside a completion callback, where no call may wait, the connection is dropped at once.
+/// long as a thread drives the worker. Every wait below drives it.
+///
+/// Destroying an unfinished request gives the operation up. It returns when UCX can no longer touch
+/// the borrowed memory. That is at once for reads by message, and for writes by message where UCX
+/// does not watch the connection. Otherwise it takes up to the worker's `heartbeat_timeout`; after
+/// that the connection is dropped. Inside a completion callback, where no call may wait, such a
+/// connection is dropped at once.
 /// Threads: as the worker's. `done()` may be called from any thread.
 class [[nodiscard]] UCXIO_EXPORT request {
  public:
@@ -86,11 +88,12 @@ class [[nodiscard]] UCXIO_EXPORT request {
   /// Makes a CUDA stream wait until the operation has ended: all work that is enqueued on it from
   /// now on waits. `cuda_stream` is a `CUstream`, or a `cudaStream_t`, of any context; for the
   /// default streams see `io_options::cuda_stream`. No thread waits. A later kernel finds the bytes
-  /// of a read, or may overwrite those of a write. The request may be any operation, and may be
-  /// enqueued any number of times. The stream goes on at every end, also after failure,
-  /// cancellation and the loss of this request: look at `error()` before the bytes are used. It
-  /// goes on at the deadline even if no thread drives the worker. The operation is then
-  /// `timed_out`, whatever its outcome. For a request that is done nothing is enqueued. A thread
+  /// of a read, or may overwrite those of a write. Any operation may be waited for, any number of
+  /// times. For a request that is done nothing is enqueued.
+  ///
+  /// The stream goes on at every end, also after failure, cancellation and the loss of this
+  /// request: look at `error()` before the bytes are used. It goes on at the deadline even if no
+  /// thread drives the worker. The operation is then `timed_out`, whatever its outcome. A thread
   /// has to drive the worker meanwhile. If that thread waits for the stream instead, it gets that
   /// `timed_out` (docs/how-to/gpu.md, "What is ordered").
   /// Errors: not_supported (there is no CUDA driver, it is too old, or this is a child that was
@@ -102,7 +105,8 @@ class [[nodiscard]] UCXIO_EXPORT request {
   void enqueue_wait(void* cuda_stream);
   void enqueue_wait(void* cuda_stream, std::error_code& ec);
 
-  /// Asks for an early end. The outcome is reported as always: `canceled`, or an earlier event.
+  /// Asks for an early end. The outcome is reported as always: `canceled`, or an outcome that came
+  /// first.
   void cancel() noexcept;
 
   /// Gives a read other memory to fill, of equal size. Returns false, and changes nothing, after
