@@ -2,7 +2,7 @@
 # Measures what the size of TCP's segments brings, over the loopback interface: one stream, the
 # latency of 8 bytes, 100 clients that read at once, and the memory of a server for each of them; and
 # what UCX's rendezvous brings by hand beside eager messages. They are the tables of docs/how-to/tuning.md,
-# "Segments".
+# "Use less memory for connections".
 #   benchmarks/segments.sh [ROUNDS [SIZE...]]
 # Each round goes through all sizes (64k 256k 1m 4m unless given), and the table has the medians.
 # REQUIRES: build/release/bin/stream_benchmark and server_benchmark (benchmarks/run.sh builds them).

@@ -39,7 +39,7 @@ struct connection_report {
   std::vector<std::string> transports = {};  ///< "transport/device" of each lane.
   std::size_t segment = 0;                   ///< Bytes that the transport carries in one piece.
   /// The longest message, with its header, that is sent at once while the peer's whole room is
-  /// free. A longer message is announced first (docs/reference/messages.md, "Complete").
+  /// free. A longer message is announced first (docs/reference/messages.md, "Completion").
   std::size_t largest_eager = 0;
   /// The longest header of an active message that both sides can send.
   std::size_t largest_header = 0;

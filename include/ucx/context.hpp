@@ -75,8 +75,8 @@ struct context_options {
   /// `connection_terms::require_rdma` demands that a connection uses it.
   bool require_rdma = false;
   /// Processes of this host and user may map memory that is allocated here. They may read other
-  /// exposed memory in place (`docs/reference/regions.md`, "In place"). This process may do so with
-  /// theirs. With false, none of these is allowed.
+  /// exposed memory in place (`docs/reference/regions.md`, "How bytes move"). This process may do
+  /// so with theirs. With false, none of these is allowed.
   bool share_memory = true;
 };
 

@@ -95,7 +95,7 @@ class [[nodiscard]] UCXIO_EXPORT request {
   /// request: look at `error()` before the bytes are used. It goes on at the deadline even if no
   /// thread drives the worker. The operation is then `timed_out`, whatever its outcome. A thread
   /// has to drive the worker meanwhile. If that thread waits for the stream instead, it gets that
-  /// `timed_out` (docs/how-to/gpu.md, "What is ordered").
+  /// `timed_out` (docs/how-to/gpu.md, "Order with CUDA streams").
   /// Errors: not_supported (there is no CUDA driver, it is too old, or this is a child that was
   /// forked), invalid_argument (null; a stream that captures a graph; a default one where no
   /// context is current), busy (1024 waits of the streams of one context have not ended; no thread

@@ -25,8 +25,8 @@ struct stream_options {
   std::chrono::nanoseconds follow = std::chrono::nanoseconds::zero();
   /// How long a stream tries to make a lost connection again, at least once; zero: not at all. For
   /// streams that were opened by URL, or by client and name. A read goes on at its position, if the
-  /// content is the same. Writing goes on after `clear()` (`docs/reference/streams.md`, "When the
-  /// connection is lost"). An attempt that has begun may take its whole connect time-out.
+  /// content is the same. Writing goes on after `clear()` (`docs/reference/streams.md`, "Lost
+  /// connections"). An attempt that has begun may take its whole connect time-out.
   std::chrono::nanoseconds reconnect = std::chrono::nanoseconds::zero();
 
   /// Checks reads as `io_options::verify` says. Writes are not checked: read the bytes back. A

@@ -1,5 +1,5 @@
 // What two sides tell each other in hello and welcome: docs/reference/wire-format.md,
-// "Introductions".
+// "Greetings and introductions".
 #pragma once
 
 #include <cstddef>

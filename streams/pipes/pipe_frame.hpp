@@ -109,7 +109,7 @@ std::optional<pipe_place> decode_pipe_place(std::span<const std::byte> said) noe
 std::optional<pipe_ring> decode_pipe_ring(std::span<const std::byte> said);
 
 /// What a message takes of the window beside its bytes, which is what it takes of its receiver's
-/// memory (docs/reference/messages.md, "Room"). A message alone always fits.
+/// memory (docs/reference/messages.md, "Credit"). A message alone always fits.
 inline constexpr std::uint64_t pipe_message_cost = 256;
 
 /// A writer may have this much on the way at most, whatever a reader grants.
