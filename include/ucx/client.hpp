@@ -31,9 +31,8 @@ class client_core;
 
 /// The options of a client.
 struct client_options {
-  /// UCX's transports, devices and configuration. Unless it names devices, two kinds are allowed.
-  /// They are the interface that leads to the server and, unless that is loopback, the machine's
-  /// RDMA devices.
+  /// UCX's transports, devices and configuration. Without named devices, UCX may use the interface
+  /// that leads to the server and, unless that is loopback, the machine's RDMA devices.
   context_options context = {};
   /// Progress and deadlines. With `automatic` the caller's calls drive progress, from any thread.
   worker_options worker = {};
@@ -65,7 +64,7 @@ class UCXIO_EXPORT client {
   client(const url& server, const client_options& options, std::error_code& ec);
 
   /// Connects by worker address, without any IP address.
-  /// Errors: those by URL.
+  /// Errors: those of the constructor by URL.
   explicit client(const worker_address& server, const client_options& options = {});
   client(const worker_address& server, const client_options& options, std::error_code& ec);
 

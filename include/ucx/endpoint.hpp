@@ -54,7 +54,7 @@ UCXIO_EXPORT std::string_view to_string(stream_amount value) noexcept;
 class UCXIO_EXPORT endpoint {
  public:
   /// Connects by worker address, without any IP address. Returns at once. Operations wait for the
-  /// connection; `wait_connected()` does nothing else.
+  /// connection. `wait_connected()` waits without an operation.
   /// Errors: unreachable (no transport in common), bad_address, too_many_files, closed (`parent`,
   /// or the connection that watches), invalid_argument (terms, or an option that is not for this
   /// way to connect), feature_disabled (terms).

@@ -40,17 +40,17 @@ struct server_options {
   /// Allows an address that is not loopback. UCX's TCP transport has no access control: each
   /// process that can connect can read and write this process (`docs/how-to/security.md`).
   bool insecure = false;
-  /// UCX's transports, devices and configuration. Unless it names devices, two kinds are allowed.
-  /// They are the interface of `bind` and, unless that is loopback, the machine's RDMA devices.
+  /// UCX's transports, devices and configuration. Without named devices, UCX may use the interface
+  /// of `bind` and, unless that is loopback, the machine's RDMA devices.
   context_options context = {};
   /// Progress and deadlines. With `automatic`, a thread sleeps, and spins a little after activity.
   worker_options worker = {};
   /// The number of clients at a time. A further one is refused with `busy`.
   std::size_t most_clients = 10'000;
-  /// The number of workers that serve, each on its own core where there are enough. Clients that
-  /// connect to the listener are given to the workers in turn. Clients that connect by worker
-  /// address stay with the first. `worker` describes the first one. The others have its deadlines,
-  /// and a thread each that sleeps. From 1 to `most_workers`.
+  /// The number of workers that serve. Each can keep one core busy. Clients that connect to the
+  /// listener are given to the workers in turn. Clients that connect by worker address stay with
+  /// the first. `worker` describes the first one. The others have its deadlines, and a thread each
+  /// that sleeps. From 1 to `most_workers`.
   std::size_t workers = 1;
   /// Called from progress when clients can not connect any more, or not all of them. Only another
   /// server could mend that: see `listener_options::on_failure`. It may be called again, for
