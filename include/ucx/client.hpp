@@ -103,7 +103,7 @@ class UCXIO_EXPORT client {
   client lane(std::size_t number) const;
   client lane(std::size_t number, std::error_code& ec) const;
 
-  /// Returns everything that is published, by name.
+  /// Returns all published names, in order.
   /// Errors: no_memory (it takes more than 512 MiB: some million names; `visit_names` does
   /// without).
   /// Cost: a round trip for each few hundred names.
@@ -145,9 +145,9 @@ class UCXIO_EXPORT client {
   remote_region create(std::string_view name, const create_options& how, std::error_code& ec,
                        const io_options& options = {});
 
-  /// Gives a file that `create` opened its name, when every write through `file` is in it. Makes
-  /// the directories that are missing. Returns the entry of the file. With `durable` the file and
-  /// its name are on the device. Later writes through `file` go into the file that has the name.
+  /// Gives a file of `create` its name, when every write through `file` is in it. Makes the
+  /// directories that are missing. Returns the entry of the file. With `durable` the file and its
+  /// name are on the device. Later writes through `file` go into the file that has the name.
   /// Errors: that of a failed write, now and at every further call, or that of the store: the file
   /// is then thrown away; no_space, already_exists (`fresh`, and another file got the name first),
   /// not_supported (a directory has the name; another file system), permission_denied (it was
