@@ -44,9 +44,9 @@ struct fetched_name {
 /// answers together. A server sends a file with its answer, without opening it, if the system has
 /// it in memory. Every other file is opened and read. A file that changes meanwhile is read as by
 /// `remote_region::read_at`. Returns as many outcomes as there are names, in order. The time-out is
-/// as of `open_each`.
-/// Errors: in each outcome, those of `open_each` and `remote_region::read_at`; message_truncated (the
-/// file is longer). An empty `from` throws `closed`.
+/// that of `open_each`.
+/// Errors: in each outcome, those of `open_each` and `remote_region::read_at`; message_truncated
+/// (the file is longer). An empty `from` throws `closed`.
 /// Cost: a round trip for each 64 names, and one more for each further 64 KiB in a dozen of them.
 /// Two round trips for each dozen of files that have to be opened.
 UCXIO_EXPORT std::vector<fetched_name> fetch_each(client& from, std::span<const std::string> names,
