@@ -18,7 +18,15 @@ enum class slow_reader {
 };
 
 /// Returns the name of the enumerator.
-UCXIO_EXPORT std::string_view to_string(slow_reader value) noexcept;
+inline std::string_view to_string(slow_reader value) noexcept {
+  switch (value) {
+    case slow_reader::wait:
+      return "wait";
+    case slow_reader::drop:
+      return "drop";
+  }
+  return "unknown";
+}
 
 /// How a pipe is opened. `docs/reference/pipes.md` is its contract.
 struct pipe_options {

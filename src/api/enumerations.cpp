@@ -7,7 +7,6 @@
 #include "ucx/error.hpp"
 #include "ucx/huge_pages.hpp"
 #include "ucx/memory_resources.hpp"
-#include "ucx/pipe_options.hpp"
 #include "ucx/send_options.hpp"
 #include "ucx/worker.hpp"
 
@@ -262,16 +261,6 @@ std::string_view to_string(missing_resource value) noexcept {
       return "fallback";
     case missing_resource::strict:
       return "strict";
-  }
-  return "unknown";
-}
-
-std::string_view to_string(slow_reader value) noexcept {
-  switch (value) {
-    case slow_reader::wait:
-      return "wait";
-    case slow_reader::drop:
-      return "drop";
   }
   return "unknown";
 }
