@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the site, from the tutorial to the API's reference: MkDocs with the theme Material (PyPI), and Doxygen.
 # A dead link, or a warning of Doxygen's, fails it.
-#   docs/site.sh FOLDER DOXYFILE     the site is FOLDER/site/index.html, which a browser opens without a server
+#   docs/site.sh FOLDER DOXYFILE     the site is FOLDER/site/index.html; a browser searches it only where a server shows it
 set -euo pipefail
 folder=$1 doxyfile=$2
 cd "$(dirname "$0")/.."
@@ -19,7 +19,13 @@ doxygen "$doxyfile"
 cp docs/mkdocs.yml "$folder/"
 cp README.md CHANGELOG.md LICENSE "$folder/pages/"
 cp -r examples include "$folder/pages/"
-(cd docs && find . \( -name '*.md' -o -name '*.svg' \) -exec cp --parents -t "$folder/pages/docs" {} +)
+(cd docs && find . \( -name "*.md" ! -name api.md -o -name '*.svg' \) -exec cp --parents -t "$folder/pages/docs" {} +)
 mv "$folder/html" "$folder/pages/api"
-NO_MKDOCS_2_WARNING=1 "$venv/bin/mkdocs" build --quiet --strict --clean -f "$folder/mkdocs.yml"
-echo "The site: $folder/site/index.html"
+# What a test reads behind a fence's language (tests/documents/run.py) is not for the page.
+find "$folder/pages" -name '*.md' -exec sed -i -E 's/^(```[a-z]+) .*/\1/' {} +
+# Not --quiet: what it does not say it does not count.
+NO_MKDOCS_2_WARNING=1 "$venv/bin/mkdocs" build --strict --clean -f "$folder/mkdocs.yml" >"$folder/mkdocs.log" 2>&1 || {
+  grep -E 'WARNING|ERROR|Aborted' "$folder/mkdocs.log" >&2
+  exit 1
+}
+echo "The site: $folder/site/index.html; with search: python3 -m http.server --bind 127.0.0.1 --directory $folder/site"
