@@ -31,7 +31,7 @@ build=build/dev
 programs_with() { # SUITE
   local label
   for label in $programs; do
-    if grep -qE "^(TYPED_)?TEST(_[FP])?\($1,|^TYPED_TEST_SUITE\($1," tests/"$label"/*_test.cpp; then echo "$label"; fi
+    if grep -qrE --include='*_test.cpp' "^(TYPED_)?TEST(_[FP])?\($1,|^TYPED_TEST_SUITE\($1," tests/"$label"; then echo "$label"; fi
   done
 }
 
@@ -57,7 +57,7 @@ choose() {
     suite=${name%%.*}
     suite=${suite%/[0-9]*}
     found=$(programs_with "${suite##*/}")
-    [ -n "$found" ] || fail "\"$name\" is no label, and no suite of tests/*/*_test.cpp"
+    [ -n "$found" ] || fail "\"$name\" is no label, and no suite of the files tests/**/*_test.cpp"
     # shellcheck disable=SC2206 # one label a line
     chosen+=($found)
     suites+=("$name")

@@ -28,13 +28,13 @@ declare -A known=() # "FILE Suite.Name" and "FILE Name"
 declare -A rows=()  # ID
 declare -A named=() # "ID FILE Name"
 conformance=()
-for file in tests/*/*_test.cpp; do
+while IFS= read -r file; do
   while read -r test; do
     known["$file $test"]=1
     known["$file ${test#*.}"]=1
     if [[ $file == tests/conformance/* ]]; then conformance+=("$file ${test#*.}"); fi
   done < <(tests_of "$file")
-done
+done < <(find tests -name '*_test.cpp' | sort)
 
 check_place() { # WHERE ID FILE[: TEST, TEST...]
   local file tests test text

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every test that is written is one that runs: its file is listed under the program of its folder.
+# Every test that is written is one that runs: its file is listed under the program of its folder, by its path there.
 #   check_tests.sh FOLDER-OF-TESTS
 set -euo pipefail
 cd "$1"
@@ -14,11 +14,11 @@ for program in unit device gpu fabric conformance process tool; do
     index(text, "set(" program "_tests_with") { inside = 1 }
     inside { n = split(text, words, /[ ()]+/); for (i = 1; i <= n; ++i) print words[i] }
     inside && text ~ /\)/ { inside = 0 }' CMakeLists.txt)
-  for file in "$program"/*_test.cpp; do
-    if [ -e "$file" ] && ! grep -qx "$(basename "$file")" <<<"$listed"; then
+  while IFS= read -r file; do
+    if ! grep -qxF "${file#"$program"/}" <<<"$listed"; then
       echo "$file is not built: list it in tests/CMakeLists.txt"
       status=1
     fi
-  done
+  done < <(find "$program" -name '*_test.cpp' | sort)
 done
 exit $status
