@@ -12,7 +12,7 @@
 
 #include "owner_process.hpp"
 #include "process_memory.hpp"
-#include "support/echo_service.hpp"
+#include "support/transports/echo_service.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/worker.hpp"
 

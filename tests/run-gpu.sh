@@ -25,7 +25,7 @@ for program in "${programs[@]}"; do cp "$build/bin/$program" "$folder/bin/"; don
 # Everything but UCX, which comes from the package, and the C library, which is the system's.
 ldd "$folder"/bin/* | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
   grep -vE '/lib(c|m|rt|dl|pthread|resolv|ucp|uct|ucs|ucm)\.so' | xargs cp -L -t "$folder/lib"
-wheel=$(tests/support/newest_ucx.sh)
+wheel=$(tests/support/run/newest_ucx.sh)
 cp -r "$wheel/lib" "$folder/ucx"
 # What UCX's modules for CUDA need: without libcudart they are not loaded, and nothing says so.
 cp -L "${wheel%/*}"/libucx_cu13.libs/*.so* "$folder/lib/"

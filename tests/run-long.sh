@@ -5,7 +5,7 @@
 #   whole     80 min: the sanitizers over all rounds of the tests, of which .ci/run does one in eight
 #   fuzz      45 min: each fuzzer for ten minutes
 #   repeat    60 min: all tests five times, and five times with both processors busy
-#   mutants   60 min: which of the known ways to break the source no test notices (tests/support/mutate.py)
+#   mutants   60 min: which of the known ways to break the source no test notices (tests/support/mutants/mutate.py)
 #   debian12, debian13   40 min each: README's commands in a fresh system, as root
 # Goes on after a step that fails, and says at the end how each one ended.
 set -uo pipefail
@@ -13,12 +13,12 @@ cd "$(dirname "$0")/.." || exit
 unset UCXIO_CASES UCXIO_TOOL UCXIO_WAY UCXIO_CUDA_DRIVER UCXIO_FAKE_CUDA_SEED
 
 # Sets `wheel`, the prefix of UCX's wheel.
-newest_ucx() { wheel=$(tests/support/newest_ucx.sh); }
+newest_ucx() { wheel=$(tests/support/run/newest_ucx.sh); }
 
 newest() {
   newest_ucx && cmake --preset dev -B build/newest -DCMAKE_PREFIX_PATH="$wheel" && cmake --build build/newest &&
-    build/newest/bin/ucxio-loaded-ucx "$(tests/support/newest_ucx.sh --version)" &&
-    UCX_MEM_BISTRO_GRACE_DURATION=1ms tests/support/run_ctest.sh build/newest .
+    build/newest/bin/ucxio-loaded-ucx "$(tests/support/run/newest_ucx.sh --version)" &&
+    UCX_MEM_BISTRO_GRACE_DURATION=1ms tests/support/run/run_ctest.sh build/newest .
 }
 
 whole() {
@@ -26,10 +26,10 @@ whole() {
     cmake --preset tsan -B build/tsan-whole -DUCXIO_SAVED_EFFORT=1 || return 1
   local outcome=0
   cmake --build build/asan-whole --target ucxio-{unit,device,gpu,fabric,conformance}-tests ucxio-loaded-ucx &&
-    build/asan-whole/bin/ucxio-loaded-ucx "$(tests/support/newest_ucx.sh --version)" &&
-    tests/support/run_ctest.sh build/asan-whole '^(unit|device|gpu|fabric|conformance)$' || outcome=1
+    build/asan-whole/bin/ucxio-loaded-ucx "$(tests/support/run/newest_ucx.sh --version)" &&
+    tests/support/run/run_ctest.sh build/asan-whole '^(unit|device|gpu|fabric|conformance)$' || outcome=1
   cmake --build build/tsan-whole --target ucxio-{unit,device,fabric,conformance}-tests &&
-    setarch "$(uname -m)" -R tests/support/run_ctest.sh build/tsan-whole '^(unit|device|fabric|conformance)$' || outcome=1
+    setarch "$(uname -m)" -R tests/support/run/run_ctest.sh build/tsan-whole '^(unit|device|fabric|conformance)$' || outcome=1
   return $outcome
 }
 
@@ -51,7 +51,7 @@ trap 'exit 143' TERM HUP
 
 repeat() {
   local round outcome=0
-  local -x UCXIO_EXPECTED_SKIPS=$PWD/tests/support/expected_skips.txt
+  local -x UCXIO_EXPECTED_SKIPS=$PWD/tests/support/run/expected_skips.txt
   for round in 1 2 3 4 5 6 7 8 9 10; do
     if [ "$round" = 6 ]; then
       for _ in $(seq "$(nproc)"); do
@@ -67,9 +67,9 @@ repeat() {
   return $outcome
 }
 
-mutants() { newest_ucx && tests/support/mutate.py; }
-debian12() { tests/support/in_debian.sh bookworm examples/quickstart.sh tests/run.sh; }
-debian13() { tests/support/in_debian.sh trixie examples/quickstart.sh tests/run.sh; }
+mutants() { newest_ucx && tests/support/mutants/mutate.py; }
+debian12() { tests/support/run/in_debian.sh bookworm examples/quickstart.sh tests/run.sh; }
+debian13() { tests/support/run/in_debian.sh trixie examples/quickstart.sh tests/run.sh; }
 
 steps=("$@")
 [ $# -gt 0 ] || steps=(newest whole fuzz repeat mutants debian12 debian13)

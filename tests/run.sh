@@ -42,7 +42,7 @@ filter_of() { # NAME
   printf '%s' "$suite.$case:$suite.$case/*:*/$suite.$case:*/$suite.$case/*:$suite/*.$case:*/$suite/*.$case"
 }
 
-# Sets what is built and run: `targets`, `labels`, and `UCXIO_CASES`, which tests/support/run_cases.py obeys.
+# Sets what is built and run: `targets`, `labels`, and `UCXIO_CASES`, which tests/support/run/run_cases.py obeys.
 choose() {
   local name suite found
   targets=(all) labels=. scope=all chosen=() suites=()
@@ -144,7 +144,7 @@ if [ $scope != some ]; then
   rm -f "$passed"
 fi
 begin=$SECONDS
-tests/support/run_ctest.sh $build "$labels"
+tests/support/run/run_ctest.sh $build "$labels"
 if [ $scope != some ]; then
   echo "$built $((SECONDS - begin))" >"$took"
   { echo "$now"; sed -n 's/^[0-9]*% tests passed/Then: &/p' $build/tests.log; } >"$passed"

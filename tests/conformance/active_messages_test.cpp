@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "conformance/message_fixture.hpp"
-#include "support/effort.hpp"
-#include "support/pattern.hpp"
+#include "support/basics/effort.hpp"
+#include "support/bytes/pattern.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/buffer_pool.hpp"
 #include "ucx/error.hpp"

@@ -13,10 +13,10 @@
 #include <system_error>
 #include <vector>
 
-#include "support/connection_conformance.hpp"
-#include "support/event_loop.hpp"
-#include "support/foreign_ucx.hpp"
-#include "support/pattern.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/transports/connection_conformance.hpp"
+#include "support/transports/event_loop.hpp"
+#include "support/transports/foreign_ucx.hpp"
 #include "ucx/error.hpp"
 #include "ucx/message.hpp"
 #include "ucx/remote_region.hpp"

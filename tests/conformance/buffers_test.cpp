@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/pattern.hpp"
+#include "support/bytes/pattern.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/buffer_pool.hpp"
 #include "ucx/endpoint.hpp"

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "support/connection_conformance.hpp"
-#include "support/pattern.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/transports/connection_conformance.hpp"
 #include "ucx/connection_manager.hpp"
 #include "ucx/error.hpp"
 

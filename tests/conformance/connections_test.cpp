@@ -23,9 +23,9 @@
 #include <utility>
 #include <vector>
 
-#include "support/connection_conformance.hpp"
-#include "support/ipv6.hpp"
-#include "support/pattern.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/transports/connection_conformance.hpp"
+#include "support/transports/ipv6.hpp"
 #include "ucx/connection_manager.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"

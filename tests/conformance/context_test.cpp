@@ -17,8 +17,8 @@
 #include <system_error>
 #include <vector>
 
-#include "support/connection_conformance.hpp"
-#include "support/pattern.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/transports/connection_conformance.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/log.hpp"

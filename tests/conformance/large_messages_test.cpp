@@ -8,11 +8,11 @@
 #include <span>
 #include <vector>
 
-#include "support/effort.hpp"
-#include "support/message_pair.hpp"
-#include "support/pattern.hpp"
-#include "support/sanitizer.hpp"
-#include "support/sparse_memory.hpp"
+#include "support/basics/effort.hpp"
+#include "support/basics/sanitizer.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/bytes/sparse_memory.hpp"
+#include "support/transports/message_pair.hpp"
 
 namespace ucx::test {
 namespace {

@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "support/connection_conformance.hpp"
-#include "support/fire.hpp"
-#include "support/pattern.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/handlers/fire.hpp"
+#include "support/transports/connection_conformance.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/remote_region.hpp"

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "conformance/message_fixture.hpp"
-#include "support/pattern.hpp"
-#include "support/process_memory.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/process/process_memory.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {

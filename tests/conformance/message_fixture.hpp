@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/message_pair.hpp"
+#include "support/transports/message_pair.hpp"
 
 namespace ucx::test {
 

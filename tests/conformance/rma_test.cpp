@@ -15,11 +15,11 @@
 #include <type_traits>
 #include <vector>
 
-#include "support/connected_pair.hpp"
-#include "support/effort.hpp"
-#include "support/pattern.hpp"
-#include "support/sanitizer.hpp"
-#include "support/sparse_memory.hpp"
+#include "support/basics/effort.hpp"
+#include "support/basics/sanitizer.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/bytes/sparse_memory.hpp"
+#include "support/transports/connected_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/remote_atomic.hpp"

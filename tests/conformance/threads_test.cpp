@@ -22,10 +22,10 @@
 #include <utility>
 #include <vector>
 
-#include "support/connected_pair.hpp"
-#include "support/effort.hpp"
-#include "support/fire.hpp"
-#include "support/pattern.hpp"
+#include "support/basics/effort.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/handlers/fire.hpp"
+#include "support/transports/connected_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/progress_loop.hpp"
 #include "ucx/remote_atomic.hpp"

@@ -12,10 +12,10 @@
 #include <tuple>
 #include <vector>
 
-#include "support/byte_sizes.hpp"
-#include "support/connected_pair.hpp"
+#include "support/bytes/byte_sizes.hpp"
+#include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/kind_memory.hpp"
-#include "support/pattern.hpp"
+#include "support/transports/connected_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_copy.hpp"
 #include "ucx/memory_region.hpp"

@@ -8,10 +8,10 @@
 #include <system_error>
 #include <utility>
 
-#include "support/byte_sizes.hpp"
+#include "support/bytes/byte_sizes.hpp"
+#include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/kind_memory.hpp"
-#include "support/message_pair.hpp"
-#include "support/pattern.hpp"
+#include "support/transports/message_pair.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_place.hpp"

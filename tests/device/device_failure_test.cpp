@@ -8,10 +8,10 @@
 #include <system_error>
 #include <vector>
 
-#include "support/byte_sizes.hpp"
-#include "support/connected_pair.hpp"
+#include "support/bytes/byte_sizes.hpp"
+#include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/cuda_program.hpp"
-#include "support/pattern.hpp"
+#include "support/transports/connected_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_region.hpp"

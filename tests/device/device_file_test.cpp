@@ -1,5 +1,5 @@
 // Files, of this machine and of a server, out of and into the memory of a device.
-#include "support/byte_sizes.hpp"
+#include "support/bytes/byte_sizes.hpp"
 #include "ucx/fstream.hpp"
 
 #include <gtest/gtest.h>
@@ -11,10 +11,10 @@
 #include <system_error>
 #include <vector>
 
+#include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/kind_memory.hpp"
-#include "support/pattern.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/temporary_file.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/files/temporary_file.hpp"
 #include "ucx/access.hpp"
 #include "ucx/bulk_open.hpp"
 #include "ucx/client.hpp"

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "region/exposed/atomic_execution.hpp"
-#include "support/byte_sizes.hpp"
-#include "support/connected_pair.hpp"
+#include "support/bytes/byte_sizes.hpp"
+#include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/cuda_program.hpp"
-#include "support/frame_peer.hpp"
-#include "support/pattern.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/simulated/frame_peer.hpp"
+#include "support/simulated/simulated_pair.hpp"
+#include "support/transports/connected_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_atomic.hpp"

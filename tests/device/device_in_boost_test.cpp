@@ -5,11 +5,11 @@
 #include <ios>
 #include <string>
 
-#include "support/byte_sizes.hpp"
-#include "support/connected_pair.hpp"
+#include "support/bytes/byte_sizes.hpp"
+#include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/kind_memory.hpp"
-#include "support/pattern.hpp"
-#include "support/temporary_file.hpp"
+#include "support/files/temporary_file.hpp"
+#include "support/transports/connected_pair.hpp"
 #include "ucx/boost_device.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"

@@ -15,9 +15,9 @@
 #include <thread>
 #include <vector>
 
+#include "support/basics/soon.hpp"
+#include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/cuda_program.hpp"
-#include "support/pattern.hpp"
-#include "support/soon.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {

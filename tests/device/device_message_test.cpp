@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "support/byte_sizes.hpp"
+#include "support/bytes/byte_sizes.hpp"
+#include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/kind_memory.hpp"
-#include "support/message_pair.hpp"
-#include "support/pattern.hpp"
+#include "support/transports/message_pair.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/error.hpp"
 

@@ -6,9 +6,9 @@
 #include <ios>
 #include <string>
 
+#include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/kind_memory.hpp"
-#include "support/pattern.hpp"
-#include "support/pipe_place.hpp"
+#include "support/streams/pipe_place.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {

@@ -13,13 +13,13 @@
 #include <tuple>
 #include <vector>
 
-#include "support/connected_pair.hpp"
-#include "support/effort.hpp"
+#include "support/basics/effort.hpp"
+#include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/kind_memory.hpp"
-#include "support/pattern.hpp"
-#include "support/stream_script.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/temporary_file.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/files/temporary_file.hpp"
+#include "support/streams/stream_script.hpp"
+#include "support/transports/connected_pair.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/stream.hpp"

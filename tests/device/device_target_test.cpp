@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "support/byte_sizes.hpp"
-#include "support/connected_pair.hpp"
+#include "support/bytes/byte_sizes.hpp"
+#include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/cuda_program.hpp"
-#include "support/pattern.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/simulated/simulated_pair.hpp"
+#include "support/transports/connected_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_copy.hpp"
 #include "ucx/memory_region.hpp"

@@ -6,10 +6,10 @@
 #include <future>
 #include <system_error>
 
-#include "support/byte_sizes.hpp"
+#include "support/bytes/byte_sizes.hpp"
+#include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/kind_memory.hpp"
-#include "support/message_pair.hpp"
-#include "support/pattern.hpp"
+#include "support/transports/message_pair.hpp"
 #include "ucx/memory_place.hpp"
 #include "ucx/worker.hpp"
 

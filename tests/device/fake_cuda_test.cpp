@@ -6,8 +6,8 @@
 #include <set>
 #include <vector>
 
+#include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/cuda_program.hpp"
-#include "support/pattern.hpp"
 
 namespace ucx::test {
 namespace {

@@ -9,12 +9,12 @@
 #include <thread>
 #include <vector>
 
-#include "support/byte_sizes.hpp"
-#include "support/connected_pair.hpp"
+#include "support/bytes/byte_sizes.hpp"
+#include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/kind_memory.hpp"
-#include "support/message_pair.hpp"
-#include "support/pattern.hpp"
-#include "support/pipe_place.hpp"
+#include "support/streams/pipe_place.hpp"
+#include "support/transports/connected_pair.hpp"
+#include "support/transports/message_pair.hpp"
 #include "ucx/context.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_copy.hpp"

@@ -1,5 +1,5 @@
 #include "ucx/memory_pool.hpp"
-#include "support/byte_sizes.hpp"
+#include "support/bytes/byte_sizes.hpp"
 
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "support/fake_cuda/cuda_program.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {

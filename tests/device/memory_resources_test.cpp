@@ -9,8 +9,8 @@
 #include <system_error>
 #include <vector>
 
+#include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/cuda_program.hpp"
-#include "support/pattern.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_pool.hpp"
 

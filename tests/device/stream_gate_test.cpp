@@ -14,8 +14,8 @@
 #include <system_error>
 #include <utility>
 
+#include "support/basics/soon.hpp"
 #include "support/fake_cuda/cuda_program.hpp"
-#include "support/soon.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {

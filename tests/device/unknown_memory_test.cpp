@@ -13,12 +13,12 @@
 #include <system_error>
 #include <vector>
 
-#include "support/connected_pair.hpp"
+#include "support/basics/soon.hpp"
+#include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/cuda_program.hpp"
-#include "support/message_pair.hpp"
-#include "support/pattern.hpp"
-#include "support/soon.hpp"
-#include "support/temporary_file.hpp"
+#include "support/files/temporary_file.hpp"
+#include "support/transports/connected_pair.hpp"
+#include "support/transports/message_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/memory_copy.hpp"

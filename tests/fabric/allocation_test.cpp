@@ -16,10 +16,10 @@
 
 #include <gtest/gtest.h>
 
-#include "support/connected_pair.hpp"
-#include "support/message_pair.hpp"
-#include "support/pattern.hpp"
-#include "support/replaced_new.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/replaced/replaced_new.hpp"
+#include "support/transports/connected_pair.hpp"
+#include "support/transports/message_pair.hpp"
 #include "ucx/remote_streambuf.hpp"
 
 namespace {

@@ -24,13 +24,13 @@
 #include <string>
 #include <type_traits>
 
-#include "support/byte_sizes.hpp"
-#include "support/connected_pair.hpp"
-#include "support/effort.hpp"
-#include "support/pattern.hpp"
-#include "support/sparse_memory.hpp"
-#include "support/stream_script.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/basics/effort.hpp"
+#include "support/bytes/byte_sizes.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/bytes/sparse_memory.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/streams/stream_script.hpp"
+#include "support/transports/connected_pair.hpp"
 #include "ucx/boost_device.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"

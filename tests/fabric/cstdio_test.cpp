@@ -21,8 +21,8 @@
 #include <system_error>
 #include <vector>
 
-#include "support/effort.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/basics/effort.hpp"
+#include "support/files/temporary_directory.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/server.hpp"

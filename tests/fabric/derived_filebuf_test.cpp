@@ -18,7 +18,7 @@
 #include <string>
 #include <utility>
 
-#include "support/temporary_directory.hpp"
+#include "support/files/temporary_directory.hpp"
 #include "ucx/client.hpp"
 #include "ucx/filebuf.hpp"
 #include "ucx/server.hpp"

@@ -29,7 +29,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/temporary_directory.hpp"
+#include "support/files/temporary_directory.hpp"
 #include "ucx/client.hpp"
 #include "ucx/descriptor_feed.hpp"
 #include "ucx/error.hpp"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "support/pattern.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/temporary_directory.hpp"
 #include "ucx/client.hpp"
 #include "ucx/content_digest.hpp"
 #include "ucx/error.hpp"

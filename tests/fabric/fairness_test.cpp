@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "support/effort.hpp"
+#include "support/basics/effort.hpp"
 #include "ucx/client.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/server.hpp"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "support/temporary_directory.hpp"
+#include "support/files/temporary_directory.hpp"
 #include "ucx/client.hpp"
 #include "ucx/content_digest.hpp"
 #include "ucx/error.hpp"

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "support/temporary_directory.hpp"
+#include "support/files/temporary_directory.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"

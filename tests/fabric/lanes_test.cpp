@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "support/soon.hpp"
-#include "support/stream_script.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/basics/soon.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/streams/stream_script.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"

@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "support/byte_sizes.hpp"
-#include "support/connected_pair.hpp"
-#include "support/pattern.hpp"
-#include "support/sparse_memory.hpp"
+#include "support/bytes/byte_sizes.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/bytes/sparse_memory.hpp"
+#include "support/transports/connected_pair.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {

@@ -19,10 +19,10 @@
 #include <utility>
 #include <vector>
 
-#include "support/connected_pair.hpp"
-#include "support/effort.hpp"
-#include "support/pattern.hpp"
-#include "support/soon.hpp"
+#include "support/basics/effort.hpp"
+#include "support/basics/soon.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/transports/connected_pair.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "support/soon.hpp"
+#include "support/basics/soon.hpp"
 #include "ucx/client.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/fstream.hpp"

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <vector>
 
-#include "support/connected_pair.hpp"
+#include "support/transports/connected_pair.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {

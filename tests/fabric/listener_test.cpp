@@ -18,9 +18,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/connected_pair.hpp"
-#include "support/ipv6.hpp"
-#include "support/pattern.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/transports/connected_pair.hpp"
+#include "support/transports/ipv6.hpp"
 #include "ucx/error.hpp"
 #include "ucx/version.hpp"
 

@@ -13,9 +13,9 @@
 #include <span>
 #include <vector>
 
-#include "support/connected_pair.hpp"
-#include "support/foreign_ucx.hpp"
-#include "support/soon.hpp"
+#include "support/basics/soon.hpp"
+#include "support/transports/connected_pair.hpp"
+#include "support/transports/foreign_ucx.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/version.hpp"
 

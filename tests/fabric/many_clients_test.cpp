@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "support/connected_pair.hpp"
-#include "support/process_memory.hpp"
+#include "support/process/process_memory.hpp"
+#include "support/transports/connected_pair.hpp"
 #include "ucx/listener.hpp"
 
 namespace ucx::test {

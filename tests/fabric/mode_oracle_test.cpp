@@ -17,9 +17,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "support/effort.hpp"
-#include "support/stream_script.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/basics/effort.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/streams/stream_script.hpp"
 #include "ucx/client.hpp"
 #include "ucx/filebuf.hpp"
 #include "ucx/fstream.hpp"

@@ -10,9 +10,9 @@
 #include <system_error>
 #include <utility>
 
-#include "support/message_pair.hpp"
-#include "support/pipe_place.hpp"
-#include "support/soon.hpp"
+#include "support/basics/soon.hpp"
+#include "support/streams/pipe_place.hpp"
+#include "support/transports/message_pair.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/message.hpp"

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "support/pipe_place.hpp"
-#include "support/soon.hpp"
+#include "support/basics/soon.hpp"
+#include "support/streams/pipe_place.hpp"
 #include "ucx/error.hpp"
 #include "ucx/pipe_stream.hpp"
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "support/message_pair.hpp"
-#include "support/pipe_place.hpp"
+#include "support/streams/pipe_place.hpp"
+#include "support/transports/message_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/pipe_streambuf.hpp"
 

@@ -14,8 +14,8 @@
 #include <thread>
 #include <utility>
 
-#include "support/effort.hpp"
-#include "support/pipe_place.hpp"
+#include "support/basics/effort.hpp"
+#include "support/streams/pipe_place.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/pipe_stream.hpp"

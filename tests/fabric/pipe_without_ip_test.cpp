@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/pipe_place.hpp"
+#include "support/streams/pipe_place.hpp"
 #include "ucx/client.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"

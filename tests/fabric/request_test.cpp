@@ -12,10 +12,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/connected_pair.hpp"
-#include "support/fire.hpp"
-#include "support/pattern.hpp"
-#include "support/untouched.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/bytes/untouched.hpp"
+#include "support/handlers/fire.hpp"
+#include "support/transports/connected_pair.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {

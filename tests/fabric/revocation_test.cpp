@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "support/connected_pair.hpp"
-#include "support/effort.hpp"
-#include "support/pattern.hpp"
+#include "support/basics/effort.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/transports/connected_pair.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {

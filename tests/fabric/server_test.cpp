@@ -21,9 +21,9 @@
 #include <thread>
 #include <vector>
 
-#include "support/effort.hpp"
-#include "support/pattern.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/basics/effort.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/temporary_directory.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"

@@ -16,10 +16,10 @@
 #include <thread>
 #include <vector>
 
-#include "support/pattern.hpp"
-#include "support/soon.hpp"
-#include "support/stream_script.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/basics/soon.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/streams/stream_script.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"

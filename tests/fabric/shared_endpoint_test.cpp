@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "support/message_pair.hpp"
-#include "support/pattern.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/transports/message_pair.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {

@@ -12,9 +12,9 @@
 #include <system_error>
 #include <vector>
 
-#include "support/pattern.hpp"
-#include "support/soon.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/basics/soon.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/temporary_directory.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"

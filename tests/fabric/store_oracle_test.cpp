@@ -10,9 +10,9 @@
 #include <tuple>
 #include <utility>
 
-#include "support/effort.hpp"
-#include "support/stream_script.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/basics/effort.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/streams/stream_script.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/server.hpp"
 

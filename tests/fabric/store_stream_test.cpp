@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/temporary_directory.hpp"
+#include "support/files/temporary_directory.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/filesystem.hpp"

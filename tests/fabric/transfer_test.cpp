@@ -11,10 +11,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/byte_sizes.hpp"
-#include "support/connected_pair.hpp"
-#include "support/effort.hpp"
-#include "support/pattern.hpp"
+#include "support/basics/effort.hpp"
+#include "support/bytes/byte_sizes.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/transports/connected_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/stream.hpp"
 

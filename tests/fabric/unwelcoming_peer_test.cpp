@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <system_error>
 
-#include "support/connected_pair.hpp"
-#include "support/foreign_ucx.hpp"
+#include "support/transports/connected_pair.hpp"
+#include "support/transports/foreign_ucx.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {

@@ -16,12 +16,12 @@
 #include <tuple>
 #include <vector>
 
-#include "support/byte_sizes.hpp"
-#include "support/connected_pair.hpp"
-#include "support/pattern.hpp"
-#include "support/process_reading.hpp"
-#include "support/stream_script.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/bytes/byte_sizes.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/process_reading.hpp"
+#include "support/streams/stream_script.hpp"
+#include "support/transports/connected_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/stream.hpp"
 #include "ucx/way.hpp"

@@ -16,10 +16,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/connected_pair.hpp"
-#include "support/effort.hpp"
-#include "support/pattern.hpp"
-#include "support/soon.hpp"
+#include "support/basics/effort.hpp"
+#include "support/basics/soon.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/transports/connected_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/scheduled_call.hpp"
 

@@ -14,9 +14,9 @@
 #include <system_error>
 #include <vector>
 
-#include "support/pattern.hpp"
-#include "support/soon.hpp"
-#include "support/store_directories.hpp"
+#include "support/basics/soon.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/store_directories.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/filesystem.hpp"

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "support/pattern.hpp"
+#include "support/bytes/pattern.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/memory_copy.hpp"
 #include "ucx/memory_kind.hpp"

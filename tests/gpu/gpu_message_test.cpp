@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "gpu/gpu_memory.hpp"
-#include "support/message_pair.hpp"
-#include "support/pipe_place.hpp"
+#include "support/streams/pipe_place.hpp"
+#include "support/transports/message_pair.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {

@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "gpu/gpu_memory.hpp"
-#include "support/hex.hpp"
-#include "support/pattern.hpp"
-#include "support/process_reading.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/test_peer.hpp"
+#include "support/bytes/hex.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/process_reading.hpp"
+#include "support/process/test_peer.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "instructions/instruction_count.hpp"
-#include "support/remote_memory.hpp"
-#include "support/simulated_messages.hpp"
+#include "support/simulated/remote_memory.hpp"
+#include "support/simulated/simulated_messages.hpp"
 #include "ucx/stream.hpp"
 #include "ucx/version.hpp"
 

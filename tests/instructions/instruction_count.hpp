@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "support/fake_network.hpp"
+#include "support/fake_ucp/fake_network.hpp"
 
 namespace ucx::test {
 

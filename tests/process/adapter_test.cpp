@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "support/temporary_directory.hpp"
-#include "support/test_peer.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/test_peer.hpp"
 #include "ucx/cstdio.hpp"
 #include "ucx/descriptor_feed.hpp"
 #include "ucx/error.hpp"

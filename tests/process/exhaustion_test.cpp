@@ -11,8 +11,8 @@
 #include <iostream>
 #include <string>
 
-#include "support/own_mounts.hpp"
-#include "support/test_peer.hpp"
+#include "support/process/own_mounts.hpp"
+#include "support/process/test_peer.hpp"
 #include "ucx/context.hpp"
 #include "ucx/error.hpp"
 #include "ucx/worker.hpp"

@@ -21,9 +21,9 @@
 #include <utility>
 #include <vector>
 
-#include "support/pattern.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/test_peer.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/test_peer.hpp"
 #include "ucx/bulk_open.hpp"
 #include "ucx/client.hpp"
 #include "ucx/connection_manager.hpp"

@@ -13,9 +13,9 @@
 #include <string>
 #include <thread>
 
-#include "support/pattern.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/test_peer.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/test_peer.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/fstream.hpp"

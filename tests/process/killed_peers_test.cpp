@@ -8,8 +8,8 @@
 #include <string>
 #include <thread>
 
-#include "support/pattern.hpp"
-#include "support/test_peer.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/process/test_peer.hpp"
 
 namespace ucx::test {
 namespace {

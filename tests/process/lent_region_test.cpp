@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "support/hex.hpp"
-#include "support/pattern.hpp"
-#include "support/test_peer.hpp"
+#include "support/bytes/hex.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/process/test_peer.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "support/soon.hpp"
-#include "support/test_peer.hpp"
+#include "support/basics/soon.hpp"
+#include "support/process/test_peer.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {

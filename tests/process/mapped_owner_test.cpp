@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "support/pattern.hpp"
-#include "support/test_peer.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/process/test_peer.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"

@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "support/pattern.hpp"
-#include "support/process_reading.hpp"
-#include "support/test_peer.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/process/process_reading.hpp"
+#include "support/process/test_peer.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"

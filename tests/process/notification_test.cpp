@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "support/test_peer.hpp"
+#include "support/process/test_peer.hpp"
 
 namespace ucx::test {
 namespace {

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "support/pattern.hpp"
-#include "support/test_peer.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/process/test_peer.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/remote_region.hpp"

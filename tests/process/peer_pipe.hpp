@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/pattern.hpp"
+#include "support/bytes/pattern.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/pipe_options.hpp"

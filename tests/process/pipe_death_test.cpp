@@ -11,8 +11,8 @@
 #include <system_error>
 #include <utility>
 
-#include "support/pipe_place.hpp"
-#include "support/test_peer.hpp"
+#include "support/process/test_peer.hpp"
+#include "support/streams/pipe_place.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"

@@ -17,9 +17,9 @@
 #include <thread>
 #include <vector>
 
-#include "support/pattern.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/test_peer.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/test_peer.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/file_descriptor.hpp"

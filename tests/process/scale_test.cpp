@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "support/connected_pair.hpp"
-#include "support/pattern.hpp"
-#include "support/test_peer.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/process/test_peer.hpp"
+#include "support/transports/connected_pair.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/wait.hpp"

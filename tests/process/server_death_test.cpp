@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "support/pattern.hpp"
-#include "support/test_peer.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/process/test_peer.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/stream.hpp"

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "support/test_peer.hpp"
+#include "support/process/test_peer.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {

@@ -12,9 +12,9 @@
 #include <string>
 #include <thread>
 
-#include "support/temporary_directory.hpp"
-#include "support/test_peer.hpp"
-#include "support/whole_file.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/files/whole_file.hpp"
+#include "support/process/test_peer.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"

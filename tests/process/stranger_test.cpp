@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "support/own_namespace.hpp"
-#include "support/pattern.hpp"
-#include "support/process_reading.hpp"
-#include "support/test_peer.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/process/own_namespace.hpp"
+#include "support/process/process_reading.hpp"
+#include "support/process/test_peer.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "support/own_namespace.hpp"
-#include "support/test_peer.hpp"
+#include "support/process/own_namespace.hpp"
+#include "support/process/test_peer.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {

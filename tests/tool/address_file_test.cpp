@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/tool/tool.hpp"
 #include "ucx/client.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/stream_options.hpp"

@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "support/agent_talk.hpp"
-#include "support/command.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/command.hpp"
+#include "support/tool/agent_talk.hpp"
+#include "support/tool/tool.hpp"
 #include "ucx/content_digest.hpp"
 #include "ucx/pipe_stream.hpp"
 

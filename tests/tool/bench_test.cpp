@@ -8,11 +8,11 @@
 #include <thread>
 #include <vector>
 
-#include "support/byte_sizes.hpp"
-#include "support/command.hpp"
-#include "support/pattern.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/bytes/byte_sizes.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/command.hpp"
+#include "support/tool/tool.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {

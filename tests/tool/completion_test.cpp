@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/tool/tool.hpp"
 
 namespace ucx::test {
 namespace {

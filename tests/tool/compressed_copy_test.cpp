@@ -15,13 +15,13 @@
 #include <thread>
 #include <vector>
 
-#include "support/agent_talk.hpp"
-#include "support/command.hpp"
-#include "support/copy_place.hpp"
-#include "support/pattern.hpp"
-#include "support/soon.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/basics/soon.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/command.hpp"
+#include "support/tool/agent_talk.hpp"
+#include "support/tool/copy_place.hpp"
+#include "support/tool/tool.hpp"
 #include "ucx/content_digest.hpp"
 #include "ucx/pipe_broker.hpp"
 #include "ucx/server.hpp"

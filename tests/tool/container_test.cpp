@@ -13,14 +13,14 @@
 #include <string>
 #include <vector>
 
-#include "support/child_process.hpp"
-#include "support/command.hpp"
-#include "support/own_namespace.hpp"
-#include "support/pattern.hpp"
-#include "support/process_memory.hpp"
-#include "support/soon.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/basics/soon.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/child_process.hpp"
+#include "support/process/command.hpp"
+#include "support/process/own_namespace.hpp"
+#include "support/process/process_memory.hpp"
+#include "support/tool/tool.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {

@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "support/command.hpp"
-#include "support/copy_place.hpp"
-#include "support/process_memory.hpp"
-#include "support/progress_objects.hpp"
-#include "support/soon.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/basics/soon.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/command.hpp"
+#include "support/process/process_memory.hpp"
+#include "support/tool/copy_place.hpp"
+#include "support/tool/progress_objects.hpp"
+#include "support/tool/tool.hpp"
 
 namespace ucx::test {
 namespace {

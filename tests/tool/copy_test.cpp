@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "support/command.hpp"
-#include "support/copy_place.hpp"
-#include "support/pattern.hpp"
-#include "support/soon.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/basics/soon.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/command.hpp"
+#include "support/tool/copy_place.hpp"
+#include "support/tool/tool.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {

@@ -13,13 +13,13 @@
 #include <string>
 #include <vector>
 
-#include "support/command.hpp"
-#include "support/copied_tree.hpp"
-#include "support/copy_place.hpp"
-#include "support/own_mounts.hpp"
-#include "support/pattern.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/command.hpp"
+#include "support/process/own_mounts.hpp"
+#include "support/tool/copied_tree.hpp"
+#include "support/tool/copy_place.hpp"
+#include "support/tool/tool.hpp"
 
 namespace ucx::test {
 namespace {

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "support/command.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/command.hpp"
+#include "support/tool/tool.hpp"
 
 namespace ucx::test {
 namespace {

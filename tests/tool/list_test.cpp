@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/tool/tool.hpp"
 #include "ucx/server.hpp"
 #include "ucx/version.hpp"
 

@@ -14,13 +14,13 @@
 #include <string>
 #include <vector>
 
-#include "support/child_process.hpp"
-#include "support/command.hpp"
-#include "support/copy_place.hpp"
-#include "support/process_memory.hpp"
-#include "support/soon.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/basics/soon.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/child_process.hpp"
+#include "support/process/command.hpp"
+#include "support/process/process_memory.hpp"
+#include "support/tool/copy_place.hpp"
+#include "support/tool/tool.hpp"
 #include "ucx/pipe_options.hpp"
 
 namespace ucx::test {

@@ -10,8 +10,8 @@
 #include <span>
 #include <string>
 
-#include "support/copy_place.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/tool/copy_place.hpp"
 
 namespace ucx::test {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "output/exit_code.hpp"
-#include "support/byte_sizes.hpp"
-#include "support/pattern.hpp"
+#include "support/bytes/byte_sizes.hpp"
+#include "support/bytes/pattern.hpp"
 
 namespace ucx::tool {
 namespace {

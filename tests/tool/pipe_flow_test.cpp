@@ -8,10 +8,10 @@
 #include <thread>
 #include <vector>
 
-#include "support/progress_objects.hpp"
-#include "support/soon.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/basics/soon.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/tool/progress_objects.hpp"
+#include "support/tool/tool.hpp"
 
 namespace ucx::test {
 namespace {

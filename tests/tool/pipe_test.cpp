@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "support/soon.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/basics/soon.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/tool/tool.hpp"
 
 namespace ucx::test {
 namespace {

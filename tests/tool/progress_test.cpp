@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "support/command.hpp"
-#include "support/progress_objects.hpp"
-#include "support/pseudo_terminal.hpp"
-#include "support/soon.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/basics/soon.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/command.hpp"
+#include "support/tool/progress_objects.hpp"
+#include "support/tool/pseudo_terminal.hpp"
+#include "support/tool/tool.hpp"
 
 namespace ucx::test {
 namespace {

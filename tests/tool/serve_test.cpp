@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "support/command.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/command.hpp"
+#include "support/tool/tool.hpp"
 #include "ucx/version.hpp"
 
 namespace ucx::test {

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "support/soon.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/basics/soon.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/tool/tool.hpp"
 #include "ucx/content_digest.hpp"
 #include "ucx/error.hpp"
 #include "ucx/server.hpp"

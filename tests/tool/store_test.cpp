@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <string>
 
-#include "support/command.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/command.hpp"
+#include "support/tool/tool.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
 

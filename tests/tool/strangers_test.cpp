@@ -28,11 +28,11 @@
 #include <utility>
 #include <vector>
 
-#include "support/child_process.hpp"
-#include "support/command.hpp"
-#include "support/soon.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/basics/soon.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/child_process.hpp"
+#include "support/process/command.hpp"
+#include "support/tool/tool.hpp"
 #include "ucx/file_descriptor.hpp"
 #include "ucx/socket_address.hpp"
 

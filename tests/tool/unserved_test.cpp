@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "support/child_process.hpp"
-#include "support/command.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/child_process.hpp"
+#include "support/process/command.hpp"
+#include "support/tool/tool.hpp"
 
 namespace ucx::test {
 namespace {

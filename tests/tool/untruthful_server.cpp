@@ -25,7 +25,7 @@
 #include "connection/channel.hpp"
 #include "connection/endpoint_channel.hpp"
 #include "connection/endpoint_core.hpp"
-#include "support/hex.hpp"
+#include "support/bytes/hex.hpp"
 #include "ucx/context.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"

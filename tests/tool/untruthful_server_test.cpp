@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "support/child_process.hpp"
-#include "support/hex.hpp"
-#include "support/process_memory.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/bytes/hex.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/child_process.hpp"
+#include "support/process/process_memory.hpp"
+#include "support/tool/tool.hpp"
 #include "ucx/client.hpp"
 #include "ucx/directory_listing.hpp"
 #include "ucx/error.hpp"

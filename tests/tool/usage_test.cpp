@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "support/command.hpp"
-#include "support/own_namespace.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/tool.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/command.hpp"
+#include "support/process/own_namespace.hpp"
+#include "support/tool/tool.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/version.hpp"
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/fake_cuda.hpp"
-#include "support/pattern.hpp"
 
 namespace ucx::test {
 

@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/bytes/pattern.hpp"
 #include "support/fake_cuda/cuda_program.hpp"
-#include "support/pattern.hpp"
 #include "ucx/memory_kind.hpp"
 
 namespace ucx::test {

@@ -1,4 +1,4 @@
-// Which mutant is on, and which mutants a process came by. tests/support/mutate.py puts this header
+// Which mutant is on, and which mutants a process came by. mutate.py puts this header
 // into its copy of the tree; nothing else includes it.
 #pragma once
 

@@ -15,7 +15,7 @@
 #include <system_error>
 #include <vector>
 
-#include "support/simulated_messages.hpp"
+#include "support/simulated/simulated_messages.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/buffer_pool.hpp"
 #include "ucx/error.hpp"

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "support/served_region.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/simulated/served_region.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/memory_region.hpp"

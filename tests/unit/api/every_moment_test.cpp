@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
-#include "support/effort.hpp"
-#include "support/served_region.hpp"
-#include "support/simulated_address.hpp"
-#include "support/simulated_messages.hpp"
+#include "support/basics/effort.hpp"
+#include "support/simulated/served_region.hpp"
+#include "support/simulated/simulated_address.hpp"
+#include "support/simulated/simulated_messages.hpp"
 #include "ucx/buffer_pool.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"

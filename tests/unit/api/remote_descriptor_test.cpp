@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "support/hex.hpp"
+#include "support/bytes/hex.hpp"
 #include "ucx/error.hpp"
 #include "wire/wire.hpp"
 

@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
-#include "support/fire.hpp"
-#include "support/pattern.hpp"
-#include "support/served_region.hpp"
-#include "support/simulated_pair.hpp"
-#include "support/untouched.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/bytes/untouched.hpp"
+#include "support/handlers/fire.hpp"
+#include "support/simulated/served_region.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {

@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
-#include "support/fake_network.hpp"
-#include "support/forgotten_by_ucx.hpp"
-#include "support/pattern.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/fake_ucp/fake_network.hpp"
+#include "support/simulated/forgotten_by_ucx.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "support/simulated_address.hpp"
-#include "support/simulated_messages.hpp"
+#include "support/simulated/simulated_address.hpp"
+#include "support/simulated/simulated_messages.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/buffer_pool.hpp"
 #include "ucx/listener.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <unordered_set>
 
-#include "support/hex.hpp"
+#include "support/bytes/hex.hpp"
 #include "ucx/error.hpp"
 #include "wire/wire.hpp"
 

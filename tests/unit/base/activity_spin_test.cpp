@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <thread>
 
-#include "support/simulated_pair.hpp"
-#include "support/soon.hpp"
+#include "support/basics/soon.hpp"
+#include "support/simulated/simulated_pair.hpp"
 
 namespace ucx::test {
 namespace {

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "base/owned_descriptor.hpp"
-#include "support/byte_sizes.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/bytes/byte_sizes.hpp"
+#include "support/files/temporary_directory.hpp"
 
 namespace ucx::test {
 namespace {

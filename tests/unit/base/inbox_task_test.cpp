@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "support/short_memory.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/replaced/short_memory.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "worker/core_access.hpp"
 #include "worker/worker_core.hpp"
 

@@ -1,4 +1,4 @@
-#include "support/mentions.hpp"
+#include "support/basics/mentions.hpp"
 #include "ucx/log.hpp"
 
 #include <gtest/gtest.h>
@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "base/logger.hpp"
-#include "support/pattern.hpp"
-#include "support/process_reading.hpp"
-#include "support/served_region.hpp"
-#include "support/simulated_messages.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/process/process_reading.hpp"
+#include "support/simulated/served_region.hpp"
+#include "support/simulated/simulated_messages.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_atomic.hpp"

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "support/frame_peer.hpp"
-#include "support/simulated_address.hpp"
-#include "support/simulated_messages.hpp"
+#include "support/simulated/frame_peer.hpp"
+#include "support/simulated/simulated_address.hpp"
+#include "support/simulated/simulated_messages.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/message_handlers.hpp"
 

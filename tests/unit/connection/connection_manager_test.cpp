@@ -1,5 +1,5 @@
 #include "ucx/connection_manager.hpp"
-#include "support/simulated_address.hpp"
+#include "support/simulated/simulated_address.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/simulated_pair.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
 

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "support/frame_peer.hpp"
-#include "support/mentions.hpp"
-#include "support/simulated_address.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/basics/mentions.hpp"
+#include "support/simulated/frame_peer.hpp"
+#include "support/simulated/simulated_address.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/connection_manager.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"

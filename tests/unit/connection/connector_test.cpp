@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "connection/endpoint_core.hpp"
-#include "support/simulated_address.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/simulated/simulated_address.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
 #include "worker/core_access.hpp"

@@ -16,8 +16,8 @@
 
 #include "connection/channel.hpp"
 #include "connection/endpoint_core.hpp"
-#include "support/soon.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/basics/soon.hpp"
+#include "support/files/temporary_directory.hpp"
 #include "ucx/bulk_open.hpp"
 #include "ucx/client.hpp"
 #include "ucx/context.hpp"

@@ -1,5 +1,5 @@
 #include "ucx/endpoint.hpp"
-#include "support/mentions.hpp"
+#include "support/basics/mentions.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +11,9 @@
 #include <system_error>
 #include <vector>
 
-#include "support/frame_peer.hpp"
-#include "support/served_region.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/simulated/frame_peer.hpp"
+#include "support/simulated/served_region.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/version.hpp"
 #include "wire/frame.hpp"

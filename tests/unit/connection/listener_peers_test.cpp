@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "support/fire.hpp"
-#include "support/lock_probe.hpp"
-#include "support/simulated_address.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/handlers/fire.hpp"
+#include "support/handlers/lock_probe.hpp"
+#include "support/simulated/simulated_address.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/connection_request.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"

@@ -1,5 +1,5 @@
 #include "ucx/listener.hpp"
-#include "support/simulated_address.hpp"
+#include "support/simulated/simulated_address.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "support/frame_peer.hpp"
-#include "support/pattern.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/simulated/frame_peer.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_region.hpp"

@@ -7,9 +7,9 @@
 #include <system_error>
 #include <vector>
 
-#include "support/frame_peer.hpp"
-#include "support/served_region.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/simulated/frame_peer.hpp"
+#include "support/simulated/served_region.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "wire/frame.hpp"
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "support/simulated_address.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/simulated/simulated_address.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"

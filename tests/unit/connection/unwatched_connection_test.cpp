@@ -9,10 +9,10 @@
 #include <system_error>
 #include <vector>
 
-#include "support/forgotten_by_ucx.hpp"
-#include "support/pattern.hpp"
-#include "support/served_region.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/simulated/forgotten_by_ucx.hpp"
+#include "support/simulated/served_region.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
 

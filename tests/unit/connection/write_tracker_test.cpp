@@ -11,7 +11,7 @@
 #include <system_error>
 #include <vector>
 
-#include "support/effort.hpp"
+#include "support/basics/effort.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "support/fake_network.hpp"
-#include "support/raw_peer.hpp"
+#include "support/fake_ucp/fake_network.hpp"
+#include "support/simulated/raw_peer.hpp"
 
 namespace ucx::test {
 namespace {

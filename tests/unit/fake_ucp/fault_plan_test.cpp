@@ -1,5 +1,5 @@
 // Every call can fail, be late, or complete in another order, as planned or from a seed.
-#include "support/fault_plan.hpp"
+#include "support/fake_ucp/fault_plan.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "support/fake_network.hpp"
-#include "support/raw_pair.hpp"
+#include "support/fake_ucp/fake_network.hpp"
+#include "support/simulated/raw_pair.hpp"
 
 namespace ucx::test {
 namespace {

@@ -28,8 +28,8 @@
 #include <vector>
 
 #include "file/slow_reader.hpp"
-#include "support/pattern.hpp"
-#include "support/temporary_file.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/temporary_file.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {

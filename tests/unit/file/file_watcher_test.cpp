@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "support/temporary_directory.hpp"
+#include "support/files/temporary_directory.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "memory/buffer_home.hpp"
-#include "support/lock_probe.hpp"
-#include "support/simulated_messages.hpp"
+#include "support/handlers/lock_probe.hpp"
+#include "support/simulated/simulated_messages.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/buffer_pool.hpp"
 

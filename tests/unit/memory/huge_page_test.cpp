@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "memory/memory_source.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucp/shared_memory.hpp"
 #include "ucx/error.hpp"
 #include "ucx/huge_pages.hpp"

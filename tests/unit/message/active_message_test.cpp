@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "support/lock_probe.hpp"
-#include "support/mentions.hpp"
-#include "support/simulated_messages.hpp"
+#include "support/basics/mentions.hpp"
+#include "support/handlers/lock_probe.hpp"
+#include "support/simulated/simulated_messages.hpp"
 
 namespace ucx::test {
 namespace {

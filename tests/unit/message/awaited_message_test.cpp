@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "support/fire.hpp"
-#include "support/simulated_messages.hpp"
+#include "support/handlers/fire.hpp"
+#include "support/simulated/simulated_messages.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/worker.hpp"

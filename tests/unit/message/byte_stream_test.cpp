@@ -11,7 +11,7 @@
 #include <system_error>
 #include <vector>
 
-#include "support/simulated_messages.hpp"
+#include "support/simulated/simulated_messages.hpp"
 
 namespace ucx::test {
 namespace {

@@ -16,10 +16,10 @@
 #include <system_error>
 #include <vector>
 
-#include "support/frame_peer.hpp"
-#include "support/pattern.hpp"
-#include "support/process_reading.hpp"
-#include "support/simulated_messages.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/process/process_reading.hpp"
+#include "support/simulated/frame_peer.hpp"
+#include "support/simulated/simulated_messages.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/error.hpp"
 #include "ucx/message.hpp"

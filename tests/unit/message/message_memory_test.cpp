@@ -15,12 +15,12 @@
 #include <utility>
 #include <vector>
 
-#include "support/callback_scope.hpp"
-#include "support/frame_peer.hpp"
-#include "support/replaced_new.hpp"
-#include "support/short_memory.hpp"
-#include "support/shortage.hpp"
-#include "support/simulated_messages.hpp"
+#include "support/fake_ucp/callback_scope.hpp"
+#include "support/replaced/replaced_new.hpp"
+#include "support/replaced/short_memory.hpp"
+#include "support/replaced/shortage.hpp"
+#include "support/simulated/frame_peer.hpp"
+#include "support/simulated/simulated_messages.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"

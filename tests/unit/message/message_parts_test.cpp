@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "support/simulated_messages.hpp"
+#include "support/simulated/simulated_messages.hpp"
 #include "wire/parts_table.hpp"
 
 namespace ucx::test {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/simulated_messages.hpp"
+#include "support/simulated/simulated_messages.hpp"
 #include "ucp/ucp_api.hpp"
 
 namespace ucx::test {

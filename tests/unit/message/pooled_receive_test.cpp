@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "support/lock_probe.hpp"
-#include "support/simulated_messages.hpp"
+#include "support/handlers/lock_probe.hpp"
+#include "support/simulated/simulated_messages.hpp"
 #include "ucx/buffer.hpp"
 #include "ucx/buffer_pool.hpp"
 

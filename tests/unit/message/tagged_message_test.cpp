@@ -9,8 +9,8 @@
 #include <system_error>
 #include <vector>
 
-#include "support/effort.hpp"
-#include "support/simulated_messages.hpp"
+#include "support/basics/effort.hpp"
+#include "support/simulated/simulated_messages.hpp"
 
 namespace ucx::test {
 namespace {

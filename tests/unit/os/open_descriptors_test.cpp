@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/owned_descriptor.hpp"
-#include "support/counted_calls.hpp"
+#include "support/replaced/counted_calls.hpp"
 
 namespace ucx::detail {
 namespace {

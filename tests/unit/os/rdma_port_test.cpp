@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "support/temporary_directory.hpp"
+#include "support/files/temporary_directory.hpp"
 
 namespace ucx::detail {
 namespace {

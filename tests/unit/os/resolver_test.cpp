@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "support/shortage.hpp"
+#include "support/replaced/shortage.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {

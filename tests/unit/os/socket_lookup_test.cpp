@@ -7,7 +7,7 @@
 
 #include "base/owned_descriptor.hpp"
 #include "os/tcp_socket.hpp"
-#include "support/loopback_connection.hpp"
+#include "support/transports/loopback_connection.hpp"
 
 namespace ucx::detail {
 namespace {

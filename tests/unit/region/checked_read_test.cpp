@@ -11,12 +11,12 @@
 #include <system_error>
 #include <vector>
 
-#include "support/frame_peer.hpp"
-#include "support/pattern.hpp"
-#include "support/remote_memory.hpp"
-#include "support/served_region.hpp"
-#include "support/simulated_server.hpp"
-#include "support/temporary_file.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/temporary_file.hpp"
+#include "support/simulated/frame_peer.hpp"
+#include "support/simulated/remote_memory.hpp"
+#include "support/simulated/served_region.hpp"
+#include "support/simulated/simulated_server.hpp"
 #include "ucx/error.hpp"
 #include "ucx/stream.hpp"
 #include "wire/digest.hpp"

@@ -14,9 +14,9 @@
 #include <system_error>
 #include <vector>
 
-#include "support/pattern.hpp"
-#include "support/process_reading.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/process/process_reading.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"

@@ -16,11 +16,11 @@
 #include <system_error>
 #include <vector>
 
-#include "support/fake_file.hpp"
-#include "support/frame_peer.hpp"
-#include "support/pattern.hpp"
-#include "support/served_region.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/fake_file.hpp"
+#include "support/simulated/frame_peer.hpp"
+#include "support/simulated/served_region.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/remote_region.hpp"
 #include "wire/introduction.hpp"

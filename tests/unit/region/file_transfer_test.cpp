@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "region/exposed/file_region.hpp"
-#include "support/byte_sizes.hpp"
-#include "support/connected_pair.hpp"
-#include "support/pattern.hpp"
-#include "support/temporary_file.hpp"
+#include "support/bytes/byte_sizes.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/temporary_file.hpp"
+#include "support/transports/connected_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/remote_region.hpp"
 #include "worker/core_access.hpp"

@@ -13,10 +13,10 @@
 #include <system_error>
 #include <vector>
 
-#include "support/frame_peer.hpp"
-#include "support/pattern.hpp"
-#include "support/simulated_pair.hpp"
-#include "support/untouched.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/bytes/untouched.hpp"
+#include "support/simulated/frame_peer.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_region.hpp"

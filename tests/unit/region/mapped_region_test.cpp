@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "support/pattern.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "support/pattern.hpp"
-#include "support/served_region.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/simulated/served_region.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {

@@ -15,8 +15,8 @@
 
 #include "connection/posted_operations.hpp"
 #include "region/exposed/notification_queue.hpp"
-#include "support/pattern.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_atomic.hpp"

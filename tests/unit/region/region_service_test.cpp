@@ -13,10 +13,10 @@
 #include <system_error>
 #include <vector>
 
-#include "support/asked_owner.hpp"
-#include "support/frame_peer.hpp"
-#include "support/pattern.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/simulated/asked_owner.hpp"
+#include "support/simulated/frame_peer.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucp/piece_sizes.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"

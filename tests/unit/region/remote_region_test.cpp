@@ -18,9 +18,9 @@
 
 #include "region/remote/region_read.hpp"
 #include "region/remote/remote_region_core.hpp"
-#include "support/pattern.hpp"
-#include "support/served_region.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/simulated/served_region.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_region.hpp"
 #include "worker/core_access.hpp"

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "support/pattern.hpp"
-#include "support/simulated_server.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/simulated/simulated_server.hpp"
 #include "ucx/error.hpp"
 #include "ucx/stream.hpp"
 

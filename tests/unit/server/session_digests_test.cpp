@@ -12,10 +12,10 @@
 
 #include "file/file_hasher.hpp"
 #include "region/exposed/file_region.hpp"
-#include "support/effort.hpp"
-#include "support/fake_file.hpp"
-#include "support/pattern.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/basics/effort.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/fake_file.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "worker/core_access.hpp"
 

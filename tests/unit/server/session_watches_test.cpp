@@ -18,8 +18,8 @@
 
 #include "file/file_watcher.hpp"
 #include "region/exposed/file_region.hpp"
-#include "support/simulated_pair.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "worker/core_access.hpp"
 

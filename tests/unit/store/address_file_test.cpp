@@ -11,7 +11,7 @@
 #include <string>
 #include <system_error>
 
-#include "support/temporary_directory.hpp"
+#include "support/files/temporary_directory.hpp"
 #include "ucx/error.hpp"
 #include "ucx/url.hpp"
 

@@ -10,8 +10,8 @@
 #include <functional>
 #include <string>
 
-#include "support/own_mounts.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/process/own_mounts.hpp"
 
 namespace ucx::detail {
 namespace {

@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "store/store_core.hpp"
-#include "support/failing_calls.hpp"
-#include "support/short_memory.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/replaced/failing_calls.hpp"
+#include "support/replaced/short_memory.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/publication.hpp"

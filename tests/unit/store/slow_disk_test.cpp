@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "store/store_core.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files/temporary_directory.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/publication.hpp"

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "base/store_path.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files/temporary_directory.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {

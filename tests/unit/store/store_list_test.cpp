@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "support/counted_calls.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/replaced/counted_calls.hpp"
 #include "ucx/client.hpp"
 #include "ucx/publication.hpp"
 #include "ucx/server.hpp"

@@ -11,9 +11,9 @@
 
 #include "region/remote/remote_region_core.hpp"
 #include "store/store_core.hpp"
-#include "support/pattern.hpp"
-#include "support/simulated_server.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/simulated/simulated_server.hpp"
 #include "ucx/error.hpp"
 #include "ucx/publication.hpp"
 #include "worker/core_access.hpp"

@@ -19,9 +19,9 @@
 #include <string>
 #include <system_error>
 
-#include "support/remote_memory.hpp"
-#include "support/stream_script.hpp"
-#include "support/streambuf_calls.hpp"
+#include "support/simulated/remote_memory.hpp"
+#include "support/streams/stream_script.hpp"
+#include "support/streams/streambuf_calls.hpp"
 #include "ucx/boost_device.hpp"
 #include "ucx/error.hpp"
 

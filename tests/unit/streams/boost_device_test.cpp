@@ -25,10 +25,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "support/remote_memory.hpp"
-#include "support/simulated_server.hpp"
-#include "support/stream_script.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/simulated/remote_memory.hpp"
+#include "support/simulated/simulated_server.hpp"
+#include "support/streams/stream_script.hpp"
 #include "ucx/boost_device.hpp"
 #include "ucx/boost_mapped.hpp"
 #include "ucx/error.hpp"

@@ -18,10 +18,10 @@
 #include <string>
 #include <tuple>
 
-#include "support/effort.hpp"
-#include "support/remote_memory.hpp"
-#include "support/stream_script.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/basics/effort.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/simulated/remote_memory.hpp"
+#include "support/streams/stream_script.hpp"
 #include "ucx/boost_device.hpp"
 
 namespace ucx::test {

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "support/effort.hpp"
-#include "support/stream_script.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/basics/effort.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/streams/stream_script.hpp"
 #include "ucx/fstream.hpp"
 
 namespace ucx::test {

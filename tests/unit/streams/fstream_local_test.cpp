@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/temporary_directory.hpp"
+#include "support/files/temporary_directory.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
 

@@ -18,10 +18,10 @@
 #include <system_error>
 #include <utility>
 
-#include "support/effort.hpp"
-#include "support/fake_network.hpp"
-#include "support/stream_script.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/basics/effort.hpp"
+#include "support/fake_ucp/fake_network.hpp"
+#include "support/files/temporary_directory.hpp"
+#include "support/streams/stream_script.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"

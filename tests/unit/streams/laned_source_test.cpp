@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "engine/stream_engine.hpp"
-#include "support/remote_memory.hpp"
-#include "support/stream_script.hpp"
+#include "support/simulated/remote_memory.hpp"
+#include "support/streams/stream_script.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {

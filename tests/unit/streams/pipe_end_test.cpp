@@ -14,7 +14,7 @@
 
 #include "pipes/pipe_frame.hpp"
 #include "pipes/pipe_input.hpp"
-#include "support/simulated_messages.hpp"
+#include "support/simulated/simulated_messages.hpp"
 #include "ucx/error.hpp"
 #include "ucx/pipe_streambuf.hpp"
 

@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <string>
 
-#include "support/remote_memory.hpp"
-#include "support/stream_script.hpp"
-#include "support/streambuf_calls.hpp"
+#include "support/simulated/remote_memory.hpp"
+#include "support/streams/stream_script.hpp"
+#include "support/streams/streambuf_calls.hpp"
 #include "ucx/error.hpp"
 #include "ucx/remote_streambuf.hpp"
 

@@ -12,10 +12,10 @@
 #include <tuple>
 #include <utility>
 
-#include "support/effort.hpp"
-#include "support/process_reading.hpp"
-#include "support/remote_memory.hpp"
-#include "support/stream_script.hpp"
+#include "support/basics/effort.hpp"
+#include "support/process/process_reading.hpp"
+#include "support/simulated/remote_memory.hpp"
+#include "support/streams/stream_script.hpp"
 #include "ucx/stream.hpp"
 
 namespace ucx::test {

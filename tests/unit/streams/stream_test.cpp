@@ -12,8 +12,8 @@
 #include <string>
 #include <utility>
 
-#include "support/remote_memory.hpp"
-#include "support/stream_script.hpp"
+#include "support/simulated/remote_memory.hpp"
+#include "support/streams/stream_script.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::test {

@@ -9,14 +9,14 @@
 #include <tuple>
 #include <vector>
 
-#include "support/byte_sizes.hpp"
-#include "support/effort.hpp"
-#include "support/flight_recorder.hpp"
-#include "support/remote_memory.hpp"
-#include "support/repeated_memory.hpp"
-#include "support/simulated_pair.hpp"
-#include "support/stream_script.hpp"
-#include "support/streambuf_calls.hpp"
+#include "support/basics/effort.hpp"
+#include "support/bytes/byte_sizes.hpp"
+#include "support/bytes/repeated_memory.hpp"
+#include "support/fake_ucp/flight_recorder.hpp"
+#include "support/simulated/remote_memory.hpp"
+#include "support/simulated/simulated_pair.hpp"
+#include "support/streams/stream_script.hpp"
+#include "support/streams/streambuf_calls.hpp"
 #include "ucx/error.hpp"
 #include "ucx/remote_streambuf.hpp"
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <string>
 
-#include "support/fake_network.hpp"
+#include "support/fake_ucp/fake_network.hpp"
 #include "ucp/configuration_value.hpp"
 
 namespace ucx::detail {

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <string>
 
-#include "support/fake_network.hpp"
+#include "support/fake_ucp/fake_network.hpp"
 #include "ucp/configuration_key.hpp"
 #include "ucx/error.hpp"
 

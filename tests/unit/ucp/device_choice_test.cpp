@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/fake_network.hpp"
+#include "support/fake_ucp/fake_network.hpp"
 #include "ucx/error.hpp"
 #include "worker/core_access.hpp"
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "support/effort.hpp"
-#include "support/hex.hpp"
+#include "support/basics/effort.hpp"
+#include "support/bytes/hex.hpp"
 #include "ucx/error.hpp"
 #include "wire/frame.hpp"
 

@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "support/fire.hpp"
-#include "support/lazy.hpp"
-#include "support/simulated_address.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/handlers/fire.hpp"
+#include "support/handlers/lazy.hpp"
+#include "support/simulated/simulated_address.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
 

@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
-#include "support/frame_peer.hpp"
-#include "support/served_region.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/simulated/frame_peer.hpp"
+#include "support/simulated/served_region.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
 #include "wire/frame.hpp"

@@ -28,7 +28,7 @@
 
 #include "base/inbox_task.hpp"
 #include "base/owned_descriptor.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "wire/process_identity.hpp"
 #include "worker/core_access.hpp"
 #include "worker/worker_core.hpp"

@@ -17,10 +17,10 @@
 #include <utility>
 #include <vector>
 
-#include "support/pattern.hpp"
-#include "support/remote_memory.hpp"
-#include "support/served_region.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/bytes/pattern.hpp"
+#include "support/simulated/remote_memory.hpp"
+#include "support/simulated/served_region.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/listener.hpp"
 #include "ucx/progress_loop.hpp"

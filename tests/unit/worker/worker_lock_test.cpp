@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "support/soon.hpp"
+#include "support/basics/soon.hpp"
 
 namespace ucx::detail {
 namespace {

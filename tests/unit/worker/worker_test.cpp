@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "support/served_region.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/simulated/served_region.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "worker/core_access.hpp"
 

@@ -1,0 +1,60 @@
+#include "support/fake_ucp/fake_ucp_address.hpp"
+
+#include <cstring>
+
+#include "support/fake_ucp/fake_fabric.hpp"
+
+namespace ucx::test {
+namespace {
+
+// Like UCX's own bytes, these have no length that their reader could check.
+struct packed {
+  std::uint64_t kind;
+  std::uint64_t id;
+  std::uint64_t filling[4];
+  std::uint64_t sum;
+};
+
+constexpr std::uint64_t address_kind = 0x6164647265737321U;
+constexpr std::uint64_t rkey_kind = 0x726b65792121212eU;
+
+std::uint64_t sum_of(const packed& value) {
+  return sim::checksum(reinterpret_cast<const std::byte*>(&value), offsetof(packed, sum));
+}
+
+packed* pack(std::uint64_t kind, std::uint64_t id) {
+  auto* const made = new packed{kind, id, {id * 3, id * 5, id * 7, id * 11}, 0};
+  made->sum = sum_of(*made);
+  return made;
+}
+
+std::optional<std::uint64_t> unpack(std::uint64_t kind, const void* bytes) {
+  packed value;
+  std::memcpy(&value, bytes, sizeof(value));
+  if (value.kind != kind || value.sum != sum_of(value)) return std::nullopt;
+  return value.id;
+}
+
+}  // namespace
+
+ucp_address_t* make_address(const sim::worker_object& worker, std::size_t& length) {
+  length = sizeof(packed);
+  return reinterpret_cast<ucp_address_t*>(pack(address_kind, worker.id));
+}
+
+void free_address(ucp_address_t* address) { delete reinterpret_cast<packed*>(address); }
+
+std::optional<std::uint64_t> read_address(const ucp_address_t* address) {
+  return unpack(address_kind, address);
+}
+
+void* make_rkey(std::uint64_t memory_id, std::size_t& size) {
+  size = sizeof(packed);
+  return pack(rkey_kind, memory_id);
+}
+
+void free_rkey(void* buffer) { delete static_cast<packed*>(buffer); }
+
+std::optional<std::uint64_t> read_rkey(const void* buffer) { return unpack(rkey_kind, buffer); }
+
+}  // namespace ucx::test
