@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "support/bytes/bytes_of.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "ucx/client.hpp"
@@ -17,10 +18,6 @@
 
 namespace ucx::test {
 namespace {
-
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
 
 std::vector<content_digest> digests_of(const std::string& text, std::size_t chunk) {
   std::vector<content_digest> all;

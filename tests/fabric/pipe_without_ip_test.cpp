@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/bytes/bytes_of.hpp"
 #include "support/streams/pipe_place.hpp"
 #include "ucx/client.hpp"
 #include "ucx/endpoint.hpp"
@@ -38,10 +39,6 @@ constexpr std::uint64_t answer_tag = question_number + 1;
 constexpr std::uint64_t knock_number = question_number + 2;
 constexpr char reader = 1;
 constexpr char writer = 2;
-
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
 
 /// A number of two bytes, and so many bytes.
 std::string counted(const std::string& text) {

@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-constexpr std::size_t region_size = 2U << 20U;
+constexpr std::size_t withdrawn_size = 2U << 20U;
 constexpr std::byte reused{0xDD};
 
 class Revocation : public testing::TestWithParam<pair_options> {
@@ -33,10 +33,10 @@ TEST_P(Revocation, EndsReadsWithAllTheirBytesOrWithNone) {
   const sampled moments(0, 3);
   for (int round = moments.first; round < 12; round += moments.step) {
     SCOPED_TRACE(round);
-    std::vector<std::byte> memory = pattern(region_size, 1);
+    std::vector<std::byte> memory = pattern(withdrawn_size, 1);
     std::optional<memory_region> owned(std::in_place, *pair_.owner_context, memory, access::read);
     remote_region region = pair_.open(*owned);
-    std::vector<std::vector<std::byte>> into(8, std::vector<std::byte>(region_size));
+    std::vector<std::vector<std::byte>> into(8, std::vector<std::byte>(withdrawn_size));
     std::vector<request> reads;
     for (std::vector<std::byte>& each : into) reads.push_back(region.start_read_at(0, each));
     std::jthread closes([&] {
@@ -65,10 +65,10 @@ TEST_P(Revocation, KeepsWritesOutOfMemoryThatWasGivenBack) {
   const sampled moments(1, 3);
   for (int round = moments.first; round < 12; round += moments.step) {
     SCOPED_TRACE(round);
-    std::vector<std::byte> memory(region_size);
+    std::vector<std::byte> memory(withdrawn_size);
     std::optional<memory_region> owned(std::in_place, *pair_.owner_context, memory, access::write);
     remote_region region = pair_.open(*owned);
-    const std::vector<std::byte> from = pattern(region_size, 2);
+    const std::vector<std::byte> from = pattern(withdrawn_size, 2);
     std::vector<request> writes;
     for (int i = 0; i < 8; ++i) writes.push_back(region.start_write_at(0, from));
     std::jthread closes([&] {

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/bytes/bytes_of.hpp"
 #include "support/bytes/pattern.hpp"
 #include "support/process/test_peer.hpp"
 #include "ucx/client.hpp"
@@ -31,10 +32,6 @@ constexpr std::size_t mapped_size = std::size_t{4} << 20U;
 
 std::string get_text(std::istream& in) {
   return std::string(std::istreambuf_iterator<char>(in), {});
-}
-
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return std::as_bytes(std::span(text));
 }
 
 /// Reads until the region says something else than that all is well, or for too long.

@@ -29,7 +29,7 @@ using detail::frame;
 using detail::opcode;
 using detail::seal_state;
 
-constexpr std::size_t piece = 4096;
+constexpr std::size_t one_piece = 4096;
 constexpr io_options verified{.verify = true};
 
 /// Of what the owner sends from here on: answers.
@@ -77,8 +77,9 @@ TEST(Digest, IsThatOfTheWire) {
 }
 
 TEST(CheckedRead, BringsWhatIsThere) {
-  served_region served(5 * piece + 1, with_pieces_of(piece));
-  for (const std::size_t size : {std::size_t{1}, piece - 1, piece, piece + 1, 5 * piece}) {
+  served_region served(5 * one_piece + 1, with_pieces_of(one_piece));
+  for (const std::size_t size :
+       {std::size_t{1}, one_piece - 1, one_piece, one_piece + 1, 5 * one_piece}) {
     std::vector<std::byte> into(size);
     served.region.read_at(1, into, verified);
     EXPECT_TRUE(holds_pattern(into, 0, 1)) << size;
@@ -86,8 +87,8 @@ TEST(CheckedRead, BringsWhatIsThere) {
 }
 
 TEST(CheckedRead, DoesNotMeetDamageUnnoticed) {
-  served_region served(piece);
-  std::vector<std::byte> into(piece);
+  served_region served(one_piece);
+  std::vector<std::byte> into(one_piece);
   owners_faults(served).damage(call::am_send);
   served.region.read_at(0, into);
   EXPECT_FALSE(holds_pattern(into));  // who does not ask is not told
@@ -97,8 +98,8 @@ TEST(CheckedRead, DoesNotMeetDamageUnnoticed) {
 }
 
 TEST(CheckedRead, AsksTwiceMore) {
-  served_region served(piece);
-  std::vector<std::byte> into(piece);
+  served_region served(one_piece);
+  std::vector<std::byte> into(one_piece);
   for (unsigned i = 1; i <= 2; ++i) owners_faults(served).damage(call::am_send, i);
   served.region.read_at(0, into, verified);
   EXPECT_TRUE(holds_pattern(into));
@@ -111,16 +112,16 @@ TEST(CheckedRead, AsksTwiceMore) {
 }
 
 TEST(CheckedRead, SaysWhichBytesAreDamaged) {
-  served_region served(4 * piece, with_pieces_of(piece));
-  std::vector<std::byte> into(3 * piece);
+  served_region served(4 * one_piece, with_pieces_of(one_piece));
+  std::vector<std::byte> into(3 * one_piece);
   for (const unsigned second : {2U, 5U, 8U}) owners_faults(served).damage(call::am_send, second);
   try {
     served.region.read_at(100, into, verified);
     FAIL() << "damage was not noticed";
   } catch (const error& failed) {
     EXPECT_EQ(failed.code(), errc::damaged_on_the_way);
-    const std::string bytes =
-        "from " + std::to_string(100 + piece) + " to " + std::to_string(100 + 2 * piece - 1);
+    const std::string bytes = "from " + std::to_string(100 + one_piece) + " to " +
+                              std::to_string(100 + 2 * one_piece - 1);
     EXPECT_NE(std::string(failed.what()).find(bytes + " arrived damaged"), std::string::npos)
         << failed.what();
   }
@@ -149,12 +150,12 @@ TEST(CheckedRead, IsNotToBeHadOfMemoryOfADevice) {
 }
 
 TEST(CheckedRead, ChecksFiles) {
-  const temporary_file file(3 * piece);
+  const temporary_file file(3 * one_piece);
   simulated_server world;
   const publication published = world.server().publish_file("file", file.path(), access::read);
   client from = world.connect();
   remote_region region = from.open("file", access::read);
-  std::vector<std::byte> into(3 * piece);
+  std::vector<std::byte> into(3 * one_piece);
   world.process.faults().damage(call::am_send);
   region.read_at(0, into, verified);
   EXPECT_TRUE(holds_pattern(into));
@@ -234,10 +235,10 @@ TEST_F(AnsweringOwner, ThatUnderstoodAnotherOffsetIsNotBelieved) {
 }
 
 TEST(CheckedStream, ShowsDamageAndGoesOnBehindIt) {
-  served_region served(64 * piece, with_pieces_of(piece));
-  istream in(served.region, {.buffer_size = piece, .depth = 1, .verify = true});
-  std::vector<char> into(2 * piece);
-  in.read(into.data(), std::streamsize(piece));
+  served_region served(64 * one_piece, with_pieces_of(one_piece));
+  istream in(served.region, {.buffer_size = one_piece, .depth = 1, .verify = true});
+  std::vector<char> into(2 * one_piece);
+  in.read(into.data(), std::streamsize(one_piece));
   EXPECT_TRUE(in);
   owners_faults(served).damage(call::am_send, 0);
   in.read(into.data(), std::streamsize(into.size()));
@@ -245,10 +246,10 @@ TEST(CheckedStream, ShowsDamageAndGoesOnBehindIt) {
   EXPECT_EQ(in.error(), errc::damaged_on_the_way);
   owners_faults(served).clear();
   in.clear();
-  EXPECT_EQ(in.tellg(), std::streampos(piece));
+  EXPECT_EQ(in.tellg(), std::streampos(one_piece));
   in.read(into.data(), std::streamsize(into.size()));
   ASSERT_TRUE(in);
-  EXPECT_TRUE(holds_pattern(std::as_bytes(std::span(into)), 0, piece));
+  EXPECT_TRUE(holds_pattern(std::as_bytes(std::span(into)), 0, one_piece));
 }
 
 }  // namespace

@@ -10,14 +10,13 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "store/store_core.hpp"
+#include "support/bytes/bytes_of.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "support/replaced/failing_calls.hpp"
 #include "support/replaced/short_memory.hpp"
@@ -32,10 +31,6 @@ namespace ucx::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
 
 class FailingDisk : public testing::Test {
  protected:

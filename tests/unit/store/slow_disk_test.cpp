@@ -8,11 +8,11 @@
 #include <iterator>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <thread>
 
 #include "store/store_core.hpp"
+#include "support/bytes/bytes_of.hpp"
 #include "support/files/temporary_directory.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
@@ -25,10 +25,6 @@ namespace ucx::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
 
 class SlowDisk : public testing::Test {
  protected:

@@ -11,7 +11,7 @@
 namespace ucx::detail {
 namespace {
 
-introduction sample() {
+introduction sample_introduction() {
   introduction made;
   made.identity = 0x1122334455667788;
   made.features = feature::am | feature::tag;
@@ -27,18 +27,18 @@ introduction sample() {
 }
 
 TEST(Introduction, ComesBackAsItWasWritten) {
-  const auto read = decode_introduction(sample().encode());
+  const auto read = decode_introduction(sample_introduction().encode());
   ASSERT_TRUE(read);
-  EXPECT_EQ(read->identity, sample().identity);
-  EXPECT_EQ(read->features, sample().features);
+  EXPECT_EQ(read->identity, sample_introduction().identity);
+  EXPECT_EQ(read->features, sample_introduction().features);
   EXPECT_TRUE(read->borrows);
   EXPECT_TRUE(read->unique);
-  EXPECT_EQ(read->segment, sample().segment);
-  EXPECT_EQ(read->largest_eager, sample().largest_eager);
-  EXPECT_EQ(read->largest_header, sample().largest_header);
-  EXPECT_EQ(read->name, sample().name);
-  EXPECT_EQ(read->info, sample().info);
-  EXPECT_EQ(read->words, sample().words);
+  EXPECT_EQ(read->segment, sample_introduction().segment);
+  EXPECT_EQ(read->largest_eager, sample_introduction().largest_eager);
+  EXPECT_EQ(read->largest_header, sample_introduction().largest_header);
+  EXPECT_EQ(read->name, sample_introduction().name);
+  EXPECT_EQ(read->info, sample_introduction().info);
+  EXPECT_EQ(read->words, sample_introduction().words);
 }
 
 TEST(Introduction, OfNobodySaysNothing) {
@@ -62,7 +62,7 @@ TEST(Introduction, OfAnotherVersionSaysNothing) {
 }
 
 TEST(Introduction, RefusesWhatIsCutOffOrChanged) {
-  const std::vector<std::byte> wire = sample().encode();
+  const std::vector<std::byte> wire = sample_introduction().encode();
   for (std::size_t length = 1; length < wire.size(); ++length) {
     EXPECT_FALSE(decode_introduction(std::span(wire).first(length))) << length;
   }
@@ -111,7 +111,7 @@ TEST(Introduction, TextsOfPeersAreFitToBeShown) {
 }
 
 TEST(Greeting, IsAnyNumberOfEnvelopes) {
-  const std::vector<std::byte> intro = sample().encode();
+  const std::vector<std::byte> intro = sample_introduction().encode();
   wire_writer unknown = envelope::begin("UX??");
   unknown.put(std::uint64_t{7});
   const std::vector<std::byte> strange = envelope::end(std::move(unknown));
@@ -136,7 +136,7 @@ TEST(Greeting, IsAnyNumberOfEnvelopes) {
 }
 
 TEST(Greeting, IsNotFollowedBeyondItsEnd) {
-  std::vector<std::byte> wire = sample().encode();
+  std::vector<std::byte> wire = sample_introduction().encode();
   for (const unsigned claimed : {0U, 1U, 19U, 4096U, 0xffffffffU}) {
     for (unsigned i = 0; i < 4; ++i) {
       wire[8 + i] = static_cast<std::byte>((claimed >> (8 * i)) & 0xffU);
