@@ -4,7 +4,7 @@
 # test is not named in each of its rows.
 #   check_rows.sh [PROJECT_DIR]
 set -euo pipefail
-cd "${1:-$(dirname "$0")/../..}"
+cd "${1:-$(dirname "$0")/../../..}"
 list=tests/rows.txt
 declare -A last=([A]=13 [B]=30 [C]=26 [D]=20 [E]=22 [F]=12)
 failures=0

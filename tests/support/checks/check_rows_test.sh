@@ -17,17 +17,17 @@ rows() {
     for ((i = 1; i <= last; ++i)); do
       case $letter$i in
         C1) echo "C1 | sends | $tests: C1_Sends, C1_C2_SendsAndReceives" ;;
-        C2) echo "C2 | receives: with a mask | $tests: C1_C2_SendsAndReceives; tests/unit/pool_test.cpp: Pool.Grows" ;;
-        C3) echo "C3 | whole files | tests/unit/pool_test.cpp; examples/any.cpp" ;;
+        C2) echo "C2 | receives: with a mask | $tests: C1_C2_SendsAndReceives; tests/unit/base/pool_test.cpp: Pool.Grows" ;;
+        C3) echo "C3 | whole files | tests/unit/base/pool_test.cpp; examples/any.cpp" ;;
         C4) echo "C4 | later | absent: for now" ;;
-        *) echo "$letter$i | name | tests/unit/pool_test.cpp: Grows" ;;
+        *) echo "$letter$i | name | tests/unit/base/pool_test.cpp: Grows" ;;
       esac
     done
   done <<<$'A 13\nB 30\nC 26\nD 20\nE 22\nF 12'
 }
 fresh_tree() {
   rm -rf "${tree:?}"/*
-  mkdir -p "$tree"/examples "$tree"/tests/{conformance,unit}
+  mkdir -p "$tree"/examples "$tree"/tests/{conformance,unit/base}
   rows >"$tree/$list"
   cat >"$tree/$tests" <<'CODE'
 TEST_P(Messages, C1_Sends) {}
@@ -35,7 +35,7 @@ TEST_F(Messages, C1_C2_SendsAndReceives) {}
 TEST(MessagesWithALongName,
      OfNoRow) {}
 CODE
-  echo 'TEST(Pool, Grows) {}' >"$tree/tests/unit/pool_test.cpp"
+  echo 'TEST(Pool, Grows) {}' >"$tree/tests/unit/base/pool_test.cpp"
   echo 'int main() {}' >"$tree/examples/any.cpp"
 }
 catches() { # WHERE SED_SCRIPT FILE
@@ -68,4 +68,4 @@ catches "$tests" '/^C1 /s/, C1_C2_SendsAndReceives//' $list
 catches "$tests" '$aTEST(Messages, C2_Receives) {}' $tests
 catches "$tests" '$aTEST_P(Messages,\n       C4_IsThere) {}' $tests
 catches "$list" 's/C1_Sends/C1_SendsNot/' $tests
-catches "$list" 's/Grows/Shrinks/' tests/unit/pool_test.cpp
+catches "$list" 's/Grows/Shrinks/' tests/unit/base/pool_test.cpp
