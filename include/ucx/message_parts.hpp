@@ -11,7 +11,7 @@
 namespace ucx {
 
 namespace detail {
-class receive_operation;
+class landing_place;
 }
 
 /// The received parts of `endpoint::start_send_parts`: as many as were sent, with their lengths.
@@ -32,7 +32,7 @@ class UCXIO_EXPORT message_parts {
   std::span<const std::byte> operator[](std::size_t index) const noexcept { return parts_[index]; }
 
  private:
-  friend class detail::receive_operation;
+  friend class detail::landing_place;
   std::error_code find_parts() noexcept;
 
   buffer memory_;

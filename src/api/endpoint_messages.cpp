@@ -373,7 +373,7 @@ void endpoint::stream_send(std::span<const std::byte> bytes, std::error_code& ec
 request endpoint::start_stream_receive(std::span<std::byte> into, stream_amount amount,
                                        const io_options& options) {
   if (!core_) return detail::failed_request(errc::closed, "receive over no connection");
-  return detail::start_stream(core_, amount == stream_amount::all, into, options);
+  return detail::start_stream(core_, amount, into, options);
 }
 
 std::size_t endpoint::stream_receive(std::span<std::byte> into, stream_amount amount,

@@ -148,7 +148,7 @@ bool incoming_messages::deliver_at_once(const read_brief_parcel& heard,
     waits->take(said.tag, payload);
   } else {
     // To one that takes all of it: what is left over is kept.
-    receive_operation* const first = stream_.empty() ? stream_receives_.front() : nullptr;
+    stream_receive* const first = stream_.empty() ? stream_receives_.front() : nullptr;
     if (first == nullptr || payload.empty() || payload.size() > first->wants() ||
         first->into_device()) {  // which may fail, and leave the bytes to the next one
       return false;
@@ -319,13 +319,12 @@ std::uint16_t incoming_messages::take_credit(std::uint16_t most) noexcept {
 
 // The byte stream.
 
-void incoming_messages::start_stream(receive_operation& receive) {
+void incoming_messages::start_stream(stream_receive& receive) {
   if (receive.wants_nothing()) {
     receive.feed({});
   } else if (stream_.empty() && endpoint_.status()) {
     receive.connection_failed(endpoint_.status());
   } else {
-    receive.wait_for_message();
     stream_receives_.push_back(receive);
     read_stream();
     // What was left did not do, and nothing more will come.

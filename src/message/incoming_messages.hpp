@@ -12,6 +12,7 @@
 #include "message/arrived_message.hpp"
 #include "message/cma_read.hpp"
 #include "message/receive_operation.hpp"
+#include "message/stream_receive.hpp"
 #include "wire/brief_parcel.hpp"
 #include "wire/parcel.hpp"
 
@@ -68,8 +69,8 @@ class incoming_messages {
   void add(receive_operation& receiving) noexcept { receiving_.push_back(receiving); }
   void remove(receive_operation& ended) noexcept { receiving_.remove(ended); }
   // The byte stream.
-  void start_stream(receive_operation& receive);
-  void remove_from_stream(receive_operation& ended) noexcept { stream_receives_.remove(ended); }
+  void start_stream(stream_receive& receive);
+  void remove_from_stream(stream_receive& ended) noexcept { stream_receives_.remove(ended); }
 
   /// Begins to read a message that is lent; returns whether that can be done.
   bool borrow(const cma_read& loan) noexcept;
@@ -100,7 +101,7 @@ class incoming_messages {
   std::map<std::uint64_t, arrived_message*> held_back_;
   intrusive_list<arrived_message, arrival_tag> arrived_;
   intrusive_list<arrived_message, arrival_order_tag> stream_;
-  intrusive_list<receive_operation, posted_tag> stream_receives_;
+  intrusive_list<stream_receive, stream_tag> stream_receives_;
   intrusive_list<receive_operation, posted_tag> receiving_;
   enum class loans { untried, work, fail } loans_ = loans::fail;  // of the peer's
 };

@@ -54,7 +54,7 @@ void message_exchange::post(receive_operation& receive) {
     const endpoint_core& from = *receive.endpoint();
     if (!from.is_ready() && from.status()) return receive.connection_failed(from.status());
   }
-  receive.wait_for_message();
+  if (!receive.lacks_buffer()) receive.wait_for_message();
   posted_.push_back(receive);
 }
 

@@ -1,20 +1,18 @@
-// A receive: of a message with a tag, of one that was taken by hand, or from the byte stream.
+// A receive of a message: of one with a tag, or of one that was taken by hand.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <system_error>
 
 #include "base/clock.hpp"
 #include "base/intrusive_list.hpp"
-#include "memory/buffer_waiter.hpp"
-#include "message/byte_runs.hpp"
 #include "message/cma_read.hpp"
-#include "ucx/buffer.hpp"
-#include "ucx/message_parts.hpp"
+#include "message/expected_message.hpp"
+#include "message/landing_place.hpp"
 #include "ucx/tag_match.hpp"
 #include "wire/parcel.hpp"
 #include "worker/operation.hpp"
@@ -23,54 +21,67 @@ namespace ucx::detail {
 
 struct arrived_message;
 class message_link;
-class buffer_pool_core;
 struct posted_tag {};
 struct lacking_tag {};
 struct borrowing_tag {};
 
-/// Where a receive puts what it gets.
-struct receive_target {
-  std::span<const std::span<std::byte>> runs = {};
-  std::span<std::byte> only = {};               ///< Where there are no `runs`.
-  buffer* made = nullptr;                       ///< Or memory that is allocated for it,
-  message_parts* parts = nullptr;               ///< or for its parts,
-  std::size_t most = 0;                         ///< up to so much;
-  std::shared_ptr<buffer_pool_core> pool = {};  ///< or, for `made`, one of these buffers.
-};
-
 /// UCX never has the memory: giving up costs nothing. What comes later is dropped, and refused.
 /// One into a buffer of a pool takes that when it takes its message; without one it lets messages
 /// wait.
+///
+/// How far it has come:
+///
+///     step    | in which lists
+///     begun   | none: it has just begun, or its message is here, and it takes it
+///     waiting | of those that wait for a message
+///     lacking | the same, and of those that lack a buffer: its message is here
+///     held_up | of those that lack a buffer: its message was taken by hand
+///     coming  | of those whose message comes in pieces
+///     reading | the same, and of those that read their message where it lies
+///     over    | none, for good
+///
+///     from    | to      | when
+///     over    | begun   | `begin()`: another life
+///     begun   | waiting | nobody has sent its message yet
+///     waiting | begun   | its message is here
+///     begun,  | lacking | its message is here, and no buffer of its pool
+///     waiting |         |
+///     lacking | waiting | there is a buffer; or it needs none, as somebody else has the message
+///     begun   | held_up | the message that the program holds has a length, and the pool no buffer
+///     held_up | begun   | there is a buffer, or the message is given up
+///     begun   | coming  | its message was announced, and it asks for it
+///     coming  | reading | its message is lent to it
+///     reading | coming  | it has read all of it; or could not, and the sender sends it
+///     begun, waiting, coming, reading | over | it ends
 class receive_operation final : public operation,
                                 public list_hook<posted_tag>,
                                 public list_hook<lacking_tag>,
-                                public list_hook<borrowing_tag>,
-                                private buffer_waiter {
+                                public list_hook<borrowing_tag> {
  public:
-  enum class source { tagged, taken, stream_some, stream_all };
+  enum class source { tagged, taken };
 
   /// Starts, without looking for anything. Of one peer, or (no `from`) of any.
   /// `held` keeps the worker. It is done already where its memory is a device's that can not be
   /// reached.
-  void begin(worker_core& worker, kept_alive&& held, source kind, const tag_match& wanted,
-             std::span<std::byte> into, clock::time_point deadline);
-  void begin(worker_core& worker, kept_alive&& held, source kind, const tag_match& wanted,
-             const receive_target& into, clock::time_point deadline);
+  void begin(worker_core& worker, kept_alive&& held, clock::time_point deadline, source kind,
+             const tag_match& wanted, std::span<std::byte> into);
+  void begin(worker_core& worker, kept_alive&& held, clock::time_point deadline, source kind,
+             const tag_match& wanted, const receive_target& into);
 
   const tag_match& wanted() const noexcept { return wanted_; }
   const endpoint_core* wanted_from() const noexcept { return from_; }
-  /// It waits in a list now; and it does no more.
-  void wait_for_message() noexcept { waits_ = true; }
-  void matched() noexcept { waits_ = false; }
+  /// It is in the list of those that wait for a message; and it is no more.
+  void wait_for_message() noexcept { reach(step::waiting); }
+  void matched() noexcept { reach(step::begun); }
 
   /// Returns whether there is a place for a message of this length, or never will be. Else it waits
   /// for a buffer, as long as it `lacks_buffer()`; its worker tries again when there is one.
-  bool find_place(std::uint64_t length) { return !pool_ || find_buffer(length); }
-  bool lacks_buffer() const noexcept { return lacks_buffer_; }
+  bool find_place(std::uint64_t length) { return place_.find(length); }
+  bool lacks_buffer() const noexcept { return step_ == step::lacking || step_ == step::held_up; }
   /// It is in the list of those who do; `held` is the message of one that was taken by hand.
   void wait_for_buffer(arrived_message* held) noexcept;
   arrived_message* held() const noexcept { return held_; }
-  /// It waits for a message instead.
+  /// It waits for a message instead; of one that was taken by hand, for nothing.
   void needs_no_buffer() noexcept;
 
   /// Takes a message that is here, or asks for it; ends where it does not fit.
@@ -86,59 +97,66 @@ class receive_operation final : public operation,
   void piece(std::uint64_t offset, std::span<const std::byte> payload);
   /// The sender will send no more of it, or nothing.
   void withdrawn(std::error_code why) noexcept { finish(why); }
-  std::uint64_t message_number() const noexcept { return message_; }
-
-  bool wants_nothing() const noexcept { return into_.size() == 0; }
-  /// Returns how many bytes of the stream it still takes.
-  std::size_t wants() const noexcept { return into_.size() - received_; }
-  bool into_device() const noexcept { return into_.on_device(); }
-  /// Bytes of the stream: takes what it wants, and returns how much that is; nothing, where its
-  /// memory is a device's and they can not be copied there.
-  std::size_t feed(std::span<const std::byte> bytes);
+  std::uint64_t message_number() const noexcept { return message_.number(); }
 
   void give_up(errc why) noexcept override { give_up_for(make_error_code(why)); }
   void connection_failed(std::error_code why) noexcept override;
   bool awaits_peer() const noexcept override { return true; }
-  message_info received() const noexcept override { return info_; }
+  message_info received() const noexcept override { return message_.info(); }
   std::string describe() const override;
 
  protected:
   void recycle() noexcept override;
 
  private:
-  void begin(worker_core& worker, kept_alive&& held, source kind, const tag_match& wanted,
-             clock::time_point deadline, std::error_code unreachable) noexcept;
-  bool find_buffer(std::uint64_t length);
-  bool prepare(std::uint64_t length, std::error_code& ec);
+  enum class step : unsigned { begun, waiting, lacking, held_up, coming, reading, over };
+  template <class... Step>
+  static constexpr unsigned any_of(Step... steps) noexcept {
+    return ((1U << static_cast<unsigned>(steps)) | ...);
+  }
+  /// Returns from where it may come to `next`, as `any_of`: the table above.
+  static constexpr unsigned before(step next) noexcept {
+    switch (next) {
+      case step::begun:
+        return any_of(step::over, step::waiting, step::held_up);
+      case step::waiting:
+        return any_of(step::begun, step::lacking);
+      case step::lacking:
+        return any_of(step::begun, step::waiting);
+      case step::held_up:
+        return any_of(step::begun);
+      case step::coming:
+        return any_of(step::begun, step::reading);
+      case step::reading:
+        return any_of(step::coming);
+      case step::over:
+        return any_of(step::begun, step::waiting, step::coming, step::reading);
+    }
+    return 0;
+  }
+  void reach(step next) noexcept {
+    assert((before(next) & any_of(step_)) != 0);
+    step_ = next;
+  }
+  /// Returns whether its message is asked for under a number, and its connection knows it.
+  bool is_coming() const noexcept { return step_ == step::coming || step_ == step::reading; }
+
+  void begin(worker_core& worker, kept_alive&& held, clock::time_point deadline, source kind,
+             const tag_match& wanted, std::error_code unreachable) noexcept;
   bool borrow(message_link& link, const parcel& said, std::span<const std::byte> offer);
-  parcel announced() const noexcept;
   void give_up_for(std::error_code why) noexcept;
+  void leave_lists() noexcept;
   void finish(std::error_code outcome) noexcept;
-  void leave_pool() noexcept;
-  void give_back(buffer&& unwanted) noexcept;
-  void buffer_came() noexcept override;
 
   source source_ = source::tagged;
+  step step_ = step::over;
   tag_match wanted_ = tag_match::any();
   const endpoint_core* from_ = nullptr;
-  bool counted_ = false;  // by its connection's link, as one that waits
-  bool waits_ = false;
-  byte_runs<std::byte> into_;
-  buffer* made_ = nullptr;
-  message_parts* parts_ = nullptr;
-  std::size_t most_ = 0;
-  std::shared_ptr<buffer_pool_core> pool_;
-  buffer place_;  // of the pool, for the message that is being taken
-  bool lacks_buffer_ = false;
-  arrived_message* held_ = nullptr;  // meanwhile
-  message_info info_;
-  bool came_ = false;          // and its tag and kind are known
-  std::uint64_t id_ = 0;       // while its message is on the way
-  std::uint64_t message_ = 0;  // that message's
-  message_kind kind_ = message_kind::tagged;
-  std::size_t received_ = 0;
+  landing_place place_;
+  arrived_message* held_ = nullptr;  // while it is held up
+  expected_message message_;
+  std::uint64_t id_ = 0;  // under which its message comes
   cma_read loan_;
-  bool borrows_ = false;  // and is in its worker's list of those
 };
 
 }  // namespace ucx::detail

@@ -8,6 +8,7 @@
 #include "message/message_exchange.hpp"
 #include "message/message_link.hpp"
 #include "message/receive_operation.hpp"
+#include "message/stream_receive.hpp"
 #include "worker/core_access.hpp"
 #include "worker/failed_operation.hpp"
 #include "worker/worker_core.hpp"
@@ -28,15 +29,13 @@ request failed_by_pool() {
 }
 
 /// Makes a receive that has begun; the caller owns it. What throws has started nothing.
-template <class Target>
-receive_operation* begin(worker_core& worker, operation::kept_alive&& held,
-                         receive_operation::source kind, const tag_match& wanted,
-                         const Target& into, const io_options& options) {
-  auto& idle = worker.pool_of<receive_operation>();
-  receive_operation* const made = idle.take();
+template <class Receive, class... What>
+Receive* begin(worker_core& worker, operation::kept_alive&& held, const io_options& options,
+               const What&... what) {
+  auto& idle = worker.pool_of<Receive>();
+  Receive* const made = idle.take();
   try {
-    made->begin(worker, std::move(held), kind, wanted, into,
-                worker.deadline_after(options.timeout));
+    made->begin(worker, std::move(held), worker.deadline_after(options.timeout), what...);
   } catch (...) {
     idle.give_back(made);
     throw;
@@ -61,8 +60,8 @@ request start_into(worker_core& worker, const std::shared_ptr<endpoint_core>& fr
   }
   const std::lock_guard guard(worker.lock());
   receive_operation* const receive =
-      begin(worker, holding(worker, from.get()), receive_operation::source::tagged, wanted, into,
-            options);
+      begin<receive_operation>(worker, holding(worker, from.get()), options,
+                               receive_operation::source::tagged, wanted, into);
   if (!receive->done()) worker.messages().post(*receive);
   return core_access::make_request(receive);
 }
@@ -102,8 +101,8 @@ request start_of(const std::shared_ptr<worker_core>& worker, arrived_message* he
   // Of one that is here the connection may end.
   if (held->from != nullptr && !held->here()) from = held->from->weak_from_this().lock();
   receive_operation* const receive =
-      begin(*worker, {worker, std::move(from)}, receive_operation::source::taken, tag_match::any(),
-            into, options);
+      begin<receive_operation>(*worker, {worker, std::move(from)}, options,
+                               receive_operation::source::taken, tag_match::any(), into);
   if (!receive->done()) worker->messages().receive(*receive, *held);
   return core_access::make_request(receive);
 }
@@ -114,7 +113,7 @@ request start_of(const std::shared_ptr<worker_core>& worker, arrived_message* he
   return start_of(worker, held, target_of(made, pool), options);
 }
 
-request start_stream(const std::shared_ptr<endpoint_core>& from, bool all,
+request start_stream(const std::shared_ptr<endpoint_core>& from, stream_amount amount,
                      std::span<std::byte> into, const io_options& options) {
   if (is_forked_child()) return failed_by_fork();
   worker_core& worker = from->worker();
@@ -122,10 +121,8 @@ request start_stream(const std::shared_ptr<endpoint_core>& from, bool all,
     return failed_request(errc::feature_disabled, receiving_by);
   }
   const std::lock_guard guard(worker.lock());
-  receive_operation* const receive =
-      begin(worker, holding(worker, from.get()),
-            all ? receive_operation::source::stream_all : receive_operation::source::stream_some,
-            tag_match::any(), into, options);
+  stream_receive* const receive =
+      begin<stream_receive>(worker, holding(worker, from.get()), options, amount, into);
   if (!receive->done()) from->messages().incoming().start_stream(*receive);
   return core_access::make_request(receive);
 }

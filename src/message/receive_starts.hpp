@@ -5,11 +5,13 @@
 #include <memory>
 #include <span>
 
-#include "message/receive_operation.hpp"
+#include "message/landing_place.hpp"
 #include "ucx/buffer_pool.hpp"
+#include "ucx/endpoint.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/message_info.hpp"
 #include "ucx/request.hpp"
+#include "ucx/tag_match.hpp"
 
 namespace ucx::detail {
 
@@ -38,7 +40,7 @@ request start_of(const std::shared_ptr<worker_core>& worker, arrived_message* he
                  buffer_pool& pool, const io_options& options);
 
 /// Starts a receive from the byte stream of `from`.
-request start_stream(const std::shared_ptr<endpoint_core>& from, bool all,
+request start_stream(const std::shared_ptr<endpoint_core>& from, stream_amount amount,
                      std::span<std::byte> into, const io_options& options);
 
 }  // namespace ucx::detail
