@@ -288,7 +288,8 @@ message_info endpoint::receive(const tag_match& wanted, std::span<std::byte> int
 std::optional<message_info> endpoint::probe(const tag_match& wanted) const {
   if (!core_) return {};
   const std::lock_guard guard(core_->worker().lock());
-  const detail::arrived_message* const found = core_->worker().messages().find(core_.get(), wanted);
+  const detail::arrived_message* const found =
+      core_->worker().messages().arrived().find(core_.get(), wanted);
   if (found == nullptr) return {};
   return message_info{found->said.tag, found->said.length, found->said.memory};
 }
@@ -297,7 +298,7 @@ std::optional<message> endpoint::take(const tag_match& wanted) {
   if (!core_ || detail::is_forked_child()) return {};
   detail::worker_core& worker = core_->worker();
   const std::lock_guard guard(worker.lock());
-  detail::arrived_message* const found = worker.messages().find(core_.get(), wanted);
+  detail::arrived_message* const found = worker.messages().arrived().find(core_.get(), wanted);
   if (found == nullptr) return {};
   worker.messages().take_by_hand(*found);
   return core_access::make_message(worker.shared_from_this(), *found);

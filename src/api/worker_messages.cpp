@@ -55,14 +55,14 @@ message_info worker::receive(const tag_match& wanted, std::span<std::byte> into,
 
 std::optional<message_info> worker::probe(const tag_match& wanted) const {
   const std::lock_guard guard(core_->lock());
-  const detail::arrived_message* const found = core_->messages().find(nullptr, wanted);
+  const detail::arrived_message* const found = core_->messages().arrived().find(nullptr, wanted);
   if (found == nullptr) return {};
   return message_info{found->said.tag, found->said.length, found->said.memory};
 }
 
 std::optional<message> worker::take(const tag_match& wanted) {
   const std::lock_guard guard(core_->lock());
-  detail::arrived_message* const found = core_->messages().find(nullptr, wanted);
+  detail::arrived_message* const found = core_->messages().arrived().find(nullptr, wanted);
   if (found == nullptr) return {};
   core_->messages().take_by_hand(*found);
   return detail::core_access::make_message(core_, *found);

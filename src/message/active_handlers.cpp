@@ -38,7 +38,8 @@ void active_handlers::run(arrived_message& active, handler_queue& queue,
                           const std::shared_ptr<worker_core>& kept) noexcept {
   std::shared_ptr<worker_core> worker = kept ? kept : worker_.weak_from_this().lock();
   if (worker == nullptr)
-    return worker_.messages().discard(active, errc::message_refused);  // which is about to end
+    return worker_.messages().arrived().discard(active,
+                                                errc::message_refused);  // which is about to end
   handler* const called = find(active.said.tag);
   if (called == nullptr) {
     if (active.from != nullptr) {
@@ -46,7 +47,7 @@ void active_handlers::run(arrived_message& active, handler_queue& queue,
                                                 make_error_code(errc::no_such_handler));
     }
     active.taken = true;
-    return worker_.messages().discard(active, errc::no_such_handler);
+    return worker_.messages().arrived().discard(active, errc::no_such_handler);
   }
   running_ = called;
   guard.unlock();

@@ -41,7 +41,7 @@ class assembled_parts final : public worker_parts {
   }
   void destroy_all_deferred() noexcept override { connections_.deferred().destroy_all_deferred(); }
 
-  void copy() override { messages_.read_loans(); }
+  void copy() override { messages_.loans().read(); }
   void buffers_came() override { messages_.buffers_came(); }
   void reap() override { connections_.reap(); }
   bool pay_owed() noexcept override { return connections_.deferred().pay_owed(); }

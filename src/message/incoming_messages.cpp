@@ -38,7 +38,7 @@ void incoming_messages::open(bool same_host) noexcept {
 
 void incoming_messages::connection_failed() noexcept {
   for (const auto& [number, held] : held_back_) {
-    exchange().discard(*held, errc::connection_reset);
+    exchange().arrived().discard(*held, errc::connection_reset);
   }
   held_back_.clear();
   // What this side closed was not given up by who receives it later.
@@ -55,14 +55,14 @@ void incoming_messages::connection_failed() noexcept {
 void incoming_messages::end() noexcept {
   while (arrived_message* left = stream_.front()) {
     stream_.remove(*left);
-    exchange().discard(*left, errc::message_refused);
+    exchange().arrived().discard(*left, errc::message_refused);
   }
   std::size_t dropped = 0;
   for (arrived_message* each = arrived_.front(); each != nullptr;) {
     arrived_message* const next = arrived_.next(*each);
     arrived_.remove(*each);
     // What is behind one that had no room goes, too: whoever takes the rest sees no gap.
-    if (!exchange().orphan(*each, dropped == 0)) ++dropped;
+    if (!exchange().arrived().orphan(*each, dropped == 0)) ++dropped;
     each = next;
   }
   exchange().leave_lines();
@@ -116,7 +116,7 @@ bool incoming_messages::arrived(const read_parcel& read, std::span<const std::by
     return false;
   }
   const auto place = held_back_.emplace(said.number, nullptr).first;
-  place->second = exchange().keep(endpoint_, read, payload, lasting, units);
+  place->second = exchange().arrived().keep(endpoint_, read, payload, lasting, units);
   if (place->second != nullptr) return place->second->lasting != nullptr;
   held_back_.erase(place);
   link_.blame_memory();
@@ -135,7 +135,8 @@ bool incoming_messages::deliver_at_once(const read_brief_parcel& heard,
     read_parcel same;
     same.said = said.whole(expected_, heard.header.size(), payload.size());
     same.header = heard.header;
-    arrived_message* const kept = exchange().keep(endpoint_, same, payload, nullptr, units);
+    arrived_message* const kept =
+        exchange().arrived().keep(endpoint_, same, payload, nullptr, units);
     if (kept == nullptr) return false;  // and there will be no memory on the long way either
     take_turn(units);
     deliver(*kept);
@@ -193,7 +194,8 @@ bool incoming_messages::deliver(const read_parcel& heard, std::span<const std::b
       return false;
     }
   }
-  arrived_message* const kept = exchange().keep(endpoint_, heard, payload, lasting, units);
+  arrived_message* const kept =
+      exchange().arrived().keep(endpoint_, heard, payload, lasting, units);
   if (kept == nullptr) {
     link_.blame_memory();
     return false;
@@ -205,7 +207,7 @@ bool incoming_messages::deliver(const read_parcel& heard, std::span<const std::b
   } catch (const std::bad_alloc&) {
     kept->lasting = nullptr;  // UCX takes it back, for what is returned here
     link_.blame_memory();
-    exchange().discard(*kept, errc::no_memory);
+    exchange().arrived().discard(*kept, errc::no_memory);
     return false;
   }
   return lasts;
@@ -218,22 +220,22 @@ void incoming_messages::deliver(arrived_message& kept) noexcept {
     give(kept);
   } catch (const std::bad_alloc&) {
     link_.blame_memory();
-    exchange().discard(kept, errc::no_memory);
+    exchange().arrived().discard(kept, errc::no_memory);
   }
 }
 
 /// To who waits for it; keeps it for later where nobody does. What throws has left it alone.
 void incoming_messages::give(arrived_message& kept) {
-  if (kept.failure) return exchange().discard(kept, errc::message_refused);
+  if (kept.failure) return exchange().arrived().discard(kept, errc::message_refused);
   switch (kept.said.kind) {
     case message_kind::tagged:
       if (receive_operation* const waits =
               exchange().match(endpoint_, kept.said.tag, kept.said.length)) {
-        exchange().matched(kept);
+        exchange().arrived().matched(kept);
         waits->take(kept);
-        exchange().discard(kept, errc::message_refused);
+        exchange().arrived().discard(kept, errc::message_refused);
       } else {
-        exchange().add(kept);
+        exchange().arrived().add(kept);
       }
       break;
     case message_kind::active:
@@ -242,7 +244,7 @@ void incoming_messages::give(arrived_message& kept) {
       } else {
         refuse(kept.said, make_error_code(errc::no_such_handler));
         kept.taken = true;
-        exchange().discard(kept, errc::no_such_handler);
+        exchange().arrived().discard(kept, errc::no_such_handler);
       }
       break;
     case message_kind::stream:
@@ -347,7 +349,7 @@ void incoming_messages::read_stream() {
     first.read += stream_receives_.front()->feed(first.bytes.subspan(first.read));
     if (first.read < first.bytes.size()) continue;
     stream_.remove(first);
-    exchange().discard(first, errc::message_refused);
+    exchange().arrived().discard(first, errc::message_refused);
   }
 }
 

@@ -112,7 +112,7 @@ bool receive_operation::borrow(message_link& link, const parcel& said,
   loan_.begin(*lent, said);
   if (!link.incoming().borrow(loan_)) return false;
   reach(step::reading);
-  worker().messages().borrow(*this);
+  worker().messages().loans().borrow(*this);
   return true;
 }
 
@@ -120,7 +120,7 @@ bool receive_operation::read_loan(std::size_t most) {
   const cma_read::outcome read = loan_.read(worker().api(), place_.bytes(), most);
   if (read == cma_read::outcome::more) return true;
   reach(step::coming);
-  worker().messages().borrowed(*this);
+  worker().messages().loans().borrowed(*this);
   const parcel said = message_.announced();
   incoming_messages& incoming = endpoint()->messages().incoming();
   if (read == cma_read::outcome::whole) {
@@ -146,7 +146,7 @@ void receive_operation::piece(std::uint64_t offset, std::span<const std::byte> p
 void receive_operation::leave_lists() noexcept {
   if (lacks_buffer()) worker().messages().needs_no_buffer(*this);
   if (step_ == step::waiting) worker().messages().remove(*this);
-  if (step_ == step::reading) worker().messages().borrowed(*this);
+  if (step_ == step::reading) worker().messages().loans().borrowed(*this);
   if (is_coming()) {
     worker().messages().receiving().remove(std::exchange(id_, 0));
     endpoint()->messages().incoming().remove(*this);

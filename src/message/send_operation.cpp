@@ -191,7 +191,7 @@ void send_operation::lend() {
   offer.process = static_cast<std::uint64_t>(::getpid());
   offer.address = reinterpret_cast<std::uintptr_t>(bytes_.from(0).data());
   offer.record = reinterpret_cast<std::uintptr_t>(&loan_);
-  offer.token = worker().messages().next_token();
+  offer.token = worker().messages().loans().next_token();
   offer.encode(into.last<cma_offer::size>());
   header_size_ = into.size();
   loan_.begin(offer.token, subject_of(said_));
