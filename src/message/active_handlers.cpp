@@ -46,7 +46,7 @@ void active_handlers::run(arrived_message& active, handler_queue& queue,
       active.from->messages().incoming().refuse(active.said,
                                                 make_error_code(errc::no_such_handler));
     }
-    active.taken = true;
+    active.owner = arrived_message::whose::taken;
     return worker_.messages().arrived().discard(active, errc::no_such_handler);
   }
   running_ = called;

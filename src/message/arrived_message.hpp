@@ -17,7 +17,17 @@ class receive_operation;
 struct arrival_order_tag {};
 struct arrival_tag {};
 
-/// Plain data, of the worker's `message_exchange`, which gives it its meaning.
+/// Plain data, of the worker's `message_exchange`, which gives it its meaning. Whose it is:
+///
+///     from    | to      | when
+///     kept    | matched | a receive has it, or the program, or a handler is called with it
+///     matched | taken   | its payload was received, or asked for
+///     kept,   | taken   | there is no handler for it, which its sender was told
+///     matched |         |
+///     matched,| left    | the program let go of it, and a receive that lacks a buffer has it; one
+///     taken   |         | that is here may have been received before
+///     left    | matched | there is a buffer, and that receive takes it
+///     any     | kept    | it was discarded: the object is another message's
 struct arrived_message : list_hook<arrival_order_tag>, list_hook<arrival_tag> {
   /// Nobody, once the connection is gone for good.
   endpoint_core* from = nullptr;
@@ -30,12 +40,18 @@ struct arrived_message : list_hook<arrival_order_tag>, list_hook<arrival_tag> {
   std::size_t read = 0;                   ///< How much of it the byte stream's reader has.
   std::size_t units = 0;                  ///< Of the sender's window, not given back yet.
   std::error_code failure = {};           ///< It was announced, and will not come.
-  bool matched = false;                   ///< Somebody has it: it is in no list of what waits.
-  bool taken = false;                     ///< Its payload was received, or asked for.
-  receive_operation* receive = nullptr;   ///< That has no buffer for it yet.
-  bool left_to_it = false;                ///< By the program, which held it.
+  enum class whose {
+    kept,     ///< Nobody's: it waits, in its connection or in the worker's list.
+    matched,  ///< Somebody has it: it is in no list of what waits.
+    taken,    ///< And its sender has nothing to wait for.
+    left,     ///< That of `receive` alone.
+  };
+  whose owner = whose::kept;
+  receive_operation* receive = nullptr;  ///< That has no buffer for it yet.
 
   bool here() const noexcept { return said.code == parcel_code::message; }
+  /// Returns whether its sender waits for who takes it.
+  bool is_awaited() const noexcept { return !here() && owner != whose::taken; }
   /// Returns where it may be read, if it is lent.
   std::span<const std::byte> offer() const noexcept {
     return said.lends ? std::span<const std::byte>(copy) : std::span<const std::byte>();

@@ -86,7 +86,7 @@ void arrived_messages::take_out(arrived_message& waiting) noexcept {
 }
 
 void arrived_messages::matched(arrived_message& found) noexcept {
-  found.matched = true;
+  found.owner = arrived_message::whose::matched;
   if (!std::exchange(found.said.acknowledge, false) || found.from == nullptr) return;
   found.from->messages().incoming().tell_taken(found.said);
 }
@@ -94,7 +94,7 @@ void arrived_messages::matched(arrived_message& found) noexcept {
 void arrived_messages::discard(arrived_message& gone, errc why) noexcept {
   if (gone.from != nullptr) {
     incoming_messages& link = gone.from->messages().incoming();
-    if (!gone.here() && !gone.taken && !gone.failure) link.refuse(gone.said, make_error_code(why));
+    if (gone.is_awaited() && !gone.failure) link.refuse(gone.said, make_error_code(why));
     link.remove(gone);
     link.consumed(gone.units);
   } else {
@@ -111,7 +111,7 @@ void arrived_messages::free(arrived_message& gone) noexcept {
   gone.failure.clear();
   gone.read = 0;
   gone.units = 0;
-  gone.matched = gone.taken = gone.left_to_it = false;
+  gone.owner = arrived_message::whose::kept;
   gone.receive = nullptr;
   const bool keeps = idle_.size() < most_idle_kept;
   if (!keeps || gone.copy.capacity() > most_bytes_kept) gone.copy = std::vector<std::byte>();
@@ -123,7 +123,7 @@ bool arrived_messages::orphan(arrived_message& left, bool room) noexcept {
   left.from = nullptr;
   orphaned_units_ += left.units;
   const std::size_t most = most_orphaned_windows * (worker_.options().message_window / window_unit);
-  if (left.matched || (room && orphaned_units_ <= most)) return true;
+  if (left.owner != arrived_message::whose::kept || (room && orphaned_units_ <= most)) return true;
   waiting_.remove(left);
   discard(left, errc::connection_reset);
   return false;

@@ -46,7 +46,7 @@ void incoming_messages::connection_failed() noexcept {
       endpoint_.failure() == errc::canceled ? make_error_code(errc::closed) : endpoint_.failure();
   for (arrived_message* each = arrived_.front(); each != nullptr;) {
     arrived_message* const next = arrived_.next(*each);
-    if (!each->here() && !each->taken && !each->failure) exchange().lost(*each, why);
+    if (each->is_awaited() && !each->failure) exchange().lost(*each, why);
     each = next;
   }
   exchange().leave_lines();
@@ -243,7 +243,7 @@ void incoming_messages::give(arrived_message& kept) {
         exchange().call_handler(kept);
       } else {
         refuse(kept.said, make_error_code(errc::no_such_handler));
-        kept.taken = true;
+        kept.owner = arrived_message::whose::taken;
         exchange().arrived().discard(kept, errc::no_such_handler);
       }
       break;
@@ -277,7 +277,7 @@ void incoming_messages::withdrawn(const parcel& said) {
     if (each->message_number() == said.number) return each->withdrawn(why);
   }
   for (arrived_message* each = arrived_.front(); each != nullptr; each = arrived_.next(*each)) {
-    if (each->said.number != said.number || each->here() || each->taken) continue;
+    if (each->said.number != said.number || !each->is_awaited()) continue;
     return exchange().withdrawn(*each, why);
   }
 }

@@ -95,7 +95,8 @@ void message_exchange::try_again(receive_operation& lacking) {
   }
   if (!here->failure && !lacking.find_place(here->said.length)) return;
   if (held == nullptr) arrived_.take_out(*here);
-  const bool ours = held == nullptr || std::exchange(held->left_to_it, false);
+  const bool ours = held == nullptr || held->owner == arrived_message::whose::left;
+  if (ours) here->owner = arrived_message::whose::matched;
   needs_no_buffer(lacking);
   if (held == nullptr) {
     posted_.remove(lacking);
@@ -109,7 +110,8 @@ void message_exchange::needs_no_buffer(receive_operation& lacking) noexcept {
   arrived_message* const held = lacking.held();
   lacking_.remove(lacking);
   lacking.needs_no_buffer();
-  if (held != nullptr && held->left_to_it) arrived_.discard(*held, errc::message_refused);
+  const bool is_left = held != nullptr && held->owner == arrived_message::whose::left;
+  if (is_left) arrived_.discard(*held, errc::message_refused);
 }
 
 bool message_exchange::is_here(const receive_operation& lacking) const noexcept {
@@ -121,7 +123,7 @@ bool message_exchange::is_here(const receive_operation& lacking) const noexcept 
 
 void message_exchange::let_go(arrived_message& held) noexcept {
   if (held.receive == nullptr) return arrived_.discard(held, errc::message_refused);
-  held.left_to_it = true;
+  held.owner = arrived_message::whose::left;
 }
 
 void message_exchange::take_by_hand(arrived_message& waiting) noexcept {

@@ -62,7 +62,7 @@ void receive_operation::needs_no_buffer() noexcept {
 }
 
 void receive_operation::take(arrived_message& found) {
-  found.taken = true;
+  found.owner = arrived_message::whose::taken;
   message_.found(found.said);
   if (found.failure) return finish(found.failure);
   if (!found.here()) return take(*found.from, found.said, found.offer());

@@ -94,7 +94,7 @@ request start_of(const std::shared_ptr<worker_core>& worker, arrived_message* he
   }
   if (is_forked_child()) return failed_by_fork();
   const std::lock_guard guard(worker->lock());
-  if ((held->taken && !held->here()) || held->receive != nullptr) {
+  if ((held->owner == arrived_message::whose::taken && !held->here()) || held->receive != nullptr) {
     return failed_request(errc::invalid_argument, "second receive of one message");
   }
   std::shared_ptr<endpoint_core> from;
