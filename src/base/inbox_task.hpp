@@ -17,7 +17,8 @@ class inbox_task {
   virtual ~inbox_task() = default;
 
   /// In a round of the worker that it was handed to, under its lock; users' code must not be
-  /// called. Not at all where the worker ends before.
+  /// called. Not at all where the worker ends before. Where it throws std::bad_alloc, it is called
+  /// again in the next round, and finds what it has done.
   virtual void run(worker_core& by) = 0;
 
  private:

@@ -195,7 +195,15 @@ void connector::resolved() {
     return finish();
   }
   to_.addresses = std::move(found.addresses);
-  try_next();
+  try_next_or_fail();
+}
+
+void connector::try_next_or_fail() noexcept {
+  try {
+    try_next();
+  } catch (const std::bad_alloc&) {
+    give_up(errc::no_memory);
+  }
 }
 
 void connector::try_next() {
@@ -248,11 +256,7 @@ void connector::ended(endpoint_core& connection, bool) {
   if (done_ || &connection != connection_.get()) return;
   note(connection.failure(), if_there_is_memory([&] { return connection.words(); }));
   connection_.reset();
-  try {
-    try_next();
-  } catch (const std::bad_alloc&) {
-    give_up(errc::no_memory);
-  }
+  try_next_or_fail();
 }
 
 /// Everything that comes here does so in the worker's own work: whom it tells is not inside of a

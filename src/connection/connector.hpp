@@ -71,6 +71,7 @@ class connector final : public connection_observer, public std::enable_shared_fr
   void begin();
   void resolved();
   void try_next();
+  void try_next_or_fail() noexcept;
   void try_one(clock::time_point until);
   void give_up(errc why) noexcept;
   void note(std::error_code failure, std::string words) noexcept;

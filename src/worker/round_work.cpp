@@ -39,18 +39,23 @@ void round_work::buffer_came() noexcept {
   note();
 }
 
-/// Returns whether anything was handed over.
+/// Returns whether anything was handed over. What lacks memory is tried again in the next round,
+/// and keeps nothing else waiting; then it throws std::bad_alloc.
 bool round_work::take_handed(worker_core& worker, handler_queue& handlers) {
   if (!inbox_.has_any()) return false;
   inbox_tasks handed = inbox_.take(handlers, deferred_);
   const bool any = !handed.empty();
-  try {
-    while (const std::shared_ptr<inbox_task> next = handed.pop()) next->run(worker);
-  } catch (...) {
-    inbox_.put_back(std::move(handed));
-    throw;
+  inbox_tasks lacking;
+  while (std::shared_ptr<inbox_task> next = handed.pop()) {
+    try {
+      next->run(worker);
+    } catch (const std::bad_alloc&) {
+      lacking.push(std::move(next));
+    }
   }
-  return any;
+  if (lacking.empty()) return any;
+  inbox_.put_back(std::move(lacking));
+  throw std::bad_alloc();
 }
 
 /// Returns false where there was no memory for some of it.

@@ -36,14 +36,15 @@ class worker_copy : public device_copy,
     }
   }
   void run(worker_core& by) final {
-    if (wanted()) arrived();
+    if (wanted_.exchange(false, std::memory_order_relaxed)) arrived();
     by.staging_shelf().put_back(std::move(buffer));
   }
 
  protected:
   /// On the copier's thread.
   virtual void copied() noexcept {}
-  /// It has ended, and is wanted still: `error` says how. What is left of `buffer` is put back.
+  /// It has ended, and is wanted still: `error` says how. Called once. What is left of `buffer` is
+  /// put back.
   virtual void arrived() = 0;
 
  private:

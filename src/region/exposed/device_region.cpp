@@ -121,7 +121,12 @@ class device_region::write_copy final : public worker_copy {
   void arrived() override {
     const std::shared_ptr<endpoint_core> still = from_.lock();
     const std::error_code ec = error == errc::closed ? make_error_code(errc::revoked) : error;
-    if (still && !still->status()) region_service::answer_write(*still, asked_, ec);
+    if (!still || still->status()) return;
+    try {
+      region_service::answer_write(*still, asked_, ec);
+    } catch (const std::bad_alloc&) {
+      still->blame(errc::no_memory, "no memory to answer a write");
+    }
   }
 
   const std::weak_ptr<endpoint_core> from_;

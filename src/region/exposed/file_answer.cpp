@@ -1,6 +1,7 @@
 #include "region/exposed/file_answer.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "connection/endpoint_core.hpp"
@@ -61,7 +62,22 @@ void file_answer::read_into(staging_buffer buffer) {
 }
 
 void file_answer::ask_disk(piece& missing, std::size_t present) {
-  auto read = std::make_shared<slow_read>();
+  std::error_code why = errc::busy;
+  try {
+    if (start_reading(missing, present)) return;
+  } catch (const std::bad_alloc&) {
+    why = errc::no_memory;
+  }
+  // What it was to read into, where it has that.
+  if (missing.slow) missing.buffer = std::move(missing.slow->buffer);
+  missing.slow.reset();
+  release(missing);
+  refuse_rest(why);
+}
+
+/// Returns whether the disk has it now.
+bool file_answer::start_reading(piece& missing, std::size_t present) {
+  const auto read = std::make_shared<slow_read>();
   read->file = file_;
   read->offset = asked_.offset + missing.offset + present;
   read->into = {missing.buffer.get() + present, missing.size - present};
@@ -70,11 +86,7 @@ void file_answer::ask_disk(piece& missing, std::size_t present) {
   read->answer = this;
   read->slot = static_cast<std::size_t>(&missing - pieces_.data());
   missing.slow = read;
-  if (service_->read_slowly(read)) return;
-  missing.buffer = std::move(read->buffer);
-  missing.slow.reset();
-  release(missing);
-  refuse_rest(errc::busy);
+  return service_->read_slowly(read);
 }
 
 void file_answer::read_done(slow_read& done) {
@@ -175,7 +187,12 @@ void file_answer::let_go_of_region() noexcept {
 void file_answer::refuse_rest(std::error_code why) {
   if (stopped_) return;
   stop();
-  if (peer_->handle() != nullptr && !peer_->status()) service_->refuse(*peer_, asked_, why);
+  if (peer_->handle() == nullptr || peer_->status()) return;
+  try {
+    service_->refuse(*peer_, asked_, why);
+  } catch (const std::bad_alloc&) {  // nobody would tell it later
+    peer_->blame(errc::no_memory, "no memory to refuse a read");
+  }
 }
 
 void file_answer::refuse(std::error_code why) {

@@ -62,6 +62,7 @@ class file_answer final : public list_hook<file_answer_tag>, public list_hook<hu
   static void on_sent(void* request, ucs_status_t status, void* piece);
   bool wants_buffer() const noexcept;
   void ask_disk(piece& missing, std::size_t present);
+  bool start_reading(piece& missing, std::size_t present);
   void send(piece& filled);
   void sent(piece& done, ucs_status_t status);
   void release(piece& done) noexcept;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "connection/endpoint_core.hpp"
@@ -38,12 +39,22 @@ void region_read::ask() {
   ask_owner();
 }
 
+/// What begins with a copy's end has nobody who would catch a want of memory.
+template <class Step>
+void region_read::or_give_up(Step step) noexcept {
+  try {
+    step();
+  } catch (const std::bad_alloc&) {
+    give_up_for(make_error_code(errc::no_memory));
+  }
+}
+
 /// What was read is the region's if the owner lends it still; else the owner says what has become
 /// of it.
 void region_read::moved(std::error_code outcome) {
   const bool over = region_->path().was_moved(into_.size(), outcome);
   direct_.reset();
-  if (!over) return ask_owner();
+  if (!over) return or_give_up([this] { ask_owner(); });
   leave();
   complete(outcome);
 }
@@ -115,7 +126,7 @@ void region_read::copied(piece_copy& ended) {
   std::erase_if(copies_, [&](const auto& each) { return each.get() == &ended; });
   uncopied_ -= ended.host.size();
   if (ended.error || failure_) return fail_when_copied(ended.error);
-  if (received_ == part_end_) ask_for_more();
+  if (received_ == part_end_) or_give_up([this] { ask_for_more(); });
 }
 
 /// The caller's memory is the caller's again when no other piece is on its way there.

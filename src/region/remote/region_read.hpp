@@ -62,6 +62,8 @@ class region_read final : public region_question, private direct_move::user {
   void copied(piece_copy& ended);
   void fail_when_copied(std::error_code why) noexcept;
   void ask_for_more();
+  template <class Step>
+  void or_give_up(Step step) noexcept;
 
   std::span<std::byte> into_;
   std::shared_ptr<device_copier> copier_;

@@ -99,7 +99,7 @@ TEST(HandedWork, ThatComesMeanwhileIsForTheNextRound) {
   EXPECT_EQ(ran, (std::vector<int>{1, 2}));
 }
 
-TEST(HandedWork, BehindOneThatLacksMemoryIsKept) {
+TEST(HandedWork, ThatLacksMemoryIsTriedAgainAndKeepsNothingElseWaiting) {
   simulated_pair pair;
   detail::worker_core& core = *detail::core_access::core(pair.reader);
   std::vector<int> ran;
@@ -108,9 +108,12 @@ TEST(HandedWork, BehindOneThatLacksMemoryIsKept) {
   core.hand_over(lacking);
   core.hand_over(std::make_shared<counted_work>(1, ran));
   EXPECT_THROW(pair.reader.progress(), std::bad_alloc);
+  EXPECT_EQ(ran, (std::vector<int>{1}));
   core.hand_over(std::make_shared<counted_work>(2, ran));
   pair.reader.progress();
-  EXPECT_EQ(ran, (std::vector<int>{1, 2}));
+  EXPECT_EQ(ran, (std::vector<int>{1, 0, 2})) << "before what came behind it";
+  pair.reader.progress();
+  EXPECT_EQ(ran.size(), 3U) << "once";
 }
 
 TEST(HandedWork, EndsWithTheWorker) {
