@@ -38,6 +38,9 @@ class connection_messages {
 
   /// What waits for room, or for a fence, goes out.
   virtual void send_queued() noexcept = 0;
+  /// Tells who wants to hear of room, where there was no memory to; returns false where there is
+  /// none still.
+  virtual bool retell_room() noexcept = 0;
   /// Returns whether something waits that only the peer can end.
   virtual bool awaits_peer() const noexcept = 0;
   virtual bool sends_pending() const noexcept = 0;

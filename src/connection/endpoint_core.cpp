@@ -408,7 +408,9 @@ clock::time_point endpoint_core::tick(clock::time_point now) {
     }
     return clock::time_point::max();
   }
-  return liveness_.look(now, operations_.awaits_peer() || messages_->awaits_peer());
+  const clock::time_point next =
+      liveness_.look(now, operations_.awaits_peer() || messages_->awaits_peer());
+  return messages_->retell_room() ? next : now;
 }
 
 void endpoint_core::closed() noexcept {

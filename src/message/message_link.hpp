@@ -58,6 +58,7 @@ class message_link final : public connection_messages {
   void connection_failed() noexcept override { incoming_.connection_failed(); }
   void end() noexcept override { incoming_.end(); }
   void send_queued() noexcept override { outgoing_.send_queued(); }
+  bool retell_room() noexcept override { return outgoing_.retell_room(); }
   bool awaits_peer() const noexcept override { return waiting_ > 0 || outgoing_.are_pending(); }
   bool sends_pending() const noexcept override { return outgoing_.are_pending(); }
   std::size_t longest_at_once(bool watched, std::size_t piece) const noexcept override {

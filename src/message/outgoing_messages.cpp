@@ -80,7 +80,7 @@ void outgoing_messages::start(send_operation& send) {
       send.place = send_operation::where::queued;
       queued_.push_back(send);
     } else {
-      room_wanted_ = true;
+      room_news_ = news::wanted;
       send.give_up(errc::would_block);
     }
   }
@@ -112,7 +112,7 @@ void outgoing_messages::await_answer(send_operation& send) noexcept {
 void outgoing_messages::all_said(send_operation& send) noexcept {
   if (send.place != send_operation::where::queued) return;
   leave(send);
-  if (sending_queued_ || (queued_.empty() && !room_wanted_)) return;
+  if (sending_queued_ || (queued_.empty() && room_news_ == news::nothing)) return;
   endpoint_.owe(endpoint_core::to_send);
 }
 
@@ -128,15 +128,22 @@ void outgoing_messages::send_queued() noexcept {
   }
   sending_queued_ = false;
   const bool room = queued_.empty() && room_granted_ > 0 && room_ >= room_granted_ / 4;
-  if (!room || !std::exchange(room_wanted_, false)) return;
+  if (!room || std::exchange(room_news_, news::nothing) == news::nothing) return;
   if (const auto handlers = link_.handlers(); handlers && handlers->on_room) {
     try {
       endpoint_.worker().queue_handler([handlers] { handlers->on_room(); });
-    } catch (const std::bad_alloc&) {  // it is told a round later
-      room_wanted_ = true;
-      endpoint_.owe(endpoint_core::to_send);
+    } catch (const std::bad_alloc&) {  // the clock tries again: rounds would find work without end
+      room_news_ = news::untold;
+      endpoint_.worker().tick_soon();
     }
   }
+}
+
+bool outgoing_messages::retell_room() noexcept {
+  if (room_news_ != news::untold) return true;
+  room_news_ = news::wanted;
+  send_queued();
+  return room_news_ != news::untold;
 }
 
 bool outgoing_messages::has_room(std::size_t units) const noexcept {
@@ -161,13 +168,14 @@ bool outgoing_messages::is_full(std::size_t header, std::size_t payload) noexcep
       endpoint_.state() == endpoint_state::ready && queued_.empty() && units <= room_;
   // A connection that is lost has a better answer.
   if (has_room || endpoint_.status()) return false;
-  return room_wanted_ = true;
+  room_news_ = news::wanted;
+  return true;
 }
 
 void outgoing_messages::add_room(std::size_t units) {
   room_ += units;
   if (room_ > room_granted_) return link_.blame("the peer gives back more room than it was left");
-  if (!queued_.empty() || room_wanted_) send_queued();
+  if (!queued_.empty() || room_news_ != news::nothing) send_queued();
 }
 
 void outgoing_messages::withdraw(const send_operation& send, std::error_code why) noexcept {

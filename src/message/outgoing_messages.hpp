@@ -23,6 +23,14 @@ class worker_core;
 /// Every message has a number, given when it goes to UCX. It uses units of the window that the peer
 /// granted, which come back when the peer's application has taken the message; what finds no room
 /// waits in a queue. Everything happens under the worker's lock.
+///
+/// What is to be told of room (`message_handlers::on_room`):
+///
+///     from    | to      | when
+///     nothing | wanted  | a message found no room, and does not wait for it
+///     wanted  | nothing | there is room, and the handler is due
+///     wanted  | untold  | there is room, and no memory to say so
+///     untold  | wanted  | the connection's clock has it tried again
 class outgoing_messages {
  public:
   /// Messages up to this go whole. Asking first costs a round trip, and saves the receiver a copy
@@ -47,6 +55,8 @@ class outgoing_messages {
   void start(send_operation& send);
   /// What waits for room goes as far as there is some, and who waits to hear of it is told.
   void send_queued() noexcept;
+  /// Tells of room, where there was no memory to; returns false where there is none still.
+  bool retell_room() noexcept;
   /// Returns whether something waits for room, or for the peer's answer.
   bool are_pending() const noexcept { return !queued_.empty() || !unanswered_.empty(); }
 
@@ -91,6 +101,7 @@ class outgoing_messages {
   const std::vector<std::uint64_t>& unsent() const noexcept { return unsent_; }
 
  private:
+  enum class news { nothing, wanted, untold };
   /// As `send.go()`; where memory is short the connection fails, and the send with it.
   bool go(send_operation& send) noexcept;
   send_operation* find_unanswered(std::uint64_t number) const noexcept;
@@ -105,7 +116,7 @@ class outgoing_messages {
   intrusive_list<send_operation, send_tag> queued_;
   intrusive_list<send_operation, send_tag> unanswered_;
   bool sending_queued_ = false;
-  bool room_wanted_ = false;
+  news room_news_ = news::nothing;
   log_first_n unknown_;                // numbers that the peer has no handler for, and were logged
   std::vector<std::uint64_t> unsent_;  // keys of posts that the connection's failure ended
 };

@@ -5,14 +5,19 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
+#include "support/replaced/shortage.hpp"
 #include "support/simulated/simulated_messages.hpp"
 #include "ucx/buffer_pool.hpp"
+#include "worker/core_access.hpp"
+#include "worker/worker_core.hpp"
 
 namespace ucx::test {
 namespace {
@@ -136,6 +141,44 @@ TEST(MessageRoom, HandlerTellsOfNewRoom) {
     both.settle();
     EXPECT_EQ(room, round);
   }
+}
+
+/// Who leads the worker may sleep meanwhile: rounds that find something to do without end would not
+/// let it.
+TEST(MessageRoom, IsToldLaterWhereThereIsNoMemoryAndKeepsNobodyBusyUntilThen) {
+  simulated_messages both(with_window(16U << 10U));
+  const std::vector<std::byte> bytes = pattern(1000);
+  int room = 0;
+  message_handlers handlers;
+  handlers.on_room = [&] { ++room; };
+  both.sender.set_message_handlers(std::move(handlers));
+  EXPECT_GT(fill(both, bytes), 0U);
+  both.settle();
+  detail::worker_core& core = *detail::core_access::core(both.pair.reader);
+  int busy = 0;
+  {
+    const std::lock_guard handlers_wait(core.lock());
+    while (both.receiver().take(tag_match::any())) {
+    }
+    const lasting_shortage begun;
+    bool full = false;
+    for (int i = 0; i < 100'000 && !full; ++i) {
+      try {
+        core.queue_handler([] {});
+      } catch (const std::bad_alloc&) {
+        full = true;
+      }
+    }
+    EXPECT_TRUE(full);
+    for (int i = 0; i < 100; ++i) busy += both.pair.reader.progress() ? 1 : 0;
+  }
+  EXPECT_LT(busy, 10);
+  EXPECT_EQ(room, 0);
+  both.settle();
+  both.settle();
+  EXPECT_EQ(room, 1);
+  both.settle();
+  EXPECT_EQ(room, 1) << "once";
 }
 
 TEST(MessageRoom, HeldMessagesHoldTheirSenderBack) {
