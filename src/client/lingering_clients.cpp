@@ -105,7 +105,7 @@ void lingering_clients::add(all& one) noexcept {
 
 /// Returns whether there is a thread. REQUIRES: the mutex is held.
 bool lingering_clients::start() noexcept {
-  if (running_) return true;
+  if (doing_ != activity::nothing) return true;
   try {
     if (thread_.joinable()) thread_.join();  // it is over
     const blocked_signals meanwhile;
@@ -113,7 +113,8 @@ bool lingering_clients::start() noexcept {
   } catch (const std::exception&) {  // no thread, or no memory for one
     return false;
   }
-  return running_ = true;
+  doing_ = activity::waiting;
+  return true;
 }
 
 void lingering_clients::run() noexcept {
@@ -125,11 +126,11 @@ void lingering_clients::run() noexcept {
       gone.splice(gone.end(), kept_, kept_.begin());
     }
     if (!gone.empty()) {
-      dismissing_ = true;
+      doing_ = activity::dismissing;
       guard.unlock();
       dismiss(gone);
       guard.lock();
-      dismissing_ = false;
+      doing_ = activity::waiting;
       changed_.notify_all();
       continue;
     }
@@ -139,7 +140,7 @@ void lingering_clients::run() noexcept {
     const clock::time_point first = kept_.empty() ? now : kept_.front().since;
     changed_.wait_until(guard, after(first, longest_));
   }
-  running_ = false;
+  doing_ = activity::nothing;
 }
 
 /// Without waiting for peers, one of which may be stopped: nobody waits for what they could say.
@@ -159,7 +160,7 @@ void lingering_clients::set_longest(std::chrono::nanoseconds longest) noexcept {
     changed_.notify_all();
     if (longest <= longest.zero()) {
       gone.swap(kept_);
-      changed_.wait(guard, [this] { return !dismissing_; });
+      changed_.wait(guard, [this] { return doing_ != activity::dismissing; });
     }
   }
   dismiss(gone);
@@ -170,7 +171,7 @@ void lingering_clients::clear() noexcept {
   {
     std::unique_lock guard(mutex_);
     gone.swap(kept_);
-    changed_.wait(guard, [this] { return !dismissing_; });
+    changed_.wait(guard, [this] { return doing_ != activity::dismissing; });
   }
   dismiss(gone);
 }

@@ -18,6 +18,14 @@ namespace ucx::detail {
 class client_core;
 
 /// Has a thread while there are any, and for a while behind that. Safe from any thread.
+///
+/// What the thread does:
+///
+///     from       | to         | when
+///     nothing    | waiting    | a client comes, and there is no thread, or none any more
+///     waiting    | dismissing | some have been here for long enough
+///     dismissing | waiting    | they are gone
+///     waiting    | nothing    | none has come for a while, or none may stay any more: it is over
 class lingering_clients {
  public:
   /// Takes the time from the environment, if that says one.
@@ -58,6 +66,8 @@ class lingering_clients {
     std::uint64_t number;
   };
   using all = std::list<lingering>;
+  /// What the thread does.
+  enum class activity { nothing, waiting, dismissing };
 
   void add(all& one) noexcept;
   bool start() noexcept;
@@ -73,8 +83,7 @@ class lingering_clients {
   std::string complaint_;  // before what may complain
   std::chrono::nanoseconds longest_;
   bool ended_ = false;
-  bool running_ = false;
-  bool dismissing_ = false;  // the thread
+  activity doing_ = activity::nothing;
   std::thread thread_;
 };
 

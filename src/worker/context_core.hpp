@@ -24,6 +24,8 @@ namespace ucx::detail {
 
 class process_watcher;
 
+/// It has more members than a class should: each is a fact about UCX's context of its own, which is
+/// found when that is made, and does not change.
 class context_core : public std::enable_shared_from_this<context_core> {
  public:
   /// Makes the UCP context. `limit` counts where the options name no devices.

@@ -27,10 +27,8 @@ void region_write::begin(std::shared_ptr<remote_region_core> region,
   confirmed_ = 0;
   room_ = 0;
   copied_to_ = 0;
-  sent_ = false;
-  given_up_ = false;
   failure_.clear();
-  on_the_books_ = true;
+  reach(step::begun);
   // The books' own reference: an answer may come long after the request is done.
   enter(std::move(region), offset, from.size(), deadline, 1);
 }
@@ -60,7 +58,7 @@ void region_write::moved(std::error_code outcome) {
 }
 
 void region_write::send() {
-  sent_ = true;
+  reach(step::sent);
   frame first = question(opcode::write);
   first.offset = offset_;
   prepare_pieces(*endpoint(), first, from_);
@@ -179,8 +177,8 @@ void region_write::answered(const frame& answer, std::span<const std::byte>) {
 }
 
 void region_write::give_up_for(std::error_code why) noexcept {
-  if (given_up_) return linger();
-  given_up_ = true;
+  if (step_ >= step::given_up) return linger();
+  reach(step::given_up);
   if (confirmed_ < length_) failure_ = why;  // else it is a success, as soon as UCX lets go
   stop_pieces();
   for (const std::shared_ptr<piece_copy>& each : ahead_) each->abandon();
@@ -208,10 +206,11 @@ void region_write::linger() noexcept {
 /// answered.
 void region_write::pieces_moved() {
   if (sending()) return;
-  if (!failure_ && confirmed_ < length_ && !(sent_ && all_posted())) return;
+  if (!failure_ && confirmed_ < length_ && !(step_ == step::sent && all_posted())) return;
   const bool answered = failure_ || confirmed_ == length_;
-  const bool off_the_books = answered && std::exchange(on_the_books_, false);
+  const bool off_the_books = answered && step_ != step::over;
   if (off_the_books) {
+    reach(step::over);
     leave_window();
     if (failure_)
       tracker_->fail(number_, failure_, if_there_is_memory([this] { return describe(); }));

@@ -1,6 +1,7 @@
 // A write that the owner puts in place and confirms, unless the driver does it.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -21,7 +22,15 @@ namespace ucx::detail {
 class write_tracker;
 
 /// Goes out in pieces of a segment; done when UCX has let go of the caller's memory, confirmed (to
-/// the tracker) when the owner has answered every piece.
+/// the tracker) when the owner has answered every piece. The request may be done long before it is
+/// off the books.
+///
+///     from        | to       | when
+///     over        | begun    | `begin()`: it is on the books of tracker and connection
+///     begun       | sent     | its bytes go out, or will, as far as there is room
+///     begun, sent | given_up | it has failed; UCX may still have pieces of it
+///     any of them | over     | all is confirmed, or nothing will be, and UCX has none of it: it is
+///                 |          | off the books
 class region_write final : public region_question,
                            private piece_sender,
                            private direct_move::user,
@@ -53,6 +62,12 @@ class region_write final : public region_question,
   void recycle() noexcept override;
 
  private:
+  enum class step { begun, sent, given_up, over };
+  /// Goes on to `next`, of a later row of the table, or begins again.
+  void reach(step next) noexcept {
+    assert(next == step::begun ? step_ == step::over : step_ < next);
+    step_ = next;
+  }
   void send();
   void moved(std::error_code outcome) override;
   void pieces_moved() override;
@@ -77,9 +92,7 @@ class region_write final : public region_question,
   std::unique_ptr<direct_move> direct_;            // nobody, once it could not
   std::uint64_t confirmed_ = 0;
   std::uint64_t room_ = 0;  // of the region's window, taken by what is not confirmed
-  bool on_the_books_ = false;
-  bool sent_ = false;  // at least its first piece, or will be
-  bool given_up_ = false;
+  step step_ = step::over;
   std::error_code failure_;
 };
 
