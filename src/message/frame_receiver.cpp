@@ -123,16 +123,16 @@ void frame_receiver::route(endpoint_core& from, const frame& heard,
       worker_.service().write(from, heard, payload);
       break;
     case opcode::atomic:
-      worker_.service().perform_atomic(from, heard, payload);
+      worker_.service().extras().perform_atomic(from, heard, payload);
       break;
     case opcode::read_batch:
-      worker_.service().read_batch(from, heard, payload);
+      worker_.service().extras().read_batch(from, heard, payload);
       break;
     case opcode::write_batch:
-      worker_.service().write_batch(from, heard, payload);
+      worker_.service().extras().write_batch(from, heard, payload);
       break;
     case opcode::notify:
-      worker_.service().notify(from, heard);
+      worker_.service().extras().notify(from, heard);
       break;
     case opcode::ping: {
       frame alive;

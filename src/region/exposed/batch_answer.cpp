@@ -2,7 +2,7 @@
 
 #include "connection/endpoint_core.hpp"
 #include "region/exposed/exposed_region.hpp"
-#include "region/exposed/region_service.hpp"
+#include "region/exposed/region_extras.hpp"
 #include "wire/range_list.hpp"
 
 namespace ucx::detail {
@@ -18,8 +18,8 @@ void batch_answer::copy(const exposed_region& region, const range_list& ranges) 
   }
 }
 
-void batch_answer::begin(region_service& service, endpoint_core& to, const frame& asked) {
-  service_ = &service;
+void batch_answer::begin(region_extras& owner, endpoint_core& to, const frame& asked) {
+  owner_ = &owner;
   to.answer_started();
   frame first;
   first.code = opcode::data;
@@ -38,7 +38,7 @@ void batch_answer::pieces_moved() {
   if (peer().status()) stop_pieces();
   if (sending() || !(all_posted() || stopped())) return;
   peer().answer_ended();
-  service_->ended(*this);
+  owner_->ended(*this);
 }
 
 }  // namespace ucx::detail

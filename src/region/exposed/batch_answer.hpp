@@ -13,7 +13,7 @@ namespace ucx::detail {
 class endpoint_core;
 class exposed_region;
 class range_list;
-class region_service;
+class region_extras;
 struct batch_tag {};
 
 /// Needs the region no more once it has a copy.
@@ -22,7 +22,7 @@ class batch_answer final : public piece_sender, public list_hook<batch_tag> {
   /// Copies what is to be sent; the ranges were checked. What throws has done nothing.
   void copy(const exposed_region& region, const range_list& ranges);
   /// Sends it. It may have ended when this returns.
-  void begin(region_service& service, endpoint_core& to, const frame& asked);
+  void begin(region_extras& owner, endpoint_core& to, const frame& asked);
 
   endpoint_core& peer() const noexcept { return pieces_endpoint(); }
   /// Ends it as far as UCX has let go of it; may end the object.
@@ -31,7 +31,7 @@ class batch_answer final : public piece_sender, public list_hook<batch_tag> {
  private:
   void pieces_moved() override;
 
-  region_service* service_ = nullptr;
+  region_extras* owner_ = nullptr;
   std::vector<std::byte> bytes_;
 };
 

@@ -1,5 +1,5 @@
-// What peers may do with a region beyond reading and writing it: batches, atomics, notifications.
-// Apart from region_service.cpp, which they share nothing with but how an access is admitted.
+#include "region/exposed/region_extras.hpp"
+
 #include <cstring>
 
 #include "connection/endpoint_core.hpp"
@@ -12,10 +12,14 @@
 
 namespace ucx::detail {
 
+region_extras::~region_extras() {
+  while (batch_answer* left = batches_.front()) ended(*left);
+}
+
 /// Files have no bytes in memory, and other memory than the host's is out of the processor's reach.
-exposed_region* region_service::admit_memory(const frame& asked, access wanted,
-                                             std::error_code& ec) noexcept {
-  exposed_region* region = admit(asked, wanted, ec);
+exposed_region* region_extras::admit_memory(const frame& asked, access wanted,
+                                            std::error_code& ec) noexcept {
+  exposed_region* region = service_.admit(asked, wanted, ec);
   if (region == nullptr) return nullptr;
   if (region->kind() == memory_kind::host && !region->source()) return region;
   region->end_access();
@@ -23,8 +27,8 @@ exposed_region* region_service::admit_memory(const frame& asked, access wanted,
   return nullptr;
 }
 
-exposed_region* region_service::admit_batch(const frame& asked, const range_list& ranges,
-                                            access wanted, std::error_code& ec) noexcept {
+exposed_region* region_extras::admit_batch(const frame& asked, const range_list& ranges,
+                                           access wanted, std::error_code& ec) noexcept {
   frame whole = asked;  // every range has its own offset and length
   whole.offset = 0;
   whole.length = 0;
@@ -39,30 +43,30 @@ exposed_region* region_service::admit_batch(const frame& asked, const range_list
   return nullptr;
 }
 
-void region_service::read_batch(endpoint_core& from, const frame& asked,
-                                std::span<const std::byte> payload) {
+void region_extras::read_batch(endpoint_core& from, const frame& asked,
+                               std::span<const std::byte> payload) {
   const auto ranges = range_list::decode(payload);
   if (!ranges || !ranges->rest().empty() || asked.length != ranges->total()) {
-    return refuse(from, asked, errc::protocol_error);
+    return service_.refuse(from, asked, errc::protocol_error);
   }
-  if (from.answers() >= most_reads_beside_batches) return refuse(from, asked, errc::busy);
+  if (from.answers() >= most_reads_beside_batches) return service_.refuse(from, asked, errc::busy);
   std::error_code ec;
   exposed_region* region = admit_batch(asked, *ranges, access::read, ec);
-  if (region == nullptr) return refuse(from, asked, ec);
+  if (region == nullptr) return service_.refuse(from, asked, ec);
   const held_access until_copied(*region);
-  batch_answer* answer = idle_batches_.take();
+  batch_answer* answer = idle_.take();
   try {
     answer->copy(*region, *ranges);
   } catch (...) {
-    idle_batches_.give_back(answer);
+    idle_.give_back(answer);
     throw;
   }
   batches_.push_back(*answer);
   answer->begin(*this, from, asked);
 }
 
-void region_service::write_batch(endpoint_core& from, const frame& asked,
-                                 std::span<const std::byte> payload) {
+void region_extras::write_batch(endpoint_core& from, const frame& asked,
+                                std::span<const std::byte> payload) {
   std::error_code ec;
   const auto ranges = range_list::decode(payload);
   if (!ranges || ranges->rest().size() != ranges->total() || asked.length != ranges->total()) {
@@ -79,11 +83,11 @@ void region_service::write_batch(endpoint_core& from, const frame& asked,
     }
     region->end_access();
   }
-  answer_write(from, asked, ec);
+  region_service::answer_write(from, asked, ec);
 }
 
-void region_service::perform_atomic(endpoint_core& from, const frame& asked,
-                                    std::span<const std::byte> payload) {
+void region_extras::perform_atomic(endpoint_core& from, const frame& asked,
+                                   std::span<const std::byte> payload) {
   std::error_code ec;
   frame answer;
   answer.code = opcode::performed;
@@ -107,16 +111,16 @@ void region_service::perform_atomic(endpoint_core& from, const frame& asked,
   from.reply(answer);
 }
 
-void region_service::notify(endpoint_core& from, const frame& asked) {
+void region_extras::notify(endpoint_core& from, const frame& asked) {
   std::error_code ec;
   frame whole = asked;  // its offset is the value
   whole.offset = 0;
   whole.length = 0;
   if (asked.length != 0) ec = errc::protocol_error;
-  if (exposed_region* region = ec ? nullptr : admit(whole, access::write, ec)) {
+  if (exposed_region* region = ec ? nullptr : service_.admit(whole, access::write, ec)) {
     const held_access until_told(*region);
     ec = region->notifications()->push({asked.offset, from.session().number(), from.peer()},
-                                       worker_);
+                                       service_.worker_);
   }
   frame answer;
   answer.code = opcode::notified;
@@ -124,6 +128,19 @@ void region_service::notify(endpoint_core& from, const frame& asked) {
   answer.session = asked.session;
   answer.request = asked.request;
   from.reply(answer);
+}
+
+void region_extras::ended(batch_answer& answer) noexcept {
+  batches_.remove(answer);
+  idle_.give_back(&answer);
+}
+
+void region_extras::connection_failed(const driven_connection& connection) {
+  for (batch_answer* answer = batches_.front(); answer != nullptr;) {
+    batch_answer* next = batches_.next(*answer);
+    if (&answer->peer() == &connection) answer->peer_failed();
+    answer = next;
+  }
 }
 
 }  // namespace ucx::detail

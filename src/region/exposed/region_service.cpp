@@ -68,7 +68,6 @@ region_service::~region_service() {
     left->region_->end_access();
     ended(*left);
   }
-  while (batch_answer* left = batches_.front()) ended(*left);
 }
 
 /// Looks the region up for one access, which the caller ends.
@@ -152,11 +151,6 @@ void region_service::ended(read_answer& answer) noexcept {
   idle_->give_back(&answer);
 }
 
-void region_service::ended(batch_answer& answer) noexcept {
-  batches_.remove(answer);
-  idle_batches_.give_back(&answer);
-}
-
 bool region_service::answering(const counted_region& region) const noexcept {
   for (read_answer* answer = answers_.front(); answer != nullptr; answer = answers_.next(*answer)) {
     if (&answer->region() == &region) return true;
@@ -170,11 +164,7 @@ void region_service::connection_failed(const driven_connection& connection) {
     if (&answer->peer() == &connection) answer->peer_failed();
     answer = next;
   }
-  for (batch_answer* answer = batches_.front(); answer != nullptr;) {
-    batch_answer* next = batches_.next(*answer);
-    if (&answer->peer() == &connection) answer->peer_failed();
-    answer = next;
-  }
+  extras_.connection_failed(connection);
   files_.connection_failed(connection);
   devices_.connection_failed(connection);
 }

@@ -9,11 +9,10 @@
 
 #include "base/intrusive_list.hpp"
 #include "base/pool.hpp"
-#include "region/exposed/batch_answer.hpp"
 #include "region/exposed/file_service.hpp"
+#include "region/exposed/region_extras.hpp"
 #include "ucx/access.hpp"
 #include "wire/frame.hpp"
-#include "wire/range_list.hpp"
 
 namespace ucx::detail {
 
@@ -32,8 +31,6 @@ class region_service {
  public:
   /// A peer may have so many reads unanswered; further ones are refused with `busy`.
   static constexpr unsigned most_reads = 1024;
-  /// So many answers to one peer may be under way when it asks for a batch, whose bytes are copies.
-  static constexpr unsigned most_reads_beside_batches = 512;
 
   explicit region_service(worker_core& worker);
   ~region_service();
@@ -43,11 +40,8 @@ class region_service {
   void read(endpoint_core& from, const frame& asked);
   void write(endpoint_core& from, const frame& asked, std::span<const std::byte> payload);
   static void answer_write(endpoint_core& from, const frame& asked, std::error_code ec);
-  // Of memory only: files refuse these.
-  void read_batch(endpoint_core& from, const frame& asked, std::span<const std::byte> payload);
-  void write_batch(endpoint_core& from, const frame& asked, std::span<const std::byte> payload);
-  void perform_atomic(endpoint_core& from, const frame& asked, std::span<const std::byte> payload);
-  void notify(endpoint_core& from, const frame& asked);
+  /// What else a peer may do.
+  region_extras& extras() noexcept { return extras_; }
 
   /// Returns whether an answer reads `region` now.
   bool answering(const counted_region& region) const noexcept;
@@ -61,8 +55,6 @@ class region_service {
   void cut_off(const counted_region& region);
   /// Ends what is under way to a connection that is lost, and not in UCX's hands.
   void connection_failed(const driven_connection& connection);
-  /// A batch that was answered.
-  void ended(batch_answer& answer) noexcept;
   /// Ends what runs elsewhere; bounded.
   void stop() noexcept {
     files_.stop();
@@ -77,18 +69,15 @@ class region_service {
  private:
   friend class file_service;
   friend class read_answer;
+  friend class region_extras;
   exposed_region* admit(const frame& asked, access wanted, std::error_code& ec) noexcept;
-  exposed_region* admit_memory(const frame& asked, access wanted, std::error_code& ec) noexcept;
-  exposed_region* admit_batch(const frame& asked, const range_list& ranges, access wanted,
-                              std::error_code& ec) noexcept;
   void refuse(endpoint_core& to, const frame& asked, std::error_code why);
   void ended(read_answer& answer) noexcept;
 
   worker_core& worker_;
   intrusive_list<read_answer, answer_tag> answers_;
   std::unique_ptr<pool<read_answer>> idle_;
-  intrusive_list<batch_answer, batch_tag> batches_;
-  pool<batch_answer> idle_batches_{32};
+  region_extras extras_{*this};
   file_service files_;
   file_service devices_;
 };
