@@ -1,11 +1,11 @@
-// The seam in a child of fork(): nothing that the library does there reaches UCX.
+#include "ucp/forked_ucp.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <thread>
 
 #include "base/never_destroyed.hpp"
-#include "ucp/ucp_api.hpp"
 
 namespace ucx::detail {
 namespace {

@@ -122,7 +122,5 @@ class ucp_api : public time_source {
 
 /// Returns the api that calls UCX.
 ucp_api& real_ucp() noexcept;
-/// Returns one that calls nobody: every function fails, or does nothing. For a child of fork().
-ucp_api& forked_ucp() noexcept;
 
 }  // namespace ucx::detail

@@ -14,6 +14,7 @@
 #include "base/logger.hpp"
 #include "base/result.hpp"
 #include "os/network_device.hpp"
+#include "ucp/forked_ucp.hpp"
 #include "ucp/piece_sizes.hpp"
 #include "ucp/ucp_api.hpp"
 #include "ucx/context.hpp"
