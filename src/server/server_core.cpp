@@ -11,9 +11,9 @@
 
 #include "base/deadline.hpp"
 #include "base/error_text.hpp"
+#include "base/if_there_is_memory.hpp"
 #include "base/name.hpp"
 #include "base/store_path.hpp"
-#include "connection/control_relay.hpp"
 #include "connection/endpoint_core.hpp"
 #include "connection/listener_core.hpp"
 #include "file/file_facts.hpp"
@@ -101,9 +101,7 @@ void describe(entry& full, const exposed_region& region) {
 }  // namespace
 
 server_core::server_core(context parent, const server_options& options)
-    : context_(std::move(parent)), options_(options), table_(std::make_shared<session_table>()) {
-  table_->counters.most = options.most_clients;
-  table_->owner = this;
+    : context_(std::move(parent)), options_(options) {
   if (options_.worker.progress == progress_mode::automatic) {
     options_.worker.progress = progress_mode::sleeping_thread;
   }
@@ -162,7 +160,9 @@ void server_core::open(const socket_address& local) {
       const std::shared_ptr<server_core> to = weak.lock();
       if (to) core_access::core(*to->worker_)->post_work([answer] { answer(); });
     });
-    core.set_control_server(this);
+    sessions_ = std::make_shared<server_sessions>(core, catalogue_, *watcher_, *hasher_,
+                                                  options_.most_clients, closed_);
+    core.set_control_server(sessions_.get());
   }
   open_further();
   if (local.empty()) return;
@@ -184,7 +184,7 @@ void server_core::open_further() {
   while (further_.size() + 1 < options_.workers) {
     worker_core& core = *core_access::core(further_.emplace_back(context_, each));
     const std::lock_guard guard(core.lock());
-    core.set_control_server(this);
+    core.set_control_server(sessions_.get());
   }
 }
 
@@ -203,11 +203,7 @@ server_core::~server_core() {
   worker_core& core = *core_access::core(*worker_);
   const std::lock_guard guard(core.lock());
   core.set_control_server(nullptr);
-  table_->owner = nullptr;
-  for (const auto& [peer, session] : table_->sessions) peer->control().set_receiver(nullptr);
-  table_->sessions.clear();
-  for (const auto& [relay, each] : table_->relayed) each.relay->attach(nullptr);
-  table_->relayed.clear();
+  if (sessions_) sessions_->end();
 }
 
 template <class Make>
@@ -390,11 +386,22 @@ server_statistics server_core::statistics() const {
   sum_up(made.staging, worker_->staging());
   for (const ucx::worker& each : further_) sum_up(made.staging, each.staging());
   const std::lock_guard guard(core_access::core(*worker_)->lock());
-  made.clients = table_->counters.greeted;
-  made.clients_served = table_->counters.served;
-  made.opens = table_->counters.opens;
-  made.refusals = table_->counters.refusals;
+  const session_counters& counted = sessions_->counters();
+  made.clients = counted.greeted;
+  made.clients_served = counted.served;
+  made.opens = counted.opens;
+  made.refusals = counted.refusals;
   return made;
+}
+
+void server_core::withdraw(const published_name& gone) noexcept {
+  catalogue_.remove(gone);
+  tell_withdrawn(gone.region(), if_there_is_memory([&] { return gone.described().name; }));
+}
+
+void server_core::tell_withdrawn(std::uint64_t region, std::string name) noexcept {
+  if (is_closed()) return;  // the clients were told that the server leaves
+  sessions_->tell_withdrawn(region, std::move(name));
 }
 
 void server_core::close() noexcept {
@@ -410,7 +417,7 @@ void server_core::close() noexcept {
     if (listener_) listener_->close();
     {
       const std::lock_guard guard(core.lock());
-      table_->tell_all([](server_session& each) { each.leave(); });
+      if (sessions_) sessions_->tell_leaving();
     }
     // What was said is on its way when the connections end.
     std::array<worker_core*, server_options::most_workers> others = {};

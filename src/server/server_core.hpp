@@ -5,20 +5,17 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/result.hpp"
-#include "connection/channel.hpp"
 #include "file/file_hasher.hpp"
 #include "file/file_watcher.hpp"
 #include "server/catalogue.hpp"
-#include "server/server_session.hpp"
+#include "server/server_sessions.hpp"
 #include "store/address_file.hpp"
 #include "store/store_host.hpp"
 #include "ucx/context.hpp"
@@ -29,24 +26,21 @@
 
 namespace ucx::detail {
 
-class control_relay;
 class exposed_region;
 class published_name;
 class store_core;
 
-/// Every session lives on the first worker, whichever drives its connection; the others serve
-/// regions, and pass control messages on (`control_relay`).
-/// Safe from any thread. Order of locks: the first worker's, another worker's, the catalogue's;
-/// `address_mutex_` alone.
-class server_core final : public control_server,
-                          public store_host,
-                          public std::enable_shared_from_this<server_core> {
+/// Every session lives on the first worker, whichever drives its connection (`server_sessions`);
+/// the others serve regions. It has a member more than a class should: two more tell where it is
+/// found. Safe from any thread. Order of locks: the first worker's, another worker's, the
+/// catalogue's; `address_mutex_` alone.
+class server_core final : public store_host, public std::enable_shared_from_this<server_core> {
  public:
   /// Makes a server on a context of its own, as the options say.
   static result<std::shared_ptr<server_core>> make(const server_options& options);
   /// Makes a server on `parent`; nothing but `bind`, `worker` and `most_clients` counts.
   static result<std::shared_ptr<server_core>> make(context parent, const server_options& options);
-  ~server_core() override;
+  ~server_core();
   server_core(const server_core&) = delete;
   server_core& operator=(const server_core&) = delete;
 
@@ -88,8 +82,6 @@ class server_core final : public control_server,
   server_statistics statistics() const;
   void close() noexcept;
 
-  void accept(endpoint_core& peer) override;
-
  private:
   result<std::shared_ptr<store_core>> add_store(const std::filesystem::path& directory,
                                                 const store_options& options,
@@ -101,7 +93,6 @@ class server_core final : public control_server,
                                                       const server_options& options);
   void open(const socket_address& local);
   void open_further();
-  void admit(const std::shared_ptr<control_relay>& from);
   template <class Make>
   result<std::shared_ptr<published_name>> add(std::string_view name, entry described,
                                               Make&& make_region);
@@ -126,31 +117,7 @@ class server_core final : public control_server,
   mutable std::mutex address_mutex_;
   std::vector<std::unique_ptr<address_file>> address_files_;
 
-  struct relayed_session {
-    std::shared_ptr<control_relay> relay;
-    std::unique_ptr<server_session> session;
-  };
-  /// Under the first worker's lock. Work that the server left behind must not keep the server
-  /// itself: it would end on its own thread.
-  struct session_table {
-    session_counters counters;
-    std::unordered_map<endpoint_core*, std::unique_ptr<server_session>> sessions;
-    std::unordered_map<const control_relay*, relayed_session> relayed;
-    server_core* owner = nullptr;  // as long as it is there
-
-    template <class Told>
-    void tell_all(Told&& told) noexcept {
-      const auto tell = [&](server_session& each) {
-        try {
-          told(each);
-        } catch (const std::bad_alloc&) {  // it finds out by itself
-        }
-      };
-      for (const auto& [peer, session] : sessions) tell(*session);
-      for (const auto& [relay, each] : relayed) tell(*each.session);
-    }
-  };
-  std::shared_ptr<session_table> table_;
+  std::shared_ptr<server_sessions> sessions_;
 };
 
 }  // namespace ucx::detail

@@ -1,0 +1,67 @@
+// The sessions of a server: made for whoever asks, and told of what is withdrawn.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "connection/channel.hpp"
+#include "server/server_session.hpp"
+
+namespace ucx::detail {
+
+class catalogue;
+class control_relay;
+class endpoint_core;
+class file_hasher;
+class file_watcher;
+class worker_core;
+
+/// Every session lives on the first worker, `home`, whichever drives its connection: what comes by
+/// another one is passed on (`control_relay`). Under the lock of `home`, where nothing else is
+/// said. Work that is left behind there holds it weakly: it must not keep the server, which would
+/// end on its own thread.
+class server_sessions final : public control_server,
+                              public std::enable_shared_from_this<server_sessions> {
+ public:
+  /// What is named here outlives `end()`; nobody is taken any more once the server is `closed`.
+  server_sessions(worker_core& home, const catalogue& names, file_watcher& watcher,
+                  file_hasher& hasher, std::size_t most_clients, const std::atomic<bool>& closed);
+  server_sessions(const server_sessions&) = delete;
+  server_sessions& operator=(const server_sessions&) = delete;
+
+  /// Under the lock of the connection's worker.
+  void accept(endpoint_core& peer) override;
+  /// Tells the clients that opened a region that it is withdrawn. From any thread.
+  void tell_withdrawn(std::uint64_t region, std::string name) noexcept;
+  /// Tells every client that the server leaves.
+  void tell_leaving() noexcept;
+  /// The server goes: nobody is told of anything any more.
+  void end() noexcept;
+
+  const session_counters& counters() const noexcept { return counters_; }
+
+ private:
+  struct relayed_session {
+    std::shared_ptr<control_relay> relay;
+    std::unique_ptr<server_session> session;
+  };
+  void admit(const std::shared_ptr<control_relay>& from);
+  template <class Told>
+  void tell_all(Told&& told) noexcept;
+
+  worker_core& home_;
+  const catalogue& names_;
+  file_watcher& watcher_;
+  file_hasher& hasher_;
+  const std::atomic<bool>& closed_;
+  session_counters counters_;
+  std::unordered_map<endpoint_core*, std::unique_ptr<server_session>> sessions_;
+  std::unordered_map<const control_relay*, relayed_session> relayed_;
+  bool ended_ = false;
+};
+
+}  // namespace ucx::detail
