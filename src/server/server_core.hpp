@@ -31,9 +31,9 @@ class published_name;
 class store_core;
 
 /// Every session lives on the first worker, whichever drives its connection (`server_sessions`);
-/// the others serve regions. It has a member more than a class should: two more tell where it is
-/// found. Safe from any thread. Order of locks: the first worker's, another worker's, the
-/// catalogue's; `address_mutex_` alone.
+/// the others serve regions. It has a member more than a class should, for all that a server
+/// consists of is put together here. Safe from any thread. Order of locks: the first worker's,
+/// another worker's, the catalogue's; `address_mutex_` alone.
 class server_core final : public store_host, public std::enable_shared_from_this<server_core> {
  public:
   /// Makes a server on a context of its own, as the options say.
