@@ -3,21 +3,14 @@
 #include <algorithm>
 #include <mutex>
 #include <new>
-#include <optional>
-#include <string>
 #include <utility>
 
 #include "base/deadline.hpp"
-#include "connection/address_peers.hpp"
 #include "connection/connection_observer.hpp"
 #include "connection/control_queue.hpp"
 #include "connection/endpoint_core.hpp"
 #include "connection/flush_operation.hpp"
-#include "connection/frame_sender.hpp"
 #include "connection/joint_operation.hpp"
-#include "wire/introduction.hpp"
-#include "wire/protocol.hpp"
-#include "wire/wire.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
@@ -25,8 +18,8 @@ namespace ucx::detail {
 connection_table::connection_table(worker_core& worker, maker_of_messages messages)
     : worker_(worker),
       make_messages_(messages),
-      by_address_(std::make_shared<address_peers>(worker)),
       turns_(std::make_unique<control_queue>(worker)),
+      served_(worker, *this),
       deferred_(worker) {}
 
 connection_table::~connection_table() = default;
@@ -67,7 +60,7 @@ std::vector<std::shared_ptr<endpoint_core>> connection_table::made_here() const 
   std::vector<std::shared_ptr<endpoint_core>> held;
   for (endpoint_core* each : all_) {
     auto kept = each->weak_from_this().lock();
-    if (kept && std::find(served_.begin(), served_.end(), kept) == served_.end()) {
+    if (kept && !served_.has(kept)) {
       held.push_back(std::move(kept));
     }
   }
@@ -124,91 +117,11 @@ std::size_t connection_table::active(const connection_observer* observer) const 
   return static_cast<std::size_t>(std::count_if(all_.begin(), all_.end(), counts));
 }
 
-void connection_table::hello(const frame& said, std::span<const std::byte> payload,
-                             ucp_ep_h reply_endpoint) {
-  if (payload.size() > longest_worker_address + envelope::overhead + introduction::longest) return;
-  worker_.defer([this, said, copy = std::vector<std::byte>(payload.begin(), payload.end()),
-                 reply_endpoint] { answer_hello(said, copy, reply_endpoint); });
-}
-
-void connection_table::answer_hello(const frame& said, const std::vector<std::byte>& payload,
-                                    ucp_ep_h reply_endpoint) {
-  if (said.session == 0 || closed_) return;
-  const greeting read = read_greeting(payload);
-  std::optional<introduction> theirs = decode_introduction(read.introduction);
-  if (!read.intact || !theirs) return;
-  theirs->process = decode_process_identity(read.process);
-  endpoint_core* const known = find(said.session);
-  // A worker that connects to itself: its own endpoint is the one to answer by.
-  const bool ours = known != nullptr && known->side() == endpoint_core::role::initiator;
-  // Somebody else's already: who came later has to draw another.
-  const bool taken = known != nullptr && !ours;
-  if (taken && known->session().came_by(read.address, reply_endpoint)) return;  // said twice
-  endpoint_core* peer = known;
-  if (!ours)
-    peer = read.address.empty() ? find_nameless(reply_endpoint) : connect_back(read.address);
-  if (peer == nullptr) return;
-  const std::shared_ptr<endpoint_core> kept = peer->shared_from_this();
-  if (taken) {
-    frame answer;
-    answer.code = opcode::welcome;
-    answer.session = said.session;
-    answer.status = error_status(make_error_code(errc::busy));
-    peer->reply(answer);
-    // One that we connected back to does so again; one that a listener accepted goes on.
-    if (!read.address.empty()) peer->session().peer_said_bye({});
-    return;
-  }
-  if (peer->session().number() == 0) peer->session().take_number(said.session);
-  endpoint_session& session = peer->session();
-  const result<void> wanted = said.version == protocol_version_number
-                                  ? session.check(*theirs)
-                                  : failure{errc::version_mismatch};
-  if (!wanted) return session.refuse(wanted.why());
-  session.welcome(std::move(*theirs), said.length);
-}
-
 endpoint_core* connection_table::find_nameless(ucp_ep_h handle) const noexcept {
   const auto found = std::find_if(all_.begin(), all_.end(), [&](const endpoint_core* e) {
     return e->handle() == handle && e->session().number() == 0;
   });
   return found == all_.end() ? nullptr : *found;
-}
-
-endpoint_core* connection_table::connect_back(std::span<const std::byte> framed) {
-  // Of whatever version: a peer of another one has to be told so, and reached for that.
-  const std::span<const std::byte> address = envelope(framed, worker_address_letters).any_body();
-  if (address.empty() || address.size() > longest_worker_address) return nullptr;
-  std::error_code ec;
-  ucp_ep_params_t params = {};
-  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
-  params.address = reinterpret_cast<const ucp_address_t*>(address.data());
-  std::shared_ptr<endpoint_core> made = endpoint_core::make(
-      worker_, nullptr, params, endpoint_core::role::acceptor, endpoint_options(), ec);
-  if (!made) return nullptr;
-  made->session().set_address({framed.begin(), framed.end()});
-  made->observers().set_observer(by_address_);
-  serve(made);
-  return made.get();
-}
-
-void connection_table::serve(std::shared_ptr<endpoint_core> peer) {
-  served_.push_back(std::move(peer));
-}
-
-void connection_table::reap() {
-  for (std::size_t i = 0; i < served_.size();) {
-    const endpoint_state state = served_[i]->state();
-    const bool over = state == endpoint_state::failed || state == endpoint_state::closed;
-    if (over && served_[i]->ucx().transfers() == 0 && served_[i]->answers() == 0 &&
-        !served_[i]->observers().is_untold()) {
-      const std::shared_ptr<endpoint_core> gone = std::move(served_[i]);
-      served_[i] = std::move(served_.back());
-      served_.pop_back();
-    } else {
-      ++i;
-    }
-  }
 }
 
 clock::time_point connection_table::tick(clock::time_point now) {
@@ -225,15 +138,6 @@ clock::time_point connection_table::tick(clock::time_point now) {
   }
   ticking_.clear();
   return next;
-}
-
-void connection_table::close() noexcept {
-  closed_ = true;
-  // Taken out first: closing makes progress, which looks at the table.
-  const std::vector<std::shared_ptr<endpoint_core>> gone = std::exchange(served_, {});
-  std::error_code ignored;
-  for (const std::shared_ptr<endpoint_core>& peer : gone)
-    peer->closing().close(close_mode::abort, ignored);
 }
 
 operation* connection_table::start_flush(const connections& over, const io_options& options) {

@@ -1,26 +1,23 @@
-// Every connection of a worker: found by session, watched, and (peers that nobody here asked for)
-// owned.
+// Every connection of a worker: found by session, and watched.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "connection/connection_messages.hpp"
 #include "connection/deferred_connections.hpp"
+#include "connection/served_peers.hpp"
 #include "ucp/ucp_api.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/socket_address.hpp"
-#include "wire/frame.hpp"
 
 namespace ucx::detail {
 
-class address_peers;
 class connection_observer;
 class control_queue;
 class endpoint_core;
@@ -51,6 +48,8 @@ class connection_table {
   void unname(endpoint_core& named) noexcept;
 
   endpoint_core* find(std::uint64_t session) const noexcept;
+  /// Returns the connection over UCX's `handle`, as long as it has no session.
+  endpoint_core* find_nameless(ucp_ep_h handle) const noexcept;
   std::size_t size() const noexcept { return all_.size(); }
   /// Returns those that somebody here made: they may have started something. REQUIRES: who gets
   /// them lets them go without the lock, for the last share of one closes it.
@@ -74,12 +73,8 @@ class connection_table {
   /// The control messages of those who connected.
   control_queue& turns() noexcept { return *turns_; }
 
-  /// A peer says hello: inside UCX's callback, so the answer is deferred.
-  void hello(const frame& said, std::span<const std::byte> payload, ucp_ep_h reply_endpoint);
-  /// Takes a connection that nobody else holds, until the peer leaves.
-  void serve(std::shared_ptr<endpoint_core> peer);
-  /// Lets go of served peers that are gone.
-  void reap();
+  /// Those that nobody here asked for.
+  served_peers& served() noexcept { return served_; }
   /// Those that rounds have to see to.
   deferred_connections& deferred() noexcept { return deferred_; }
 
@@ -92,29 +87,19 @@ class connection_table {
   /// much of it is left after `limit`. REQUIRES: the lock is not held.
   std::size_t cancel_all(endpoint_core* connection, std::chrono::nanoseconds limit);
 
-  /// Drops all served peers and answers nobody any more: the worker ends.
-  void close() noexcept;
-
  private:
-  void answer_hello(const frame& said, const std::vector<std::byte>& payload,
-                    ucp_ep_h reply_endpoint);
-  endpoint_core* connect_back(std::span<const std::byte> address);
-  endpoint_core* find_nameless(ucp_ep_h handle) const noexcept;
-
   worker_core& worker_;
   const maker_of_messages make_messages_;
-  const std::shared_ptr<address_peers> by_address_;
   const std::unique_ptr<control_queue> turns_;
   std::vector<endpoint_core*> all_;
   std::vector<endpoint_core*> ticking_;  // those that a tick looks at; empty outside of it
   std::unordered_map<std::uint64_t, endpoint_core*> by_session_;
-  std::vector<std::shared_ptr<endpoint_core>> served_;
+  served_peers served_;
   deferred_connections deferred_;
   // Most messages come from where the last one did.
   mutable std::uint64_t last_session_ = 0;
   mutable endpoint_core* last_found_ = nullptr;
   std::uint64_t last_number_ = 0;
-  bool closed_ = false;
 };
 
 }  // namespace ucx::detail

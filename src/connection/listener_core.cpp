@@ -328,7 +328,7 @@ void listener_core::decide() {
   if (const auto other = next_worker()) return hand_over(*other, std::move(pending));
   std::error_code failed;
   auto peer = pending->accept(*worker_, nullptr, endpoint_options(), failed);
-  if (peer) return worker_->connections().serve(std::move(peer));
+  if (peer) return worker_->connections().served().serve(std::move(peer));
   worker_->context().log().write(log_level::warning,
                                  "no connection with " + to_string(pending->peer()) +
                                      ", which has gone already, or has a UCX "
@@ -362,7 +362,7 @@ void listener_core::hand_over(worker_core& other, std::unique_ptr<pending_connec
   other.post_work([&other, pending = std::move(pending)] {
     std::error_code ignored;  // a peer that is gone already
     auto peer = pending->accept_elsewhere(other, ignored);
-    if (peer) other.connections().serve(std::move(peer));
+    if (peer) other.connections().served().serve(std::move(peer));
   });
 }
 

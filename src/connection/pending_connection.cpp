@@ -111,7 +111,7 @@ void pending_connection::refuse(errc why, std::string_view words) {
   if (!peer) return listener_->end_refusal();
   peer->session().refuse_hello(
       {make_error_code(told_to_peers(why)), shown(words, introduction::most_words)});
-  worker.connections().serve(peer);
+  worker.connections().served().serve(peer);
 }
 
 connection_request core_access::make_connection_request(

@@ -34,7 +34,7 @@ class assembled_parts final : public worker_parts {
     receiver_.open(ec);
     if (!ec) sender_.open(ec);
   }
-  void close() noexcept override { connections_.close(); }
+  void close() noexcept override { connections_.served().close(); }
   void stop() noexcept override {
     service_.stop();
     messages_.close();
@@ -43,7 +43,7 @@ class assembled_parts final : public worker_parts {
 
   void copy() override { messages_.loans().read(); }
   void buffers_came() override { messages_.buffers_came(); }
-  void reap() override { connections_.reap(); }
+  void reap() override { connections_.served().reap(); }
   bool pay_owed() noexcept override { return connections_.deferred().pay_owed(); }
   void destroy_deferred() noexcept override { connections_.deferred().destroy_deferred(); }
   clock::time_point tick(clock::time_point now) override { return connections_.tick(now); }

@@ -88,7 +88,7 @@ void frame_receiver::received(const frame& heard, std::span<const std::byte> pay
                               const ucp_am_recv_param_t& params) {
   if (heard.code == opcode::hello) {
     const bool has_endpoint = (params.recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0;
-    worker_.connections().hello(heard, payload, has_endpoint ? params.reply_ep : nullptr);
+    worker_.connections().served().hello(heard, payload, has_endpoint ? params.reply_ep : nullptr);
     return;
   }
   endpoint_core* from = worker_.connections().find(heard.session);
