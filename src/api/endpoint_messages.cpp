@@ -1,4 +1,5 @@
-// What an endpoint does with messages. Apart from endpoint.cpp, which is about the connection.
+// Of ucx::endpoint (ucx/endpoint.hpp): its calls about messages; endpoint.cpp has those about the
+// connection.
 #include <mutex>
 #include <string>
 #include <utility>

@@ -35,8 +35,8 @@ class worker_core;
 struct retirement;
 
 /// What a connection is to all of its parts: which state it is in, how it fails, and how it closes.
-/// It has more functions than a class should, for each of its parts, operations and users needs a
-/// few of these. Everything but the shared pointers happens under the worker's lock.
+/// It has more functions, and parts, than a class should, for each of these parts, operations and
+/// users needs a few of them. Everything but the shared pointers happens under the worker's lock.
 class endpoint_core final : public driven_connection,
                             public owing_connection,
                             private ucx_endpoint::owner,

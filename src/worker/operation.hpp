@@ -29,7 +29,9 @@ struct outstanding_tag {};
 struct group_tag {};
 
 /// Shared by its `request` handle and by whoever will complete it; counted, recycled by its worker.
-/// Everything but `done()` and `error()` happens under the worker's lock.
+/// Everything but `done()` and `error()` happens under the worker's lock. It has more functions
+/// than a class should: its handle, its worker, its connection and who waits each need a few of
+/// these.
 class operation : public list_hook<outstanding_tag>, public list_hook<group_tag> {
  public:
   operation() noexcept = default;

@@ -42,8 +42,8 @@ class progress_thread;
 struct retirement;
 
 /// One round after the other: UCX, the work that this leaves, the clock, and the handlers that are
-/// due. It has more functions than a class should: all that is done at a worker meets here, and
-/// each of them combines two parts (to queue something, and to wake who drives).
+/// due. It has more functions, and parts, than a class should: all that is done at a worker meets
+/// here, and each of them combines two parts (to queue something, and to wake who drives).
 class worker_core : public std::enable_shared_from_this<worker_core> {
  public:
   using make_parts = std::unique_ptr<worker_parts> (*)(worker_core& worker);

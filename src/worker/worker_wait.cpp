@@ -1,5 +1,5 @@
-// How threads wait for a worker: spinning, yielding and sleeping. Apart from worker_core.cpp, which
-// never waits.
+// Of worker_core (worker/worker_core.hpp): how threads wait for it, by spinning, yielding and
+// sleeping; worker_core.cpp never waits.
 #include <algorithm>
 #include <new>
 #include <thread>
