@@ -16,10 +16,11 @@
 #include <system_error>
 #include <vector>
 
-#include "support/bytes/pattern.hpp"
 #include "support/files/fake_file.hpp"
 #include "support/simulated/frame_peer.hpp"
+#include "support/bytes/pattern.hpp"
 #include "support/simulated/served_region.hpp"
+#include "support/replaced/shortage.hpp"
 #include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/remote_region.hpp"
@@ -286,6 +287,61 @@ TEST_F(FileRegion, BrokenDiskFailsTheRead) {
   EXPECT_EQ(read(region, 0, 20 * piece), errc::io_error);
   EXPECT_FALSE(read(region, 0, 10 * piece));
   EXPECT_FALSE(connection.status());
+}
+
+/// Inside UCX's callback, where a question comes in, any allocation may fail.
+TEST_F(FileRegion, ShortMemoryFailsOneReaderAndKeepsNoOtherWaiting) {
+  const auto exposed = expose(20 * piece);
+  file_->cached = 0;
+  disk_->at_once = true;
+  bool any = true;
+  for (std::uint64_t point = 0; any; ++point) {
+    ASSERT_LT(point, 100U);
+    SCOPED_TRACE(point);
+    const endpoint connection = pair_.connect();
+    remote_region region(connection, exposed->descriptor());
+    std::vector<std::byte> into(20 * piece);
+    request reading = region.start_read_at(0, into);
+    current_shortage = {.left = point, .lasts = true};
+    pair_.network.advance(1ms);
+    any = was_short();
+    std::error_code ec;
+    reading.wait(ec);
+    EXPECT_TRUE(ec == errc::no_memory || ec == errc::connection_reset ||
+                (!ec && holds_pattern(into)))
+        << ec.message();
+    const endpoint another = pair_.connect();
+    remote_region same(another, exposed->descriptor());
+    EXPECT_FALSE(read(same, 0, 20 * piece));
+  }
+}
+
+/// The disk's answers come in a round.
+TEST_F(FileRegion, ShortMemoryForARefusalEndsTheConnection) {
+  const auto exposed = expose(20 * piece);
+  file_->cached = 0;
+  file_->broken = 0;
+  bool any = true;
+  for (std::uint64_t point = 0; any; ++point) {
+    ASSERT_LT(point, 100U);
+    SCOPED_TRACE(point);
+    const endpoint connection = pair_.connect();
+    remote_region region(connection, exposed->descriptor());
+    std::vector<std::byte> into(20 * piece);
+    request reading = region.start_read_at(0, into);
+    ASSERT_TRUE(pair_.network.run_until([&] { return disk_->waiting() == 3; }));
+    disk_->finish_all();
+    {
+      const lasting_shortage begun(point);
+      round(pair_.owner);
+      any = current_shortage.failed > 0;
+    }
+    std::error_code ec;
+    reading.wait(ec);
+    EXPECT_TRUE(ec == errc::no_memory || ec == errc::connection_reset || ec == errc::io_error)
+        << ec.message();
+    EXPECT_EQ(buffers(), 0U);
+  }
 }
 
 TEST_F(FileRegion, FailureLeavesReadsAtTheDiskAlone) {
