@@ -1,9 +1,8 @@
 #include "server/server_core.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <new>
 #include <span>
 #include <utility>
@@ -118,7 +117,9 @@ result<std::shared_ptr<server_core>> server_core::make(const server_options& opt
   auto parent = make_context(options, *local);
   if (!parent) return parent.why();
   auto made = make_at(*local, *std::move(parent), options);
-  if (made) (*made)->is_local_ = !names_devices(options.context) && is_local(options, *local);
+  if (made) {
+    (*made)->addresses_.set_local(!names_devices(options.context) && is_local(options, *local));
+  }
   return made;
 }
 
@@ -169,7 +170,7 @@ void server_core::open(const socket_address& local) {
   listener_options listening;
   if (options_.on_failure) listening.on_failure = options_.on_failure;
   listener_.emplace(*worker_, local, std::move(listening));
-  local_ = listener_->address();
+  addresses_.listens_at(listener_->address());
   std::vector<std::weak_ptr<worker_core>> others;
   for (ucx::worker& each : further_) others.push_back(core_access::core(each));
   listening_ = core_access::core(*listener_);
@@ -348,7 +349,7 @@ result<std::shared_ptr<store_core>> server_core::allocate_store(
 
 server_address server_core::address() const {
   server_address made;
-  made.socket = local_;
+  made.socket = addresses_.socket();
   made.worker = worker_->address();
   return made;
 }
@@ -356,28 +357,12 @@ server_address server_core::address() const {
 result<void> server_core::publish_address(const std::filesystem::path& file) {
   std::error_code ec;
   const worker_address own = worker_->address(ec);
-  const std::lock_guard guard(address_mutex_);
-  if (!ec && is_closed()) ec = errc::closed;
   if (ec) return failure{ec, "asking for the server's worker address"};
-  auto made = address_file::write(file, {.address = own, .local = is_local_});
-  if (!made) return made.why();
-  address_files_.push_back(*std::move(made));
-  return {};
+  return addresses_.publish(file, own);
 }
 
 std::string server_core::url(std::string_view name) const {
-  if (is_closed()) return {};
-  if (local_.empty()) {
-    const std::lock_guard guard(address_mutex_);
-    if (address_files_.empty()) return {};
-    return to_string(ucx::url::of_address_file(address_files_.front()->path().string(), name));
-  }
-  std::string host = local_.host();
-  if (local_.is_wildcard()) {
-    std::array<char, 256> own = {};
-    if (::gethostname(own.data(), own.size() - 1) == 0) host = own.data();
-  }
-  return to_string(ucx::url(host, local_.port(), name));
+  return is_closed() ? std::string() : addresses_.url(name);
 }
 
 server_statistics server_core::statistics() const {
@@ -405,12 +390,8 @@ void server_core::tell_withdrawn(std::uint64_t region, std::string name) noexcep
 }
 
 void server_core::close() noexcept {
-  bool first = false;
-  {
-    const std::lock_guard guard(address_mutex_);
-    first = !closed_.exchange(true, std::memory_order_acq_rel);
-    address_files_.clear();  // nobody is to find the way any more
-  }
+  const bool first = !closed_.exchange(true, std::memory_order_acq_rel);
+  addresses_.close();
   if (!worker_ || !core_access::core(*worker_)) return;
   worker_core& core = *core_access::core(*worker_);
   if (first) {

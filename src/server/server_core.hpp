@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,8 +14,8 @@
 #include "file/file_hasher.hpp"
 #include "file/file_watcher.hpp"
 #include "server/catalogue.hpp"
+#include "server/server_addresses.hpp"
 #include "server/server_sessions.hpp"
-#include "store/address_file.hpp"
 #include "store/store_host.hpp"
 #include "ucx/context.hpp"
 #include "ucx/listener.hpp"
@@ -31,9 +30,8 @@ class published_name;
 class store_core;
 
 /// Every session lives on the first worker, whichever drives its connection (`server_sessions`);
-/// the others serve regions. It has a member more than a class should, for all that a server
-/// consists of is put together here. Safe from any thread. Order of locks: the first worker's,
-/// another worker's, the catalogue's; `address_mutex_` alone.
+/// the others serve regions. Safe from any thread. Order of locks: the first worker's, another
+/// worker's, the catalogue's; that of the addresses alone.
 class server_core final : public store_host, public std::enable_shared_from_this<server_core> {
  public:
   /// Makes a server on a context of its own, as the options say.
@@ -105,18 +103,13 @@ class server_core final : public store_host, public std::enable_shared_from_this
   /// it would end under the lock of one of them, and take the first's.
   std::shared_ptr<listener_core> listening_;
   std::vector<ucx::worker> further_;
-  socket_address local_;   // empty where it does not listen
-  bool is_local_ = false;  // uses no interface but the one for loopback
+  server_addresses addresses_;
   catalogue catalogue_;
   const std::shared_ptr<std::atomic<std::size_t>> open_files_of_stores_ =
       std::make_shared<std::atomic<std::size_t>>(0);
   std::optional<file_watcher> watcher_;
   std::optional<file_hasher> hasher_;
   std::atomic<bool> closed_{false};
-
-  mutable std::mutex address_mutex_;
-  std::vector<std::unique_ptr<address_file>> address_files_;
-
   std::shared_ptr<server_sessions> sessions_;
 };
 
