@@ -73,9 +73,10 @@ class landing_place final : private buffer_waiter {
     const std::error_code ec = prepare(payload.size());
     return ec ? ec : into_.copy_in(0, payload, until);
   }
-  /// All of the message is there. Errors, where it was to come in parts: those of their table.
-  std::error_code filled() noexcept {
-    return parts_ == nullptr ? std::error_code() : parts_->find_parts();
+  /// It ended like this; returns what that means. All of a message that was to come in parts is
+  /// there, but their table may be wrong.
+  std::error_code ended(std::error_code outcome) noexcept {
+    return parts_ == nullptr || outcome ? outcome : parts_->find_parts();
   }
 
   bool on_device() const noexcept { return into_.on_device(); }

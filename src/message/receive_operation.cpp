@@ -158,8 +158,7 @@ void receive_operation::finish(std::error_code outcome) noexcept {
   place_.leave_pool();
   if (from_ != nullptr || is_coming()) endpoint()->messages().wait_ended();
   reach(step::over);
-  if (!outcome) outcome = place_.filled();
-  complete(outcome);
+  complete(place_.ended(outcome));
 }
 
 void receive_operation::give_up_for(std::error_code why) noexcept {
