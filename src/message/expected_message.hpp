@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ucx/memory_place.hpp"
+#include "ucx/memory_kind.hpp"
 #include "ucx/message_info.hpp"
 #include "wire/parcel.hpp"
 
