@@ -59,10 +59,12 @@ request laned_source::start_read_at(std::uint64_t offset, std::span<std::byte> i
   if (chosen == nullptr) return first_->start_read_at(offset, into);
   request started = chosen->source->start_read_at(offset, into);
   if (started.done()) return started;
-  chosen->outstanding->fetch_add(into.size(), std::memory_order_relaxed);
   started.then([left = chosen->outstanding, length = into.size()](std::error_code) {
     left->fetch_sub(length, std::memory_order_relaxed);
   });
+  // Behind that, which may throw and then counts nothing. The read may have ended by now: nobody
+  // but this thread looks at the sum.
+  chosen->outstanding->fetch_add(into.size(), std::memory_order_relaxed);
   return started;
 }
 

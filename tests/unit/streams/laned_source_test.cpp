@@ -38,6 +38,7 @@ struct connection_log {
   std::optional<std::uint64_t> forgotten = {};
   std::error_code status = {};
   bool at_once = true;
+  bool follows_reads = false;  // so that nobody else can
 };
 
 /// Where all who come wait for the last.
@@ -97,7 +98,9 @@ class logged_source final : public byte_source {
   request start_read_at(std::uint64_t offset, std::span<std::byte> into) override {
     if (log_.status) throw error(log_.status, "reading");
     log_.reads.push_back(offset);
-    return region_.start_read_at(offset, into);
+    request started = region_.start_read_at(offset, into);
+    if (log_.follows_reads) started.then([](std::error_code) {});
+    return started;
   }
   request start_write_at(std::uint64_t offset, std::span<const std::byte> from) override {
     log_.writes.push_back(offset);
@@ -175,6 +178,15 @@ TEST_F(LanedSource, CountsWhatIsGivenUpNoMore) {
   { const request given_up = read(*source, 0, 50'000); }
   memory_.settle();
   memory_.pair.reader.progress();
+  for (std::uint64_t i = 1; i <= lanes; ++i) read(*source, i, 10).wait();
+  EXPECT_EQ(logs_[0].reads, (offsets{0, 3}));
+}
+
+TEST_F(LanedSource, CountsNothingOfAReadThatItCanNotFollow) {
+  const auto source = make();
+  logs_[0].follows_reads = true;
+  EXPECT_THROW(static_cast<void>(read(*source, 0, 50'000)), error);
+  logs_[0].follows_reads = false;
   for (std::uint64_t i = 1; i <= lanes; ++i) read(*source, i, 10).wait();
   EXPECT_EQ(logs_[0].reads, (offsets{0, 3}));
 }
