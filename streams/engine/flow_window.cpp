@@ -43,14 +43,14 @@ void flow_window::measure_rate(const mark& begin, clock::time_point now) noexcep
 void flow_window::measure_delay(const mark& begin, std::size_t bytes,
                                 clock::time_point now) noexcept {
   const std::chrono::nanoseconds took = now - begin.at;
-  if (!measured_ || took <= delay_ || (measuring_ && begin.alone)) {
-    measured_ = true;
-    measuring_ = false;
+  const bool shows_it = delay_is_ == delay::old && begin.alone;
+  if (delay_is_ == delay::unknown || took <= delay_ || shows_it) {
+    delay_is_ = delay::known;
     delay_ = took;
     delay_bytes_ = bytes;
     delay_at_ = now;
   } else if (now - delay_at_ > delay_lasts) {
-    measuring_ = true;
+    delay_is_ = delay::old;
   }
 }
 

@@ -22,6 +22,13 @@ namespace ucx::detail {
 /// is never less than `least_blocks`, which is what a link needs whose delay is nothing, nor more
 /// than the bound. Where it comes to more than half the bound, transfers are short, a 64th of the
 /// bound: the window is full but for one of them.
+///
+/// What is known of the delay:
+///
+///     from    | to    | when
+///     unknown | known | a transfer was seen to take time
+///     known   | old   | the transfer that showed it ended more than ten seconds ago
+///     old     | known | a transfer that was alone has ended, or one that took no longer
 class flow_window {
  public:
   using clock = std::chrono::steady_clock;
@@ -49,7 +56,7 @@ class flow_window {
 
   /// Returns how many bytes to have in flight; one transfer may always be. None else while the
   /// delay is measured again, which takes a transfer that is alone.
-  std::size_t target() const noexcept { return measuring_ ? 0 : target_; }
+  std::size_t target() const noexcept { return delay_is_ == delay::old ? 0 : target_; }
   /// Returns the same without regard to that.
   std::size_t size() const noexcept { return target_; }
   /// Returns how long a transfer should be at most.
@@ -60,12 +67,13 @@ class flow_window {
   static std::size_t short_piece(std::size_t bound, std::size_t block) noexcept;
 
   /// Returns whether a transfer was seen to take time.
-  bool measured() const noexcept { return measured_; }
+  bool measured() const noexcept { return delay_is_ != delay::unknown; }
   /// Returns the delay without what the transfer that showed it took on the wire.
   std::chrono::nanoseconds round_trip() const noexcept;
   double bytes_per_second() const noexcept;
 
  private:
+  enum class delay { unknown, known, old };
   void measure_rate(const mark& begin, clock::time_point now) noexcept;
   void measure_delay(const mark& begin, std::size_t bytes, clock::time_point now) noexcept;
   double product() const noexcept;
@@ -88,8 +96,7 @@ class flow_window {
   std::size_t round_ = 0;
   std::array<double, rounds> rates_ = {};  // bytes a second: the best of each round
 
-  bool measured_ = false;
-  bool measuring_ = false;  // again
+  delay delay_is_ = delay::unknown;
   std::chrono::nanoseconds delay_ = {};
   std::size_t delay_bytes_ = 0;  // of the transfer that took it
   clock::time_point delay_at_ = {};
