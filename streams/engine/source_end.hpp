@@ -30,18 +30,17 @@ class source_end {
   /// A read begins: it waits once for as long as is followed, however often it has to ask.
   void begin() noexcept {
     begun_.reset();
-    waited_ = false;
+    unanswered_.reset();
   }
   /// Asks, and returns where the end is. Throws why nobody tells.
   std::uint64_t measure(std::uint64_t known) {
     const auto asked = source_.now();
     if (!begun_) begun_ = asked;
     const std::chrono::nanoseconds passed = asked - *begun_;
-    waited_ = true;
-    asked_ = asked;
+    unanswered_ = asked;
     const std::uint64_t now =
         source_.measure(known, passed < follow_ ? follow_ - passed : follow_.zero());
-    waited_ = false;
+    unanswered_.reset();
     begun_.reset();
     seen_ = now <= known;
     doubtful_ = false;
@@ -51,7 +50,8 @@ class source_end {
   /// there is time left to ask again.
   bool had_waited() noexcept {
     constexpr std::chrono::nanoseconds a_while = std::chrono::seconds(1);
-    const bool waited = std::exchange(waited_, false) && source_.now() - asked_ >= a_while;
+    const auto asked = std::exchange(unanswered_, std::nullopt);
+    const bool waited = asked && source_.now() - *asked >= a_while;
     return waited && begun_ && source_.now() - *begun_ < follow_;
   }
   /// The same without waiting for it to become longer.
@@ -69,9 +69,8 @@ class source_end {
  private:
   byte_source& source_;
   const std::chrono::nanoseconds follow_;
-  std::optional<std::chrono::steady_clock::time_point> begun_;  // the waiting
-  std::chrono::steady_clock::time_point asked_;
-  bool waited_ = false;
+  std::optional<std::chrono::steady_clock::time_point> begun_;       // the waiting
+  std::optional<std::chrono::steady_clock::time_point> unanswered_;  // the question that failed
   bool seen_ = false;
   bool doubtful_ = false;
 };
