@@ -134,8 +134,7 @@ bool progress_line::is_shown(progress_mode mode, bool may_be_drawn) noexcept {
 progress_line::progress_line(progress_mode mode, const transfer_counters& counters,
                              bool may_be_drawn)
     : counters_(counters),
-      draws_(mode == progress_mode::automatic && is_shown(mode, may_be_drawn)),
-      tells_(mode == progress_mode::json),
+      shown_(is_shown(mode, may_be_drawn) ? mode : progress_mode::none),
       begin_(steady_clock::now()) {
   if (is_shown()) thread_ = std::jthread([this](const std::stop_token& t) { run(t); });
 }
@@ -159,7 +158,7 @@ void progress_line::restart() {
 void progress_line::run(const std::stop_token& over) {
   std::condition_variable_any waits;
   std::unique_lock guard(mutex_);
-  const auto period = draws_ ? drawing_period : telling_period;
+  const auto period = draws() ? drawing_period : telling_period;
   while (!waits.wait_for(guard, over, period, [] { return false; }) && !over.stop_requested()) {
     if (!is_over_) show(std::nullopt);
   }
@@ -188,20 +187,20 @@ progress_state progress_line::look() {
 
 void progress_line::show(std::optional<int> exit_code) {
   const progress_state state = look();
-  if (tells_) return tool::say(progress_json(state, exit_code));
+  if (shown_ == progress_mode::json) return tool::say(progress_json(state, exit_code));
   // The last column stays free: a terminal would begin a new line there.
   tool::say('\r' + progress_text(state, terminal_width() - 1) + "\x1b[K" + (exit_code ? "\n" : ""));
 }
 
 void progress_line::say(std::string_view line) {
   const std::lock_guard guard(mutex_);
-  if (draws_) tool::say(cleared);
+  if (draws()) tool::say(cleared);
   tool::say(line);
 }
 
 void progress_line::print(std::string_view line) {
   const std::lock_guard guard(mutex_);
-  if (draws_) tool::say(cleared);
+  if (draws()) tool::say(cleared);
   write_out(line);
 }
 

@@ -54,7 +54,7 @@ class progress_line {
   /// Shows the end, as of work that has failed, unless `end()` did.
   ~progress_line();
 
-  bool is_shown() const noexcept { return draws_ || tells_; }
+  bool is_shown() const noexcept { return shown_ != progress_mode::none; }
   static bool is_shown(progress_mode mode, bool may_be_drawn) noexcept;
   /// Counts the time from now on: what was before was waiting.
   void restart();
@@ -70,10 +70,10 @@ class progress_line {
   void run(const std::stop_token& over);
   void show(std::optional<int> exit_code);
   progress_state look();
+  bool draws() const noexcept { return shown_ == progress_mode::automatic; }
 
   const transfer_counters& counters_;
-  const bool draws_;  // on a terminal
-  const bool tells_;  // as JSON
+  const progress_mode shown_;  // none, too, where it may not be drawn
   std::chrono::steady_clock::time_point begin_;
   struct sample {
     std::chrono::steady_clock::time_point at;
