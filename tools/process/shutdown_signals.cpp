@@ -39,7 +39,7 @@ shutdown_signals::~shutdown_signals() {
   watch_.request_stop();
   ::pthread_kill(watch_.native_handle(), SIGHUP);  // wakes it; blocked in every thread
   watch_.join();
-  if (!came_) ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  if (!has_come()) ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 void shutdown_signals::watch(const std::stop_token& over, std::chrono::nanoseconds limit) {
@@ -50,27 +50,23 @@ void shutdown_signals::watch(const std::stop_token& over, std::chrono::nanosecon
     if (over.stop_requested()) return;
   } while (signal == SIGHUP && outlives_terminal_);
   std::unique_lock guard(mutex_);
-  if (!expected_) end_by(signal);
-  came_ = true;
+  if (stage_ == stage::usual) end_by(signal);
+  stage_ = stage_ == stage::left ? stage::taken : stage::came;
   changes_.notify_all();
-  changes_.wait_for(guard, over, limit, [this] { return taken_; });
-  if (!taken_ && !over.stop_requested()) end_by(signal);
+  changes_.wait_for(guard, over, limit, [this] { return stage_ == stage::taken; });
+  if (stage_ != stage::taken && !over.stop_requested()) end_by(signal);
 }
 
 void shutdown_signals::expect() {
   const std::lock_guard guard(mutex_);
-  expected_ = true;
-}
-
-void shutdown_signals::wait() {
-  while (!wait_for(std::chrono::hours(1))) {
-  }
+  stage_ = stage::expected;
 }
 
 bool shutdown_signals::wait_for(std::chrono::nanoseconds limit) {
   std::unique_lock guard(mutex_);
-  if (!changes_.wait_for(guard, limit, [this] { return came_ || ends_; })) return false;
-  taken_ = true;
+  if (!changes_.wait_for(guard, limit, [this] { return has_come() || ends_; })) return false;
+  if (stage_ == stage::came) stage_ = stage::taken;
+  if (stage_ == stage::expected) stage_ = stage::left;
   changes_.notify_all();
   return true;
 }

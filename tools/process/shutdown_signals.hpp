@@ -22,13 +22,20 @@ void end_by_signals() noexcept;
 bool is_ignored(int signal) noexcept;
 
 /// Takes SIGINT, SIGTERM and SIGHUP out of their usual course. Until `expect()` they end the
-/// process at once, as everywhere; from then on `wait()` returns when one has come. SIGHUP stays
-/// ignored where it was, as by `nohup`; SIGINT does not, which shells have scripts' background jobs
-/// ignore. REQUIRES: made before any other thread, which inherits that.
+/// process at once, as everywhere; from then on `wait_for()` returns when one has come. SIGHUP
+/// stays ignored where it was, as by `nohup`; SIGINT does not, which shells have scripts'
+/// background jobs ignore. REQUIRES: made before any other thread, which inherits that.
+///
+///     from     | to       | when
+///     usual    | expected | `expect()`; before it a signal ends the process
+///     expected | came     | the first signal
+///     came     | taken    | `wait_for()` returns; a signal that is not taken ends the process
+///     expected | left     | `wait_for()` returns because of `end()`
+///     left     | taken    | a signal: the process is ending anyway
 class shutdown_signals {
  public:
-  /// A signal that `wait()` does not take within `limit` ends the process after all: what happens
-  /// between `expect()` and `wait()` may wait for somebody who never comes.
+  /// A signal that `wait_for()` does not take within `limit` ends the process after all: what
+  /// happens between `expect()` and that may wait for somebody who never comes.
   explicit shutdown_signals(std::chrono::nanoseconds limit);
   shutdown_signals(const shutdown_signals&) = delete;
   shutdown_signals& operator=(const shutdown_signals&) = delete;
@@ -36,23 +43,22 @@ class shutdown_signals {
   ~shutdown_signals();
 
   void expect();
-  /// Returns when one of them has come since `expect()`, or `end()` was called.
-  void wait();
-  /// The same; returns false when none has come within `limit`.
+  /// Returns when one of them has come since `expect()`, or `end()` was called; false when that was
+  /// not so within `limit`.
   bool wait_for(std::chrono::nanoseconds limit);
   /// Ends the wait without a signal. Safe from any thread.
   void end();
 
  private:
+  enum class stage { usual, expected, came, taken, left };
   void watch(const std::stop_token& over, std::chrono::nanoseconds limit);
+  bool has_come() const noexcept { return stage_ == stage::came || stage_ == stage::taken; }
 
   std::mutex mutex_;
   std::condition_variable_any changes_;
   const bool outlives_terminal_;
-  bool expected_ = false;
-  bool came_ = false;
-  bool taken_ = false;
-  bool ends_ = false;
+  stage stage_ = stage::usual;
+  bool ends_ = false;  // somebody wants it, whether or not one comes
   ::sigset_t set_;
   ::sigset_t before_;
   std::jthread watch_;
