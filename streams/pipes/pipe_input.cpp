@@ -87,7 +87,8 @@ pipe_input::outcome pipe_input::refill() {
     if (advance()) return outcome::done;
     if (had_failed) return outcome::failed;
     if (failure_) continue;  // of others something may have come meanwhile
-    if (std::all_of(links_.begin(), links_.end(), [](const link& each) { return each.finished; })) {
+    if (std::all_of(links_.begin(), links_.end(),
+                    [](const link& each) { return each.is != stage::open; })) {
       return outcome::end_of_data;
     }
     for (link& each : links_) report_when_idle(each);
@@ -110,22 +111,22 @@ bool pipe_input::advance() {
 
 /// Returns whether a message of this writer became the area.
 bool pipe_input::look(link& at) {
-  if (at.finished) return false;
+  if (at.is != stage::open) return false;
   slot& head = at.slots[at.head];
   bool filled = head.receive.done();
   // Behind the look at the data: what was said before the connection ended counts.
   look_for_end(at);
-  if (at.finished) return false;
+  if (at.is != stage::open) return false;
   // What came before an end is here by now.
   filled = filled || head.receive.done();
   if (filled && !head.receive.error()) {
     accept(at, head);
-    return !at.finished;
+    return at.is == stage::open;
   }
   if (at.end && at.end->status != 0) {
     lose(at, make_error_code(errc::connection_reset));
   } else if (at.end && at.end->total == at.received) {
-    at.finished = true;
+    at.is = stage::ended;
   } else if (filled && head.receive.error() == errc::message_truncated) {
     break_protocol(at, "a message is longer than was agreed");
   } else if (filled) {
@@ -209,17 +210,17 @@ bool pipe_input::is_ready() {
   give_back();
   bool all_ended = true;
   for (link& each : links_) {
-    if (each.finished) continue;
+    if (each.is != stage::open) continue;
     const request& head = each.slots[each.head].receive;
     if (head.done() && !head.error()) return true;
     look_for_end(each);
     const bool has_all = each.end && (each.end->status != 0 || each.end->total == each.received);
-    all_ended = all_ended && (head.done() || has_all || each.finished);
+    all_ended = all_ended && (head.done() || has_all || each.is != stage::open);
   }
   if (all_ended || failure_) return true;
   // A program that only looks has taken what it has taken, too.
   for (link& each : links_) {
-    if (!each.finished) report_when_idle(each);
+    if (each.is == stage::open) report_when_idle(each);
   }
   return false;
 }
@@ -227,7 +228,7 @@ bool pipe_input::is_ready() {
 std::error_code pipe_input::wait() {
   wanted_.clear();
   for (link& each : links_) {
-    if (each.finished) continue;
+    if (each.is != stage::open) continue;
     wanted_.push_back(&each.slots[each.head].receive);
     // Also one that came since it was looked for: then there is nothing to wait for.
     const bool is_lost = each.end_receive.done() && each.end_receive.error();
@@ -265,8 +266,7 @@ void pipe_input::report(link& to, pipe_said what) {
 }
 
 void pipe_input::lose(link& at, std::error_code why) {
-  at.finished = true;
-  at.lost = true;
+  at.is = stage::lost;
   std::string text = path_.name + ": ";
   if (at.end && at.end->status != 0) {
     text += "the writer gave up (" + pipe_status_error(at.end->status).message() + ")";
@@ -278,15 +278,14 @@ void pipe_input::lose(link& at, std::error_code why) {
 }
 
 void pipe_input::break_protocol(link& at, const char* what) {
-  at.finished = true;
-  at.lost = true;
+  at.is = stage::lost;
   failure_.set(make_error_code(errc::protocol_error), path_.name + ": after " +
                                                           pipe_bytes_text(at.received) +
                                                           " the writer broke the rules: " + what);
 }
 
 void pipe_input::give_up(std::error_code why) noexcept {
-  for (link& each : links_) each.finished = each.lost = true;
+  for (link& each : links_) each.is = stage::lost;
   failure_.set(why, {});
 }
 
@@ -297,7 +296,7 @@ void pipe_input::close(std::size_t unread) noexcept {
   if (!links_.empty()) count_taken();
   for (link& each : links_) {
     try {
-      if (!each.finished || each.lost || some_left) report(each, pipe_said::left);
+      if (each.is != stage::ended || some_left) report(each, pipe_said::left);
     } catch (...) {  // without memory the end of the connection says it
     }
     each.slots.clear();

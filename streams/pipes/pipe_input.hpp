@@ -22,6 +22,13 @@ namespace ucx::detail {
 /// same host is offered memory that it may put its bytes into instead. What the
 /// program has taken is told to the writer when a quarter of the window is, or two messages of
 /// full length, when the writer could not send one of those else, and before this side waits.
+///
+/// What more will come of a writer:
+///
+///     from | to    | when
+///     open | ended | all that it says it has sent is here
+///     open | lost  | its connection ended before, it gave up, or it broke the rules
+///     any  | lost  | bytes that had come got lost in this process
 class pipe_input {
  public:
   enum class outcome { done, end_of_data, failed };
@@ -56,6 +63,7 @@ class pipe_input {
   std::string error_text() const;
 
  private:
+  enum class stage { open, ended, lost };
   struct slot {
     std::span<std::byte> bytes;
     request receive;
@@ -76,8 +84,7 @@ class pipe_input {
     pipe_end_bytes end_memory{};
     request end_receive;
     std::optional<pipe_end> end;
-    bool finished = false;  // there will be nothing more of it
-    bool lost = false;      // and that was not its end
+    stage is = stage::open;
   };
 
   void open(link& made);
@@ -103,8 +110,8 @@ class pipe_input {
   std::vector<link> links_;
   std::size_t current_ = 0;  // whose the area is, and who was read last
   std::span<std::byte> area_;
-  bool is_in_place_ = false;  // and no message's own
-  bool was_in_place_ = false;
+  bool is_in_place_ = false;   // the area, and no message's own
+  bool was_in_place_ = false;  // any area so far
   std::uint64_t taken_ = 0;
   bool closed_ = false;
   pipe_failure failure_;
