@@ -170,9 +170,11 @@ std::span<std::byte> pipe_output::memory_of(std::size_t index) const noexcept {
   return {slots_[index].memory.get(), piece_};
 }
 
-/// Nothing is put there any more, and a reader that has gone need not keep its memory for us.
+/// Nothing is put there any more, and a reader that has gone need not keep its memory for us. What
+/// a reader that goes on takes from there makes no slot free.
 void pipe_output::leave_places() noexcept {
   area_ = {};
+  for (link& each : links_) each.placed.clear();
   slots_.resize(std::min(slots_.size(), first_place_));
   places_.reset();
 }

@@ -195,6 +195,19 @@ TEST_P(Pipe, TellsWhatTheReaderHasTaken) {
   out_->close();
 }
 
+TEST_P(Pipe, TellsWhatIsTakenBehindItsEnd) {
+  connect();
+  const std::string sent = text_of(std::size_t{4} << 20U);
+  *out_ << sent;
+  out_->rdbuf()->close_output();
+  std::string came(sent.size(), '\0');
+  in_->read(came.data(), static_cast<std::streamsize>(came.size()));
+  EXPECT_TRUE(came == sent);
+  const auto limit = clock::now() + 20s;
+  while (out_->consumed() == 0 && clock::now() < limit) std::this_thread::sleep_for(1ms);
+  EXPECT_GT(out_->consumed(), 0U);
+}
+
 TEST_P(Pipe, ShowsBadbitWhenTheWriterGivesUp) {
   connect();
   *out_ << "only the begin" << std::flush;
