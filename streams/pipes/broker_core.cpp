@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "pipes/pipe_bytes.hpp"
+#include "pipes/pipe_frame.hpp"
 #include "ucx/error.hpp"
 #include "ucx/request.hpp"
 

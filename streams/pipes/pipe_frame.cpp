@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "pipes/pipe_bytes.hpp"
-
 namespace ucx::detail {
 namespace {
 

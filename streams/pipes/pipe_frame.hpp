@@ -116,4 +116,23 @@ inline constexpr std::uint64_t pipe_message_cost = 256;
 inline constexpr std::uint64_t most_pipe_window = std::uint64_t{1} << 30U;
 inline constexpr std::uint64_t least_pipe_piece = std::uint64_t{1} << 10U;
 
+// Little-endian numbers, as docs/wire-format.md has them.
+
+/// Writes the lowest `bytes.size()` bytes of `value`.
+inline void put_pipe_number(std::span<std::byte> bytes, std::uint64_t value) noexcept {
+  for (std::byte& each : bytes) {
+    each = static_cast<std::byte>(value & 0xffU);
+    value >>= 8U;
+  }
+}
+
+/// Reads what `put_pipe_number` wrote.
+inline std::uint64_t pipe_number_in(std::span<const std::byte> bytes) noexcept {
+  std::uint64_t value = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;) {
+    value = (value << 8U) | std::to_integer<std::uint64_t>(bytes[i]);
+  }
+  return value;
+}
+
 }  // namespace ucx::detail

@@ -4,7 +4,7 @@
 #include <system_error>
 #include <utility>
 
-#include "pipes/pipe_bytes.hpp"
+#include "pipes/pipe_frame.hpp"
 #include "ucx/pipe_options.hpp"
 #include "ucx/url.hpp"
 
