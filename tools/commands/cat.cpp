@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "commands/commands.hpp"
-#include "copying/watched_work.hpp"
 #include "output/exit_code.hpp"
 #include "output/output.hpp"
 #include "output/progress_line.hpp"
 #include "output/shell_word.hpp"
 #include "output/size_option.hpp"
+#include "process/interruption.hpp"
 #include "ucx/error.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/stream.hpp"

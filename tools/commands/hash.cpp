@@ -9,12 +9,12 @@
 
 #include "commands/commands.hpp"
 #include "copying/copy_ends.hpp"
-#include "copying/watched_work.hpp"
 #include "output/entry_text.hpp"
 #include "output/exit_code.hpp"
 #include "output/output.hpp"
 #include "output/printable.hpp"
 #include "output/progress_line.hpp"
+#include "process/interruption.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::tool {

@@ -15,7 +15,6 @@
 
 #include "commands/commands.hpp"
 #include "copying/rate_limit.hpp"
-#include "copying/watched_work.hpp"
 #include "output/exit_code.hpp"
 #include "output/output.hpp"
 #include "output/printable.hpp"
@@ -23,6 +22,7 @@
 #include "output/shell_word.hpp"
 #include "output/size_option.hpp"
 #include "output/transfer_counters.hpp"
+#include "process/interruption.hpp"
 #include "ucx/error.hpp"
 #include "ucx/pipe_broker.hpp"
 #include "ucx/pipe_streambuf.hpp"

@@ -11,10 +11,10 @@
 #include "commands/commands.hpp"
 #include "copying/copy_ends.hpp"
 #include "copying/rate_limit.hpp"
-#include "copying/watched_work.hpp"
 #include "output/exit_code.hpp"
 #include "output/progress_line.hpp"
 #include "output/size_option.hpp"
+#include "process/interruption.hpp"
 
 namespace ucx::tool {
 namespace {

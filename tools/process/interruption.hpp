@@ -10,6 +10,9 @@
 #include <stop_token>
 #include <thread>
 
+#include "output/progress_line.hpp"
+#include "output/transfer_counters.hpp"
+
 namespace ucx::tool {
 
 /// Takes SIGINT, SIGTERM and SIGHUP, but those that were ignored from the start, out of their usual
@@ -49,5 +52,11 @@ class interruption {
       hurrying_;  // it may wait for a lock; when a signal comes there may be none to be had
   std::jthread watch_;
 };
+
+/// Runs `work`, which counts; shows how far it is, and how it ended. A signal ends the process at
+/// once, as always; what is shown says so. Errors: those of `work`. REQUIRES: called before any
+/// other thread is made, which inherits what is done about signals.
+void run_watched(progress_mode mode, const transfer_counters& counters, bool may_be_drawn,
+                 const std::function<void(progress_line&)>& work);
 
 }  // namespace ucx::tool
