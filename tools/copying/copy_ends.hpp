@@ -1,10 +1,13 @@
 // The two ends of a copy: a file here, or what a server has.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,8 +16,8 @@
 #include "copying/location.hpp"
 #include "copying/piece_codec.hpp"
 #include "copying/server_clients.hpp"
-#include "copying/source_facts.hpp"
 #include "ucx/content_digest.hpp"
+#include "ucx/entry.hpp"
 
 namespace ucx::tool {
 
@@ -32,6 +35,12 @@ struct copy_terms {
   codec source_codec = codec::none;  ///< What a server has comes like that.
   codec target_codec = codec::none;  ///< It goes there like that.
   std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();  ///< That a file may be.
+};
+
+/// What a source says of itself beside its bytes.
+struct source_facts {
+  std::optional<file_time> modified = {};
+  std::optional<::mode_t> mode = {};
 };
 
 // Errors of both ends: failure, with the number of its cause and a text that says which file.

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "copying/copy_ends.hpp"
 #include "copying/location.hpp"
 #include "copying/server_clients.hpp"
-#include "copying/source_facts.hpp"
 #include "output/cli_forward.hpp"
 #include "output/exit_code.hpp"
 
