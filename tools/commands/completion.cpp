@@ -11,7 +11,7 @@
 #include "commands/commands.hpp"
 #include "commands/program_outline.hpp"
 #include "output/output.hpp"
-#include "output/shell_word.hpp"
+#include "output/printable.hpp"
 
 namespace ucx::tool {
 namespace {

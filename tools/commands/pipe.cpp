@@ -19,7 +19,6 @@
 #include "output/output.hpp"
 #include "output/printable.hpp"
 #include "output/progress_line.hpp"
-#include "output/shell_word.hpp"
 #include "output/size_option.hpp"
 #include "output/transfer_counters.hpp"
 #include "process/interruption.hpp"

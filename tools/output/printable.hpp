@@ -1,4 +1,4 @@
-// Text that came from elsewhere, for a terminal.
+// Text that came from elsewhere, for a terminal, or to be pasted into a shell.
 #pragma once
 
 #include <string>
@@ -15,5 +15,11 @@ std::string printable(std::string_view text);
 /// Returns a JSON document in which the strings have the same characters as escapes: it says the
 /// same to a program.
 std::string with_visible_strings(std::string_view json);
+
+/// Returns `text` in single quotes.
+std::string in_quotes(std::string_view text);
+
+/// Returns `text` as one word of a shell, in quotes only where it needs them.
+std::string shell_word(std::string_view text);
 
 }  // namespace ucx::tool

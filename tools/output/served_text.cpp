@@ -5,7 +5,6 @@
 #include <iterator>
 
 #include "output/printable.hpp"
-#include "output/shell_word.hpp"
 
 namespace ucx::tool {
 namespace {
