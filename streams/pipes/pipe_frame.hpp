@@ -116,7 +116,7 @@ inline constexpr std::uint64_t pipe_message_cost = 256;
 inline constexpr std::uint64_t most_pipe_window = std::uint64_t{1} << 30U;
 inline constexpr std::uint64_t least_pipe_piece = std::uint64_t{1} << 10U;
 
-// Little-endian numbers, as docs/wire-format.md has them.
+// Little-endian numbers, as docs/reference/wire-format.md has them.
 
 /// Writes the lowest `bytes.size()` bytes of `value`.
 inline void put_pipe_number(std::span<std::byte> bytes, std::uint64_t value) noexcept {

@@ -16,11 +16,11 @@
 #include <system_error>
 #include <vector>
 
-#include "support/files/fake_file.hpp"
-#include "support/simulated/frame_peer.hpp"
 #include "support/bytes/pattern.hpp"
-#include "support/simulated/served_region.hpp"
+#include "support/files/fake_file.hpp"
 #include "support/replaced/shortage.hpp"
+#include "support/simulated/frame_peer.hpp"
+#include "support/simulated/served_region.hpp"
 #include "support/simulated/simulated_pair.hpp"
 #include "ucx/error.hpp"
 #include "ucx/remote_region.hpp"

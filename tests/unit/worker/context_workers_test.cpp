@@ -5,9 +5,9 @@
 #include <memory>
 #include <optional>
 
-#include "support/callback_scope.hpp"
-#include "support/shortage.hpp"
-#include "support/simulated_pair.hpp"
+#include "support/fake_ucp/callback_scope.hpp"
+#include "support/replaced/shortage.hpp"
+#include "support/simulated/simulated_pair.hpp"
 #include "worker/context_core.hpp"
 #include "worker/core_access.hpp"
 #include "worker/counted_region.hpp"
