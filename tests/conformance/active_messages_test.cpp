@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 
 class ConformanceCActive : public ConformanceC {};
 
-TEST_P(ConformanceCActive, C9_C13_C16_C17_HandlersGetHeaderFirstAndPayloadWhereTheyWant) {
+TEST_P(ConformanceCActive, C9_C13_C16_C17_HandlersPlacePayload) {
   for (const std::size_t size : conformance_sizes) {
     const std::vector<std::byte> bytes = pattern(size, 1);
     std::vector<std::byte> into(size);
@@ -120,7 +120,7 @@ class counting_resource final : public std::pmr::memory_resource {
   std::atomic<int> in_use_{0};
 };
 
-TEST_P(ConformanceCActive, C10_C11_ResourcesByTheSendersKindWithAPolicyForMissingOnes) {
+TEST_P(ConformanceCActive, C10_C11_ResourcesFollowTheSendersKind) {
   counting_resource of_device;
   counting_resource of_host;
   memory_resources known;
@@ -171,7 +171,7 @@ TEST_P(ConformanceCActive, C10_C11_ResourcesByTheSendersKindWithAPolicyForMissin
   }
 }
 
-TEST_P(ConformanceCActive, C18_HandlerKeepsWhatTheProgramLooksAtLater) {
+TEST_P(ConformanceCActive, C18_HandlerKeepsDataForLater) {
   std::mutex mutex;
   std::vector<message> inbox;
   receiver().on_message(4, [&](message came) {
@@ -227,7 +227,7 @@ TEST_P(ConformanceCActive, PeerThatLeavesBetweenHeaderAndPayload) {
 }
 
 // Three gibibytes out of one mebibyte, into one.
-TEST(ConformanceCActiveLarge, C9_C14_C15_ThreeGibibytesAreOneMessage) {
+TEST(ConformanceCActiveLarge, C9_C14_C15_ThreeGibibytesAreOne) {
   message_pair pair(message_pair_options{});
   const std::vector<std::byte> bytes = pattern(std::size_t{1} << 20U);
   std::vector<std::byte> into(bytes.size());

@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, ConformanceAAdopted,
                                          progress_mode::sleeping_thread, progress_mode::external),
                          [](const auto& chosen) { return to_string(chosen.param); });
 
-TEST_P(ConformanceAAdopted, A7_WorkersMadeElsewhereAreDrivenInEveryMode) {
+TEST_P(ConformanceAAdopted, A7_AdoptedWorkersRunInEveryMode) {
   for (const foreign_threads used_by : {foreign_threads::one_by_one, foreign_threads::any}) {
     const foreign_context foreign;
     std::vector<std::byte> memory = pattern(300'000, 1);

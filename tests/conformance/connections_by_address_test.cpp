@@ -53,7 +53,7 @@ class ConformanceBByAddress : public testing::TestWithParam<pair_options> {
                  {.progress = GetParam().reader, .close_timeout = 3s, .name = "client"}};
 };
 
-TEST_P(ConformanceBByAddress, B10_B16_B18_B28_MeetWithoutAnyIpAddress) {
+TEST_P(ConformanceBByAddress, B10_B16_B18_B28_MeetWithoutIp) {
   std::mutex mutex;
   std::optional<connection_report> told;
   endpoint_options options;
@@ -166,7 +166,7 @@ TEST_P(ConformanceBByAddress, B19_B20_B21_ClosesAsTheCallerChooses) {
   EXPECT_TRUE(read.error());
 }
 
-TEST_P(ConformanceBByAddress, B23_WhatIsOutstandingEndsWithTheConnection) {
+TEST_P(ConformanceBByAddress, B23_OutstandingEndsWithConnection) {
   std::vector<std::byte> memory(100);
   const memory_region exposed(server_context_, std::span<std::byte>(memory), access::read);
   endpoint connection(client_, address_);

@@ -122,7 +122,7 @@ TEST_P(ConformanceB, B12_ConnectsToItself) {
   connection.close();
 }
 
-TEST_P(ConformanceB, B13_ErrorHandlingMayBeOffAndAnotherConnectionWatches) {
+TEST_P(ConformanceB, B13_ErrorHandlingMayBeOff) {
   context_options local = context_options_for(route::shared_memory);
   local.features = feature::rma | feature::am | feature::wakeup;
   const context shared(local);
@@ -344,7 +344,7 @@ TEST_P(ConformanceB, B22_ClosesItselfBehindItsNthCompletion) {
   for (std::uint64_t i = 0; i < into.size(); ++i) EXPECT_TRUE(holds_pattern(into[i], i));
 }
 
-TEST_P(ConformanceB, B23_WhatIsOutstandingEndsWithTheConnection) {
+TEST_P(ConformanceB, B23_OutstandingEndsWithConnection) {
   const context silent_context(loopback_tcp());
   std::vector<std::byte> memory(100);
   const memory_region exposed(silent_context, std::span<std::byte>(memory), access::read);

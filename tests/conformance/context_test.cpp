@@ -88,7 +88,7 @@ TEST(ConformanceA, A2_CallsWithoutTheirFeatureAreErrors) {
   expect_named("feature::am", [&] { mute.on_message(1, [](message) {}); });
 }
 
-TEST(ConformanceA, A2_CallsWithACodeAndThoseThatTellNothingAreClearToo) {
+TEST(ConformanceA, A2_CallsWithACodeAreClearToo) {
   connected_pair pair({.over = route::tcp_by_address});
   context_options options = loopback_tcp();
   options.features = feature::rma;

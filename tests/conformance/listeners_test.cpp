@@ -92,7 +92,7 @@ struct awaited_flush {
   void await_resume() {}
 };
 
-TEST_P(ConformanceB, B4_HandlersThatReturnAnAwaitableAreRunToTheirEnd) {
+TEST_P(ConformanceB, B4_AwaitableHandlersAreRunToTheirEnd) {
   std::mutex mutex;
   std::vector<endpoint> accepted;
   std::atomic<int> ended{0};

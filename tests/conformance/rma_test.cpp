@@ -77,7 +77,7 @@ TEST_P(ConformanceD, D4_GrantsReadingOrWritingOnly) {
   EXPECT_EQ(ec, errc::permission_denied);
 }
 
-TEST_P(ConformanceD, D5_D6_D7_D8_DescriptorsCarryEverythingAndDamageShows) {
+TEST_P(ConformanceD, D5_D6_D7_D8_DamagedDescriptorsShow) {
   const std::vector<std::byte> wire = owned_.descriptor().encode();
   const remote_region opened(*pair_.connection, remote_descriptor::decode(wire));
   EXPECT_EQ(opened.size(), region_size);

@@ -213,7 +213,7 @@ class ConformanceEShared : public testing::TestWithParam<route> {
   memory_region owned_ = pair_.allocate(shared_size);
 };
 
-TEST_P(ConformanceEShared, E16_EightThreadsShareConnectionsRegionsAndListeners) {
+TEST_P(ConformanceEShared, E16_EightThreadsShareEverything) {
   fill_pattern(owned_.bytes());
   remote_region shared = pair_.open(owned_);
   std::atomic<int> right{0};
@@ -261,7 +261,7 @@ TEST_P(ConformanceEShared, E16_EightThreadsShareConnectionsRegionsAndListeners) 
 }
 
 /// Either may be the last that keeps the connection.
-TEST_P(ConformanceEShared, E16_AConnectionAndItsLastRequestGoInTwoThreadsAtOnce) {
+TEST_P(ConformanceEShared, E16_ConnectionAndRequestGoAtOnce) {
   const std::size_t before = pair_.reader().connections();
   std::vector<std::byte> into(8);
   for (int round = 0; round < effort(80, 20); ++round) {
@@ -365,7 +365,7 @@ TEST(ConformanceELoops, E12_E17_OneLoopForSeveralWorkers) {
 
 class ConformanceERun : public testing::TestWithParam<route> {};
 
-TEST_P(ConformanceERun, E12_RunDrivesOnTheUsersThreadUntilItIsToldToStop) {
+TEST_P(ConformanceERun, E12_RunDrivesUntilToldToStop) {
   pair_options chosen;
   chosen.over = GetParam();
   chosen.owner = progress_mode::external;
@@ -490,7 +490,7 @@ fire receive_one(worker& by, std::span<std::byte> into, message_info& received,
   done = true;
 }
 
-TEST(ConformanceELoops, E5_E19_FuturesAndCoroutinesTellWhatWasReceived) {
+TEST(ConformanceELoops, E5_E19_FuturesTellWhatWasReceived) {
   std::vector<std::byte> into(100);
   message_info awaited;
   std::atomic<bool> done{false};

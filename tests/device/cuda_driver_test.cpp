@@ -70,7 +70,7 @@ TEST(CudaWords, NameTheCallAndTheDriversOwn) {
   EXPECT_EQ(cuda_words(driver, "cuMemAlloc", 12345), "cuMemAlloc: CUDA error 12345");
 }
 
-TEST(CudaContext, InitialisesCudaAndRetainsThePrimaryOneWhileItLives) {
+TEST(CudaContext, RetainsThePrimaryOneWhileItLives) {
   fake_cuda_reset(2, 1);
   auto context = cuda_context::of_device(1).or_throw();
   EXPECT_EQ(context->device(), 1);
@@ -144,7 +144,7 @@ TEST(CurrentContext, LeavesAThreadItsModeOfCapturing) {
   EXPECT_EQ(fake_cuda_end_capture(), 0);
 }
 
-TEST(CudaContext, ThatInitialisesCudaLeavesAThreadItsModeOfCapturing) {
+TEST(CudaContext, LeavesAThreadItsModeOfCapturing) {
   fake_cuda_reset(1, 1);
   const auto context = cuda_context::of_device(0).or_throw();
   fake_cuda_begin_capture();

@@ -122,7 +122,7 @@ TEST_F(DeviceAllocation, ThatFailsStartsNothing) {
   EXPECT_TRUE(into.holds(4));
 }
 
-TEST_F(DeviceAllocation, OfMoreThanIsWantedIsTruncatedAndTakesNothing) {
+TEST_F(DeviceAllocation, OfMoreThanWantedIsTruncated) {
   memory_pool device({memory_kind::cuda, 0});
   memory_resources known;
   known.add(memory_kind::cuda, device);

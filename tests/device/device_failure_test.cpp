@@ -41,7 +41,7 @@ class FailingDriver : public testing::TestWithParam<const char*> {
   const std::span<std::byte> tensor_ = cuda_program::allocate_pattern(8 * mib, 2);
 };
 
-TEST_P(FailingDriver, OfTheOwnersBreaksAStreamThatReadsAndNothingElse) {
+TEST_P(FailingDriver, OfTheOwnerBreaksAReadingStreamAlone) {
   const memory_region exposed(*pair_.owner_context, tensor_, access::read_write);
   ucx::istream in(pair_.open(exposed));
   in.get();
@@ -58,7 +58,7 @@ TEST_P(FailingDriver, OfTheOwnersBreaksAStreamThatReadsAndNothingElse) {
   EXPECT_TRUE(holds_pattern(std::as_bytes(std::span(into)), 2));
 }
 
-TEST_P(FailingDriver, OfTheOwnersBreaksAStreamThatWritesAndNothingElse) {
+TEST_P(FailingDriver, OfTheOwnerBreaksAWritingStreamAlone) {
   const memory_region exposed(*pair_.owner_context, tensor_, access::read_write);
   ucx::ostream out(pair_.open(exposed));
   fail(1);
@@ -90,7 +90,7 @@ TEST_P(FailingDriver, OfThePeersBreaksAStreamThatReadsAndNothingElse) {
   EXPECT_TRUE(holds_pattern(cuda_program::content(tensor_), 1));
 }
 
-TEST_P(FailingDriver, OfThePeersBreaksAStreamThatWritesAndNothingElse) {
+TEST_P(FailingDriver, OfThePeerBreaksAWritingStreamAlone) {
   const memory_region exposed(*pair_.owner_context, host_, access::read_write);
   ucx::ostream out(pair_.open(exposed));
   fail(1);
@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(Calls, FailingDriver,
                          [](const auto& instance) { return std::string(instance.param); });
 
 /// Events are made when they are first needed, and used again.
-TEST(DriverWithoutEvents, BreaksAStreamOfADevicesMemoryAndNothingElse) {
+TEST(DriverWithoutEvents, BreaksAStreamOfADeviceAlone) {
   const cuda_program program;
   connected_pair pair;
   std::vector<std::byte> host(mib);
@@ -187,7 +187,7 @@ TEST(DeviceMemoryOfAnotherContext, IsReachedInIts) {
   EXPECT_TRUE(holds_pattern(cuda_program::content(mine), 3));
 }
 
-TEST(DeviceMemoryOfAContextThatEnds, IsAnErrorWhileExposedAndLeftAloneOnceClosed) {
+TEST(DeviceMemoryOfAContextThatEnds, IsAnErrorWhileExposed) {
   const cuda_program program;
   connected_pair pair;
   CUctx_st* own = nullptr;
@@ -205,7 +205,7 @@ TEST(DeviceMemoryOfAContextThatEnds, IsAnErrorWhileExposedAndLeftAloneOnceClosed
   EXPECT_EQ(ec, errc::io_error);
 }
 
-TEST(DeviceMemoryOfThePrimaryContext, IsThereThoughTheProgramReleasesThat) {
+TEST(DeviceMemoryOfThePrimaryContext, OutlivesTheProgramsRelease) {
   const cuda_program program;
   connected_pair pair;
   memory_region exposed(*pair.owner_context, cuda_program::allocate_pattern(mib, 3), access::read);
@@ -217,7 +217,7 @@ TEST(DeviceMemoryOfThePrimaryContext, IsThereThoughTheProgramReleasesThat) {
   EXPECT_EQ(fake_cuda_late_uses(), 0U);
 }
 
-TEST(DeviceMemoryThatIsFreedWhileExposed, IsAnErrorThoughAnotherAllocationHasItsPlace) {
+TEST(DeviceMemoryThatIsFreedWhileExposed, IsAnErrorThoughReused) {
   const cuda_program program;
   connected_pair pair;
   const auto tensor = cuda_program::allocate_pattern(mib, 3);

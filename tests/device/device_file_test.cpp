@@ -30,7 +30,7 @@ class DeviceFile : public testing::TestWithParam<memory_kind> {
   const cuda_program program_;
 };
 
-TEST_P(DeviceFile, OfThisMachineIsReadAndWrittenWithOneCopyOfEachByte) {
+TEST_P(DeviceFile, OfThisMachineIsCopiedOnce) {
   const temporary_file file;
   for (const std::size_t size :
        {std::size_t{1}, std::size_t{100}, std::size_t{5000}, 3 * mib + 7}) {

@@ -87,7 +87,7 @@ TEST_F(DeviceMemory, ReadsNothingWithoutTheDriver) {
   EXPECT_EQ(memory->read_now(5, into), 0U);
 }
 
-TEST_F(DeviceMemory, IsReachedFromThreadsThatHaveNoContextAndFromThoseOfAnotherDevice) {
+TEST_F(DeviceMemory, IsReachedFromAnyThread) {
   const auto memory = borrow(cuda_program::allocate_pattern(1000));
   ASSERT_FALSE(ec_) << what_;
   cuda_program::use(1);
@@ -163,7 +163,7 @@ TEST_F(DeviceMemory, MayBeAnyPartOfAnAllocation) {
   EXPECT_TRUE(holds_pattern(std::span(now).subspan(504), 0, 504));
 }
 
-TEST_F(DeviceMemory, GivesEverythingBackWhenItIsWithdrawnAndLeavesItsContextAlone) {
+TEST_F(DeviceMemory, GivesEverythingBackWhenWithdrawn) {
   CUctx_st* own = nullptr;
   ASSERT_EQ(cuCtxCreate_v2(&own, 0, 0), 0);
   const auto bytes = cuda_program::allocate_pattern(1000);
@@ -184,7 +184,7 @@ TEST_F(DeviceMemory, GivesEverythingBackWhenItIsWithdrawnAndLeavesItsContextAlon
   EXPECT_EQ(fake_cuda_late_uses(), 0U);
 }
 
-TEST_F(DeviceMemory, EveryCallThatFailsIsAnErrorThatLeavesNothingBehind) {
+TEST_F(DeviceMemory, FailedCallsLeaveNothingBehind) {
   for (const char* call :
        {"cuCtxPushCurrent", "cuStreamCreate", "cuMemAlloc", "cuEventCreate", "cuMemsetD8Async",
         "cuEventRecord", "cuEventQuery", "cuEventSynchronize", "copy"}) {
@@ -268,7 +268,7 @@ TEST_F(DeviceMemory, CopyThatFailsIsAnErrorAndTheNextOneIsNot) {
   EXPECT_TRUE(holds_pattern(into));
 }
 
-TEST_F(DeviceMemory, WhoseCopyTakesLongIsLookedAtForAWhileAndThenWaitedFor) {
+TEST_F(DeviceMemory, PollsALongCopyFirstThenSleeps) {
   const auto memory = borrow(cuda_program::allocate_pattern(1000));
   ASSERT_FALSE(ec_) << what_;
   std::vector<std::byte> into(1000);
@@ -294,7 +294,7 @@ TEST_F(DeviceMemory, InAContextThatEndedIsAnError) {
   EXPECT_EQ(memory->read(0, into), errc::io_error);
 }
 
-TEST_F(DeviceMemory, WithdrawingWaitsForTheCopyThatRunsAndLetsNoOtherBegin) {
+TEST_F(DeviceMemory, WithdrawingWaitsForTheRunningCopy) {
   const auto memory = borrow(cuda_program::allocate_pattern(1000));
   ASSERT_FALSE(ec_) << what_;
   fake_cuda_hold_copies(1);

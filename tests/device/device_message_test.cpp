@@ -214,7 +214,7 @@ class DeviceMessageInTrouble : public device_messages, public testing::WithParam
   DeviceMessageInTrouble() : device_messages(GetParam()) {}
 };
 
-TEST_P(DeviceMessageInTrouble, CopyThatFailsAtTheSenderFailsThatSendAndNoOther) {
+TEST_P(DeviceMessageInTrouble, FailedCopyFailsItsSendAlone) {
   for (const std::size_t length : lengths) {
     kind_memory from(memory_kind::cuda, length, 1);
     for (const send_memory memory : {send_memory::borrowed, send_memory::copied}) {
@@ -237,7 +237,7 @@ TEST_P(DeviceMessageInTrouble, CopyThatFailsAtTheSenderFailsThatSendAndNoOther) 
   }
 }
 
-TEST_P(DeviceMessageInTrouble, CopyThatFailsAtTheReceiverFailsThatReceiveAndNoOther) {
+TEST_P(DeviceMessageInTrouble, FailedCopyFailsItsReceiveAlone) {
   for (const std::size_t length : lengths) {
     const std::vector<std::byte> from = pattern(length, 1);
     kind_memory into(memory_kind::cuda, length);
@@ -260,7 +260,7 @@ TEST_P(DeviceMessageInTrouble, CopyThatFailsAtTheReceiverFailsThatReceiveAndNoOt
   }
 }
 
-TEST_P(DeviceMessageInTrouble, BytesOfTheStreamThatCouldNotBeCopiedAreTheNextReceives) {
+TEST_P(DeviceMessageInTrouble, UncopiedBytesAreTheNextReceives) {
   endpoint back = pair_.back();
   for (const std::size_t length : {std::size_t{100}, std::size_t{60'000}}) {
     kind_memory into(memory_kind::cuda, length);
@@ -285,7 +285,7 @@ TEST_P(DeviceMessageInTrouble, BytesOfTheStreamThatCouldNotBeCopiedAreTheNextRec
   EXPECT_TRUE(holds_pattern(next, 3)) << "what failed has sent nothing";
 }
 
-TEST_P(DeviceMessageInTrouble, MemoryOfNoStreamsOfItsContextFailsBeforeAnythingMoves) {
+TEST_P(DeviceMessageInTrouble, StreamlessMemoryFailsFirst) {
   kind_memory memory(memory_kind::cuda, 2 * mib, 1);
   fake_cuda_fail("cuStreamCreate", 0, 2, 2);
   request receive = receiver().start_receive(1, memory.bytes());
@@ -300,7 +300,7 @@ TEST_P(DeviceMessageInTrouble, MemoryOfNoStreamsOfItsContextFailsBeforeAnythingM
   EXPECT_TRUE(holds_pattern(into, 1));
 }
 
-TEST_P(DeviceMessageInTrouble, MemoryThatIsFreedIsAnErrorOfItsOperationAlone) {
+TEST_P(DeviceMessageInTrouble, FreedMemoryFailsItsOperationAlone) {
   const auto freed = cuda_program::allocate(2 * mib);
   request send = sender().start_send(1, freed);
   ASSERT_TRUE(pair_.until([&] { return receiver().probe(1).has_value(); }));
@@ -318,7 +318,7 @@ TEST_P(DeviceMessageInTrouble, MemoryThatIsFreedIsAnErrorOfItsOperationAlone) {
   EXPECT_FALSE(sender().status());
 }
 
-TEST_P(DeviceMessageInTrouble, IsTruncatedAsAnyMessageAndTouchesNothing) {
+TEST_P(DeviceMessageInTrouble, TruncatedOneTouchesNothing) {
   for (const std::size_t length : {std::size_t{1000}, 2 * mib}) {
     kind_memory from(memory_kind::cuda, length, 1);
     kind_memory into(memory_kind::cuda, length - 1, 7);
@@ -331,7 +331,7 @@ TEST_P(DeviceMessageInTrouble, IsTruncatedAsAnyMessageAndTouchesNothing) {
   }
 }
 
-TEST_P(DeviceMessageInTrouble, CanceledAndLateOnesTouchTheirMemoryNoMore) {
+TEST_P(DeviceMessageInTrouble, CanceledOnesTouchMemoryNoMore) {
   kind_memory into(memory_kind::cuda, mib, 7);
   request receive = receiver().start_receive(1, into.bytes());
   receive.cancel();
@@ -420,7 +420,7 @@ TEST_F(DeviceMessageRoom, WaitsForRoomUncopied) {
   }
 }
 
-TEST_F(DeviceMessageRoom, LongOnesAreInTheHostsMemoryAFewPiecesAtATime) {
+TEST_F(DeviceMessageRoom, LongOnesTakeFewPiecesOfTheHost) {
   kind_memory from(memory_kind::cuda, 32 * mib, 1);
   kind_memory into(memory_kind::cuda, 32 * mib);
   request receive = receiver().start_receive(1, into.bytes());

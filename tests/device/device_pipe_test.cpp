@@ -102,7 +102,7 @@ class DevicePipeInTrouble : public device_pipes, public testing::WithParamInterf
   DevicePipeInTrouble() : device_pipes(GetParam()) {}
 };
 
-TEST_P(DevicePipeInTrouble, CopyThatFailsAtTheReaderLeavesTheBytesToTheNextRead) {
+TEST_P(DevicePipeInTrouble, FailedCopyLeavesBytesToTheNextRead) {
   connect();
   kind_memory into(memory_kind::cuda, 1000);
   *out_ << text_of(1000, 5) << std::flush;
@@ -118,7 +118,7 @@ TEST_P(DevicePipeInTrouble, CopyThatFailsAtTheReaderLeavesTheBytesToTheNextRead)
   EXPECT_TRUE(into.holds(5));
 }
 
-TEST_P(DevicePipeInTrouble, CopyThatFailsBehindAnotherLeavesTheBytesOfBothToTheNextRead) {
+TEST_P(DevicePipeInTrouble, FailedSecondCopyLeavesBoth) {
   connect();
   kind_memory into(memory_kind::cuda, 1000);
   const std::string text = text_of(1500, 5);
@@ -135,7 +135,7 @@ TEST_P(DevicePipeInTrouble, CopyThatFailsBehindAnotherLeavesTheBytesOfBothToTheN
   EXPECT_TRUE(came == text);
 }
 
-TEST_P(DevicePipeInTrouble, CopyThatFailsAtTheWriterSendsNothingOfItAndMayBeTriedAgain) {
+TEST_P(DevicePipeInTrouble, FailedWriteSendsNothingOfIt) {
   connect();
   for (const std::size_t size : {std::size_t{1000}, std::size_t{2'000'000}}) {
     kind_memory from(memory_kind::cuda, size, 6);
@@ -154,7 +154,7 @@ TEST_P(DevicePipeInTrouble, CopyThatFailsAtTheWriterSendsNothingOfItAndMayBeTrie
   EXPECT_FALSE(in_->bad());
 }
 
-TEST_P(DevicePipeInTrouble, WhatCouldNotBeCopiedAndWasNotWrittenAgainIsNoCleanEnd) {
+TEST_P(DevicePipeInTrouble, UncopiedBytesAreNoCleanEnd) {
   connect();
   kind_memory from(memory_kind::cuda, 1000, 6);
   fake_cuda_fail("copy", 0, 1, 719);

@@ -151,7 +151,7 @@ TEST_P(DeviceRegion, KeepsToItsBoundsAndRights) {
   EXPECT_TRUE(holds_pattern(cuda_program::content(bytes)));
 }
 
-TEST_P(DeviceRegion, MemoryThatIsFreedTooEarlyIsAnErrorAndItsOwnerGoesOn) {
+TEST_P(DeviceRegion, FreedMemoryIsAnErrorAndItsOwnerGoesOn) {
   const auto bytes = cuda_program::allocate_pattern(4 * mib);
   const auto kept = cuda_program::allocate_pattern(mib, 2);
   const memory_region exposed = expose(bytes);
@@ -277,7 +277,7 @@ TEST(DeviceMemoryOfTheCaller, NeedsMessages) {
   EXPECT_EQ(ec, errc::feature_disabled);
 }
 
-TEST(DeviceMemoryOfTheCaller, KindsThatNobodyAllocatesAreNotSupported) {
+TEST(DeviceMemoryOfTheCaller, KindsNeverAllocatedAreNotSupported) {
   const cuda_program program;
   connected_pair pair;
   for (const memory_kind kind : {memory_kind::rocm, memory_kind::other}) {
@@ -400,7 +400,7 @@ TEST_F(PublishedDeviceMemory, IsNotHashedAsNoMemoryIs) {
   EXPECT_EQ(ec, errc::not_supported);
 }
 
-TEST_F(PublishedDeviceMemory, ThatCanNotBeAllocatedSaysWhatTheDriverSaid) {
+TEST_F(PublishedDeviceMemory, SaysWhyTheDriverAllocatedNone) {
   try {
     const publication made =
         server_.allocate("cache", fake_cuda_device_size + 1, access::read, on_device);

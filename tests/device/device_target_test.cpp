@@ -229,7 +229,7 @@ INSTANTIATE_TEST_SUITE_P(Routes, DeviceTargetInTrouble,
                          testing::Values(route::tcp_by_address, route::mapped),
                          [](const auto& instance) { return to_string(instance.param); });
 
-TEST(DeviceTargetThatIsFreed, WhileAReadIsOnItsWayIsAnErrorOfThatRead) {
+TEST(DeviceTargetThatIsFreed, DuringAReadIsAnErrorOfThatRead) {
   const cuda_program program;
   connected_pair pair({route::tcp_by_address, progress_mode::external});
   const memory_region exposed = pair.allocate(mib);

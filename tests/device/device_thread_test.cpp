@@ -49,7 +49,7 @@ void pass(message_pair& pair, kind_memory& from, kind_memory& into) {
   EXPECT_FALSE(ec) << ec.message();
 }
 
-TEST(DeviceThread, HasTheContextThatItsProgramGaveItBeforeAndBehindCopiesOfOurs) {
+TEST(DeviceThread, KeepsItsContextAcrossCopies) {
   const cuda_program program;
   message_pair_options options = with_threads();
   options.defaults.on_thread_start = [] { cuda_program::use(1); };

@@ -12,7 +12,7 @@
 namespace ucx::test {
 namespace {
 
-TEST(FakeCudaDeathTest, MemoryOfADeviceFaultsWhenTheProcessorTouchesIt) {
+TEST(FakeCudaDeathTest, DeviceMemoryFaultsWhenTouched) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";  // copies have a thread of their own
   const cuda_program program;
   volatile std::byte* const bytes = cuda_program::allocate(100).data();

@@ -90,7 +90,7 @@ TEST_P(HungCopy, OfWhatFitsAStreamsBufferEndsAtTheStreamsTimeout) {
   EXPECT_TRUE(holds_pattern(exposed_.bytes().first(1000), 2));
 }
 
-TEST_P(HungCopy, BehindAStreamOfTheDevicesThatDoesNotMoveEndsAtTheTimeout) {
+TEST_P(HungCopy, BehindAStuckStreamEndsAtTheTimeout) {
   kind_memory into(memory_kind::cuda, 1000, 9);
   CUstream_st* stream = nullptr;
   ASSERT_EQ(cuStreamCreate(&stream, 0), 0);

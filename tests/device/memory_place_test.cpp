@@ -38,7 +38,7 @@ TEST(MemoryPlace, IsToldOnThreadsThatHaveNoContext) {
   EXPECT_EQ(told, (memory_place{memory_kind::cuda, 0}));
 }
 
-TEST(MemoryPlace, IsTheHostsWhereNobodyInitialisedCudaAndInitialisesItNot) {
+TEST(MemoryPlace, IsTheHostsAndDoesNotInitialiseCuda) {
   fake_cuda_reset(1, 1);
   const std::vector<std::byte> host(10);
   EXPECT_EQ(place_of(host.data()), memory_place());

@@ -134,7 +134,7 @@ TEST(DevicePool, GivesItsMemoryBackWhenItEnds) {
   EXPECT_EQ(fake_cuda_allocated(), 0U);
 }
 
-TEST(DevicePool, IsOutOfMemoryWhenTheDeviceIsAndHasGivenUpWhatNobodyUses) {
+TEST(DevicePool, GivesUpUnusedBuffersFirst) {
   const cuda_program program;
   memory_pool pool(memory_place{memory_kind::cuda, 0}, {2 * fake_cuda_device_size});
   EXPECT_THROW(static_cast<void>(pool.allocate(fake_cuda_device_size + mib)), std::bad_alloc);

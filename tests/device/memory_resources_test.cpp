@@ -17,7 +17,7 @@
 namespace ucx::test {
 namespace {
 
-TEST(MemoryResources, HaveTheHostsFromTheBeginningAndOthersWhenTheyAreAdded) {
+TEST(MemoryResources, HaveTheHostsFromTheBeginning) {
   memory_resources known;
   EXPECT_EQ(known.find(memory_kind::host), std::pmr::new_delete_resource());
   EXPECT_EQ(known.find(memory_kind::rocm), nullptr);
@@ -47,7 +47,7 @@ TEST(MemoryResources, CopyBetweenTheHostAndADeviceAndWithinIt) {
   EXPECT_TRUE(holds_pattern(last));
 }
 
-TEST(MemoryResources, CopyByTheFunctionOfTheTargetsKindOrElseTheSources) {
+TEST(MemoryResources, CopyByTheTargetsKindOrElseTheSources) {
   memory_resources known;
   std::pmr::monotonic_buffer_resource memory;
   int calls = 0;

@@ -560,7 +560,7 @@ TEST_F(SharedWithItself, IsDescribedByTheAllocationAndTheOffsetInIt) {
   EXPECT_EQ(own.descriptor().handle.offset, 0U);
 }
 
-TEST_F(SharedWithItself, IsNotSharedWhereTheDriverDoesNotOrNobodyMayRead) {
+TEST_F(SharedWithItself, IsNotSharedWithoutDriverOrReader) {
   const auto bytes = cuda_program::allocate_pattern(1000, 1);
   const memory_region hidden(*pair_.owner_context, bytes, access::write);
   EXPECT_EQ(hidden.descriptor().handle, memory_handle());

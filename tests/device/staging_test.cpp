@@ -70,7 +70,7 @@ TEST_F(Staging, GoesUnpinnedWhereTheDriverPinsNothingAndSaysSo) {
   EXPECT_EQ(pair_.owner->staging().pinned_memory, 0U);
 }
 
-TEST_F(Staging, OfAContextOfTheProgramsIsNotPinnedWhereNobodyUsesThePrimaryOne) {
+TEST_F(Staging, IsNotPinnedInAProgramsOwnContext) {
   fake_cuda_reset(2, 1);
   ASSERT_EQ(cuInit(0), 0);
   CUctx_st* own = nullptr;
@@ -94,7 +94,7 @@ class StagingOfLittlePinnedMemory : public Staging {
   StagingOfLittlePinnedMemory() : Staging(little()) {}
 };
 
-TEST_F(StagingOfLittlePinnedMemory, KeepsToItsBoundAndTakesTheRestUnpinned) {
+TEST_F(StagingOfLittlePinnedMemory, KeepsToItsBound) {
   const memory_region exposed = expose(cuda_program::allocate_pattern(8 * mib, 4));
   remote_region region = pair_.open(exposed);
   std::vector<std::byte> into(8 * mib);
@@ -171,7 +171,7 @@ TEST_F(HungDevice, FailsWhatWaitsForItAtItsDeadline) {
   fake_cuda_hold_copies(0);  // or closing waits
 }
 
-TEST_F(HungDevice, ClosingItsRegionIsBoundedAndWhatHangsKeepsItsBuffers) {
+TEST_F(HungDevice, ClosingItsRegionIsBounded) {
   memory_region exposed = expose(tensor_);
   remote_region region = pair_.open(exposed);
   std::vector<std::byte> into(4 * mib);

@@ -119,7 +119,7 @@ TEST(UnknownMemoryHere, OfADeviceIsNeitherExposedNorCopiedNorSent) {
   EXPECT_TRUE(holds_pattern(into, 2));
 }
 
-TEST(UnknownMemoryHere, WhereADriverRefusesTheHostsIsTheHostsAllTheSame) {
+TEST(UnknownMemoryHere, IsTheHostsWhereADriverRefuses) {
   const cuda_program program;
   connected_pair pair;
   fake_cuda_refuse_unknown(1);
@@ -273,7 +273,7 @@ TEST(UnknownMemoryHere, IsOutOfReachSomeMillisecondsAfterItHasGone) {
 
 /// Where the stack may become as long as it likes, most of the address space is left for it, and
 /// holds other things.
-TEST(UnknownMemoryHere, BelowAStackWithoutLimitIsNotTakenForTheStack) {
+TEST(UnknownMemoryHere, BelowAnUnlimitedStackIsNotTheStack) {
   ::rlimit before = {};
   ASSERT_EQ(::getrlimit(RLIMIT_STACK, &before), 0);
   if (before.rlim_max != RLIM_INFINITY) GTEST_SKIP() << "the stack has a limit for good";

@@ -107,7 +107,7 @@ exit_code make_a_worker_without_room() {
 }
 
 // UCX 1.22 reads through a null pointer there, unless it is kept from falling back.
-TEST(Exhaustion, OfSharedMemoryBetweenContextAndWorkerIsItsOwnError) {
+TEST(Exhaustion, OfSharedMemoryBeforeAWorkerIsTold) {
   const pid_t child = ::fork();
   ASSERT_NE(child, -1);
   if (child == 0) ::_exit(make_a_worker_without_room());

@@ -152,7 +152,7 @@ bool silence_connections_of(::pid_t process) {
   return silenced > 0;
 }
 
-TEST_F(Reconnect, IsNoticedByWhatIsAskedOnceAlsoWhereNobodyWasToldOfTheEnd) {
+TEST_F(Reconnect, IsNoticedWhereTheEndWasNotTold) {
   publish_the_store();
   directory_.make("file", "content");
   const url file(at("file"));

@@ -108,7 +108,7 @@ TEST_P(Lifetime, OfAReadersObjectsEndsInAnyOrder) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST_P(Lifetime, OfAReadersObjectsEndsInAnyOrderWhileTheOwnerIsSilent) {
+TEST_P(Lifetime, OfReadersEndsInAnyOrderAtASilentOwner) {
   connected_pair pair(impatient(GetParam()));
   memory_region owned = pair.allocate(1U << 20U);
   remote_region region = pair.open(owned);
@@ -357,7 +357,7 @@ TEST(WorkerLifetime, LeavesNothingToAHandlerThatStillRuns) {
   }
 }
 
-TEST(WorkerLifetimeDeathTest, TheProcessEndsBehindAWorkersOwnThread) {
+TEST(WorkerLifetimeDeathTest, ProcessEndsBehindAWorkersThread) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   for (const progress_mode mode : {progress_mode::polling_thread, progress_mode::sleeping_thread}) {
     SCOPED_TRACE(to_string(mode));

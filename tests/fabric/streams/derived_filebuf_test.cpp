@@ -265,7 +265,7 @@ void destroy_with_area(Buffer& buffer, std::string& area) {
   buffer.reset();
 }
 
-TEST_F(DerivedFilebufByUrl, WritesWhatIsInAnAreaThatItWasLentWhenItIsDestroyed) {
+TEST_F(DerivedFilebufByUrl, WritesALentAreaWhenDestroyed) {
   std::string area(100, '#');
   std::optional<lent_area<ucx::filebuf>> ours(std::in_place);
   ASSERT_NE(ours->open(at("ours"), ios::out), nullptr);

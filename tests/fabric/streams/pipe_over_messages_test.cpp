@@ -40,7 +40,7 @@ TEST_P(PipeOverMessages, CarriesBytesToTheEnd) {
 }
 
 /// Long messages that no receive waits for stay with their sender, who does not wait for that.
-TEST_P(PipeOverMessages, WritesLongMessagesBehindShortOnesThatNobodyReads) {
+TEST_P(PipeOverMessages, WritesLongMessagesBehindUnreadShortOnes) {
   message_pair both(GetParam());
   pipe_streambuf in(both.receiver(), both.back(), std::ios_base::in);
   pipe_streambuf out(both.sender_side(), std::move(*both.sender), std::ios_base::out,

@@ -88,7 +88,7 @@ struct closing_writer {
   bool& went_well;
 };
 
-TEST_F(StoreStream, ThatIsClosedWhileAnExceptionIsOnItsWayIsCommitted) {
+TEST_F(StoreStream, ClosedDuringAnExceptionIsCommitted) {
   bool went_well = false;
   try {
     closing_writer writer{ofstream(at("new")), went_well};
@@ -142,7 +142,7 @@ class SmallStore : public testing::Test {
       directory_ / "", {.writable = true, .quota = 2 * largest, .largest_file = largest});
 };
 
-TEST_F(SmallStore, WhatMissesBytesIsNotCommittedHoweverMuchIsWrittenBeforeThem) {
+TEST_F(SmallStore, DoesNotCommitAFileWithAGap) {
   const std::string body(2 * largest, 'b');
   ofstream out(at("new"));
   out << "header" << body << std::flush;

@@ -107,7 +107,7 @@ TEST(EmptyHandle, OfARegionThatWasMovedFromFailsItsOperations) {
   served.region.read_at(0, into);
 }
 
-TEST(EmptyHandle, OfAllocatedMemoryWhoseAddressNobodyKnowsIsNotMade) {
+TEST(EmptyHandle, OfMemoryWithoutKnownAddressIsNotMade) {
   simulated_pair pair;
   pair.network.faults().fail(call::mem_query, UCS_ERR_IO_ERROR);
   std::error_code ec;

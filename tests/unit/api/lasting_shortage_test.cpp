@@ -451,7 +451,7 @@ TEST(LastingShortageOfAWorkerThatIsToldOfPeers, EndsNoProcess) {
 }
 
 /// Who asks before each attempt is told of all changes, and may be short of memory at any time.
-TEST(LastingShortageOfAConnectionManager, EndsNoProcessAndForgetsNoPeer) {
+TEST(LastingShortageOfAConnectionManager, ForgetsNoPeer) {
   with_each_beginning([](std::uint64_t point) {
     simulated_pair pair(short_pair());
     keep_driving_owner(pair);

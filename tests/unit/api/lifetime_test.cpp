@@ -263,7 +263,7 @@ TEST(OwnersLifetime, EverythingMayBeDroppedWhileAPeerReads) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST(OwnersLifetime, WorkerThatWasGreetedInItsLastMomentAnswersNobody) {
+TEST(OwnersLifetime, EndingWorkerAnswersNoGreeting) {
   simulated_pair pair;
   {
     worker doomed(pair.owner_context);
@@ -274,7 +274,7 @@ TEST(OwnersLifetime, WorkerThatWasGreetedInItsLastMomentAnswersNobody) {
   pair.network.advance(1s);
 }
 
-TEST(OwnersLifetime, PeerThatKnocksWhileAConnectionIsDroppedKeepsNothingAlive) {
+TEST(OwnersLifetime, KnockingPeerKeepsNothingAlive) {
   simulated_pair pair;
   {
     worker brief(pair.owner_context, quick());

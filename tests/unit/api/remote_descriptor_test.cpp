@@ -62,7 +62,7 @@ TEST(RemoteDescriptor, SurvivesTheWire) {
   EXPECT_EQ(remote_descriptor::decode(remote_descriptor().encode()), remote_descriptor());
 }
 
-TEST(RemoteDescriptor, SurvivesTheWireWithEveryKindAccessAndKeyLength) {
+TEST(RemoteDescriptor, SurvivesTheWireInEveryForm) {
   for (const access granted : {access::read, access::write, access::read_write}) {
     for (const memory_kind kind : {memory_kind::host, memory_kind::cuda, memory_kind::cuda_managed,
                                    memory_kind::rocm, memory_kind::other}) {
@@ -260,7 +260,7 @@ TEST(RemoteDescriptor, WithAnUnknownEnumeratorIsBad) {
   }
 }
 
-TEST(RemoteDescriptor, TellsTheDeviceOfWhatIsADevicesAndOfNothingElse) {
+TEST(RemoteDescriptor, TellsTheDeviceOfDeviceMemoryAlone) {
   const auto of_device = [](memory_kind kind, int device) {
     remote_descriptor made = sample();
     made.kind = kind;

@@ -151,7 +151,7 @@ TEST(Request, TimedOutWriteThatWasHandedOverLeavesTheRegionUsable) {
   served.region.read_at(0, into);
 }
 
-TEST(Request, WriteStuckInTheSocketOfAStoppedPeerKeepsItsMemoryUntilTheConnectionIsDropped) {
+TEST(Request, StuckWriteKeepsItsMemoryUntilTheDrop) {
   simulated_pair_options options;
   options.reader_worker.heartbeat_timeout = 700ms;
   stalled_region served(std::size_t{16} << 20U, options);
@@ -229,7 +229,7 @@ TEST(Request, HandlerOfADiscardedRequestRunsOnceAllTheSame) {
   EXPECT_EQ(heard.back(), errc::canceled);
 }
 
-TEST(Request, HandlerOfADiscardedRequestRunsAtTheLatestWithTheEndOfTheWorker) {
+TEST(Request, DiscardedOnesHandlerRunsByWorkersEnd) {
   int ran = 0;
   {
     served_region served(100);
@@ -274,7 +274,7 @@ TEST(Request, DestroyingAStuckWriteReturnsWhenUcxHasLetGo) {
   served.network().advance(1s);
 }
 
-TEST(Request, DestroyingAStuckWriteInsideAHandlerDropsTheConnectionAtOnce) {
+TEST(Request, DestroyedInAHandlerDropsTheConnection) {
   stalled_region served(std::size_t{16} << 20U);
   bool ran = false;
   std::vector<std::byte> into(100);
@@ -295,7 +295,7 @@ TEST(Request, DestroyingAStuckWriteInsideAHandlerDropsTheConnectionAtOnce) {
   served.network().advance(1s);
 }
 
-TEST(Request, CancelingAStuckWriteTwiceLeavesAHealthyConnectionAlone) {
+TEST(Request, CancelingTwiceLeavesAHealthyConnection) {
   stalled_region served(std::size_t{16} << 20U);
   const std::vector<std::byte> from = pattern(std::size_t{16} << 20U, 1);
   request write = served.region.start_write_at(0, from);
@@ -311,7 +311,7 @@ TEST(Request, CancelingAStuckWriteTwiceLeavesAHealthyConnectionAlone) {
   EXPECT_FALSE(served.region.status());
 }
 
-TEST(Request, DestroyingAStuckWriteThatWasGivenUpWaitsForAHealthyConnection) {
+TEST(Request, DestroyedStuckWriteWaitsIfHealthy) {
   for (const bool times_out : {true, false}) {
     stalled_region served(std::size_t{16} << 20U);
     const auto begin = served.network().now();
@@ -332,7 +332,7 @@ TEST(Request, DestroyingAStuckWriteThatWasGivenUpWaitsForAHealthyConnection) {
   }
 }
 
-TEST(Request, WriteThatWasConfirmedInFullIsASuccessHoweverLateUcxIs) {
+TEST(Request, ConfirmedWriteSucceedsHoweverLateUcxIs) {
   served_region served(100000);
   served.connection.wait_connected();
   served.pair.reader_process.faults().delay(call::am_send, 200ms, 1);

@@ -233,7 +233,7 @@ TEST(ThrowingHandler, ThatReturnsAnAwaitableIsReported) {
   pair.owner.progress();
 }
 
-TEST(ThrowingHandler, ThatReturnsAnAwaitableIsReportedBehindItsWorkersEnd) {
+TEST(ThrowingHandler, AwaitableIsReportedAfterItsWorker) {
   simulated_pair pair;
   int told = 0;
   std::vector<std::coroutine_handle<>> waiting;

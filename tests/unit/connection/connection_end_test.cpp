@@ -217,7 +217,7 @@ TEST(ConnectionEnd, IsNotHeldBackByARingOfCompanions) {
   EXPECT_EQ(pair.reader.connections(), 0U);
 }
 
-TEST(ConnectionEnd, DoesNotComeToACompanionWhereTheNextOneIsRefused) {
+TEST(ConnectionEnd, CompanionLivesWhereTheNextIsRefused) {
   simulated_pair pair;
   endpoint watched = pair.connect();
   endpoint refused = pair.connect({.watched_by = &watched});

@@ -90,7 +90,7 @@ TEST_F(ConnectionManager, RefusesWhatMakesNoSense) {
   EXPECT_EQ(ec, errc::closed);
 }
 
-TEST_F(ConnectionManager, TriesAgainWithLongerAndLongerDelaysAndGivesUp) {
+TEST_F(ConnectionManager, TriesAgainWithLongerDelaysAndGivesUp) {
   std::vector<std::chrono::nanoseconds> attempts;
   connection_manager_options options = quick();
   options.on_attempt = [&](const managed_peer& peer) {
@@ -228,7 +228,7 @@ TEST_F(ConnectionManager, MakesALostConnectionAgain) {
   EXPECT_EQ(states, (std::vector{active, connecting, active}));
 }
 
-TEST_F(ConnectionManager, APeerThatDropsEachConnectionAtOnceHasFailed) {
+TEST_F(ConnectionManager, PeerThatDropsEachConnectionHasFailed) {
   std::vector<endpoint> accepted;
   const listener door(pair_.owner, any_port, [&](connection_request request) {
     accepted.emplace_back(pair_.owner, std::move(request));

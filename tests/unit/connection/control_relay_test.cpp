@@ -87,7 +87,7 @@ class ControlRelay : public testing::Test {
 };
 
 // What one worker takes from the network, and another one answers, is held back by nothing else.
-TEST_F(ControlRelay, TellsAPeerThatDoesNotWaitForItsAnswersThatItIsBusy) {
+TEST_F(ControlRelay, TellsBusyToAPeerThatDoesNotWait) {
   refusals_of refusals;
   hear(&refusals);
   greet();

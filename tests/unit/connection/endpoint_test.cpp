@@ -301,7 +301,7 @@ TEST(Endpoint, HelloWithADamagedAddressReachesUcxNever) {
   EXPECT_TRUE(peer.open_session(to, 1));
 }
 
-TEST(Endpoint, HelloWithoutAnAddressFromAPeerByAddressIsNotAnswered) {
+TEST(Endpoint, HelloWithoutAnAddressIsNotAnswered) {
   simulated_pair pair;
   frame_peer peer(pair.network, "peer");
   const ucp_ep_h to = peer.reach(pair.owner.address());
@@ -489,7 +489,7 @@ TEST(Endpoint, MovedFromIsClosed) {
   EXPECT_TRUE(connection.transports().empty());
 }
 
-TEST(Endpoint, PeerOfAnotherVersionThatConnectsByWorkerAddressIsToldSo) {
+TEST(Endpoint, PeerOfAnotherVersionByAddressIsToldSo) {
   simulated_pair pair;
   frame_peer peer(pair.network, "peer");
   const ucp_ep_h to = peer.reach(pair.owner.address());

@@ -200,7 +200,7 @@ TEST(Liveness, ReaderThatComputedForAMinuteFindsItsAnswer) {
   EXPECT_FALSE(served.connection.status());
 }
 
-TEST(Liveness, ReaderThatComputesAgainAndAgainDoesNotTakeItsOwnAbsenceForSilence) {
+TEST(Liveness, BusyReaderIgnoresItsOwnAbsence) {
   served_region served(std::size_t{8} << 20U, patient());
   served.connection.wait_connected();
   std::vector<std::byte> into(std::size_t{8} << 20U);
@@ -216,7 +216,7 @@ TEST(Liveness, ReaderThatComputesAgainAndAgainDoesNotTakeItsOwnAbsenceForSilence
   EXPECT_TRUE(holds_pattern(into));
 }
 
-TEST(Liveness, OwnerThatComputesForALittleLessThanTheTimeoutIsAlive) {
+TEST(Liveness, OwnerBusyForLessThanTheTimeoutIsAlive) {
   served_region served(1000, patient());
   served.connection.wait_connected();
   std::vector<std::byte> into(100);
@@ -230,7 +230,7 @@ TEST(Liveness, OwnerThatComputesForALittleLessThanTheTimeoutIsAlive) {
   EXPECT_FALSE(served.connection.status());
 }
 
-TEST(Liveness, StoppedOwnerThatContinuesLandsNothingInMemoryThatWasGivenBack) {
+TEST(Liveness, ContinuedOwnerWritesNoReturnedMemory) {
   served_region served(1000, patient());
   served.connection.wait_connected();
   std::vector<std::byte> into(100, std::byte{0xa5});
@@ -257,7 +257,7 @@ TEST(Liveness, OwnerNoticesAReaderThatDied) {
   EXPECT_EQ(served.pair.owner_process.count(call::ep_close), 1U);
 }
 
-TEST(Liveness, ManyReadersKilledInTheMiddleOfTheirReadsLeaveTheOwnerAlive) {
+TEST(Liveness, OwnerOutlivesManyKilledReaders) {
   simulated_pair pair(patient());
   std::vector<std::byte> memory = pattern(std::size_t{8} << 20U);
   memory_region exposed(pair.owner_context, std::span<std::byte>(memory), access::read_write);

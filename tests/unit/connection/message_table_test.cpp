@@ -47,7 +47,7 @@ TEST(MessageTable, KnowsNothingElse) {
   }
 }
 
-TEST(MessageTable, IdOfAnEndedOperationStaysInvalidWhenItsPlaceIsTakenAgain) {
+TEST(MessageTable, IdOfAnEndedOperationStaysInvalid) {
   question_table table;
   idle_operation first;
   idle_operation second;

@@ -140,7 +140,7 @@ TEST_F(PortGuard, SendsAwayWhoSaysTooLittle) {
   EXPECT_FALSE(is_ended(speaking, 100));
 }
 
-TEST_F(PortGuard, SendsAwayWhoSaysItsFirstWordAtAPortForDataAndNoMore) {
+TEST_F(PortGuard, SendsAwayAStrangerAtAPortForData) {
   guard(50ms);
   const owned_descriptor quiet = connect();
   say(quiet, spoken().substr(0, 8));

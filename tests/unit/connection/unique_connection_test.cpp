@@ -97,7 +97,7 @@ TEST(UniqueConnection, OneIsKeptOfTwoThatBeginAtOnce) {
   EXPECT_LT(kept_by_owner, 16);
 }
 
-TEST(UniqueConnection, NoneIsLeftInTheWayOfTwoThatBeginAtOnceByAddress) {
+TEST(UniqueConnection, TwoAtOnceByAddressLeaveNoneInTheWay) {
   const connection_terms unique{.unique = true};
   simulated_pair pair;
   {

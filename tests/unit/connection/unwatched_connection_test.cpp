@@ -49,7 +49,7 @@ TEST(UnwatchedConnection, MovesBytesByMessage) {
   EXPECT_TRUE(holds_pattern(served.memory, 1));
 }
 
-TEST(UnwatchedConnection, WriteToAStoppedOwnerEndsAtItsDeadlineAndItsMemoryIsFree) {
+TEST(UnwatchedConnection, WriteToAStoppedOwnerEndsInTime) {
   unwatched_region served;
   served.pair.owner_process.stop();
   auto from = std::make_unique<std::vector<std::byte>>(pattern(size, 1));
@@ -66,7 +66,7 @@ TEST(UnwatchedConnection, WriteToAStoppedOwnerEndsAtItsDeadlineAndItsMemoryIsFre
   EXPECT_TRUE(holds_pattern(into, 0, size - 100));
 }
 
-TEST(UnwatchedConnection, StuckWriteIsGivenUpAtOnceAlsoInsideAHandler) {
+TEST(UnwatchedConnection, StuckWriteIsGivenUpInsideAHandler) {
   unwatched_region served;
   served.pair.owner_process.stop();
   const auto give_up = [&] {
@@ -105,7 +105,7 @@ TEST(UnwatchedConnection, DeadOwnerEndsEverything) {
   EXPECT_EQ(ec, errc::connection_reset);
 }
 
-TEST(UnwatchedConnection, OwnerThatTakesNothingIsLeftBeforeTheCopiesPileUp) {
+TEST(UnwatchedConnection, LeavesAnOwnerThatTakesNothing) {
   unwatched_region served;
   served.pair.owner_process.stop();
   const std::vector<std::byte> from = pattern(size, 1);
@@ -130,7 +130,7 @@ TEST(UnwatchedConnection, CopiesThatWereTakenDoNotCount) {
   }
 }
 
-TEST(UnwatchedConnection, WithdrawingWaitsBoundedForAReaderThatTakesNoAnswer) {
+TEST(UnwatchedConnection, WithdrawingWaitsBoundedForAReader) {
   unwatched_region served;
   std::vector<std::byte> into(size);
   {
@@ -146,7 +146,7 @@ TEST(UnwatchedConnection, WithdrawingWaitsBoundedForAReaderThatTakesNoAnswer) {
   }
 }
 
-TEST(UnwatchedConnection, WorkerThatGoesInTheMiddleOfAnAnswerLetsGoOfTheRegion) {
+TEST(UnwatchedConnection, EndingWorkerLetsGoOfTheRegion) {
   unwatched_region served;
   std::vector<std::byte> into(size);
   const request read = served.region.start_read_at(0, into, {.timeout = 1s});

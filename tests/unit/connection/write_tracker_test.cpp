@@ -52,7 +52,7 @@ TEST(WriteTracker, PartsAreConfirmedInOrder) {
   EXPECT_TRUE(tracker.settled());
 }
 
-TEST(WriteTracker, NamesTheFirstInTheOrderOfTheWritesNotOfTheOffsets) {
+TEST(WriteTracker, NamesTheFirstInTheOrderOfWrites) {
   write_tracker tracker;
   const std::uint64_t high = tracker.begin(900, 10);
   const std::uint64_t low = tracker.begin(10, 10);
@@ -259,7 +259,7 @@ TEST(WriteTracker, FlushOfTheConnectionConfirmsWhatBeganBefore) {
   EXPECT_EQ(tracker.unconfirmed(), 0U);
 }
 
-TEST(WriteTracker, FlushOfTheConnectionLeavesLaterWritesUnconfirmed) {
+TEST(WriteTracker, ConnectionFlushLeavesLaterWrites) {
   write_tracker tracker;
   tracker.begin_unconfirmable(100, 10);
   const std::uint64_t mark = tracker.unconfirmable_mark();

@@ -92,7 +92,7 @@ TEST(FakeNetwork, NoticesAReaderThatDiesInTheMiddleOfAnEmulatedGet) {
   network.expect_clean();
 }
 
-TEST(FakeNetwork, NoticesABufferThatChangedBeforeItsRequestCompleted) {
+TEST(FakeNetwork, NoticesABufferChangedBeforeCompletion) {
   fake_network network;
   {
     raw_pair pair(network);

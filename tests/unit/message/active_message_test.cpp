@@ -173,7 +173,7 @@ TEST(ActiveMessage, WithoutHandlerIsRefused) {
   EXPECT_EQ(refused.size(), 2U);
 }
 
-TEST(ActiveMessage, RefusalThatNobodyIsToldOfIsLoggedOnceForEachNumber) {
+TEST(ActiveMessage, RefusalToldToNoneIsLoggedOnceForEachNumber) {
   std::vector<std::string> lines;
   simulated_pair_options sides;
   sides.reader_context.log.level = log_level::warning;
@@ -275,7 +275,7 @@ TEST(ActiveMessage, HandlerMayDestroyAnything) {
   EXPECT_EQ(came, 1);
 }
 
-TEST(ActiveMessage, HandlerThatIsReplacedInsideItselfGoesUnderNoLockWhenItHasRun) {
+TEST(ActiveMessage, HandlerReplacedInsideItselfGoesUnderNoLock) {
   simulated_pair_options options;
   options.owner_worker.threads = thread_safety::safe;
   simulated_messages both(options);

@@ -262,7 +262,7 @@ TEST(ByteStreamOfOneHost, LeavesOneMessageAtATimeToUcx) {
   EXPECT_GT(sent.count, 100U);
 }
 
-TEST(ByteStreamOfOneHost, GoesInLongerMessagesWhereAnElementIsShort) {
+TEST(ByteStreamOfOneHost, LengthensMessagesWhereAnElementIsShort) {
   simulated_pair_options options = one_host();
   options.link.max_am_header = 4096;
   simulated_messages both(options);

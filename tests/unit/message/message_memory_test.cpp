@@ -49,7 +49,7 @@ void with_every_shortage(Scenario scenario) {
 }
 
 /// Several messages of every kind, to a receiver that waits for some of them.
-TEST(MessageMemory, ShortAtTheReceiverEndsTheConnectionAndNothingElse) {
+TEST(MessageMemory, ShortAtTheReceiverEndsTheConnection) {
   with_every_shortage([](auto begin) {
     simulated_messages both;
     int handled = 0;
@@ -200,7 +200,7 @@ TEST(MessageMemory, ShortForFramesEndsTheConnectionAndNothingElse) {
 }
 
 /// The program's own calls fail as calls do, and leave everything as it was.
-TEST(MessageMemory, BufferOfASendThatCouldNotBeginIsStillTheCallers) {
+TEST(MessageMemory, BufferOfAnUnstartedSendIsTheCallers) {
   simulated_messages both;
   const std::vector<std::byte> header = pattern(4000);
   for (std::uint64_t point = 0; point < 20; ++point) {

@@ -261,7 +261,7 @@ TEST(MessageRoom, WhatConnectionsLeaveIsBoundedAndHasNoGaps) {
 
 /// The first of two that a connection leaves has no room, and the second goes with it: who waited
 /// for a buffer because of the first waits for somebody else's.
-TEST(MessageRoom, WhatHadNoRoomLeavesWhoWaitedForABufferBecauseOfIt) {
+TEST(MessageRoom, FullSendLeavesWaitersForABuffer) {
   constexpr std::size_t window = 64U << 10U;
   simulated_pair pair(with_window(window));
   for (int i = 0; i < 16; ++i) {
@@ -346,7 +346,7 @@ struct stopped_receiver : simulated_messages {
   }
 };
 
-TEST(MessageRoom, MemoryThatUcxHasIsGivenBackWhenThePeersHeartStops) {
+TEST(MessageRoom, MemoryIsGivenBackWhenThePeerIsSilent) {
   stopped_receiver both;
   const std::vector<std::byte> bytes = pattern(60'000);
   std::vector<request> sends;
@@ -356,7 +356,7 @@ TEST(MessageRoom, MemoryThatUcxHasIsGivenBackWhenThePeersHeartStops) {
   EXPECT_LT(both.network().now() - begin, 3s);
 }
 
-TEST(MessageRoom, StreamThatUcxHasIsGivenBackWhenThePeersHeartStops) {
+TEST(MessageRoom, StreamIsGivenBackWhenThePeerIsSilent) {
   stopped_receiver both;
   const std::vector<std::byte> bytes = pattern(1'000'000);
   request send = both.sender.start_stream_send(bytes);

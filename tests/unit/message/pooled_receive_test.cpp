@@ -261,7 +261,7 @@ TEST(PooledReceive, MessageInHandIsStillThereBehindTheDeadline) {
   }
 }
 
-TEST(PooledReceive, OfAMessageThatNobodyHoldsAnyMoreRefusesItWhereItEnds) {
+TEST(PooledReceive, RefusesAMessageThatIsHeldNoMore) {
   pooled_receives both;
   const buffer out = both.pool.take();
   const std::vector<std::byte> bytes = pattern(longest);
@@ -294,7 +294,7 @@ TEST(PooledReceive, LearnsOfMessagesThatWillNotCome) {
   EXPECT_FALSE(both.receiver().probe(8));
 }
 
-TEST(PooledReceive, ConnectionThatIsLostEndsItUnlessItsMessageIsHere) {
+TEST(PooledReceive, LostConnectionEndsItWithoutMessage) {
   pooled_receives both(3);
   std::vector<buffer> out(3);
   for (buffer& each : out) each = both.pool.take();

@@ -292,7 +292,7 @@ TEST(TaggedMessage, DeadlineEndsAReceiveAndNothingElse) {
   EXPECT_EQ(both.take(1).length(), 10U);
 }
 
-TEST(TaggedMessage, SendThatNobodyReceivesEndsAtItsDeadlineAndIsGone) {
+TEST(TaggedMessage, UnreceivedSendEndsAtItsDeadline) {
   simulated_messages both;
   const std::vector<std::byte> big = pattern(1U << 20U);
   request send = both.sender.start_send(1, big, {.timeout = 10ms});

@@ -124,7 +124,7 @@ TEST(RegionInPlace, ChecksWhatItIsAskedFor) {
   EXPECT_EQ(ec, errc::closed);
 }
 
-TEST(RegionInPlace, ReadOnlyMemoryCanNotBeMappedForWritingByAnybody) {
+TEST(RegionInPlace, ReadOnlyMemoryIsNeverMappedForWriting) {
   mapped_pair both(access::read);
   const remote_region region = both.open();
   EXPECT_EQ(region.way(), way::mapped);
@@ -341,7 +341,7 @@ TEST(RegionInPlace, IsNotWhatUcxMaps) {
 }
 
 /// Elsewhere the system ends a process for making a longer file.
-TEST(RegionInPlace, LimitOnTheSizeOfFilesLeavesPrivateMemoryAndIsTold) {
+TEST(RegionInPlace, LimitOnFileSizesLeavesPrivateMemory) {
   std::vector<std::string> lines;
   context_options owner;
   owner.log = {.level = log_level::info,
@@ -428,7 +428,7 @@ TEST_F(StreamInPlace, ReadsInPlace) {
   EXPECT_EQ(both_.pair.reader_process.count(call::am_send), before);
 }
 
-TEST_F(StreamInPlace, PuttingBackAnotherCharacterLeavesTheMemoryAlone) {
+TEST_F(StreamInPlace, PutbackOfAnotherCharacterChangesNothing) {
   const std::string before = text();
   istream in(region_, {.buffer_size = 4096});
   for (const std::streamoff at : {1, 100, 4096, 4097, 8192, 9999}) {

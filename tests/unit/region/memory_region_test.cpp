@@ -46,7 +46,7 @@ TEST(MemoryRegion, ConstMemoryIsGrantedForReadingOnly) {
   EXPECT_EQ(exposed.descriptor().granted, access::read);
 }
 
-TEST(MemoryRegion, EveryRegionHasAnIdOfItsOwnAndTheOwnersIncarnation) {
+TEST(MemoryRegion, HasItsOwnIdAndTheOwnersIncarnation) {
   simulated_pair pair;
   std::vector<std::byte> memory(10);
   const memory_region first(pair.owner_context, std::span<std::byte>(memory), access::read);

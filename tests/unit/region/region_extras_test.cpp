@@ -250,7 +250,7 @@ TEST(LyingOwnerOfExtras, EndsTheConnection) {
   EXPECT_TRUE(holds_pattern(into));
 }
 
-TEST(FileRegionExtras, TakesBatchesOfReadsAndNothingElseOfTheExtras) {
+TEST(FileRegionExtras, TakesBatchesOfReadsAlone) {
   simulated_pair pair;
   slow_disk::attach(pair.owner).at_once = true;  // a real one takes real time
   const temporary_file file(50'000);

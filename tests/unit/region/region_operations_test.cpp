@@ -76,7 +76,7 @@ TEST_F(RegionOperations, AtomicsDoWhatStdAtomicRefDoes) {
   EXPECT_EQ(numbers_[2], 100U);
 }
 
-TEST_F(RegionOperations, NarrowAndSignedAtomicsTouchNothingBesideThem) {
+TEST_F(RegionOperations, NarrowAtomicsTouchNothingBesideThem) {
   numbers_[0] = ~std::uint64_t{0};
   remote_atomic<std::int32_t> low(region_, 0);
   EXPECT_EQ(low.fetch_add(-4), -1);
@@ -233,7 +233,7 @@ TEST_F(RegionOperations, PostedOperationsAreCoveredByTheNextFlush) {
   EXPECT_TRUE(holds_pattern(into, 2, 400'000));
 }
 
-TEST_F(RegionOperations, AFlushNamesTheFirstPostedOperationThatFailed) {
+TEST_F(RegionOperations, FlushNamesTheFirstFailedOperation) {
   std::vector<std::byte> memory(64);
   exposed_.close();
   region_.post_read_at(128, memory);

@@ -254,7 +254,7 @@ TEST_F(LargeRegionService, WithdrawingWaitsForAnAnswerThatIsOnItsWay) {
   }
 }
 
-TEST_F(LargeRegionService, WithdrawingDropsAPeerThatDoesNotTakeItsAnswer) {
+TEST_F(LargeRegionService, WithdrawingDropsAPeerThatTakesNothing) {
   peer_.say(owner_, question(opcode::read, 0, memory_.size()));
   peer_.process.stop();
   pair_.network.advance(10ms);
@@ -268,7 +268,7 @@ TEST_F(LargeRegionService, WithdrawingDropsAPeerThatDoesNotTakeItsAnswer) {
   EXPECT_TRUE(peer_.wait([&] { return !peer_.failures.empty(); }));
 }
 
-TEST_F(LargeRegionService, PeerThatVanishesInTheMiddleOfItsAnswerIsLetGo) {
+TEST_F(LargeRegionService, LetsGoOfAPeerThatVanishesInAnAnswer) {
   peer_.say(owner_, question(opcode::read, 0, memory_.size()));
   peer_.process.stop();
   pair_.network.advance(10ms);
@@ -279,7 +279,7 @@ TEST_F(LargeRegionService, PeerThatVanishesInTheMiddleOfItsAnswerIsLetGo) {
   EXPECT_LT(pair_.network.now() - begin, 100ms);
 }
 
-TEST_F(LargeRegionService, PieceThatEndsWellAfterTheConnectionDidNotIsTheLast) {
+TEST_F(LargeRegionService, LastPieceMayEndAfterTheConnection) {
   pair_.owner_process.faults().delay(call::am_send, 20ms, 0);
   peer_.say(owner_, question(opcode::read, 0, memory_.size()));
   pair_.network.advance(10ms);

@@ -154,7 +154,7 @@ TEST(RemoteRegion, ErrorTextNamesOperationPlaceAndRegion) {
   }
 }
 
-TEST(RemoteRegion, OwnerRefusesWhatADescriptorOfTheReadersMakingAsksFor) {
+TEST(RemoteRegion, OwnerRefusesAForgedDescriptor) {
   served_region served(100, {}, access::read);
   const remote_descriptor honest = served.exposed.descriptor();
   std::vector<std::byte> bytes(10);
@@ -261,7 +261,7 @@ TEST(RemoteRegion, FlushReportsTheFirstFailureOnceAndStartsAfresh) {
   EXPECT_FALSE(served.connection.status());
 }
 
-TEST(RemoteRegion, FirstUnconfirmedNamesTheFirstByteThatMayBeMissing) {
+TEST(RemoteRegion, NamesTheFirstByteThatMayBeMissing) {
   served_region served(100 * piece, with_pieces_of(piece));
   served.connection.wait_connected();
   EXPECT_EQ(served.region.first_unconfirmed(), std::nullopt);
@@ -397,7 +397,7 @@ simulated_pair_options one_host() {
   return options;
 }
 
-TEST(RemoteRegion, IsCopiedWithoutUcxWhereItIsMappedAndThereIsNoCma) {
+TEST(RemoteRegion, IsCopiedWithoutUcxWhereMappedWithoutCma) {
   // UCX would ask the owner, who need not make progress for one-sided operations.
   simulated_pair_options options = one_host();
   options.link.resources = {"self/memory0", "posix/memory"};
@@ -449,7 +449,7 @@ TEST(RemoteRegion, EnvironmentForcesRmaOrFails) {
   EXPECT_EQ(ec, errc::not_supported);
 }
 
-TEST(RemoteRegion, WayThatTheEnvironmentMisspellsIsAnErrorThatNamesIt) {
+TEST(RemoteRegion, MisspelledMethodOfTheEnvironmentIsNamed) {
   served_region served(100);
   const forced_way misspelt("massage");
   std::error_code ec;
@@ -467,7 +467,7 @@ TEST(RemoteRegion, WayThatTheEnvironmentMisspellsIsAnErrorThatNamesIt) {
   EXPECT_EQ(fine.way(), way::message);
 }
 
-TEST(RemoteRegion, KeyThatUcxRefusesIsABadDescriptorForThoseWhoAskedForRma) {
+TEST(RemoteRegion, RefusedKeyIsABadDescriptorForRma) {
   simulated_pair pair(one_host());
   const memory_region exposed =
       memory_region::allocate(pair.owner_context, 1000, access::read_write);

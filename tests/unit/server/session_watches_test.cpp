@@ -82,7 +82,7 @@ class SessionWatches : public testing::Test {
       [this](const std::vector<std::byte>& message) { sent_.push_back(message); }};
 };
 
-TEST_F(SessionWatches, AnswersWithWhatTheFileIsAndLetsPeersReachThere) {
+TEST_F(SessionWatches, AnswersWithTheFilesSizeAsItIs) {
   ask(7, 5, for_ever);
   EXPECT_FALSE(run_one(30ms));
   std::ofstream(path_, std::ios::app) << "67";

@@ -94,7 +94,7 @@ TEST_F(DirectoryPlace, IsThereWhereTheProcessHasAnotherRoot) {
   }
 }
 
-TEST_F(DirectoryPlace, IsGoneWhenItIsRemovedOutsideOfTheRootOfTheProcess) {
+TEST_F(DirectoryPlace, IsGoneWhenRemovedOutsideOfTheRoot) {
   const int told = told_by_child([&] {
     const owned_descriptor opened = open_directory(at_);
     const directory_place place(opened.get(), at_);

@@ -526,7 +526,7 @@ bool without_calls(std::initializer_list<std::uint32_t> denied, const std::funct
   return is_denied;
 }
 
-TEST_P(StoreDirectory, MovesOverNothingWhereTheSystemDoesNotDoItAtOnce) {
+TEST_P(StoreDirectory, MovesOverNothingWithoutRenameat2) {
   const auto opened = store_directory::open(directory_ / "", true, GetParam()).or_throw();
   std::filesystem::create_directory(directory_ / "from");
   std::filesystem::create_directory(directory_ / "other");

@@ -172,7 +172,7 @@ TEST(PipeEnd, DoesNotThrowWhereItLooksForWhatThereIs) {
   EXPECT_EQ(end_of(in), errc::protocol_error);
 }
 
-TEST(PipeEnd, TellsWhatItsProgramHasTakenBeforeAWriterWouldHaveToWait) {
+TEST(PipeEnd, TellsWhatWasTakenBeforeAWriterWaits) {
   scene other;
   pipe_streambuf in = other.reader();
   other.say_data(1000);

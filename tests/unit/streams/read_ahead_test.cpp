@@ -55,7 +55,7 @@ TEST(ReadAhead, FetchesNoMoreThanScatteredReadsAskFor) {
   EXPECT_EQ(bytes_for(memory, buffer, 2'000'000), 1024U);
 }
 
-TEST(ReadAhead, FetchesABlockAgainWhereScatteredReadsComeNearEachOther) {
+TEST(ReadAhead, FetchesABlockAgainForScatteredReads) {
   remote_memory memory(sample_text(8U << 20U, 1));
   remote_streambuf buffer(memory.region, in);
   for (const std::size_t offset : {5'000'000U, 77U, 3'123'456U}) bytes_for(memory, buffer, offset);

@@ -392,7 +392,7 @@ TEST_F(RecoveringStream, TellsThatANewFileIsGone) {
   EXPECT_FALSE(first_.committed);
 }
 
-TEST_F(RecoveringStream, WaitsOnceForAsLongAsItFollowsHoweverOftenItIsLost) {
+TEST_F(RecoveringStream, WaitsOnceForAsLongAsItFollows) {
   stream_options options;
   options.follow = 24h;
   stream_engine engine(make(use::follows), std::ios_base::in, options,
@@ -411,7 +411,7 @@ TEST_F(RecoveringStream, WaitsOnceForAsLongAsItFollowsHoweverOftenItIsLost) {
   EXPECT_EQ(next_.waits.back(), 24h) << "another read waits anew";
 }
 
-TEST_F(RecoveringStream, AsksForTheEndAgainWhenItIsReachedASecondTime) {
+TEST_F(RecoveringStream, AsksForTheEndAgainAtASecondVisit) {
   const auto engine = stream(use::reads, std::ios_base::in);
   EXPECT_EQ(read(*engine, 100), "0123456789");
   EXPECT_EQ(first_.measured, 0);

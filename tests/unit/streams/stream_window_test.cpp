@@ -355,7 +355,7 @@ TEST(StreamWindow, OfAShortStreamCostsOneRoundTripAndLittleMore) {
   EXPECT_LE(far.recorder.take_most(), 10'000U);
 }
 
-TEST(StreamWindow, StaysShutForRandomReadsAndFillsWithTheSequenceBehind) {
+TEST(StreamWindow, StaysShutForRandomReads) {
   const path taken{5ms, 20};
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     std::mt19937_64 random(seed);
@@ -378,7 +378,7 @@ TEST(StreamWindow, StaysShutForRandomReadsAndFillsWithTheSequenceBehind) {
   }
 }
 
-TEST(StreamWindow, ShrinksAndGivesMemoryBackWhereThePathBecomesSlow) {
+TEST(StreamWindow, ShrinksAndGivesMemoryBackOnASlowPath) {
   for (const auto mode : {in, out}) {
     long_region far(over({10ms, 10}));
     remote_streambuf buffer(far.region, mode);

@@ -283,7 +283,7 @@ TEST_F(ConfigurationOfUcx, OptionsWinOverTheEnvironment) {
   EXPECT_EQ(made(real_ucp(), with({{"MAX_RNDV_RAILS", "3"}})).value("MAX_RNDV_RAILS"), "3");
 }
 
-TEST_F(ConfigurationOfUcx, MakesAWorkerWithSegmentsOfTheSmallestAndLargestSize) {
+TEST_F(ConfigurationOfUcx, MakesWorkersWithExtremeSegmentSizes) {
   for (const char* const size : {"1k", "32m"}) {
     captured_output output;
     const made result(real_ucp(), with({{"TX_SEG_SIZE", size}, {"RX_SEG_SIZE", size}}));
@@ -303,7 +303,7 @@ class ConfigurationOfAnyUcx : public testing::Test {
   ucp_api& api = process.api();
 };
 
-TEST_F(ConfigurationOfAnyUcx, RaisesSegmentsInTheSpellingOfTheVersion) {
+TEST_F(ConfigurationOfAnyUcx, RaisesSegmentsInTheVersionsSpelling) {
   for (const auto& [minor, prefix] : std::map<unsigned, std::string>{
            {13, ""}, {16, ""}, {17, "TCP_"}, {18, "TCP_"}, {22, "TCP_"}}) {
     set_version(minor);
@@ -315,7 +315,7 @@ TEST_F(ConfigurationOfAnyUcx, RaisesSegmentsInTheSpellingOfTheVersion) {
   }
 }
 
-TEST_F(ConfigurationOfAnyUcx, KeepsReceiveSegmentsAsLargeAsSendSegments) {
+TEST_F(ConfigurationOfAnyUcx, ReceiveSegmentsAreAsLargeAsSends) {
   struct expectation {
     std::map<std::string, std::string> asked;
     std::size_t sent;
@@ -425,7 +425,7 @@ TEST_F(ConfigurationOfAnyUcx, TellsPeersItsSegmentsUnlessToldNotTo) {
   EXPECT_EQ(made(api, {}).value(key), "v1");
 }
 
-TEST_F(ConfigurationOfAnyUcx, ConnectsByTcpFirstWhereThePeerMayHaveNoRdma) {
+TEST_F(ConfigurationOfAnyUcx, ConnectsByTcpFirstWherePeerMayLackRdma) {
   constexpr const char* key = "SOCKADDR_TLS_PRIORITY";
   EXPECT_EQ(made(api, {}).value(key), "rdmacm,tcp,sockcm");
   network.link().rdma_ports = {{"mlx5_0:1", "ACTIVE"}};
@@ -448,7 +448,7 @@ TEST_F(ConfigurationOfAnyUcx, ConnectsWithoutBlockingUnlessTold) {
   EXPECT_EQ(made(api, {}).value("CONN_NB"), "(none)");
 }
 
-TEST_F(ConfigurationOfAnyUcx, LetsInMoreThanUcxDoesWhereThatHasALimit) {
+TEST_F(ConfigurationOfAnyUcx, RaisesUcxsLimitOfConnections) {
   constexpr const char* key = "ASYNC_MAX_EVENTS";
   set_version(13);
   EXPECT_EQ(made(api, {}).value(key), "65536");
@@ -469,7 +469,7 @@ TEST_F(ConfigurationOfAnyUcx, LetsARestartedServerHaveItsPort) {
   EXPECT_EQ(made(api, {}).value("CM_REUSEADDR"), "(none)");
 }
 
-TEST_F(ConfigurationOfAnyUcx, TakesSharedMemoryFromItsFileSystemOrNotAtAll) {
+TEST_F(ConfigurationOfAnyUcx, TakesSharedMemoryFromItsFileSystem) {
   set_version(22);
   const made result(api, {});
   EXPECT_EQ(result.value("POSIX_ALLOC"), "md");
@@ -477,7 +477,7 @@ TEST_F(ConfigurationOfAnyUcx, TakesSharedMemoryFromItsFileSystemOrNotAtAll) {
   EXPECT_EQ(result.value("POSIX_SHM_MIN_SIZE"), std::to_string(128U << 20U));
 }
 
-TEST_F(ConfigurationOfAnyUcx, UsesNoMemoryThatOthersCanWriteUnlessItIsNamed) {
+TEST_F(ConfigurationOfAnyUcx, UsesGroupMemoryOnlyWhenNamed) {
   set_version(22);
   EXPECT_EQ(made(api, {}).value("TLS"), "^sysv,xpmem");
   EXPECT_EQ(made(api, with({{"TLS", "^tcp"}})).value("TLS"), "^tcp,sysv,xpmem");
@@ -499,7 +499,7 @@ TEST_F(ConfigurationOfAnyUcx, UsesNoMemoryThatOthersCanWriteUnlessItIsNamed) {
   }
 }
 
-TEST_F(ConfigurationOfUcx, UsesNoMemoryThatOthersCanWriteUnlessItIsNamed) {
+TEST_F(ConfigurationOfUcx, UsesGroupMemoryOnlyWhenNamed) {
   const auto transports = [](const context_options& options) {
     captured_output output;
     std::string text;
@@ -521,7 +521,7 @@ TEST_F(ConfigurationOfAnyUcx, LeavesSharedMemoryAsItWasTold) {
   EXPECT_EQ(made(api, with({{"TLS", "sysv,self"}})).value("SYSV_ALLOC"), "md");
 }
 
-TEST_F(ConfigurationOfAnyUcx, SaysNothingOfSharedMemoryThatMayNotBeUsed) {
+TEST_F(ConfigurationOfAnyUcx, OmitsSharedMemoryThatMayNotBeUsed) {
   set_version(18);
   const made result(api, with({{"TLS", "tcp,posix"}}));
   EXPECT_EQ(result.value("POSIX_ALLOC"), "md");
@@ -565,7 +565,7 @@ TEST_F(ConfigurationOfAnyUcx, RefusesKeysOfNewerVersions) {
   EXPECT_THAT(result.what, AllOf(HasSubstr("TCP_USER_TIMEOUT"), HasSubstr("UCX 1.18.1")));
 }
 
-TEST_F(ConfigurationOfAnyUcx, RefusesKeysThatItCanNotSetApartFromUcxsOwn) {
+TEST_F(ConfigurationOfAnyUcx, RefusesKeysItCanNotTellFromUcxsOwn) {
   network.link().version_minor = 16;
   const made before(api, with({{"MM_SEG_SIZE", "16k"}}));
   EXPECT_FALSE(before.ec) << before.what;

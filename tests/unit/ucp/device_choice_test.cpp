@@ -171,7 +171,7 @@ TEST_F(DeviceChoice, SaysThatALimitComesBeforeTheEnvironment) {
   EXPECT_THAT(lines, Contains(HasSubstr("counts before UCX_NET_DEVICES=lo")));
 }
 
-TEST_F(DeviceChoice, TellsThatALimitReplacesTheDevicesOfTheEnvironment) {
+TEST_F(DeviceChoice, TellsThatALimitReplacesTheEnvironment) {
   network.link().rdma_ports = {};
   const device_limit limit{{"eth0"}, "an interface"};
   for (const std::string named : {"nothere:1", "lo", "eth0,lo", "^eth0", "eth01"}) {

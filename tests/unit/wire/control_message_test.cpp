@@ -210,7 +210,7 @@ TEST(ControlMessage, WithHalfAHashIsNone) {
   EXPECT_FALSE(decode_digested(wire));
 }
 
-TEST(ControlMessage, ThatOnlyALaterVersionKnowsIsRefusedInGeneralTerms) {
+TEST(ControlMessage, OfALaterVersionIsRefusedInGeneralTerms) {
   auto wire = encode_control(header(control_type::resize, 5), resize_body{"a", 1});
   EXPECT_FALSE(refuse_unknown(wire));
   wire[3] = std::byte{static_cast<std::uint8_t>(control_type::fetched) + 1};

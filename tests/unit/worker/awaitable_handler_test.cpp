@@ -99,7 +99,7 @@ TEST(AwaitableHandler, OfAnyOtherKindIsRunToItsEndByName) {
   EXPECT_TRUE(pair.network.run_until([&] { return ended == 2; }));
 }
 
-TEST(AwaitableHandler, OfAConnectionAndOfMessagesIsRunToItsEndByName) {
+TEST(AwaitableHandler, IsRunToItsEndByName) {
   simulated_pair pair;
   std::vector<std::string> told;
   pair.owner.on_message(7, run_to_end(

@@ -333,7 +333,7 @@ simulated_pair_options stuck() {
   return options;
 }
 
-TEST(Worker, ThatAnotherThreadUsesRunsNoHandlerWhereARegionIsClosed) {
+TEST(Worker, RunsNoHandlerWhereARegionIsClosed) {
   served_region served(8U << 20U, stuck());
   served.connection.wait_connected();
   std::vector<std::byte> into(8U << 20U);
