@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t block = 1000;
+constexpr std::size_t one_block = 1000;
 constexpr std::size_t bound = 1'000'000;
 
 /// A path that delivers transfers in order: each takes its time on the wire, behind the one before.
@@ -68,9 +68,9 @@ class counted_path {
 };
 
 TEST(FlowWindow, BeginsWithFourBlocks) {
-  const flow_window window(bound, block);
-  EXPECT_EQ(window.target(), 4 * block);
-  EXPECT_EQ(window.piece(), block);
+  const flow_window window(bound, one_block);
+  EXPECT_EQ(window.target(), 4 * one_block);
+  EXPECT_EQ(window.piece(), one_block);
   EXPECT_EQ(window.most_pieces(), 4U);
   EXPECT_FALSE(window.measured());
   EXPECT_EQ(window.round_trip(), 0ns);
@@ -78,7 +78,7 @@ TEST(FlowWindow, BeginsWithFourBlocks) {
 }
 
 TEST(FlowWindow, GoesToTwiceBandwidthTimesDelayAndTwoBlocks) {
-  flow_window window(bound, block);
+  flow_window window(bound, one_block);
   counted_path path(window, 1ms, 1e8);  // 100,000 bytes
   path.run(3000);
   EXPECT_NEAR(static_cast<double>(window.target()), 202'000, 1000);
@@ -87,7 +87,7 @@ TEST(FlowWindow, GoesToTwiceBandwidthTimesDelayAndTwoBlocks) {
 }
 
 TEST(FlowWindow, DoublesInEachRoundTripUntilThen) {
-  flow_window window(bound, block);
+  flow_window window(bound, one_block);
   counted_path path(window, 10ms, 1e8);
   const auto begin = path.now();
   int round_trips = 0;
@@ -102,10 +102,10 @@ TEST(FlowWindow, DoublesInEachRoundTripUntilThen) {
 }
 
 TEST(FlowWindow, StaysAtFourBlocksWhereTheDelayIsNothing) {
-  flow_window window(bound, block);
+  flow_window window(bound, one_block);
   counted_path path(window, 100ns, 1e8);
   path.run(10'000);
-  EXPECT_EQ(window.target(), 4 * block);
+  EXPECT_EQ(window.target(), 4 * one_block);
 }
 
 TEST(FlowWindow, MakesTransfersShortWhereTheBoundIsNear) {
@@ -119,16 +119,16 @@ TEST(FlowWindow, MakesTransfersShortWhereTheBoundIsNear) {
 }
 
 TEST(FlowWindow, ForgetsABandwidthAfterFourRounds) {
-  flow_window window(bound, block);
+  flow_window window(bound, one_block);
   counted_path path(window, 1ms, 1e8);
   path.run(3000);
   path.slow_down(100);
   path.run(6 * 202);
-  EXPECT_EQ(window.target(), 4 * block);
+  EXPECT_EQ(window.target(), 4 * one_block);
 }
 
 TEST(FlowWindow, MeasuresADelayAgainAloneAfterTenSeconds) {
-  flow_window window(bound, block);
+  flow_window window(bound, one_block);
   counted_path path(window, 1ms, 1e6);
   path.run(1000);
   path.lengthen(20ms);
@@ -136,15 +136,15 @@ TEST(FlowWindow, MeasuresADelayAgainAloneAfterTenSeconds) {
   while (window.target() > 0 && path.now() < begin + 20s) path.run(1);
   EXPECT_GE(path.now() - begin, 8s);
   EXPECT_LE(path.now() - begin, 12s);
-  EXPECT_GE(window.size(), 4 * block);
+  EXPECT_GE(window.size(), 4 * one_block);
   path.run(100);
-  EXPECT_GT(window.target(), 30 * block);
+  EXPECT_GT(window.target(), 30 * one_block);
   EXPECT_NEAR(std::chrono::duration<double>(window.round_trip()).count(), 20e-3, 1e-3);
 }
 
 TEST(FlowWindow, OfABoundBelowFourBlocksIsTheBound) {
-  const flow_window window(3 * block, block);
-  EXPECT_EQ(window.target(), 3 * block);
+  const flow_window window(3 * one_block, one_block);
+  EXPECT_EQ(window.target(), 3 * one_block);
 }
 
 }  // namespace
