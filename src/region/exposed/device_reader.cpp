@@ -9,9 +9,9 @@
 namespace ucx::detail {
 namespace {
 
-class region_read final : public device_copy {
+class copy_out final : public device_copy {
  public:
-  region_read(worker_core& worker, std::shared_ptr<slow_read> read)
+  copy_out(worker_core& worker, std::shared_ptr<slow_read> read)
       : read_(std::move(read)), worker_(worker.weak_from_this()) {
     host = read_->into;
     staging = &read_->buffer;
@@ -33,7 +33,7 @@ class region_read final : public device_copy {
 }  // namespace
 
 void device_reader::start(std::shared_ptr<slow_read> read) {
-  const auto copy = std::make_shared<region_read>(worker_, read);
+  const auto copy = std::make_shared<copy_out>(worker_, read);
   auto& memory = static_cast<device_memory&>(*read->file);
   if (const std::error_code ec = memory.start(copy, read->offset)) {
     copy->error = ec;
