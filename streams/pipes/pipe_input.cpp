@@ -21,7 +21,7 @@ constexpr std::uint64_t most_untold = 2 * pipe_input::piece;
 constexpr std::size_t most_in_places = std::size_t{8} << 20U;
 
 /// Before each slot, for a byte that is put back; a cache line, so that slots begin with one.
-constexpr std::size_t margin = 64;
+constexpr std::size_t slot_margin = 64;
 
 }  // namespace
 
@@ -42,11 +42,11 @@ pipe_input::~pipe_input() { close(); }
 void pipe_input::open(link& made) {
   const std::size_t size = std::min(piece, options_.window);
   const std::size_t count = std::min(options_.window / size + 1, most_slots);
-  made.memory.reset(
-      new std::byte[(margin + size) * count]);  // not filled: pages that are not used cost none
+  made.memory.reset(new std::byte[(slot_margin + size) *
+                                  count]);  // not filled: pages that are not used cost none
   made.slots.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
-    made.slots[i].bytes = {made.memory.get() + i * (margin + size) + margin, size};
+    made.slots[i].bytes = {made.memory.get() + i * (slot_margin + size) + slot_margin, size};
     post(made, made.slots[i]);
   }
   made.end_receive = made.peer->start_receive(pipe_tag(pipe_said::end), std::span(made.end_memory),

@@ -71,7 +71,7 @@ class ConformanceAAdopted : public testing::TestWithParam<progress_mode> {};
 INSTANTIATE_TEST_SUITE_P(Modes, ConformanceAAdopted,
                          testing::Values(progress_mode::caller, progress_mode::polling_thread,
                                          progress_mode::sleeping_thread, progress_mode::external),
-                         [](const auto& chosen) { return to_string(chosen.param); });
+                         [](const auto& chosen) { return name_of(chosen.param); });
 
 TEST_P(ConformanceAAdopted, A7_AdoptedWorkersRunInEveryMode) {
   for (const foreign_threads used_by : {foreign_threads::one_by_one, foreign_threads::any}) {

@@ -500,7 +500,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, ConformanceB,
                          testing::Values(progress_mode::caller, progress_mode::polling_thread,
                                          progress_mode::sleeping_thread, progress_mode::external),
                          [](const testing::TestParamInfo<progress_mode>& instance) {
-                           return to_string(instance.param);
+                           return name_of(instance.param);
                          });
 
 }  // namespace

@@ -247,7 +247,7 @@ TEST_P(ConformanceBServers, B3_ServersOfEveryModeAccept) {
 INSTANTIATE_TEST_SUITE_P(Modes, ConformanceBServers,
                          testing::Values(progress_mode::caller, progress_mode::polling_thread,
                                          progress_mode::sleeping_thread, progress_mode::external),
-                         [](const auto& chosen) { return to_string(chosen.param); });
+                         [](const auto& chosen) { return name_of(chosen.param); });
 
 }  // namespace
 }  // namespace ucx::test

@@ -54,7 +54,7 @@ std::string to_string(route over) {
   return "unknown";
 }
 
-std::string to_string(progress_mode mode) {
+std::string name_of(progress_mode mode) {
   switch (mode) {
     case progress_mode::automatic:
       return "automatic";
@@ -101,8 +101,8 @@ context_options context_options_for(route over) {
 std::string to_string(const pair_options& options) {
   std::string text = to_string(options.over);
   const bool to_itself = options.over == route::tcp_to_itself || options.over == route::loopback;
-  if (!to_itself) text += "_owner_" + to_string(options.owner);
-  text += "_reader_" + to_string(options.reader);
+  if (!to_itself) text += "_owner_" + name_of(options.owner);
+  text += "_reader_" + name_of(options.reader);
   return options.adopted ? text + "_adopted" : text;
 }
 

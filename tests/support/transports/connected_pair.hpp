@@ -34,7 +34,7 @@ enum class route {
 };
 
 std::string to_string(route over);
-std::string to_string(progress_mode mode);
+std::string name_of(progress_mode mode);
 
 /// Returns the options of a context that reaches nothing but this machine by `over`.
 context_options context_options_for(route over);

@@ -38,8 +38,8 @@ inline void PrintTo(const message_pair_options& options, std::ostream* out) {
 }
 
 inline std::string name_of_messages(const testing::TestParamInfo<message_pair_options>& instance) {
-  return to_string(instance.param.over) + "_sender_" + to_string(instance.param.sender) +
-         "_receiver_" + to_string(instance.param.receiver) +
+  return to_string(instance.param.over) + "_sender_" + name_of(instance.param.sender) +
+         "_receiver_" + name_of(instance.param.receiver) +
          (instance.param.adopted ? "_adopted" : "");
 }
 
