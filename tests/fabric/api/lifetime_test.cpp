@@ -315,7 +315,7 @@ TEST(WorkerLifetime, MayEndOnTheWorkersOwnThread) {
   std::thread([] {}).join();  // ThreadSanitizer starts one of its own with the first
   const std::ptrdiff_t before = threads();
   for (const progress_mode mode : {progress_mode::polling_thread, progress_mode::sleeping_thread}) {
-    SCOPED_TRACE(name_of(mode));
+    SCOPED_TRACE(mode);
     for (int round = 0; round < effort(5, 2); ++round) {
       std::optional<context> parent(std::in_place, context_options_for(route::tcp_by_address));
       auto driven = std::make_unique<worker>(*parent, worker_options{.progress = mode});
@@ -334,7 +334,7 @@ TEST(WorkerLifetime, MayEndOnTheWorkersOwnThread) {
 
 TEST(WorkerLifetime, LeavesNothingToAHandlerThatStillRuns) {
   for (const progress_mode mode : {progress_mode::polling_thread, progress_mode::sleeping_thread}) {
-    SCOPED_TRACE(name_of(mode));
+    SCOPED_TRACE(mode);
     std::optional<context> parent(std::in_place, context_options_for(route::tcp_by_address));
     std::optional<worker> owner(std::in_place, *parent, worker_options{.progress = mode});
     std::optional<worker> driven(std::in_place, *parent, worker_options{.progress = mode});
@@ -360,7 +360,7 @@ TEST(WorkerLifetime, LeavesNothingToAHandlerThatStillRuns) {
 TEST(WorkerLifetimeDeathTest, ProcessEndsBehindAWorkersThread) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   for (const progress_mode mode : {progress_mode::polling_thread, progress_mode::sleeping_thread}) {
-    SCOPED_TRACE(name_of(mode));
+    SCOPED_TRACE(mode);
     const auto leave = [&] {
       std::optional<context> parent(std::in_place, context_options_for(route::tcp_by_address));
       auto driven = std::make_unique<worker>(*parent, worker_options{.progress = mode});

@@ -88,7 +88,7 @@ TEST(Worker, IsNotMadeOfAContextThatWasMovedFrom) {
 TEST(Worker, RunsWhatIsPostedOnItsThread) {
   const context parent = tcp_context();
   for (const progress_mode mode : {progress_mode::polling_thread, progress_mode::sleeping_thread}) {
-    SCOPED_TRACE(name_of(mode));
+    SCOPED_TRACE(mode);
     worker driven(parent, {.progress = mode});
     std::this_thread::sleep_for(20ms);  // asleep by now, if it sleeps
     std::atomic<int> count{0};

@@ -300,6 +300,7 @@ TEST_F(FileRegion, ShortMemoryFailsOneReaderAndKeepsNoOtherWaiting) {
     SCOPED_TRACE(point);
     const endpoint connection = pair_.connect();
     remote_region region(connection, exposed->descriptor());
+    ASSERT_FALSE(read(region, 0, piece)) << "connected";
     std::vector<std::byte> into(20 * piece);
     request reading = region.start_read_at(0, into);
     current_shortage = {.left = point, .lasts = true};
