@@ -96,19 +96,19 @@ std::shared_ptr<endpoint_core> endpoint_core::make(worker_core& worker,
   const std::shared_ptr<endpoint_core> made = share.take(
       new endpoint_core(worker, std::move(keep_alive), side, std::move(options)), retirement());
   if (!worker.context().has(feature::am)) {
-    made->state_ = endpoint_state::closed;  // as long as nothing is made
+    made->reach(endpoint_state::closed);  // as long as nothing is made
     made->observers_.established();
   }
   // From here on nothing is thrown: UCX may have what `params` brings.
   const ucs_status_t status = made->ucx_.make(params);
   if (status != UCS_OK) {
     made->words_ = if_there_is_memory([status] { return detail::words(status); });
-    made->state_ = endpoint_state::closed;
+    if (made->state_ != endpoint_state::closed) made->reach(endpoint_state::closed);
     ec = make_error(status);
     return nullptr;
   }
   worker.connections().add(*made);
-  if (!worker.context().has(feature::am)) made->state_ = endpoint_state::ready;
+  if (!worker.context().has(feature::am)) made->reach(endpoint_state::ready);
   return made;
 }
 
@@ -243,7 +243,7 @@ void endpoint_core::establish(std::uint64_t room) {
   // Where a header has room as a whole, so have a header and what comes with it.
   const std::size_t whole = worker_.ucx().largest_header();
   if (same_host && whole > parcel::size) pieces_.fit_elements(whole - parcel::size);
-  state_ = endpoint_state::ready;
+  reach(endpoint_state::ready);
   if (worker_.context().log().writes(log_level::info)) {
     log(log_level::info, "established",
         said_of(theirs, ucx_.transports(), worker_.context().resources()));
@@ -346,7 +346,7 @@ void endpoint_core::fail(std::error_code why, const std::string& words) {
   if (state_ == endpoint_state::failed || state_ == endpoint_state::closed) return;
   const std::shared_ptr<endpoint_core> kept = weak_from_this().lock();
   const bool was_ready = state_ == endpoint_state::ready;
-  state_ = endpoint_state::failed;
+  reach(endpoint_state::failed);
   error_ = why;
   words_ = if_there_is_memory([&] { return words; });
   liveness_.stop();
@@ -415,7 +415,7 @@ clock::time_point endpoint_core::tick(clock::time_point now) {
 
 void endpoint_core::closed() noexcept {
   drop_keys();
-  state_ = endpoint_state::closed;
+  reach(endpoint_state::closed);
   worker_.connections().remove(*this);
 }
 

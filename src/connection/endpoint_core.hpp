@@ -1,6 +1,7 @@
 // A connection to one peer: its life, and the parts that know the rest of it.
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -165,6 +166,11 @@ class endpoint_core final : public driven_connection,
                 endpoint_options&& options);
   void let_go() noexcept override { closing_.look(); }
   void retire() noexcept;
+  /// Everything that changes how far it has come.
+  void reach(endpoint_state next) noexcept {
+    assert(may_become(state_, next));
+    state_ = next;
+  }
   void fail_operations(std::error_code why);
   void part();
   void start_drop() noexcept;

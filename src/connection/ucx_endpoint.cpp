@@ -48,7 +48,7 @@ ucs_status_t ucx_endpoint::make(ucp_ep_params_t& params) noexcept {
   }
   const ucs_status_t status = worker_.api().ep_create(worker_.handle(), &params, &handle_);
   if (status != UCS_OK) handle_ = nullptr;
-  if (handle_ != nullptr) stage_ = stage::held;
+  if (handle_ != nullptr) reach(stage::held);
   return status;
 }
 
@@ -91,7 +91,7 @@ void ucx_endpoint::start_drop() noexcept {
     // UCX refuses to force such an endpoint, and a flush would wait for the peer: it goes with its
     // worker.
     handle_ = nullptr;
-    stage_ = stage::gone;
+    reach(stage::gone);
     return;
   }
   ucp_request_param_t params = {};
@@ -102,18 +102,21 @@ void ucx_endpoint::start_drop() noexcept {
   }
   params.cb.send = &ucx_endpoint::on_closed;
   params.user_data = this;
-  stage_ = stage::closing;
+  reach(stage::closing);
   ucs_status_ptr_t started = worker_.api().ep_close_nbx(std::exchange(handle_, nullptr), &params);
   worker_.socket_closed();
-  if (!UCS_PTR_IS_PTR(started)) stage_ = stage::gone;
   // What could not be closed may report until its worker goes that it was lost.
-  if (UCS_PTR_IS_ERR(started)) stage_ = stage::kept;
+  if (UCS_PTR_IS_ERR(started)) {
+    reach(stage::kept);
+  } else if (!UCS_PTR_IS_PTR(started)) {
+    reach(stage::gone);
+  }
 }
 
 void ucx_endpoint::on_closed(void* request, ucs_status_t, void* self) {
   auto& endpoint = *static_cast<ucx_endpoint*>(self);
   endpoint.worker_.api().request_free(request);
-  endpoint.stage_ = stage::gone;
+  endpoint.reach(stage::gone);
   endpoint.owner_.let_go();
 }
 

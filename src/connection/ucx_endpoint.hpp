@@ -1,6 +1,7 @@
 // UCX's endpoint of a connection: made, asked, dropped, and when UCX has let go of it.
 #pragma once
 
+#include <cassert>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,14 @@ namespace ucx::detail {
 
 class worker_core;
 
-/// Its life: `none`, `make()`, `held`, `start_drop()`, `closing`, then `gone`. UCX keeps what it
-/// can not close until its worker goes: that is `kept`. Everything happens under the worker's lock.
+/// Everything happens under the worker's lock. Its stages:
+///
+///     from      to        when
+///     none      held      make()
+///     held      closing   start_drop()
+///     held      gone      start_drop(), where UCX can not drop it: it goes with its worker
+///     closing   gone      UCX has let go
+///     closing   kept      UCX could not close it, and keeps it until its worker goes
 class ucx_endpoint {
  public:
   /// Who is told, inside UCX's callbacks.
@@ -62,6 +69,16 @@ class ucx_endpoint {
 
  private:
   enum class stage { none, held, closing, gone, kept };
+  /// The table above.
+  static constexpr bool may_become(stage now, stage next) noexcept {
+    return (now == stage::none && next == stage::held) ||
+           (now == stage::held && (next == stage::closing || next == stage::gone)) ||
+           (now == stage::closing && (next == stage::gone || next == stage::kept));
+  }
+  void reach(stage next) noexcept {
+    assert(may_become(stage_, next));
+    stage_ = next;
+  }
   static void on_error(void* self, ucp_ep_h endpoint, ucs_status_t status);
   static void on_closed(void* request, ucs_status_t status, void* self);
 
