@@ -69,10 +69,12 @@ def blocks_of_markdown(text):
 
 
 def blocks_of_comments(text):
-    """Yields (line, text) for each run of comment lines. Lists of errors are no sentences."""
+    """Yields (line, text) for each run of comment lines. Indented lines are tables or code."""
     start, words = 0, []
     for number, line in enumerate([*text.splitlines(), ""], 1):
         found = re.match(r"\s*///?<?\s?(.*)", line) or re.search(r"\S\s+///?<?\s(.*)", line)
+        if found and found.group(1).startswith("   "):
+            continue
         if found and '"' not in line.split("//")[0]:
             if not words:
                 start = number
