@@ -22,7 +22,7 @@ class worker_core;
 ///     closing   kept      UCX could not close it, and keeps it until its worker goes
 class ucx_endpoint {
  public:
-  /// Who is told, inside UCX's callbacks.
+  /// Is told, inside UCX's callbacks.
   class owner {
    public:
     /// UCX reports that the connection is lost.
