@@ -1,8 +1,5 @@
 # `cmake --install` writes nothing where something that it installs was not built: a part of an
 # installation looks like a whole one. The folders name what they install by ucxio_installs().
-define_property(GLOBAL PROPERTY UCXIO_INSTALLED BRIEF_DOCS "Built files that are installed"
-                                                FULL_DOCS "Read by the guard in UcxioInstallGuard.cmake")
-
 function(ucxio_installs)
   set_property(GLOBAL APPEND PROPERTY UCXIO_INSTALLED ${ARGN})
 endfunction()
@@ -11,12 +8,12 @@ endfunction()
 function(_ucxio_write_install_guard)
   get_property(files GLOBAL PROPERTY UCXIO_INSTALLED)
   string(REPLACE ";" "\n" files "${files}")
-  file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/installed-files.txt" CONTENT "${files}\n")
+  file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/installed-files-$<CONFIG>.txt" CONTENT "${files}\n")
 endfunction()
 cmake_language(DEFER DIRECTORY "${PROJECT_SOURCE_DIR}" CALL _ucxio_write_install_guard)
 
 install(CODE "
-  file(STRINGS \"${PROJECT_BINARY_DIR}/installed-files.txt\" wanted)
+  file(STRINGS \"${PROJECT_BINARY_DIR}/installed-files-$<CONFIG>.txt\" wanted ENCODING UTF-8)
   set(missing)
   foreach(file IN LISTS wanted)
     if(NOT EXISTS \"\${file}\")
@@ -25,6 +22,6 @@ install(CODE "
   endforeach()
   if(missing)
     string(REPLACE \";\" \"\\n  \" missing \"\${missing}\")
-    message(FATAL_ERROR \"Nothing was installed: these files were not built:\\n  \${missing}\\n\"
-                        \"Build everything first: cmake --build ${PROJECT_BINARY_DIR}\")
+    message(FATAL_ERROR \"ucxio is not installed: these files were not built:\\n  \${missing}\\n\"
+                        \"Build everything first: cmake --build ${CMAKE_BINARY_DIR}\")
   endif()")

@@ -3,7 +3,7 @@
 # A dead link, or a warning of Doxygen's, fails it.
 #   docs/site.sh FOLDER DOXYFILE     the site is FOLDER/site/index.html; a browser searches it only where a server shows it
 set -euo pipefail
-folder=$1 doxyfile=$2
+folder=$(realpath "$1") doxyfile=$(realpath "$2")
 cd "$(dirname "$0")/.."
 material=9.6.23
 
@@ -25,7 +25,7 @@ mv "$folder/html" "$folder/pages/api"
 find "$folder/pages" -name '*.md' -exec sed -i -E 's/^(```[a-z]+) .*/\1/' {} +
 # Not --quiet: what it does not say it does not count.
 NO_MKDOCS_2_WARNING=1 "$venv/bin/mkdocs" build --strict --clean -f "$folder/mkdocs.yml" >"$folder/mkdocs.log" 2>&1 || {
-  grep -E 'WARNING|ERROR|Aborted' "$folder/mkdocs.log" >&2
+  grep -E 'WARNING|ERROR|Aborted' "$folder/mkdocs.log" >&2 || tail -n 20 "$folder/mkdocs.log" >&2
   exit 1
 }
 echo "The site: $folder/site/index.html; with search: python3 -m http.server --bind 127.0.0.1 --directory $folder/site"

@@ -72,7 +72,13 @@ void pipe_output::look() {
 }
 
 void pipe_output::look(pipe_reader& at) {
-  if (at.look(sent_)) note_end(at);
+  if (!at.look(sent_)) return;
+  try {
+    note_end(at);
+  } catch (...) {  // without memory for the words, and it is not told again
+    failure_.set(make_error_code(errc::connection_reset), {});
+    throw;
+  }
 }
 
 /// A reader is over, which the others may make up for.

@@ -141,6 +141,7 @@ std::size_t pipe_reader::borrowed() const noexcept {
 }
 
 void pipe_reader::say_end(std::uint64_t total) {
+  if (ending_ != ending::unsaid) return;  // a close that is tried again
   end_ = peer_->start_send(
       pipe_tag(pipe_said::end), encode(pipe_end{total, 0}),
       {.timeout = pipe_patience, .memory = send_memory::copied, .until = send_until::matched});

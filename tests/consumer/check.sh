@@ -16,9 +16,10 @@ pc=$(find "$work/installed" -name ucxio.pc)
 libraries=$(cd "$(dirname "$pc")/.." && pwd)
 
 echo "== a build of which nothing was built installs nothing"
-cmake -G Ninja -S "$here/../.." -B "$work/unbuilt" -DCMAKE_CXX_COMPILER="$compiler" -DUCXIO_BUILD_TESTS=OFF \
+unbuilt="$work/not built, ü"
+cmake -G "Ninja Multi-Config" -S "$here/../.." -B "$unbuilt" -DCMAKE_CXX_COMPILER="$compiler" -DUCXIO_BUILD_TESTS=OFF \
   -DUCXIO_BUILD_EXAMPLES=OFF -DUCXIO_BUILD_BENCHMARKS=OFF -DUCXIO_BUILD_DOCS=OFF >"$work/unbuilt.log"
-if cmake --install "$work/unbuilt" --prefix "$work/nothing" >>"$work/unbuilt.log" 2>&1 || [ -e "$work/nothing" ] ||
+if cmake --install "$unbuilt" --config Release --prefix "$work/nothing" >>"$work/unbuilt.log" 2>&1 || [ -e "$work/nothing" ] ||
   ! grep -q "libucxio-core" "$work/unbuilt.log"; then
   cat "$work/unbuilt.log"
   exit 1
