@@ -408,6 +408,8 @@ clock::time_point endpoint_core::tick(clock::time_point now) {
     }
     return clock::time_point::max();
   }
+  // The look may find it lost, which may end the connection, object and all.
+  const std::shared_ptr<endpoint_core> kept = weak_from_this().lock();
   const clock::time_point next =
       liveness_.look(now, operations_.awaits_peer() || messages_->awaits_peer());
   return messages_->retell_room() ? next : now;

@@ -51,6 +51,10 @@ bool round_work::take_handed(worker_core& worker, handler_queue& handlers) {
       next->run(worker);
     } catch (const std::bad_alloc&) {
       lacking.push(std::move(next));
+    } catch (...) {
+      lacking.append(std::move(handed));
+      inbox_.put_back(std::move(lacking));
+      throw;
     }
   }
   if (lacking.empty()) return any;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/if_there_is_memory.hpp"
 #include "connection/endpoint_core.hpp"
 #include "cuda/cuda_driver.hpp"
 #include "cuda/device_copiers.hpp"
@@ -89,8 +90,9 @@ void cuda_ipc_path::was_refused() {
   region_.endpoint().worker().staging_shelf().account().count_not_direct();
   if (!is_lent()) {
     memory_.reset();
-    goes_by_message("its owner lends it no more");
-  } else if (std::string refused = memory_->refusal(); !refused.empty()) {
+    goes_by_message(if_there_is_memory("its owner lends it no more"));
+  } else if (std::string refused = if_there_is_memory([this] { return memory_->refusal(); });
+             !refused.empty()) {
     goes_by_message(std::move(refused));
   }
 }
