@@ -1,19 +1,30 @@
 #!/usr/bin/env python3
 """Runs what README.md and docs/ show: compiles the blocks of C++, and types the blocks of commands.
 
-  run.py compile BUILD_DIR COMPILER    each block of C++ compiles against include/
-  run.py type BUILD_DIR COMPILER       the commands of each page, in order, in one shell and a folder of its own
-  run.py list                          what is compiled, typed, and left out, and why
+  run.py compile BUILD_DIR COMPILER    each block of C++ compiles against include/; each block of JSON is JSON
+  run.py type BUILD_DIR COMPILER       the commands of each page, in order, in one shell on a machine of its own
+  run.py list                          what is compiled, typed, run, and left out, and why
 
-A fence names what is in it: ```cpp, ```sh, or what is not run: ```text, ```cmake, ```json, ```python. Further words:
-  ```cpp file=NAME     also written to NAME in the folder in which the page's commands run
-  ```cpp global        declarations: what is not marked stands in a function, or in a coroutine where it awaits
-  ```sh serves=URL     begins a server in the background, which answers there
-  ```sh not-run="why"  and ```cpp not-run="why" are left out, and listed
-A page's <!-- code ... --> holds declarations for the blocks behind it, such as of the functions that they call.
+A fence names what is in it: ```cpp, ```sh, ```json, ```text (output, synopses), ```cmake. Further words:
+  ```cpp file=NAME      is written to NAME where the page's commands then are
+  ```cpp run            is also built and run, and ends with 0 within a minute
+  ```cpp global         a fragment that declares; other fragments stand in a function, or in a coroutine where they await
+  ```cpp needs=HEADER,...    is left out where the compiler has none of these headers
+  ```sh terminal        is typed in a terminal of its own, which is closed by close_terminal or at the page's end;
+                        $TERMINAL is a file of its output, $TERMINAL_PID its process
+  ```sh terminal says=TEXT   and the next command is typed when its output has TEXT
+  ```sh serves=URL      and the next command is typed when a server answers there; `ucxio serve --bind X` needs no word
+  ```... not-run="why"  is left out, and listed
+What has #include compiles by itself; the rest of a page is one source, behind the usual headers. A page's
+<!-- code ... --> holds declarations for its fragments, and <!-- sh ... --> commands that prepare or check.
+
+A machine of its own: see own_machine.sh. `type` ends with 77 where the system grants no namespaces for it. A digest in
+BUILD_DIR tells that nothing changed since the blocks passed; with --again they are run all the same.
 """
 import argparse
 import concurrent.futures
+import hashlib
+import json
 import os
 import pathlib
 import re
@@ -22,33 +33,23 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-NOT_RUN = {"text", "cmake", "json", "python", "html"}
-SECONDS_OF_A_PAGE = 240
+from blocks import ROOT, blocks_of, malformed, pages, shown
+
+HERE = pathlib.Path(__file__).resolve().parent
+SECONDS_OF_A_PROGRAM = 60
+LEFT_OUT = 77
 
 PRELUDE = """#include <ucx/messages.hpp>
 #include <ucx/regions.hpp>
 #include <ucx/streams.hpp>
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <coroutine>
-#include <cstring>
 #include <exception>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <future>
 #include <iostream>
-#include <memory>
-#include <numeric>
-#include <optional>
 #include <span>
-#include <sstream>
 #include <string>
-#include <string_view>
 #include <system_error>
-#include <thread>
 #include <vector>
 using namespace std::chrono_literals;
 struct awaiting {
@@ -62,185 +63,232 @@ struct awaiting {
 };
 """
 
-# A server that is started in the background answers before the next command is typed. `ucxio` itself says when: its first
-# line is there when everything can be read.
-SHELL_PRELUDE = r"""
-set -eo pipefail
-answers() {
-  for _ in $(seq 200); do
-    "$UCXIO_TOOL" ls --names --timeout 1 "$1" >/dev/null 2>&1 && return 0
-    sleep 0.1
-  done
-  echo "nothing answers at $1" >&2
-  return 1
-}
+# What is typed in other terminals is waited for: no command finds a server that is not there yet. The page's bound is
+# theirs, too.
+SHELL_PRELUDE = r"""set -eo pipefail
+trap 'echo "failed at script line $LINENO: $BASH_COMMAND" >&2' ERR
+close_terminal() { kill -- "-$TERMINAL_PID" && wait "$TERMINAL_PID" || true; }
+answers() { until "$UCXIO_TOOL" ls --names --timeout 1 "$1" >/dev/null 2>&1; do sleep 0.1; done; }
+says() { until grep -qF -- "$1" "$TERMINAL"; do sleep 0.1; done; }
 """
 
 
-class Block:
-    def __init__(self, page, line, info, text):
-        self.page, self.line, self.text = page, line, text
-        words = re.findall(r'[^\s"]+="[^"]*"|\S+', info)
-        self.language = words[0] if words else ""
-        self.words = dict(word.split("=", 1) if "=" in word else (word, "") for word in words[1:])
-
-    @property
-    def place(self):
-        return f"{self.page.relative_to(ROOT)}:{self.line}"
-
-    @property
-    def reason(self):
-        """Returns why it is not run, or None."""
-        return self.words["not-run"].strip('"') if "not-run" in self.words else None
-
-    @property
-    def is_program(self):
-        return "int main(" in self.text
+def source_of(block, text):
+    return f'#line {block.line} "{shown(block.page)}"\n{text}'
 
 
-def pages():
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-
-def blocks_of(page):
-    """Returns the blocks of a page in order; the language of a hidden comment's is "code"."""
-    found, lines = [], page.read_text(encoding="utf-8").splitlines()
-    number = 0
-    while number < len(lines):
-        fence = re.match(r"(\s*)```(.*)", lines[number])
-        if fence or lines[number] == "<!-- code":
-            end = next(i for i in range(number + 1, len(lines)) if lines[i].strip() == ("```" if fence else "-->"))
-            indent = len(fence.group(1)) if fence else 0
-            text = "\n".join(line[indent:] for line in lines[number + 1:end]) + "\n"
-            found.append(Block(page, number + 2, fence.group(2) if fence else "code", text))
-            number = end
-        elif re.match(r"    \S", lines[number]) and number and not lines[number - 1].strip() and not in_list(lines, number):
-            sys.exit(f"{page.relative_to(ROOT)}:{number + 1}: an indented block does not say what it is: use a fence")
-        number += 1
-    for block in found:
-        if block.language not in {"cpp", "sh", "code"} | NOT_RUN:
-            sys.exit(f"{block.place}: a fence of the unknown language \"{block.language}\"")
-    return found
-
-
-def in_list(lines, number):
-    """Returns whether a line goes on with an item of a list."""
-    for line in reversed(lines[:number]):
-        if line.strip() and not line.startswith(" "):
-            return bool(re.match(r"([-*+]|\d+\.)\s", line))
-    return False
-
-
-def sources_of(page):
-    """Yields (name, text): each program of a page, and one source of all its fragments."""
-    fragments, shared, any_fragment = [], [], False
+def sources_of(page, compiler):
+    """Yields (place, text): each block that is a source by itself, and one source of all fragments of a page."""
+    declared, fragments = [], []
     for block in blocks_of(page):
         if block.language == "code":
-            fragments.append(f'#line {block.line} "{block.page}"\n{block.text}')
-        elif block.language == "cpp" and block.reason is None:
-            if block.is_program:
-                yield block.place, f'#line {block.line} "{block.page}"\n{block.text}'
+            declared.append(source_of(block, block.text))
+        elif block.language == "cpp" and block.reason is None and not lacks_header(block, compiler):
+            if block.is_whole:
+                yield block.place, source_of(block, block.text)
                 continue
-            any_fragment = True
-            includes = [line for line in block.text.splitlines() if line.startswith("#include")]
-            shared += includes
-            body = "\n".join("" if line.startswith("#include") else line for line in block.text.splitlines())
-            line = f'#line {block.line} "{block.page}"\n'
             if "global" in block.words:
-                fragments.append(f"namespace block_{block.line} {{\n{line}{body}\n}}\nusing namespace block_{block.line};\n")
+                name = f"block_{block.line}"
+                fragments.append(f"namespace {name} {{\n{source_of(block, block.text)}}}\nusing namespace {name};\n")
             else:
-                returned = "awaiting" if "co_await" in body else "void"
-                fragments.append(f"{returned} block_{block.line}() {{\n{line}{body}\n}}\n")
-    if any_fragment:
-        yield f"{page.relative_to(ROOT)}: fragments", PRELUDE + "\n".join(shared) + "\n" + "\n".join(fragments)
+                returned = "awaiting" if "co_await" in block.text else "void"
+                fragments.append(f"{returned} block_{block.line}() {{\n{source_of(block, block.text)}}}\n")
+    if fragments:
+        yield f"{shown(page)}: fragments", PRELUDE + "\n".join(declared + fragments)
 
 
-def compile_source(compiler, folder, number, source):
+def lacks_header(block, compiler):
+    if "needs" not in block.words:
+        return False
+    found = " || ".join(f"__has_include(<{header}>)" for header in block.words["needs"].split(","))
+    tried = subprocess.run([compiler, "-std=c++20", "-x", "c++", "-E", "-"], input=f"#if !({found})\n#error\n#endif\n", text=True,
+                           capture_output=True, timeout=SECONDS_OF_A_PROGRAM)
+    if tried.returncode:
+        print(f"{block.place}: left out: there is no {block.words['needs']} here")
+    return tried.returncode != 0
+
+
+def compile_source(compiler, seconds, source):
     place, text = source
-    path = folder / f"{number}.cpp"
-    path.write_text(text, encoding="utf-8")
-    done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-I", ROOT / "include", path], text=True, capture_output=True,
-                          timeout=SECONDS_OF_A_PAGE)
+    try:
+        done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-I", ROOT / "include", "-x", "c++", "-"], input=text,
+                              text=True, capture_output=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return place, f"not compiled after {seconds} s"
     return (place, done.stderr) if done.returncode else None
 
 
-def compile_all(build, compiler):
-    sources = [source for page in pages() for source in sources_of(page)]
-    with tempfile.TemporaryDirectory() as made, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        folder = pathlib.Path(made)
-        failed = [each for each in pool.map(lambda each: compile_source(compiler, folder, *each), enumerate(sources)) if each]
+def wrong_json(page):
+    for block in blocks_of(page):
+        if block.language == "json" and block.reason is None:
+            try:
+                json.loads(block.text)
+            except ValueError as wrong:
+                yield block.place, str(wrong)
+
+
+def compile_all(asked):
+    sources = [source for page in asked.pages for source in sources_of(page, asked.compiler)]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        compiled = pool.map(lambda source: compile_source(asked.compiler, asked.seconds, source), sources)
+        failed = [each for each in compiled if each] + [each for page in asked.pages for each in wrong_json(page)]
     for place, told in failed:
         print(f"{place}\n{told}", file=sys.stderr)
-    print(f"{len(sources)} sources, {len(failed)} failed")
+    print(f"{len(sources)} sources compiled, {len(failed)} blocks failed")
     return not failed
 
 
+def is_typed(block, compiler):
+    if block.reason is not None:
+        return False
+    return block.language == "sh" or block.language == "cpp" and {"run", "file"} & block.words.keys() and not lacks_header(block, compiler)
+
+
+def lines_typed(block):
+    """Yields (line of the page, text): the commands of one block."""
+    if block.language == "cpp":
+        name = block.words.get("file", f"block_{block.line}.cpp")
+        yield block.line, f"cp '{kept_name(block)}' '{name}'"
+        if "run" in block.words:
+            yield block.line, f"$CXX -std=c++20 -g0 '{name}' -o '{name}.run' $(pkg-config --cflags --libs ucxio)"
+            yield block.line, f"timeout {SECONDS_OF_A_PROGRAM} './{name}.run' </dev/null"
+        return
+    terminal = "terminal" in block.words
+    if terminal:
+        yield block.line, 'TERMINAL=$(mktemp -p "$TERMINALS"); set -m; {'
+    served = [f"answers '{block.words['serves']}'"] if "serves" in block.words else []
+    for number, line in enumerate(block.text.splitlines()):
+        yield block.line + number, line
+        at = re.search(r"ucxio serve [^#]*--bind (\S+)", line)
+        served += [f"answers 'ucx://{at.group(1)}'"] if at else []
+        if line.endswith("&") and served and not terminal:
+            yield block.line + number, served.pop()
+    if terminal:
+        yield block.line, '} >"$TERMINAL" 2>&1 & TERMINAL_PID=$!; set +m'
+    if "says" in block.words:
+        yield block.line, f"says '{block.words['says']}'"
+    for waits in served:
+        yield block.line, waits
+
+
+def kept_name(block):
+    return f"/tmp/shown/{block.line}.cpp"
+
+
 def script_of(blocks):
-    """Returns what is typed. A command in the background that serves is waited for."""
-    typed = [SHELL_PRELUDE]
+    """Returns the script, and the page's line of each of its lines."""
+    script, at = SHELL_PRELUDE, [None] * (SHELL_PRELUDE.count("\n") + 1)
     for block in blocks:
-        for line in block.text.splitlines():
-            typed.append(line)
-            at = re.search(r"ucxio serve .*--bind (\S+)", line)
-            if at and line.rstrip().endswith("&"):
-                typed.append(f"answers ucx://{at.group(1)}")
-        if "serves" in block.words:
-            typed.append(f"answers {block.words['serves']}")
-    return "\n".join(typed) + "\n"
+        for line, text in lines_typed(block):
+            script += text + "\n"
+            at.append(line)
+    return script, at
 
 
-def type_page(page, build, compiler):
-    """Returns whether all commands of a page succeeded, in a network of their own where the system grants one."""
-    blocks = blocks_of(page)
-    typed = [block for block in blocks if block.language == "sh" and block.reason is None]
-    if not typed:
+def namespaces():
+    """Returns how to start a program on a machine of its own, or None where the system grants none."""
+    own = ["--net", "--mount", "--pid", "--fork", "--kill-child"]
+    for how in (["unshare", *own], ["unshare", "--user", "--map-root-user", *own]):
+        with tempfile.TemporaryDirectory() as made:
+            try:
+                tried = subprocess.run([*how, HERE / "own_machine.sh", made, "--", "true"], capture_output=True, timeout=SECONDS_OF_A_PROGRAM)
+            except (OSError, subprocess.TimeoutExpired):
+                return None
+            if tried.returncode == 0:
+                return how
+    return None
+
+
+def run_bounded(command, seconds, **options):
+    """Returns the exit code and the output; ends what is left."""
+    run = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                           start_new_session=True, **options)
+    try:
+        told, _ = run.communicate(timeout=seconds)
+        return run.returncode, told
+    except subprocess.TimeoutExpired:
+        os.killpg(run.pid, signal.SIGKILL)
+        told, _ = run.communicate()
+        return 124, f"{told}not done after {seconds} s\n"
+    finally:
+        try:
+            os.killpg(run.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def type_page(page, asked, how):
+    """Returns whether all commands of a page succeeded."""
+    blocks = [block for block in blocks_of(page) if is_typed(block, asked.compiler)]
+    if not any(not block.hidden for block in blocks):
         return True
     with tempfile.TemporaryDirectory() as made:
         folder = pathlib.Path(made)
-        clone = folder / "clone"
+        clone, shell = folder / "clone", folder / "typed.sh"
         (clone / "build").mkdir(parents=True)
-        (clone / "build" / "quickstart").symlink_to(build)
-        (folder / "home").mkdir()
+        for name in ("quickstart", "dev", "release"):
+            (clone / "build" / name).symlink_to(asked.build)
+        for name in ("home", "terminals", "shown"):
+            (folder / name).mkdir()
         for block in blocks:
-            if "file" in block.words:
-                target = folder / "files" / block.words["file"]
-                target.parent.mkdir(exist_ok=True)
-                target.write_text(block.text, encoding="utf-8")
-        shell = folder / "typed.sh"
-        # The files that a page shows are there in whatever folder its commands change to.
-        copies = 'cd() { builtin cd "$@" && if [ -d "$SHOWN" ]; then cp -n "$SHOWN"/* . ; fi; }\n'
-        shell.write_text(copies + script_of(typed), encoding="utf-8")
+            if block.language == "cpp":
+                (folder / "shown" / f"{block.line}.cpp").write_text(block.text, encoding="utf-8")
+        script, at = script_of(blocks)
+        shell.write_text(f"ln -s {folder}/shown /tmp/shown; " + script, encoding="utf-8")
+        installed = asked.installed
         environment = {
-            **os.environ, "HOME": str(folder / "home"), "UCXIO_TOOL": str(build / "bin" / "ucxio"), "SHOWN": str(folder / "files"),
-            "PATH": f"{build / 'bin'}:{os.environ['PATH']}", "CXX": compiler,
+            **os.environ, "HOME": str(folder / "home"), "TERMINALS": str(folder / "terminals"), "UCXIO_TOOL": f"{installed}/bin/ucxio",
+            "PATH": f"{installed}/bin:{os.environ['PATH']}", "PKG_CONFIG_PATH": f"{installed}/lib/pkgconfig",
+            "LD_LIBRARY_PATH": f"{installed}/lib:{os.environ.get('LD_LIBRARY_PATH', '')}", "CXX": asked.compiler,
         }
-        network = ["unshare", "--net"] if subprocess.run(["unshare", "--net", "true"], capture_output=True).returncode == 0 else []
-        lo = ["sh", "-c", 'ip link set lo up && exec "$@"', "sh"] if network else []
-        run = subprocess.Popen([*network, *lo, "bash", str(shell)], cwd=clone, env=environment, text=True, stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
-        try:
-            told, _ = run.communicate(timeout=SECONDS_OF_A_PAGE)
-        except subprocess.TimeoutExpired:
-            os.killpg(run.pid, signal.SIGKILL)
-            told, _ = run.communicate()
-            told += f"\nnot done after {SECONDS_OF_A_PAGE} s"
-        finally:
-            try:
-                os.killpg(run.pid, signal.SIGTERM)  # what a page leaves running
-            except ProcessLookupError:
-                pass
-        print(f"{page.relative_to(ROOT)}: {len(typed)} blocks, {'typed' if run.returncode == 0 else 'FAILED'}")
-        if run.returncode:
-            print(told, file=sys.stderr)
-        return run.returncode == 0
+        code, told = run_bounded([*how, HERE / "own_machine.sh", folder, ROOT, asked.build, installed, "--", "bash", shell], asked.seconds,
+                                 cwd=clone, env=environment)
+        runs = sum("run" in block.words for block in blocks)
+        typed = sum(block.language == "sh" and not block.hidden for block in blocks)
+        print(f"{shown(page)}: {typed} blocks typed, {runs} programs run{': FAILED' if code else ''}", flush=True)
+        if code or asked.verbose:
+            lined = re.sub(r"script line (\d+)", lambda found: f"{shown(page)}:{at[int(found.group(1)) - 1]}", told)
+            terminals = [f"-- a terminal said:\n{each.read_text(errors='replace')}" for each in sorted((folder / "terminals").iterdir())]
+            print(lined, *terminals, sep="\n", file=sys.stderr, flush=True)
+        return code == 0
 
 
-def list_all():
-    for page in pages():
+def type_all(asked):
+    how = namespaces()
+    if how is None:
+        print("Nothing was typed: this system grants no namespaces of network, mounts and processes to unshare.")
+        sys.exit(LEFT_OUT)
+    with tempfile.TemporaryDirectory() as made:
+        asked.installed = pathlib.Path(made) / "installed"
+        code, told = run_bounded(["cmake", "--install", asked.build, "--prefix", asked.installed], asked.seconds)
+        if code:
+            print(f"{asked.build} can not be installed:\n{told}", file=sys.stderr)
+            return False
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            return all(list(pool.map(lambda page: type_page(page, asked, how), asked.pages)))
+
+
+def list_all(asked):
+    for page in asked.pages:
         for block in blocks_of(page):
-            if block.language in {"cpp", "sh"}:
-                how = f"left out: {block.reason}" if block.reason is not None else "compiled" if block.language == "cpp" else "typed"
-                print(f"{block.place}: {block.language}: {how}")
+            if block.hidden or block.language in {"text", "json"} and block.reason is None:
+                continue
+            did = "typed" if block.language == "sh" else "compiled, run" if "run" in block.words else "compiled"
+            print(f"{block.place}: {block.language}: " + (did if block.reason is None else f"left out: {block.reason}"))
+
+
+def digest(asked):
+    """Returns a digest of all that decides whether the blocks pass."""
+    files = [*asked.pages, *sorted(HERE.glob("*.py")), HERE / "own_machine.sh", *sorted((ROOT / "include").rglob("*.hpp"))]
+    if asked.what == "type":
+        files += [*sorted(asked.build.glob("lib/libucxio-*.so")), asked.build / "bin" / "ucxio", asked.build / "bin" / "checkpoint_pipe"]
+    whole = hashlib.sha256()
+    compiler = subprocess.run([asked.compiler, "--version"], capture_output=True, timeout=SECONDS_OF_A_PROGRAM)
+    whole.update(compiler.stdout)
+    for path in files:
+        if path.exists():
+            whole.update(f"{path}\n".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return whole.hexdigest()
 
 
 def main():
@@ -248,14 +296,29 @@ def main():
     reads.add_argument("what", choices=["compile", "type", "list"])
     reads.add_argument("build", nargs="?", type=pathlib.Path)
     reads.add_argument("compiler", nargs="?", default="c++")
+    reads.add_argument("--pages", nargs="+", type=pathlib.Path, help="these instead of README.md and docs/; no digest is kept")
+    reads.add_argument("--seconds", type=int, default=240, help="the bound of each page, and of each source")
+    reads.add_argument("--again", action="store_true", help="also if nothing changed")
+    reads.add_argument("--verbose", action="store_true", help="print what the pages' commands print")
     asked = reads.parse_args()
-    if asked.what == "list":
-        return list_all()
-    if asked.build is None:
-        reads.error("BUILD_DIR is missing")
-    if asked.what == "compile":
-        sys.exit(not compile_all(asked.build, asked.compiler))
-    sys.exit(not all([type_page(page, asked.build.resolve(), asked.compiler) for page in pages()]))
+    some = bool(asked.pages)
+    asked.pages = [page.resolve() for page in asked.pages] if some else pages()
+    try:
+        if asked.what == "list":
+            return list_all(asked)
+        if asked.build is None:
+            reads.error("BUILD_DIR is missing")
+        asked.build = asked.build.resolve()
+        passed, now = asked.build / f"documents.{asked.what}", digest(asked)
+        if not some and not asked.again and passed.exists() and passed.read_text() == now:
+            print("unchanged since it passed")
+            return None
+        if not (compile_all if asked.what == "compile" else type_all)(asked):
+            sys.exit(1)
+        if not some:
+            passed.write_text(now)
+    except malformed as told:
+        sys.exit(str(told))
 
 
 if __name__ == "__main__":
