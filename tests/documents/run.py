@@ -11,7 +11,7 @@ A fence names what is in it: ```cpp, ```sh, ```json, ```text (output, synopses),
   ```cpp global         a fragment that declares; other fragments stand in a function, or in a coroutine where they await
   ```cpp needs=HEADER,...    is left out where the compiler has none of these headers
   ```sh terminal        is typed in a terminal of its own, which is closed by close_terminal or at the page's end;
-                        $TERMINAL is a file of its output, $TERMINAL_PID its process
+                        $TERMINAL is a file of its output, $TERMINAL_PID its process; wait_until COMMAND... repeats it
   ```sh terminal says=TEXT   and the next command is typed when its output has TEXT
   ```sh serves=URL      and the next command is typed when a server answers there; `ucxio serve --bind X` needs no word
   ```... not-run="why"  is left out, and listed
@@ -63,13 +63,19 @@ struct awaiting {
 };
 """
 
-# What is typed in other terminals is waited for: no command finds a server that is not there yet. The page's bound is
-# theirs, too.
+# What is typed in other terminals is waited for: no command finds a server that is not there yet.
 SHELL_PRELUDE = r"""set -eo pipefail
 trap 'echo "failed at script line $LINENO: $BASH_COMMAND" >&2' ERR
 close_terminal() { kill -- "-$TERMINAL_PID" && wait "$TERMINAL_PID" || true; }
-answers() { until "$UCXIO_TOOL" ls --names --timeout 1 "$1" >/dev/null 2>&1; do sleep 0.1; done; }
-says() { until grep -qF -- "$1" "$TERMINAL"; do sleep 0.1; done; }
+wait_until() {
+  local end=$((SECONDS + 60))
+  until "$@" >/dev/null 2>&1; do
+    [ $SECONDS -lt $end ] || { echo "not so after a minute: $*" >&2 && return 1; }
+    sleep 0.1
+  done
+}
+answers() { wait_until "$UCXIO_TOOL" ls --names --timeout 1 "$1" || return 1; }
+says() { wait_until grep -qF -- "$1" "$TERMINAL" || return 1; }
 """
 
 
