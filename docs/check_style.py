@@ -34,8 +34,8 @@ TEST = re.compile(r"^TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\)", re.MULTILINE)
 
 
 def blocks_of_markdown(text):
-    """Yields (line, text) for each paragraph, list item and cell of a table; code is left out."""
-    start, words, fenced = 0, [], False
+    """Yields (line, text) for each paragraph, list item and cell of a table; code and comments are left out."""
+    start, words, fenced, hidden = 0, [], False, False
 
     def flush():
         nonlocal words
@@ -47,6 +47,10 @@ def blocks_of_markdown(text):
         if line.lstrip().startswith(("```", "~~~")):
             yield from flush()
             fenced = not fenced
+            continue
+        if not fenced and (hidden or line.startswith("<!--")):
+            yield from flush()
+            hidden = "-->" not in line
             continue
         if fenced or line.startswith("    ") and not words:
             continue

@@ -75,8 +75,8 @@ def check(block):
         return
     if block.language not in LANGUAGES:
         raise malformed(f"{block.place}: a fence of the unknown language \"{block.language}\"")
-    if block.language == "cmake" and block.reason is None:
-        raise malformed(f"{block.place}: CMake's commands are not run here: say where they are, by not-run=\"...\"")
+    if block.language == "cmake" and block.reason is None and "file" not in block.words:
+        raise malformed(f"{block.place}: a part of a CMakeLists.txt needs file=NAME, and commands that include it")
     if block.reason == "":
         raise malformed(f"{block.place}: not-run without a reason")
 

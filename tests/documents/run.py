@@ -6,10 +6,10 @@
   run.py list                          what is compiled, typed, run, and left out, and why
 
 A fence names what is in it: ```cpp, ```sh, ```json, ```text (output, synopses), ```cmake. Further words:
-  ```cpp file=NAME      is written to NAME where the page's commands then are
+  ```cpp file=NAME      is written to NAME where the page's commands then are; so is ```cmake file=NAME, which needs it
   ```cpp run            is also built and run, and ends with 0 within a minute
   ```cpp global         a fragment that declares; other fragments stand in a function, or in a coroutine where they await
-  ```cpp needs=HEADER,...    is left out where the compiler has none of these headers
+  ```... needs=HEADER,...    is left out where the compiler has none of these headers
   ```sh terminal        is typed in a terminal of its own, which is closed by close_terminal or at the page's end;
                         $TERMINAL is a file of its output, $TERMINAL_PID its process; wait_until COMMAND... repeats it
   ```sh terminal says=TEXT   and the next command is typed when its output has TEXT
@@ -147,12 +147,12 @@ def compile_all(asked):
 def is_typed(block, compiler):
     if block.reason is not None:
         return False
-    return block.language == "sh" or block.language == "cpp" and {"run", "file"} & block.words.keys() and not lacks_header(block, compiler)
+    return (block.language == "sh" or bool({"run", "file"} & block.words.keys())) and not lacks_header(block, compiler)
 
 
 def lines_typed(block):
     """Yields (line of the page, text): the commands of one block."""
-    if block.language == "cpp":
+    if block.language != "sh":
         name = block.words.get("file", f"block_{block.line}.cpp")
         yield block.line, f"cp '{kept_name(block)}' '{name}'"
         if "run" in block.words:
@@ -178,7 +178,7 @@ def lines_typed(block):
 
 
 def kept_name(block):
-    return f"/tmp/shown/{block.line}.cpp"
+    return f"/tmp/shown/{block.line}"
 
 
 def script_of(blocks):
@@ -237,8 +237,8 @@ def type_page(page, asked, how):
         for name in ("home", "terminals", "shown"):
             (folder / name).mkdir()
         for block in blocks:
-            if block.language == "cpp":
-                (folder / "shown" / f"{block.line}.cpp").write_text(block.text, encoding="utf-8")
+            if block.language != "sh":
+                (folder / "shown" / str(block.line)).write_text(block.text, encoding="utf-8")
         script, at = script_of(blocks)
         shell.write_text(f"ln -s {folder}/shown /tmp/shown; " + script, encoding="utf-8")
         installed = asked.installed
@@ -246,6 +246,7 @@ def type_page(page, asked, how):
             **os.environ, "HOME": str(folder / "home"), "TERMINALS": str(folder / "terminals"), "UCXIO_TOOL": f"{installed}/bin/ucxio",
             "PATH": f"{installed}/bin:{os.environ['PATH']}", "PKG_CONFIG_PATH": f"{installed}/lib/pkgconfig",
             "LD_LIBRARY_PATH": f"{installed}/lib:{os.environ.get('LD_LIBRARY_PATH', '')}", "CXX": asked.compiler,
+            "CMAKE_PREFIX_PATH": str(installed),
         }
         code, told = run_bounded([*how, HERE / "own_machine.sh", folder, ROOT, asked.build, installed, "--", "bash", shell], asked.seconds,
                                  cwd=clone, env=environment)
