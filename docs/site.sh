@@ -21,8 +21,8 @@ cp README.md CHANGELOG.md LICENSE "$folder/pages/"
 cp -r examples include "$folder/pages/"
 (cd docs && find . \( -name "*.md" ! -name api.md -o -name '*.svg' \) -exec cp --parents -t "$folder/pages/docs" {} +)
 mv "$folder/html" "$folder/pages/api"
-# What a test reads behind a fence's language (tests/documents/run.py) is not for the page.
-find "$folder/pages" -name '*.md' -exec sed -i -E 's/^( *```[a-z]+) .*/\1/' {} +
+# Words behind a fence's language and hidden commands are for a test (tests/documents/run.py), not for the page.
+find "$folder/pages" -name '*.md' -exec sed -i -E '/^<!-- (code|sh)\b/,/^-->$/d; s/^( *```[a-z]+) .*/\1/' {} +
 # Not --quiet: what it does not say it does not count.
 NO_MKDOCS_2_WARNING=1 "$venv/bin/mkdocs" build --strict --clean -f "$folder/mkdocs.yml" >"$folder/mkdocs.log" 2>&1 || {
   grep -E 'WARNING|ERROR|Aborted' "$folder/mkdocs.log" >&2 || tail -n 20 "$folder/mkdocs.log" >&2

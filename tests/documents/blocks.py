@@ -4,6 +4,7 @@ import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LANGUAGES = {"cpp", "sh", "json", "text", "cmake"}
+WORDS = {"file", "run", "global", "needs", "terminal", "says", "serves", "not-run"}
 
 
 class malformed(Exception):
@@ -28,13 +29,9 @@ class Block:
         return self.words.get("not-run")
 
     @property
-    def is_program(self):
-        return "int main(" in self.text
-
-    @property
     def is_whole(self):
-        """Returns whether it is a source by itself: a fragment has no includes."""
-        return "#include" in self.text
+        """Returns whether it is a source by itself: a fragment has neither includes nor a main()."""
+        return "#include" in self.text or "int main(" in self.text
 
 
 def shown(page):
@@ -71,6 +68,8 @@ def blocks_of(page):
 
 
 def check(block):
+    for word in block.words.keys() - WORDS:
+        raise malformed(f"{block.place}: a fence with the unknown word \"{word}\"")
     if block.hidden:
         return
     if block.language not in LANGUAGES:

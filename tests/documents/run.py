@@ -15,7 +15,7 @@ A fence names what is in it: ```cpp, ```sh, ```json, ```text (output, synopses),
   ```sh terminal says=TEXT   and the next command is typed when its output has TEXT
   ```sh serves=URL      and the next command is typed when a server answers there; `ucxio serve --bind X` needs no word
   ```... not-run="why"  is left out, and listed
-What has #include compiles by itself; the rest of a page is one source, behind the usual headers. A page's
+What has #include or main() compiles by itself; the rest of a page is one source, behind the usual headers. A page's
 <!-- code ... --> holds declarations for its fragments, and <!-- sh ... --> commands that prepare or check.
 
 A machine of its own: see own_machine.sh. `type` ends with 77 where the system grants no namespaces for it. A digest in
@@ -183,7 +183,7 @@ def kept_name(block):
 
 def script_of(blocks):
     """Returns the script, and the page's line of each of its lines."""
-    script, at = SHELL_PRELUDE, [None] * (SHELL_PRELUDE.count("\n") + 1)
+    script, at = SHELL_PRELUDE, [None] * SHELL_PRELUDE.count("\n")
     for block in blocks:
         for line, text in lines_typed(block):
             script += text + "\n"
@@ -248,7 +248,7 @@ def type_page(page, asked, how):
             "LD_LIBRARY_PATH": f"{installed}/lib:{os.environ.get('LD_LIBRARY_PATH', '')}", "CXX": asked.compiler,
             "CMAKE_PREFIX_PATH": str(installed),
         }
-        code, told = run_bounded([*how, HERE / "own_machine.sh", folder, ROOT, asked.build, installed, "--", "bash", shell], asked.seconds,
+        code, told = run_bounded([*how, HERE / "own_machine.sh", folder, ROOT, asked.build, installed, *asked.see, "--", "bash", shell], asked.seconds,
                                  cwd=clone, env=environment)
         runs = sum("run" in block.words for block in blocks)
         typed = sum(block.language == "sh" and not block.hidden for block in blocks)
@@ -306,6 +306,7 @@ def main():
     reads.add_argument("--pages", nargs="+", type=pathlib.Path, help="these instead of README.md and docs/; no digest is kept")
     reads.add_argument("--seconds", type=int, default=240, help="the bound of each page, and of each source")
     reads.add_argument("--again", action="store_true", help="also if nothing changed")
+    reads.add_argument("--see", nargs="+", default=[], help="further folders that the commands see")
     reads.add_argument("--verbose", action="store_true", help="print what the pages' commands print")
     asked = reads.parse_args()
     some = bool(asked.pages)
