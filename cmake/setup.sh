@@ -11,13 +11,13 @@ packages=(g++:c++ cmake:cmake ninja-build:ninja pkg-config:pkg-config libmsgpack
   libzstd-dev liblz4-dev)
 case ${1:-} in
   build) ;;
-  tests) packages+=(libgtest-dev libgmock-dev libboost-iostreams-dev libsqlite3-dev python3:python3) ;;
+  tests) packages+=(libgtest-dev libgmock-dev libboost-iostreams-dev libsqlite3-dev python3:python3 iproute2:ip) ;;
   benchmarks) packages+=(libbenchmark-dev libboost-iostreams-dev) ;;
   gpu) packages+=(libgtest-dev libgmock-dev libbenchmark-dev libboost-iostreams-dev libsqlite3-dev python3-venv) ;;
   rdma) packages=(qemu-system-x86:qemu-system-x86_64 iproute2:rdma ibverbs-providers xz-utils:xz) ;;
   ci)
     packages+=(libgtest-dev libgmock-dev libbenchmark-dev libboost-dev libboost-iostreams-dev libsqlite3-dev g++:g++ clang:clang++
-      libclang-rt-dev doxygen:doxygen python3-venv ccache:ccache valgrind gdb:gdb zsh:zsh fish:fish)
+      libclang-rt-dev doxygen:doxygen python3-venv ccache:ccache valgrind gdb:gdb zsh:zsh fish:fish iproute2:ip)
     ;;
   *) echo "usage: $0 build|tests|benchmarks|gpu|rdma|ci" >&2; exit 2 ;;
 esac

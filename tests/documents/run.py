@@ -28,6 +28,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -36,6 +37,7 @@ import tempfile
 from blocks import ROOT, blocks_of, malformed, pages, shown
 
 HERE = pathlib.Path(__file__).resolve().parent
+SECONDS_OF_A_PAGE = 240
 SECONDS_OF_A_PROGRAM = 60
 LEFT_OUT = 77
 
@@ -191,22 +193,10 @@ def script_of(blocks):
     return script, at
 
 
-def namespaces():
-    """Returns how to start a program on a machine of its own, or None where the system grants none."""
-    own = ["--net", "--mount", "--pid", "--fork", "--kill-child"]
-    for how in (["unshare", *own], ["unshare", "--user", "--map-root-user", *own]):
-        with tempfile.TemporaryDirectory() as made:
-            try:
-                tried = subprocess.run([*how, HERE / "own_machine.sh", made, "--", "true"], capture_output=True, timeout=SECONDS_OF_A_PROGRAM)
-            except (OSError, subprocess.TimeoutExpired):
-                return None
-            if tried.returncode == 0:
-                return how
-    return None
-
-
 def run_bounded(command, seconds, **options):
     """Returns the exit code and the output; ends what is left."""
+    if shutil.which(command[0]) is None:
+        return 127, f"there is no {command[0]}\n"
     run = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                            start_new_session=True, **options)
     try:
@@ -221,6 +211,18 @@ def run_bounded(command, seconds, **options):
             os.killpg(run.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
+
+
+def namespaces():
+    """Returns how to start a program on a machine of its own; ends with 77 where the system grants none."""
+    own = ["--net", "--mount", "--pid", "--fork", "--kill-child"]
+    for how in (["unshare", *own], ["unshare", "--user", "--map-root-user", *own]):
+        with tempfile.TemporaryDirectory() as made:
+            code, told = run_bounded([*how, HERE / "own_machine.sh", made, "--", "true"], SECONDS_OF_A_PROGRAM)
+            if code == 0:
+                return how
+    print(f"Nothing was typed: the pages need a network, mounts and processes of their own, and this system grants none: {told.strip()}")
+    sys.exit(LEFT_OUT)
 
 
 def type_page(page, asked, how):
@@ -262,12 +264,9 @@ def type_page(page, asked, how):
 
 def type_all(asked):
     how = namespaces()
-    if how is None:
-        print("Nothing was typed: this system grants no namespaces of network, mounts and processes to unshare.")
-        sys.exit(LEFT_OUT)
     with tempfile.TemporaryDirectory() as made:
         asked.installed = pathlib.Path(made) / "installed"
-        code, told = run_bounded(["cmake", "--install", asked.build, "--prefix", asked.installed], asked.seconds)
+        code, told = run_bounded(["cmake", "--install", asked.build, "--prefix", asked.installed], SECONDS_OF_A_PAGE)
         if code:
             print(f"{asked.build} can not be installed:\n{told}", file=sys.stderr)
             return False
@@ -291,7 +290,7 @@ def digest(asked):
         files += [*sorted(asked.build.glob("lib/libucxio-*.so")), asked.build / "bin" / "ucxio", asked.build / "bin" / "checkpoint_pipe"]
     whole = hashlib.sha256()
     compiler = subprocess.run([asked.compiler, "--version"], capture_output=True, timeout=SECONDS_OF_A_PROGRAM)
-    whole.update(compiler.stdout)
+    whole.update(compiler.stdout + os.environ.get("LD_LIBRARY_PATH", "").encode())
     for path in files:
         if path.exists():
             whole.update(f"{path}\n".encode() + hashlib.sha256(path.read_bytes()).digest())
@@ -304,7 +303,7 @@ def main():
     reads.add_argument("build", nargs="?", type=pathlib.Path)
     reads.add_argument("compiler", nargs="?", default="c++")
     reads.add_argument("--pages", nargs="+", type=pathlib.Path, help="these instead of README.md and docs/; no digest is kept")
-    reads.add_argument("--seconds", type=int, default=240, help="the bound of each page, and of each source")
+    reads.add_argument("--seconds", type=int, default=SECONDS_OF_A_PAGE, help="the bound of each page, and of each source")
     reads.add_argument("--again", action="store_true", help="also if nothing changed")
     reads.add_argument("--see", nargs="+", default=[], help="further folders that the commands see")
     reads.add_argument("--verbose", action="store_true", help="print what the pages' commands print")
