@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs a program on what looks like a machine of its own: run.py starts it in namespaces of its own, as their root.
 #   own_machine.sh FOLDER SEEN... -- PROGRAM...
-# Its network has node1, node7 and node8 (10.0.0.1, .7 and .8), which are all itself. Its /tmp, /data, /scratch, /shared, /var/log and
-# /dev/shm are empty and end with it. FOLDER holds what is made; it and each folder SEEN are at their places.
+# Its network has node1, node7 and node8 (10.0.0.1, .7 and .8), which are all itself. Its /tmp, /data, /scratch, /shared,
+# /var/log and /dev/shm are empty and end with it. FOLDER holds what is made; it and each folder SEEN are at their places.
 set -euo pipefail
 folder=$1
 shift
@@ -12,7 +12,7 @@ shift
 root=$folder/root own="tmp data scratch shared"
 
 ip link set lo up
-# Further addresses of the loopback device are none by which UCX 1.13 connects.
+# Further addresses of the loopback device are none by which UCX connects.
 for node in 1 7 8; do
   ip link add "node$node" type veth peer name "peer$node"
   ip address add "10.0.0.$node/24" dev "node$node"

@@ -8,7 +8,7 @@
 A fence names what is in it: ```cpp, ```sh, ```json, ```text (output, synopses), ```cmake. Further words:
   ```cpp file=NAME      is written to NAME where the page's commands then are; so is ```cmake file=NAME, which needs it
   ```cpp run            is also built and run, and ends with 0 within a minute
-  ```cpp global         a fragment that declares; other fragments stand in a function, or in a coroutine where they await
+  ```cpp global         a fragment that declares; others stand in a function, or in a coroutine where they await
   ```... needs=HEADER,...    is left out where the compiler has none of these headers
   ```sh terminal        is typed in a terminal of its own, which is closed by close_terminal or at the page's end;
                         $TERMINAL is a file of its output, $TERMINAL_PID its process; wait_until COMMAND... repeats it
@@ -39,6 +39,7 @@ from blocks import ROOT, blocks_of, malformed, pages, shown
 HERE = pathlib.Path(__file__).resolve().parent
 SECONDS_OF_A_PAGE = 240
 SECONDS_OF_A_PROGRAM = 60
+PROGRAMS = ["ucxio", "checkpoint_pipe"]  # of a build, that the pages run
 LEFT_OUT = 77
 
 PRELUDE = """#include <ucx/messages.hpp>
@@ -109,8 +110,8 @@ def lacks_header(block, compiler):
     if "needs" not in block.words:
         return False
     found = " || ".join(f"__has_include(<{header}>)" for header in block.words["needs"].split(","))
-    tried = subprocess.run([compiler, "-std=c++20", "-x", "c++", "-E", "-"], input=f"#if !({found})\n#error\n#endif\n", text=True,
-                           capture_output=True, timeout=SECONDS_OF_A_PROGRAM)
+    tried = subprocess.run([compiler, "-std=c++20", "-x", "c++", "-E", "-"], text=True, capture_output=True,
+                           input=f"#if !({found})\n#error\n#endif\n", timeout=SECONDS_OF_A_PROGRAM)
     if tried.returncode:
         print(f"{block.place}: left out: there is no {block.words['needs']} here")
     return tried.returncode != 0
@@ -119,8 +120,8 @@ def lacks_header(block, compiler):
 def compile_source(compiler, seconds, source):
     place, text = source
     try:
-        done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-I", ROOT / "include", "-x", "c++", "-"], input=text,
-                              text=True, capture_output=True, timeout=seconds)
+        done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-I", ROOT / "include", "-x", "c++", "-"],
+                              input=text, text=True, capture_output=True, timeout=seconds)
     except subprocess.TimeoutExpired:
         return place, f"not compiled after {seconds} s"
     return (place, done.stderr) if done.returncode else None
@@ -197,8 +198,8 @@ def run_bounded(command, seconds, **options):
     """Returns the exit code and the output; ends what is left."""
     if shutil.which(command[0]) is None:
         return 127, f"there is no {command[0]}\n"
-    run = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                           start_new_session=True, **options)
+    run = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                           errors="replace", start_new_session=True, **options)
     try:
         told, _ = run.communicate(timeout=seconds)
         return run.returncode, told
@@ -221,8 +222,19 @@ def namespaces():
             code, told = run_bounded([*how, HERE / "own_machine.sh", made, "--", "true"], SECONDS_OF_A_PROGRAM)
             if code == 0:
                 return how
-    print(f"Nothing was typed: the pages need a network, mounts and processes of their own, and this system grants none: {told.strip()}")
+    print("Nothing was typed: the pages need a network, mounts and processes of their own, and this system grants none: "
+          + told.strip())
     sys.exit(LEFT_OUT)
+
+
+def environment_of(folder, asked):
+    """Returns the environment of a page's commands: ucxio is installed, as README.md tells, in a folder."""
+    installed, outer = asked.installed, os.environ
+    return {
+        **outer, "HOME": str(folder / "home"), "TERMINALS": str(folder / "terminals"), "UCXIO_TOOL": f"{installed}/bin/ucxio",
+        "PATH": f"{installed}/bin:{outer['PATH']}", "LD_LIBRARY_PATH": f"{installed}/lib:{outer.get('LD_LIBRARY_PATH', '')}",
+        "PKG_CONFIG_PATH": f"{installed}/lib/pkgconfig", "CMAKE_PREFIX_PATH": str(installed), "CXX": asked.compiler,
+    }
 
 
 def type_page(page, asked, how):
@@ -243,22 +255,16 @@ def type_page(page, asked, how):
                 (folder / "shown" / str(block.line)).write_text(block.text, encoding="utf-8")
         script, at = script_of(blocks)
         shell.write_text(f"ln -s {folder}/shown /tmp/shown; " + script, encoding="utf-8")
-        installed = asked.installed
-        environment = {
-            **os.environ, "HOME": str(folder / "home"), "TERMINALS": str(folder / "terminals"), "UCXIO_TOOL": f"{installed}/bin/ucxio",
-            "PATH": f"{installed}/bin:{os.environ['PATH']}", "PKG_CONFIG_PATH": f"{installed}/lib/pkgconfig",
-            "LD_LIBRARY_PATH": f"{installed}/lib:{os.environ.get('LD_LIBRARY_PATH', '')}", "CXX": asked.compiler,
-            "CMAKE_PREFIX_PATH": str(installed),
-        }
-        code, told = run_bounded([*how, HERE / "own_machine.sh", folder, ROOT, asked.build, installed, *asked.see, "--", "bash", shell], asked.seconds,
-                                 cwd=clone, env=environment)
+        seen = [ROOT, asked.build, asked.installed, *asked.see]
+        code, told = run_bounded([*how, HERE / "own_machine.sh", folder, *seen, "--", "bash", shell], asked.seconds,
+                                 cwd=clone, env=environment_of(folder, asked))
         runs = sum("run" in block.words for block in blocks)
         typed = sum(block.language == "sh" and not block.hidden for block in blocks)
         print(f"{shown(page)}: {typed} blocks typed, {runs} programs run{': FAILED' if code else ''}", flush=True)
         if code or asked.verbose:
             lined = re.sub(r"script line (\d+)", lambda found: f"{shown(page)}:{at[int(found.group(1)) - 1]}", told)
-            terminals = [f"-- a terminal said:\n{each.read_text(errors='replace')}" for each in sorted((folder / "terminals").iterdir())]
-            print(lined, *terminals, sep="\n", file=sys.stderr, flush=True)
+            said = [each.read_text(errors="replace") for each in sorted((folder / "terminals").iterdir())]
+            print(lined, *(f"-- a terminal said:\n{each}" for each in said), sep="\n", file=sys.stderr, flush=True)
         return code == 0
 
 
@@ -285,14 +291,14 @@ def list_all(asked):
 
 def digest(asked):
     """Returns a digest of all that decides whether the blocks pass."""
-    files = [*asked.pages, *sorted(HERE.glob("*.py")), HERE / "own_machine.sh", *sorted((ROOT / "include").rglob("*.hpp"))]
+    files = [*asked.pages, *sorted(HERE.iterdir()), *sorted((ROOT / "include").rglob("*.hpp"))]
     if asked.what == "type":
-        files += [*sorted(asked.build.glob("lib/libucxio-*.so")), asked.build / "bin" / "ucxio", asked.build / "bin" / "checkpoint_pipe"]
+        files += [*sorted(asked.build.glob("lib/libucxio-*.so")), *(asked.build / "bin" / each for each in PROGRAMS)]
     whole = hashlib.sha256()
     compiler = subprocess.run([asked.compiler, "--version"], capture_output=True, timeout=SECONDS_OF_A_PROGRAM)
     whole.update(compiler.stdout + os.environ.get("LD_LIBRARY_PATH", "").encode())
     for path in files:
-        if path.exists():
+        if path.is_file():
             whole.update(f"{path}\n".encode() + hashlib.sha256(path.read_bytes()).digest())
     return whole.hexdigest()
 
@@ -302,8 +308,8 @@ def main():
     reads.add_argument("what", choices=["compile", "type", "list"])
     reads.add_argument("build", nargs="?", type=pathlib.Path)
     reads.add_argument("compiler", nargs="?", default="c++")
-    reads.add_argument("--pages", nargs="+", type=pathlib.Path, help="these instead of README.md and docs/; no digest is kept")
-    reads.add_argument("--seconds", type=int, default=SECONDS_OF_A_PAGE, help="the bound of each page, and of each source")
+    reads.add_argument("--pages", nargs="+", type=pathlib.Path, help="these instead of all; no digest is kept")
+    reads.add_argument("--seconds", type=int, default=SECONDS_OF_A_PAGE, help="the bound of each page and source")
     reads.add_argument("--again", action="store_true", help="also if nothing changed")
     reads.add_argument("--see", nargs="+", default=[], help="further folders that the commands see")
     reads.add_argument("--verbose", action="store_true", help="print what the pages' commands print")

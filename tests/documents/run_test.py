@@ -22,7 +22,8 @@ class Documents(unittest.TestCase):
     def run_page(self, what, text, *options):
         """Returns the exit code, and all that was said of a page."""
         self.page.write_text(text, encoding="utf-8")
-        done = subprocess.run([RUN, what, BUILD, COMPILER, *options, "--pages", self.page], text=True, capture_output=True, timeout=120)
+        done = subprocess.run([RUN, what, BUILD, COMPILER, *options, "--pages", self.page], text=True, capture_output=True,
+                              timeout=120)
         return done.returncode, done.stdout + done.stderr
 
     def type_page(self, text, *options):
@@ -32,7 +33,8 @@ class Documents(unittest.TestCase):
         return code, told
 
     def test_page_that_is_right_passes(self):
-        page = "# Title\n\n```sh\necho a >b\n```\n\n```cpp file=c.cpp\nint main() {}\n```\n\n<!-- sh\ntest -f b && test -f c.cpp\n-->\n"
+        page = ("# Title\n\n```sh\necho a >b\n```\n\n```cpp file=c.cpp\nint main() {}\n```\n\n"
+                "<!-- sh\ntest -f b && test -f c.cpp\n-->\n")
         code, told = self.type_page(page)
         self.assertEqual(code, 0, told)
         self.assertEqual(self.run_page("compile", page)[0], 0)
@@ -49,7 +51,8 @@ class Documents(unittest.TestCase):
         self.assertIn(f"{self.page}:2", told)
 
     def test_commands_run_in_the_order_of_the_page_in_one_shell(self):
-        code, told = self.type_page("```sh\nword=seen\ncd /tmp\n```\n\ntext\n\n```sh\ntest $word = seen && test $PWD = /tmp\n```\n")
+        code, told = self.type_page("```sh\nword=seen\ncd /tmp\n```\n\ntext\n\n"
+                                    "```sh\ntest $word = seen && test $PWD = /tmp\n```\n")
         self.assertEqual(code, 0, told)
 
     def test_block_without_language_fails(self):
@@ -118,19 +121,22 @@ class Documents(unittest.TestCase):
         writes = f"while true; do date +%N >{alive}; sleep 0.05; done"
         for leaves in (f"```sh\nsetsid bash -c '{writes}' &\n```\n", f"```sh terminal\n{writes}\n```\n"):
             alive.unlink(missing_ok=True)
-            code, told = self.type_page(leaves + f"\n```sh\nwait_until test -s {alive}\n```\n", "--see", str(self.folder))
+            page = leaves + f"\n```sh\nwait_until test -s {alive}\n```\n"
+            code, told = self.type_page(page, "--see", str(self.folder))
             self.assertEqual(code, 0, told)
             last = alive.read_text()
             time.sleep(1)
             self.assertEqual(alive.read_text(), last)
 
     def test_terminal_is_waited_for_until_it_says_a_word(self):
-        page = "```sh terminal says=ready\nsleep 0.5\ntouch there\necho ready\nsleep 1000\n```\n\n```sh\ntest -f there\nclose_terminal\n```\n"
+        page = ("```sh terminal says=ready\nsleep 0.5\ntouch there\necho ready\nsleep 1000\n```\n\n"
+                "```sh\ntest -f there\nclose_terminal\n```\n")
         code, told = self.type_page(page)
         self.assertEqual(code, 0, told)
 
     def test_pages_see_nothing_of_the_system_s_temporary_files(self):
-        code, told = self.type_page(f"```sh\ntest ! -e {self.page}\ntouch /tmp/run-test-left /data/a /dev/shm/run-test-left\n```\n")
+        code, told = self.type_page(f"```sh\ntest ! -e {self.page}\n"
+                                    "touch /tmp/run-test-left /data/a /dev/shm/run-test-left\n```\n")
         self.assertEqual(code, 0, told)
         for folder in ("/tmp", "/dev/shm"):
             self.assertFalse((pathlib.Path(folder) / "run-test-left").exists())
