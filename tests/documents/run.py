@@ -285,7 +285,8 @@ def list_all(asked):
         for block in blocks_of(page):
             if block.hidden or block.language in {"text", "json"} and block.reason is None:
                 continue
-            did = "typed" if block.language == "sh" else "compiled, run" if "run" in block.words else "compiled"
+            done = {"sh": "typed", "cmake": "included by a project that is built"}.get(block.language, "compiled")
+            did = "compiled, run" if "run" in block.words else done
             print(f"{block.place}: {block.language}: " + (did if block.reason is None else f"left out: {block.reason}"))
 
 
