@@ -119,9 +119,11 @@ void endpoint_core::retire() noexcept {
   if (worker_.inside_ucx()) return owe(to_retire);
   std::unique_lock guard(worker_.lock());
   const bool open = state_ == endpoint_state::connecting || state_ == endpoint_state::ready;
+  // Under the lock, where `fail()` looks for a share to hold.
+  const std::shared_ptr<endpoint_core> again =
+      open ? again_.take(this, retirement()) : std::shared_ptr<endpoint_core>();
   guard.unlock();
-  if (open) {
-    const std::shared_ptr<endpoint_core> again = again_.take(this, retirement());
+  if (again) {
     std::error_code ignored;
     closing_.close(worker_.in_handler() ? close_mode::abort : close_mode::flush, ignored);
     return;  // and retires for good
@@ -408,11 +410,11 @@ clock::time_point endpoint_core::tick(clock::time_point now) {
     }
     return clock::time_point::max();
   }
-  // The look may find it lost, which may end the connection, object and all.
-  const std::shared_ptr<endpoint_core> kept = weak_from_this().lock();
+  const bool told = messages_->retell_room();
+  // The look may find it lost, which may end the connection, object and all: nothing behind it.
   const clock::time_point next =
       liveness_.look(now, operations_.awaits_peer() || messages_->awaits_peer());
-  return messages_->retell_room() ? next : now;
+  return told ? next : now;
 }
 
 void endpoint_core::closed() noexcept {
