@@ -270,12 +270,13 @@ TEST_P(ConformanceB, B20_CloseIsBoundedWhereThePeerIsSilent) {
   const context silent_context(loopback_tcp());
   std::vector<std::byte> memory(100);
   const memory_region exposed(silent_context, std::span<std::byte>(memory), access::read_write);
-  std::optional<worker> silent(std::in_place, silent_context,
-                               worker_options{.progress = progress_mode::external});
-  std::optional<event_loop> loop(std::in_place, *silent);
   worker hasty(client_context_, {.progress = GetParam(), .close_timeout = 300ms});
   for (const close_mode mode : {close_mode::flush, close_mode::abort}) {
-    endpoint connection(hasty, silent->address());
+    // Another one each time: UCX 1.13.1 may end a process that hears at once of a connection's end
+    // and of the next connection of that peer (tcp_iface.c, UCT_TCP_EP_CONN_STATE_CLOSED).
+    worker silent(silent_context, {.progress = progress_mode::external});
+    std::optional<event_loop> loop(std::in_place, silent);
+    endpoint connection(hasty, silent.address());
     connection.wait_connected();
     remote_region region(connection, exposed.descriptor(), {.way = way::message});
     loop.reset();
@@ -295,7 +296,6 @@ TEST_P(ConformanceB, B20_CloseIsBoundedWhereThePeerIsSilent) {
     EXPECT_EQ(connection.state(), connection_state::closed);
     EXPECT_TRUE(read.done());
     EXPECT_TRUE(read.error()) << "its bytes never came";
-    loop.emplace(*silent);
   }
 }
 
