@@ -116,7 +116,7 @@ struct adopted_context_options {
 /// Returns whether this process is a child of `fork()` whose parent had contexts at that moment. In
 /// such a child, every use of an object of the parent fails with forked_child. Destroying an
 /// inherited object leaves the parent's alone. No context can be made, for good
-/// (`docs/reference/conventions.md`).
+/// (`docs/conventions.md`).
 UCXIO_EXPORT bool is_forked_child() noexcept;
 
 /// A UCP context: the available features and transports, and the regions that its workers serve.
@@ -126,7 +126,7 @@ class UCXIO_EXPORT context {
  public:
   /// Makes a context with the default options, or with `options`. Raises UCX's TCP segments to 1
   /// MiB plus room for a header, unless the environment or the options set them
-  /// (`docs/explanation/architecture.md`).
+  /// (`docs/architecture.md`).
   /// Errors: bad_configuration (the text names the key, transport or device), no_memory.
   /// Cost: milliseconds: UCX looks at every device.
   context();

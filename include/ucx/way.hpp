@@ -8,7 +8,7 @@
 
 namespace ucx {
 
-/// The ways in which the bytes of a `remote_region` move (`docs/explanation/architecture.md`).
+/// The ways in which the bytes of a `remote_region` move (`docs/architecture.md`).
 enum class way : std::uint8_t {
   automatic,  ///< Chosen by the abilities of the connection's transports.
   message,    ///< The owner answers by active messages and checks every access.

@@ -1,4 +1,4 @@
-// How objects go whose end has to wait: docs/explanation/architecture.md, "Destruction that has to
+// How objects go whose end has to wait: docs/architecture.md, "Destruction that has to
 // wait".
 #pragma once
 

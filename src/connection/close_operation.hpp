@@ -1,4 +1,4 @@
-// The end of a connection, step by step and without waiting: docs/explanation/architecture.md,
+// The end of a connection, step by step and without waiting: docs/architecture.md,
 // "Closing".
 #pragma once
 

@@ -1,4 +1,4 @@
-// How a connection is closed on this side: docs/explanation/architecture.md, "Closing".
+// How a connection is closed on this side: docs/architecture.md, "Closing".
 #pragma once
 
 #include <system_error>

@@ -207,7 +207,7 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   unsigned progress_ucx() noexcept;
   /// Call it when UCX was asked to close a socket outside its rounds: its thread may have left this
   /// worker a message about that one, which is to be read before another worker's socket gets the
-  /// number (docs/explanation/architecture.md, "Facts about UCX behind all this"). Under the lock.
+  /// number (docs/architecture.md, "Facts about UCX behind all this"). Under the lock.
   void socket_closed() noexcept { socket_closed_ = true; }
   /// Returns whether this is called from UCX's callbacks, where UCX's objects can not be destroyed.
   bool inside_ucx() const noexcept;
