@@ -2,8 +2,10 @@
 
 #include <chrono>
 #include <memory>
+#include <string_view>
 #include <system_error>
 
+#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
 
 namespace ucx {
@@ -12,6 +14,24 @@ namespace detail {
 struct scheduled;
 struct core_access;
 }  // namespace detail
+
+/// The part of a round of progress in which a function is called.
+enum class progress_phase {
+  before,  ///< Before UCX is asked for what has come.
+  after,   ///< After everything else, handlers included.
+};
+
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(progress_phase value) noexcept;
+
+/// The number of calls of a function in progress.
+enum class repetition {
+  once,         ///< In the next round. The worker's thread, or a sleeping driver, makes it at once.
+  every_round,  ///< In every round. A worker that sleeps makes none.
+};
+
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(repetition value) noexcept;
 
 /// A function that a worker will call: a timer, or a part of the worker's progress. Destroying the
 /// handle cancels the call. `detach()` leaves it to the worker.

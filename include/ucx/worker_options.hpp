@@ -1,0 +1,88 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "ucx/connection_report.hpp"
+#include "ucx/connection_terms.hpp"
+#include "ucx/enumeration_text.hpp"
+#include "ucx/export.hpp"
+
+namespace ucx {
+
+class endpoint;
+
+/// The driver of a worker. All modes give equal results.
+enum class progress_mode {
+  automatic,        ///< `caller`; for a server's worker `sleeping_thread`.
+  caller,           ///< Blocking calls, and `progress()`. Nothing happens between calls.
+  polling_thread,   ///< A thread of the worker that polls: lowest latency, one core.
+  sleeping_thread,  ///< A thread that sleeps on UCX's events, and spins briefly after activity.
+  external,         ///< The caller's event loop: `event_fd()`, `arm()`, `progress()`, or `run()`.
+};
+
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(progress_mode value) noexcept;
+
+/// The threads that may use a worker without a thread.
+enum class thread_safety {
+  automatic,  ///< `single`; for a client's worker `safe`.
+  single,     ///< One thread at a time.
+  safe,       ///< Any, at any time. A thread that waits drives progress for all.
+};
+
+/// Returns the name of the enumerator.
+UCXIO_EXPORT std::string_view to_string(thread_safety value) noexcept;
+
+/// The options of a worker. Durations are defaults for everything made from it. Zero, or less,
+/// means the value that is written here: every wait has a bound.
+struct worker_options {
+  progress_mode progress = progress_mode::automatic;
+  thread_safety threads = thread_safety::automatic;
+  /// How long `sleeping_thread` polls after the last activity before it sleeps.
+  std::chrono::nanoseconds spin = std::chrono::microseconds(100);
+  /// How long connecting may take, with the look-up of a name and the attempts at all addresses.
+  std::chrono::nanoseconds connect_timeout = std::chrono::seconds(5);
+  std::chrono::nanoseconds operation_timeout = std::chrono::seconds(30);
+  /// How long `close()` may flush before the connection is dropped.
+  std::chrono::nanoseconds close_timeout = std::chrono::seconds(5);
+  /// How often a side that waits for something asks the peer for a sign of life.
+  std::chrono::nanoseconds heartbeat_interval = std::chrono::seconds(1);
+  /// How long a peer may be silent, while something waits for it, until it counts as dead.
+  std::chrono::nanoseconds heartbeat_timeout = std::chrono::seconds(5);
+  /// The bytes of messages from each peer that may be here and were not taken by the program. It
+  /// bounds memory, and holds senders back. Zero means the default. The least is 16 KiB.
+  std::size_t message_window = 4 << 20;
+  /// The host memory that may be pinned, for bytes on the way to or from memory of CUDA devices.
+  /// Nothing is pinned before the first such bytes. When the pinned memory is in use, further bytes
+  /// go through other memory, more slowly (`staging_statistics`). Zero means the default.
+  std::size_t pinned_memory = std::size_t{64} << 20U;
+  /// Called first on the worker's thread, where the mode has one. It may set the thread's affinity,
+  /// its name, or a device's context. Handlers find that context there, because copies of the
+  /// library leave it alone.
+  std::function<void()> on_thread_start = {};
+  /// Gets an exception of a handler, on the thread that ran it. After that progress goes on.
+  /// Without this function, or when it throws itself, std::terminate is called.
+  std::function<void(std::exception_ptr)> on_exception = {};
+  /// The name that peers, logs and UCX's own tools show: 64 bytes at most. Empty: UCX's choice.
+  std::string name = {};
+  /// The terms of connections whose own options have none.
+  connection_terms terms = {};
+  /// Called from progress for each peer that has connected by this worker's address. A listener's
+  /// handlers tell of the other peers. `peer` is another handle of the connection, or empty where
+  /// the peer has left already. To drop it changes nothing. To keep it keeps the worker.
+  /// `on_closed` later tells the end of each connection that was told here, unless this side closes
+  /// it. A worker that connects to itself is not told.
+  /// Lifetime: all three, until nothing that was made of the worker is left.
+  std::function<void(endpoint peer, const connection_report& report)> on_established = {};
+  /// Called like `on_established`, for a connection that was not established: the terms were not
+  /// met, or the peer left before.
+  std::function<void(const connection_refusal& refusal)> on_refused = {};
+  std::function<void(const connection_end& end)> on_closed = {};
+};
+
+}  // namespace ucx
