@@ -16,6 +16,8 @@ install(
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   PUBLIC_HEADER DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ucx"
   ${header_sets})
+# Parts of headers, which are not compiled by themselves.
+install(DIRECTORY include/ucx/old_names DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ucx")
 install(
   EXPORT ucxioTargets
   NAMESPACE ucxio::

@@ -145,6 +145,8 @@ std::error_code make_error_code(errc value) noexcept {
   return {static_cast<int>(value), error_category()};
 }
 
+std::error_code throws;
+
 error::error(std::error_code code, const std::string& text) : std::ios_base::failure(text, code) {}
 
 error::~error() = default;

@@ -1,8 +1,7 @@
 // What a call that may fail returns: what was asked for, or why there is none of it.
 //
-// A function that may fail returns a `result`; a public one ends it by `or_throw()` in its form
-// that throws, and by `or_tell(ec)` in its form that does not: both forms are one call of the same
-// function.
+// A function that may fail returns a `result`; a public one ends it by `or_end(ec)`, which throws
+// or tells. One that knows only a code until then ends by `end_with`.
 #pragma once
 
 #include <optional>
@@ -25,7 +24,7 @@ struct failure {
   [[noreturn]] void raise() const { throw error(code, text); }
 };
 
-/// A value, or a failure. As `std::expected` of C++23, with the two endings of public functions.
+/// A value, or a failure. As `std::expected` of C++23, with the endings of public functions.
 template <class T>
 class [[nodiscard]] result {
  public:
@@ -60,6 +59,11 @@ class [[nodiscard]] result {
     ec = *this ? std::error_code() : why().code;
     return *this ? *std::move(*this) : std::move(otherwise);
   }
+  /// Ends a public function: as `or_throw()` where the caller gave no code, else as `or_tell()`.
+  T or_end(std::error_code& ec, T otherwise = T()) && {
+    if (&ec == &throws) return std::move(*this).or_throw();
+    return std::move(*this).or_tell(ec, std::move(otherwise));
+  }
 
  private:
   std::variant<T, failure> held_;
@@ -83,9 +87,24 @@ class [[nodiscard]] result<void> {
     if (why_) why_->raise();
   }
   void or_tell(std::error_code& ec) const noexcept { ec = why_ ? why_->code : std::error_code(); }
+  void or_end(std::error_code& ec) const {
+    if (&ec == &throws) return or_throw();
+    or_tell(ec);
+  }
 
  private:
   std::optional<failure> why_;
 };
+
+/// Ends a public function whose outcome is `outcome`: throws where the caller gave no code, and it
+/// failed. `text` makes the text of the error, and is called only then.
+template <class Text>
+void end_with(std::error_code outcome, std::error_code& ec, Text text) {
+  if (&ec != &throws) {
+    ec = outcome;
+  } else if (outcome) {
+    throw error(outcome, text());
+  }
+}
 
 }  // namespace ucx::detail

@@ -37,6 +37,7 @@ complain() { # FILE LINE WHAT WHY
 is_standard() { [[ $1 =~ ^\<[a-z_0-9]+\>$ ]]; }
 is_of_streams() { [ -n "${upper[${1//[\"<>]/}]:-}" ]; }
 is_public() { [[ $1 =~ ^\"ucx/[a-z_]+\.hpp\"$ ]]; }
+is_old_names() { [[ $1 =~ ^\"ucx/old_names/[a-z_]+\.ipp\"$ ]]; } # a part of the header that includes it
 is_ucx() { [[ $1 =~ ^\<uc[pstm]/ ]]; }
 is_of_tools() { [[ $1 =~ ^\<(CLI|fmt|nlohmann)/ ]]; }
 
@@ -47,7 +48,7 @@ while read -r file line what; do
     # The type of the operating system's addresses can not be declared without it.
     include/ucx/socket_address.hpp\ \<sys/socket.h\>) continue ;;
   esac
-  if ! is_standard "$what" && ! is_public "$what"; then
+  if ! is_standard "$what" && ! is_public "$what" && ! is_old_names "$what"; then
     complain "$file" "$line" "$what" "a public header includes the standard library and \"ucx/...\" only"
   elif [ $by_streams = 0 ] && is_of_streams "$what"; then
     complain "$file" "$line" "$what" "the core does not know the streams"

@@ -9,7 +9,7 @@ fresh_tree() {
   rm -rf "${tree:?}"/*
   mkdir -p "$tree"/{include/ucx,src/{base,ucp,worker,server,client,api},streams/{engine,files},tools/{output,commands},examples}
   echo 'ucx/stream.hpp' >"$tree/streams/CMakeLists.txt"
-  printf '#include <span>\n#include "ucx/error.hpp"\n' >"$tree/include/ucx/region.hpp"
+  printf '#include <span>\n#include "ucx/error.hpp"\n#include "ucx/old_names/region.ipp"\n' >"$tree/include/ucx/region.hpp"
   printf '#include "ucx/region.hpp"\n' >"$tree/include/ucx/stream.hpp"
   printf '#include "worker/core.hpp"\n#include <unistd.h>\n' >"$tree/src/api/region.cpp"
   printf '#include <ucp/api/ucp.h>\n// ucp_init() is called elsewhere.\n#include "base/list.hpp"\n' >"$tree/src/worker/core.hpp"
@@ -48,6 +48,7 @@ catches streams/engine/engine.hpp '#include "files/stream.hpp"'
 catches tools/output/output.hpp '#include "commands/cat.hpp"'
 catches src/api/region.cpp '#include "../streams/engine/engine.hpp"'
 catches src/api/region.cpp '#include <ucp/api/ucp.h>'
+catches src/api/region.cpp '#include "ucx/old_names/region.ipp"'
 catches src/api/region.cpp 'void g() { ucp_worker_progress(0); }'
 catches streams/files/stream.cpp '#include "worker/core.hpp"'
 catches streams/files/stream.cpp '#  include <ucs/type/status.h>'

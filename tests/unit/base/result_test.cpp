@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -73,6 +74,36 @@ TEST(Result, OfNothingIsDoneOrFailed) {
   check(3).or_tell(ec);
   EXPECT_EQ(ec, errc::invalid_argument);
   EXPECT_NO_THROW(check(2).or_throw());
+}
+
+TEST(Result, EndsAPublicFunctionByWhatItsCallerGave) {
+  std::error_code ec = errc::busy;
+  EXPECT_EQ(*half_of(4).or_end(ec), 2);
+  EXPECT_FALSE(ec);
+  EXPECT_EQ(*half_of(3).or_end(ec, std::make_unique<int>(7)), 7);
+  EXPECT_EQ(ec, errc::invalid_argument);
+  check(2).or_end(ec);
+  EXPECT_FALSE(ec);
+  EXPECT_THROW(static_cast<void>(half_of(3).or_end(throws)), error);
+  EXPECT_THROW(check(3).or_end(throws), error);
+  EXPECT_EQ(*half_of(4).or_end(throws), 2);
+}
+
+TEST(EndWith, MakesATextOnlyToThrow) {
+  const auto no_text = []() -> std::string { throw std::logic_error("a text was made"); };
+  std::error_code ec;
+  end_with(errc::closed, ec, no_text);
+  EXPECT_EQ(ec, errc::closed);
+  end_with({}, ec, no_text);
+  EXPECT_FALSE(ec);
+  end_with({}, throws, no_text);
+  EXPECT_THROW(end_with(errc::closed, throws, [] { return "closing"; }), error);
+}
+
+TEST(Throws, NeverHoldsAnError) {
+  EXPECT_THROW(end_with(errc::closed, throws, [] { return "closing"; }), error);
+  EXPECT_THROW(static_cast<void>(half_of(3).or_end(throws)), error);
+  EXPECT_FALSE(throws);
 }
 
 }  // namespace

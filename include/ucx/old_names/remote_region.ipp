@@ -1,0 +1,45 @@
+// Of ucx::remote_region, for one version: the forms whose error code does not come last. Included
+// within the class.
+
+[[deprecated("the error code comes last")]] void read_at(std::uint64_t offset,
+                                                         std::span<std::byte> into,
+                                                         std::error_code& ec,
+                                                         const io_options& options = {}) {
+  read_at(offset, into, options, ec);
+}
+[[deprecated("the error code comes last")]] void write_at(std::uint64_t offset,
+                                                          std::span<const std::byte> from,
+                                                          std::error_code& ec,
+                                                          const io_options& options = {}) {
+  write_at(offset, from, options, ec);
+}
+[[deprecated("the error code comes last")]] void post_read_at(std::uint64_t offset,
+                                                              std::span<std::byte> into,
+                                                              std::error_code& ec,
+                                                              const io_options& options = {}) {
+  post_read_at(offset, into, options, ec);
+}
+[[deprecated("the error code comes last")]] void post_write_at(std::uint64_t offset,
+                                                               std::span<const std::byte> from,
+                                                               std::error_code& ec,
+                                                               const io_options& options = {}) {
+  post_write_at(offset, from, options, ec);
+}
+[[deprecated("the error code comes last")]] void read_batch(std::span<const read_piece> pieces,
+                                                            std::error_code& ec,
+                                                            const io_options& options = {}) {
+  read_batch(pieces, options, ec);
+}
+[[deprecated("the error code comes last")]] void write_batch(std::span<const write_piece> pieces,
+                                                             std::error_code& ec,
+                                                             const io_options& options = {}) {
+  write_batch(pieces, options, ec);
+}
+[[deprecated("the error code comes last")]] void notify(std::uint64_t value, std::error_code& ec,
+                                                        const io_options& options = {}) {
+  notify(value, options, ec);
+}
+[[deprecated("the error code comes last")]] void flush(std::error_code& ec,
+                                                       const io_options& options = {}) {
+  flush(options, ec);
+}
