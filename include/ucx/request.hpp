@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "ucx/completion_handler.hpp"
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/message_info.hpp"
 
@@ -63,17 +64,14 @@ class [[nodiscard]] UCXIO_EXPORT request {
 
   /// Waits until the operation ends. The operation's deadline bounds the wait.
   /// Errors: the operation's; would_deadlock inside a completion callback of this worker.
-  void wait();
-  void wait(std::error_code& ec);
+  void wait(std::error_code& ec = throws);
 
   /// Waits for `duration` at most, and returns whether the operation has ended. If not, it goes on.
   /// Errors: would_deadlock inside a completion callback of this worker.
-  bool wait_for(std::chrono::nanoseconds duration);
-  bool wait_for(std::chrono::nanoseconds duration, std::error_code& ec);
+  bool wait_for(std::chrono::nanoseconds duration, std::error_code& ec = throws);
   /// Waits until `deadline` at most, and returns whether the operation has ended.
   /// Errors: those of `wait_for`.
-  bool wait_until(std::chrono::steady_clock::time_point deadline);
-  bool wait_until(std::chrono::steady_clock::time_point deadline, std::error_code& ec);
+  bool wait_until(std::chrono::steady_clock::time_point deadline, std::error_code& ec = throws);
 
   /// Calls `handler` once when the operation ends, on the thread that drives progress. If it has
   /// ended already, calls it now, on this thread. The request keeps owning the operation: keep it
@@ -102,8 +100,7 @@ class [[nodiscard]] UCXIO_EXPORT request {
   /// can be started), no_memory, io_error (the driver's). Then nothing is enqueued.
   /// Cost: some calls of the driver, which do not wait. The first for a context registers 4 KiB of
   /// the host's memory with it, for good.
-  void enqueue_wait(void* cuda_stream);
-  void enqueue_wait(void* cuda_stream, std::error_code& ec);
+  void enqueue_wait(void* cuda_stream, std::error_code& ec = throws);
 
   /// Asks for an early end. The outcome is reported as always: `canceled`, or an outcome that came
   /// first.

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "ucx/enumeration_text.hpp"
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 
 namespace ucx {
@@ -55,8 +56,7 @@ class [[nodiscard]] UCXIO_EXPORT scheduled_call {
   /// Waits for `limit` at most until `over()`, and returns whether it is. Drives the worker as
   /// every wait does.
   /// Errors: would_deadlock inside a handler of the worker.
-  bool wait_for(std::chrono::nanoseconds limit);
-  bool wait_for(std::chrono::nanoseconds limit, std::error_code& ec);
+  bool wait_for(std::chrono::nanoseconds limit, std::error_code& ec = throws);
   /// Lets go of the call. It will come all the same.
   void detach() noexcept { call_.reset(); }
 

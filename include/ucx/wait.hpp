@@ -6,6 +6,7 @@
 #include <span>
 #include <system_error>
 
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/request.hpp"
 
@@ -19,25 +20,17 @@ namespace ucx {
 /// Returns nothing when none has ended within `limit`, or there are none.
 UCXIO_EXPORT std::optional<std::size_t> wait_any(
     std::span<const request> requests,
-    std::chrono::nanoseconds limit = std::chrono::nanoseconds::max());
-UCXIO_EXPORT std::optional<std::size_t> wait_any(std::span<const request> requests,
-                                                 std::chrono::nanoseconds limit,
-                                                 std::error_code& ec);
-UCXIO_EXPORT std::optional<std::size_t> wait_any_until(
-    std::span<const request> requests, std::chrono::steady_clock::time_point deadline);
+    std::chrono::nanoseconds limit = std::chrono::nanoseconds::max(), std::error_code& ec = throws);
 UCXIO_EXPORT std::optional<std::size_t> wait_any_until(
     std::span<const request> requests, std::chrono::steady_clock::time_point deadline,
-    std::error_code& ec);
+    std::error_code& ec = throws);
 
 /// Waits until all of `requests` have ended, `limit` at most. Returns whether they have.
 UCXIO_EXPORT bool wait_all(std::span<const request> requests,
-                           std::chrono::nanoseconds limit = std::chrono::nanoseconds::max());
-UCXIO_EXPORT bool wait_all(std::span<const request> requests, std::chrono::nanoseconds limit,
-                           std::error_code& ec);
-UCXIO_EXPORT bool wait_all_until(std::span<const request> requests,
-                                 std::chrono::steady_clock::time_point deadline);
+                           std::chrono::nanoseconds limit = std::chrono::nanoseconds::max(),
+                           std::error_code& ec = throws);
 UCXIO_EXPORT bool wait_all_until(std::span<const request> requests,
                                  std::chrono::steady_clock::time_point deadline,
-                                 std::error_code& ec);
+                                 std::error_code& ec = throws);
 
 }  // namespace ucx

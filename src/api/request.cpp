@@ -49,6 +49,19 @@ detail::result<void> hold(detail::operation* wanted, void* cuda_stream) {
   return {};
 }
 
+/// Waits for the end of an operation, if there is one, and returns its error.
+std::error_code wait_for_end(detail::operation* awaited) {
+  if (awaited == nullptr) return {};
+  if (!awaited->done()) {
+    detail::worker_core& worker = awaited->worker();
+    if (worker.in_handler()) return errc::would_deadlock;
+    if (!worker.wait(*awaited, detail::clock::time_point::max())) {
+      return errc::forked_child;  // where alone it returns before that
+    }
+  }
+  return awaited->error();
+}
+
 /// REQUIRES: `ended` is done.
 void keep(std::promise<message_info>& promise, const request& ended) {
   if (const std::error_code ec = ended.error()) {
@@ -76,54 +89,30 @@ message_info request::received() const noexcept {
   return done() && operation_ != nullptr ? operation_->received() : message_info();
 }
 
-void request::wait() {
-  std::error_code ec;
-  wait(ec);
-  if (ec) throw ucx::error(ec, detail::failure_text(*operation_));
-}
-
 void request::wait(std::error_code& ec) {
-  ec.clear();
-  if (operation_ == nullptr) return;
-  if (!operation_->done()) {
-    if (operation_->worker().in_handler()) {
-      ec = errc::would_deadlock;
-      return;
-    }
-    if (!operation_->worker().wait(*operation_, detail::clock::time_point::max())) {
-      ec = errc::forked_child;  // where alone it returns before that
-      return;
-    }
-  }
-  ec = operation_->error();
-}
-
-bool request::wait_for(std::chrono::nanoseconds duration) {
-  if (done()) return true;
-  return wait_until(detail::after(operation_->worker().api().now(), duration));
+  detail::end_with(wait_for_end(operation_), ec,
+                   [this] { return detail::failure_text(*operation_); });
 }
 
 bool request::wait_for(std::chrono::nanoseconds duration, std::error_code& ec) {
-  ec.clear();
-  if (done()) return true;
-  return wait_until(detail::after(operation_->worker().api().now(), duration), ec);
-}
-
-bool request::wait_until(std::chrono::steady_clock::time_point deadline) {
-  std::error_code ec;
-  const bool ended = wait_until(deadline, ec);
-  if (ec) throw ucx::error(ec, detail::failure_text(*operation_));
-  return ended;
+  const bool ended = done();
+  return wait_until(ended ? detail::clock::time_point::max()
+                          : detail::after(operation_->worker().api().now(), duration),
+                    ec);
 }
 
 bool request::wait_until(std::chrono::steady_clock::time_point deadline, std::error_code& ec) {
-  ec.clear();
-  if (done()) return true;
-  detail::worker_core& worker = operation_->worker();
-  ec = detail::is_forked_child() ? make_error_code(errc::forked_child)
-       : worker.in_handler()     ? make_error_code(errc::would_deadlock)
-                                 : std::error_code();
-  return !ec && worker.wait(*operation_, deadline);
+  std::error_code outcome;
+  bool ended = done();
+  if (!ended) {
+    detail::worker_core& worker = operation_->worker();
+    outcome = detail::is_forked_child() ? make_error_code(errc::forked_child)
+              : worker.in_handler()     ? make_error_code(errc::would_deadlock)
+                                        : std::error_code();
+    ended = !outcome && worker.wait(*operation_, deadline);
+  }
+  detail::end_with(outcome, ec, [this] { return detail::failure_text(*operation_); });
+  return ended;
 }
 
 void request::then(completion_handler handler) {
@@ -145,10 +134,8 @@ void request::then(completion_handler handler) {
   if (handler) handler(error());
 }
 
-void request::enqueue_wait(void* cuda_stream) { hold(operation_, cuda_stream).or_throw(); }
-
 void request::enqueue_wait(void* cuda_stream, std::error_code& ec) {
-  hold(operation_, cuda_stream).or_tell(ec);
+  hold(operation_, cuda_stream).or_end(ec);
 }
 
 void request::cancel() noexcept {

@@ -4,6 +4,7 @@
 
 #include "base/deadline.hpp"
 #include "base/forked_child.hpp"
+#include "base/result.hpp"
 #include "ucx/error.hpp"
 #include "worker/call_schedule.hpp"
 #include "worker/core_access.hpp"
@@ -33,27 +34,22 @@ bool scheduled_call::over() const noexcept {
   return !call_ || call_->over || call_->worker.expired();
 }
 
-bool scheduled_call::wait_for(std::chrono::nanoseconds limit) {
-  std::error_code ec;
-  const bool is_over = wait_for(limit, ec);
-  if (ec == errc::forked_child) throw error(ec, "waiting for a call");
-  if (ec) throw error(ec, "waiting for a call inside a handler");
-  return is_over;
-}
-
 bool scheduled_call::wait_for(std::chrono::nanoseconds limit, std::error_code& ec) {
-  ec.clear();
-  if (over()) return true;
-  if (detail::is_forked_child()) {
-    ec = errc::forked_child;
-    return false;
+  std::error_code outcome;
+  std::shared_ptr<detail::worker_core> worker;
+  if (!over()) {
+    if (detail::is_forked_child()) {
+      outcome = errc::forked_child;
+    } else {
+      worker = call_->worker.lock();
+      if (worker && worker->in_handler()) outcome = errc::would_deadlock;
+    }
   }
-  const std::shared_ptr<detail::worker_core> worker = call_->worker.lock();
-  if (!worker) return true;
-  if (worker->in_handler()) {
-    ec = errc::would_deadlock;
-    return false;
-  }
+  detail::end_with(outcome, ec, [outcome] {
+    return outcome == errc::forked_child ? "waiting for a call"
+                                         : "waiting for a call inside a handler";
+  });
+  if (outcome || !worker) return !outcome;
   return worker->wait_until(detail::after(worker->api().now(), limit),
                             [this] { return call_->over.load(); });
 }

@@ -5,6 +5,7 @@
 
 #include "base/deadline.hpp"
 #include "base/forked_child.hpp"
+#include "base/result.hpp"
 #include "ucx/error.hpp"
 #include "worker/core_access.hpp"
 #include "worker/operation.hpp"
@@ -67,10 +68,11 @@ time_point in(std::span<const request> requests, std::chrono::nanoseconds limit)
   return time_point::max();
 }
 
-void throw_if(const std::error_code& ec) {
-  if (!ec) return;
-  throw error(ec, ec == errc::would_deadlock ? "waiting for requests inside a handler"
-                                             : "waiting for requests");
+void end_wait(std::error_code outcome, std::error_code& ec) {
+  detail::end_with(outcome, ec, [outcome] {
+    return outcome == errc::would_deadlock ? "waiting for requests inside a handler"
+                                           : "waiting for requests";
+  });
 }
 
 }  // namespace
@@ -84,16 +86,10 @@ std::optional<std::size_t> wait_any_until(std::span<const request> requests, tim
     found = static_cast<std::size_t>(ended - requests.begin());
     return ended != requests.end();
   };
-  ec.clear();
-  if (requests.empty() || !wait_until(requests, deadline, any, ec)) return std::nullopt;
-  return found;
-}
-
-std::optional<std::size_t> wait_any_until(std::span<const request> requests, time_point deadline) {
-  std::error_code ec;
-  const std::optional<std::size_t> found = wait_any_until(requests, deadline, ec);
-  throw_if(ec);
-  return found;
+  std::error_code outcome;
+  const bool ended = !requests.empty() && wait_until(requests, deadline, any, outcome);
+  end_wait(outcome, ec);
+  return ended ? std::optional(found) : std::nullopt;
 }
 
 std::optional<std::size_t> wait_any(std::span<const request> requests,
@@ -101,33 +97,20 @@ std::optional<std::size_t> wait_any(std::span<const request> requests,
   return wait_any_until(requests, in(requests, limit), ec);
 }
 
-std::optional<std::size_t> wait_any(std::span<const request> requests,
-                                    std::chrono::nanoseconds limit) {
-  return wait_any_until(requests, in(requests, limit));
-}
-
 bool wait_all_until(std::span<const request> requests, time_point deadline, std::error_code& ec) {
   const auto all = [&] {
     return std::all_of(requests.begin(), requests.end(),
                        [](const request& each) { return each.done(); });
   };
-  return wait_until(requests, deadline, all, ec);
-}
-
-bool wait_all_until(std::span<const request> requests, time_point deadline) {
-  std::error_code ec;
-  const bool ended = wait_all_until(requests, deadline, ec);
-  throw_if(ec);
+  std::error_code outcome;
+  const bool ended = wait_until(requests, deadline, all, outcome);
+  end_wait(outcome, ec);
   return ended;
 }
 
 bool wait_all(std::span<const request> requests, std::chrono::nanoseconds limit,
               std::error_code& ec) {
   return wait_all_until(requests, in(requests, limit), ec);
-}
-
-bool wait_all(std::span<const request> requests, std::chrono::nanoseconds limit) {
-  return wait_all_until(requests, in(requests, limit));
 }
 
 }  // namespace ucx
