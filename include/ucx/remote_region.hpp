@@ -13,6 +13,7 @@
 #include "ucx/atomic_access.hpp"
 #include "ucx/content_id.hpp"
 #include "ucx/endpoint.hpp"
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/region_piece.hpp"
@@ -48,9 +49,7 @@ class UCXIO_EXPORT remote_region {
   /// lacks what the way needs), bad_descriptor (UCX refuses the key, and only RMA was asked for),
   /// bad_configuration (`UCXIO_WAY`), closed, the connection's.
   remote_region(const endpoint& connection, const remote_descriptor& descriptor,
-                const remote_region_options& options = {});
-  remote_region(const endpoint& connection, const remote_descriptor& descriptor,
-                const remote_region_options& options, std::error_code& ec);
+                const remote_region_options& options = {}, std::error_code& ec = throws);
 
   remote_region(remote_region&& other) noexcept;
   remote_region& operator=(remote_region&& other) noexcept;
@@ -85,14 +84,12 @@ class UCXIO_EXPORT remote_region {
   /// end. If the owner withdraws the region, or dies, the last bytes stay.
   /// Errors: not_supported (it is not mapped: the text says why), out_of_range, permission_denied,
   /// revoked, closed, the connection's.
-  std::span<const std::byte> view(std::uint64_t offset, std::size_t length) const;
   std::span<const std::byte> view(std::uint64_t offset, std::size_t length,
-                                  std::error_code& ec) const;
+                                  std::error_code& ec = throws) const;
   /// Returns `length` bytes at `offset` in place, like `view`, to write them. Every process sees a
   /// written byte at once. Order between processes is up to the program (atomics, `notify`).
-  std::span<std::byte> writable_view(std::uint64_t offset, std::size_t length) const;
   std::span<std::byte> writable_view(std::uint64_t offset, std::size_t length,
-                                     std::error_code& ec) const;
+                                     std::error_code& ec = throws) const;
   /// Returns why there is no view, as a text for people; empty where there is one.
   std::string why_not_mapped() const;
   /// Returns why this process does not read the memory in place, as a text for people, as far as is
@@ -111,9 +108,8 @@ class UCXIO_EXPORT remote_region {
   request start_read_at(std::uint64_t offset, std::span<std::byte> into,
                         const io_options& options = {});
   /// Reads, and returns when `into` is filled.
-  void read_at(std::uint64_t offset, std::span<std::byte> into, const io_options& options = {});
-  void read_at(std::uint64_t offset, std::span<std::byte> into, std::error_code& ec,
-               const io_options& options = {});
+  void read_at(std::uint64_t offset, std::span<std::byte> into, const io_options& options = {},
+               std::error_code& ec = throws);
 
   /// Writes `from` at `offset` of the peer's region.
   /// Completes: when `from` can be reused. The bytes are visible at the peer only after `flush()`.
@@ -126,9 +122,7 @@ class UCXIO_EXPORT remote_region {
                          const io_options& options = {});
   /// Writes, and returns when `from` can be reused.
   void write_at(std::uint64_t offset, std::span<const std::byte> from,
-                const io_options& options = {});
-  void write_at(std::uint64_t offset, std::span<const std::byte> from, std::error_code& ec,
-                const io_options& options = {});
+                const io_options& options = {}, std::error_code& ec = throws);
 
   /// Posts a read, or a write, without a request. The next `flush` of this handle covers it, and
   /// names the first failed one in its error text. 1024 may be in flight. A further call waits,
@@ -136,14 +130,10 @@ class UCXIO_EXPORT remote_region {
   /// Lifetime: `into` or `from`, until such a flush has ended, or the handle is gone.
   /// Errors: those of `start_read_at` and `start_write_at` before anything is sent; timed_out
   /// (there was no room); busy, where it would have to wait inside a completion callback.
-  void post_read_at(std::uint64_t offset, std::span<std::byte> into,
-                    const io_options& options = {});
-  void post_read_at(std::uint64_t offset, std::span<std::byte> into, std::error_code& ec,
-                    const io_options& options = {});
+  void post_read_at(std::uint64_t offset, std::span<std::byte> into, const io_options& options = {},
+                    std::error_code& ec = throws);
   void post_write_at(std::uint64_t offset, std::span<const std::byte> from,
-                     const io_options& options = {});
-  void post_write_at(std::uint64_t offset, std::span<const std::byte> from, std::error_code& ec,
-                     const io_options& options = {});
+                     const io_options& options = {}, std::error_code& ec = throws);
 
   /// Reads, or writes, many pieces as one operation. By message, small pieces share messages.
   /// Pieces of writes that overlap land in either order.
@@ -152,13 +142,11 @@ class UCXIO_EXPORT remote_region {
   /// Errors: those of `start_read_at` and `start_write_at`. Nothing is sent if any piece is out of
   /// range. The first failure counts; other pieces may have been moved.
   request start_read_batch(std::span<const read_piece> pieces, const io_options& options = {});
-  void read_batch(std::span<const read_piece> pieces, const io_options& options = {});
-  void read_batch(std::span<const read_piece> pieces, std::error_code& ec,
-                  const io_options& options = {});
+  void read_batch(std::span<const read_piece> pieces, const io_options& options = {},
+                  std::error_code& ec = throws);
   request start_write_batch(std::span<const write_piece> pieces, const io_options& options = {});
-  void write_batch(std::span<const write_piece> pieces, const io_options& options = {});
-  void write_batch(std::span<const write_piece> pieces, std::error_code& ec,
-                   const io_options& options = {});
+  void write_batch(std::span<const write_piece> pieces, const io_options& options = {},
+                   std::error_code& ec = throws);
 
   /// Performs `wanted` on the number at `offset`. `remote_atomic` does it with a type.
   /// Completes: when the owner's processor has done it, and `previous` (empty, or as wide as the
@@ -179,16 +167,14 @@ class UCXIO_EXPORT remote_region {
   /// again), feature_disabled (a context without `feature::am`).
   /// Cost: one round trip after that of the flush.
   request start_notify(std::uint64_t value, const io_options& options = {});
-  void notify(std::uint64_t value, const io_options& options = {});
-  void notify(std::uint64_t value, std::error_code& ec, const io_options& options = {});
+  void notify(std::uint64_t value, const io_options& options = {}, std::error_code& ec = throws);
 
   /// Completes when every write that was started earlier through this handle is visible at the
   /// peer, and every operation posted through it has ended.
   /// Errors: the first failure of such an operation, once. After that the handle starts afresh.
   /// Cost: nothing when the owner has confirmed the writes already, else up to one round trip.
   request start_flush(const io_options& options = {});
-  void flush(const io_options& options = {});
-  void flush(std::error_code& ec, const io_options& options = {});
+  void flush(const io_options& options = {}, std::error_code& ec = throws);
 
   /// Returns the offset of the first byte that is not known to be visible at the peer; empty when
   /// all are. The order is that of the writes through this handle. After a failed flush it is the
@@ -211,6 +197,10 @@ class UCXIO_EXPORT remote_region {
 
   /// Returns peer, region and way in words, as error texts have them.
   std::string description() const;
+
+#if UCXIO_OLD_NAMES
+#include "ucx/old_names/remote_region.ipp"
+#endif
 
  private:
   friend struct detail::core_access;

@@ -50,12 +50,15 @@ result<std::span<std::byte>> in_place(const region_pointer& core, std::uint64_t 
 }
 
 std::span<std::byte> in_place_of(const remote_region& region, const region_pointer& core,
-                                 std::uint64_t offset, std::size_t length, access wanted) {
+                                 std::uint64_t offset, std::size_t length, access wanted,
+                                 std::error_code& ec) {
   const auto found = in_place(core, offset, length, wanted);
-  if (found) return *found;
-  std::string what = attempt("view of ", length, offset, region);
-  if (!found.why().text.empty()) what += ": " + found.why().text;
-  throw error(found.why().code, what);
+  detail::end_with(found ? std::error_code() : found.why().code, ec, [&] {
+    std::string what = attempt("view of ", length, offset, region);
+    if (!found.why().text.empty()) what += ": " + found.why().text;
+    return what;
+  });
+  return found ? *found : std::span<std::byte>();
 }
 
 /// Starts an operation by `call`, under the worker's lock, and makes a request of what comes of it.
@@ -86,37 +89,24 @@ void await_room(const region_pointer& core, const detail::posted_operations& pos
   }
 }
 
+/// Returns why nothing was posted.
 template <class Call>
-void post(const region_pointer& core, detail::posted_operations* posted, const io_options& options,
-          std::error_code& ec, Call call) {
-  ec.clear();
-  if (!core) {
-    ec = errc::closed;
-    return;
-  }
+std::error_code post(const region_pointer& core, detail::posted_operations* posted,
+                     const io_options& options, Call call) {
+  if (!core) return errc::closed;
+  std::error_code ec;
   await_room(core, *posted, options, ec);
-  if (ec) return;
+  if (ec) return ec;
   const std::lock_guard guard(core->endpoint().worker().lock());
   if (detail::operation* started = call(*core, ec)) posted->post(*started, core->endpoint());
-}
-
-[[noreturn]] void fail(std::error_code ec, const char* what, std::size_t length,
-                       std::uint64_t offset, const remote_region& region) {
-  throw error(ec, std::string(what) + std::to_string(length) + " bytes at offset " +
-                      std::to_string(offset) + " of " + region.description() + detail::lacking(ec));
+  return ec;
 }
 
 }  // namespace
 
 remote_region::remote_region(const endpoint& connection, const remote_descriptor& descriptor,
-                             const remote_region_options& options)
-    : core_(open(connection, descriptor, options).or_throw()) {
-  make_books();
-}
-
-remote_region::remote_region(const endpoint& connection, const remote_descriptor& descriptor,
                              const remote_region_options& options, std::error_code& ec)
-    : core_(open(connection, descriptor, options).or_tell(ec)) {
+    : core_(open(connection, descriptor, options).or_end(ec)) {
   if (core_) make_books();
 }
 
@@ -174,22 +164,14 @@ bool remote_region::measurable() const noexcept { return core_ && core_->extent(
 
 way remote_region::way() const noexcept { return core_ ? core_->path().method() : way::automatic; }
 
-std::span<const std::byte> remote_region::view(std::uint64_t offset, std::size_t length) const {
-  return in_place_of(*this, core_, offset, length, access::read);
-}
-
 std::span<const std::byte> remote_region::view(std::uint64_t offset, std::size_t length,
                                                std::error_code& ec) const {
-  return in_place(core_, offset, length, access::read).or_tell(ec);
-}
-
-std::span<std::byte> remote_region::writable_view(std::uint64_t offset, std::size_t length) const {
-  return in_place_of(*this, core_, offset, length, access::write);
+  return in_place_of(*this, core_, offset, length, access::read, ec);
 }
 
 std::span<std::byte> remote_region::writable_view(std::uint64_t offset, std::size_t length,
                                                   std::error_code& ec) const {
-  return in_place(core_, offset, length, access::write).or_tell(ec);
+  return in_place_of(*this, core_, offset, length, access::write, ec);
 }
 
 std::string remote_region::why_not_mapped() const {
@@ -215,12 +197,7 @@ request remote_region::start_read_at(std::uint64_t offset, std::span<std::byte> 
 }
 
 void remote_region::read_at(std::uint64_t offset, std::span<std::byte> into,
-                            const io_options& options) {
-  start_read_at(offset, into, options).wait();
-}
-
-void remote_region::read_at(std::uint64_t offset, std::span<std::byte> into, std::error_code& ec,
-                            const io_options& options) {
+                            const io_options& options, std::error_code& ec) {
   start_read_at(offset, into, options).wait(ec);
 }
 
@@ -239,12 +216,7 @@ request remote_region::start_write_at(std::uint64_t offset, std::span<const std:
 }
 
 void remote_region::write_at(std::uint64_t offset, std::span<const std::byte> from,
-                             const io_options& options) {
-  start_write_at(offset, from, options).wait();
-}
-
-void remote_region::write_at(std::uint64_t offset, std::span<const std::byte> from,
-                             std::error_code& ec, const io_options& options) {
+                             const io_options& options, std::error_code& ec) {
   start_write_at(offset, from, options).wait(ec);
 }
 
@@ -264,9 +236,7 @@ request remote_region::start_flush(const io_options& options) {
   return detail::failed_request(ec, std::move(what));
 }
 
-void remote_region::flush(const io_options& options) { start_flush(options).wait(); }
-
-void remote_region::flush(std::error_code& ec, const io_options& options) {
+void remote_region::flush(const io_options& options, std::error_code& ec) {
   start_flush(options).wait(ec);
 }
 
@@ -309,30 +279,24 @@ std::string remote_region::description() const {
 // Beyond one read, one write and a flush.
 
 void remote_region::post_read_at(std::uint64_t offset, std::span<std::byte> into,
-                                 const io_options& options) {
-  std::error_code ec;
-  post_read_at(offset, into, ec, options);
-  if (ec) fail(ec, "posting a read of ", into.size(), offset, *this);
-}
-
-void remote_region::post_read_at(std::uint64_t offset, std::span<std::byte> into,
-                                 std::error_code& ec, const io_options& options) {
-  post(core_, posted_.get(), options, ec, [&](auto& core, std::error_code& why) {
-    return core.start_read(offset, into, options, why);
+                                 const io_options& options, std::error_code& ec) {
+  const std::error_code outcome =
+      post(core_, posted_.get(), options, [&](auto& core, std::error_code& why) {
+        return core.start_read(offset, into, options, why);
+      });
+  detail::end_with(outcome, ec, [&] {
+    return attempt("posting a read of ", into.size(), offset, *this) + detail::lacking(outcome);
   });
 }
 
 void remote_region::post_write_at(std::uint64_t offset, std::span<const std::byte> from,
-                                  const io_options& options) {
-  std::error_code ec;
-  post_write_at(offset, from, ec, options);
-  if (ec) fail(ec, "posting a write of ", from.size(), offset, *this);
-}
-
-void remote_region::post_write_at(std::uint64_t offset, std::span<const std::byte> from,
-                                  std::error_code& ec, const io_options& options) {
-  post(core_, posted_.get(), options, ec, [&](auto& core, std::error_code& why) {
-    return core.start_write(tracker_, offset, from, options, why);
+                                  const io_options& options, std::error_code& ec) {
+  const std::error_code outcome =
+      post(core_, posted_.get(), options, [&](auto& core, std::error_code& why) {
+        return core.start_write(tracker_, offset, from, options, why);
+      });
+  detail::end_with(outcome, ec, [&] {
+    return attempt("posting a write of ", from.size(), offset, *this) + detail::lacking(outcome);
   });
 }
 
@@ -343,12 +307,8 @@ request remote_region::start_read_batch(std::span<const read_piece> pieces,
   });
 }
 
-void remote_region::read_batch(std::span<const read_piece> pieces, const io_options& options) {
-  start_read_batch(pieces, options).wait();
-}
-
-void remote_region::read_batch(std::span<const read_piece> pieces, std::error_code& ec,
-                               const io_options& options) {
+void remote_region::read_batch(std::span<const read_piece> pieces, const io_options& options,
+                               std::error_code& ec) {
   start_read_batch(pieces, options).wait(ec);
 }
 
@@ -359,12 +319,8 @@ request remote_region::start_write_batch(std::span<const write_piece> pieces,
   });
 }
 
-void remote_region::write_batch(std::span<const write_piece> pieces, const io_options& options) {
-  start_write_batch(pieces, options).wait();
-}
-
-void remote_region::write_batch(std::span<const write_piece> pieces, std::error_code& ec,
-                                const io_options& options) {
+void remote_region::write_batch(std::span<const write_piece> pieces, const io_options& options,
+                                std::error_code& ec) {
   start_write_batch(pieces, options).wait(ec);
 }
 
@@ -381,11 +337,7 @@ request remote_region::start_notify(std::uint64_t value, const io_options& optio
   });
 }
 
-void remote_region::notify(std::uint64_t value, const io_options& options) {
-  start_notify(value, options).wait();
-}
-
-void remote_region::notify(std::uint64_t value, std::error_code& ec, const io_options& options) {
+void remote_region::notify(std::uint64_t value, const io_options& options, std::error_code& ec) {
   start_notify(value, options).wait(ec);
 }
 

@@ -184,7 +184,7 @@ std::error_code client_puts::store_alone(const short_file& file, creation how,
   auto made = files_.create(file.name, {.mode = how}, options);
   if (!made) return made.why().code;
   std::error_code ec;
-  if (!file.bytes.empty()) made->write_at(0, file.bytes, ec, options);
+  if (!file.bytes.empty()) made->write_at(0, file.bytes, options, ec);
   if (!ec) files_.commit(*made, false, true, options).or_tell(ec);
   return ec;
 }
