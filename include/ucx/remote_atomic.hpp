@@ -7,6 +7,8 @@
 #include <system_error>
 
 #include "ucx/atomic_access.hpp"
+#include "ucx/error.hpp"
+#include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/request.hpp"
@@ -40,11 +42,8 @@ class remote_atomic {
   request start_load(Integer& value, const io_options& options = {}) {
     return start({.operation = atomic_operation::load}, &value, options);
   }
-  Integer load(const io_options& options = {}) {
-    return fetched({.operation = atomic_operation::load}, options);
-  }
-  Integer load(std::error_code& ec, const io_options& options = {}) {
-    return fetched({.operation = atomic_operation::load}, ec, options);
+  Integer load(const io_options& options = {}, std::error_code& ec = throws) {
+    return fetched({.operation = atomic_operation::load}, options, ec);
   }
 
   /// Replaces the number by `desired` if it is `expected`. `found` gets the old number.
@@ -54,106 +53,78 @@ class remote_atomic {
   }
   /// Returns whether the number was `expected` and is now `desired`. If not, `expected` gets the
   /// number.
-  bool compare_exchange(Integer& expected, Integer desired, const io_options& options = {}) {
-    const Integer found = fetched(exchange_if(expected, desired), options);
-    return take(expected, found);
-  }
-  bool compare_exchange(Integer& expected, Integer desired, std::error_code& ec,
-                        const io_options& options = {}) {
-    const Integer found = fetched(exchange_if(expected, desired), ec, options);
+  bool compare_exchange(Integer& expected, Integer desired, const io_options& options = {},
+                        std::error_code& ec = throws) {
+    const Integer found = fetched(exchange_if(expected, desired), options, ec);
     return !ec && take(expected, found);
   }
 
-  // Each operation has three forms: with a request, throwing, and with an error code.
+  // Each operation has two forms: one with a request, and one that waits.
   request start_exchange(Integer value, Integer& previous, const io_options& options = {}) {
     return start(access(atomic_operation::store, value), &previous, options);
   }
-  Integer exchange(Integer value, const io_options& options = {}) {
-    return fetched(access(atomic_operation::store, value), options);
-  }
-  Integer exchange(Integer value, std::error_code& ec, const io_options& options = {}) {
-    return fetched(access(atomic_operation::store, value), ec, options);
+  Integer exchange(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
+    return fetched(access(atomic_operation::store, value), options, ec);
   }
   request start_fetch_add(Integer value, Integer& previous, const io_options& options = {}) {
     return start(access(atomic_operation::add, value), &previous, options);
   }
-  Integer fetch_add(Integer value, const io_options& options = {}) {
-    return fetched(access(atomic_operation::add, value), options);
-  }
-  Integer fetch_add(Integer value, std::error_code& ec, const io_options& options = {}) {
-    return fetched(access(atomic_operation::add, value), ec, options);
+  Integer fetch_add(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
+    return fetched(access(atomic_operation::add, value), options, ec);
   }
   request start_fetch_and(Integer value, Integer& previous, const io_options& options = {}) {
     return start(access(atomic_operation::bit_and, value), &previous, options);
   }
-  Integer fetch_and(Integer value, const io_options& options = {}) {
-    return fetched(access(atomic_operation::bit_and, value), options);
-  }
-  Integer fetch_and(Integer value, std::error_code& ec, const io_options& options = {}) {
-    return fetched(access(atomic_operation::bit_and, value), ec, options);
+  Integer fetch_and(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
+    return fetched(access(atomic_operation::bit_and, value), options, ec);
   }
   request start_fetch_or(Integer value, Integer& previous, const io_options& options = {}) {
     return start(access(atomic_operation::bit_or, value), &previous, options);
   }
-  Integer fetch_or(Integer value, const io_options& options = {}) {
-    return fetched(access(atomic_operation::bit_or, value), options);
-  }
-  Integer fetch_or(Integer value, std::error_code& ec, const io_options& options = {}) {
-    return fetched(access(atomic_operation::bit_or, value), ec, options);
+  Integer fetch_or(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
+    return fetched(access(atomic_operation::bit_or, value), options, ec);
   }
   request start_fetch_xor(Integer value, Integer& previous, const io_options& options = {}) {
     return start(access(atomic_operation::bit_xor, value), &previous, options);
   }
-  Integer fetch_xor(Integer value, const io_options& options = {}) {
-    return fetched(access(atomic_operation::bit_xor, value), options);
-  }
-  Integer fetch_xor(Integer value, std::error_code& ec, const io_options& options = {}) {
-    return fetched(access(atomic_operation::bit_xor, value), ec, options);
+  Integer fetch_xor(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
+    return fetched(access(atomic_operation::bit_xor, value), options, ec);
   }
 
   request start_store(Integer value, const io_options& options = {}) {
     return start(access(atomic_operation::store, value), nullptr, options);
   }
-  void store(Integer value, const io_options& options = {}) { start_store(value, options).wait(); }
-  void store(Integer value, std::error_code& ec, const io_options& options = {}) {
+  void store(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
     start_store(value, options).wait(ec);
   }
   request start_store_add(Integer value, const io_options& options = {}) {
     return start(access(atomic_operation::add, value), nullptr, options);
   }
-  void store_add(Integer value, const io_options& options = {}) {
-    start_store_add(value, options).wait();
-  }
-  void store_add(Integer value, std::error_code& ec, const io_options& options = {}) {
+  void store_add(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
     start_store_add(value, options).wait(ec);
   }
   request start_store_and(Integer value, const io_options& options = {}) {
     return start(access(atomic_operation::bit_and, value), nullptr, options);
   }
-  void store_and(Integer value, const io_options& options = {}) {
-    start_store_and(value, options).wait();
-  }
-  void store_and(Integer value, std::error_code& ec, const io_options& options = {}) {
+  void store_and(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
     start_store_and(value, options).wait(ec);
   }
   request start_store_or(Integer value, const io_options& options = {}) {
     return start(access(atomic_operation::bit_or, value), nullptr, options);
   }
-  void store_or(Integer value, const io_options& options = {}) {
-    start_store_or(value, options).wait();
-  }
-  void store_or(Integer value, std::error_code& ec, const io_options& options = {}) {
+  void store_or(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
     start_store_or(value, options).wait(ec);
   }
   request start_store_xor(Integer value, const io_options& options = {}) {
     return start(access(atomic_operation::bit_xor, value), nullptr, options);
   }
-  void store_xor(Integer value, const io_options& options = {}) {
-    start_store_xor(value, options).wait();
-  }
-  void store_xor(Integer value, std::error_code& ec, const io_options& options = {}) {
+  void store_xor(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
     start_store_xor(value, options).wait(ec);
   }
+
+#if UCXIO_OLD_NAMES
+#include "ucx/old_names/remote_atomic.ipp"
+#endif
 
  private:
   static constexpr std::uint64_t bits(Integer value) noexcept {
@@ -180,12 +151,7 @@ class remote_atomic {
                           : std::as_writable_bytes(std::span<Integer, 1>(previous, 1));
     return region_->start_atomic(offset_, wanted, into, options);
   }
-  Integer fetched(const atomic_access& wanted, const io_options& options) {
-    Integer previous = 0;
-    start(wanted, &previous, options).wait();
-    return previous;
-  }
-  Integer fetched(const atomic_access& wanted, std::error_code& ec, const io_options& options) {
+  Integer fetched(const atomic_access& wanted, const io_options& options, std::error_code& ec) {
     Integer previous = 0;
     start(wanted, &previous, options).wait(ec);
     return previous;
