@@ -28,8 +28,8 @@ int main() {
     const std::vector<long> numbers = numbers_in(asked.data());
     const long sum = std::accumulate(numbers.begin(), numbers.end(), 0L);
     std::error_code ec;  // a client that is gone needs no answer
-    asked.peer().post_send_message(answer, asked.header(), std::as_bytes(std::span(&sum, 1)), 0, ec,
-                                   {.memory = ucx::send_memory::copied});
+    asked.peer().post_send_message(answer, asked.header(), std::as_bytes(std::span(&sum, 1)), 0,
+                                   {.memory = ucx::send_memory::copied}, ec);
   });
 
   // The client. The header tells which question an answer is about.

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "ucx/buffer.hpp"
@@ -16,6 +17,7 @@
 #include "ucx/connection_request.hpp"
 #include "ucx/endpoint_options.hpp"
 #include "ucx/enumeration_text.hpp"
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/message.hpp"
@@ -58,9 +60,8 @@ class UCXIO_EXPORT endpoint {
   /// Errors: unreachable (no transport in common), bad_address, too_many_files, closed (`parent`,
   /// or the connection that watches), invalid_argument (terms, or an option that is not for this
   /// way to connect), feature_disabled (terms).
-  endpoint(const worker& parent, const worker_address& peer, endpoint_options options = {});
-  endpoint(const worker& parent, const worker_address& peer, endpoint_options options,
-           std::error_code& ec);
+  endpoint(const worker& parent, const worker_address& peer, endpoint_options options = {},
+           std::error_code& ec = throws);
 
   /// Connects to a listener, and returns when the peer has answered in ucxio's protocol.
   /// Errors: connection_refused (also a peer that goes before UCX has connected the two, which UCX
@@ -70,9 +71,8 @@ class UCXIO_EXPORT endpoint {
   /// no_rdma, already_exists (terms), invalid_argument (terms, or an option that is not for this
   /// way to connect), feature_disabled (terms), closed (`parent`), would_deadlock inside a
   /// completion callback, and any other reason of the peer to refuse.
-  endpoint(const worker& parent, const socket_address& peer, endpoint_options options = {});
-  endpoint(const worker& parent, const socket_address& peer, endpoint_options options,
-           std::error_code& ec);
+  endpoint(const worker& parent, const socket_address& peer, endpoint_options options = {},
+           std::error_code& ec = throws);
 
   /// Connects to a listener by a host's name, or by a numeric address. Looks the name up, and tries
   /// its addresses one after the other, all within one `connect_timeout`.
@@ -80,17 +80,14 @@ class UCXIO_EXPORT endpoint {
   /// host_not_found; timed_out also where the resolver does not answer; invalid_argument also for
   /// `connect_wait::none`.
   endpoint(const worker& parent, std::string_view host, std::uint16_t port,
-           endpoint_options options = {});
-  endpoint(const worker& parent, std::string_view host, std::uint16_t port,
-           endpoint_options options, std::error_code& ec);
+           endpoint_options options = {}, std::error_code& ec = throws);
 
   /// Accepts a request that a listener's handler got. Returns at once.
   /// Errors: closed (it was accepted or rejected before), invalid_argument (`parent` is not the
   /// listener's worker; terms; an option that is not for this way to connect; the request stays as
   /// it was), feature_disabled (terms), connection_reset.
-  endpoint(const worker& parent, connection_request&& request, endpoint_options options = {});
-  endpoint(const worker& parent, connection_request&& request, endpoint_options options,
-           std::error_code& ec);
+  endpoint(const worker& parent, connection_request&& request, endpoint_options options = {},
+           std::error_code& ec = throws);
 
   endpoint(endpoint&& other) noexcept;
   endpoint& operator=(endpoint&& other) noexcept;
@@ -101,8 +98,7 @@ class UCXIO_EXPORT endpoint {
   /// Waits until the peer has answered. Returns at once on a context without `feature::am`.
   /// Errors: connection_refused, unreachable, timed_out, version_mismatch, connection_reset,
   /// protocol_error, closed; would_deadlock inside a completion callback.
-  void wait_connected();
-  void wait_connected(std::error_code& ec);
+  void wait_connected(std::error_code& ec = throws);
 
   /// Returns no error while the connection is usable, and `closed` after `close()`. Otherwise
   /// returns why the connection failed.
@@ -120,8 +116,7 @@ class UCXIO_EXPORT endpoint {
   /// visible at the peer.
   /// Errors: the connection's, timed_out, canceled, closed.
   request start_flush(const io_options& options = {});
-  void flush(const io_options& options = {});
-  void flush(std::error_code& ec, const io_options& options = {});
+  void flush(const io_options& options = {}, std::error_code& ec = throws);
 
   /// Orders operations: those that are started later take effect at the peer after all that were
   /// started earlier over this connection. The way of the bytes does not matter: reads see earlier
@@ -139,8 +134,7 @@ class UCXIO_EXPORT endpoint {
   /// the first failure of the outstanding operations, or `timed_out`. After that the connection is
   /// dropped all the same. Inside a completion callback, only `abort` is allowed
   /// (`would_deadlock`).
-  void close(close_mode mode = close_mode::flush);
-  void close(close_mode mode, std::error_code& ec);
+  void close(close_mode mode = close_mode::flush, std::error_code& ec = throws);
 
   /// Closes without waiting. Completes when nothing of the connection is left, within
   /// `close_timeout`, with the outcome that `close()` would have reported. Allowed inside
@@ -153,8 +147,7 @@ class UCXIO_EXPORT endpoint {
   /// open: the caller has to.
   /// Errors: closed (either); invalid_argument (`companion` is this one, or keeps it open, also
   /// through others).
-  void watch_by(const endpoint& companion);
-  void watch_by(const endpoint& companion, std::error_code& ec);
+  void watch_by(const endpoint& companion, std::error_code& ec = throws);
 
   /// Returns the peer's socket address where it is known, else an empty address.
   socket_address peer() const;
@@ -193,9 +186,8 @@ class UCXIO_EXPORT endpoint {
                      const send_options& options = {});
   request start_send(std::uint64_t tag, buffer&& bytes, const send_options& options = {});
   /// Like `start_send`, and waits.
-  void send(std::uint64_t tag, std::span<const std::byte> bytes, const send_options& options = {});
-  void send(std::uint64_t tag, std::span<const std::byte> bytes, std::error_code& ec,
-            const send_options& options = {});
+  void send(std::uint64_t tag, std::span<const std::byte> bytes, const send_options& options = {},
+            std::error_code& ec = throws);
 
   /// Like `start_send`, for any number of parts, also none, also empty ones. The peer receives them
   /// as `message_parts`. It is one message: all of it comes, or nothing.
@@ -203,26 +195,25 @@ class UCXIO_EXPORT endpoint {
   request start_send_parts(std::uint64_t tag, std::span<const std::span<const std::byte>> parts,
                            const send_options& options = {});
   void send_parts(std::uint64_t tag, std::span<const std::span<const std::byte>> parts,
-                  const send_options& options = {});
-  void send_parts(std::uint64_t tag, std::span<const std::span<const std::byte>> parts,
-                  std::error_code& ec, const send_options& options = {});
+                  const send_options& options = {}, std::error_code& ec = throws);
 
   /// Sends without a request: `message_handlers::on_sent` gets `key` and the outcome, once, even if
   /// the connection is closed meanwhile. Only its deadline, `cancel_all()` and `close()` give the
   /// send up.
-  /// Lifetime: `bytes`, until `on_sent` is told; the list of spans during the call. With an error
-  /// in `ec` a buffer is still the caller's.
-  /// Errors: in `ec`, and then nothing was started: would_block (`when_full::fail`), buffer_gone,
+  /// Lifetime: `bytes`, until `on_sent` is told; the list of spans during the call. After an error
+  /// a buffer is still the caller's.
+  /// Errors: nothing was started then: would_block (`when_full::fail`), buffer_gone,
   /// feature_disabled, closed, the connection's.
   void post_send(std::uint64_t tag, std::span<const std::byte> bytes, std::uint64_t key,
-                 std::error_code& ec, const send_options& options = {});
+                 const send_options& options = {}, std::error_code& ec = throws);
   void post_send(std::uint64_t tag, std::span<const std::span<const std::byte>> bytes,
-                 std::uint64_t key, std::error_code& ec, const send_options& options = {});
-  void post_send(std::uint64_t tag, buffer&& bytes, std::uint64_t key, std::error_code& ec,
-                 const send_options& options = {});
+                 std::uint64_t key, const send_options& options = {}, std::error_code& ec = throws);
+  void post_send(std::uint64_t tag, buffer&& bytes, std::uint64_t key,
+                 const send_options& options = {}, std::error_code& ec = throws);
   /// Like `post_send`, for parts as of `start_send_parts`.
   void post_send_parts(std::uint64_t tag, std::span<const std::span<const std::byte>> parts,
-                       std::uint64_t key, std::error_code& ec, const send_options& options = {});
+                       std::uint64_t key, const send_options& options = {},
+                       std::error_code& ec = throws);
 
   /// Receives the next message of this peer with a tag that `wanted` accepts. Like
   /// `worker::start_receive`, which has Completes, Lifetime, Errors and Cost.
@@ -239,9 +230,7 @@ class UCXIO_EXPORT endpoint {
                         const io_options& options = {});
   /// Like `start_receive`, and waits. Returns the facts of the message.
   message_info receive(const tag_match& wanted, std::span<std::byte> into,
-                       const io_options& options = {});
-  message_info receive(const tag_match& wanted, std::span<std::byte> into, std::error_code& ec,
-                       const io_options& options = {});
+                       const io_options& options = {}, std::error_code& ec = throws);
 
   /// Like `worker::probe` and `worker::take`, for this peer's messages. Return nothing, too, where
   /// there is no connection or no `feature::am`.
@@ -263,19 +252,18 @@ class UCXIO_EXPORT endpoint {
   /// Like `post_send`.
   /// Errors: also header_too_long, invalid_argument.
   void post_send_message(std::uint64_t number, std::span<const std::byte> header,
-                         std::span<const std::byte> bytes, std::uint64_t key, std::error_code& ec,
-                         const send_options& options = {});
+                         std::span<const std::byte> bytes, std::uint64_t key,
+                         const send_options& options = {}, std::error_code& ec = throws);
   void post_send_message(std::uint64_t number, std::span<const std::byte> header,
                          std::span<const std::span<const std::byte>> bytes, std::uint64_t key,
-                         std::error_code& ec, const send_options& options = {});
+                         const send_options& options = {}, std::error_code& ec = throws);
   void post_send_message(std::uint64_t number, std::span<const std::byte> header, buffer&& bytes,
-                         std::uint64_t key, std::error_code& ec, const send_options& options = {});
+                         std::uint64_t key, const send_options& options = {},
+                         std::error_code& ec = throws);
   /// Like `start_send_message`, and waits.
   void send_message(std::uint64_t number, std::span<const std::byte> header,
-                    std::span<const std::byte> bytes, const send_options& options = {});
-  void send_message(std::uint64_t number, std::span<const std::byte> header,
-                    std::span<const std::byte> bytes, std::error_code& ec,
-                    const send_options& options = {});
+                    std::span<const std::byte> bytes, const send_options& options = {},
+                    std::error_code& ec = throws);
   /// Returns how long a header may be on this side. `connection_report::largest_header` has the
   /// limit of both sides.
   std::size_t longest_header() const noexcept;
@@ -289,9 +277,8 @@ class UCXIO_EXPORT endpoint {
   request start_stream_send(std::span<const std::byte> bytes, const send_options& options = {});
   request start_stream_send(std::span<const std::span<const std::byte>> bytes,
                             const send_options& options = {});
-  void stream_send(std::span<const std::byte> bytes, const send_options& options = {});
-  void stream_send(std::span<const std::byte> bytes, std::error_code& ec,
-                   const send_options& options = {});
+  void stream_send(std::span<const std::byte> bytes, const send_options& options = {},
+                   std::error_code& ec = throws);
   /// Receives the next bytes of the peer's stream. `request::received().length` tells how many. It
   /// tells so even of a receive that failed: the next receive does not get those bytes again.
   /// Completes: see `stream_amount`.
@@ -302,14 +289,16 @@ class UCXIO_EXPORT endpoint {
   request start_stream_receive(std::span<std::byte> into, stream_amount amount,
                                const io_options& options = {});
   std::size_t stream_receive(std::span<std::byte> into, stream_amount amount,
-                             const io_options& options = {});
-  std::size_t stream_receive(std::span<std::byte> into, stream_amount amount, std::error_code& ec,
-                             const io_options& options = {});
+                             const io_options& options = {}, std::error_code& ec = throws);
 
   /// Sets the handlers for this connection's sends (none without `feature::am`). They replace those
   /// that were set before, by any handle of the connection.
   /// Lifetime: see `message_handlers`.
   void set_message_handlers(message_handlers handlers);
+
+#if UCXIO_OLD_NAMES
+#include "ucx/old_names/endpoint.ipp"
+#endif
 
  private:
   friend struct detail::core_access;

@@ -139,9 +139,9 @@ result<std::shared_ptr<endpoint_core>> accept(const worker& parent, connection_r
   return made;
 }
 
-[[noreturn]] void fail(std::error_code ec, std::string doing,
-                       const std::shared_ptr<endpoint_core>& core = nullptr) {
-  throw error(ec, with_words(std::move(doing), core ? core->words() : std::string()));
+/// Returns the text of an error that `core` may have words about.
+std::string about(std::string doing, const std::shared_ptr<endpoint_core>& core) {
+  return with_words(std::move(doing), core ? core->words() : std::string());
 }
 
 }  // namespace
@@ -162,34 +162,21 @@ const char* to_string(connection_state state) noexcept {
   return "unknown";
 }
 
-endpoint::endpoint(const worker& parent, const worker_address& peer, endpoint_options options)
-    : core_(connect(parent, peer, std::move(options)).or_throw()) {}
-
 endpoint::endpoint(const worker& parent, const worker_address& peer, endpoint_options options,
                    std::error_code& ec)
-    : core_(connect(parent, peer, std::move(options)).or_tell(ec)) {}
-
-endpoint::endpoint(const worker& parent, const socket_address& peer, endpoint_options options)
-    : core_(connect(parent, peer, std::move(options)).or_throw()) {}
+    : core_(connect(parent, peer, std::move(options)).or_end(ec)) {}
 
 endpoint::endpoint(const worker& parent, const socket_address& peer, endpoint_options options,
                    std::error_code& ec)
-    : core_(connect(parent, peer, std::move(options)).or_tell(ec)) {}
-
-endpoint::endpoint(const worker& parent, std::string_view host, std::uint16_t port,
-                   endpoint_options options)
-    : core_(connect(parent, host, port, std::move(options)).or_throw()) {}
+    : core_(connect(parent, peer, std::move(options)).or_end(ec)) {}
 
 endpoint::endpoint(const worker& parent, std::string_view host, std::uint16_t port,
                    endpoint_options options, std::error_code& ec)
-    : core_(connect(parent, host, port, std::move(options)).or_tell(ec)) {}
-
-endpoint::endpoint(const worker& parent, connection_request&& request, endpoint_options options)
-    : core_(accept(parent, request, std::move(options)).or_throw()) {}
+    : core_(connect(parent, host, port, std::move(options)).or_end(ec)) {}
 
 endpoint::endpoint(const worker& parent, connection_request&& request, endpoint_options options,
                    std::error_code& ec)
-    : core_(accept(parent, request, std::move(options)).or_tell(ec)) {}
+    : core_(accept(parent, request, std::move(options)).or_end(ec)) {}
 
 endpoint::endpoint(endpoint&& other) noexcept = default;
 
@@ -207,22 +194,12 @@ endpoint::~endpoint() {
   core_->leave_share(core_);
 }
 
-void endpoint::wait_connected() {
-  std::error_code ec;
-  wait_connected(ec);
-  if (ec) fail(ec, "connecting to " + (core_ ? core_->peer_name() : "nobody"), core_);
-}
-
 void endpoint::wait_connected(std::error_code& ec) {
-  if (!core_) {
-    ec = errc::closed;
-    return;
-  }
-  if (detail::is_forked_child()) {
-    ec = errc::forked_child;
-    return;
-  }
-  core_->wait_connected(ec);
+  std::error_code outcome = core_ ? errc::forked_child : errc::closed;
+  if (core_ && !detail::is_forked_child()) core_->wait_connected(outcome);
+  detail::end_with(outcome, ec, [this] {
+    return about("connecting to " + (core_ ? core_->peer_name() : "nobody"), core_);
+  });
 }
 
 std::error_code endpoint::status() const noexcept {
@@ -263,9 +240,7 @@ request endpoint::start_flush(const io_options& options) {
   return core_access::make_request(flush.release());
 }
 
-void endpoint::flush(const io_options& options) { start_flush(options).wait(); }
-
-void endpoint::flush(std::error_code& ec, const io_options& options) {
+void endpoint::flush(const io_options& options, std::error_code& ec) {
   start_flush(options).wait(ec);
 }
 
@@ -280,17 +255,15 @@ std::size_t endpoint::cancel_all(std::chrono::nanoseconds limit) {
   return core_->worker().connections().cancel_all(core_.get(), limit);
 }
 
-void endpoint::close(close_mode mode) {
-  std::error_code ec;
-  close(mode, ec);
-  if (ec) fail(ec, "closing the connection to " + core_->peer_name(), core_);
-}
-
 void endpoint::close(close_mode mode, std::error_code& ec) {
-  ec.clear();
-  if (!core_) return;
-  core_->closing().close(mode, ec);
-  core_->worker().settle();
+  std::error_code outcome;
+  if (core_) {
+    core_->closing().close(mode, outcome);
+    core_->worker().settle();
+  }
+  detail::end_with(outcome, ec, [this] {
+    return about("closing the connection to " + core_->peer_name(), core_);
+  });
 }
 
 request endpoint::start_close(close_mode mode) {
@@ -323,33 +296,33 @@ bool keeps_open(std::shared_ptr<endpoint_core> from, const endpoint_core& wanted
   return from != nullptr;
 }
 
-}  // namespace
-
-void endpoint::watch_by(const endpoint& companion) {
-  std::error_code ec;
-  watch_by(companion, ec);
-  if (ec) fail(ec, "having a connection watched by another one");
-}
-
-void endpoint::watch_by(const endpoint& companion, std::error_code& ec) {
-  ec = status();
-  const connection_state beside = companion.state();
-  if (!ec && (beside == connection_state::closing || beside == connection_state::closed)) {
-    ec = errc::closed;
-  }
-  if (ec) return;
+/// Has `companion` watch `watched`, or returns why it can not.
+std::error_code watch(const std::shared_ptr<endpoint_core>& watched,
+                      const std::shared_ptr<endpoint_core>& companion) {
   // One that the worker serves may be of the worker that its companion keeps.
-  const bool keeps = core_->keeps_worker();
-  std::shared_ptr<endpoint_core> other = companion.core_;  // then the one before, which goes last
-  if (keeps) exchange_companion(*core_, other);
+  const bool keeps = watched->keeps_worker();
+  std::shared_ptr<endpoint_core> other = companion;  // then the one before, which goes last
+  if (keeps) exchange_companion(*watched, other);
   // Looked at behind that: of several threads that make a ring at once, one sees it at least.
-  if (keeps_open(companion.core_, *core_)) {
-    if (keeps) exchange_companion(*core_, other);
-    ec = errc::invalid_argument;
-    return;
+  if (keeps_open(companion, *watched)) {
+    if (keeps) exchange_companion(*watched, other);
+    return errc::invalid_argument;
   }
   // Not the handle's share, which may be of more than the connection, and go before it.
-  companion.core_->observers().watch(core_->shared_from_this());
+  companion->observers().watch(watched->shared_from_this());
+  return {};
+}
+
+}  // namespace
+
+void endpoint::watch_by(const endpoint& companion, std::error_code& ec) {
+  std::error_code outcome = status();
+  const connection_state beside = companion.state();
+  if (!outcome && (beside == connection_state::closing || beside == connection_state::closed)) {
+    outcome = errc::closed;
+  }
+  if (!outcome) outcome = watch(core_, companion.core_);
+  detail::end_with(outcome, ec, [] { return "having a connection watched by another one"; });
 }
 
 socket_address endpoint::local() const {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/forked_child.hpp"
+#include "base/result.hpp"
 #include "connection/endpoint_core.hpp"
 #include "connection/frame_sender.hpp"
 #include "cuda/device_pointer.hpp"
@@ -180,6 +181,10 @@ std::error_code post_owned(const std::shared_ptr<endpoint_core>& over, message_k
   return {};
 }
 
+void end_post(std::error_code outcome, std::error_code& ec) {
+  detail::end_with(outcome, ec, [outcome] { return what_failed(outcome); });
+}
+
 }  // namespace
 
 request endpoint::start_send(std::uint64_t tag, std::span<const std::byte> bytes,
@@ -196,12 +201,7 @@ request endpoint::start_send(std::uint64_t tag, buffer&& bytes, const send_optio
 }
 
 void endpoint::send(std::uint64_t tag, std::span<const std::byte> bytes,
-                    const send_options& options) {
-  start_send(tag, bytes, options).wait();
-}
-
-void endpoint::send(std::uint64_t tag, std::span<const std::byte> bytes, std::error_code& ec,
-                    const send_options& options) {
+                    const send_options& options, std::error_code& ec) {
   start_send(tag, bytes, options).wait(ec);
 }
 
@@ -211,33 +211,30 @@ request endpoint::start_send_parts(std::uint64_t tag, byte_spans parts,
                        options);
 }
 
-void endpoint::send_parts(std::uint64_t tag, byte_spans parts, const send_options& options) {
-  start_send_parts(tag, parts, options).wait();
-}
-
-void endpoint::send_parts(std::uint64_t tag, byte_spans parts, std::error_code& ec,
-                          const send_options& options) {
+void endpoint::send_parts(std::uint64_t tag, byte_spans parts, const send_options& options,
+                          std::error_code& ec) {
   start_send_parts(tag, parts, options).wait(ec);
 }
 
 void endpoint::post_send(std::uint64_t tag, std::span<const std::byte> bytes, std::uint64_t key,
-                         std::error_code& ec, const send_options& options) {
-  ec = post(core_, message_kind::tagged, tag, {.only = bytes}, key, options);
+                         const send_options& options, std::error_code& ec) {
+  end_post(post(core_, message_kind::tagged, tag, {.only = bytes}, key, options), ec);
 }
 
 void endpoint::post_send(std::uint64_t tag, byte_spans bytes, std::uint64_t key,
-                         std::error_code& ec, const send_options& options) {
-  ec = post(core_, message_kind::tagged, tag, {.runs = bytes}, key, options);
+                         const send_options& options, std::error_code& ec) {
+  end_post(post(core_, message_kind::tagged, tag, {.runs = bytes}, key, options), ec);
 }
 
 void endpoint::post_send_parts(std::uint64_t tag, byte_spans parts, std::uint64_t key,
-                               std::error_code& ec, const send_options& options) {
-  ec = post(core_, message_kind::tagged, tag, {.runs = parts, .as_parts = true}, key, options);
+                               const send_options& options, std::error_code& ec) {
+  end_post(post(core_, message_kind::tagged, tag, {.runs = parts, .as_parts = true}, key, options),
+           ec);
 }
 
-void endpoint::post_send(std::uint64_t tag, buffer&& bytes, std::uint64_t key, std::error_code& ec,
-                         const send_options& options) {
-  ec = post_owned(core_, message_kind::tagged, tag, {}, bytes, key, options);
+void endpoint::post_send(std::uint64_t tag, buffer&& bytes, std::uint64_t key,
+                         const send_options& options, std::error_code& ec) {
+  end_post(post_owned(core_, message_kind::tagged, tag, {}, bytes, key, options), ec);
 }
 
 request endpoint::start_receive(const tag_match& wanted, std::span<std::byte> into,
@@ -273,14 +270,7 @@ request endpoint::start_receive(const tag_match& wanted, message_parts& made, st
 }
 
 message_info endpoint::receive(const tag_match& wanted, std::span<std::byte> into,
-                               const io_options& options) {
-  request receiving = start_receive(wanted, into, options);
-  receiving.wait();
-  return receiving.received();
-}
-
-message_info endpoint::receive(const tag_match& wanted, std::span<std::byte> into,
-                               std::error_code& ec, const io_options& options) {
+                               const io_options& options, std::error_code& ec) {
   request receiving = start_receive(wanted, into, options);
   receiving.wait(ec);
   return receiving.received();
@@ -324,30 +314,29 @@ request endpoint::start_send_message(std::uint64_t number, std::span<const std::
 
 void endpoint::post_send_message(std::uint64_t number, std::span<const std::byte> header,
                                  std::span<const std::byte> bytes, std::uint64_t key,
-                                 std::error_code& ec, const send_options& options) {
-  ec = post(core_, message_kind::active, number, {.only = bytes, .header = header}, key, options);
+                                 const send_options& options, std::error_code& ec) {
+  end_post(
+      post(core_, message_kind::active, number, {.only = bytes, .header = header}, key, options),
+      ec);
 }
 
 void endpoint::post_send_message(std::uint64_t number, std::span<const std::byte> header,
-                                 byte_spans bytes, std::uint64_t key, std::error_code& ec,
-                                 const send_options& options) {
-  ec = post(core_, message_kind::active, number, {.runs = bytes, .header = header}, key, options);
+                                 byte_spans bytes, std::uint64_t key, const send_options& options,
+                                 std::error_code& ec) {
+  end_post(
+      post(core_, message_kind::active, number, {.runs = bytes, .header = header}, key, options),
+      ec);
 }
 
 void endpoint::post_send_message(std::uint64_t number, std::span<const std::byte> header,
-                                 buffer&& bytes, std::uint64_t key, std::error_code& ec,
-                                 const send_options& options) {
-  ec = post_owned(core_, message_kind::active, number, header, bytes, key, options);
+                                 buffer&& bytes, std::uint64_t key, const send_options& options,
+                                 std::error_code& ec) {
+  end_post(post_owned(core_, message_kind::active, number, header, bytes, key, options), ec);
 }
 
 void endpoint::send_message(std::uint64_t number, std::span<const std::byte> header,
-                            std::span<const std::byte> bytes, const send_options& options) {
-  start_send_message(number, header, bytes, options).wait();
-}
-
-void endpoint::send_message(std::uint64_t number, std::span<const std::byte> header,
-                            std::span<const std::byte> bytes, std::error_code& ec,
-                            const send_options& options) {
+                            std::span<const std::byte> bytes, const send_options& options,
+                            std::error_code& ec) {
   start_send_message(number, header, bytes, options).wait(ec);
 }
 
@@ -363,12 +352,8 @@ request endpoint::start_stream_send(byte_spans bytes, const send_options& option
   return start_request(core_, message_kind::stream, 0, {.runs = bytes}, options);
 }
 
-void endpoint::stream_send(std::span<const std::byte> bytes, const send_options& options) {
-  start_stream_send(bytes, options).wait();
-}
-
-void endpoint::stream_send(std::span<const std::byte> bytes, std::error_code& ec,
-                           const send_options& options) {
+void endpoint::stream_send(std::span<const std::byte> bytes, const send_options& options,
+                           std::error_code& ec) {
   start_stream_send(bytes, options).wait(ec);
 }
 
@@ -379,14 +364,7 @@ request endpoint::start_stream_receive(std::span<std::byte> into, stream_amount 
 }
 
 std::size_t endpoint::stream_receive(std::span<std::byte> into, stream_amount amount,
-                                     const io_options& options) {
-  request receiving = start_stream_receive(into, amount, options);
-  receiving.wait();
-  return static_cast<std::size_t>(receiving.received().length);
-}
-
-std::size_t endpoint::stream_receive(std::span<std::byte> into, stream_amount amount,
-                                     std::error_code& ec, const io_options& options) {
+                                     const io_options& options, std::error_code& ec) {
   request receiving = start_stream_receive(into, amount, options);
   receiving.wait(ec);
   return static_cast<std::size_t>(receiving.received().length);

@@ -154,8 +154,8 @@ void broker_core::introduce(party& listens, party& connects) {
 
 void broker_core::answer(endpoint& to, const pipe_answer& said) {
   std::error_code gone;  // who has gone needs no answer; who leaves no room for it gets none
-  to.post_send(pipe_answer_tag, encode(said), 0, gone,
-               {.memory = send_memory::copied, .full = when_full::fail});
+  to.post_send(pipe_answer_tag, encode(said), 0,
+               {.memory = send_memory::copied, .full = when_full::fail}, gone);
 }
 
 /// In the version that everybody can read. Who is not told for want of memory gives up by itself.

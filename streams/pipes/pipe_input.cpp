@@ -54,7 +54,7 @@ void pipe_input::open(link& made) {
   const pipe_hello_bytes hello = encode(pipe_hello{
       .receives = static_cast<std::uint16_t>(count), .piece = size, .window = options_.window});
   std::error_code unusable;  // shows with the receives
-  made.peer->post_send(pipe_tag(pipe_said::hello), hello, 0, unusable, short_pipe_send);
+  made.peer->post_send(pipe_tag(pipe_said::hello), hello, 0, short_pipe_send, unusable);
   offer_places(made);
 }
 
@@ -67,7 +67,7 @@ void pipe_input::offer_places(link& to) {
   to.places = offered_places::make(*path_.driven, *to.peer, size, count);
   if (!to.places) return;
   std::error_code unusable;  // shows with the receives
-  to.peer->post_send(pipe_tag(pipe_said::ring), to.places->offer(), 0, unusable, short_pipe_send);
+  to.peer->post_send(pipe_tag(pipe_said::ring), to.places->offer(), 0, short_pipe_send, unusable);
 }
 
 void pipe_input::post(link& of, slot& next) {
@@ -261,7 +261,7 @@ void pipe_input::report_when_idle(link& to) {
 void pipe_input::report(link& to, pipe_said what) {
   tell(to, [&] {
     std::error_code unusable;  // shows with the receives
-    to.peer->post_send(pipe_tag(what), encode_pipe_count(to.taken), 0, unusable, short_pipe_send);
+    to.peer->post_send(pipe_tag(what), encode_pipe_count(to.taken), 0, short_pipe_send, unusable);
   });
 }
 

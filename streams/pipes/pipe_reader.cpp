@@ -161,7 +161,7 @@ void pipe_reader::drop(std::uint64_t sent, std::error_code why) noexcept {
   std::error_code unusable;
   const pipe_end_bytes end = encode(pipe_end{sent, pipe_error_status(why)});
   try {
-    peer_->post_send(pipe_tag(pipe_said::end), end, 0, unusable, short_pipe_send);
+    peer_->post_send(pipe_tag(pipe_said::end), end, 0, short_pipe_send, unusable);
   } catch (...) {  // without memory the end of the connection says it
   }
 }
