@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "ucx/access.hpp"
@@ -13,6 +14,7 @@
 #include "ucx/context.hpp"
 #include "ucx/create_options.hpp"
 #include "ucx/entry.hpp"
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/remote_region.hpp"
@@ -58,21 +60,20 @@ class UCXIO_EXPORT client {
   /// Errors: bad_url, host_not_found, connection_refused (no process listens there, or it is not a
   /// server), unreachable, timed_out (also where another program than ucxio listens there),
   /// version_mismatch, protocol_error, busy, too_many_files.
-  explicit client(std::string_view server, const client_options& options = {});
-  client(std::string_view server, const client_options& options, std::error_code& ec);
-  explicit client(const url& server, const client_options& options = {});
-  client(const url& server, const client_options& options, std::error_code& ec);
+  explicit client(std::string_view server, const client_options& options = {},
+                  std::error_code& ec = throws);
+  explicit client(const url& server, const client_options& options = {},
+                  std::error_code& ec = throws);
 
   /// Connects by worker address, without any IP address.
   /// Errors: those of the constructor by URL.
-  explicit client(const worker_address& server, const client_options& options = {});
-  client(const worker_address& server, const client_options& options, std::error_code& ec);
+  explicit client(const worker_address& server, const client_options& options = {},
+                  std::error_code& ec = throws);
 
   /// Returns the client that streams opened by URL share. The process has one for each server,
   /// which is made when there is none. It lingers after its last user has gone.
   /// Errors: those of the constructor; forked_child.
-  static client shared(const url& server);
-  static client shared(const url& server, std::error_code& ec);
+  static client shared(const url& server, std::error_code& ec = throws);
   /// Sets how long shared clients linger, so that a later user finds a connection. The default is
   /// 10 s, or the number of seconds in `UCXIO_LINGER`. At most 16 clients linger; the one that has
   /// waited longest goes first. With zero none lingers, and those that do are closed before this
@@ -91,8 +92,7 @@ class UCXIO_EXPORT client {
   /// options of this client. All callers that ask this client for the replacement share it. A
   /// caller that asks while another one connects gets the outcome of that attempt.
   /// Errors: those of the constructor; closed (by `close()`, before the loss or after it).
-  client reconnected() const;
-  client reconnected(std::error_code& ec) const;
+  client reconnected(std::error_code& ec = throws) const;
 
   /// Returns the further connection with the given number to the same server. It has its own
   /// worker, and a thread that sleeps. It is made with the options of this client when no handle to
@@ -100,36 +100,30 @@ class UCXIO_EXPORT client {
   /// connection.
   /// Errors: those of the constructor; not_supported (a client that was made on a context of the
   /// caller's), closed.
-  client lane(std::size_t number) const;
-  client lane(std::size_t number, std::error_code& ec) const;
+  client lane(std::size_t number, std::error_code& ec = throws) const;
 
   /// Returns all published names, in order.
   /// Errors: no_memory (it takes more than 512 MiB: some million names; `visit_names` does
   /// without).
   /// Cost: a round trip for each few hundred names.
-  std::vector<entry> list(const io_options& options = {});
-  std::vector<entry> list(std::error_code& ec, const io_options& options = {});
+  std::vector<entry> list(const io_options& options = {}, std::error_code& ec = throws);
 
   /// Returns the entry of `name`.
   /// Errors: no_such_name; the connection's.
-  entry stat(std::string_view name, const io_options& options = {});
-  entry stat(std::string_view name, std::error_code& ec, const io_options& options = {});
+  entry stat(std::string_view name, const io_options& options = {}, std::error_code& ec = throws);
 
   /// Opens `name` for the access `wanted`.
   /// Errors: no_such_name, permission_denied, bad_name; connection_reset, timed_out, closed.
   /// Cost: one round trip.
   remote_region open(std::string_view name, access wanted = access::read,
-                     const io_options& options = {});
-  remote_region open(std::string_view name, access wanted, std::error_code& ec,
-                     const io_options& options = {});
+                     const io_options& options = {}, std::error_code& ec = throws);
 
   /// Returns the files and directories directly in a directory of a store, by name. "" is the root
   /// of a store without a prefix.
   /// Errors: no_such_name, not_supported (a file; a server from before there were stores),
   /// permission_denied; no_memory, as `list()`.
-  std::vector<entry> list_directory(std::string_view directory, const io_options& options = {});
-  std::vector<entry> list_directory(std::string_view directory, std::error_code& ec,
-                                    const io_options& options = {});
+  std::vector<entry> list_directory(std::string_view directory, const io_options& options = {},
+                                    std::error_code& ec = throws);
 
   /// Opens a file of a writable store to be written. The file does not have to exist, and grows as
   /// it is written. A new or replacing file has no name until `commit()`. Without a commit it is
@@ -141,9 +135,7 @@ class UCXIO_EXPORT client {
   /// there were stores), no_space.
   /// Cost: one round trip.
   remote_region create(std::string_view name, const create_options& how = {},
-                       const io_options& options = {});
-  remote_region create(std::string_view name, const create_options& how, std::error_code& ec,
-                       const io_options& options = {});
+                       const io_options& options = {}, std::error_code& ec = throws);
 
   /// Gives a file of `create` its name, when every write through `file` is in it. Makes the
   /// directories that are missing. Returns the entry of the file. With `durable` the file and its
@@ -153,17 +145,15 @@ class UCXIO_EXPORT client {
   /// not_supported (a directory has the name; another file system), permission_denied (it was
   /// opened for reading), no_such_region (not a file that this client has open); busy (it is being
   /// committed, or the server is short of threads): the file is kept.
-  entry commit(remote_region& file, bool durable = false, const io_options& options = {});
-  entry commit(remote_region& file, bool durable, std::error_code& ec,
-               const io_options& options = {});
+  entry commit(remote_region& file, bool durable = false, const io_options& options = {},
+               std::error_code& ec = throws);
 
   /// Commits like the other overload, and ends the writing: when this returns, other writers may
   /// open the name. Closes `file`, for every handle that shares it, if the commit succeeds.
   /// Otherwise it stays open. It can be committed again if it was not thrown away (busy; io_error
   /// after it got its name).
-  entry commit(remote_region&& file, bool durable = false, const io_options& options = {});
-  entry commit(remote_region&& file, bool durable, std::error_code& ec,
-               const io_options& options = {});
+  entry commit(remote_region&& file, bool durable = false, const io_options& options = {},
+               std::error_code& ec = throws);
 
   /// Asks for the present length of a file that this client opened, and lets `file` reach so far.
   /// Returns when the length is not `known` any more, at the latest after `wait`. A change by
@@ -174,9 +164,7 @@ class UCXIO_EXPORT client {
   /// Cost: one round trip, and one for each half minute of waiting.
   entry measure(remote_region& file, std::uint64_t known = 0,
                 std::chrono::nanoseconds wait = std::chrono::nanoseconds::zero(),
-                const io_options& options = {});
-  entry measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
-                std::error_code& ec, const io_options& options = {});
+                const io_options& options = {}, std::error_code& ec = throws);
 
   /// Has the owner hash a file that this client opened, to compare it without fetching it. Bytes
   /// written through `file` count once they were flushed. Bytes that others write meanwhile may be
@@ -188,35 +176,29 @@ class UCXIO_EXPORT client {
   /// Cost: a round trip for each 64 MiB, and the owner's disk. A disk of less than 16 MiB a second
   /// may time out.
   std::vector<content_digest> digest(remote_region& file, const digest_range& wanted,
-                                     const io_options& options = {});
-  std::vector<content_digest> digest(remote_region& file, const digest_range& wanted,
-                                     std::error_code& ec, const io_options& options = {});
+                                     const io_options& options = {}, std::error_code& ec = throws);
 
   /// Removes a file, or an empty directory, of a writable store.
   /// Errors: no_such_name, permission_denied, busy (a client writes it), already_exists (a
   /// directory that is not empty).
-  void remove(std::string_view name, const io_options& options = {});
-  void remove(std::string_view name, std::error_code& ec, const io_options& options = {});
+  void remove(std::string_view name, const io_options& options = {}, std::error_code& ec = throws);
   /// Renames a file or directory within a writable store. Makes the directories that are missing.
   /// An entry that has the new name is replaced.
   /// Errors: those of `remove()`; not_supported (between stores).
-  void rename(std::string_view from, std::string_view to, const io_options& options = {});
-  void rename(std::string_view from, std::string_view to, std::error_code& ec,
-              const io_options& options = {});
+  void rename(std::string_view from, std::string_view to, const io_options& options = {},
+              std::error_code& ec = throws);
   /// Makes a file of a writable store `size` bytes long. Added bytes are zero.
   /// Errors: those of `remove()`; no_space, not_supported (a directory).
-  void resize(std::string_view name, std::uint64_t size, const io_options& options = {});
-  void resize(std::string_view name, std::uint64_t size, std::error_code& ec,
-              const io_options& options = {});
+  void resize(std::string_view name, std::uint64_t size, const io_options& options = {},
+              std::error_code& ec = throws);
 
   /// Makes a file that this client writes `size` bytes long, after everything written through
   /// `file` before.
   /// Errors: that of a failed write; no_space, permission_denied (it was opened for reading),
   /// no_such_region (not a file of a store that this client has open), busy (another handle writes
   /// it, or it is being committed).
-  void resize(remote_region& file, std::uint64_t size, const io_options& options = {});
-  void resize(remote_region& file, std::uint64_t size, std::error_code& ec,
-              const io_options& options = {});
+  void resize(remote_region& file, std::uint64_t size, const io_options& options = {},
+              std::error_code& ec = throws);
 
   /// Returns no error while the connection is usable, and `closed` after `close()`. Otherwise
   /// returns why the connection failed.
@@ -239,6 +221,10 @@ class UCXIO_EXPORT client {
 
   /// Closes the connection for every handle, region and stream, and tells the server. Idempotent.
   void close() noexcept;
+
+#if UCXIO_OLD_NAMES
+#include "ucx/old_names/client.ipp"
+#endif
 
  private:
   friend struct detail::core_access;

@@ -75,30 +75,17 @@ result<entry> finish(const std::shared_ptr<client_core>& core, remote_region& fi
 
 }  // namespace
 
-client::client(std::string_view server, const client_options& options)
-    : core_(connect(server, options).or_throw()) {}
-
 client::client(std::string_view server, const client_options& options, std::error_code& ec)
-    : core_(connect(server, options).or_tell(ec)) {}
-
-client::client(const url& server, const client_options& options)
-    : core_(client_connector(options).connect(server).or_throw()) {}
+    : core_(connect(server, options).or_end(ec)) {}
 
 client::client(const url& server, const client_options& options, std::error_code& ec)
-    : core_(client_connector(options).connect(server).or_tell(ec)) {}
-
-client::client(const worker_address& server, const client_options& options)
-    : core_(client_connector(options).connect(server).or_throw()) {}
+    : core_(client_connector(options).connect(server).or_end(ec)) {}
 
 client::client(const worker_address& server, const client_options& options, std::error_code& ec)
-    : core_(client_connector(options).connect(server).or_tell(ec)) {}
-
-client client::shared(const url& server) {
-  return core_access::make_client(detail::shared_client(server).or_throw());
-}
+    : core_(client_connector(options).connect(server).or_end(ec)) {}
 
 client client::shared(const url& server, std::error_code& ec) {
-  return core_access::make_client(detail::shared_client(server).or_tell(ec));
+  return core_access::make_client(detail::shared_client(server).or_end(ec));
 }
 
 void client::linger(std::chrono::nanoseconds longest) { detail::set_linger(longest); }
@@ -113,174 +100,94 @@ client::~client() { detail::leave_to_parent(core_); }
 
 client client::share() const { return core_access::make_client(core_); }
 
-client client::reconnected() const {
-  return core_access::make_client(successor_of(core_).or_throw());
-}
-
 client client::reconnected(std::error_code& ec) const {
-  return core_access::make_client(successor_of(core_).or_tell(ec));
-}
-
-client client::lane(std::size_t number) const {
-  return core_access::make_client(lane_of(core_, number).or_throw());
+  return core_access::make_client(successor_of(core_).or_end(ec));
 }
 
 client client::lane(std::size_t number, std::error_code& ec) const {
-  return core_access::make_client(lane_of(core_, number).or_tell(ec));
+  return core_access::make_client(lane_of(core_, number).or_end(ec));
 }
 
-std::vector<entry> client::list(const io_options& options) {
-  return ask(names_of(core_), &client_names::list, options).or_throw();
+std::vector<entry> client::list(const io_options& options, std::error_code& ec) {
+  return ask(names_of(core_), &client_names::list, options).or_end(ec);
 }
 
-std::vector<entry> client::list(std::error_code& ec, const io_options& options) {
-  return ask(names_of(core_), &client_names::list, options).or_tell(ec);
+entry client::stat(std::string_view name, const io_options& options, std::error_code& ec) {
+  return ask(names_of(core_), &client_names::stat, name, options).or_end(ec);
 }
 
-entry client::stat(std::string_view name, const io_options& options) {
-  return ask(names_of(core_), &client_names::stat, name, options).or_throw();
-}
-
-entry client::stat(std::string_view name, std::error_code& ec, const io_options& options) {
-  return ask(names_of(core_), &client_names::stat, name, options).or_tell(ec);
-}
-
-remote_region client::open(std::string_view name, access wanted, const io_options& options) {
-  return ask(regions_of(core_), &client_regions::open, name, wanted, options).or_throw();
-}
-
-remote_region client::open(std::string_view name, access wanted, std::error_code& ec,
-                           const io_options& options) {
+remote_region client::open(std::string_view name, access wanted, const io_options& options,
+                           std::error_code& ec) {
   return ask(regions_of(core_), &client_regions::open, name, wanted, options)
-      .or_tell(ec, core_access::empty_region());
+      .or_end(ec, core_access::empty_region());
 }
 
-std::vector<entry> client::list_directory(std::string_view directory, const io_options& options) {
-  return read_directory(*this, directory, options).entries;
-}
-
-std::vector<entry> client::list_directory(std::string_view directory, std::error_code& ec,
-                                          const io_options& options) {
-  return read_directory(*this, directory, ec, options).entries;
+std::vector<entry> client::list_directory(std::string_view directory, const io_options& options,
+                                          std::error_code& ec) {
+  return read_directory(*this, directory, options, ec).entries;
 }
 
 directory_listing read_directory(client& from, std::string_view directory,
-                                 const io_options& options) {
+                                 const io_options& options, std::error_code& ec) {
   return ask(names_of(core_access::core(from)), &client_names::read_directory, directory, options)
-      .or_throw();
+      .or_end(ec);
 }
 
-directory_listing read_directory(client& from, std::string_view directory, std::error_code& ec,
-                                 const io_options& options) {
-  return ask(names_of(core_access::core(from)), &client_names::read_directory, directory, options)
-      .or_tell(ec);
-}
-
-void visit_names(client& from, const entry_visitor& visit, const io_options& options) {
-  ask(names_of(core_access::core(from)), &client_names::visit_names, visit, options).or_throw();
-}
-
-void visit_names(client& from, const entry_visitor& visit, std::error_code& ec,
-                 const io_options& options) {
-  ask(names_of(core_access::core(from)), &client_names::visit_names, visit, options).or_tell(ec);
+void visit_names(client& from, const entry_visitor& visit, const io_options& options,
+                 std::error_code& ec) {
+  ask(names_of(core_access::core(from)), &client_names::visit_names, visit, options).or_end(ec);
 }
 
 std::uint64_t visit_directory(client& from, std::string_view directory, const entry_visitor& visit,
-                              const io_options& options) {
+                              const io_options& options, std::error_code& ec) {
   return ask(names_of(core_access::core(from)), &client_names::visit_directory, directory, visit,
              options)
-      .or_throw();
-}
-
-std::uint64_t visit_directory(client& from, std::string_view directory, const entry_visitor& visit,
-                              std::error_code& ec, const io_options& options) {
-  return ask(names_of(core_access::core(from)), &client_names::visit_directory, directory, visit,
-             options)
-      .or_tell(ec);
+      .or_end(ec);
 }
 
 remote_region client::create(std::string_view name, const create_options& how,
-                             const io_options& options) {
-  return ask(files_of(core_), &client_files::create, name, how, options).or_throw();
-}
-
-remote_region client::create(std::string_view name, const create_options& how, std::error_code& ec,
-                             const io_options& options) {
+                             const io_options& options, std::error_code& ec) {
   return ask(files_of(core_), &client_files::create, name, how, options)
-      .or_tell(ec, core_access::empty_region());
+      .or_end(ec, core_access::empty_region());
 }
 
-entry client::commit(remote_region& file, bool durable, const io_options& options) {
-  return ask(files_of(core_), &client_files::commit, file, durable, false, options).or_throw();
+entry client::commit(remote_region& file, bool durable, const io_options& options,
+                     std::error_code& ec) {
+  return ask(files_of(core_), &client_files::commit, file, durable, false, options).or_end(ec);
 }
 
-entry client::commit(remote_region& file, bool durable, std::error_code& ec,
-                     const io_options& options) {
-  return ask(files_of(core_), &client_files::commit, file, durable, false, options).or_tell(ec);
-}
-
-entry client::commit(remote_region&& file, bool durable, const io_options& options) {
-  return finish(core_, file, durable, options).or_throw();
-}
-
-entry client::commit(remote_region&& file, bool durable, std::error_code& ec,
-                     const io_options& options) {
-  return finish(core_, file, durable, options).or_tell(ec);
+entry client::commit(remote_region&& file, bool durable, const io_options& options,
+                     std::error_code& ec) {
+  return finish(core_, file, durable, options).or_end(ec);
 }
 
 entry client::measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
-                      const io_options& options) {
-  return ask(files_of(core_), &client_files::measure, file, known, wait, options).or_throw();
-}
-
-entry client::measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
-                      std::error_code& ec, const io_options& options) {
-  return ask(files_of(core_), &client_files::measure, file, known, wait, options).or_tell(ec);
+                      const io_options& options, std::error_code& ec) {
+  return ask(files_of(core_), &client_files::measure, file, known, wait, options).or_end(ec);
 }
 
 std::vector<content_digest> client::digest(remote_region& file, const digest_range& wanted,
-                                           const io_options& options) {
-  return ask(files_of(core_), &client_files::digest, file, wanted, options).or_throw();
+                                           const io_options& options, std::error_code& ec) {
+  return ask(files_of(core_), &client_files::digest, file, wanted, options).or_end(ec);
 }
 
-std::vector<content_digest> client::digest(remote_region& file, const digest_range& wanted,
-                                           std::error_code& ec, const io_options& options) {
-  return ask(files_of(core_), &client_files::digest, file, wanted, options).or_tell(ec);
+void client::remove(std::string_view name, const io_options& options, std::error_code& ec) {
+  ask(files_of(core_), &client_files::remove, name, options).or_end(ec);
 }
 
-void client::remove(std::string_view name, const io_options& options) {
-  ask(files_of(core_), &client_files::remove, name, options).or_throw();
+void client::rename(std::string_view from, std::string_view to, const io_options& options,
+                    std::error_code& ec) {
+  ask(files_of(core_), &client_files::rename, from, to, options).or_end(ec);
 }
 
-void client::remove(std::string_view name, std::error_code& ec, const io_options& options) {
-  ask(files_of(core_), &client_files::remove, name, options).or_tell(ec);
+void client::resize(std::string_view name, std::uint64_t size, const io_options& options,
+                    std::error_code& ec) {
+  ask(files_of(core_), &client_files::resize_by_name, name, size, options).or_end(ec);
 }
 
-void client::rename(std::string_view from, std::string_view to, const io_options& options) {
-  ask(files_of(core_), &client_files::rename, from, to, options).or_throw();
-}
-
-void client::rename(std::string_view from, std::string_view to, std::error_code& ec,
-                    const io_options& options) {
-  ask(files_of(core_), &client_files::rename, from, to, options).or_tell(ec);
-}
-
-void client::resize(std::string_view name, std::uint64_t size, const io_options& options) {
-  ask(files_of(core_), &client_files::resize_by_name, name, size, options).or_throw();
-}
-
-void client::resize(std::string_view name, std::uint64_t size, std::error_code& ec,
-                    const io_options& options) {
-  ask(files_of(core_), &client_files::resize_by_name, name, size, options).or_tell(ec);
-}
-
-void client::resize(remote_region& file, std::uint64_t size, const io_options& options) {
-  ask(files_of(core_), &client_files::resize, file, size, options).or_throw();
-}
-
-void client::resize(remote_region& file, std::uint64_t size, std::error_code& ec,
-                    const io_options& options) {
-  ask(files_of(core_), &client_files::resize, file, size, options).or_tell(ec);
+void client::resize(remote_region& file, std::uint64_t size, const io_options& options,
+                    std::error_code& ec) {
+  ask(files_of(core_), &client_files::resize, file, size, options).or_end(ec);
 }
 
 std::error_code client::status() const noexcept {

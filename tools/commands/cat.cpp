@@ -53,7 +53,7 @@ remote_region open(client& server, const url& from) {
         why.code() == errc::not_supported || why.code() == errc::no_such_name;
     std::error_code unknown;
     if (!may_be_directory) throw;
-    const bool is_directory = server.stat(from.name(), unknown).type == entry_type::directory;
+    const bool is_directory = server.stat(from.name(), {}, unknown).type == entry_type::directory;
     if (unknown == errc::store_gone) throw error(unknown, "opening " + ucx::to_string(from));
     if (unknown || !is_directory) throw;
     const std::string place = ucx::to_string(from);

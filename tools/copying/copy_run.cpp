@@ -200,7 +200,7 @@ bool copy_run::exists(const location& place) const {
            std::filesystem::file_type::not_found;
   }
   if (place.remote().name().empty()) return true;
-  clients_.of(place.remote()).stat(place.remote().name(), ec);
+  clients_.of(place.remote()).stat(place.remote().name(), {}, ec);
   return ec != errc::no_such_name;
 }
 

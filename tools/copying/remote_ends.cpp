@@ -184,9 +184,9 @@ class remote_target final : public copy_target {
   bool remove_partial() noexcept {
     std::error_code ec;
     // Released, it would still be busy for a moment.
-    if (region_) client_.commit(std::move(*region_), false, ec);
+    if (region_) client_.commit(std::move(*region_), false, {}, ec);
     region_.reset();
-    client_.remove(written_.name(), ec);
+    client_.remove(written_.name(), {}, ec);
     is_gone_ = !ec || ec == errc::no_such_name;
     return is_gone_;
   }
@@ -194,7 +194,7 @@ class remote_target final : public copy_target {
   void remove_stale() noexcept {
     try {
       std::error_code ignored;
-      client_.remove(partial_of(to_).name(), ignored);
+      client_.remove(partial_of(to_).name(), {}, ignored);
     } catch (const std::exception&) {  // so long a name none can have
     }
   }
@@ -206,7 +206,7 @@ class remote_target final : public copy_target {
       // Memory has no name beside it.
       if (why.code() != errc::no_such_name && why.code() != errc::not_supported) throw;
       std::error_code missing;
-      client_.stat(to_.name(), missing);
+      client_.stat(to_.name(), {}, missing);
       if (missing) throw;
       throw failure(exit_code::usage,
                     ucx::to_string(to_) + ": it is no file of a store, which could be resumed");
@@ -222,7 +222,7 @@ class remote_target final : public copy_target {
       if (!may_be_there) throw;
       std::error_code ec;
       remote_region there =
-          client_.open(to_.name(), readable ? access::read_write : access::write, ec);
+          client_.open(to_.name(), readable ? access::read_write : access::write, {}, ec);
       if (ec) throw;
       return there;
     }

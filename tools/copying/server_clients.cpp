@@ -41,11 +41,11 @@ std::vector<content_digest> server_clients::digest(const url& any, remote_region
   ++asking;
   guard.unlock();
   const auto until = std::chrono::steady_clock::now() + patience_;
-  std::vector<content_digest> all = server.digest(file, wanted, ec);
+  std::vector<content_digest> all = server.digest(file, wanted, {}, ec);
   // Others ask it, too.
   while (ec == errc::busy && std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    all = server.digest(file, wanted, ec);
+    all = server.digest(file, wanted, {}, ec);
   }
   guard.lock();
   --asking;

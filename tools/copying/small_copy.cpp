@@ -98,7 +98,7 @@ void remove_left(client& server, const std::vector<location>& stored) {
     // One that a store does not let this client open, with so many others, may be there.
     if (!is_there && opened[i].error != errc::too_many_of_client) continue;
     std::error_code ignored;
-    server.remove(names[i], ignored);
+    server.remove(names[i], {}, ignored);
   }
 }
 

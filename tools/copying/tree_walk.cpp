@@ -49,7 +49,7 @@ bool is_directory(const location& place, server_clients& clients) {
   }
   if (place.remote().name().empty()) return true;
   std::error_code ec;
-  const entry described = clients.of(place.remote()).stat(place.remote().name(), ec);
+  const entry described = clients.of(place.remote()).stat(place.remote().name(), {}, ec);
   if (ec == errc::no_such_name) return false;
   const std::string named = ucx::to_string(place.remote());
   if (ec == errc::not_supported) throw error(ec, named + " is neither a file nor a directory");
@@ -83,7 +83,7 @@ void tree_walk::walk(const location& top) {
     list_server(top.remote());
   } else {
     std::error_code unknown;
-    top_.modified = clients_.of(top.remote()).stat(top.remote().name(), unknown).modified;
+    top_.modified = clients_.of(top.remote()).stat(top.remote().name(), {}, unknown).modified;
     walk_store(top.remote(), "");
   }
 }
