@@ -16,6 +16,7 @@
 #include "ucx/completion_handler.hpp"
 #include "ucx/connection_report.hpp"
 #include "ucx/context.hpp"
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/message.hpp"
@@ -52,8 +53,8 @@ class UCXIO_EXPORT worker {
   /// Errors: feature_disabled (a mode that sleeps without `feature::wakeup`, terms without
   /// `feature::am`), invalid_argument (name or terms too long), too_many_files, no_memory.
   /// Cost: milliseconds; opens sockets of the context's transports.
-  explicit worker(const context& parent, const worker_options& options = {});
-  worker(const context& parent, const worker_options& options, std::error_code& ec);
+  explicit worker(const context& parent, const worker_options& options = {},
+                  std::error_code& ec = throws);
 
   /// Takes over a UCP worker that was made elsewhere from the UCP context of `parent`. It is
   /// destroyed with this object and everything made from it. The library uses active messages of id
@@ -61,9 +62,8 @@ class UCXIO_EXPORT worker {
   /// Errors: invalid_argument (null), closed (`parent`), not_supported (its thread mode, or its
   /// context's, is "single", and the options ask for threads), feature_disabled, and those of UCX.
   /// After an error it stays the caller's.
-  static worker adopt(const context& parent, ucp_worker* made, const worker_options& options = {});
-  static worker adopt(const context& parent, ucp_worker* made, const worker_options& options,
-                      std::error_code& ec);
+  static worker adopt(const context& parent, ucp_worker* made, const worker_options& options = {},
+                      std::error_code& ec = throws);
 
   worker(worker&& other) noexcept;
   worker& operator=(worker&& other) noexcept;
@@ -77,8 +77,7 @@ class UCXIO_EXPORT worker {
 
   /// Returns the address by which peers can connect without an IP address.
   /// Errors: closed (moved from, or not made), and those of UCX.
-  worker_address address() const;
-  worker_address address(std::error_code& ec) const;
+  worker_address address(std::error_code& ec = throws) const;
 
   /// Makes one round of progress: completes finished operations, serves peers, runs posted
   /// functions and deadlines. Returns whether anything happened. With a progress thread it does
@@ -120,8 +119,7 @@ class UCXIO_EXPORT worker {
   /// visible at its peer.
   /// Errors: the first of the connections' that were not lost before; timed_out, canceled.
   request start_flush(const io_options& options = {});
-  void flush(const io_options& options = {});
-  void flush(std::error_code& ec, const io_options& options = {});
+  void flush(const io_options& options = {}, std::error_code& ec = throws);
 
   /// Like `endpoint::fence()`, for every connection of this worker.
   void fence();
@@ -134,16 +132,14 @@ class UCXIO_EXPORT worker {
   /// context has `feature::wakeup`.
   /// Errors: invalid_argument (the worker has a thread), would_deadlock inside one of the worker's
   /// handlers.
-  void run(std::stop_token stop);
-  void run(std::stop_token stop, std::error_code& ec);
+  void run(std::stop_token stop, std::error_code& ec = throws);
 
   /// Returns the mode in force, which is never `automatic`.
   progress_mode mode() const noexcept;
 
   /// Returns UCX's description of the worker.
   /// Errors: closed (moved from, or not made), and those of UCX.
-  worker_attributes attributes() const;
-  worker_attributes attributes(std::error_code& ec) const;
+  worker_attributes attributes(std::error_code& ec = throws) const;
   /// Returns the counters of copies from and to memory of devices for this worker. They count
   /// memory of regions that peers used over it, and device memory that was read into or written
   /// from here.
@@ -201,9 +197,7 @@ class UCXIO_EXPORT worker {
   /// Like `start_receive`, and waits. Returns the facts of the message.
   /// Errors: also would_deadlock inside a handler.
   message_info receive(const tag_match& wanted, std::span<std::byte> into,
-                       const io_options& options = {});
-  message_info receive(const tag_match& wanted, std::span<std::byte> into, std::error_code& ec,
-                       const io_options& options = {});
+                       const io_options& options = {}, std::error_code& ec = throws);
 
   /// Returns the facts of the next message with a tag that `wanted` accepts. It has come, or was
   /// announced, and was not taken. It may be lost since: its receive reports that. Makes no
@@ -220,8 +214,12 @@ class UCXIO_EXPORT worker {
   /// later. When this returns, the earlier handler neither runs nor will run, unless it made this
   /// call.
   /// Errors: feature_disabled.
-  void on_message(std::uint64_t number, move_only_handler<message> handler);
-  void on_message(std::uint64_t number, move_only_handler<message> handler, std::error_code& ec);
+  void on_message(std::uint64_t number, move_only_handler<message> handler,
+                  std::error_code& ec = throws);
+
+#if UCXIO_OLD_NAMES
+#include "ucx/old_names/worker.ipp"
+#endif
 
  private:
   friend struct detail::core_access;

@@ -7,6 +7,7 @@
 #include "base/deadline.hpp"
 #include "base/forked_child.hpp"
 #include "base/idle_rounds.hpp"
+#include "base/result.hpp"
 #include "connection/connection_table.hpp"
 #include "connection/endpoint_core.hpp"
 #include "message/assembled_parts.hpp"
@@ -36,21 +37,20 @@ made_worker adopted(const context& parent, ucp_worker* made, const worker_option
                                     &detail::assemble_parts, options);
 }
 
+const char* why_not_run(std::error_code ec) {
+  if (ec == errc::would_deadlock) return "running a worker inside its own handler";
+  if (ec == errc::forked_child) return "running a worker";
+  return "running a worker that a thread of its own drives";
+}
+
 }  // namespace
 
-worker::worker(const context& parent, const worker_options& options)
-    : core_(make(parent, options).or_throw()) {}
-
 worker::worker(const context& parent, const worker_options& options, std::error_code& ec)
-    : core_(make(parent, options).or_tell(ec)) {}
-
-worker worker::adopt(const context& parent, ucp_worker* made, const worker_options& options) {
-  return worker(adopted(parent, made, options).or_throw());
-}
+    : core_(make(parent, options).or_end(ec)) {}
 
 worker worker::adopt(const context& parent, ucp_worker* made, const worker_options& options,
                      std::error_code& ec) {
-  return worker(adopted(parent, made, options).or_tell(ec));
+  return worker(adopted(parent, made, options).or_end(ec));
 }
 
 worker::worker(worker&& other) noexcept = default;
@@ -70,17 +70,12 @@ context worker::parent() const {
   return detail::core_access::make_context(core_->shared_context());
 }
 
-worker_address worker::address() const {
-  std::error_code ec;
-  worker_address made = address(ec);
-  if (ec) throw error(ec, "asking for a worker's address");
-  return made;
-}
-
 worker_address worker::address(std::error_code& ec) const {
-  if (core_) return core_->address(ec);
-  ec = errc::closed;
-  return {};
+  std::error_code outcome = errc::closed;
+  worker_address made;
+  if (core_) made = core_->address(outcome);
+  detail::end_with(outcome, ec, [] { return "asking for a worker's address"; });
+  return made;
 }
 
 bool worker::progress() { return core_->progress(); }
@@ -121,9 +116,7 @@ request worker::start_flush(const io_options& options) {
   return detail::core_access::make_request(core_->connections().start_flush(over, options));
 }
 
-void worker::flush(const io_options& options) { start_flush(options).wait(); }
-
-void worker::flush(std::error_code& ec, const io_options& options) {
+void worker::flush(const io_options& options, std::error_code& ec) {
   start_flush(options).wait(ec);
 }
 
@@ -139,24 +132,16 @@ std::size_t worker::cancel_all(std::chrono::nanoseconds limit) {
   return detail::is_forked_child() ? 0 : core_->connections().cancel_all(nullptr, limit);
 }
 
-worker_attributes worker::attributes() const {
-  std::error_code ec;
-  worker_attributes made = attributes(ec);
-  if (ec) throw error(ec, "asking for a worker's attributes");
-  return made;
-}
-
 staging_statistics worker::staging() const noexcept {
   return core_ ? core_->staging() : staging_statistics();
 }
 
 worker_attributes worker::attributes(std::error_code& ec) const {
-  if (!core_) {
-    ec = errc::closed;
-    return {};
-  }
-  worker_attributes made = core_->attributes(ec);
-  if (!ec) made.address_size = core_->address(ec).native().size();
+  std::error_code outcome = errc::closed;
+  worker_attributes made;
+  if (core_) made = core_->attributes(outcome);
+  if (!outcome) made.address_size = core_->address(outcome).native().size();
+  detail::end_with(outcome, ec, [] { return "asking for a worker's attributes"; });
   return made;
 }
 
@@ -167,20 +152,13 @@ std::size_t worker::connections() const noexcept {
   return core_->connections().active();
 }
 
-void worker::run(std::stop_token stop) {
-  std::error_code ec;
-  run(std::move(stop), ec);
-  if (ec == errc::would_deadlock) throw error(ec, "running a worker inside its own handler");
-  if (ec == errc::forked_child) throw error(ec, "running a worker");
-  if (ec) throw error(ec, "running a worker that a thread of its own drives");
-}
-
 void worker::run(std::stop_token stop, std::error_code& ec) {
-  ec.clear();
-  if (core_->in_handler()) ec = errc::would_deadlock;
-  if (core_->driven_elsewhere()) ec = errc::invalid_argument;
-  if (detail::is_forked_child()) ec = errc::forked_child;
-  if (ec) return;
+  std::error_code outcome;
+  if (core_->in_handler()) outcome = errc::would_deadlock;
+  if (core_->driven_elsewhere()) outcome = errc::invalid_argument;
+  if (detail::is_forked_child()) outcome = errc::forked_child;
+  detail::end_with(outcome, ec, [outcome] { return why_not_run(outcome); });
+  if (outcome) return;
   const std::stop_callback wake(stop, [core = core_.get()] { core->signal(); });
   detail::idle_rounds idle;
   detail::progress_leader leader(*core_);
@@ -218,14 +196,7 @@ request worker::start_receive(const tag_match& wanted, message_parts& made, std:
 }
 
 message_info worker::receive(const tag_match& wanted, std::span<std::byte> into,
-                             const io_options& options) {
-  request receiving = start_receive(wanted, into, options);
-  receiving.wait();
-  return receiving.received();
-}
-
-message_info worker::receive(const tag_match& wanted, std::span<std::byte> into,
-                             std::error_code& ec, const io_options& options) {
+                             const io_options& options, std::error_code& ec) {
   request receiving = start_receive(wanted, into, options);
   receiving.wait(ec);
   return receiving.received();
@@ -246,19 +217,12 @@ std::optional<message> worker::take(const tag_match& wanted) {
   return detail::core_access::make_message(core_, *found);
 }
 
-void worker::on_message(std::uint64_t number, move_only_handler<message> handler) {
-  std::error_code ec;
-  on_message(number, std::move(handler), ec);
-  if (ec) throw error(ec, "handling messages on a context without feature::am");
-}
-
 void worker::on_message(std::uint64_t number, move_only_handler<message> handler,
                         std::error_code& ec) {
-  ec.clear();
-  if (!core_->context().has(feature::am)) {
-    ec = errc::feature_disabled;
-    return;
-  }
+  const bool can_be = core_->context().has(feature::am);
+  detail::end_with(can_be ? std::error_code() : make_error_code(errc::feature_disabled), ec,
+                   [] { return "handling messages on a context without feature::am"; });
+  if (!can_be) return;
   std::shared_ptr<move_only_handler<message>> replaced;  // goes behind the lock
   if (handler) replaced = std::make_shared<move_only_handler<message>>(std::move(handler));
   {
