@@ -9,6 +9,7 @@
 
 #include "ucx/access.hpp"
 #include "ucx/context.hpp"
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/memory_kind.hpp"
@@ -36,21 +37,18 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   /// Lifetime: `bytes`, until `close()` or the destructor returns.
   /// Errors: no_lockable_memory, no_memory, invalid_argument; for a device's memory
   /// feature_disabled (the context was made without `feature::am`), not_supported, io_error.
-  memory_region(const context& parent, std::span<std::byte> bytes, access granted);
   memory_region(const context& parent, std::span<std::byte> bytes, access granted,
-                std::error_code& ec);
+                std::error_code& ec = throws);
 
   /// Exposes memory that the caller says to be at `expected`. A device of -1 is any device. Memory
   /// that is found elsewhere is invalid_argument.
   memory_region(const context& parent, std::span<std::byte> bytes, access granted,
-                const memory_place& expected);
-  memory_region(const context& parent, std::span<std::byte> bytes, access granted,
-                const memory_place& expected, std::error_code& ec);
+                const memory_place& expected, std::error_code& ec = throws);
 
   /// Exposes the caller's memory for reading.
   /// Lifetime: `bytes`, until `close()` or the destructor returns.
-  memory_region(const context& parent, std::span<const std::byte> bytes);
-  memory_region(const context& parent, std::span<const std::byte> bytes, std::error_code& ec);
+  memory_region(const context& parent, std::span<const std::byte> bytes,
+                std::error_code& ec = throws);
 
   /// A container that dies with the call can not be exposed: deleted.
   template <std::ranges::range Range, class... Rest>
@@ -63,9 +61,8 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   /// UCX's shared memory. `close()` frees them.
   /// Errors: no_memory; no_shared_memory (a context of one host).
   /// Cost: commits all pages: 64 MiB take 20-200 ms. One file descriptor.
-  static memory_region allocate(const context& parent, std::size_t size, access granted);
   static memory_region allocate(const context& parent, std::size_t size, access granted,
-                                std::error_code& ec);
+                                std::error_code& ec = throws);
 
   /// Allocates `size` zeroed bytes at `place`, and exposes them. Pinned memory (`cuda_pinned`) is
   /// the host's, which devices copy fastest. Peers of the host read it in place, and do not map it.
@@ -74,9 +71,7 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   /// within five seconds: they are given back when it goes on), busy (no thread can be started to
   /// wait for it).
   static memory_region allocate(const context& parent, std::size_t size, access granted,
-                                const memory_place& place);
-  static memory_region allocate(const context& parent, std::size_t size, access granted,
-                                const memory_place& place, std::error_code& ec);
+                                const memory_place& place, std::error_code& ec = throws);
 
   memory_region(memory_region&& other) noexcept;
   memory_region& operator=(memory_region&& other) noexcept;
@@ -103,8 +98,7 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   /// unless it made this call. `handler` runs without any lock of the library.
   /// Lifetime: the objects that `handler` refers to, until it is replaced or the region closed.
   /// Errors: closed (a region that was moved from, or closed).
-  void on_notify(notification_handler handler);
-  void on_notify(notification_handler handler, std::error_code& ec);
+  void on_notify(notification_handler handler, std::error_code& ec = throws);
 
   /// Waits for one notification, and takes it. Not while there is a handler. The request belongs to
   /// the worker `driven`. The notification may come over any worker of the region's context.
@@ -113,9 +107,8 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   /// Errors: timed_out, canceled; closed, when the region is.
   request start_wait_notify(const worker& driven, notification& into,
                             const io_options& options = {});
-  notification wait_notify(const worker& driven, const io_options& options = {});
-  notification wait_notify(const worker& driven, std::error_code& ec,
-                           const io_options& options = {});
+  notification wait_notify(const worker& driven, const io_options& options = {},
+                           std::error_code& ec = throws);
 
   /// Takes the oldest notification that was not taken, if there is one, without waiting.
   std::optional<notification> take_notification();
@@ -128,6 +121,13 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   /// Threads: other threads may use the workers that serve it meanwhile. No handler of a worker
   /// that only one thread may use runs here.
   void close() noexcept;
+
+#if UCXIO_OLD_NAMES
+  [[deprecated("the error code comes last")]] notification wait_notify(
+      const worker& driven, std::error_code& ec, const io_options& options = {}) {
+    return wait_notify(driven, options, ec);
+  }
+#endif
 
  private:
   friend struct detail::core_access;

@@ -49,31 +49,17 @@ made_region make(const context& parent, std::size_t size, access granted,
 
 }  // namespace
 
-memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted)
-    : core_(expose(parent, bytes, granted, std::nullopt).or_throw()) {}
-
 memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted,
                              std::error_code& ec)
-    : core_(expose(parent, bytes, granted, std::nullopt).or_tell(ec)) {}
-
-memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted,
-                             const memory_place& expected)
-    : core_(expose(parent, bytes, granted, expected).or_throw()) {}
+    : core_(expose(parent, bytes, granted, std::nullopt).or_end(ec)) {}
 
 memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted,
                              const memory_place& expected, std::error_code& ec)
-    : core_(expose(parent, bytes, granted, expected).or_tell(ec)) {}
-
-memory_region::memory_region(const context& parent, std::span<const std::byte> bytes)
-    : memory_region(parent, detail::without_const(bytes), access::read) {}
+    : core_(expose(parent, bytes, granted, expected).or_end(ec)) {}
 
 memory_region::memory_region(const context& parent, std::span<const std::byte> bytes,
                              std::error_code& ec)
     : memory_region(parent, detail::without_const(bytes), access::read, ec) {}
-
-memory_region memory_region::allocate(const context& parent, std::size_t size, access granted) {
-  return allocate(parent, size, granted, memory_place());
-}
 
 memory_region memory_region::allocate(const context& parent, std::size_t size, access granted,
                                       std::error_code& ec) {
@@ -81,16 +67,9 @@ memory_region memory_region::allocate(const context& parent, std::size_t size, a
 }
 
 memory_region memory_region::allocate(const context& parent, std::size_t size, access granted,
-                                      const memory_place& place) {
-  memory_region made;
-  made.core_ = make(parent, size, granted, place).or_throw();
-  return made;
-}
-
-memory_region memory_region::allocate(const context& parent, std::size_t size, access granted,
                                       const memory_place& place, std::error_code& ec) {
   memory_region made;
-  made.core_ = make(parent, size, granted, place).or_tell(ec);
+  made.core_ = make(parent, size, granted, place).or_end(ec);
   return made;
 }
 
@@ -124,21 +103,17 @@ remote_descriptor memory_region::descriptor() const {
   return core_ ? core_->descriptor() : remote_descriptor();
 }
 
-void memory_region::on_notify(notification_handler handler) {
-  std::error_code ec;
-  on_notify(std::move(handler), ec);
-  if (ec) throw error(ec, "handling the notifications of a region that is not open");
-}
-
 void memory_region::on_notify(notification_handler handler, std::error_code& ec) {
-  ec.clear();
+  std::error_code outcome;
   if (core_ && detail::is_forked_child()) {
-    ec = errc::forked_child;
+    outcome = errc::forked_child;
   } else if (core_) {
     core_->notifications()->set_handler(std::move(handler));
   } else {
-    ec = errc::closed;
+    outcome = errc::closed;
   }
+  detail::end_with(outcome, ec,
+                   [] { return "handling the notifications of a region that is not open"; });
 }
 
 request memory_region::start_wait_notify(const worker& driven, notification& into,
@@ -159,14 +134,8 @@ request memory_region::start_wait_notify(const worker& driven, notification& int
   return detail::core_access::make_request(wait);
 }
 
-notification memory_region::wait_notify(const worker& driven, const io_options& options) {
-  notification into;
-  start_wait_notify(driven, into, options).wait();
-  return into;
-}
-
-notification memory_region::wait_notify(const worker& driven, std::error_code& ec,
-                                        const io_options& options) {
+notification memory_region::wait_notify(const worker& driven, const io_options& options,
+                                        std::error_code& ec) {
   notification into;
   start_wait_notify(driven, into, options).wait(ec);
   return into;
