@@ -17,6 +17,7 @@
 #include "ucx/connection_report.hpp"
 #include "ucx/context.hpp"
 #include "ucx/entry.hpp"
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/memory_place.hpp"
 #include "ucx/publication.hpp"
@@ -84,8 +85,7 @@ class UCXIO_EXPORT server {
   /// Errors: not_secure (an address that is not loopback, without `insecure`), address_in_use,
   /// permission_denied, bad_address, host_not_found, too_many_files, bad_configuration,
   /// invalid_argument (a number of `workers` that can not be).
-  explicit server(const server_options& options = {});
-  server(const server_options& options, std::error_code& ec);
+  explicit server(const server_options& options = {}, std::error_code& ec = throws);
 
   server(server&& other) noexcept;
   server& operator=(server&& other) noexcept;
@@ -96,20 +96,17 @@ class UCXIO_EXPORT server {
   /// Lifetime: `bytes`, until the publication is gone.
   /// Errors: already_exists, bad_name (empty, not UTF-8, longer than 1024 bytes), closed,
   /// no_memory, no_lockable_memory.
-  publication publish(std::string_view name, std::span<std::byte> bytes, access granted);
   publication publish(std::string_view name, std::span<std::byte> bytes, access granted,
-                      std::error_code& ec);
+                      std::error_code& ec = throws);
   /// Publishes memory that the caller says to be at `expected`. Otherwise like the overload without
   /// a place.
   /// Errors: also invalid_argument (`memory_region`).
   publication publish(std::string_view name, std::span<std::byte> bytes, access granted,
-                      const memory_place& expected);
-  publication publish(std::string_view name, std::span<std::byte> bytes, access granted,
-                      const memory_place& expected, std::error_code& ec);
+                      const memory_place& expected, std::error_code& ec = throws);
   /// Publishes the caller's memory for reading.
   /// Lifetime: `bytes`, until the publication is gone.
-  publication publish(std::string_view name, std::span<const std::byte> bytes);
-  publication publish(std::string_view name, std::span<const std::byte> bytes, std::error_code& ec);
+  publication publish(std::string_view name, std::span<const std::byte> bytes,
+                      std::error_code& ec = throws);
 
   /// A container that dies with the call can not be published: deleted.
   template <std::ranges::range Range, class... Rest>
@@ -120,16 +117,13 @@ class UCXIO_EXPORT server {
   /// Allocates `size` zeroed bytes, and publishes them. Processes of this host and user map them.
   /// The bytes are gone with the publication.
   /// Errors: those of `publish()`.
-  publication allocate(std::string_view name, std::size_t size, access granted);
   publication allocate(std::string_view name, std::size_t size, access granted,
-                       std::error_code& ec);
+                       std::error_code& ec = throws);
 
   /// Allocates `size` zeroed bytes at `place`, and publishes them.
   /// Errors: those of `publish()`, and of `memory_region::allocate()` with a place.
   publication allocate(std::string_view name, std::size_t size, access granted,
-                       const memory_place& place);
-  publication allocate(std::string_view name, std::size_t size, access granted,
-                       const memory_place& place, std::error_code& ec);
+                       const memory_place& place, std::error_code& ec = throws);
 
   /// Publishes a regular file: the file that has this path now, even if the path later leads to
   /// another one. It is read when peers ask. A client that opens it gets its present size. It sees
@@ -138,9 +132,7 @@ class UCXIO_EXPORT server {
   /// Errors: those of `publish()`; not_supported (`granted` has write; not a regular file),
   /// no_such_name, permission_denied, too_many_files, io_error of the file.
   publication publish_file(std::string_view name, const std::filesystem::path& file,
-                           access granted = access::read);
-  publication publish_file(std::string_view name, const std::filesystem::path& file, access granted,
-                           std::error_code& ec);
+                           access granted = access::read, std::error_code& ec = throws);
 
   /// Publishes the files of a directory, and of the directories below. A file is looked up when a
   /// client asks for it, and the client gets the file of that moment. Symbolic links are not
@@ -152,9 +144,7 @@ class UCXIO_EXPORT server {
   /// Threads: the store's own threads do the work that may wait for a disk. Closing waits two
   /// seconds for them at most.
   publication publish_store(const std::filesystem::path& directory,
-                            const store_options& options = {});
-  publication publish_store(const std::filesystem::path& directory, const store_options& options,
-                            std::error_code& ec);
+                            const store_options& options = {}, std::error_code& ec = throws);
 
   /// Makes a store in this machine's memory, for files that need no disk. It is a new directory in
   /// `within`, which has to be a tmpfs. Only this user can look into the directory. Clients may
@@ -165,14 +155,12 @@ class UCXIO_EXPORT server {
   /// Errors: those of `publish_store()`; invalid_argument (no quota), not_supported (no tmpfs),
   /// no_space (less than the quota is free there).
   publication allocate_store(const store_options& options,
-                             const std::filesystem::path& within = "/dev/shm");
-  publication allocate_store(const store_options& options, const std::filesystem::path& within,
-                             std::error_code& ec);
+                             const std::filesystem::path& within = "/dev/shm",
+                             std::error_code& ec = throws);
 
   /// Withdraws `name`, like `publication::close()`.
   /// Errors: no_such_name.
-  void unpublish(std::string_view name);
-  void unpublish(std::string_view name, std::error_code& ec);
+  void unpublish(std::string_view name, std::error_code& ec = throws);
 
   /// Returns the published names, in order.
   std::vector<entry> list() const;
@@ -186,8 +174,7 @@ class UCXIO_EXPORT server {
   /// readers reach.
   /// Errors: already_exists (a file that no server wrote), bad_name, no_such_name (its directory),
   /// permission_denied, not_supported (no regular file), no_space, io_error, closed.
-  void publish_address(const std::filesystem::path& file);
-  void publish_address(const std::filesystem::path& file, std::error_code& ec);
+  void publish_address(const std::filesystem::path& file, std::error_code& ec = throws);
   /// Returns the URL of the server, or of a name, which is percent-encoded. On a wildcard address
   /// the host is this machine's name. For a server that does not listen it is the URL of the first
   /// address file.

@@ -39,12 +39,19 @@ result<void> publish_address_of(const std::shared_ptr<server_core>& core,
   return failure{errc::closed, "writing the address of a server that was closed"};
 }
 
+std::error_code withdraw(const std::shared_ptr<server_core>& core, std::string_view name) {
+  if (detail::is_forked_child()) return errc::forked_child;
+  if (!core) return errc::closed;
+  const published found = core->names().find(name);
+  if (!found) return errc::no_such_name;
+  found->close();
+  return {};
+}
+
 }  // namespace
 
-server::server(const server_options& options) : core_(server_core::make(options).or_throw()) {}
-
 server::server(const server_options& options, std::error_code& ec)
-    : core_(server_core::make(options).or_tell(ec)) {}
+    : core_(server_core::make(options).or_end(ec)) {}
 
 server::server(std::shared_ptr<detail::server_core> core) noexcept : core_(std::move(core)) {}
 
@@ -60,36 +67,19 @@ server& server::operator=(server&& other) noexcept {
 
 server::~server() { close(); }
 
-publication server::publish(std::string_view name, std::span<std::byte> bytes, access granted) {
-  return make(core_, &server_core::publish, name, bytes, granted, std::nullopt).or_throw();
-}
-
 publication server::publish(std::string_view name, std::span<std::byte> bytes, access granted,
                             std::error_code& ec) {
-  return make(core_, &server_core::publish, name, bytes, granted, std::nullopt).or_tell(ec);
-}
-
-publication server::publish(std::string_view name, std::span<std::byte> bytes, access granted,
-                            const memory_place& expected) {
-  return make(core_, &server_core::publish, name, bytes, granted, expected).or_throw();
+  return make(core_, &server_core::publish, name, bytes, granted, std::nullopt).or_end(ec);
 }
 
 publication server::publish(std::string_view name, std::span<std::byte> bytes, access granted,
                             const memory_place& expected, std::error_code& ec) {
-  return make(core_, &server_core::publish, name, bytes, granted, expected).or_tell(ec);
-}
-
-publication server::publish(std::string_view name, std::span<const std::byte> bytes) {
-  return publish(name, detail::without_const(bytes), access::read);
+  return make(core_, &server_core::publish, name, bytes, granted, expected).or_end(ec);
 }
 
 publication server::publish(std::string_view name, std::span<const std::byte> bytes,
                             std::error_code& ec) {
   return publish(name, detail::without_const(bytes), access::read, ec);
-}
-
-publication server::allocate(std::string_view name, std::size_t size, access granted) {
-  return allocate(name, size, granted, memory_place());
 }
 
 publication server::allocate(std::string_view name, std::size_t size, access granted,
@@ -98,63 +88,28 @@ publication server::allocate(std::string_view name, std::size_t size, access gra
 }
 
 publication server::allocate(std::string_view name, std::size_t size, access granted,
-                             const memory_place& place) {
-  return make(core_, &server_core::allocate, name, size, granted, place).or_throw();
-}
-
-publication server::allocate(std::string_view name, std::size_t size, access granted,
                              const memory_place& place, std::error_code& ec) {
-  return make(core_, &server_core::allocate, name, size, granted, place).or_tell(ec);
-}
-
-publication server::publish_file(std::string_view name, const std::filesystem::path& file,
-                                 access granted) {
-  return make(core_, &server_core::publish_file, name, file, granted).or_throw();
+  return make(core_, &server_core::allocate, name, size, granted, place).or_end(ec);
 }
 
 publication server::publish_file(std::string_view name, const std::filesystem::path& file,
                                  access granted, std::error_code& ec) {
-  return make(core_, &server_core::publish_file, name, file, granted).or_tell(ec);
-}
-
-publication server::publish_store(const std::filesystem::path& directory,
-                                  const store_options& options) {
-  return make(core_, &server_core::publish_store, directory, options).or_throw();
+  return make(core_, &server_core::publish_file, name, file, granted).or_end(ec);
 }
 
 publication server::publish_store(const std::filesystem::path& directory,
                                   const store_options& options, std::error_code& ec) {
-  return make(core_, &server_core::publish_store, directory, options).or_tell(ec);
-}
-
-publication server::allocate_store(const store_options& options,
-                                   const std::filesystem::path& within) {
-  return make(core_, &server_core::allocate_store, options, within).or_throw();
+  return make(core_, &server_core::publish_store, directory, options).or_end(ec);
 }
 
 publication server::allocate_store(const store_options& options,
                                    const std::filesystem::path& within, std::error_code& ec) {
-  return make(core_, &server_core::allocate_store, options, within).or_tell(ec);
-}
-
-void server::unpublish(std::string_view name) {
-  std::error_code ec;
-  unpublish(name, ec);
-  if (ec) throw error(ec, "withdrawing \"" + std::string(name) + "\"");
+  return make(core_, &server_core::allocate_store, options, within).or_end(ec);
 }
 
 void server::unpublish(std::string_view name, std::error_code& ec) {
-  ec.clear();
-  if (detail::is_forked_child()) {
-    ec = errc::forked_child;
-    return;
-  }
-  const published found = core_ ? core_->names().find(name) : nullptr;
-  if (found) {
-    found->close();
-  } else {
-    ec = core_ ? errc::no_such_name : errc::closed;
-  }
+  detail::end_with(withdraw(core_, name), ec,
+                   [name] { return "withdrawing \"" + std::string(name) + "\""; });
 }
 
 std::vector<entry> server::list() const {
@@ -166,12 +121,8 @@ std::vector<entry> server::list() const {
 
 server_address server::address() const { return core_ ? core_->address() : server_address(); }
 
-void server::publish_address(const std::filesystem::path& file) {
-  publish_address_of(core_, file).or_throw();
-}
-
 void server::publish_address(const std::filesystem::path& file, std::error_code& ec) {
-  publish_address_of(core_, file).or_tell(ec);
+  publish_address_of(core_, file).or_end(ec);
 }
 
 std::string server::url() const { return url(std::string_view()); }
