@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <system_error>
 
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
 
@@ -46,8 +47,14 @@ inline bool is_copied_by_driver(const void* address, std::size_t size = 1) noexc
 /// Each call in a context of the program makes and ends a stream.
 /// Threads: safe.
 UCXIO_EXPORT void copy_memory(void* into, const void* from, std::size_t size,
-                              const io_options& options = {});
-UCXIO_EXPORT void copy_memory(void* into, const void* from, std::size_t size, std::error_code& ec,
-                              const io_options& options = {});
+                              const io_options& options = {}, std::error_code& ec = throws);
+
+#if UCXIO_OLD_NAMES
+[[deprecated("the error code comes last")]] inline void copy_memory(
+    void* into, const void* from, std::size_t size, std::error_code& ec,
+    const io_options& options = {}) {
+  copy_memory(into, from, size, options, ec);
+}
+#endif
 
 }  // namespace ucx

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "ucx/context.hpp"
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/memory_place.hpp"
 
@@ -38,13 +39,13 @@ class UCXIO_EXPORT memory_pool final : public std::pmr::memory_resource {
   /// Makes a pool of memory at `place`: a CUDA device's, managed by CUDA, pinned for it, or the
   /// host's. It allocates nothing before the first request.
   /// Errors: not_supported (no CUDA driver, no such device, another kind), no_memory, io_error.
-  explicit memory_pool(const memory_place& place, const memory_pool_options& options = {});
-  memory_pool(const memory_place& place, const memory_pool_options& options, std::error_code& ec);
+  explicit memory_pool(const memory_place& place, const memory_pool_options& options = {},
+                       std::error_code& ec = throws);
 
   /// Makes a pool of the host's memory that is registered with UCX, for as long as it is held.
   /// Errors: closed (a context that was moved from), feature_disabled (one without `feature::rma`).
-  explicit memory_pool(const context& registering, const memory_pool_options& options = {});
-  memory_pool(const context& registering, const memory_pool_options& options, std::error_code& ec);
+  explicit memory_pool(const context& registering, const memory_pool_options& options = {},
+                       std::error_code& ec = throws);
 
   memory_pool(const memory_pool&) = delete;
   memory_pool& operator=(const memory_pool&) = delete;

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "ucx/enumeration_text.hpp"
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/memory_kind.hpp"
 
@@ -50,9 +51,7 @@ class UCXIO_EXPORT memory_resources {
   /// invalid_argument (memory that is not of the kind that it is said to be), io_error, the error
   /// of the function.
   void copy(void* into, memory_kind target, const void* from, memory_kind source, std::size_t size,
-            std::error_code& ec) const;
-  void copy(void* into, memory_kind target, const void* from, memory_kind source,
-            std::size_t size) const;
+            std::error_code& ec = throws) const;
 
  private:
   struct resource_of_kind {

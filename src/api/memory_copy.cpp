@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/deadline.hpp"
+#include "base/result.hpp"
 #include "cuda/device_copiers.hpp"
 #include "cuda/device_pointer.hpp"
 #include "cuda/timed_copy.hpp"
@@ -38,16 +39,8 @@ class thread_copiers {
   }
 };
 
-}  // namespace
-
-bool detail::asks_driver(const void* address, std::size_t size,
-                         std::error_code& misplaced) noexcept {
-  return driver_copies({static_cast<const std::byte*>(address), size}, misplaced);
-}
-
-void copy_memory(void* into, const void* from, std::size_t size, std::error_code& ec,
-                 const io_options& options) {
-  ec.clear();
+void copy(void* into, const void* from, std::size_t size, const io_options& options,
+          std::error_code& ec) {
   if (size == 0) return;
   const bool to_device = detail::is_on_device({static_cast<const std::byte*>(into), size}, ec);
   const bool from_device = detail::is_on_device({static_cast<const std::byte*>(from), size}, ec);
@@ -78,10 +71,20 @@ void copy_memory(void* into, const void* from, std::size_t size, std::error_code
   }
 }
 
-void copy_memory(void* into, const void* from, std::size_t size, const io_options& options) {
-  std::error_code ec;
-  copy_memory(into, from, size, ec, options);
-  if (ec) throw error(ec, "copying " + std::to_string(size) + " bytes from or to a device");
+}  // namespace
+
+bool detail::asks_driver(const void* address, std::size_t size,
+                         std::error_code& misplaced) noexcept {
+  return driver_copies({static_cast<const std::byte*>(address), size}, misplaced);
+}
+
+void copy_memory(void* into, const void* from, std::size_t size, const io_options& options,
+                 std::error_code& ec) {
+  std::error_code outcome;
+  copy(into, from, size, options, outcome);
+  detail::end_with(outcome, ec, [size] {
+    return "copying " + std::to_string(size) + " bytes from or to a device";
+  });
 }
 
 }  // namespace ucx

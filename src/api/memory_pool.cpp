@@ -36,19 +36,13 @@ made_core make(const context& registering, const memory_pool_options& options) {
 
 }  // namespace
 
-memory_pool::memory_pool(const memory_place& place, const memory_pool_options& options)
-    : core_(make(place, options).or_throw()) {}
-
 memory_pool::memory_pool(const memory_place& place, const memory_pool_options& options,
                          std::error_code& ec)
-    : core_(make(place, options).or_tell(ec)) {}
-
-memory_pool::memory_pool(const context& registering, const memory_pool_options& options)
-    : core_(make(registering, options).or_throw()) {}
+    : core_(make(place, options).or_end(ec)) {}
 
 memory_pool::memory_pool(const context& registering, const memory_pool_options& options,
                          std::error_code& ec)
-    : core_(make(registering, options).or_tell(ec)) {}
+    : core_(make(registering, options).or_end(ec)) {}
 
 memory_pool::~memory_pool() { detail::leave_to_parent(core_); }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/result.hpp"
 #include "cuda/device_pointer.hpp"
 #include "ucx/error.hpp"
 #include "ucx/memory_copy.hpp"
@@ -26,6 +27,22 @@ std::error_code check(const void* address, memory_kind kind, std::size_t size) n
   const bool right =
       place.kind == kind && place_of(&bytes.back()) == place && detail::is_of_one_allocation(bytes);
   return right ? std::error_code() : make_error_code(errc::invalid_argument);
+}
+
+std::error_code copy_by_library(void* into, memory_kind target, const void* from,
+                                memory_kind source, std::size_t size) {
+  if (is_host(target) && is_host(source)) {
+    std::memcpy(into, from, size);
+    return {};
+  }
+  if (target == memory_kind::rocm || target == memory_kind::other || source == memory_kind::rocm ||
+      source == memory_kind::other) {
+    return errc::not_supported;
+  }
+  std::error_code ec = check(into, target, size);
+  if (!ec) ec = check(from, source, size);
+  if (!ec) copy_memory(into, from, size, {}, ec);
+  return ec;
 }
 
 }  // namespace
@@ -57,33 +74,18 @@ std::pmr::memory_resource* memory_resources::find(memory_kind kind) const noexce
 
 void memory_resources::copy(void* into, memory_kind target, const void* from, memory_kind source,
                             std::size_t size, std::error_code& ec) const {
-  ec.clear();
-  if (size == 0) return;
-  if (const copy_function& by_target = found(target)->copy) {
-    ec = by_target(into, from, size);
-  } else if (const copy_function& by_source = found(source)->copy) {
-    ec = by_source(into, from, size);
-  } else if (is_host(target) && is_host(source)) {
-    std::memcpy(into, from, size);
-  } else if (target == memory_kind::rocm || target == memory_kind::other ||
-             source == memory_kind::rocm || source == memory_kind::other) {
-    ec = errc::not_supported;
-  } else {
-    ec = check(into, target, size);
-    if (!ec) ec = check(from, source, size);
-    if (!ec) copy_memory(into, from, size, ec);
+  const copy_function& by_target = found(target)->copy;
+  const copy_function& by_source = found(source)->copy;
+  std::error_code outcome;
+  if (size > 0) {
+    outcome = by_target   ? by_target(into, from, size)
+              : by_source ? by_source(into, from, size)
+                          : copy_by_library(into, target, from, source, size);
   }
-}
-
-void memory_resources::copy(void* into, memory_kind target, const void* from, memory_kind source,
-                            std::size_t size) const {
-  std::error_code ec;
-  copy(into, target, from, source, size, ec);
-  if (ec) {
-    throw error(ec, "copying " + std::to_string(size) + " bytes of " +
-                        std::string(to_string(source)) + " memory into " +
-                        std::string(to_string(target)) + " memory");
-  }
+  detail::end_with(outcome, ec, [=] {
+    return "copying " + std::to_string(size) + " bytes of " + std::string(to_string(source)) +
+           " memory into " + std::string(to_string(target)) + " memory";
+  });
 }
 
 }  // namespace ucx

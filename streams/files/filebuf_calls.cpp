@@ -181,7 +181,7 @@ std::streamsize filebuf::read_staged(char* into, std::streamsize count) {
     const std::streamsize step = std::min(piece, count - done);
     const std::streamsize got = pass(no_result_fails, &exposed::xsgetn, stage.get(), step);
     std::error_code failed;
-    copy_memory(into + done, stage.get(), static_cast<std::size_t>(got), failed);
+    copy_memory(into + done, stage.get(), static_cast<std::size_t>(got), {}, failed);
     if (failed) {
       // What was not copied is read again by the next call, in what can be sought.
       pass(minus_one_fails, &exposed::seekoff, off_type(-got), ios_base::cur, ios_base::in);
@@ -207,7 +207,7 @@ std::streamsize filebuf::write_staged(const char* from, std::streamsize count) {
   while (done < count) {
     const std::streamsize step = std::min(piece, count - done);
     std::error_code failed;
-    copy_memory(stage.get(), from + done, static_cast<std::size_t>(step), failed);
+    copy_memory(stage.get(), from + done, static_cast<std::size_t>(step), {}, failed);
     if (failed) {
       fail(failed, "writing out of a device: " + failed.message());
       break;

@@ -273,7 +273,7 @@ bool pipe_output::flush(std::size_t used) {
 
 bool pipe_output::send_copy(std::span<const std::byte> bytes) {
   if (!ensure_area()) return false;
-  copy_memory(area().data(), bytes.data(), bytes.size(), passing_, {.timeout = options_.timeout});
+  copy_memory(area().data(), bytes.data(), bytes.size(), {.timeout = options_.timeout}, passing_);
   if (passing_) return false;
   if (!send_piece(area().first(bytes.size()), slots_.filling())) return false;
   look();

@@ -61,7 +61,7 @@ std::span<std::byte> device_files::add(const std::filesystem::path& path) {
                     fmt::format("cannot copy \"{}\": it became shorter", path.string()));
     }
     std::error_code ec;
-    copy_memory(copy.data() + done, piece.data(), read, ec);
+    copy_memory(copy.data() + done, piece.data(), read, {}, ec);
     if (ec) {
       throw failure(exit_code_of(ec),
                     fmt::format("cannot copy \"{}\" to device {}: {}", path.string(),
