@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ucx/completion_handler.hpp"
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 
 namespace ucx {
@@ -27,11 +28,10 @@ class UCXIO_EXPORT buffer {
  public:
   /// Makes an empty buffer, which holds no memory.
   buffer() noexcept = default;
-  /// Makes a buffer of `size` bytes from the heap. They are not initialised.
-  explicit buffer(std::size_t size);
-  /// Makes a buffer of `size` bytes from the heap, or an empty one with an error.
-  /// Errors: no_memory.
-  buffer(std::size_t size, std::error_code& ec) noexcept;
+  /// Makes a buffer of `size` bytes from the heap, or an empty one with an error. They are not
+  /// initialised.
+  /// Errors: no_memory; without a code `std::bad_alloc`.
+  explicit buffer(std::size_t size, std::error_code& ec = throws);
   /// Makes a buffer of `size` bytes from `from`, and gives them back to it later. With a
   /// `memory_pool` they may be a CUDA device's. They are not initialised, and not touched.
   /// Lifetime: `from`, until the buffer is freed.
@@ -67,14 +67,12 @@ class UCXIO_EXPORT buffer {
 
   /// Changes how many bytes are in use; the memory stays.
   /// Errors: buffer_too_small above `capacity()`.
-  void resize(std::size_t size);
-  void resize(std::size_t size, std::error_code& ec) noexcept;
+  void resize(std::size_t size, std::error_code& ec = throws);
 
   /// Gives the memory up to the caller. The caller frees it as it was allocated: memory from the
   /// heap with `delete[]` of `std::byte`.
   /// Errors: pooled_buffer for memory of a pool, which has to go back there.
-  std::span<std::byte> release();
-  std::span<std::byte> release(std::error_code& ec) noexcept;
+  std::span<std::byte> release(std::error_code& ec = throws);
 
  private:
   friend class detail::buffer_home;

@@ -6,6 +6,7 @@
 
 #include "ucx/buffer.hpp"
 #include "ucx/completion_handler.hpp"
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 
 namespace ucx {
@@ -31,8 +32,7 @@ class UCXIO_EXPORT buffer_pool {
  public:
   /// Allocates all buffers.
   /// Errors: bad_pool (a size or count of 0, or more bytes than can be), no_memory.
-  explicit buffer_pool(const buffer_pool_options& options = {});
-  buffer_pool(const buffer_pool_options& options, std::error_code& ec);
+  explicit buffer_pool(const buffer_pool_options& options = {}, std::error_code& ec = throws);
   buffer_pool(buffer_pool&& other) noexcept;
   buffer_pool& operator=(buffer_pool&& other) noexcept;
   ~buffer_pool();
@@ -40,10 +40,8 @@ class UCXIO_EXPORT buffer_pool {
   /// Takes a buffer, with all its bytes in use, or `size` of them.
   /// Errors: would_block when every buffer is out; buffer_too_small where `size` is above
   /// `buffer_size()`; closed (moved from).
-  buffer take();
-  buffer take(std::error_code& ec);
-  buffer take(std::size_t size);
-  buffer take(std::size_t size, std::error_code& ec);
+  buffer take(std::error_code& ec = throws);
+  buffer take(std::size_t size, std::error_code& ec = throws);
 
   /// Returns whether `candidate` belongs to this pool.
   bool owns(const buffer& candidate) const noexcept;

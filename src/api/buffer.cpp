@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/forked_child.hpp"
+#include "base/result.hpp"
 #include "memory/buffer_home.hpp"
 #include "ucx/error.hpp"
 #include "worker/worker_core.hpp"
@@ -81,14 +82,15 @@ std::span<std::byte> allocate(std::size_t size) {
 
 }  // namespace
 
-buffer::buffer(std::size_t size)
-    : bytes_(allocate(size)), size_(size), home_(&heap_home::instance()) {}
-
-buffer::buffer(std::size_t size, std::error_code& ec) noexcept {
-  ec.clear();
+buffer::buffer(std::size_t size, std::error_code& ec) {
+  if (&ec != &throws) ec.clear();
   try {
-    *this = buffer(size);
+    heap_home& home = heap_home::instance();
+    bytes_ = allocate(size);
+    size_ = size;
+    home_ = &home;
   } catch (const std::bad_alloc&) {
+    if (&ec == &throws) throw;
     ec = errc::no_memory;
   }
 }
@@ -109,37 +111,20 @@ buffer::~buffer() {
   if (move_only_handler<> due = home_->take_back(bytes_)) call_at_end(std::ref(due));
 }
 
-void buffer::resize(std::size_t size) {
-  std::error_code ec;
-  resize(size, ec);
-  if (ec) {
-    throw error(ec, "resizing a buffer of " + std::to_string(bytes_.size()) + " bytes to " +
-                        std::to_string(size));
-  }
+void buffer::resize(std::size_t size, std::error_code& ec) {
+  const bool fits = size <= bytes_.size();
+  if (fits) size_ = size;
+  detail::end_with(fits ? std::error_code() : make_error_code(errc::buffer_too_small), ec, [&] {
+    return "resizing a buffer of " + std::to_string(bytes_.size()) + " bytes to " +
+           std::to_string(size);
+  });
 }
 
-void buffer::resize(std::size_t size, std::error_code& ec) noexcept {
-  ec.clear();
-  if (size > bytes_.size()) {
-    ec = errc::buffer_too_small;
-    return;
-  }
-  size_ = size;
-}
-
-std::span<std::byte> buffer::release() {
-  std::error_code ec;
-  const std::span<std::byte> released = release(ec);
-  if (ec) throw error(ec, "releasing a buffer of a pool");
-  return released;
-}
-
-std::span<std::byte> buffer::release(std::error_code& ec) noexcept {
-  ec.clear();
-  if (home_ != nullptr && !home_->let_go()) {
-    ec = errc::pooled_buffer;
-    return {};
-  }
+std::span<std::byte> buffer::release(std::error_code& ec) {
+  const bool pooled = home_ != nullptr && !home_->let_go();
+  detail::end_with(pooled ? make_error_code(errc::pooled_buffer) : std::error_code(), ec,
+                   [] { return "releasing a buffer of a pool"; });
+  if (pooled) return {};
   home_ = nullptr;
   size_ = 0;
   return std::exchange(bytes_, {});

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/forked_child.hpp"
+#include "base/result.hpp"
 #include "memory/buffer_pool_core.hpp"
 #include "ucx/error.hpp"
 
@@ -28,19 +29,24 @@ std::shared_ptr<detail::buffer_pool_core> make_core(const buffer_pool_options& o
   }
 }
 
-}  // namespace
-
-buffer_pool::buffer_pool(const buffer_pool_options& options) {
-  std::error_code ec;
-  core_ = make_core(options, ec);
-  if (ec) {
-    throw error(ec, "making a pool of " + std::to_string(options.count) + " buffers of " +
-                        std::to_string(options.size) + " bytes");
-  }
+/// Takes a buffer, or says in `ec` why there is none; `ec` comes without an error.
+buffer take_of(detail::buffer_pool_core* pool, std::error_code& ec) {
+  buffer taken;
+  if (pool != nullptr) taken = pool->take();
+  if (!taken) ec = pool != nullptr ? errc::would_block : errc::closed;
+  return taken;
 }
 
-buffer_pool::buffer_pool(const buffer_pool_options& options, std::error_code& ec)
-    : core_(make_core(options, ec)) {}
+}  // namespace
+
+buffer_pool::buffer_pool(const buffer_pool_options& options, std::error_code& ec) {
+  std::error_code outcome;
+  core_ = make_core(options, outcome);
+  detail::end_with(outcome, ec, [&] {
+    return "making a pool of " + std::to_string(options.count) + " buffers of " +
+           std::to_string(options.size) + " bytes";
+  });
+}
 
 buffer_pool::buffer_pool(buffer_pool&& other) noexcept = default;
 buffer_pool& buffer_pool::operator=(buffer_pool&& other) noexcept {
@@ -53,41 +59,26 @@ buffer_pool::~buffer_pool() {
   if (core_ && !detail::leave_to_parent(core_)) core_->when_available({});
 }
 
-buffer buffer_pool::take() {
-  std::error_code ec;
-  buffer taken = take(ec);
-  if (ec) throw error(ec, "taking a buffer of a pool");
-  return taken;
-}
-
 buffer buffer_pool::take(std::error_code& ec) {
-  ec.clear();
-  if (!core_) {
-    ec = errc::closed;
-    return {};
-  }
-  buffer taken = core_->take();
-  if (!taken) ec = errc::would_block;
-  return taken;
-}
-
-buffer buffer_pool::take(std::size_t size) {
-  std::error_code ec;
-  buffer taken = take(size, ec);
-  if (ec) {
-    throw error(ec, "taking a buffer for " + std::to_string(size) +
-                        " bytes of a pool of buffers of " + std::to_string(buffer_size()));
-  }
+  std::error_code outcome;
+  buffer taken = take_of(core_.get(), outcome);
+  detail::end_with(outcome, ec, [] { return "taking a buffer of a pool"; });
   return taken;
 }
 
 buffer buffer_pool::take(std::size_t size, std::error_code& ec) {
+  std::error_code outcome;
+  buffer taken;
   if (core_ && size > core_->options().size) {
-    ec = errc::buffer_too_small;
-    return {};
+    outcome = errc::buffer_too_small;
+  } else {
+    taken = take_of(core_.get(), outcome);
   }
-  buffer taken = take(ec);
   if (taken) taken.resize(size);
+  detail::end_with(outcome, ec, [&] {
+    return "taking a buffer for " + std::to_string(size) + " bytes of a pool of buffers of " +
+           std::to_string(buffer_size());
+  });
   return taken;
 }
 
