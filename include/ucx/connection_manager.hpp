@@ -15,6 +15,7 @@
 #include "ucx/connection_report.hpp"
 #include "ucx/connection_terms.hpp"
 #include "ucx/endpoint.hpp"
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/socket_address.hpp"
@@ -107,8 +108,8 @@ class UCXIO_EXPORT connection_manager {
   /// Makes a manager without peers.
   /// Errors: closed (`parent`); invalid_argument (`reconnect` makes no sense, or terms);
   /// feature_disabled (terms).
-  explicit connection_manager(const worker& parent, connection_manager_options options = {});
-  connection_manager(const worker& parent, connection_manager_options options, std::error_code& ec);
+  explicit connection_manager(const worker& parent, connection_manager_options options = {},
+                              std::error_code& ec = throws);
   connection_manager(connection_manager&& other) noexcept;
   connection_manager& operator=(connection_manager&& other) noexcept;
   /// Closes every connection at once, like `close(close_mode::abort)`.
@@ -118,14 +119,13 @@ class UCXIO_EXPORT connection_manager {
   /// outcome.
   /// Errors: already_exists (the name), busy (`most_peers`), bad_name (empty), closed;
   /// invalid_argument (the option `failure` is not for this peer).
-  void add(std::string_view name, peer_location where);
-  void add(std::string_view name, peer_location where, std::error_code& ec);
+  void add(std::string_view name, peer_location where, std::error_code& ec = throws);
 
   /// Waits until the peer's connection is active, and returns it.
   /// Errors: no_such_name; that of the last attempt, where no further one is made; closed (it is
   /// being closed); timed_out; would_deadlock inside a completion callback.
-  endpoint wait_active(std::string_view name, const io_options& options = {});
-  endpoint wait_active(std::string_view name, std::error_code& ec, const io_options& options = {});
+  endpoint wait_active(std::string_view name, const io_options& options = {},
+                       std::error_code& ec = throws);
 
   /// Returns the peer's connection, or an empty one unless it is active. The handle is shared:
   /// dropping it changes nothing.
@@ -141,8 +141,7 @@ class UCXIO_EXPORT connection_manager {
   /// Tries again now, as if no attempt had failed. A peer that was given up is tried, too. Does
   /// nothing where the connection is active.
   /// Errors: no_such_name, closed (also a peer that is being closed).
-  void reconnect(std::string_view name);
-  void reconnect(std::string_view name, std::error_code& ec);
+  void reconnect(std::string_view name, std::error_code& ec = throws);
 
   /// Closes one peer's connection and forgets the peer. Without a name, closes all of them
   /// together; after that the manager takes no new peers. Returns within `close_timeout`, however
@@ -153,6 +152,14 @@ class UCXIO_EXPORT connection_manager {
   /// that, or aborts.
   void close(std::string_view name, close_mode mode) noexcept;
   void close(close_mode mode = close_mode::flush) noexcept;
+
+#if UCXIO_OLD_NAMES
+  [[deprecated("the error code comes last")]] endpoint wait_active(std::string_view name,
+                                                                   std::error_code& ec,
+                                                                   const io_options& options = {}) {
+    return wait_active(name, options, ec);
+  }
+#endif
 
  private:
   std::shared_ptr<detail::connection_manager_core> core_;

@@ -18,6 +18,7 @@
 #include "ucx/connection_request.hpp"
 #include "ucx/connection_terms.hpp"
 #include "ucx/endpoint.hpp"
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/socket_address.hpp"
@@ -109,16 +110,13 @@ class UCXIO_EXPORT listener {
   /// too_many_files, invalid_argument and feature_disabled (terms), not_supported (IPv6 on a
   /// context whose configuration does not set TCP_AF_PRIO to "inet6": UCX would write beyond its
   /// buffers).
-  listener(const worker& parent, const socket_address& address);
-  listener(const worker& parent, const socket_address& address, std::error_code& ec);
-  listener(const worker& parent, const socket_address& address, listener_options options);
+  listener(const worker& parent, const socket_address& address, std::error_code& ec = throws);
   listener(const worker& parent, const socket_address& address, listener_options options,
-           std::error_code& ec);
+           std::error_code& ec = throws);
 
   /// Listens on `address`. `on_request` decides about each peer, and may be a coroutine.
-  listener(const worker& parent, const socket_address& address, accept_handler on_request);
   listener(const worker& parent, const socket_address& address, accept_handler on_request,
-           std::error_code& ec);
+           std::error_code& ec = throws);
 
   listener(listener&& other) noexcept;
   listener& operator=(listener&& other) noexcept;
@@ -159,13 +157,19 @@ class [[nodiscard]] UCXIO_EXPORT listener::acceptance {
   /// Errors: timed_out (the worker's `operation_timeout`, unless the options say otherwise), closed
   /// (the listener), would_deadlock inside a completion callback; invalid_argument (the listener's
   /// peers are not `awaited`).
-  connection_request wait(const io_options& options = {});
-  connection_request wait(std::error_code& ec, const io_options& options = {});
+  connection_request wait(const io_options& options = {}, std::error_code& ec = throws);
 
   bool await_ready() const noexcept;
   /// Resumes on the thread that drives progress.
   void await_suspend(std::coroutine_handle<> coroutine);
   connection_request await_resume();
+
+#if UCXIO_OLD_NAMES
+  [[deprecated("the error code comes last")]] connection_request wait(
+      std::error_code& ec, const io_options& options = {}) {
+    return wait(options, ec);
+  }
+#endif
 
  private:
   friend class listener;

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/memory_resources.hpp"
@@ -86,12 +87,20 @@ class UCXIO_EXPORT message {
                         const io_options& options = {});
 
   /// Like `start_receive`, and waits. Not inside a handler (`would_deadlock`).
-  void receive(std::span<std::byte> into, const io_options& options = {});
-  void receive(std::span<std::byte> into, std::error_code& ec, const io_options& options = {});
+  void receive(std::span<std::byte> into, const io_options& options = {},
+               std::error_code& ec = throws);
 
   /// Returns a handle of the connection that the message came over, to answer by. Empty when the
   /// connection is gone.
   endpoint peer() const;
+
+#if UCXIO_OLD_NAMES
+  [[deprecated("the error code comes last")]] void receive(std::span<std::byte> into,
+                                                           std::error_code& ec,
+                                                           const io_options& options = {}) {
+    receive(into, options, ec);
+  }
+#endif
 
  private:
   friend struct detail::core_access;

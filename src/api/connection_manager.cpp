@@ -26,18 +26,18 @@ detail::result<std::shared_ptr<detail::endpoint_core>> active(
 
 }  // namespace
 
-connection_manager::connection_manager(const worker& parent, connection_manager_options options) {
-  std::error_code ec;
-  core_ = connection_manager_core::make(core_access::core(parent), std::move(options), ec);
-  if (!ec) return;
-  std::string what = "making a connection manager";
-  if (ec == errc::feature_disabled) what.append(": ").append(detail::words_about_terms(ec));
-  throw error(ec, what);
-}
-
 connection_manager::connection_manager(const worker& parent, connection_manager_options options,
-                                       std::error_code& ec)
-    : core_(connection_manager_core::make(core_access::core(parent), std::move(options), ec)) {}
+                                       std::error_code& ec) {
+  std::error_code outcome;
+  core_ = connection_manager_core::make(core_access::core(parent), std::move(options), outcome);
+  detail::end_with(outcome, ec, [outcome] {
+    std::string what = "making a connection manager";
+    if (outcome == errc::feature_disabled) {
+      what.append(": ").append(detail::words_about_terms(outcome));
+    }
+    return what;
+  });
+}
 
 connection_manager::connection_manager(connection_manager&& other) noexcept = default;
 
@@ -49,30 +49,22 @@ connection_manager& connection_manager::operator=(connection_manager&& other) no
 
 connection_manager::~connection_manager() { close(close_mode::abort); }
 
-void connection_manager::add(std::string_view name, peer_location where) {
-  std::error_code ec;
-  add(name, std::move(where), ec);
-  if (!ec) return;
-  std::string what = "adding the peer \"";
-  what.append(name).append("\"");
-  if (ec == errc::invalid_argument) {
-    what += " (connection_manager_options::failure: undetected is for peers by worker address)";
-  }
-  throw error(ec, what);
-}
-
 void connection_manager::add(std::string_view name, peer_location where, std::error_code& ec) {
-  ec = detail::is_forked_child() ? errc::forked_child : errc::closed;
-  if (core_ && ec == errc::closed) core_->add(name, std::move(where), ec);
+  std::error_code outcome = detail::is_forked_child() ? errc::forked_child : errc::closed;
+  if (core_ && outcome == errc::closed) core_->add(name, std::move(where), outcome);
+  detail::end_with(outcome, ec, [name, outcome] {
+    std::string what = "adding the peer \"";
+    what.append(name).append("\"");
+    if (outcome == errc::invalid_argument) {
+      what += " (connection_manager_options::failure: undetected is for peers by worker address)";
+    }
+    return what;
+  });
 }
 
-endpoint connection_manager::wait_active(std::string_view name, const io_options& options) {
-  return core_access::make_endpoint(active(core_, name, options).or_throw());
-}
-
-endpoint connection_manager::wait_active(std::string_view name, std::error_code& ec,
-                                         const io_options& options) {
-  return core_access::make_endpoint(active(core_, name, options).or_tell(ec));
+endpoint connection_manager::wait_active(std::string_view name, const io_options& options,
+                                         std::error_code& ec) {
+  return core_access::make_endpoint(active(core_, name, options).or_end(ec));
 }
 
 endpoint connection_manager::find(std::string_view name) const {
@@ -95,15 +87,12 @@ std::size_t connection_manager::count() const noexcept {
   return core_ ? core_->count(std::nullopt) : 0;
 }
 
-void connection_manager::reconnect(std::string_view name) {
-  std::error_code ec;
-  reconnect(name, ec);
-  if (ec) throw error(ec, std::string("connecting the peer \"").append(name) + "\" again");
-}
-
 void connection_manager::reconnect(std::string_view name, std::error_code& ec) {
-  ec = detail::is_forked_child() ? errc::forked_child : errc::closed;
-  if (core_ && ec == errc::closed) core_->reconnect(name, ec);
+  std::error_code outcome = detail::is_forked_child() ? errc::forked_child : errc::closed;
+  if (core_ && outcome == errc::closed) core_->reconnect(name, outcome);
+  detail::end_with(outcome, ec, [name] {
+    return std::string("connecting the peer \"").append(name) + "\" again";
+  });
 }
 
 void connection_manager::close(std::string_view name, close_mode mode) noexcept {

@@ -23,28 +23,17 @@ listener_options with_handler(accept_handler on_request) {
 
 }  // namespace
 
-listener::listener(const worker& parent, const socket_address& address)
-    : listener(parent, address, listener_options()) {}
-
 listener::listener(const worker& parent, const socket_address& address, std::error_code& ec)
     : listener(parent, address, listener_options(), ec) {}
-
-listener::listener(const worker& parent, const socket_address& address, accept_handler on_request)
-    : listener(parent, address, with_handler(std::move(on_request))) {}
 
 listener::listener(const worker& parent, const socket_address& address, accept_handler on_request,
                    std::error_code& ec)
     : listener(parent, address, with_handler(std::move(on_request)), ec) {}
 
-listener::listener(const worker& parent, const socket_address& address, listener_options options)
-    : core_(
-          listener_core::make(core_access::core(parent), address, std::move(options)).or_throw()) {}
-
 listener::listener(const worker& parent, const socket_address& address, listener_options options,
                    std::error_code& ec)
     : core_(
-          listener_core::make(core_access::core(parent), address, std::move(options)).or_tell(ec)) {
-}
+          listener_core::make(core_access::core(parent), address, std::move(options)).or_end(ec)) {}
 
 listener::listener(listener&& other) noexcept = default;
 
@@ -93,18 +82,14 @@ listener::acceptance::~acceptance() {
   if (wait_) core_->remove_wait(*wait_);
 }
 
-connection_request listener::acceptance::wait(const io_options& options) {
-  std::error_code ec;
-  connection_request taken = wait(ec, options);
-  if (ec)
-    throw error(ec, "waiting for a peer" + (core_ ? " on " + to_string(core_->address()) : ""));
+connection_request listener::acceptance::wait(const io_options& options, std::error_code& ec) {
+  std::error_code outcome = detail::is_forked_child() ? errc::forked_child : errc::closed;
+  connection_request taken = core_access::make_connection_request(nullptr);
+  if (wait_ && outcome == errc::closed) taken = core_->await(*wait_, options.timeout, outcome);
+  detail::end_with(outcome, ec, [this] {
+    return "waiting for a peer" + (core_ ? " on " + to_string(core_->address()) : "");
+  });
   return taken;
-}
-
-connection_request listener::acceptance::wait(std::error_code& ec, const io_options& options) {
-  ec = detail::is_forked_child() ? errc::forked_child : errc::closed;
-  if (wait_ && ec == errc::closed) return core_->await(*wait_, options.timeout, ec);
-  return core_access::make_connection_request(nullptr);
 }
 
 bool listener::acceptance::await_ready() const noexcept {
@@ -115,12 +100,6 @@ void listener::acceptance::await_suspend(std::coroutine_handle<> coroutine) {
   core_->resume_at_end(wait_, coroutine);
 }
 
-connection_request listener::acceptance::await_resume() {
-  std::error_code ec;
-  connection_request taken = wait(ec);
-  if (ec)
-    throw error(ec, "waiting for a peer" + (core_ ? " on " + to_string(core_->address()) : ""));
-  return taken;
-}
+connection_request listener::acceptance::await_resume() { return wait(); }
 
 }  // namespace ucx

@@ -119,11 +119,7 @@ request message::start_receive(buffer& made, const memory_resources& from, std::
   return start_receive(made.bytes(), options);
 }
 
-void message::receive(std::span<std::byte> into, const io_options& options) {
-  start_receive(into, options).wait();
-}
-
-void message::receive(std::span<std::byte> into, std::error_code& ec, const io_options& options) {
+void message::receive(std::span<std::byte> into, const io_options& options, std::error_code& ec) {
   start_receive(into, options).wait(ec);
 }
 

@@ -74,7 +74,7 @@ std::optional<endpoint> pipe_door::wait(std::chrono::nanoseconds limit, std::err
 }
 
 std::optional<endpoint> pipe_door::accept(std::chrono::nanoseconds limit, std::error_code& ec) {
-  connection_request knock = listening_->accept().wait(ec, {.timeout = limit});
+  connection_request knock = listening_->accept().wait({.timeout = limit}, ec);
   if (ec == errc::timed_out) {
     ec.clear();
     return std::nullopt;
