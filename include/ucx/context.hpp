@@ -130,14 +130,12 @@ class UCXIO_EXPORT context {
   /// Errors: bad_configuration (the text names the key, transport or device), no_memory.
   /// Cost: milliseconds: UCX looks at every device.
   context();
-  explicit context(const context_options& options);
-  context(const context_options& options, std::error_code& ec);
+  explicit context(const context_options& options, std::error_code& ec = throws);
 
   /// Uses a UCP context that was made elsewhere, with any request size.
   /// Errors: invalid_argument (null), and those of UCX. After an error it stays the caller's.
-  static context adopt(ucp_context* made, const adopted_context_options& options);
   static context adopt(ucp_context* made, const adopted_context_options& options,
-                       std::error_code& ec);
+                       std::error_code& ec = throws);
 
   context(context&& other) noexcept;
   context& operator=(context&& other) noexcept;
@@ -159,8 +157,7 @@ class UCXIO_EXPORT context {
 
   /// Returns UCX's description of the context.
   /// Errors: closed, and those of UCX.
-  context_attributes attributes() const;
-  context_attributes attributes(std::error_code& ec) const;
+  context_attributes attributes(std::error_code& ec = throws) const;
   /// Returns UCX's own text about the context, of many lines.
   std::string description() const;
 

@@ -6,6 +6,7 @@
 #include <stop_token>
 #include <system_error>
 
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/worker.hpp"
 
@@ -23,22 +24,20 @@ class UCXIO_EXPORT progress_loop {
 
   /// Adds a worker of mode `caller` or `external`, and keeps its core alive.
   /// Errors: invalid_argument (the worker has a thread), closed (it was moved from).
-  void add(const worker& driven);
-  void add(const worker& driven, std::error_code& ec);
+  void add(const worker& driven, std::error_code& ec = throws);
   /// Removes a worker, if it is there.
   void remove(const worker& driven) noexcept;
 
   /// Drives until `stop` is requested, from any thread, or no worker is left. If a worker's context
   /// lacks `feature::wakeup`, the loop sleeps for half a millisecond at most.
   /// Errors: would_deadlock inside a handler of one of the workers.
-  void run(std::stop_token stop);
-  void run(std::stop_token stop, std::error_code& ec);
+  void run(std::stop_token stop, std::error_code& ec = throws);
 
   /// Makes one round of each worker. If none had anything to do, sleeps until one has, `longest` at
   /// most, and makes another round. Returns whether anything happened.
   /// Errors: those of `run`.
-  bool run_once(std::chrono::nanoseconds longest = std::chrono::nanoseconds::zero());
-  bool run_once(std::chrono::nanoseconds longest, std::error_code& ec);
+  bool run_once(std::chrono::nanoseconds longest = std::chrono::nanoseconds::zero(),
+                std::error_code& ec = throws);
 
   /// Returns how often the loop has looked at its workers. An idle loop does so a few times a
   /// second.

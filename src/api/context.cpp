@@ -12,23 +12,16 @@ namespace ucx {
 
 context::context() : context(context_options()) {}
 
-context::context(const context_options& options)
-    : core_(detail::context_core::make(detail::real_ucp(), options).or_throw()) {}
-
 context::context(const context_options& options, std::error_code& ec)
-    : core_(detail::context_core::make(detail::real_ucp(), options).or_tell(ec)) {}
+    : core_(detail::context_core::make(detail::real_ucp(), options).or_end(ec)) {}
 
 bool context_attributes::supports_cuda() const noexcept {
   return std::find(memory.begin(), memory.end(), memory_kind::cuda) != memory.end();
 }
 
-context context::adopt(ucp_context* made, const adopted_context_options& options) {
-  return context(detail::context_core::adopt(detail::real_ucp(), made, options).or_throw());
-}
-
 context context::adopt(ucp_context* made, const adopted_context_options& options,
                        std::error_code& ec) {
-  return context(detail::context_core::adopt(detail::real_ucp(), made, options).or_tell(ec));
+  return context(detail::context_core::adopt(detail::real_ucp(), made, options).or_end(ec));
 }
 
 context::context(context&& other) noexcept = default;
@@ -49,17 +42,12 @@ std::vector<std::string> context::unused() const {
   return core_ ? core_->unused() : std::vector<std::string>();
 }
 
-context_attributes context::attributes() const {
-  std::error_code ec;
-  context_attributes made = attributes(ec);
-  if (ec) throw error(ec, "asking for a context's attributes");
-  return made;
-}
-
 context_attributes context::attributes(std::error_code& ec) const {
-  if (core_) return core_->attributes(ec);
-  ec = errc::closed;
-  return {};
+  std::error_code outcome = errc::closed;
+  context_attributes made;
+  if (core_) made = core_->attributes(outcome);
+  detail::end_with(outcome, ec, [] { return "asking for a context's attributes"; });
+  return made;
 }
 
 std::string context::description() const { return core_ ? core_->description() : std::string(); }

@@ -9,6 +9,7 @@
 #include "base/deadline.hpp"
 #include "base/forked_child.hpp"
 #include "base/idle_rounds.hpp"
+#include "base/result.hpp"
 #include "ucx/error.hpp"
 #include "worker/core_access.hpp"
 #include "worker/worker_core.hpp"
@@ -19,9 +20,13 @@ namespace {
 
 using core_pointer = std::shared_ptr<detail::worker_core>;
 
-[[noreturn]] void fail_to_run(std::error_code ec) {
-  throw error(ec, ec == errc::would_deadlock ? "running a loop inside a handler of its workers"
-                                             : "running a loop");
+/// Tells why a loop can not run, where it can not. Returns whether it can.
+bool can_run(std::error_code outcome, std::error_code& ec) {
+  detail::end_with(outcome, ec, [outcome] {
+    return outcome == errc::would_deadlock ? "running a loop inside a handler of its workers"
+                                           : "running a loop";
+  });
+  return !outcome;
 }
 
 }  // namespace
@@ -67,38 +72,27 @@ progress_loop::~progress_loop() {
   if (state_) state_->gone = true;
 }
 
-void progress_loop::add(const worker& driven) {
-  std::error_code ec;
-  add(driven, ec);
-  if (ec) throw error(ec, "adding a worker to a loop");
-}
-
 void progress_loop::add(const worker& driven, std::error_code& ec) {
-  ec.clear();
+  std::error_code outcome;
   const core_pointer& core = detail::core_access::core(driven);
   if (!core) {
-    ec = errc::closed;
+    outcome = errc::closed;
   } else if (core->driven_elsewhere()) {
-    ec = errc::invalid_argument;
+    outcome = errc::invalid_argument;
   } else if (std::find(state_->workers.begin(), state_->workers.end(), core) ==
              state_->workers.end()) {
     state_->workers.push_back(core);
     state_->changed = true;
   }
+  detail::end_with(outcome, ec, [] { return "adding a worker to a loop"; });
 }
 
 void progress_loop::remove(const worker& driven) noexcept {
   if (std::erase(state_->workers, detail::core_access::core(driven)) > 0) state_->changed = true;
 }
 
-void progress_loop::run(std::stop_token stop) {
-  std::error_code ec;
-  run(std::move(stop), ec);
-  if (ec) fail_to_run(ec);
-}
-
 void progress_loop::run(std::stop_token stop, std::error_code& ec) {
-  if ((ec = state_->check())) return;
+  if (!can_run(state_->check(), ec)) return;
   const std::shared_ptr<state> kept = state_;
   // Those that are there now; one that is added later is waited for as long as a rest takes.
   const std::vector<core_pointer> woken = kept->workers;
@@ -116,15 +110,8 @@ void progress_loop::run(std::stop_token stop, std::error_code& ec) {
   kept->leave();
 }
 
-bool progress_loop::run_once(std::chrono::nanoseconds longest) {
-  std::error_code ec;
-  const bool active = run_once(longest, ec);
-  if (ec) fail_to_run(ec);
-  return active;
-}
-
 bool progress_loop::run_once(std::chrono::nanoseconds longest, std::error_code& ec) {
-  if ((ec = state_->check())) return false;
+  if (!can_run(state_->check(), ec)) return false;
   const std::shared_ptr<state> kept = state_;
   bool active = kept->progress();
   if (!active && !kept->workers.empty()) {
