@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ucx/access.hpp"
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/memory_kind.hpp"
 
@@ -76,8 +77,7 @@ struct UCXIO_EXPORT remote_descriptor {
   /// Reads the wire form. Every truncation and every flipped bit is `bad_descriptor`.
   /// Errors: bad_descriptor, version_mismatch (intact, but of another version; the text names
   /// both).
-  static remote_descriptor decode(std::span<const std::byte> wire);
-  static remote_descriptor decode(std::span<const std::byte> wire, std::error_code& ec);
+  static remote_descriptor decode(std::span<const std::byte> wire, std::error_code& ec = throws);
 
   friend bool operator==(const remote_descriptor&, const remote_descriptor&) = default;
 };

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <vector>
 
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 
 namespace ucx {
@@ -25,19 +26,16 @@ class UCXIO_EXPORT socket_address {
   /// Reads a numeric address: "127.0.0.1:7471", "[::1]:7471", "[fe80::1%eth0]:7471". Port 0 lets a
   /// listener choose. Looks no name up.
   /// Errors: bad_address.
-  explicit socket_address(std::string_view text);
-  socket_address(std::string_view text, std::error_code& ec);
+  explicit socket_address(std::string_view text, std::error_code& ec = throws);
 
   /// Makes an address of a numeric host ("::1", "10.0.0.7") and a port.
   /// Errors: bad_address.
-  socket_address(std::string_view host, std::uint16_t port);
-  socket_address(std::string_view host, std::uint16_t port, std::error_code& ec);
+  socket_address(std::string_view host, std::uint16_t port, std::error_code& ec = throws);
 
   /// Copies an address of the operating system.
   /// Errors: bad_address for a family that is not IP.
-  static socket_address from_native(const ::sockaddr* address, ::socklen_t length);
   static socket_address from_native(const ::sockaddr* address, ::socklen_t length,
-                                    std::error_code& ec);
+                                    std::error_code& ec = throws);
 
   const ::sockaddr* native() const noexcept;
   ::socklen_t native_size() const noexcept { return size_; }
@@ -80,19 +78,22 @@ UCXIO_EXPORT std::string to_string(const socket_address& address);
 /// until that answers or gives up, even after `timeout`.
 UCXIO_EXPORT std::vector<socket_address> resolve(
     std::string_view host, std::uint16_t port,
-    std::chrono::nanoseconds timeout = std::chrono::seconds(5));
-UCXIO_EXPORT std::vector<socket_address> resolve(
-    std::string_view host, std::uint16_t port, std::error_code& ec,
-    std::chrono::nanoseconds timeout = std::chrono::seconds(5));
+    std::chrono::nanoseconds timeout = std::chrono::seconds(5), std::error_code& ec = throws);
 
 /// Returns the IPv4 and IPv6 addresses of this machine's network interface `name` ("eth0"), with
 /// `port`. The list may be empty.
 /// Errors: host_not_found (there is no such interface).
 UCXIO_EXPORT std::vector<socket_address> interface_addresses(std::string_view name,
-                                                             std::uint16_t port = 0);
-UCXIO_EXPORT std::vector<socket_address> interface_addresses(std::string_view name,
-                                                             std::uint16_t port,
-                                                             std::error_code& ec);
+                                                             std::uint16_t port = 0,
+                                                             std::error_code& ec = throws);
+
+#if UCXIO_OLD_NAMES
+[[deprecated("the error code comes last")]] inline std::vector<socket_address> resolve(
+    std::string_view host, std::uint16_t port, std::error_code& ec,
+    std::chrono::nanoseconds timeout = std::chrono::seconds(5)) {
+  return resolve(host, port, timeout, ec);
+}
+#endif
 
 }  // namespace ucx
 

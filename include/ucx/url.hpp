@@ -8,6 +8,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 
 namespace ucx {
@@ -34,12 +35,11 @@ class UCXIO_EXPORT url {
   /// Reads the text form. Looks up only the address file of "ucx+file:", which has to be there.
   /// Errors: bad_url; connection_refused (no address file), permission_denied; the text says what
   /// is wrong, and where.
-  explicit url(std::string_view text);
-  url(std::string_view text, std::error_code& ec);
+  explicit url(std::string_view text, std::error_code& ec = throws);
   /// Makes a URL of a host, a port and a name. `name` is not encoded.
   /// Errors: bad_url.
-  url(std::string_view host, std::uint16_t port, std::string_view name = {});
-  url(std::string_view host, std::uint16_t port, std::string_view name, std::error_code& ec);
+  url(std::string_view host, std::uint16_t port, std::string_view name = {},
+      std::error_code& ec = throws);
 
   /// Makes the URL of a server that wrote its address into `file`, or of one of the server's names.
   /// Neither is encoded. The file does not have to exist.
@@ -63,8 +63,7 @@ class UCXIO_EXPORT url {
   url server() const;
   /// Returns the URL of another name of this server. `name` is not encoded.
   /// Errors: bad_url, also for an empty URL.
-  url with_name(std::string_view name) const;
-  url with_name(std::string_view name, std::error_code& ec) const;
+  url with_name(std::string_view name, std::error_code& ec = throws) const;
 
   friend bool operator==(const url&, const url&) = default;
   friend auto operator<=>(const url&, const url&) = default;

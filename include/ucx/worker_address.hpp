@@ -9,6 +9,7 @@
 #include <system_error>
 #include <vector>
 
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 
 namespace ucx {
@@ -34,8 +35,7 @@ class UCXIO_EXPORT worker_address {
   /// Reads the framed form. Every truncation and every flipped bit is `errc::bad_address`: UCX
   /// itself takes such bytes without a length and may crash on them.
   /// Errors: bad_address, version_mismatch.
-  static worker_address decode(std::span<const std::byte> wire);
-  static worker_address decode(std::span<const std::byte> wire, std::error_code& ec);
+  static worker_address decode(std::span<const std::byte> wire, std::error_code& ec = throws);
 
   bool empty() const noexcept { return bytes_.empty(); }
 
@@ -53,8 +53,8 @@ UCXIO_EXPORT std::string to_string(const worker_address& address);
 
 /// Reads a text of `to_string`.
 /// Errors: bad_address, version_mismatch.
-UCXIO_EXPORT worker_address parse_worker_address(std::string_view text);
-UCXIO_EXPORT worker_address parse_worker_address(std::string_view text, std::error_code& ec);
+UCXIO_EXPORT worker_address parse_worker_address(std::string_view text,
+                                                 std::error_code& ec = throws);
 
 }  // namespace ucx
 

@@ -189,12 +189,8 @@ std::vector<std::byte> remote_descriptor::encode() const {
   return detail::envelope::end(std::move(writer));
 }
 
-remote_descriptor remote_descriptor::decode(std::span<const std::byte> wire) {
-  return read(wire).or_throw();
-}
-
 remote_descriptor remote_descriptor::decode(std::span<const std::byte> wire, std::error_code& ec) {
-  return read(wire).or_tell(ec);
+  return read(wire).or_end(ec);
 }
 
 std::string to_string(const remote_descriptor& descriptor) {

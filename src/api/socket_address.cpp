@@ -14,6 +14,7 @@
 #include <span>
 #include <utility>
 
+#include "base/result.hpp"
 #include "os/resolver.hpp"
 #include "ucp/status.hpp"
 #include "ucx/error.hpp"
@@ -115,43 +116,63 @@ std::string bad_text(std::string_view text) {
          "\" (expected a numeric host and a port, as 127.0.0.1:7471 or [::1]:7471)";
 }
 
-}  // namespace
-
-socket_address::socket_address(std::string_view text, std::error_code& ec) {
+socket_address read_text(std::string_view text, std::error_code& ec) {
   ec = errc::bad_address;
   const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return;
+  if (colon == std::string_view::npos) return {};
   std::string_view host = text.substr(0, colon);
   const bool bracketed = host.size() >= 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) host = host.substr(1, host.size() - 2);
   // Brackets are for IPv6 alone, and IPv6 never goes without: "::1:7471" could be read twice.
-  if (bracketed != (host.find(':') != std::string_view::npos)) return;
+  if (bracketed != (host.find(':') != std::string_view::npos)) return {};
   std::uint16_t port = 0;
-  if (!read_number(text.substr(colon + 1), port)) return;
-  *this = read_host(host, port, ec);
+  if (!read_number(text.substr(colon + 1), port)) return {};
+  return read_host(host, port, ec);
 }
 
-socket_address::socket_address(std::string_view text) {
-  std::error_code ec;
-  *this = socket_address(text, ec);
-  if (ec) throw error(ec, bad_text(text));
-}
-
-socket_address::socket_address(std::string_view host, std::uint16_t port, std::error_code& ec)
-    : socket_address(read_host(host, port, ec)) {}
-
-socket_address::socket_address(std::string_view host, std::uint16_t port) {
-  std::error_code ec;
-  *this = read_host(host, port, ec);
-  if (ec) {
-    throw error(ec, "reading the host \"" + std::string(host) +
-                        "\" (expected a numeric address, as 127.0.0.1 or ::1)");
+std::vector<socket_address> addresses_of(std::string_view name, std::uint16_t port,
+                                         std::error_code& ec) {
+  ec = errc::host_not_found;
+  std::vector<socket_address> found;
+  ::ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) {
+    ec = detail::from_errno(errno);
+    return found;
   }
+  const std::unique_ptr<::ifaddrs, void (*)(::ifaddrs*)> all(list, &::freeifaddrs);
+  for (const ::ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
+    if (name != each->ifa_name) continue;
+    ec.clear();  // it is there, even without an address
+    if (each->ifa_addr == nullptr) continue;
+    std::error_code not_ip;
+    const bool v6 = each->ifa_addr->sa_family == AF_INET6;
+    const auto size = static_cast<::socklen_t>(v6 ? sizeof(::sockaddr_in6) : sizeof(::sockaddr_in));
+    const auto address = socket_address::from_native(each->ifa_addr, size, not_ip);
+    if (!not_ip) found.push_back(address.with_port(port));
+  }
+  return found;
+}
+
+}  // namespace
+
+socket_address::socket_address(std::string_view text, std::error_code& ec) {
+  std::error_code outcome;
+  *this = read_text(text, outcome);
+  detail::end_with(outcome, ec, [text] { return bad_text(text); });
+}
+
+socket_address::socket_address(std::string_view host, std::uint16_t port, std::error_code& ec) {
+  std::error_code outcome;
+  *this = read_host(host, port, outcome);
+  detail::end_with(outcome, ec, [host] {
+    return "reading the host \"" + std::string(host) +
+           "\" (expected a numeric address, as 127.0.0.1 or ::1)";
+  });
 }
 
 socket_address socket_address::from_native(const ::sockaddr* address, ::socklen_t length,
                                            std::error_code& ec) {
-  ec.clear();
+  std::error_code outcome;
   socket_address made;
   const auto keep = [&made](const auto& native) {
     std::memcpy(&made.storage_, &native, sizeof native);
@@ -166,15 +187,11 @@ socket_address socket_address::from_native(const ::sockaddr* address, ::socklen_
     const ::sockaddr_in6& v6 = as_v6(address);
     keep(v6_of(v6.sin6_addr, v6.sin6_scope_id, ntohs(v6.sin6_port)));
   } else {
-    ec = errc::bad_address;
+    outcome = errc::bad_address;
   }
-  return made;
-}
-
-socket_address socket_address::from_native(const ::sockaddr* address, ::socklen_t length) {
-  std::error_code ec;
-  socket_address made = from_native(address, length, ec);
-  if (ec) throw error(ec, "taking an address of the operating system that is not IPv4 or IPv6");
+  detail::end_with(outcome, ec, [] {
+    return "taking an address of the operating system that is not IPv4 or IPv6";
+  });
   return made;
 }
 
@@ -257,42 +274,17 @@ std::string to_string(const socket_address& address) {
 }
 
 std::vector<socket_address> resolve(std::string_view host, std::uint16_t port,
-                                    std::chrono::nanoseconds timeout) {
-  return detail::look_up(host, port, timeout).or_throw();
-}
-
-std::vector<socket_address> resolve(std::string_view host, std::uint16_t port, std::error_code& ec,
-                                    std::chrono::nanoseconds timeout) {
-  return detail::look_up(host, port, timeout).or_tell(ec);
-}
-
-std::vector<socket_address> interface_addresses(std::string_view name, std::uint16_t port) {
-  std::error_code ec;
-  std::vector<socket_address> found = interface_addresses(name, port, ec);
-  if (ec) throw error(ec, std::string("looking for the interface \"").append(name) + "\"");
-  return found;
+                                    std::chrono::nanoseconds timeout, std::error_code& ec) {
+  return detail::look_up(host, port, timeout).or_end(ec);
 }
 
 std::vector<socket_address> interface_addresses(std::string_view name, std::uint16_t port,
                                                 std::error_code& ec) {
-  ec = errc::host_not_found;
-  std::vector<socket_address> found;
-  ::ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) {
-    ec = detail::from_errno(errno);
-    return found;
-  }
-  const std::unique_ptr<::ifaddrs, void (*)(::ifaddrs*)> all(list, &::freeifaddrs);
-  for (const ::ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
-    if (name != each->ifa_name) continue;
-    ec.clear();  // it is there, even without an address
-    if (each->ifa_addr == nullptr) continue;
-    std::error_code not_ip;
-    const bool v6 = each->ifa_addr->sa_family == AF_INET6;
-    const auto size = static_cast<::socklen_t>(v6 ? sizeof(::sockaddr_in6) : sizeof(::sockaddr_in));
-    const auto address = socket_address::from_native(each->ifa_addr, size, not_ip);
-    if (!not_ip) found.push_back(address.with_port(port));
-  }
+  std::error_code outcome;
+  std::vector<socket_address> found = addresses_of(name, port, outcome);
+  detail::end_with(outcome, ec, [name] {
+    return std::string("looking for the interface \"").append(name) + "\"";
+  });
   return found;
 }
 

@@ -127,17 +127,12 @@ bool url::is_meant_by(std::string_view text) noexcept {
   return has_scheme(text, scheme) || has_scheme(text, file_scheme);
 }
 
-url::url(std::string_view text) : url(detail::url_reader::read(text).or_throw()) {}
-
 url::url(std::string_view text, std::error_code& ec)
-    : url(detail::url_reader::read(text).or_tell(ec)) {}
-
-url::url(std::string_view host, std::uint16_t port, std::string_view name)
-    : url(with_text("making a URL of its parts", detail::url_reader::of_parts(host, port, name))
-              .or_throw()) {}
+    : url(detail::url_reader::read(text).or_end(ec)) {}
 
 url::url(std::string_view host, std::uint16_t port, std::string_view name, std::error_code& ec)
-    : url(detail::url_reader::of_parts(host, port, name).or_tell(ec)) {}
+    : url(with_text("making a URL of its parts", detail::url_reader::of_parts(host, port, name))
+              .or_end(ec)) {}
 
 url url::of_address_file(std::string_view file, std::string_view name) {
   return with_text("making a URL of an address file",
@@ -261,20 +256,13 @@ url url::server() const {
   return made;
 }
 
-url url::with_name(std::string_view name) const {
-  std::error_code ec;
-  url made = with_name(name, ec);
-  if (ec) throw error(ec, "giving the URL \"" + to_string(server()) + "\" a name");
-  return made;
-}
-
 url url::with_name(std::string_view name, std::error_code& ec) const {
   url made = server();
-  if (made.empty()) {
-    ec = errc::bad_url;
-    return made;
-  }
-  return detail::url_reader::named(made, name).or_tell(ec, made);
+  std::error_code outcome = errc::bad_url;
+  if (!made.empty()) made = detail::url_reader::named(made, name).or_tell(outcome, made);
+  detail::end_with(outcome, ec,
+                   [this] { return "giving the URL \"" + to_string(server()) + "\" a name"; });
+  return made;
 }
 
 std::string to_string(const url& address) {

@@ -69,12 +69,8 @@ std::vector<std::byte> worker_address::encode() const {
   return detail::envelope::end(std::move(writer));
 }
 
-worker_address worker_address::decode(std::span<const std::byte> wire) {
-  return decoded(wire).or_throw();
-}
-
 worker_address worker_address::decode(std::span<const std::byte> wire, std::error_code& ec) {
-  return decoded(wire).or_tell(ec);
+  return decoded(wire).or_end(ec);
 }
 
 std::string to_string(const worker_address& address) {
@@ -85,10 +81,6 @@ std::string to_string(const worker_address& address) {
     text += digits[std::to_integer<std::size_t>(value & std::byte{15})];
   }
   return text;
-}
-
-worker_address parse_worker_address(std::string_view text) {
-  return worker_address::decode(bytes_of(text));
 }
 
 worker_address parse_worker_address(std::string_view text, std::error_code& ec) {
