@@ -7,6 +7,7 @@
 #include <string>
 #include <system_error>
 
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/file_descriptor.hpp"
 #include "ucx/url.hpp"
@@ -43,13 +44,11 @@ class UCXIO_EXPORT descriptor_feed {
   /// Opens a URL over the process's shared connection (`client::shared`).
   /// Errors: bad_url (without a name), invalid_argument (the window), too_many_files; those of
   /// `client::open`.
-  explicit descriptor_feed(const url& name, const descriptor_feed_options& options = {});
-  descriptor_feed(const url& name, const descriptor_feed_options& options, std::error_code& ec);
+  explicit descriptor_feed(const url& name, const descriptor_feed_options& options = {},
+                           std::error_code& ec = throws);
   /// Feeds the bytes of `region`. Its worker has to be one that any thread may use.
-  explicit descriptor_feed(const remote_region& region,
-                           const descriptor_feed_options& options = {});
-  descriptor_feed(const remote_region& region, const descriptor_feed_options& options,
-                  std::error_code& ec);
+  explicit descriptor_feed(const remote_region& region, const descriptor_feed_options& options = {},
+                           std::error_code& ec = throws);
 
   descriptor_feed(descriptor_feed&& other) noexcept;
   descriptor_feed& operator=(descriptor_feed&& other) noexcept;

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "ucx/enumeration_text.hpp"
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 
 namespace ucx {
@@ -31,9 +32,8 @@ UCXIO_EXPORT std::string_view to_string(huge_pages value) noexcept;
 /// invalid_argument (no memory of this process).
 /// Cost: next to nothing. `collapse` copies the bytes: some tenths of a millisecond for each MiB.
 /// Threads: safe, also while the memory is used.
-UCXIO_EXPORT void use_huge_pages(std::span<std::byte> bytes, huge_pages wanted);
 UCXIO_EXPORT void use_huge_pages(std::span<std::byte> bytes, huge_pages wanted,
-                                 std::error_code& ec);
+                                 std::error_code& ec = throws);
 
 /// Returns how many of the bytes are in huge pages, as the system counts them for the whole
 /// mappings. Returns nothing where the system does not tell.

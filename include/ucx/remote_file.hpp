@@ -12,6 +12,7 @@
 
 #include "ucx/access.hpp"
 #include "ucx/create_options.hpp"
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/url.hpp"
 
@@ -39,12 +40,11 @@ class UCXIO_EXPORT remote_file {
   /// Opens a URL over the process's shared connection (`client::shared`).
   /// Errors: bad_url (without a name), invalid_argument (to make it and not to write it); those of
   /// `client::open` and `client::create`, and of connecting.
-  explicit remote_file(const url& name, const remote_file_options& options = {});
-  remote_file(const url& name, const remote_file_options& options, std::error_code& ec);
+  explicit remote_file(const url& name, const remote_file_options& options = {},
+                       std::error_code& ec = throws);
   /// Opens the name `name` that the server of `from` publishes.
-  remote_file(client& from, std::string_view name, const remote_file_options& options = {});
-  remote_file(client& from, std::string_view name, const remote_file_options& options,
-              std::error_code& ec);
+  remote_file(client& from, std::string_view name, const remote_file_options& options = {},
+              std::error_code& ec = throws);
 
   remote_file(remote_file&& other) noexcept;
   remote_file& operator=(remote_file&& other) noexcept;
@@ -61,38 +61,34 @@ class UCXIO_EXPORT remote_file {
   /// none after it. Earlier writes are seen.
   /// Errors: permission_denied; that of an earlier write; content_changed (others cut the file
   /// off), io_error, revoked, connection_reset, timed_out, closed.
-  std::size_t read_at(std::uint64_t offset, std::span<std::byte> into);
-  std::size_t read_at(std::uint64_t offset, std::span<std::byte> into, std::error_code& ec);
+  std::size_t read_at(std::uint64_t offset, std::span<std::byte> into,
+                      std::error_code& ec = throws);
 
   /// Writes all of `from`. The bytes between the end and `offset` read as zero.
   /// Completes: when `from` can be used again. The bytes are visible after `sync()`, which may also
   /// be the first to report that the server refused them.
   /// Errors: no_space (nothing was written: it ends after a fixed size, or after `largest_file`),
   /// permission_denied, and those of the connection.
-  void write_at(std::uint64_t offset, std::span<const std::byte> from);
-  void write_at(std::uint64_t offset, std::span<const std::byte> from, std::error_code& ec);
+  void write_at(std::uint64_t offset, std::span<const std::byte> from,
+                std::error_code& ec = throws);
 
   /// Makes the file `size` bytes long. Added bytes are zero.
   /// Errors: not_supported (it has a fixed size, and another one); those of `client::resize`.
-  void resize(std::uint64_t size);
-  void resize(std::uint64_t size, std::error_code& ec);
+  void resize(std::uint64_t size, std::error_code& ec = throws);
 
   /// Returns when every written byte is visible at the server, in the system's memory.
   /// Errors: the first failure of a write since the last call; no_space (the disk, a quota).
-  void sync();
-  void sync(std::error_code& ec);
+  void sync(std::error_code& ec = throws);
 
   /// Like `sync`, and every byte is then on the server's disk. A new file then has its name. For a
   /// name that was published by itself it is `sync`.
   /// Errors: those of `sync`; those of `client::commit`; the refusal of bytes of a new file that
   /// were not written again: the file gets no name.
-  void commit();
-  void commit(std::error_code& ec);
+  void commit(std::error_code& ec = throws);
 
   /// Makes everything visible, gives a new file its name, and closes in any case. Idempotent.
   /// Errors: those of `commit`, and then a new file that has no name yet is thrown away.
-  void close();
-  void close(std::error_code& ec);
+  void close(std::error_code& ec = throws);
 
   /// Returns the open name in words, as error texts have it.
   std::string description() const;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <system_error>
 
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/file_descriptor.hpp"
 #include "ucx/url.hpp"
@@ -27,12 +28,10 @@ struct sealed_copy_options {
 /// Completes: when all bytes are there.
 /// Errors: no_space (longer than `most`), no_memory, too_many_files, bad_url (without a name);
 /// those of `client::open` and `remote_region::read_at`. Then nothing is left of the file.
-UCXIO_EXPORT file_descriptor sealed_copy(const url& name, const sealed_copy_options& options = {});
-UCXIO_EXPORT file_descriptor sealed_copy(const url& name, const sealed_copy_options& options,
-                                         std::error_code& ec);
+UCXIO_EXPORT file_descriptor sealed_copy(const url& name, const sealed_copy_options& options = {},
+                                         std::error_code& ec = throws);
 UCXIO_EXPORT file_descriptor sealed_copy(const remote_region& region,
-                                         const sealed_copy_options& options = {});
-UCXIO_EXPORT file_descriptor sealed_copy(const remote_region& region,
-                                         const sealed_copy_options& options, std::error_code& ec);
+                                         const sealed_copy_options& options = {},
+                                         std::error_code& ec = throws);
 
 }  // namespace ucx

@@ -27,20 +27,13 @@ result<std::unique_ptr<feeding_thread>> feed(const remote_region& region,
 
 }  // namespace
 
-descriptor_feed::descriptor_feed(const url& name, const descriptor_feed_options& options)
-    : thread_(feed(name, options).or_throw()) {}
-
 descriptor_feed::descriptor_feed(const url& name, const descriptor_feed_options& options,
                                  std::error_code& ec)
-    : thread_(feed(name, options).or_tell(ec)) {}
-
-descriptor_feed::descriptor_feed(const remote_region& region,
-                                 const descriptor_feed_options& options)
-    : thread_(feed(region, options).or_throw()) {}
+    : thread_(feed(name, options).or_end(ec)) {}
 
 descriptor_feed::descriptor_feed(const remote_region& region,
                                  const descriptor_feed_options& options, std::error_code& ec)
-    : thread_(feed(region, options).or_tell(ec)) {}
+    : thread_(feed(region, options).or_end(ec)) {}
 
 descriptor_feed::descriptor_feed(descriptor_feed&& other) noexcept = default;
 

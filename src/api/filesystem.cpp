@@ -94,44 +94,28 @@ result<void> resize_one(const url& name, std::uint64_t size) {
 
 }  // namespace
 
-bool exists(const url& name) { return find(name).or_throw(); }
-
-bool exists(const url& name, std::error_code& ec) { return find(name).or_tell(ec); }
-
-std::uint64_t file_size(const url& name) { return size_of(name).or_throw(); }
+bool exists(const url& name, std::error_code& ec) { return find(name).or_end(ec); }
 
 std::uint64_t file_size(const url& name, std::error_code& ec) {
-  return size_of(name).or_tell(ec, ~std::uint64_t{0});
-}
-
-std::chrono::system_clock::time_point last_write_time(const url& name) {
-  return time_of(name).or_throw();
+  return size_of(name).or_end(ec, ~std::uint64_t{0});
 }
 
 std::chrono::system_clock::time_point last_write_time(const url& name, std::error_code& ec) {
-  return time_of(name).or_tell(ec, std::chrono::system_clock::time_point::min());
+  return time_of(name).or_end(ec, std::chrono::system_clock::time_point::min());
 }
-
-std::vector<entry> list_directory(const url& directory) { return entries_in(directory).or_throw(); }
 
 std::vector<entry> list_directory(const url& directory, std::error_code& ec) {
-  return entries_in(directory).or_tell(ec);
+  return entries_in(directory).or_end(ec);
 }
 
-bool remove(const url& name) { return remove_one(name).or_throw(); }
-
-bool remove(const url& name, std::error_code& ec) { return remove_one(name).or_tell(ec); }
-
-void rename(const url& from, const url& to) { rename_one(from, to).or_throw(); }
+bool remove(const url& name, std::error_code& ec) { return remove_one(name).or_end(ec); }
 
 void rename(const url& from, const url& to, std::error_code& ec) {
-  rename_one(from, to).or_tell(ec);
+  rename_one(from, to).or_end(ec);
 }
 
-void resize_file(const url& name, std::uint64_t size) { resize_one(name, size).or_throw(); }
-
 void resize_file(const url& name, std::uint64_t size, std::error_code& ec) {
-  resize_one(name, size).or_tell(ec);
+  resize_one(name, size).or_end(ec);
 }
 
 }  // namespace ucx

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/result.hpp"
 #include "os/huge_page.hpp"
 #include "ucx/error.hpp"
 
@@ -29,27 +30,25 @@ std::error_code meaning_of(int failure, huge_pages wanted) noexcept {
   return errc::not_supported;
 }
 
-}  // namespace
-
-void use_huge_pages(std::span<std::byte> bytes, huge_pages wanted, std::error_code& ec) {
-  ec.clear();
+std::error_code ask_for(std::span<std::byte> bytes, huge_pages wanted) noexcept {
   // Whole huge pages: of a page that is only partly theirs the rest is somebody else's.
   const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
   const std::uintptr_t first =
       (begin + detail::huge_page - 1) / detail::huge_page * detail::huge_page;
   const std::uintptr_t last = (begin + bytes.size()) / detail::huge_page * detail::huge_page;
-  if (last <= first) return;
+  if (last <= first) return {};
   auto* const from = bytes.data() + (first - begin);
   if (wanted == huge_pages::collapse) ::madvise(from, last - first, MADV_HUGEPAGE);
-  if (::madvise(from, last - first, advice_of(wanted)) != 0) ec = meaning_of(errno, wanted);
+  if (::madvise(from, last - first, advice_of(wanted)) == 0) return {};
+  return meaning_of(errno, wanted);
 }
 
-void use_huge_pages(std::span<std::byte> bytes, huge_pages wanted) {
-  std::error_code ec;
-  use_huge_pages(bytes, wanted, ec);
-  if (ec) {
-    throw error(ec, "asking for huge pages for " + std::to_string(bytes.size()) + " bytes");
-  }
+}  // namespace
+
+void use_huge_pages(std::span<std::byte> bytes, huge_pages wanted, std::error_code& ec) {
+  detail::end_with(ask_for(bytes, wanted), ec, [bytes] {
+    return "asking for huge pages for " + std::to_string(bytes.size()) + " bytes";
+  });
 }
 
 std::optional<std::uint64_t> bytes_in_huge_pages(std::span<const std::byte> bytes) {

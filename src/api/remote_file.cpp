@@ -196,18 +196,12 @@ struct remote_file::state {
   }
 };
 
-remote_file::remote_file(const url& name, const remote_file_options& options)
-    : state_(state::open(name, options).or_throw()) {}
-
 remote_file::remote_file(const url& name, const remote_file_options& options, std::error_code& ec)
-    : state_(state::open(name, options).or_tell(ec)) {}
-
-remote_file::remote_file(client& from, std::string_view name, const remote_file_options& options)
-    : state_(state::open(from, name, options).or_throw()) {}
+    : state_(state::open(name, options).or_end(ec)) {}
 
 remote_file::remote_file(client& from, std::string_view name, const remote_file_options& options,
                          std::error_code& ec)
-    : state_(state::open(from, name, options).or_tell(ec)) {}
+    : state_(state::open(from, name, options).or_end(ec)) {}
 
 remote_file::remote_file(remote_file&& other) noexcept = default;
 
@@ -232,53 +226,32 @@ bool remote_file::is_open() const noexcept { return state_ != nullptr; }
 
 std::uint64_t remote_file::size() const noexcept { return state_ ? state_->region.size() : 0; }
 
-std::size_t remote_file::read_at(std::uint64_t offset, std::span<std::byte> into) {
-  return state::ask(state_, "reading", &state::read, offset, into).or_throw();
-}
-
 std::size_t remote_file::read_at(std::uint64_t offset, std::span<std::byte> into,
                                  std::error_code& ec) {
-  return state::ask(state_, "reading", &state::read, offset, into).or_tell(ec);
-}
-
-void remote_file::write_at(std::uint64_t offset, std::span<const std::byte> from) {
-  state::ask(state_, "writing", &state::write, offset, from).or_throw();
+  return state::ask(state_, "reading", &state::read, offset, into).or_end(ec);
 }
 
 void remote_file::write_at(std::uint64_t offset, std::span<const std::byte> from,
                            std::error_code& ec) {
-  state::ask(state_, "writing", &state::write, offset, from).or_tell(ec);
-}
-
-void remote_file::resize(std::uint64_t size) {
-  state::ask(state_, "resizing", &state::resize, size).or_throw();
+  state::ask(state_, "writing", &state::write, offset, from).or_end(ec);
 }
 
 void remote_file::resize(std::uint64_t size, std::error_code& ec) {
-  state::ask(state_, "resizing", &state::resize, size).or_tell(ec);
+  state::ask(state_, "resizing", &state::resize, size).or_end(ec);
 }
-
-void remote_file::sync() { state::ask(state_, "syncing", &state::flush).or_throw(); }
 
 void remote_file::sync(std::error_code& ec) {
-  state::ask(state_, "syncing", &state::flush).or_tell(ec);
-}
-
-void remote_file::commit() {
-  state::ask(state_, "syncing", &state::commit, true, false).or_throw();
+  state::ask(state_, "syncing", &state::flush).or_end(ec);
 }
 
 void remote_file::commit(std::error_code& ec) {
-  state::ask(state_, "syncing", &state::commit, true, false).or_tell(ec);
-}
-
-void remote_file::close() {
-  if (const std::unique_ptr<state> last = std::move(state_)) last->commit(false, true).or_throw();
+  state::ask(state_, "syncing", &state::commit, true, false).or_end(ec);
 }
 
 void remote_file::close(std::error_code& ec) {
-  ec.clear();
-  if (const std::unique_ptr<state> last = std::move(state_)) last->commit(false, true).or_tell(ec);
+  const std::unique_ptr<state> last = std::move(state_);
+  const result<void> done = last ? last->commit(false, true) : result<void>();
+  done.or_end(ec);
 }
 
 std::string remote_file::description() const {

@@ -120,22 +120,14 @@ result<file_descriptor> copy(const url& name, const sealed_copy_options& options
 
 }  // namespace
 
-file_descriptor sealed_copy(const url& name, const sealed_copy_options& options) {
-  return copy(name, options).or_throw();
-}
-
 file_descriptor sealed_copy(const url& name, const sealed_copy_options& options,
                             std::error_code& ec) {
-  return copy(name, options).or_tell(ec);
-}
-
-file_descriptor sealed_copy(const remote_region& region, const sealed_copy_options& options) {
-  return copy(region.share(), options).or_throw();
+  return copy(name, options).or_end(ec);
 }
 
 file_descriptor sealed_copy(const remote_region& region, const sealed_copy_options& options,
                             std::error_code& ec) {
-  return copy(region.share(), options).or_tell(ec);
+  return copy(region.share(), options).or_end(ec);
 }
 
 }  // namespace ucx
