@@ -157,25 +157,18 @@ class boost_device {
   using char_type = char;
 
   /// Opens `region`. Sends nothing. Lifetime and Errors: those of `remote_streambuf`.
-  explicit boost_device(const remote_region& region, const stream_options& options = {}) {
-    open_or_throw(options, region);
-  }
-  boost_device(const remote_region& region, const stream_options& options, std::error_code& ec) {
+  explicit boost_device(const remote_region& region, const stream_options& options = {},
+                        std::error_code& ec = throws) {
     open(options, ec, region);
   }
   /// Opens a URL or a local path. Errors and Cost: those of `filebuf::open`.
-  explicit boost_device(const std::string& name, const stream_options& options = {}) {
-    open_or_throw(options, name);
-  }
-  boost_device(const std::string& name, const stream_options& options, std::error_code& ec) {
+  explicit boost_device(const std::string& name, const stream_options& options = {},
+                        std::error_code& ec = throws) {
     open(options, ec, name);
   }
   /// Opens the name `name` of the server of `from`. Errors and Cost: those of `filebuf::open`.
-  boost_device(client& from, std::string_view name, const stream_options& options = {}) {
-    open_or_throw(options, from, name);
-  }
-  boost_device(client& from, std::string_view name, const stream_options& options,
-               std::error_code& ec) {
+  boost_device(client& from, std::string_view name, const stream_options& options = {},
+               std::error_code& ec = throws) {
     open(options, ec, from, name);
   }
 
@@ -186,8 +179,8 @@ class boost_device {
   /// Idempotent.
   /// Errors: that of a write or flush that no seek has followed, even if it was thrown before; else
   /// the first failure that was not thrown.
-  void close() { core_->close(); }
-  void close(std::error_code& ec) {
+  void close(std::error_code& ec = throws) {
+    if (&ec == &throws) return core_->close();
     ec.clear();
     try {
       core_->close();
@@ -229,14 +222,13 @@ class boost_device {
  private:
   template <class... From>
   void open(const stream_options& options, std::error_code& ec, From&... from) {
-    ec.clear();
-    core_ = std::make_shared<detail::device_core>(mode, options, ec, from...);
-  }
-  template <class... From>
-  void open_or_throw(const stream_options& options, From&... from) {
-    std::error_code ec;
-    open(options, ec, from...);
-    if (ec) throw core_->opening_failure(ec);
+    std::error_code failed;
+    core_ = std::make_shared<detail::device_core>(mode, options, failed, from...);
+    if (&ec != &throws) {
+      ec = failed;
+    } else if (failed) {
+      throw core_->opening_failure(failed);
+    }
   }
 };
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/stream_options.hpp"
 
@@ -22,22 +23,35 @@ class client;
 /// visible at the peer when that call returns. Its functions throw nothing: they fail as over a
 /// file, with errno.
 /// Threads: any, as for every FILE: it has a lock. In a child of `fork()` it fails with ENOTSUP.
-/// Errors: returns null, with errno. The overloads with `ec` also give the error of
-/// `filebuf::open`.
+/// Errors: returns null, with errno, and throws nothing, as `std::fopen`. The overloads with `ec`
+/// also give the error of `filebuf::open`.
 UCXIO_EXPORT std::FILE* open_file(const std::string& name, const char* mode,
                                   const stream_options& options = {});
-UCXIO_EXPORT std::FILE* open_file(const std::string& name, const char* mode, std::error_code& ec,
-                                  const stream_options& options = {});
+UCXIO_EXPORT std::FILE* open_file(const std::string& name, const char* mode,
+                                  const stream_options& options, std::error_code& ec);
 /// Opens the name `name` that the server of `from` publishes.
 UCXIO_EXPORT std::FILE* open_file(client& from, std::string_view name, const char* mode,
                                   const stream_options& options = {});
 UCXIO_EXPORT std::FILE* open_file(client& from, std::string_view name, const char* mode,
-                                  std::error_code& ec, const stream_options& options = {});
+                                  const stream_options& options, std::error_code& ec);
 
 /// Returns the last failure of a file that `open_file` opened; C has only its errno. Returns no
 /// error without a failure, and for a local file.
 UCXIO_EXPORT std::error_code file_error(std::FILE* opened) noexcept;
 /// Returns that failure as a text that names the URL.
 UCXIO_EXPORT std::string file_error_message(std::FILE* opened);
+
+#if UCXIO_OLD_NAMES
+[[deprecated("the error code comes last")]] inline std::FILE* open_file(
+    const std::string& name, const char* mode, std::error_code& ec,
+    const stream_options& options = {}) {
+  return open_file(name, mode, options, ec);
+}
+[[deprecated("the error code comes last")]] inline std::FILE* open_file(
+    client& from, std::string_view name, const char* mode, std::error_code& ec,
+    const stream_options& options = {}) {
+  return open_file(from, name, mode, options, ec);
+}
+#endif
 
 }  // namespace ucx

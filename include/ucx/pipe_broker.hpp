@@ -4,6 +4,7 @@
 #include <memory>
 #include <system_error>
 
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/server.hpp"
 
@@ -28,8 +29,8 @@ class UCXIO_EXPORT pipe_broker {
   /// Introduces ends from now on.
   /// Lifetime: `by`, until this object is gone.
   /// Errors: closed.
-  explicit pipe_broker(server& by, const pipe_broker_options& options = {});
-  pipe_broker(server& by, const pipe_broker_options& options, std::error_code& ec);
+  explicit pipe_broker(server& by, const pipe_broker_options& options = {},
+                       std::error_code& ec = throws);
   pipe_broker(pipe_broker&& other) noexcept;
   pipe_broker& operator=(pipe_broker&& other) noexcept;
   /// Refuses the ends that wait (`closed_by_peer`), and those that come later. Pipes that were made

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "ucx/endpoint.hpp"
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/pipe_options.hpp"
 #include "ucx/url.hpp"
@@ -41,9 +42,8 @@ class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
   /// no broker, or one of a version that needs an IP address), no_memory, busy, bad_url (without a
   /// name), invalid_argument (options that make no sense), canceled; those of `client` and
   /// `endpoint`.
-  pipe_streambuf(const url& where, std::ios_base::openmode mode, const pipe_options& options = {});
-  pipe_streambuf(const url& where, std::ios_base::openmode mode, const pipe_options& options,
-                 std::error_code& ec);
+  pipe_streambuf(const url& where, std::ios_base::openmode mode, const pipe_options& options = {},
+                 std::error_code& ec = throws);
   /// Makes a pipe of a connection. The other side does so, too, for the other direction, and sends
   /// no other messages with these tags. A reader returns at once. A writer returns when the other
   /// side begins to read.
@@ -51,9 +51,7 @@ class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
   /// progress while either waits.
   /// Errors: those of the constructor by URL.
   pipe_streambuf(worker& driven, endpoint connection, std::ios_base::openmode mode,
-                 const pipe_options& options = {});
-  pipe_streambuf(worker& driven, endpoint connection, std::ios_base::openmode mode,
-                 const pipe_options& options, std::error_code& ec);
+                 const pipe_options& options = {}, std::error_code& ec = throws);
 
   pipe_streambuf(pipe_streambuf&& other) noexcept;
   pipe_streambuf& operator=(pipe_streambuf&& other) noexcept;
@@ -68,12 +66,10 @@ class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
   /// them. Reading goes on.
   /// Errors: broken_pipe (a reader left before it had all), connection_reset, timed_out, canceled:
   /// the pipe was then given up, and the reader fails.
-  void close_output();
-  void close_output(std::error_code& ec);
+  void close_output(std::error_code& ec = throws);
   /// Stops reading, ends writing, and lets go of the connection. Idempotent.
   /// Errors: those of `close_output()`.
-  void close();
-  void close(std::error_code& ec);
+  void close(std::error_code& ec = throws);
   /// Gives up: a reader fails with connection_reset, a writer with broken_pipe.
   void abort() noexcept;
 
@@ -122,6 +118,8 @@ class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
   bool is_parents();
   bool is_usable();
   void close_input() noexcept;
+  std::error_code end_output();
+  std::error_code end();
   bool flush_area();
   void leave_area() noexcept;
   bool refill();
@@ -131,6 +129,7 @@ class UCXIO_EXPORT pipe_streambuf : public std::streambuf {
   std::uint64_t written() const noexcept;
   void show_put_area();
   [[noreturn]] void throw_error() const;
+  void end_with(std::error_code outcome, std::error_code& ec) const;
 
   std::unique_ptr<detail::pipe_engine> engine_;
 };

@@ -5,6 +5,7 @@
 #include <string>
 #include <system_error>
 
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/stream_options.hpp"
@@ -34,9 +35,7 @@ class UCXIO_EXPORT remote_streambuf : public std::streambuf {
   /// (neither in nor out; a window that is too small or too large).
   explicit remote_streambuf(const remote_region& region,
                             std::ios_base::openmode mode = std::ios_base::in | std::ios_base::out,
-                            const stream_options& options = {});
-  remote_streambuf(const remote_region& region, std::ios_base::openmode mode,
-                   const stream_options& options, std::error_code& ec);
+                            const stream_options& options = {}, std::error_code& ec = throws);
 
   remote_streambuf(remote_streambuf&& other) noexcept;
   remote_streambuf& operator=(remote_streambuf&& other) noexcept;
@@ -49,8 +48,7 @@ class UCXIO_EXPORT remote_streambuf : public std::streambuf {
 
   /// Flushes, then lets go of the region. Later operations fail with `errc::closed`. Idempotent.
   /// Errors: the first failure that was not reported before.
-  void close();
-  void close(std::error_code& ec);
+  void close(std::error_code& ec = throws);
 
   /// Returns the cause of the last failure. The next operation that succeeds clears it.
   std::error_code error() const noexcept;

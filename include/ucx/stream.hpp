@@ -4,6 +4,7 @@
 #include <ostream>
 #include <system_error>
 
+#include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/remote_streambuf.hpp"
@@ -17,8 +18,8 @@ class UCXIO_EXPORT istream : public std::istream {
   /// Opens `region`. Sends nothing.
   /// Lifetime: like `remote_streambuf`.
   /// Errors: permission_denied, closed.
-  explicit istream(const remote_region& region, const stream_options& options = {});
-  istream(const remote_region& region, const stream_options& options, std::error_code& ec);
+  explicit istream(const remote_region& region, const stream_options& options = {},
+                   std::error_code& ec = throws);
   istream(istream&& other) noexcept;
   istream& operator=(istream&& other) noexcept;
   ~istream() override;
@@ -41,8 +42,8 @@ class UCXIO_EXPORT ostream : public std::ostream {
   /// Opens `region`. Sends nothing.
   /// Lifetime: like `remote_streambuf`.
   /// Errors: permission_denied, closed.
-  explicit ostream(const remote_region& region, const stream_options& options = {});
-  ostream(const remote_region& region, const stream_options& options, std::error_code& ec);
+  explicit ostream(const remote_region& region, const stream_options& options = {},
+                   std::error_code& ec = throws);
   ostream(ostream&& other) noexcept;
   ostream& operator=(ostream&& other) noexcept;
   /// Closes. Written bytes are then visible at the peer, or lost with the connection: call
@@ -68,8 +69,8 @@ class UCXIO_EXPORT iostream : public std::iostream {
   /// Opens `region`. Sends nothing.
   /// Lifetime: like `remote_streambuf`.
   /// Errors: permission_denied, closed.
-  explicit iostream(const remote_region& region, const stream_options& options = {});
-  iostream(const remote_region& region, const stream_options& options, std::error_code& ec);
+  explicit iostream(const remote_region& region, const stream_options& options = {},
+                    std::error_code& ec = throws);
   iostream(iostream&& other) noexcept;
   iostream& operator=(iostream&& other) noexcept;
   ~iostream() override;

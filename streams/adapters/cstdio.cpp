@@ -76,8 +76,8 @@ std::FILE* opened_by(const char* mode, const stream_options& options, std::error
 
 }  // namespace
 
-std::FILE* open_file(const std::string& name, const char* mode, std::error_code& ec,
-                     const stream_options& options) {
+std::FILE* open_file(const std::string& name, const char* mode, const stream_options& options,
+                     std::error_code& ec) {
   if (!url::is_meant_by(name)) {
     std::FILE* const local = std::fopen(name.c_str(), mode);
     ec = local != nullptr ? std::error_code() : std::error_code(errno, std::generic_category());
@@ -90,11 +90,11 @@ std::FILE* open_file(const std::string& name, const char* mode, std::error_code&
 
 std::FILE* open_file(const std::string& name, const char* mode, const stream_options& options) {
   std::error_code told_by_errno;
-  return open_file(name, mode, told_by_errno, options);
+  return open_file(name, mode, options, told_by_errno);
 }
 
-std::FILE* open_file(client& from, std::string_view name, const char* mode, std::error_code& ec,
-                     const stream_options& options) {
+std::FILE* open_file(client& from, std::string_view name, const char* mode,
+                     const stream_options& options, std::error_code& ec) {
   return opened_by(mode, options, ec, [&](filebuf& buffer, std::ios_base::openmode wanted) {
     return buffer.open(from, name, wanted, options);
   });
@@ -103,7 +103,7 @@ std::FILE* open_file(client& from, std::string_view name, const char* mode, std:
 std::FILE* open_file(client& from, std::string_view name, const char* mode,
                      const stream_options& options) {
   std::error_code told_by_errno;
-  return open_file(from, name, mode, told_by_errno, options);
+  return open_file(from, name, mode, options, told_by_errno);
 }
 
 std::error_code file_error(std::FILE* opened) noexcept {

@@ -61,18 +61,15 @@ inline bool has_no_devices() noexcept {
 remote_streambuf::remote_streambuf() = default;
 
 remote_streambuf::remote_streambuf(const remote_region& region, std::ios_base::openmode mode,
-                                   const stream_options& options) {
-  std::error_code ec;
-  engine_ = open(region, mode, options, ec);
-  if (!ec) return;
+                                   const stream_options& options, std::error_code& ec) {
+  std::error_code outcome;
+  engine_ = open(region, mode, options, outcome);
+  if (&ec != &throws) ec = outcome;
+  if (&ec != &throws || !outcome) return;
   std::string what = "opening a stream over " + region.description();
   if (const std::string why = engine::why_not(options); !why.empty()) what += " with " + why;
-  throw ucx::error(ec, what);
+  throw ucx::error(outcome, what);
 }
-
-remote_streambuf::remote_streambuf(const remote_region& region, std::ios_base::openmode mode,
-                                   const stream_options& options, std::error_code& ec)
-    : engine_(open(region, mode, options, ec)) {}
 
 remote_streambuf::remote_streambuf(std::unique_ptr<engine> opened) noexcept
     : engine_(std::move(opened)) {}
@@ -102,19 +99,19 @@ void remote_streambuf::swap(remote_streambuf& other) noexcept {
 
 bool remote_streambuf::is_open() const noexcept { return engine_ && engine_->is_open(); }
 
-void remote_streambuf::close() {
-  std::error_code ec;
-  close(ec);
-  if (ec) engine_->throw_error();
-}
-
 void remote_streambuf::close(std::error_code& ec) {
-  ec.clear();
-  if (!engine_) return;
-  engine_->enter(gptr(), pptr());
-  ec = engine_->close();
-  setg(nullptr, nullptr, nullptr);
-  setp(nullptr, nullptr);
+  std::error_code outcome;
+  if (engine_) {
+    engine_->enter(gptr(), pptr());
+    outcome = engine_->close();
+    setg(nullptr, nullptr, nullptr);
+    setp(nullptr, nullptr);
+  }
+  if (&ec != &throws) {
+    ec = outcome;
+  } else if (outcome) {
+    engine_->throw_error();
+  }
 }
 
 std::error_code remote_streambuf::error() const noexcept {

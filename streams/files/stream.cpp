@@ -15,11 +15,6 @@ void close_buffer(std::ios& stream, remote_streambuf& buffer) {
 
 // The standard part is made over no buffer: ours does not exist yet at that point.
 
-istream::istream(const remote_region& region, const stream_options& options)
-    : std::istream(nullptr), buffer_(region, std::ios_base::in, options) {
-  std::ios::rdbuf(&buffer_);
-}
-
 istream::istream(const remote_region& region, const stream_options& options, std::error_code& ec)
     : std::istream(nullptr), buffer_(region, std::ios_base::in, options, ec) {
   std::ios::rdbuf(&buffer_);
@@ -46,11 +41,6 @@ void istream::swap(istream& other) noexcept {
 
 void istream::close() { close_buffer(*this, buffer_); }
 
-ostream::ostream(const remote_region& region, const stream_options& options)
-    : std::ostream(nullptr), buffer_(region, std::ios_base::out, options) {
-  std::ios::rdbuf(&buffer_);
-}
-
 ostream::ostream(const remote_region& region, const stream_options& options, std::error_code& ec)
     : std::ostream(nullptr), buffer_(region, std::ios_base::out, options, ec) {
   std::ios::rdbuf(&buffer_);
@@ -76,11 +66,6 @@ void ostream::swap(ostream& other) noexcept {
 }
 
 void ostream::close() { close_buffer(*this, buffer_); }
-
-iostream::iostream(const remote_region& region, const stream_options& options)
-    : std::iostream(nullptr), buffer_(region, std::ios_base::in | std::ios_base::out, options) {
-  std::ios::rdbuf(&buffer_);
-}
 
 iostream::iostream(const remote_region& region, const stream_options& options, std::error_code& ec)
     : std::iostream(nullptr), buffer_(region, std::ios_base::in | std::ios_base::out, options, ec) {

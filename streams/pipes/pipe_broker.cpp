@@ -41,14 +41,15 @@ std::shared_ptr<detail::broker_core> open(server& by, const pipe_broker_options&
 
 }  // namespace
 
-pipe_broker::pipe_broker(server& by, const pipe_broker_options& options) {
-  std::error_code ec;
-  core_ = open(by, options, ec);
-  if (ec) throw error(ec, "letting a server introduce the ends of pipes");
+pipe_broker::pipe_broker(server& by, const pipe_broker_options& options, std::error_code& ec) {
+  std::error_code outcome;
+  core_ = open(by, options, outcome);
+  if (&ec != &throws) {
+    ec = outcome;
+  } else if (outcome) {
+    throw error(outcome, "letting a server introduce the ends of pipes");
+  }
 }
-
-pipe_broker::pipe_broker(server& by, const pipe_broker_options& options, std::error_code& ec)
-    : core_(open(by, options, ec)) {}
 
 pipe_broker::pipe_broker(pipe_broker&& other) noexcept = default;
 pipe_broker& pipe_broker::operator=(pipe_broker&& other) noexcept {

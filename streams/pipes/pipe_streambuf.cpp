@@ -24,14 +24,11 @@ constexpr const char* use_of_nothing = "using a pipe that is not open";
 
 using engine = std::unique_ptr<detail::pipe_engine>;
 
-engine or_throw(detail::engine_or_error made) {
-  if (const auto* const failed = std::get_if<error>(&made)) throw *failed;
-  return std::get<engine>(std::move(made));
-}
-
-engine or_tell(std::error_code& ec, detail::engine_or_error made) {
+/// Returns the engine, or throws why there is none, or tells it in `ec`.
+engine made_or_end(detail::engine_or_error made, std::error_code& ec) {
   const auto* const failed = std::get_if<error>(&made);
-  ec = failed != nullptr ? failed->code() : std::error_code();
+  if (failed != nullptr && &ec == &throws) throw *failed;
+  if (&ec != &throws) ec = failed != nullptr ? failed->code() : std::error_code();
   return failed != nullptr ? nullptr : std::get<engine>(std::move(made));
 }
 
@@ -40,26 +37,14 @@ engine or_tell(std::error_code& ec, detail::engine_or_error made) {
 pipe_streambuf::pipe_streambuf() = default;
 
 pipe_streambuf::pipe_streambuf(const url& where, std::ios_base::openmode mode,
-                               const pipe_options& options)
-    : engine_(or_throw(detail::open_at(where, mode, options))) {
-  show_put_area();
-}
-
-pipe_streambuf::pipe_streambuf(const url& where, std::ios_base::openmode mode,
                                const pipe_options& options, std::error_code& ec)
-    : engine_(or_tell(ec, detail::open_at(where, mode, options))) {
+    : engine_(made_or_end(detail::open_at(where, mode, options), ec)) {
   if (engine_) show_put_area();
 }
 
 pipe_streambuf::pipe_streambuf(worker& driven, endpoint connection, std::ios_base::openmode mode,
-                               const pipe_options& options)
-    : engine_(or_throw(detail::open_over(driven, std::move(connection), mode, options))) {
-  show_put_area();
-}
-
-pipe_streambuf::pipe_streambuf(worker& driven, endpoint connection, std::ios_base::openmode mode,
                                const pipe_options& options, std::error_code& ec)
-    : engine_(or_tell(ec, detail::open_over(driven, std::move(connection), mode, options))) {
+    : engine_(made_or_end(detail::open_over(driven, std::move(connection), mode, options), ec)) {
   if (engine_) show_put_area();
 }
 
@@ -114,24 +99,25 @@ void pipe_streambuf::throw_error() const {
   throw ucx::error(engine_->error, engine_->error_text);
 }
 
-void pipe_streambuf::close_output() {
-  std::error_code ec;
-  close_output(ec);
-  if (ec) throw_error();
+/// Ends a public function of this outcome.
+void pipe_streambuf::end_with(std::error_code outcome, std::error_code& ec) const {
+  if (&ec != &throws) {
+    ec = outcome;
+  } else if (outcome) {
+    throw_error();
+  }
 }
 
-void pipe_streambuf::close_output(std::error_code& ec) {
-  ec.clear();
-  if (!engine_) ec = errc::closed;
-  if (!engine_ || !engine_->out) return;
-  if (is_parents()) ec = engine_->error;
-  if (ec) return;
+void pipe_streambuf::close_output(std::error_code& ec) { end_with(end_output(), ec); }
+
+std::error_code pipe_streambuf::end_output() {
+  if (!engine_) return errc::closed;
+  if (!engine_->out) return {};
+  if (is_parents()) return engine_->error;
   pipe_output& out = *engine_->out;
-  if (out.is_closed()) {
-    ec = engine_->output_result;
-    return;
-  }
+  if (out.is_closed()) return engine_->output_result;
   out.begin();
+  std::error_code ec;
   const bool whole = written() >= engine_->due && (pptr() == pbase() || flush_area());
   setp(nullptr, nullptr);
   if (whole) {
@@ -145,6 +131,7 @@ void pipe_streambuf::close_output(std::error_code& ec) {
     out.abort(ec);
   }
   engine_->output_result = ec;
+  return ec;
 }
 
 void pipe_streambuf::close_input() noexcept {
@@ -153,25 +140,20 @@ void pipe_streambuf::close_input() noexcept {
   setg(nullptr, nullptr, nullptr);
 }
 
-void pipe_streambuf::close() {
-  std::error_code ec;
-  close(ec);
-  if (ec) throw_error();
-}
+void pipe_streambuf::close(std::error_code& ec) { end_with(end(), ec); }
 
-void pipe_streambuf::close(std::error_code& ec) {
-  ec.clear();
-  if (!is_open()) return;
-  if (is_parents()) ec = engine_->error;
-  if (ec) return;
+std::error_code pipe_streambuf::end() {
+  if (!is_open()) return {};
+  if (is_parents()) return engine_->error;
   // Else two ends that both close would wait for each other to read.
   close_input();
-  close_output(ec);
+  const std::error_code ec = end_output();
   engine_->closed = true;
   for (endpoint& each : engine_->path->peers) {
     std::error_code gone;  // everything that matters was confirmed
     each.close(ec ? close_mode::abort : close_mode::flush, gone);
   }
+  return ec;
 }
 
 void pipe_streambuf::abort() noexcept {
@@ -298,7 +280,7 @@ std::streamsize pipe_streambuf::xsgetn(char* into, std::streamsize count) {
       throw;
     }
     const std::streamsize step = std::min<std::streamsize>(egptr() - gptr(), count - done);
-    copy_memory(into + done, gptr(), static_cast<std::size_t>(step), failed, engine_->copying);
+    copy_memory(into + done, gptr(), static_cast<std::size_t>(step), engine_->copying, failed);
     if (failed) {
       restore({into, static_cast<std::size_t>(done)});
       engine_->note(failed, engine_->path->name + ": reading into a device: " + failed.message());
@@ -322,7 +304,7 @@ void pipe_streambuf::restore(std::span<const char> read) {
   }
   std::copy(gptr(), egptr(), all.begin() + std::ssize(read));  // what is behind it
   std::error_code lost;  // with its device; why there was anything to restore counts more
-  copy_memory(all.data(), read.data(), read.size(), lost, engine_->copying);
+  copy_memory(all.data(), read.data(), read.size(), engine_->copying, lost);
   if (lost) engine_->in->give_up(lost);
   engine_->restored.swap(all);
   char* const begin = engine_->restored.data();
@@ -448,7 +430,7 @@ std::streamsize pipe_streambuf::write(const char* from, std::streamsize count) {
   if (done < count && ready_to_write()) {
     const std::streamsize rest = count - done;
     std::error_code failed;
-    copy_memory(pptr(), from + done, static_cast<std::size_t>(rest), failed, engine_->copying);
+    copy_memory(pptr(), from + done, static_cast<std::size_t>(rest), engine_->copying, failed);
     if (failed) {
       engine_->note_write(failed, engine_->path->name + ": writing out of a device behind " +
                                       detail::pipe_bytes_text(written()) + ": " + failed.message());
