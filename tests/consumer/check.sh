@@ -61,6 +61,24 @@ wait "$server_pid"
 echo "== pkg-config"
 export PKG_CONFIG_PATH="$(dirname "$pc")${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
 pkg-config --exists --print-errors 'ucxio >= 0.1'
+
+echo "== each name that stays for one version compiles, with a warning, and goes by UCXIO_OLD_NAMES=0"
+check_old_names() { # FURTHER FLAGS
+  # shellcheck disable=SC2046 # several words are meant
+  "$compiler" -std=c++20 -fsyntax-only $(pkg-config --cflags ucxio) "$@" "$here/old_names.cpp"
+}
+check_old_names 2>"$work/old_names.log"
+declared=$(grep -rho '\[\[deprecated' "$work/installed/include/ucx" | wc -l)
+told=$(grep -c 'warning:.*is deprecated' "$work/old_names.log" || true)
+if [ "$told" -lt "$declared" ] || grep 'warning:' "$work/old_names.log" | grep -v 'is deprecated'; then
+  echo "$told warnings of $declared old names"
+  exit 1
+fi
+if check_old_names -DUCXIO_OLD_NAMES=0 2>/dev/null; then
+  echo "old names are there without being wanted"
+  exit 1
+fi
+
 static=
 [ -e "$libraries/libucxio-core.so" ] || static=--static
 # shellcheck disable=SC2046 # several words are meant

@@ -1,0 +1,131 @@
+// A program that was written before error codes came last. It calls each form that stays for one
+// version, compiles with warnings alone, and is never run.
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <system_error>
+#include <ucx/buffer.hpp>
+#include <ucx/client.hpp>
+#include <ucx/connection_manager.hpp>
+#include <ucx/cstdio.hpp>
+#include <ucx/directory_listing.hpp>
+#include <ucx/endpoint.hpp>
+#include <ucx/listener.hpp>
+#include <ucx/memory_copy.hpp>
+#include <ucx/memory_region.hpp>
+#include <ucx/message.hpp>
+#include <ucx/remote_atomic.hpp>
+#include <ucx/remote_region.hpp>
+#include <ucx/socket_address.hpp>
+#include <ucx/worker.hpp>
+#include <utility>
+
+namespace {
+
+using byte_spans = std::span<const std::span<const std::byte>>;
+
+void of_clients(ucx::client& client, ucx::remote_region& file, std::error_code& ec) {
+  (void)client.list(ec);
+  (void)client.stat("name", ec);
+  (void)client.open("name", ucx::access::read, ec);
+  (void)client.list_directory("directory", ec);
+  (void)client.create("name", {}, ec);
+  (void)client.commit(file, false, ec);
+  (void)client.commit(std::move(file), false, ec);
+  (void)client.measure(file, 0, std::chrono::nanoseconds(0), ec);
+  (void)client.digest(file, {}, ec);
+  client.remove("name", ec);
+  client.rename("name", "other", ec);
+  client.resize("name", 1, ec);
+  client.resize(file, 1, ec);
+  (void)ucx::read_directory(client, "directory", ec);
+  const ucx::entry_visitor visitor;
+  ucx::visit_names(client, visitor, ec);
+  (void)ucx::visit_directory(client, "directory", visitor, ec);
+  (void)ucx::open_file(client, "name", "r", ec);
+  (void)ucx::open_file("name", "r", ec);
+}
+
+void of_regions(ucx::remote_region& region, std::span<std::byte> bytes, std::error_code& ec) {
+  region.read_at(0, bytes, ec);
+  region.write_at(0, bytes, ec, {.timeout = std::chrono::seconds(1)});
+  region.post_read_at(0, bytes, ec);
+  region.post_write_at(0, bytes, ec);
+  const std::array<ucx::read_piece, 1> reads{};
+  region.read_batch(reads, ec);
+  const std::array<ucx::write_piece, 1> writes{};
+  region.write_batch(writes, ec);
+  region.notify(1, ec);
+  region.flush(ec);
+}
+
+void of_atomics(ucx::remote_region& region, std::error_code& ec) {
+  ucx::remote_atomic<std::uint64_t> number(region, 0);
+  std::uint64_t expected = 0;
+  (void)number.load(ec);
+  (void)number.compare_exchange(expected, 1, ec);
+  (void)number.exchange(1, ec);
+  (void)number.fetch_add(1, ec);
+  (void)number.fetch_and(1, ec);
+  (void)number.fetch_or(1, ec);
+  (void)number.fetch_xor(1, ec);
+  number.store(1, ec);
+  number.store_add(1, ec);
+  number.store_and(1, ec);
+  number.store_or(1, ec);
+  number.store_xor(1, ec);
+}
+
+void of_messages(ucx::endpoint& peer, std::span<std::byte> bytes, std::error_code& ec) {
+  const std::array<std::span<const std::byte>, 1> several{bytes};
+  peer.flush(ec);
+  peer.send(1, bytes, ec);
+  peer.send_parts(1, several, ec);
+  (void)peer.receive(1, bytes, ec);
+  peer.send_message(1, {}, bytes, ec);
+  peer.stream_send(bytes, ec);
+  (void)peer.stream_receive(bytes, ucx::stream_amount::some, ec);
+  peer.post_send(1, bytes, 0, ec);
+  peer.post_send(1, byte_spans(several), 0, ec, {.full = ucx::when_full::fail});
+  peer.post_send(1, ucx::buffer(1), 0, ec);
+  peer.post_send_parts(1, several, 0, ec);
+  peer.post_send_message(1, {}, bytes, 0, ec);
+  peer.post_send_message(1, {}, byte_spans(several), 0, ec);
+  peer.post_send_message(1, {}, ucx::buffer(1), 0, ec);
+}
+
+void of_workers(ucx::worker& worker, ucx::memory_region& region, ucx::message& message,
+                std::span<std::byte> bytes, std::error_code& ec) {
+  worker.flush(ec);
+  (void)worker.receive(1, bytes, ec);
+  (void)region.wait_notify(worker, ec);
+  message.receive(bytes, ec);
+  ucx::copy_memory(bytes.data(), bytes.data(), bytes.size(), ec);
+}
+
+void of_connections(ucx::connection_manager& manager, ucx::listener::acceptance& awaited,
+                    std::error_code& ec) {
+  (void)manager.wait_active("name", ec);
+  (void)awaited.wait(ec);
+  (void)ucx::resolve("localhost", 7471, ec);
+}
+
+}  // namespace
+
+/// Takes them all, so that no compiler leaves them out.
+void call_old_names(ucx::client& client, ucx::remote_region& region, ucx::endpoint& peer,
+                    ucx::worker& worker, ucx::memory_region& memory, ucx::message& message,
+                    ucx::connection_manager& manager, ucx::listener::acceptance& awaited,
+                    std::span<std::byte> bytes) {
+  std::error_code ec;
+  of_clients(client, region, ec);
+  of_regions(region, bytes, ec);
+  of_atomics(region, ec);
+  of_messages(peer, bytes, ec);
+  of_workers(worker, memory, message, bytes, ec);
+  of_connections(manager, awaited, ec);
+}
