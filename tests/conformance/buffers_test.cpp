@@ -124,21 +124,21 @@ template <class Endpoint>
 concept says_errors = requires(Endpoint peer, worker own, message held, buffer memory,
                                buffer_pool pool, std::span<std::byte> into, std::error_code ec,
                                std::span<const std::span<const std::byte>> parts) {
-  peer.send(1, into, ec);
-  peer.send_parts(1, parts, ec);
-  peer.post_send(1, into, 7, ec);
-  peer.post_send(1, parts, 7, ec);
-  peer.post_send(1, std::move(memory), 7, ec);
-  peer.post_send_parts(1, parts, 7, ec);
-  peer.send_message(1, into, into, ec);
-  peer.post_send_message(1, into, into, 7, ec);
-  peer.post_send_message(1, into, parts, 7, ec);
-  peer.stream_send(into, ec);
-  peer.stream_receive(into, stream_amount::some, ec);
-  peer.receive(1, into, ec);
-  own.receive(1, into, ec);
+  peer.send(1, into, {}, ec);
+  peer.send_parts(1, parts, {}, ec);
+  peer.post_send(1, into, 7, {}, ec);
+  peer.post_send(1, parts, 7, {}, ec);
+  peer.post_send(1, std::move(memory), 7, {}, ec);
+  peer.post_send_parts(1, parts, 7, {}, ec);
+  peer.send_message(1, into, into, {}, ec);
+  peer.post_send_message(1, into, into, 7, {}, ec);
+  peer.post_send_message(1, into, parts, 7, {}, ec);
+  peer.stream_send(into, {}, ec);
+  peer.stream_receive(into, stream_amount::some, {}, ec);
+  peer.receive(1, into, {}, ec);
+  own.receive(1, into, {}, ec);
   own.on_message(1, move_only_handler<message>(), ec);
-  held.receive(into, ec);
+  held.receive(into, {}, ec);
   memory.resize(1, ec);
   memory.release(ec);
   pool.take(ec);

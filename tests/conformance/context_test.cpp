@@ -105,18 +105,18 @@ TEST(ConformanceA, A2_CallsWithACodeAreClearToo) {
   };
   using code = std::error_code&;
   const std::error_code lacking = errc::feature_disabled;
-  EXPECT_EQ(outcome([&](code ec) { silent.send(1, memory, ec); }), lacking);
-  EXPECT_EQ(outcome([&](code ec) { silent.send_parts(1, runs, ec); }), lacking);
-  EXPECT_EQ(outcome([&](code ec) { silent.post_send(1, memory, 1, ec); }), lacking);
-  EXPECT_EQ(outcome([&](code ec) { silent.post_send(1, runs, 1, ec); }), lacking);
-  EXPECT_EQ(outcome([&](code ec) { silent.post_send_parts(1, runs, 1, ec); }), lacking);
-  EXPECT_EQ(outcome([&](code ec) { silent.send_message(1, {}, memory, ec); }), lacking);
-  EXPECT_EQ(outcome([&](code ec) { silent.post_send_message(1, {}, memory, 1, ec); }), lacking);
-  EXPECT_EQ(outcome([&](code ec) { silent.stream_send(memory, ec); }), lacking);
-  EXPECT_EQ(outcome([&](code ec) { silent.stream_receive(memory, stream_amount::some, ec); }),
+  EXPECT_EQ(outcome([&](code ec) { silent.send(1, memory, {}, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.send_parts(1, runs, {}, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.post_send(1, memory, 1, {}, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.post_send(1, runs, 1, {}, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.post_send_parts(1, runs, 1, {}, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.send_message(1, {}, memory, {}, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.post_send_message(1, {}, memory, 1, {}, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.stream_send(memory, {}, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.stream_receive(memory, stream_amount::some, {}, ec); }),
             lacking);
-  EXPECT_EQ(outcome([&](code ec) { silent.receive(1, memory, ec); }), lacking);
-  EXPECT_EQ(outcome([&](code ec) { mute.receive(1, memory, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { silent.receive(1, memory, {}, ec); }), lacking);
+  EXPECT_EQ(outcome([&](code ec) { mute.receive(1, memory, {}, ec); }), lacking);
   EXPECT_EQ(outcome([&](code ec) {
               mute.on_message(
                   1, [](message) {}, ec);

@@ -71,7 +71,7 @@ class ConformanceCEnds : public ConformanceC {
   void post_all() {
     std::error_code ec;
     for (std::uint64_t key = 0; key < all_of_them; ++key) {
-      sender().post_send(1, key < short_ones ? short_ : long_, key, ec);
+      sender().post_send(1, key < short_ones ? short_ : long_, key, {}, ec);
       ASSERT_FALSE(ec) << ec.message();
     }
   }
@@ -92,7 +92,7 @@ TEST_P(ConformanceCEnds, B24_AbortHandsOutTheKeysOfWhatWasNotSent) {
     // The first ones had room, and went at once.
     EXPECT_TRUE(how == errc::canceled || (!how && key < 66)) << key << ": " << how.message();
   }
-  sender().post_send(1, short_, all_of_them, ec);
+  sender().post_send(1, short_, all_of_them, {}, ec);
   EXPECT_EQ(ec, errc::closed);
   EXPECT_EQ(keys_->count(), all_of_them) << "one that was not started has no key to return";
 }
@@ -145,7 +145,7 @@ TEST_P(ConformanceCEnds, B24_TheEndNamesTheKeysOfWhatWasNotSent) {
   told.send(0xbac, {});
   endpoint back = pair_.take(0xbac).peer();
   std::error_code ec;
-  for (std::uint64_t key = 10; key < 13; ++key) told.post_send(1, long_, key, ec);
+  for (std::uint64_t key = 10; key < 13; ++key) told.post_send(1, long_, key, {}, ec);
   EXPECT_FALSE(ec);
   request closing = back.start_close(close_mode::flush);
   ASSERT_TRUE(pair_.until([&] {
@@ -184,7 +184,7 @@ TEST_P(ConformanceCEnds, E22_UnmatchedMessagesGoWithTheWorker) {
     EXPECT_TRUE(how == errc::connection_reset || how == errc::closed_by_peer) << how.message();
   }
   std::error_code ec;
-  peer.send(1, short_, ec);
+  peer.send(1, short_, {}, ec);
   EXPECT_TRUE(ec);
   pair_.receiver_context.reset();
 }

@@ -395,10 +395,10 @@ TEST_P(ConformanceC, C22_KeysComeBackOnceEach) {
     }
   });
   for (std::uint64_t key = 0; key < 5; ++key) {
-    sender().post_send(1, small, key << 40U, ec);
-    sender().post_send(3, parts, (key + 5) << 40U, ec);
-    sender().post_send_parts(4, parts, (key + 10) << 40U, ec);
-    sender().post_send_message(5, small, parts, (key + 15) << 40U, ec);
+    sender().post_send(1, small, key << 40U, {}, ec);
+    sender().post_send(3, parts, (key + 5) << 40U, {}, ec);
+    sender().post_send_parts(4, parts, (key + 10) << 40U, {}, ec);
+    sender().post_send_message(5, small, parts, (key + 15) << 40U, {}, ec);
   }
   EXPECT_TRUE(pair_.until([&] { return count() == 20 && right == 5; }));
   receiver().on_message(5, {});
@@ -410,7 +410,7 @@ TEST_P(ConformanceC, C22_KeysComeBackOnceEach) {
   EXPECT_FALSE(outcome(receive));
   ASSERT_EQ(apart.size(), 2U);
   EXPECT_TRUE(holds_pattern(apart[1]));
-  for (std::uint64_t key = 0; key < 5; ++key) sender().post_send(2, big, 100 + key, ec);
+  for (std::uint64_t key = 0; key < 5; ++key) sender().post_send(2, big, 100 + key, {}, ec);
   // Nobody receives them: closing hands the keys back.
   sender().close(close_mode::abort, ec);
   EXPECT_TRUE(pair_.until([&] { return count() == 25; }));
@@ -468,7 +468,7 @@ TEST_P(ConformanceCRoom, C23_C25_FullIsToldAndSoIsRoom) {
   std::size_t sent = 0;
   std::error_code ec;
   while (sent < 10000) {
-    sender().send(1, bytes, ec, {.full = when_full::fail});
+    sender().send(1, bytes, {.full = when_full::fail}, ec);
     if (ec) break;
     ++sent;
   }

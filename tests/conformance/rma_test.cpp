@@ -70,10 +70,10 @@ TEST_P(ConformanceD, D4_GrantsReadingOrWritingOnly) {
   std::vector<std::byte> bytes(8);
   std::error_code ec;
   remote_region reader = pair_.open(readable);
-  reader.write_at(0, bytes, ec);
+  reader.write_at(0, bytes, {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
   remote_region writer = pair_.open(writable);
-  writer.read_at(0, bytes, ec);
+  writer.read_at(0, bytes, {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
 }
 
@@ -141,15 +141,15 @@ TEST_P(ConformanceD, D11_PostsWithoutRequests) {
 TEST_P(ConformanceD, D14_ChecksBounds) {
   std::vector<std::byte> bytes(8);
   std::error_code ec;
-  region_.read_at(region_size - 7, bytes, ec);
+  region_.read_at(region_size - 7, bytes, {}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
-  region_.write_at(~std::uint64_t{0}, bytes, ec);
+  region_.write_at(~std::uint64_t{0}, bytes, {}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
-  region_.post_read_at(region_size, bytes, ec);
+  region_.post_read_at(region_size, bytes, {}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
-  region_.read_batch(std::array{read_piece{0, bytes}, read_piece{region_size - 1, bytes}}, ec);
+  region_.read_batch(std::array{read_piece{0, bytes}, read_piece{region_size - 1, bytes}}, {}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
-  remote_atomic<std::uint64_t>(region_, region_size).load(ec);
+  remote_atomic<std::uint64_t>(region_, region_size).load({}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
 }
 
@@ -217,7 +217,7 @@ TEST_P(ConformanceD, D17_AtomicsAgreeWithTheOwnersOwn) {
   narrow.store(-5);
   EXPECT_EQ(narrow.fetch_add(2), -5);
   std::error_code ec;
-  remote_atomic<std::uint64_t>(region_, 12).load(ec);
+  remote_atomic<std::uint64_t>(region_, 12).load({}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
 }
 
@@ -243,7 +243,7 @@ TEST_P(ConformanceD, D10_BatchesAreOneRequest) {
 TEST_P(ConformanceD, D10_OwnersAreToldBehindTheData) {
   std::error_code ec;
   if (!messages()) {
-    region_.notify(1, ec);
+    region_.notify(1, {}, ec);
     EXPECT_EQ(ec, errc::feature_disabled);
     EXPECT_NE(region_.start_notify(1).description().find("feature::am"), std::string::npos);
     return;
@@ -358,7 +358,7 @@ TEST_P(ConformanceDWaiting, D10_OwnersWaitForWhatTheyAreTold) {
   EXPECT_TRUE(holds_pattern(owned_.bytes().first(size), 3));
   while (!over) owner_.progress();  // the peer closes
   std::error_code ec;
-  owned_.wait_notify(owner_, ec, {.timeout = 10ms});
+  owned_.wait_notify(owner_, {.timeout = 10ms}, ec);
   EXPECT_EQ(ec, errc::timed_out);
 }
 
@@ -474,18 +474,18 @@ TEST(ConformanceF, F12_CallsOfRegionsDoNotThrowWhereTheyAreAsked) {
     EXPECT_NO_THROW(call(ec));
     return ec == errc::closed;
   };
-  EXPECT_TRUE(closed([&](auto& ec) { region.read_at(0, bytes, ec); }));
-  EXPECT_TRUE(closed([&](auto& ec) { region.write_at(0, bytes, ec); }));
-  EXPECT_TRUE(closed([&](auto& ec) { region.post_read_at(0, bytes, ec); }));
-  EXPECT_TRUE(closed([&](auto& ec) { region.post_write_at(0, bytes, ec); }));
-  EXPECT_TRUE(closed([&](auto& ec) { region.read_batch(reads, ec); }));
-  EXPECT_TRUE(closed([&](auto& ec) { region.write_batch(writes, ec); }));
-  EXPECT_TRUE(closed([&](auto& ec) { region.flush(ec); }));
-  EXPECT_TRUE(closed([&](auto& ec) { region.notify(1, ec); }));
-  EXPECT_TRUE(closed([&](auto& ec) { number.load(ec); }));
-  EXPECT_TRUE(closed([&](auto& ec) { number.store(1, ec); }));
-  EXPECT_TRUE(closed([&](auto& ec) { number.fetch_add(1, ec); }));
-  EXPECT_TRUE(closed([&](auto& ec) { number.compare_exchange(expected, 1, ec); }));
+  EXPECT_TRUE(closed([&](auto& ec) { region.read_at(0, bytes, {}, ec); }));
+  EXPECT_TRUE(closed([&](auto& ec) { region.write_at(0, bytes, {}, ec); }));
+  EXPECT_TRUE(closed([&](auto& ec) { region.post_read_at(0, bytes, {}, ec); }));
+  EXPECT_TRUE(closed([&](auto& ec) { region.post_write_at(0, bytes, {}, ec); }));
+  EXPECT_TRUE(closed([&](auto& ec) { region.read_batch(reads, {}, ec); }));
+  EXPECT_TRUE(closed([&](auto& ec) { region.write_batch(writes, {}, ec); }));
+  EXPECT_TRUE(closed([&](auto& ec) { region.flush({}, ec); }));
+  EXPECT_TRUE(closed([&](auto& ec) { region.notify(1, {}, ec); }));
+  EXPECT_TRUE(closed([&](auto& ec) { number.load({}, ec); }));
+  EXPECT_TRUE(closed([&](auto& ec) { number.store(1, {}, ec); }));
+  EXPECT_TRUE(closed([&](auto& ec) { number.fetch_add(1, {}, ec); }));
+  EXPECT_TRUE(closed([&](auto& ec) { number.compare_exchange(expected, 1, {}, ec); }));
 }
 
 }  // namespace

@@ -48,11 +48,11 @@ TEST_P(DeviceAccess, IsForReadingOrWritingOnlyWhereThatIsGranted) {
   std::error_code ec;
   {
     const memory_region readable(*pair_.owner_context, owned_.bytes(), access::read);
-    pair_.open(readable).write_at(0, bytes.bytes(), ec);
+    pair_.open(readable).write_at(0, bytes.bytes(), {}, ec);
     EXPECT_EQ(ec, errc::permission_denied);
   }
   const memory_region writable(*pair_.owner_context, owned_.bytes(), access::write);
-  pair_.open(writable).read_at(0, bytes.bytes(), ec);
+  pair_.open(writable).read_at(0, bytes.bytes(), {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
   EXPECT_TRUE(bytes.holds(2));
 }
@@ -108,14 +108,14 @@ TEST_P(DeviceAccess, PostsWithoutRequests) {
 TEST_P(DeviceAccess, ChecksBounds) {
   kind_memory bytes(here(), 8);
   std::error_code ec;
-  region_.read_at(region_size - 7, bytes.bytes(), ec);
+  region_.read_at(region_size - 7, bytes.bytes(), {}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
-  region_.write_at(~std::uint64_t{0}, bytes.bytes(), ec);
+  region_.write_at(~std::uint64_t{0}, bytes.bytes(), {}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
-  region_.post_read_at(region_size, bytes.bytes(), ec);
+  region_.post_read_at(region_size, bytes.bytes(), {}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
   region_.read_batch(
-      std::array{read_piece{0, bytes.bytes()}, read_piece{region_size - 1, bytes.bytes()}}, ec);
+      std::array{read_piece{0, bytes.bytes()}, read_piece{region_size - 1, bytes.bytes()}}, {}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
 }
 

@@ -201,7 +201,7 @@ TEST(DeviceMemoryOfAContextThatEnds, IsAnErrorWhileExposed) {
   ASSERT_EQ(cuCtxDestroy_v2(own), 0);
   EXPECT_EQ(fake_cuda_late_uses(), 0U);
   std::error_code ec;
-  region.read_at(0, into, ec);
+  region.read_at(0, into, {}, ec);
   EXPECT_EQ(ec, errc::io_error);
 }
 
@@ -228,10 +228,10 @@ TEST(DeviceMemoryThatIsFreedWhileExposed, IsAnErrorThoughReused) {
   fake_cuda_reallocate(cuda_program::address(tensor));
   cuda_program::put(tensor, pattern(mib, 4));
   std::error_code ec;
-  region.read_at(0, bytes, ec);
+  region.read_at(0, bytes, {}, ec);
   EXPECT_EQ(ec, errc::io_error);
-  region.write_at(0, bytes, ec);
-  if (!ec) region.flush(ec);
+  region.write_at(0, bytes, {}, ec);
+  if (!ec) region.flush({}, ec);
   EXPECT_EQ(ec, errc::io_error);
   EXPECT_TRUE(holds_pattern(cuda_program::content(tensor), 4));
 }

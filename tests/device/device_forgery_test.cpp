@@ -47,21 +47,21 @@ class ForgedDescriptor : public testing::Test {
 TEST_F(ForgedDescriptor, GetsNothingDoneThatNeedsTheProcessor) {
   remote_region region(*pair_.connection, forged());
   std::error_code ec;
-  remote_atomic<std::uint64_t>(region, 0).fetch_add(1, ec);
+  remote_atomic<std::uint64_t>(region, 0).fetch_add(1, {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
   std::vector<std::byte> into(20);
   io_options checked;
   checked.verify = true;
-  region.read_at(0, into, ec, checked);
+  region.read_at(0, into, checked, ec);
   EXPECT_EQ(ec, errc::not_supported);
   const std::vector<read_piece> reads{{0, std::span(into).first(10)},
                                       {500, std::span(into).subspan(10)}};
-  region.read_batch(reads, ec);
+  region.read_batch(reads, {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
   const std::vector<write_piece> writes{{0, std::span(into).first(10)},
                                         {500, std::span(into).subspan(10)}};
-  region.write_batch(writes, ec);
-  if (!ec) region.flush(ec);
+  region.write_batch(writes, {}, ec);
+  if (!ec) region.flush({}, ec);
   EXPECT_EQ(ec, errc::not_supported);
   EXPECT_TRUE(holds_pattern(cuda_program::content(bytes_), 1));
 }
@@ -87,10 +87,10 @@ TEST_F(ForgedDescriptor, ThatIsLongerThanTheMemoryIsOutOfRange) {
   remote_region region(*pair_.connection, longer);
   std::vector<std::byte> into(2000);
   std::error_code ec;
-  region.read_at(0, into, ec);
+  region.read_at(0, into, {}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
-  region.write_at(999, std::span(into).first(2), ec);
-  region.flush(ec);
+  region.write_at(999, std::span(into).first(2), {}, ec);
+  region.flush({}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
   EXPECT_TRUE(holds_pattern(cuda_program::content(bytes_), 1));
 }

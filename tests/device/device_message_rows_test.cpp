@@ -173,8 +173,8 @@ TEST_P(DeviceMessageRows, ReturnTheirKeysOnceEach) {
   kind_memory big(there(), mib, 2);
   std::error_code ec;
   for (std::uint64_t key = 0; key < 5; ++key) {
-    sender().post_send(1, small.bytes(), key, ec);
-    sender().post_send(2, big.bytes(), 100 + key, ec);
+    sender().post_send(1, small.bytes(), key, {}, ec);
+    sender().post_send(2, big.bytes(), 100 + key, {}, ec);
   }
   for (int i = 0; i < 5; ++i) {
     kind_memory first(here(), 10);

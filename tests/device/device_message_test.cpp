@@ -366,7 +366,7 @@ TEST_P(DeviceMessageInTrouble, HeadersAreTheHosts) {
   request send = sender().start_send_message(1, header.bytes(), pattern(10));
   EXPECT_EQ(outcome(send), errc::invalid_argument);
   std::error_code ec;
-  sender().post_send_message(1, header.bytes(), pattern(10), 7, ec);
+  sender().post_send_message(1, header.bytes(), pattern(10), 7, {}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
   try {
     sender().send_message(1, header.bytes(), pattern(10));
@@ -388,7 +388,7 @@ TEST_P(DeviceMessageInTrouble, FailedPostsReturnTheirKeys) {
   sender().set_message_handlers(std::move(handlers));
   fake_cuda_fail("copy", 0, 1, 719);
   std::error_code ec;
-  sender().post_send(1, from.bytes(), 7, ec);
+  sender().post_send(1, from.bytes(), 7, {}, ec);
   EXPECT_FALSE(ec);
   EXPECT_TRUE(pair_.until([&] { return failed == 1; }));
 }

@@ -129,12 +129,12 @@ TEST_P(DeviceRegion, RefusesWhatTheProcessorWouldHaveToDo) {
   const memory_region exposed = expose(bytes);
   remote_region region = pair_.open(exposed);
   std::error_code ec;
-  remote_atomic<std::uint64_t>(region, 0).fetch_add(1, ec);
+  remote_atomic<std::uint64_t>(region, 0).fetch_add(1, {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
   std::vector<std::byte> into(10);
   io_options checked;
   checked.verify = true;
-  region.read_at(0, into, ec, checked);
+  region.read_at(0, into, checked, ec);
   EXPECT_EQ(ec, errc::not_supported);
 }
 
@@ -144,9 +144,9 @@ TEST_P(DeviceRegion, KeepsToItsBoundsAndRights) {
   remote_region region = pair_.open(exposed);
   std::vector<std::byte> into(2);
   std::error_code ec;
-  region.read_at(999, into, ec);
+  region.read_at(999, into, {}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
-  region.write_at(0, into, ec);
+  region.write_at(0, into, {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
   EXPECT_TRUE(holds_pattern(cuda_program::content(bytes)));
 }
@@ -161,12 +161,12 @@ TEST_P(DeviceRegion, FreedMemoryIsAnErrorAndItsOwnerGoesOn) {
   cuda_program::free(bytes);
   std::vector<std::byte> into(4 * mib);
   std::error_code ec;
-  region.read_at(0, into, ec);
+  region.read_at(0, into, {}, ec);
   EXPECT_EQ(ec, errc::io_error);
-  region.read_at(0, std::span(into).first(8), ec);
+  region.read_at(0, std::span(into).first(8), {}, ec);
   EXPECT_EQ(ec, errc::io_error);
   region.write_at(0, into);
-  region.flush(ec);
+  region.flush({}, ec);
   EXPECT_EQ(ec, errc::io_error);
   good.read_at(0, std::span(into).first(mib));
   EXPECT_TRUE(holds_pattern(std::span(into).first(mib), 2));
@@ -179,9 +179,9 @@ TEST_P(DeviceRegion, CopyThatFailsInMidReadFailsThatReadOnly) {
   std::vector<std::byte> into(8 * mib);
   fake_cuda_fail("copy", 3, 1, 719);
   std::error_code ec;
-  region.read_at(0, into, ec);
+  region.read_at(0, into, {}, ec);
   EXPECT_EQ(ec, errc::io_error);
-  region.read_at(0, into, ec);
+  region.read_at(0, into, {}, ec);
   EXPECT_FALSE(ec) << ec.message();
   EXPECT_TRUE(holds_pattern(into));
 }
@@ -396,7 +396,7 @@ TEST_F(PublishedDeviceMemory, IsNotHashedAsNoMemoryIs) {
   ucx::client client(server_.url());
   remote_region region = client.open("tensor", access::read);
   std::error_code ec;
-  EXPECT_TRUE(client.digest(region, {.length = 1000, .chunk = 100}, ec).empty());
+  EXPECT_TRUE(client.digest(region, {.length = 1000, .chunk = 100}, {}, ec).empty());
   EXPECT_EQ(ec, errc::not_supported);
 }
 

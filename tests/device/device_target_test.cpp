@@ -179,9 +179,9 @@ TEST_P(DeviceTargetInTrouble, CopyThatFailsFailsItsReadAndNoOther) {
   const auto into = cuda_program::allocate(4 * mib);
   fake_cuda_fail("copy", 0, 1, 719);
   std::error_code ec;
-  region_.read_at(0, into, ec);
+  region_.read_at(0, into, {}, ec);
   EXPECT_EQ(ec, errc::io_error);
-  region_.read_at(0, into, ec);
+  region_.read_at(0, into, {}, ec);
   EXPECT_FALSE(ec) << ec.message();
   EXPECT_TRUE(holds_pattern(cuda_program::content(into), 1));
 }
@@ -190,12 +190,12 @@ TEST_P(DeviceTargetInTrouble, CopyThatFailsFailsItsWriteAndNoOther) {
   const auto from = cuda_program::allocate_pattern(4 * mib, 2);
   fake_cuda_fail("copy", 0, 1, 719);
   std::error_code ec;
-  region_.write_at(0, from, ec);
+  region_.write_at(0, from, {}, ec);
   EXPECT_EQ(ec, errc::io_error);
-  region_.flush(ec);
-  region_.write_at(0, from, ec);
+  region_.flush({}, ec);
+  region_.write_at(0, from, {}, ec);
   EXPECT_FALSE(ec) << ec.message();
-  region_.flush(ec);
+  region_.flush({}, ec);
   EXPECT_FALSE(ec) << ec.message();
   EXPECT_TRUE(holds_pattern(exposed_.bytes(), 2));
 }
@@ -205,7 +205,7 @@ TEST_P(DeviceTargetInTrouble, CheckedReadsAreNotSupported) {
   io_options checked;
   checked.verify = true;
   std::error_code ec;
-  region_.read_at(0, into, ec, checked);
+  region_.read_at(0, into, checked, ec);
   EXPECT_EQ(ec, errc::not_supported);
 }
 
@@ -244,7 +244,7 @@ TEST(DeviceTargetThatIsFreed, DuringAReadIsAnErrorOfThatRead) {
   std::error_code ec;
   reading.wait(ec);
   EXPECT_EQ(ec, errc::io_error);
-  region.read_at(0, other, ec);
+  region.read_at(0, other, {}, ec);
   EXPECT_FALSE(ec) << ec.message();
   EXPECT_TRUE(holds_pattern(cuda_program::content(other), 1));
 }
@@ -266,9 +266,9 @@ TEST(DeviceTargetWithoutMessages, IsFeatureDisabled) {
   remote_region region(connection, exposed.descriptor());
   const auto memory = cuda_program::allocate(1000);
   std::error_code ec;
-  region.read_at(0, memory, ec);
+  region.read_at(0, memory, {}, ec);
   EXPECT_EQ(ec, errc::feature_disabled);
-  region.write_at(0, memory, ec);
+  region.write_at(0, memory, {}, ec);
   EXPECT_EQ(ec, errc::feature_disabled);
 }
 
@@ -296,7 +296,7 @@ TEST(MemoryCopy, ThatFailsSaysSo) {
        {std::pair{"copy", errc::io_error}, std::pair{"cuStreamCreate", errc::no_memory}}) {
     fake_cuda_fail(call, 0, 2, wanted == errc::no_memory ? 2 : 719);
     std::error_code ec;
-    copy_memory(into.data(), from.data(), 10, ec);
+    copy_memory(into.data(), from.data(), 10, {}, ec);
     EXPECT_EQ(ec, wanted);
     EXPECT_THROW(copy_memory(into.data(), from.data(), 10), error);
   }

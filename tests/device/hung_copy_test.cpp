@@ -122,14 +122,14 @@ TEST(HungCopyHere, LeavesTheHostsMemoryToItsCaller) {
   hang();
   std::error_code ec;
   std::vector<std::byte> into(3 * mib);
-  copy_memory(into.data(), device.bytes().data(), into.size(), ec, brief);
+  copy_memory(into.data(), device.bytes().data(), into.size(), brief, ec);
   EXPECT_EQ(ec, errc::timed_out);
   {
     const std::vector<std::byte> from(3 * mib);
-    copy_memory(other.bytes().data(), from.data(), from.size(), ec, brief);
+    copy_memory(other.bytes().data(), from.data(), from.size(), brief, ec);
     EXPECT_EQ(ec, errc::timed_out);
   }
-  copy_memory(other.bytes().data(), device.bytes().data(), device.bytes().size(), ec, brief);
+  copy_memory(other.bytes().data(), device.bytes().data(), device.bytes().size(), brief, ec);
   EXPECT_EQ(ec, errc::timed_out);
   go_on();
   EXPECT_EQ(into, std::vector<std::byte>(3 * mib));  // nothing came late

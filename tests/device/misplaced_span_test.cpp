@@ -113,14 +113,14 @@ TEST_P(MisplacedSpan, IsNeitherReadIntoNorWrittenFrom) {
   remote_region region = pair_.open(exposed_);
   each([&](std::span<std::byte> both) {
     std::error_code ec;
-    region.read_at(0, both, ec);
+    region.read_at(0, both, {}, ec);
     EXPECT_EQ(ec, errc::invalid_argument);
-    region.write_at(0, both, ec);
+    region.write_at(0, both, {}, ec);
     EXPECT_EQ(ec, errc::invalid_argument);
-    copy_memory(both.data(), pattern(both.size()).data(), both.size(), ec);
+    copy_memory(both.data(), pattern(both.size()).data(), both.size(), {}, ec);
     EXPECT_EQ(ec, errc::invalid_argument);
     std::vector<std::byte> copied(both.size());
-    copy_memory(copied.data(), both.data(), both.size(), ec);
+    copy_memory(copied.data(), both.data(), both.size(), {}, ec);
     EXPECT_EQ(ec, errc::invalid_argument);
     const memory_region refused(*pair_.owner_context, both, access::read, ec);
     EXPECT_TRUE(ec);
@@ -191,10 +191,10 @@ TEST_P(MisplacedSpan, OfTwoAllocationsIsRefusedByTheDriver) {
   const std::span both(low.data(), high.data() + half);
   ASSERT_LE(both.size(), longest);
   std::error_code ec;
-  region.read_at(0, both, ec);
+  region.read_at(0, both, {}, ec);
   EXPECT_EQ(ec, errc::io_error);
-  region.write_at(0, both, ec);
-  if (!ec) region.flush(ec);
+  region.write_at(0, both, {}, ec);
+  if (!ec) region.flush({}, ec);
   EXPECT_EQ(ec, errc::io_error);
   remote_region another = pair_.open(exposed);
   another.read_at(0, low);

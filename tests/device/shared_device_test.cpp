@@ -91,7 +91,7 @@ class SharedDevice : public testing::Test {
   std::error_code read(remote_region& region, std::span<std::byte> into,
                        const io_options& options = {}) {
     std::error_code ec;
-    region.read_at(0, into, ec, options);
+    region.read_at(0, into, options, ec);
     return ec;
   }
   std::uint64_t direct_bytes() const { return worker_.staging().direct_bytes; }
@@ -344,7 +344,7 @@ TEST_F(SharedDevice, ThatIsTakenBackInMidWriteIsRevoked) {
   fake_cuda_hold_copies(0);
   std::error_code ec;
   writing.wait(ec);
-  region.flush(ec);
+  region.flush({}, ec);
   EXPECT_EQ(ec, errc::revoked);
   EXPECT_EQ(direct_bytes(), 0U);
 }

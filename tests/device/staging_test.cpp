@@ -163,10 +163,10 @@ TEST_F(HungDevice, FailsWhatWaitsForItAtItsDeadline) {
   remote_region region = pair_.open(exposed);
   std::vector<std::byte> into(10);
   std::error_code ec;
-  region.read_at(0, into, ec, {.timeout = 50ms});
+  region.read_at(0, into, {.timeout = 50ms}, ec);
   EXPECT_EQ(ec, errc::timed_out);
-  region.write_at(0, into, ec);
-  region.flush(ec, {.timeout = 50ms});
+  region.write_at(0, into, {}, ec);
+  region.flush({.timeout = 50ms}, ec);
   EXPECT_EQ(ec, errc::timed_out);
   fake_cuda_hold_copies(0);  // or closing waits
 }
@@ -176,7 +176,7 @@ TEST_F(HungDevice, ClosingItsRegionIsBounded) {
   remote_region region = pair_.open(exposed);
   std::vector<std::byte> into(4 * mib);
   std::error_code ec;
-  region.read_at(0, into, ec, {.timeout = 50ms});
+  region.read_at(0, into, {.timeout = 50ms}, ec);
   EXPECT_EQ(ec, errc::timed_out);
   ASSERT_GT(fake_cuda_waiting_copies(), 0U);
   const auto before = std::chrono::steady_clock::now();
@@ -192,9 +192,9 @@ TEST_F(HungDevice, OfThePeersFailsItsReadAndItsWriteAtTheirDeadline) {
   const memory_region exposed = expose(host_);
   remote_region region = pair_.open(exposed);
   std::error_code ec;
-  region.read_at(0, tensor_.first(mib), ec, {.timeout = 50ms});
+  region.read_at(0, tensor_.first(mib), {.timeout = 50ms}, ec);
   EXPECT_EQ(ec, errc::timed_out);
-  region.write_at(0, tensor_.first(mib), ec, {.timeout = 50ms});
+  region.write_at(0, tensor_.first(mib), {.timeout = 50ms}, ec);
   EXPECT_EQ(ec, errc::timed_out);
   std::vector<std::byte> into(10);
   region.read_at(0, into);  // the worker has other things to do
@@ -253,7 +253,7 @@ TEST_F(HungDevice, EndsWithItsWorkerInTime) {
   const memory_region exposed = expose(host_);
   std::optional<remote_region> region = pair_.open(exposed);
   std::error_code ec;
-  region->read_at(0, tensor_.first(mib), ec, {.timeout = 50ms});
+  region->read_at(0, tensor_.first(mib), {.timeout = 50ms}, ec);
   EXPECT_EQ(ec, errc::timed_out);
   region.reset();
   const auto before = std::chrono::steady_clock::now();

@@ -60,9 +60,9 @@ TEST_P(StreamOrder, WriteTakesWhatTheStreamHasPutThere) {
   io_options options = behind_stream();
   options.timeout = 100ms;
   std::error_code ec;
-  region_.write_at(0, tensor_, ec, options);
+  region_.write_at(0, tensor_, options, ec);
   EXPECT_EQ(ec, errc::timed_out);  // it waits for the stream
-  region_.flush(ec);
+  region_.flush({}, ec);
   auto letting_go = std::async(std::launch::async, [&] {
     std::this_thread::sleep_for(20ms);
     fake_cuda_hold_stream(stream_, 0);
@@ -144,9 +144,9 @@ TEST_P(StreamOrder, StreamOfAnotherContextIsAnInvalidArgument) {
   io_options options;
   options.cuda_stream = foreign;
   std::error_code ec;
-  region_.write_at(0, tensor_, ec, options);
+  region_.write_at(0, tensor_, options, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
-  region_.read_at(0, tensor_, ec, options);
+  region_.read_at(0, tensor_, options, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
   std::vector<std::byte> host(size);
   region_.read_at(0, host, options);  // is nobody's business here

@@ -53,11 +53,11 @@ TEST_P(UnknownMemory, OfADeviceIsRefusedAndTheHostsGoesOn) {
   const std::vector<std::byte> from = pattern(known_size, 2);
   fail();
   std::error_code ec;
-  region.write_at(0, tensor_, ec);
+  region.write_at(0, tensor_, {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
   region.write_at(0, from);
   region.flush();
-  region.read_at(0, tensor_, ec);
+  region.read_at(0, tensor_, {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
   std::vector<std::byte> into(known_size);
   region.read_at(0, into);
@@ -100,9 +100,9 @@ TEST(UnknownMemoryHere, OfADeviceIsNeitherExposedNorCopiedNorSent) {
   EXPECT_EQ(ec, errc::not_supported);
   const memory_region exposed(*pair.receiver_context, host, access::read, ec);
   EXPECT_FALSE(ec) << ec.message();
-  copy_memory(host.data(), tensor.data(), known_size, ec);
+  copy_memory(host.data(), tensor.data(), known_size, {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
-  copy_memory(tensor.data(), host.data(), known_size, ec);
+  copy_memory(tensor.data(), host.data(), known_size, {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
   memory_resources().copy(host.data(), memory_kind::host, tensor.data(), memory_kind::cuda,
                           known_size, ec);
@@ -134,7 +134,7 @@ TEST(UnknownMemoryHere, IsTheHostsWhereADriverRefuses) {
   EXPECT_TRUE(holds_pattern(into, 3));
   cuda_program::free(tensor);
   std::error_code ec;
-  region.read_at(0, tensor, ec);
+  region.read_at(0, tensor, {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
 }
 
@@ -156,9 +156,9 @@ TEST_P(UnknownMemory, ThatWasFreedIsRefusedAndTheProcessGoesOn) {
   for (const std::size_t length : {std::size_t{10}, known_size}) {
     const auto freed = tensor_.first(length);
     std::error_code ec;
-    region.read_at(0, freed, ec);
+    region.read_at(0, freed, {}, ec);
     EXPECT_EQ(ec, errc::io_error);
-    region.write_at(0, freed, ec);
+    region.write_at(0, freed, {}, ec);
     EXPECT_EQ(ec, errc::io_error);
     ucx::istream in(pair_.open(exposed_), {.buffer_size = 4096});
     in.get();
@@ -170,7 +170,7 @@ TEST_P(UnknownMemory, ThatWasFreedIsRefusedAndTheProcessGoesOn) {
     EXPECT_TRUE(out.bad());
     EXPECT_EQ(out.error(), errc::io_error);
     std::vector<std::byte> host(length);
-    copy_memory(host.data(), freed.data(), length, ec);
+    copy_memory(host.data(), freed.data(), length, {}, ec);
     EXPECT_EQ(ec, errc::io_error);
     const memory_region refused(*pair_.owner_context, freed, access::read, ec);
     EXPECT_EQ(ec, errc::not_supported);
@@ -189,7 +189,7 @@ int use_inherited(std::span<std::byte> tensor, const std::string& path) {
   std::vector<std::byte> host = pattern(10, 4);
   std::error_code ec;
   if (place_of(tensor.data()) != unknown || place_of(host.data()) != memory_place()) return 1;
-  copy_memory(host.data(), tensor.data(), 10, ec);
+  copy_memory(host.data(), tensor.data(), 10, {}, ec);
   if (ec != errc::not_supported) return 2;
   ucx::ifstream in(path);
   if (in.read(characters(tensor), 10) || !in.bad() || in.error() != errc::not_supported) return 3;
@@ -219,16 +219,16 @@ int use_without_functions(std::span<std::byte> tensor, const std::string& path) 
   std::vector<std::byte> host = pattern(10, 4);
   std::error_code ec;
   if (place_of(tensor.data()) != unknown || place_of(host.data()) != memory_place()) return 1;
-  copy_memory(host.data(), tensor.data(), 10, ec);
+  copy_memory(host.data(), tensor.data(), 10, {}, ec);
   if (ec != errc::not_supported) return 2;
   connected_pair pair;
   const memory_region refused(*pair.owner_context, tensor, access::read, ec);
   if (ec != errc::not_supported) return 3;
   const memory_region exposed(*pair.owner_context, std::span(host), access::read_write);
   remote_region region = pair.open(exposed);
-  region.read_at(0, tensor.first(10), ec);
+  region.read_at(0, tensor.first(10), {}, ec);
   if (ec != errc::not_supported) return 4;
-  region.write_at(0, tensor.first(10), ec);
+  region.write_at(0, tensor.first(10), {}, ec);
   if (ec != errc::not_supported) return 5;
   ucx::ifstream in(path);
   if (in.read(characters(tensor), 10) || !in.bad() || in.error() != errc::not_supported) return 6;

@@ -121,11 +121,11 @@ TEST_F(GpuProgram, FreesWhatIsExposed) {
   region.read_at(0, into);
   driver_program::free(freed);
   std::error_code ec;
-  region.read_at(0, into, ec);
+  region.read_at(0, into, {}, ec);
   EXPECT_EQ(ec, errc::io_error) << ec.message();
   // Most drivers give the same address out again.
   const std::span<std::byte> next = driver_program::allocate(size);
-  region.read_at(0, into, ec);
+  region.read_at(0, into, {}, ec);
   EXPECT_EQ(ec, errc::io_error) << ec.message();
   region_.read_at(0, next);
   EXPECT_TRUE(holds(next, 1));
@@ -146,7 +146,7 @@ TEST_F(GpuProgram, CapturesAGraphMeanwhile) {
   const buffer more = filled(memory_kind::host, 2, size);
   region_.write_at(0, more.bytes());
   region_.flush();
-  region_.read_at(0, tensor_, ec);
+  region_.read_at(0, tensor_, {}, ec);
   EXPECT_FALSE(ec) << ec.message();
   void* graph = nullptr;
   EXPECT_EQ(end(stream, &graph), 0) << "the capture was spoiled";
@@ -177,7 +177,7 @@ int use_inherited(std::span<std::byte> tensor) {
   std::error_code ec;
   if (place_of(tensor.data()).kind != memory_kind::other) return 1;
   if (place_of(host.data()) != memory_place()) return 2;
-  copy_memory(host.data(), tensor.data(), 10, ec);
+  copy_memory(host.data(), tensor.data(), 10, {}, ec);
   if (ec != errc::not_supported) return 3;
   const memory_pool pool({memory_kind::cuda, 0}, {}, ec);
   return ec == errc::not_supported ? 0 : 4;

@@ -215,7 +215,7 @@ TEST_P(MemoryOfAnotherProcess, IsNoMoreWhenItIsTakenBack) {
   EXPECT_TRUE(holds(mine_.bytes(), 3));
   owner_.ask("take_back");
   std::error_code ec;
-  region.read_at(0, mine_.bytes(), ec);
+  region.read_at(0, mine_.bytes(), {}, ec);
   EXPECT_EQ(ec, errc::revoked);
 }
 
@@ -224,7 +224,7 @@ TEST_P(MemoryOfAnotherProcess, ThatIsKilledIsALostConnection) {
   region.read_at(0, mine_.bytes());
   owner_.process().kill();
   std::error_code ec;
-  region.read_at(0, mine_.bytes(), ec);
+  region.read_at(0, mine_.bytes(), {}, ec);
   EXPECT_EQ(ec, errc::connection_reset);
   const buffer other = filled(GetParam(), 4, tensor_size);
   EXPECT_TRUE(holds(other.bytes(), 4));

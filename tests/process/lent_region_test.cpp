@@ -68,7 +68,7 @@ TEST_F(LentRegion, IsNeverReadAfterItWasTakenBack) {
     std::jthread taker([this] { owner_.ask("take_back"); });
     std::error_code ec;
     for (const clock::time_point until = clock::now() + 20s; !ec && clock::now() < until;) {
-      region.read_at(0, into_, ec);
+      region.read_at(0, into_, {}, ec);
       if (!ec) {
         ASSERT_TRUE(holds_pattern(into_, 3)) << "round " << round;
       }
@@ -83,7 +83,7 @@ TEST_F(LentRegion, OfAnOwnerThatWasKilledIsALostConnection) {
   owner_.process().kill();
   std::error_code ec;
   for (const clock::time_point until = clock::now() + 20s; !ec && clock::now() < until;) {
-    region.read_at(0, into_, ec);
+    region.read_at(0, into_, {}, ec);
     if (!ec) {
       ASSERT_TRUE(holds_pattern(into_, 3));
     }

@@ -40,7 +40,7 @@ std::error_code failure_of(remote_region& region) {
   std::error_code ec;
   std::vector<std::byte> into(8);
   while (!ec && clock::now() < until) {
-    region.read_at(0, into, ec);
+    region.read_at(0, into, {}, ec);
     std::this_thread::sleep_for(1ms);
   }
   return ec;
@@ -117,7 +117,7 @@ TEST_F(MappedName, IsGoneAtOnceWhenItIsWithdrawn) {
   owner_.ask("unpublish weights");
   std::error_code ec;
   std::vector<std::byte> into(8);
-  region.read_at(0, into, ec);
+  region.read_at(0, into, {}, ec);
   EXPECT_EQ(ec, errc::revoked);
   std::string rest(mapped_size, '\0');
   in.read(rest.data(), static_cast<std::streamsize>(rest.size()));

@@ -70,7 +70,7 @@ TEST_F(OwnerDeath, EndsReadsInFlightBeforeAnyTimeOut) {
   EXPECT_EQ(ec, errc::connection_reset) << ec.message();
   EXPECT_LT(clock::now() - begin, 20s);
   EXPECT_EQ(connection_->status(), errc::connection_reset);
-  region_->read_at(0, std::span(into).first(8), ec);
+  region_->read_at(0, std::span(into).first(8), {}, ec);
   EXPECT_EQ(ec, errc::connection_reset);
 }
 
@@ -100,7 +100,7 @@ TEST_F(OwnerDeath, IsReportedByTheFlushOfWrites) {
   std::error_code ec;
   writing.wait(ec);
   EXPECT_EQ(ec, errc::connection_reset) << ec.message();
-  region_->flush(ec);
+  region_->flush({}, ec);
   EXPECT_EQ(ec, errc::connection_reset) << ec.message();
   ASSERT_TRUE(region_->first_unconfirmed());
   EXPECT_GE(*region_->first_unconfirmed(), 4096U);
@@ -140,7 +140,7 @@ TEST_F(OwnerDeath, DoesNotFollowFromADeadlineThatPassed) {
   owner_.process().stop();
   std::vector<std::byte> into(1U << 20U);
   std::error_code ec;
-  region_->read_at(0, into, ec, {.timeout = 300ms});
+  region_->read_at(0, into, {.timeout = 300ms}, ec);
   EXPECT_EQ(ec, errc::timed_out) << ec.message();
   // The memory is given back: whatever the owner still sends must not land in it.
   std::memset(into.data(), 0x5a, into.size());
@@ -159,7 +159,7 @@ TEST_F(OwnerDeath, OfAStoppedOwnerGivesWrittenMemoryBack) {
   std::vector<std::byte> from(owned_size);
   std::error_code ec;
   const clock::time_point begin = clock::now();
-  region_->write_at(0, from, ec, {.timeout = 200ms});
+  region_->write_at(0, from, {.timeout = 200ms}, ec);
   EXPECT_TRUE(ec == errc::timed_out || ec == errc::connection_reset) << ec.message();
   EXPECT_LT(clock::now() - begin, 5s);
   // UCX has let go of it, so that it can go.
@@ -179,7 +179,7 @@ TEST_F(OwnerDeath, MakesItsDescriptorStaleForASuccessor) {
   remote_region region(connection, descriptor_);
   std::vector<std::byte> into(8);
   std::error_code ec;
-  region.read_at(0, into, ec);
+  region.read_at(0, into, {}, ec);
   EXPECT_EQ(ec, errc::stale_region) << ec.message();
 }
 
@@ -210,7 +210,7 @@ TEST_P(SharedMemory, SurvivesItsOwnersDeathOrSaysSo) {
   EXPECT_TRUE(holds_pattern(std::span(into).subspan(32, 8), 1, 16));
   owner.process().kill();
   std::error_code ec;
-  region.read_at(0, into, ec, {.timeout = 1s});
+  region.read_at(0, into, {.timeout = 1s}, ec);
   EXPECT_TRUE(ec || all_bytes_are(std::span(into).subspan(8, 8), std::byte{0x77}));
 }
 

@@ -61,7 +61,7 @@ TEST_F(ServerDeath, EndsAReadInFlightBeforeAnyTimeOut) {
   reading.wait(ec);
   EXPECT_EQ(ec, errc::connection_reset);
   EXPECT_LT(clock::now() - begin, 20s);
-  reader.list(ec);
+  reader.list({}, ec);
   EXPECT_EQ(ec, errc::connection_reset);
 }
 
@@ -115,11 +115,11 @@ TEST_F(ServerDeath, StoppedServerIsDeadToWhoAsksIt) {
   server_.process().stop();
   const clock::time_point begin = clock::now();
   std::error_code ec;
-  reader.list(ec);
+  reader.list({}, ec);
   EXPECT_EQ(ec, errc::connection_reset);
   EXPECT_LT(clock::now() - begin, 20s);
   std::byte into{};
-  region.read_at(0, {&into, 1}, ec);
+  region.read_at(0, {&into, 1}, {}, ec);
   EXPECT_EQ(ec, errc::connection_reset);
   server_.process().resume();
   client again(url_);

@@ -101,7 +101,7 @@ TEST_F(Silence, EndsAFlushToo) {
   region.write_at(10, pattern(100));
   const clock::time_point begin = clock::now();
   std::error_code ec;
-  region.flush(ec);
+  region.flush({}, ec);
   EXPECT_EQ(ec, errc::connection_reset) << ec.message();
   EXPECT_LT(clock::now() - begin, 20s);
   EXPECT_EQ(region.first_unconfirmed(), 10U);

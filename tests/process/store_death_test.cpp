@@ -61,7 +61,7 @@ TEST_F(StoreDeath, LeavesNothingOfAKilledWriter) {
     client next(served.url());
     for (int i = 0; i < 8; ++i) {
       std::error_code ec;
-      next.create("file" + std::to_string(i), {}, ec);
+      next.create("file" + std::to_string(i), {}, {}, ec);
       EXPECT_FALSE(ec) << ec.message();
     }
   }
@@ -113,7 +113,7 @@ TEST_F(StoreDeath, IsNoConsequenceOfALimitOfTheServers) {
   ofstream(url + "/small") << text.substr(0, 100'000);
   EXPECT_EQ(content_of(directory_ / "small").size(), 100'000U);
   std::error_code ec;
-  client(url).resize("small", 200'000, ec);
+  client(url).resize("small", 200'000, {}, ec);
   EXPECT_EQ(ec, errc::no_space);
 }
 

@@ -205,7 +205,7 @@ TEST_P(MessageAllocation, OfAPostedMessageIsNone) {
                         [&] {
                           request receive = pair_.receiver().start_receive(1, into);
                           std::error_code ec;
-                          pair_.sender->post_send(1, bytes, ++sent, ec);
+                          pair_.sender->post_send(1, bytes, ++sent, {}, ec);
                           ASSERT_FALSE(ec) << ec.message();
                           while (!receive.done() || last != sent) pair_.sender_side().progress();
                         }),

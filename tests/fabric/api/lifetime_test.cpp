@@ -405,7 +405,7 @@ TEST(WorkerLifetime, EndsWithPeersConnected) {
       ASSERT_TRUE(read.wait_for(20s));
       EXPECT_TRUE(!read.error() || read.error() == errc::connection_reset) << read.error();
     }
-    region.read_at(0, into, ec);
+    region.read_at(0, into, {}, ec);
     EXPECT_EQ(ec, errc::connection_reset);
   }
 }

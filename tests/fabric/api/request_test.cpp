@@ -105,7 +105,7 @@ TEST_P(Request, TimesOutAtItsDeadlineAndLeavesTheRegionUsable) {
   pair_.pause_owner();
   const clock::time_point begin = clock::now();
   std::error_code ec;
-  region_.read_at(0, into, ec, {.timeout = 50ms});
+  region_.read_at(0, into, {.timeout = 50ms}, ec);
   EXPECT_EQ(ec, errc::timed_out);
   EXPECT_EQ(ec, std::errc::timed_out);
   EXPECT_GE(clock::now() - begin, 50ms);
@@ -192,7 +192,7 @@ TEST_P(Request, RefusesToWaitInsideAHandler) {
     EXPECT_THROW(other.wait(), ucx::error);
     EXPECT_THROW(static_cast<void>(other.wait_for(1s)), ucx::error);
     EXPECT_THROW(static_cast<void>(other.wait_until(clock::now() + 1s)), ucx::error);
-    region_.read_at(0, other_into, ec);
+    region_.read_at(0, other_into, {}, ec);
     EXPECT_EQ(ec, errc::would_deadlock);
     pair_.connection->close(close_mode::flush, ec);
     EXPECT_EQ(ec, errc::would_deadlock);
@@ -371,7 +371,7 @@ TEST_P(StuckWrite, LetsGoOfItsMemoryWhenDestroyed) {
   EXPECT_LT(clock::now() - begin, 15s) << "the heartbeat's time-out of 1 s bounds it";
   from.reset();  // UCX reading on is for AddressSanitizer to find
   std::error_code ec;
-  region.flush(ec);
+  region.flush({}, ec);
   EXPECT_EQ(ec, errc::canceled);
   pair_.resume_owner();
   // What the owner got are whole pieces, from the beginning.
@@ -388,11 +388,11 @@ TEST_P(StuckWrite, LetsGoOfItsMemoryAtItsDeadline) {
   pair_.pause_owner();
   const clock::time_point begin = clock::now();
   std::error_code ec;
-  region.write_at(0, *from, ec, {.timeout = 100ms});
+  region.write_at(0, *from, {.timeout = 100ms}, ec);
   EXPECT_EQ(ec, errc::timed_out);
   EXPECT_LT(clock::now() - begin, 15s) << "the heartbeat's time-out of 1 s bounds it";
   from.reset();
-  region.flush(ec);
+  region.flush({}, ec);
   EXPECT_EQ(ec, errc::timed_out);
   EXPECT_EQ(region.first_unconfirmed(), 0U);
   pair_.resume_owner();

@@ -66,7 +66,7 @@ class SharedEndpoint : public testing::TestWithParam<message_pair_options> {
     share(threads, [&](std::uint64_t which) {
       for (std::uint64_t round = 0; round < rounds; ++round) {
         std::error_code ec;
-        from.send(100 + which, pattern(size_of(round), round), ec);
+        from.send(100 + which, pattern(size_of(round), round), {}, ec);
         right(!ec);
       }
     });
@@ -74,7 +74,7 @@ class SharedEndpoint : public testing::TestWithParam<message_pair_options> {
       std::vector<std::byte> place(400'000);
       for (std::uint64_t round = 0; round < rounds; ++round) {
         std::error_code ec;
-        const message_info came = into.receive(100 + which, place, ec);
+        const message_info came = into.receive(100 + which, place, {}, ec);
         right(!ec && came.length == size_of(round) &&
               holds_pattern(std::span(place).first(size_of(round)), round));
       }
@@ -86,7 +86,7 @@ class SharedEndpoint : public testing::TestWithParam<message_pair_options> {
     share(threads, [&](std::uint64_t which) {
       for (std::uint64_t round = 0; round < rounds; ++round) {
         std::error_code ec;
-        from.stream_send(record(which * rounds + round), ec);
+        from.stream_send(record(which * rounds + round), {}, ec);
         right(!ec);
       }
     });
@@ -95,7 +95,7 @@ class SharedEndpoint : public testing::TestWithParam<message_pair_options> {
       std::vector<std::uint64_t> next(senders, 0);
       for (std::uint64_t count = 0; count < senders * rounds; ++count) {
         std::error_code ec;
-        into.stream_receive(place, stream_amount::all, ec);
+        into.stream_receive(place, stream_amount::all, {}, ec);
         std::uint64_t number = 0;
         std::memcpy(&number, place.data(), sizeof number);
         const std::uint64_t which = number / rounds;
@@ -111,8 +111,8 @@ class SharedEndpoint : public testing::TestWithParam<message_pair_options> {
     share(threads, [&](std::uint64_t which) {
       for (std::uint64_t round = 0; round < rounds; ++round) {
         std::error_code ec;
-        from.send_message(which, pattern(16, round), pattern(8 + round, round), ec,
-                          {.until = send_until::matched});
+        from.send_message(which, pattern(16, round), pattern(8 + round, round),
+                          {.until = send_until::matched}, ec);
         right(!ec);
       }
     });
@@ -196,8 +196,8 @@ TEST_P(SharedEndpoint, TellsEachKeyOnce) {
       for (std::uint64_t round = 0; round < rounds; ++round) {
         std::error_code ec;
         const std::vector<std::byte> bytes = pattern(size_of(round), round);
-        pair_.sender->post_send(100 + which, bytes, which * rounds + round, ec,
-                                {.memory = send_memory::copied});
+        pair_.sender->post_send(100 + which, bytes, which * rounds + round,
+                                {.memory = send_memory::copied}, ec);
         right(!ec);
       }
     });
@@ -205,7 +205,7 @@ TEST_P(SharedEndpoint, TellsEachKeyOnce) {
       std::vector<std::byte> place(400'000);
       for (std::uint64_t round = 0; round < rounds; ++round) {
         std::error_code ec;
-        pair_.receiver().receive(100 + which, place, ec);
+        pair_.receiver().receive(100 + which, place, {}, ec);
         right(!ec && holds_pattern(std::span(place).first(size_of(round)), round));
       }
     });

@@ -55,7 +55,7 @@ TEST_P(Flush, TimesOutWhileTheWritesGoOn) {
   pair_.pause_owner();
   region_.write_at(0, bytes());
   std::error_code ec;
-  region_.flush(ec, {.timeout = 30ms});
+  region_.flush({.timeout = 30ms}, ec);
   EXPECT_EQ(ec, errc::timed_out);
   EXPECT_EQ(region_.unconfirmed(), 100U);
   pair_.resume_owner();
@@ -95,7 +95,7 @@ TEST_P(Flush, CoversTheWritesOfItsOwnHandleOnly) {
   EXPECT_EQ(good.unconfirmed(), 0U);
   good.flush();
   std::error_code ec;
-  bad.flush(ec);
+  bad.flush({}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
   good.flush();
 }
@@ -108,7 +108,7 @@ TEST_P(Flush, ReportsAFailureOnceAndStartsAfresh) {
   region.write_at(40, bytes());
   region.write_at(140, bytes());
   std::error_code ec;
-  region.flush(ec);
+  region.flush({}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
   EXPECT_EQ(region.first_unconfirmed(), 40U) << "where to write again from";
   EXPECT_EQ(region.unconfirmed(), 0U);
@@ -126,7 +126,7 @@ TEST_P(Flush, TellsWhichWriteWasTheFirstToFail) {
   region.write_at(2000, bytes());  // outside of what there is
   region.write_at(500, bytes());
   std::error_code ec;
-  region.flush(ec);
+  region.flush({}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
   EXPECT_EQ(region.first_unconfirmed(), 2000U);
   region.write_at(700, bytes());
@@ -175,7 +175,7 @@ TEST_P(Flush, FailsWithTheConnection) {
   flush.wait(ec);
   EXPECT_EQ(ec, errc::canceled);
   EXPECT_EQ(region_.first_unconfirmed(), 0U);
-  region_.flush(ec);
+  region_.flush({}, ec);
   EXPECT_TRUE(!ec || ec == errc::closed) << ec;
   pair_.resume_owner();
 }
@@ -194,7 +194,7 @@ TEST_P(Flush, FailsWithTheRegion) {
   flush.wait(ec);
   EXPECT_EQ(ec, errc::canceled);
   EXPECT_EQ(region_.status(), errc::closed);
-  region_.write_at(0, into, ec);
+  region_.write_at(0, into, {}, ec);
   EXPECT_EQ(ec, errc::closed);
   region_.close();
   pair_.resume_owner();

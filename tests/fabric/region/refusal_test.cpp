@@ -24,7 +24,7 @@ class Refusal : public testing::TestWithParam<pair_options> {
     remote_region region(*pair_.connection, descriptor);
     std::vector<std::byte> into(size, std::byte{0xEE});
     std::error_code ec;
-    region.read_at(offset, into, ec);
+    region.read_at(offset, into, {}, ec);
     EXPECT_TRUE(!ec || all_bytes_are(into, std::byte{0xEE}));
     return ec;
   }
@@ -32,9 +32,9 @@ class Refusal : public testing::TestWithParam<pair_options> {
                         std::size_t size = 16) {
     remote_region region(*pair_.connection, descriptor);
     std::error_code ec;
-    region.write_at(offset, std::vector<std::byte>(size, std::byte{0xAA}), ec);
+    region.write_at(offset, std::vector<std::byte>(size, std::byte{0xAA}), {}, ec);
     EXPECT_FALSE(ec) << "the owner's answer to a write shows in flush()";
-    region.flush(ec);
+    region.flush({}, ec);
     return ec;
   }
   /// The owner still serves those who ask for what there is.
@@ -114,10 +114,10 @@ TEST_P(Refusal, SaysThatTheRegionWasWithdrawn) {
   region.read_at(0, into);
   owned.close();
   std::error_code ec;
-  region.read_at(0, into, ec);
+  region.read_at(0, into, {}, ec);
   EXPECT_EQ(ec, errc::revoked);
   region.write_at(0, into);
-  region.flush(ec);
+  region.flush({}, ec);
   EXPECT_EQ(ec, errc::revoked);
   EXPECT_FALSE(region.status()) << "the connection lives, and another region can be opened";
 }
@@ -131,10 +131,10 @@ TEST_P(Refusal, EndsEveryPieceOfALargeWriteAtOnce) {
   const std::vector<std::byte> from(forged.size, std::byte{0xAA});
   std::error_code ec;
   for (int round = 0; round < 3; ++round) {
-    region.write_at(0, from, ec);
+    region.write_at(0, from, {}, ec);
     // The refusal of the first piece may come before the last is out, and ends the write then.
     EXPECT_TRUE(!ec || ec == errc::permission_denied) << ec;
-    region.flush(ec);
+    region.flush({}, ec);
     EXPECT_EQ(ec, errc::permission_denied);
     EXPECT_EQ(region.first_unconfirmed(), 0U);
     region.flush();

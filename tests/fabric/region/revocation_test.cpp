@@ -56,7 +56,7 @@ TEST_P(Revocation, EndsReadsWithAllTheirBytesOrWithNone) {
     }
     closes.join();
     std::error_code ec;
-    region.read_at(0, into[0], ec);
+    region.read_at(0, into[0], {}, ec);
     EXPECT_EQ(ec, errc::revoked);
   }
 }
@@ -82,7 +82,7 @@ TEST_P(Revocation, KeepsWritesOutOfMemoryThatWasGivenBack) {
       EXPECT_TRUE(!ec || ec == errc::revoked) << ec;
     }
     std::error_code ec;
-    region.flush(ec);
+    region.flush({}, ec);
     EXPECT_TRUE(!ec || ec == errc::revoked) << ec;
     closes.join();
     EXPECT_TRUE(all_bytes_are(memory, reused));

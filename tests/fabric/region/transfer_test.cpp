@@ -57,7 +57,7 @@ TEST_P(Transfer, ReadsCheckedBytesWhateverTheWay) {
   if (!includes(pair_.reader_context().features(), feature::am)) {
     std::vector<std::byte> into(1);
     std::error_code ec;
-    region.read_at(37, into, ec, {.verify = true});
+    region.read_at(37, into, {.verify = true}, ec);
     EXPECT_EQ(ec, errc::feature_disabled);
     return;
   }
@@ -167,9 +167,9 @@ TEST_P(Transfer, RefusesWhatReachesOutsideBeforeSendingAnything) {
        {std::uint64_t{985}, std::uint64_t{1000}, std::uint64_t{1001}, last - 15, last - 7, last}) {
     SCOPED_TRACE(offset);
     std::error_code ec;
-    region.read_at(offset, bytes, ec);
+    region.read_at(offset, bytes, {}, ec);
     EXPECT_EQ(ec, errc::out_of_range);
-    region.write_at(offset, bytes, ec);
+    region.write_at(offset, bytes, {}, ec);
     EXPECT_EQ(ec, errc::out_of_range);
   }
   region.read_at(1000, {});
@@ -186,9 +186,9 @@ TEST_P(Transfer, RefusesAccessWithoutTheRightBeforeSendingAnything) {
   remote_region writes = pair_.open(writable);
   std::vector<std::byte> bytes(8, std::byte{0xAA});
   std::error_code ec;
-  reads.write_at(0, bytes, ec);
+  reads.write_at(0, bytes, {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
-  writes.read_at(0, bytes, ec);
+  writes.read_at(0, bytes, {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
   reads.flush();
   EXPECT_TRUE(all_bytes_are(readable.bytes(), std::byte{0}));
@@ -205,7 +205,7 @@ TEST_P(Transfer, ClosesInOrderAndReportsNothing) {
   EXPECT_EQ(pair_.connection->status(), errc::closed);
   EXPECT_EQ(region.status(), errc::closed);
   std::error_code ec;
-  region.write_at(0, from, ec);
+  region.write_at(0, from, {}, ec);
   EXPECT_EQ(ec, errc::closed);
 }
 

@@ -142,7 +142,7 @@ TEST(ServerByUrl, ServesFilesAndTellsWhichItCanNot) {
   for (int number = 0; in >> number; ++expected) ASSERT_EQ(number, expected);
   EXPECT_EQ(expected, 200'000);
   EXPECT_TRUE(in.eof());
-  reader.open("numbers", access::write, ec);
+  reader.open("numbers", access::write, {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
 }
 
@@ -219,7 +219,7 @@ TEST(ServerByUrl, GivesMemoryBackToWhoeverWithdrawsIt) {
       std::vector<std::byte> into(4 << 20U);
       std::error_code ec;
       while (!ec) {
-        region.read_at(0, into, ec);
+        region.read_at(0, into, {}, ec);
         EXPECT_TRUE(ec || holds_pattern(into));
         going = true;
       }
@@ -276,7 +276,7 @@ TEST(SharedClient, ConnectsAnewWhenItsServerIsAnother) {
   client first = client::shared(url(where));
   served.reset();
   std::error_code ec;
-  first.list(ec);
+  first.list({}, ec);
   EXPECT_EQ(ec, errc::connection_reset);
   client none = client::shared(url(where), ec);
   EXPECT_EQ(ec, errc::connection_refused);

@@ -106,7 +106,7 @@ TEST_F(ServerWorkers, ServeFiles) {
     got << in.rdbuf();
     EXPECT_TRUE(got.str() == text) << in.error_message();
     std::error_code ec;
-    each.open("none", access::read, ec);
+    each.open("none", access::read, {}, ec);
     EXPECT_EQ(ec, errc::no_such_name);
   }
 }
@@ -128,7 +128,7 @@ TEST_F(ServerWorkers, WriteStores) {
     more << "more" << std::flush;
     EXPECT_EQ(std::filesystem::file_size(directory_ / "store" / name), text.size() + 4);
     std::error_code ec;
-    each.create(name, {.mode = creation::append}, ec);
+    each.create(name, {.mode = creation::append}, {}, ec);
     EXPECT_EQ(ec, errc::busy) << "it is being written, by whichever worker";
     more.close();
     ifstream in(each, name, ios::binary);
@@ -164,7 +164,7 @@ TEST_F(ServerWorkers, ForgetTheFilesOfAClientThatIsGone) {
     EXPECT_TRUE(soon([&] {
       std::error_code ec;
       client other(server_.url());
-      other.create("f", {}, ec);
+      other.create("f", {}, {}, ec);
       return !ec;
     })) << i;
   }
@@ -184,7 +184,7 @@ TEST_F(ServerWorkers, RevokeAWithdrawnNameForAll) {
     })) << i;
     std::vector<std::byte> into(10);
     std::error_code ec;
-    regions[i].read_at(0, into, ec);
+    regions[i].read_at(0, into, {}, ec);
     EXPECT_EQ(ec, errc::revoked) << i;
   }
 }
@@ -230,8 +230,8 @@ TEST_F(ServerWorkers, ServeWhileNamesComeAndGo) {
         own.open("kept").read_at(0, into);
         EXPECT_TRUE(holds_pattern(into));
         std::error_code ec;
-        remote_region passing = own.open("passing", access::read, ec);
-        if (!ec) passing.read_at(0, into, ec);
+        remote_region passing = own.open("passing", access::read, {}, ec);
+        if (!ec) passing.read_at(0, into, {}, ec);
         EXPECT_TRUE(!ec || ec == errc::no_such_name || ec == errc::revoked) << ec;
         ++read;
       }

@@ -55,7 +55,7 @@ class HashedFile : public testing::TestWithParam<const char*> {
 
   std::error_code failure_of(const digest_range& wanted) {
     std::error_code ec;
-    EXPECT_TRUE(client_->digest(*region_, wanted, ec).empty());
+    EXPECT_TRUE(client_->digest(*region_, wanted, {}, ec).empty());
     return ec;
   }
 
@@ -94,7 +94,7 @@ TEST_P(HashedFile, HasNoneBeyondItsEnd) {
 TEST_P(HashedFile, IsHashedForWhoHasItOpen) {
   client other(served_.url());
   std::error_code ec;
-  other.digest(*region_, {.length = 1}, ec);
+  other.digest(*region_, {.length = 1}, {}, ec);
   EXPECT_EQ(ec, errc::no_such_region);
   published_->close();
   EXPECT_EQ(failure_of({.length = 1}), errc::revoked);
@@ -112,7 +112,7 @@ TEST(HashedMemory, IsNotHashedByItsOwner) {
   client reader(owner.url());
   remote_region region = reader.open("m");
   std::error_code ec;
-  reader.digest(region, {.length = 7}, ec);
+  reader.digest(region, {.length = 7}, {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
 }
 
@@ -130,7 +130,7 @@ TEST(HashedFileOfAWriter, HasWhatWasFlushed) {
   unreadable.write_at(0, bytes_of(text));
   unreadable.flush();
   std::error_code ec;
-  writer.digest(unreadable, {.length = 1}, ec);
+  writer.digest(unreadable, {.length = 1}, {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
 }
 

@@ -28,13 +28,13 @@ TEST(FileOfAnotherClient, IsNotTouched) {
   remote_region other = second.create("other");
 
   std::error_code ec;
-  second.commit(file, false, ec);
+  second.commit(file, false, {}, ec);
   EXPECT_EQ(ec, errc::no_such_region);
-  second.measure(file, 0, {}, ec);
+  second.measure(file, 0, {}, {}, ec);
   EXPECT_EQ(ec, errc::no_such_region);
-  second.resize(file, 3, ec);
+  second.resize(file, 3, {}, ec);
   EXPECT_EQ(ec, errc::no_such_region);
-  second.digest(file, {}, ec);
+  second.digest(file, {}, {}, ec);
   EXPECT_EQ(ec, errc::no_such_region);
 
   EXPECT_EQ(first.commit(file).size, 7U);

@@ -277,10 +277,10 @@ TEST_P(ChangingFile, IsMeasuredByWhoHasItOpen) {
   EXPECT_EQ(client_->measure(region, 6, 20ms).size, 6U);
   std::error_code ec;
   client other(served_.url());
-  other.measure(region, 0, 0ns, ec);
+  other.measure(region, 0, 0ns, {}, ec);
   EXPECT_EQ(ec, errc::no_such_region);
   published_->close();
-  client_->measure(region, 6, long_time, ec);
+  client_->measure(region, 6, long_time, {}, ec);
   EXPECT_EQ(ec, errc::revoked) << ec.message();
 }
 
@@ -292,9 +292,9 @@ TEST_P(ChangingFile, MayBeClosedWhileOthersMeasureIt) {
     while (!over) {
       ++asked;
       std::error_code ec;
-      own.stat("s/log", ec);
-      remote_region region = own.open("s/log", access::read, ec);
-      if (!ec) own.measure(region, 0, 0ns, ec);
+      own.stat("s/log", {}, ec);
+      remote_region region = own.open("s/log", access::read, {}, ec);
+      if (!ec) own.measure(region, 0, 0ns, {}, ec);
       EXPECT_TRUE(!ec || ec == errc::no_such_name || ec == errc::revoked ||
                   ec == errc::no_such_region)
           << ec.message();
@@ -330,7 +330,7 @@ TEST(FollowedMemory, EndsAtOnce) {
   remote_region region = through.open("m");
   EXPECT_FALSE(region.measurable());
   std::error_code ec;
-  through.measure(region, 6, long_time, ec);
+  through.measure(region, 6, long_time, {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
 }
 
@@ -373,7 +373,7 @@ TEST(FollowedFile, IsNotHeldOpenByAWaitWhenItIsReleased) {
     remote_region waiting = file.share();
     EXPECT_GT(held(), 0U);
     const std::uint64_t before = through.statistics().requests;
-    const std::jthread measuring([&] { through.measure(waiting, 2, long_time, ended); });
+    const std::jthread measuring([&] { through.measure(waiting, 2, long_time, {}, ended); });
     for (int i = 0; i < 10'000 && through.statistics().requests == before; ++i) {
       std::this_thread::sleep_for(1ms);
     }

@@ -352,9 +352,9 @@ TEST_F(RemoteFile, OfWhichACommitFailedIsFreeToo) {
     remote_region file = first.create("file", {.mode = creation::fresh});
     directory_.make("file", "somebody was faster");
     std::error_code ec;
-    first.commit(std::move(file), false, ec);
+    first.commit(std::move(file), false, {}, ec);
     ASSERT_EQ(ec, errc::already_exists);
-    second.create("file", {}, ec);
+    second.create("file", {}, {}, ec);
     ASSERT_FALSE(ec) << i << ' ' << ec.message();
   }
 }
@@ -367,9 +367,9 @@ TEST_F(RemoteFile, IsNoMoreOnceItWasCommittedForGood) {
   EXPECT_EQ(through.commit(std::move(file)).size, 4U);
   EXPECT_EQ(shared.status(), errc::closed);
   std::error_code ec;
-  through.commit(shared, false, ec);
+  through.commit(shared, false, {}, ec);
   EXPECT_TRUE(ec);
-  through.resize(shared, 1, ec);
+  through.resize(shared, 1, {}, ec);
   EXPECT_TRUE(ec);
 }
 
@@ -379,16 +379,16 @@ TEST_F(RemoteFile, IsNotResizedWhereNobodyMay) {
   client other(served_.url());
   std::error_code ec;
   remote_region reading = through.open("file");
-  through.resize(reading, 1, ec);
+  through.resize(reading, 1, {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
   remote_region writing = through.open("file", access::read_write);
-  other.resize(writing, 1, ec);
+  other.resize(writing, 1, {}, ec);
   EXPECT_EQ(ec, errc::no_such_region);
-  through.resize(writing, 2, ec);
+  through.resize(writing, 2, {}, ec);
   EXPECT_FALSE(ec);
   EXPECT_EQ(writing.size(), 2U);
   EXPECT_EQ(content(), "te");
-  through.resize(writing, ~std::uint64_t{0}, ec);
+  through.resize(writing, ~std::uint64_t{0}, {}, ec);
   EXPECT_EQ(ec, errc::no_space);
 }
 

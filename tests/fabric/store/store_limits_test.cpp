@@ -97,12 +97,12 @@ TEST_F(StoreLimits, FollowWhatTheProcessMayHaveOpen) {
   std::vector<remote_region> open;
   for (int i = 0; i < 100; ++i) open.push_back(reader.open("one"));
   std::error_code ec;
-  reader.open("one", access::read, ec);
+  reader.open("one", access::read, {}, ec);
   EXPECT_EQ(ec, errc::too_many_of_client);
   client another(served.url());
   for (int i = 0; i < 100; ++i) open.push_back(another.open("one"));
   client third(served.url());
-  third.open("one", access::read, ec);
+  third.open("one", access::read, {}, ec);
   EXPECT_EQ(ec, errc::too_many_of_store);
 }
 
@@ -122,13 +122,13 @@ TEST_F(StoreLimits, AreSharedByTheStoresThatAreToldNone) {
   client third(served.url());
   std::error_code ec;
   for (const std::string name : {"one/one", "other/one"}) {
-    third.open(name, access::read, ec);
+    third.open(name, access::read, {}, ec);
     EXPECT_EQ(ec, errc::too_many_of_store) << name;
   }
   EXPECT_NO_THROW(third.open("own/one"));
   open.clear();
   EXPECT_TRUE(soon([&] {
-    third.open("other/one", access::read, ec);
+    third.open("other/one", access::read, {}, ec);
     return !ec;
   }));
 }

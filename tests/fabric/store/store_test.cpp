@@ -121,15 +121,15 @@ TEST_F(Store, LeavesAloneWhatAPublishedNameHides) {
   const publication q = served.publish("a", std::span<std::byte>(memory), access::read);
   client writer(served.url());
   std::error_code ec;
-  writer.remove("one", ec);
+  writer.remove("one", {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
-  writer.rename("one", "two", ec);
+  writer.rename("one", "two", {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
-  writer.rename("a.txt", "one", ec);
+  writer.rename("a.txt", "one", {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
-  writer.resize("one", 1, ec);
+  writer.resize("one", 1, {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
-  writer.list_directory("a", ec);
+  writer.list_directory("a", {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
   EXPECT_EQ(content_of(directory_ / "one"), "first");
 }
@@ -144,9 +144,9 @@ TEST_F(Store, ListsOneDirectory) {
   EXPECT_EQ(names_of(reader.list_directory("data/a")),
             (std::vector<std::string>{"data/a/b", "data/a/two"}));
   std::error_code ec;
-  reader.list_directory("data/nothing", ec);
+  reader.list_directory("data/nothing", {}, ec);
   EXPECT_EQ(ec, errc::no_such_name);
-  reader.list_directory("data/one", ec);
+  reader.list_directory("data/one", {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
 }
 
@@ -187,24 +187,24 @@ TEST_F(Store, CanNotBeLeft) {
         std::string("a/loop/one"), std::string(300, 'n'), std::string(".ucxio-unfinished/1"),
         std::string("one/two")}) {
     std::error_code ec;
-    peer.open(name, access::read, ec);
+    peer.open(name, access::read, {}, ec);
     EXPECT_EQ(ec, errc::no_such_name) << name;
-    peer.stat(name, ec);
+    peer.stat(name, {}, ec);
     EXPECT_EQ(ec, errc::no_such_name) << name;
-    peer.remove(name, ec);
+    peer.remove(name, {}, ec);
     EXPECT_TRUE(ec == errc::bad_name || ec == errc::no_such_name) << name << ec;
-    peer.rename("one", name + "/x", ec);
+    peer.rename("one", name + "/x", {}, ec);
     EXPECT_TRUE(ec) << name;
   }
   std::error_code ec;
-  peer.open("pipe", access::read, ec);
+  peer.open("pipe", access::read, {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
-  peer.open("a", access::read, ec);
+  peer.open("a", access::read, {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
-  peer.create("linked/new", {}, ec);
+  peer.create("linked/new", {}, {}, ec);
   if (!ec) {
     remote_region file = peer.create("linked/newer");
-    peer.commit(file, false, ec);
+    peer.commit(file, false, {}, ec);
   }
   EXPECT_TRUE(ec);
   EXPECT_FALSE(std::filesystem::exists(outside / "newer"));
@@ -238,7 +238,7 @@ TEST_F(Store, TellsThatAFileWasCutOff) {
   std::filesystem::resize_file(directory_ / "big", 10);
   std::vector<std::byte> into(1000);
   std::error_code ec;
-  file.read_at(2'000'000, into, ec);
+  file.read_at(2'000'000, into, {}, ec);
   EXPECT_EQ(ec, errc::content_changed);
 }
 
@@ -267,7 +267,7 @@ TEST_F(Store, GivesDescriptorsBackWhenAClientIsDoneWithARegion) {
   std::vector<remote_region> open;
   for (int i = 0; i < 4; ++i) open.push_back(reader.open("one"));
   std::error_code ec;
-  reader.open("one", access::read, ec);
+  reader.open("one", access::read, {}, ec);
   EXPECT_EQ(ec, errc::too_many_of_client);
   open.pop_back();
   EXPECT_EQ(all_of(reader, "one"), "first");
@@ -275,14 +275,14 @@ TEST_F(Store, GivesDescriptorsBackWhenAClientIsDoneWithARegion) {
   for (int i = 0; i < 4; ++i) open.push_back(second.open("one"));
   client third(served.url());
   EXPECT_TRUE(soon([&] {
-    third.open("one", access::read, ec);
+    third.open("one", access::read, {}, ec);
     return !ec;
   }));
   second.close();
   reader.close();
   open.clear();
   EXPECT_TRUE(soon([&] {
-    third.open("one", access::read, ec);
+    third.open("one", access::read, {}, ec);
     return !ec;
   }));
 }
@@ -296,9 +296,9 @@ TEST_F(Store, ClosesWhileClientsHaveFilesOpen) {
   EXPECT_FALSE(store.is_open());
   std::vector<std::byte> into(5);
   std::error_code ec;
-  file.read_at(0, into, ec);
+  file.read_at(0, into, {}, ec);
   EXPECT_EQ(ec, errc::revoked);
-  reader.open("one", access::read, ec);
+  reader.open("one", access::read, {}, ec);
   EXPECT_EQ(ec, errc::no_such_name);
   const publication again = served.publish_store(root());
   EXPECT_EQ(all_of(reader, "one"), "first");
@@ -325,15 +325,15 @@ TEST_F(Store, ThatIsReadOnlyCanNotBeWritten) {
   const publication store = served.publish_store(root());
   client writer(served.url());
   std::error_code ec;
-  writer.create("new", {}, ec);
+  writer.create("new", {}, {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
-  writer.open("one", access::read_write, ec);
+  writer.open("one", access::read_write, {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
-  writer.remove("one", ec);
+  writer.remove("one", {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
-  writer.rename("one", "two", ec);
+  writer.rename("one", "two", {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
-  writer.resize("one", 1, ec);
+  writer.resize("one", 1, {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
   EXPECT_FALSE(std::filesystem::exists(directory_ / ".ucxio-unfinished"));
 }

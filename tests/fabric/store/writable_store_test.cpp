@@ -44,7 +44,7 @@ TEST_F(WritableStore, ShowsANewFileWhenItIsCommitted) {
   file.flush();
   EXPECT_EQ(file.size(), 11U);
   std::error_code ec;
-  writer_.stat("deep/er/new", ec);
+  writer_.stat("deep/er/new", {}, ec);
   EXPECT_EQ(ec, errc::no_such_name);
   EXPECT_FALSE(std::filesystem::exists(directory_ / "deep"));
   const entry committed = writer_.commit(file, true);
@@ -74,7 +74,7 @@ TEST_F(WritableStore, LeavesNothingOfAWriterThatGaveUp) {
   }
   EXPECT_TRUE(soon([&] { return unfinished_in(root()) == 0; }));
   std::error_code ec;
-  writer_.stat("new", ec);
+  writer_.stat("new", {}, ec);
   EXPECT_EQ(ec, errc::no_such_name);
   client other(served_.url());
   remote_region file = other.create("new");
@@ -95,27 +95,27 @@ TEST_F(WritableStore, HasOneWriterOfAName) {
   client second(served_.url());
   remote_region file = writer_.create("new");
   std::error_code ec;
-  second.create("new", {}, ec);
+  second.create("new", {}, {}, ec);
   EXPECT_EQ(ec, errc::busy);
-  second.open("new", access::write, ec);
+  second.open("new", access::write, {}, ec);
   EXPECT_EQ(ec, errc::busy);
   remote_region edited = writer_.open("one", access::read_write);
-  second.open("one", access::write, ec);
+  second.open("one", access::write, {}, ec);
   EXPECT_EQ(ec, errc::busy);
-  second.remove("one", ec);
+  second.remove("one", {}, ec);
   EXPECT_EQ(ec, errc::busy);
-  second.rename("a/two", "one", ec);
+  second.rename("a/two", "one", {}, ec);
   EXPECT_EQ(ec, errc::busy);
   EXPECT_EQ(all_of(second, "one"), "first");
   const remote_region below = writer_.create("a/new");
-  second.rename("a", "b", ec);
+  second.rename("a", "b", {}, ec);
   EXPECT_EQ(ec, errc::busy);
-  second.rename("a.txt", "a", ec);
+  second.rename("a.txt", "a", {}, ec);
   EXPECT_EQ(ec, errc::busy);
   writer_.commit(file);
   { const remote_region gone = std::move(file); }
   EXPECT_TRUE(soon([&] {
-    second.create("new", {}, ec);
+    second.create("new", {}, {}, ec);
     return !ec;
   }));
 }
@@ -169,10 +169,10 @@ TEST_F(WritableStore, KeepsAFileThatItCanNotCommitNow) {
     const no_threads meanwhile;
     ASSERT_TRUE(meanwhile.works());
     for (int i = 0; i < 3; ++i) {
-      writer_.commit(std::move(file), false, ec);
+      writer_.commit(std::move(file), false, {}, ec);
       EXPECT_EQ(ec, errc::busy);
     }
-    writer_.resize(file, 1, ec);
+    writer_.resize(file, 1, {}, ec);
     EXPECT_EQ(ec, errc::busy);
   }
   EXPECT_EQ(file.status(), std::error_code());
@@ -187,14 +187,14 @@ TEST_F(WritableStore, KeepsAFileThatItCanNotCommitNow) {
 
 TEST_F(WritableStore, MakesAFileThatMustBeNewOnlyOnce) {
   std::error_code ec;
-  writer_.create("one", {.mode = creation::fresh}, ec);
+  writer_.create("one", {.mode = creation::fresh}, {}, ec);
   EXPECT_EQ(ec, errc::already_exists);
   remote_region file = writer_.create("new", {.mode = creation::fresh});
   directory_.make("new", "faster");
-  writer_.commit(file, false, ec);
+  writer_.commit(file, false, {}, ec);
   EXPECT_EQ(ec, errc::already_exists);
   EXPECT_EQ(content_of(directory_ / "new"), "faster");
-  writer_.commit(file, false, ec);
+  writer_.commit(file, false, {}, ec);
   EXPECT_EQ(ec, errc::no_such_name);
   EXPECT_TRUE(soon([&] { return unfinished_in(root()) == 0; }));
 }
@@ -207,22 +207,22 @@ TEST_F(WritableStore, RemovesRenamesAndResizes) {
   writer_.resize("moved/here", 5);
   EXPECT_EQ(content_of(directory_ / "moved/here"), std::string("fir\0\0", 5));
   std::error_code ec;
-  writer_.remove("moved", ec);
+  writer_.remove("moved", {}, ec);
   EXPECT_EQ(ec, errc::already_exists);
   writer_.remove("moved/here");
   writer_.remove("moved");
   EXPECT_FALSE(std::filesystem::exists(directory_ / "moved"));
-  writer_.remove("moved", ec);
+  writer_.remove("moved", {}, ec);
   EXPECT_EQ(ec, errc::no_such_name);
-  writer_.resize("a", 3, ec);
+  writer_.resize("a", 3, {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
-  writer_.create("a", {}, ec);
+  writer_.create("a", {}, {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
-  writer_.create("one/below/a/file", {}, ec);
+  writer_.create("one/below/a/file", {}, {}, ec);
   if (!ec) {
     directory_.make("plain", "");
     remote_region below = writer_.create("plain/x");
-    writer_.commit(below, false, ec);
+    writer_.commit(below, false, {}, ec);
   }
   EXPECT_EQ(ec, errc::no_such_name);
 }
@@ -242,7 +242,7 @@ TEST_F(WritableStore, RefusesWhatTheSystemRefuses) {
   if (::geteuid() == 0) GTEST_SKIP() << "the superuser is refused nothing";
   std::filesystem::permissions(directory_ / "one", std::filesystem::perms::none);
   std::error_code ec;
-  writer_.open("one", access::read, ec);
+  writer_.open("one", access::read, {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
 }
 
@@ -289,28 +289,28 @@ TEST_F(Store, KeepsToQuotaAndLargestFile) {
   client writer(served.url());
   remote_region file = writer.create("new");
   std::error_code ec;
-  file.write_at(0, std::vector<std::byte>(601), ec);
+  file.write_at(0, std::vector<std::byte>(601), {}, ec);
   EXPECT_EQ(ec, errc::no_space);
   file.write_at(0, std::vector<std::byte>(600));
   writer.commit(file);
   remote_region second = writer.create("second");
   second.write_at(0, std::vector<std::byte>(400));
-  second.flush(ec);
+  second.flush({}, ec);
   EXPECT_EQ(ec, errc::no_space);
   second.write_at(0, std::vector<std::byte>(377));
   second.flush();
-  writer.resize("one", 100, ec);
+  writer.resize("one", 100, {}, ec);
   EXPECT_EQ(ec, errc::no_space);
-  writer.resize("one", 1000, ec);
+  writer.resize("one", 1000, {}, ec);
   EXPECT_EQ(ec, errc::no_space);
   { const remote_region given_up = std::move(second); }
   EXPECT_TRUE(soon([&] {
-    writer.resize("one", 100, ec);
+    writer.resize("one", 100, {}, ec);
     return !ec;
   }));
   { const remote_region done = std::move(file); }
   EXPECT_TRUE(soon([&] {
-    writer.remove("new", ec);
+    writer.remove("new", {}, ec);
     return !ec;
   }));
   write_all(writer, "third", std::string(600, 'x'));
@@ -322,18 +322,18 @@ TEST_F(Store, CountsNothingForWhatFailed) {
   client writer(served.url());
   std::error_code ec;
   for (int round = 0; round < 3; ++round) {  // each takes most of the quota
-    remote_region file = writer.create("new", {.mode = creation::fresh}, ec);
+    remote_region file = writer.create("new", {.mode = creation::fresh}, {}, ec);
     ASSERT_TRUE(soon([&] {
-      if (ec) file = writer.create("new", {.mode = creation::fresh}, ec);
+      if (ec) file = writer.create("new", {.mode = creation::fresh}, {}, ec);
       return !ec;
     }));
     file.write_at(0, std::vector<std::byte>(900));
     file.flush();
     directory_.make("new", "");
-    writer.commit(file, false, ec);
+    writer.commit(file, false, {}, ec);
     EXPECT_EQ(ec, errc::already_exists);
-    file.write_at(0, std::vector<std::byte>(950), ec);
-    if (!ec) file.flush(ec);
+    file.write_at(0, std::vector<std::byte>(950), {}, ec);
+    if (!ec) file.flush({}, ec);
     EXPECT_EQ(ec, errc::no_such_name);
     std::filesystem::remove(directory_ / "new");
   }
@@ -352,8 +352,8 @@ TEST_F(Store, CountsWhatAFileHasWhenTheDiskRefusesAWrite) {
   remote_region file = writer.create("new");
   std::error_code ec;
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &few), 0);
-  file.write_at(800'000, std::vector<std::byte>(100'000), ec);
-  if (!ec) file.flush(ec);
+  file.write_at(800'000, std::vector<std::byte>(100'000), {}, ec);
+  if (!ec) file.flush({}, ec);
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
   EXPECT_EQ(ec, errc::no_space);
   remote_region other = writer.create("other");
@@ -370,11 +370,11 @@ TEST_F(Store, HasAsManyWritersAsItSays) {
   std::vector<remote_region> second;
   second.push_back(writer.open("one", access::read_write));
   std::error_code ec;
-  writer.create("z", {}, ec);
+  writer.create("z", {}, {}, ec);
   EXPECT_EQ(ec, errc::too_many_writers);
   second.clear();
   EXPECT_TRUE(soon([&] {
-    writer.create("z", {}, ec);
+    writer.create("z", {}, {}, ec);
     return !ec;
   }));
 }

@@ -331,30 +331,30 @@ TEST_F(CFile, OpensAsTheModeSays) {
 
 TEST_F(CFile, TellsWhyItCannotBeOpened) {
   std::error_code ec;
-  EXPECT_EQ(open_file("ucx:", "r", ec), nullptr);
+  EXPECT_EQ(open_file("ucx:", "r", {}, ec), nullptr);
   EXPECT_EQ(ec, errc::bad_url);
   EXPECT_EQ(errno, EINVAL);
-  EXPECT_EQ(open_file("ucx://127.0.0.1:1/nobody", "r", ec), nullptr);
+  EXPECT_EQ(open_file("ucx://127.0.0.1:1/nobody", "r", {}, ec), nullptr);
   EXPECT_EQ(errno, ECONNREFUSED);
-  EXPECT_EQ(open_file(ours(), "r", ec), nullptr);
+  EXPECT_EQ(open_file(ours(), "r", {}, ec), nullptr);
   EXPECT_EQ(ec, errc::no_such_name);
-  const std::FILE* const writing = open_file(ours(), "w", ec);
+  const std::FILE* const writing = open_file(ours(), "w", {}, ec);
   ASSERT_NE(writing, nullptr);
   EXPECT_FALSE(ec);
-  EXPECT_EQ(open_file(ours(), "w", ec), nullptr);
+  EXPECT_EQ(open_file(ours(), "w", {}, ec), nullptr);
   EXPECT_EQ(ec, errc::busy);
   EXPECT_EQ(errno, EAGAIN);
   EXPECT_EQ(std::fclose(const_cast<std::FILE*>(writing)), 0);
   const std::string memory(10, 'x');
   const publication fixed = served_.publish("memory", std::as_bytes(std::span(memory)));
-  EXPECT_EQ(open_file(served_.url("memory"), "r+", ec), nullptr);
+  EXPECT_EQ(open_file(served_.url("memory"), "r+", {}, ec), nullptr);
   EXPECT_EQ(errno, EACCES);
-  EXPECT_EQ(open_file(served_.url("memory"), "w+", ec), nullptr);
+  EXPECT_EQ(open_file(served_.url("memory"), "w+", {}, ec), nullptr);
   EXPECT_EQ(errno, ENOTSUP);
   client asking(served_.url());
   EXPECT_EQ(open_file(asking, "missing", "r"), nullptr);
   EXPECT_EQ(errno, ENOENT);
-  EXPECT_EQ(open_file(asking, "missing", "r", ec), nullptr);
+  EXPECT_EQ(open_file(asking, "missing", "r", {}, ec), nullptr);
   EXPECT_EQ(ec, errc::no_such_name);
 }
 
@@ -405,7 +405,7 @@ TEST_F(CFile, LeavesAloneWhatItHasNoMemoryToWrite) {
   std::error_code ec;
   stream_options endless;
   endless.buffer_size = std::numeric_limits<std::size_t>::max();
-  EXPECT_EQ(open_file(ours(), "w", ec, endless), nullptr);
+  EXPECT_EQ(open_file(ours(), "w", endless, ec), nullptr);
   EXPECT_EQ(ec, errc::no_memory);
   EXPECT_EQ(errno, ENOMEM);
   EXPECT_EQ(content(), "what was there");

@@ -74,7 +74,7 @@ class stranger_by_address {
 
   void tell(const std::string& said) {
     std::error_code refused;  // the answer says why
-    broker_.send_message(question_number, {}, bytes_of(said), refused);
+    broker_.send_message(question_number, {}, bytes_of(said), {}, refused);
     EXPECT_TRUE(!refused || refused == errc::message_refused) << refused;
   }
   std::string hear() {
@@ -339,7 +339,7 @@ class old_broker {
   }
   static void send(endpoint& to, const std::string& answer) {
     std::error_code gone;
-    to.post_send(answer_tag, bytes_of(answer), 0, gone, {.memory = send_memory::copied});
+    to.post_send(answer_tag, bytes_of(answer), 0, {.memory = send_memory::copied}, gone);
   }
 
   worker& worker_;

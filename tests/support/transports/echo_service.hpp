@@ -42,7 +42,7 @@ class echo_service {
     while (std::optional<message> came = worker_.take(tag_match::any())) {
       if (came->is_here()) {
         std::error_code gone;
-        came->peer().post_send(came->tag(), came->data(), 0, gone, {.memory = send_memory::copied});
+        came->peer().post_send(came->tag(), came->data(), 0, {.memory = send_memory::copied}, gone);
       } else {
         exchanges_.emplace_back(std::move(*came));
       }
@@ -51,7 +51,7 @@ class echo_service {
       if (!each.receive.done()) return false;
       std::error_code gone;
       if (!each.receive.error()) {
-        each.asked.peer().post_send(each.asked.tag(), std::move(each.content), 0, gone);
+        each.asked.peer().post_send(each.asked.tag(), std::move(each.content), 0, {}, gone);
       }
       return true;
     });

@@ -122,7 +122,7 @@ TEST(UntruthfulServer, FillsNoMemory) {
   const untruthful_server endless("endless");
   client reader(endless.url());
   std::error_code ec;
-  EXPECT_TRUE(reader.list(ec, {.timeout = std::chrono::minutes(5)}).empty());
+  EXPECT_TRUE(reader.list({.timeout = std::chrono::minutes(5)}, ec).empty());
   EXPECT_EQ(ec, errc::no_memory);
   std::size_t pages = 0;
   visit_names(reader, [&](std::vector<entry>&&) { return ++pages < 10; });

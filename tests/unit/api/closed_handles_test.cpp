@@ -61,12 +61,12 @@ const call_of_closed calls_of_closed[] = {
        return ec;
      }},
     {"Send",
-     [](auto& on, auto& with) { return told([&](auto& ec) { on.send(1, with.from, ec); }); }},
+     [](auto& on, auto& with) { return told([&](auto& ec) { on.send(1, with.from, {}, ec); }); }},
     {"StartSendParts",
      [](auto& on, auto& with) { return on.start_send_parts(1, with.gathered).error(); }},
     {"SendParts",
      [](auto& on, auto& with) {
-       return told([&](auto& ec) { on.send_parts(1, with.gathered, ec); });
+       return told([&](auto& ec) { on.send_parts(1, with.gathered, {}, ec); });
      }},
     {"StartSendMessage",
      [](auto& on, auto& with) { return on.start_send_message(1, with.from, with.from).error(); }},
@@ -74,34 +74,38 @@ const call_of_closed calls_of_closed[] = {
      [](auto& on, auto& with) { return on.start_send_message(1, {}, with.gathered).error(); }},
     {"SendMessage",
      [](auto& on, auto& with) {
-       return told([&](auto& ec) { on.send_message(1, with.from, with.from, ec); });
+       return told([&](auto& ec) { on.send_message(1, with.from, with.from, {}, ec); });
      }},
     {"StartStreamSend",
      [](auto& on, auto& with) { return on.start_stream_send(with.from).error(); }},
     {"StartStreamSendOfSpans",
      [](auto& on, auto& with) { return on.start_stream_send(with.gathered).error(); }},
     {"StreamSend",
-     [](auto& on, auto& with) { return told([&](auto& ec) { on.stream_send(with.from, ec); }); }},
+     [](auto& on, auto& with) {
+       return told([&](auto& ec) { on.stream_send(with.from, {}, ec); });
+     }},
     {"StartStreamReceive",
      [](auto& on, auto& with) {
        return on.start_stream_receive(with.into, stream_amount::some).error();
      }},
     {"StreamReceive",
      [](auto& on, auto& with) {
-       return told(
-           [&](auto& ec) { EXPECT_EQ(on.stream_receive(with.into, stream_amount::all, ec), 0U); });
+       return told([&](auto& ec) {
+         EXPECT_EQ(on.stream_receive(with.into, stream_amount::all, {}, ec), 0U);
+       });
      }},
     {"PostSend",
      [](auto& on, auto& with) {
-       return told([&](auto& ec) { on.post_send(1, with.from, 7, ec); });
+       EXPECT_THROW(on.post_send(1, with.from, 7), error);
+       return told([&](auto& ec) { on.post_send(1, with.from, 7, {}, ec); });
      }},
     {"PostSendParts",
      [](auto& on, auto& with) {
-       return told([&](auto& ec) { on.post_send_parts(1, with.gathered, 7, ec); });
+       return told([&](auto& ec) { on.post_send_parts(1, with.gathered, 7, {}, ec); });
      }},
     {"PostSendMessage",
      [](auto& on, auto& with) {
-       return told([&](auto& ec) { on.post_send_message(1, {}, with.from, 7, ec); });
+       return told([&](auto& ec) { on.post_send_message(1, {}, with.from, 7, {}, ec); });
      }},
     {"StartReceive", [](auto& on, auto& with) { return on.start_receive(1, with.into).error(); }},
     {"StartReceiveIntoSpans",
@@ -113,9 +117,11 @@ const call_of_closed calls_of_closed[] = {
     {"StartReceiveOfParts",
      [](auto& on, auto& with) { return on.start_receive(1, with.parts, 100).error(); }},
     {"Receive",
-     [](auto& on, auto& with) { return told([&](auto& ec) { on.receive(1, with.into, ec); }); }},
+     [](auto& on, auto& with) {
+       return told([&](auto& ec) { on.receive(1, with.into, {}, ec); });
+     }},
     {"StartFlush", [](auto& on, auto&) { return on.start_flush().error(); }},
-    {"Flush", [](auto& on, auto&) { return told([&](auto& ec) { on.flush(ec); }); }},
+    {"Flush", [](auto& on, auto&) { return told([&](auto& ec) { on.flush({}, ec); }); }},
     {"WaitConnected",
      [](auto& on, auto&) { return told([&](auto& ec) { on.wait_connected(ec); }); }},
     {"Status", [](auto& on, auto&) { return on.status(); }},
@@ -196,7 +202,7 @@ TEST(ClosedListener, IsClosedTwiceAndAcceptsNobody) {
   door.close(close_mode::flush);
   door.close(close_mode::abort);
   std::error_code ec;
-  const connection_request none = door.accept().wait(ec);
+  const connection_request none = door.accept().wait({}, ec);
   EXPECT_EQ(ec, errc::closed);
   EXPECT_THROW(static_cast<void>(door.accept().wait()), error);
   EXPECT_EQ(door.connections(), 0U);
@@ -218,10 +224,10 @@ TEST(ClosedRegion, IsClosedTwiceAndTellsNothing) {
   EXPECT_THROW(owned.on_notify([](const notification&) {}), error);
   notification into;
   EXPECT_EQ(owned.start_wait_notify(pair.owner, into).error(), errc::closed);
-  owned.wait_notify(pair.owner, ec);
+  owned.wait_notify(pair.owner, {}, ec);
   EXPECT_EQ(ec, errc::closed);
   EXPECT_FALSE(owned.take_notification());
-  region.read_at(0, bytes, ec);
+  region.read_at(0, bytes, {}, ec);
   EXPECT_EQ(ec, errc::revoked);
 }
 

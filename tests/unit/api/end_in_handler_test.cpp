@@ -166,7 +166,7 @@ void endpoint_in_on_sent(watched_calls& calls) {
   connection->set_message_handlers(std::move(handlers));
   const std::vector<std::byte> bytes = pattern(1000);
   std::error_code ec;
-  connection->post_send(1, bytes, 7, ec);
+  connection->post_send(1, bytes, 7, {}, ec);
   EXPECT_FALSE(ec);
   both.settle();
   EXPECT_FALSE(connection.has_value());
@@ -277,7 +277,7 @@ void region_in_on_notify(watched_calls& calls) {
   EXPECT_TRUE(second.done());
   std::vector<std::byte> into(10);
   std::error_code ec;
-  region.read_at(0, into, ec);
+  region.read_at(0, into, {}, ec);
   EXPECT_TRUE(ec) << "the memory is not exposed any more";
 }
 

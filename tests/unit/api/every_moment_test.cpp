@@ -274,10 +274,10 @@ class EveryMoment : public testing::TestWithParam<kind> {
     EXPECT_FALSE(on.both.outcome(receive)) << where;
     EXPECT_TRUE(holds_pattern(place, 1)) << where;
     std::error_code ec;
-    on.region.write_at(1000, std::span(on.bytes).first(100'000), ec);
+    on.region.write_at(1000, std::span(on.bytes).first(100'000), {}, ec);
     EXPECT_FALSE(ec) << where;
-    on.region.flush(ec);  // may tell of the write that was given up
-    on.region.read_at(1000, std::span(place).first(100'000), ec);
+    on.region.flush({}, ec);  // may tell of the write that was given up
+    on.region.read_at(1000, std::span(place).first(100'000), {}, ec);
     EXPECT_FALSE(ec) << where;
     EXPECT_TRUE(holds_pattern(std::span(place).first(100'000), 1)) << where;
     EXPECT_EQ(on.pool.available() + (on.made ? 1U : 0U), 2U) << where;

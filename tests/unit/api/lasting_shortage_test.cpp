@@ -132,7 +132,7 @@ class short_program {
     region_.emplace(*connection_, exposed_->descriptor());
     requests_[0] = region_->start_read_at(0, into_);
     requests_[1] = region_->start_write_at(into_.size(), std::span<const std::byte>(written_));
-    region_->post_write_at(0, std::span<const std::byte>(written_), ec);
+    region_->post_write_at(0, std::span<const std::byte>(written_), {}, ec);
     connection_->fence();
     requests_[2] = region_->start_read_at(0, more_);
     requests_[3] = region_->start_notify(7);
@@ -524,8 +524,8 @@ class asking_pair {
     const std::vector<std::byte> writes =
         encode(detail::pipe_question{.role = writer, .name = name_});
     std::error_code ec;
-    reader_.send_message(detail::pipe_question_number, {}, reads, ec);
-    writer_.send_message(detail::pipe_question_number, {}, writes, ec);
+    reader_.send_message(detail::pipe_question_number, {}, reads, {}, ec);
+    writer_.send_message(detail::pipe_question_number, {}, writes, {}, ec);
   }
 
   /// Returns what both are told.

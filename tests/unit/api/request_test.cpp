@@ -98,7 +98,7 @@ TEST(Request, DefaultOfTheWorkerIsItsDeadline) {
   std::vector<std::byte> into(100);
   const auto begin = served.network().now();
   std::error_code ec;
-  served.region.read_at(0, into, ec);
+  served.region.read_at(0, into, {}, ec);
   EXPECT_EQ(ec, errc::timed_out);
   EXPECT_LT(served.network().now() - begin, 72ms);
 }
@@ -107,7 +107,7 @@ TEST(Request, TimedOutReadLeavesTheRegionUsableAndItsMemoryAlone) {
   stalled_region served;
   std::vector<std::byte> given_back(100, untouched);
   std::error_code ec;
-  served.region.read_at(0, given_back, ec, {.timeout = 50ms});
+  served.region.read_at(0, given_back, {.timeout = 50ms}, ec);
   EXPECT_EQ(ec, errc::timed_out);
   served.pair.owner_process.resume();
   std::vector<std::byte> into(100);
@@ -123,7 +123,7 @@ TEST(Request, TimedOutReadOfManyPiecesWritesNothingMore) {
   served.network().link().bytes_per_second = 1e6;
   std::vector<std::byte> into(100 * 4096, untouched);
   std::error_code ec;
-  served.region.read_at(0, into, ec, {.timeout = 100ms});
+  served.region.read_at(0, into, {.timeout = 100ms}, ec);
   EXPECT_EQ(ec, errc::timed_out);
   EXPECT_NE(into.front(), untouched);
   const std::vector<std::byte> then = into;
@@ -143,7 +143,7 @@ TEST(Request, TimedOutWriteThatWasHandedOverLeavesTheRegionUsable) {
   EXPECT_TRUE(write.wait_for(0s));
   EXPECT_FALSE(write.error());
   std::error_code ec;
-  served.region.flush(ec, {.timeout = 200ms});
+  served.region.flush({.timeout = 200ms}, ec);
   EXPECT_EQ(ec, errc::timed_out);
   served.pair.owner_process.resume();
   EXPECT_FALSE(served.region.status());

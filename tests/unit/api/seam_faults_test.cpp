@@ -162,7 +162,7 @@ class player {
                   network_.count(call::ep_rkey_unpack) > 0);
       start_operations(connection, region);
       end_operations();
-      region.flush(ec);
+      region.flush({}, ec);
       if (!ec) expect_written(exposed.bytes());
       read_on(region);
       ec.clear();
@@ -227,7 +227,7 @@ class player {
   void read_on(remote_region& region) {
     std::vector<std::byte> into(5000);
     std::error_code ec;
-    region.read_at(3000, into, ec);
+    region.read_at(3000, into, {}, ec);
     if (!ec) {
       EXPECT_TRUE(holds_pattern(into, 0, 3000));
     }

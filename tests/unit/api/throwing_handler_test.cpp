@@ -100,7 +100,7 @@ TEST(ThrowingHandler, OfSendsIsReported) {
   both.sender.set_message_handlers(std::move(handlers));
   const std::vector<std::byte> bytes = pattern(1000);
   std::error_code ec;
-  both.sender.post_send(1, bytes, 77, ec);
+  both.sender.post_send(1, bytes, 77, {}, ec);
   EXPECT_FALSE(ec);
   both.settle();
   EXPECT_EQ(told.of_reader, 1);

@@ -62,7 +62,7 @@ std::vector<std::string> logged(log_level level) {
   region.read_at(7, into);
   std::error_code ec;
   pair.owner_process.kill();
-  region.read_at(7, into, ec);
+  region.read_at(7, into, {}, ec);
   EXPECT_TRUE(ec);
   return lines;
 }

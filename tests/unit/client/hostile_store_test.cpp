@@ -135,15 +135,15 @@ TEST_F(HostileStore, LimitsAreOnlyWhatTheOwnerRefusesBy) {
       file.flush();
       EXPECT_EQ(std::count(memory_.begin(), memory_.end(), std::byte{7}), 60'000);
       std::error_code ec;
-      file.write_at(size, bytes, ec);
-      if (!ec) file.flush(ec);
+      file.write_at(size, bytes, {}, ec);
+      if (!ec) file.flush({}, ec);
       EXPECT_TRUE(ec == errc::out_of_range || ec == errc::no_space) << ec.message();
       ec.clear();
-      file.write_at(most - 5'000, bytes, ec);
+      file.write_at(most - 5'000, bytes, {}, ec);
       EXPECT_TRUE(ec == errc::out_of_range || ec == errc::no_space) << ec.message();
       ec.clear();
-      file.write_at(most - bytes.size(), bytes, ec);
-      if (!ec) file.flush(ec);
+      file.write_at(most - bytes.size(), bytes, {}, ec);
+      if (!ec) file.flush({}, ec);
       EXPECT_TRUE(ec == errc::out_of_range || ec == errc::no_space) << ec.message();
     }
   }
@@ -176,7 +176,7 @@ TEST_F(HostileStore, OpenedAsSomethingElseIsBlamed) {
     return encode_control(answer, opened_body{{.name = "another"}, region_.descriptor().encode()});
   };
   std::error_code ec;
-  asking.create("file", {}, ec);
+  asking.create("file", {}, {}, ec);
   EXPECT_EQ(ec, errc::protocol_error);
 }
 
@@ -201,20 +201,20 @@ TEST_F(HostileStore, ListsThatDoNotGoOnAreBlamed) {
                                             {{"d/a", "d/a"}, false}}) {
     lists(each);
     client asking(at());
-    EXPECT_TRUE(asking.list(ec).empty());
+    EXPECT_TRUE(asking.list({}, ec).empty());
     EXPECT_EQ(ec, errc::protocol_error);
-    EXPECT_TRUE(asking.list_directory("d", ec).empty());
+    EXPECT_TRUE(asking.list_directory("d", {}, ec).empty());
     EXPECT_EQ(ec, errc::protocol_error);
   }
   for (const std::string wrong : {"d", "d/", "e", "d/..", "d/.", "d/a/b", "d/../e", "d//a", "da"}) {
     lists({{wrong}, false});
     client asking(at());
-    EXPECT_TRUE(asking.list_directory("d", ec).empty()) << wrong;
+    EXPECT_TRUE(asking.list_directory("d", {}, ec).empty()) << wrong;
     EXPECT_EQ(ec, errc::protocol_error) << wrong;
   }
   lists({{"d/a", "d/b"}, false});
   client asking(at());
-  EXPECT_EQ(asking.list_directory("d", ec).size(), 2U);
+  EXPECT_EQ(asking.list_directory("d", {}, ec).size(), 2U);
   EXPECT_FALSE(ec) << ec.message();
 }
 

@@ -32,9 +32,9 @@ TEST(ConnectionEnd, NamesThePostsThatHadNotEnded) {
   connection.set_message_handlers(std::move(handlers));
   const std::vector<std::byte> large = pattern(1U << 20U);  // waits for a receive
   std::error_code ec;
-  connection.post_send(1, pattern(10), 31, ec);
-  connection.post_send(2, large, 33, ec);
-  connection.post_send(3, large, 32, ec);
+  connection.post_send(1, pattern(10), 31, {}, ec);
+  connection.post_send(2, large, 33, {}, ec);
+  connection.post_send(3, large, 32, {}, ec);
   EXPECT_FALSE(ec);
   request with_handle = connection.start_send(4, large);
   pair.network.advance(1ms);
@@ -92,7 +92,7 @@ TEST(ConnectionEnd, OfAPeerByAddressIsToldToTheAddresssOwner) {
     EXPECT_EQ(told.peers[0].id(), told.reports[0].id);
     EXPECT_EQ(told.peers[0].state(), connection_state::active);
     std::error_code ec;
-    told.peers[0].post_send(1, pattern(1U << 20U), 77, ec);  // nobody receives it
+    told.peers[0].post_send(1, pattern(1U << 20U), 77, {}, ec);  // nobody receives it
     EXPECT_FALSE(ec);
     pair.network.advance(1ms);
     EXPECT_EQ(pair.owner.connections(), 1U);
@@ -241,7 +241,7 @@ TEST(ConnectionEnd, OfAListenersConnectionNamesThemToo) {
     EXPECT_TRUE(pair.network.run_until([&] { return pair.owner.probe(0xbac).has_value(); }));
     endpoint back = pair.owner.take(0xbac)->peer();
     std::error_code ec;
-    back.post_send(2, large, 33, ec);
+    back.post_send(2, large, 33, {}, ec);
     EXPECT_FALSE(ec);
     pair.network.advance(1ms);
   }
@@ -263,7 +263,7 @@ TEST(ConnectionEnd, OfAListenersConnectionIsToldWhereNobodyHoldsIt) {
   EXPECT_TRUE(pair.network.run_until([&] { return pair.owner.probe(0xbac).has_value(); }));
   std::error_code ec;
   pair.owner.take(0xbac)->peer().post_send(
-      2, pattern(10), 33, ec, {.memory = send_memory::copied, .until = send_until::matched});
+      2, pattern(10), 33, {.memory = send_memory::copied, .until = send_until::matched}, ec);
   EXPECT_FALSE(ec);
   pair.network.advance(1ms);
   pair.reader_process.stop();

@@ -80,7 +80,7 @@ TEST_F(ConnectionManager, RefusesWhatMakesNoSense) {
   EXPECT_EQ(ec, errc::already_exists);
   manager.add("two", nobody, ec);
   EXPECT_EQ(ec, errc::busy);
-  const endpoint unknown = manager.wait_active("three", ec);
+  const endpoint unknown = manager.wait_active("three", {}, ec);
   EXPECT_EQ(ec, errc::no_such_name);
   EXPECT_EQ(unknown.state(), connection_state::closed);
   manager.reconnect("three", ec);
@@ -103,7 +103,7 @@ TEST_F(ConnectionManager, TriesAgainWithLongerDelaysAndGivesUp) {
   connection_manager manager(pair_.reader, options);
   manager.add("nobody", nobody);
   std::error_code ec;
-  const endpoint none = manager.wait_active("nobody", ec);
+  const endpoint none = manager.wait_active("nobody", {}, ec);
   EXPECT_EQ(ec, errc::connection_refused);
   ASSERT_EQ(attempts.size(), 4U);
   EXPECT_GE(attempts[1] - attempts[0], 10ms);
@@ -128,7 +128,7 @@ TEST_F(ConnectionManager, DelaysVaryWithinTheJitter) {
   connection_manager manager(pair_.reader, options);
   manager.add("nobody", nobody);
   std::error_code ec;
-  const endpoint none = manager.wait_active("nobody", ec);
+  const endpoint none = manager.wait_active("nobody", {}, ec);
   ASSERT_EQ(attempts.size(), 15U);
   auto shortest = attempts[1] - attempts[0];
   auto longest = shortest;
@@ -154,7 +154,7 @@ TEST_F(ConnectionManager, AsksBeforeTheFirstAttempt) {
   connection_manager manager(pair_.reader, options);
   manager.add("owner", door.address());
   std::error_code ec;
-  const endpoint none = manager.wait_active("owner", ec);
+  const endpoint none = manager.wait_active("owner", {}, ec);
   EXPECT_EQ(ec, errc::canceled);
   EXPECT_EQ(asked, 1);
   EXPECT_EQ(manager.status("owner")->state, connection_state::failed);
@@ -172,7 +172,7 @@ TEST_F(ConnectionManager, AsksBeforeEachFurtherAttempt) {
   connection_manager manager(pair_.reader, options);
   manager.add("nobody", nobody);
   std::error_code ec;
-  const endpoint none = manager.wait_active("nobody", ec);
+  const endpoint none = manager.wait_active("nobody", {}, ec);
   EXPECT_EQ(ec, errc::connection_refused);
   EXPECT_EQ(asked, 3);
 }
@@ -267,7 +267,7 @@ TEST_F(ConnectionManager, GoesOnWhereAllOperationsAreCanceled) {
     EXPECT_EQ(pair_.reader.cancel_all(), 0U);
   }
   std::error_code ec;
-  const endpoint none = manager.wait_active("nobody", ec);
+  const endpoint none = manager.wait_active("nobody", {}, ec);
   EXPECT_EQ(ec, errc::connection_refused);
   EXPECT_EQ(manager.status("nobody")->attempts, 4U);
 }
@@ -283,7 +283,7 @@ TEST_F(ConnectionManager, HandlersThatThrowAreReported) {
   connection_manager manager(careful, options);
   manager.add("nobody", nobody);
   std::error_code ec;
-  const endpoint none = manager.wait_active("nobody", ec);
+  const endpoint none = manager.wait_active("nobody", {}, ec);
   EXPECT_EQ(ec, errc::canceled);
   EXPECT_EQ(manager.status("nobody")->attempts, 0U) << "who throws does not want to go on";
   manager.close();
@@ -296,7 +296,7 @@ TEST_F(ConnectionManager, ReconnectsAtOnceWhereThatIsWanted) {
   connection_manager manager(pair_.reader, options);
   manager.add("late", nobody);
   std::error_code ec;
-  const endpoint none = manager.wait_active("late", ec);
+  const endpoint none = manager.wait_active("late", {}, ec);
   EXPECT_EQ(ec, errc::connection_refused);
   const listener door(pair_.owner, nobody);
   manager.reconnect("late");
@@ -333,7 +333,7 @@ TEST_F(ConnectionManager, APeerIsClosingUntilItIsForgotten) {
       EXPECT_EQ(manager->count(connection_state::closing), 1U);
       EXPECT_EQ(manager->find("owner").state(), connection_state::closed);
       std::error_code ec;
-      const endpoint none = manager->wait_active("owner", ec);
+      const endpoint none = manager->wait_active("owner", {}, ec);
       EXPECT_EQ(ec, errc::closed);
       manager->reconnect("owner", ec);
       EXPECT_EQ(ec, errc::closed);
@@ -363,7 +363,7 @@ TEST_F(ConnectionManager, ConnectsFromTheAddressThatWasChosen) {
   connection_manager manager(pair_.reader, options);
   manager.add("owner", door.address());
   std::error_code ec;
-  const endpoint none = manager.wait_active("owner", ec);
+  const endpoint none = manager.wait_active("owner", {}, ec);
   EXPECT_EQ(ec, errc::bad_address);
 }
 
@@ -386,7 +386,7 @@ TEST_F(ConnectionManager, WaitHasADeadline) {
   connection_manager manager(pair_.reader, options);
   manager.add("silent", pair_.owner.address());
   std::error_code ec;
-  const endpoint none = manager.wait_active("silent", ec, {.timeout = 20ms});
+  const endpoint none = manager.wait_active("silent", {.timeout = 20ms}, ec);
   EXPECT_EQ(ec, errc::timed_out);
   manager.close(close_mode::abort);
   pair_.owner_process.resume();

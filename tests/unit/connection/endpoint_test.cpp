@@ -138,7 +138,7 @@ TEST(Endpoint, OperationsThatWaitForTheConnectionFailWithIt) {
   EXPECT_EQ(ec, errc::timed_out);
   write.wait(ec);
   EXPECT_EQ(ec, errc::timed_out);
-  served.region.flush(ec);
+  served.region.flush({}, ec);
   EXPECT_EQ(ec, errc::timed_out);
   served.pair.owner_process.resume();
 }

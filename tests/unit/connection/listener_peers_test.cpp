@@ -77,7 +77,7 @@ TEST(AwaitedPeers, AreWaitedForWithinADeadline) {
   listener door(pair.owner, any_port, std::move(doors));
   std::error_code ec;
   auto nobody = door.accept();
-  const connection_request none = nobody.wait(ec, {.timeout = 10ms});
+  const connection_request none = nobody.wait({.timeout = 10ms}, ec);
   EXPECT_EQ(ec, errc::timed_out);
   EXPECT_EQ(none.peer(), socket_address());
   EXPECT_THROW(static_cast<void>(door.accept().wait({.timeout = 1ms})), ucx::error);
@@ -91,7 +91,7 @@ TEST(AwaitedPeers, NeedAListenerThatLetsThemWait) {
   simulated_pair pair;
   listener door(pair.owner, any_port);
   std::error_code ec;
-  const connection_request none = door.accept().wait(ec);
+  const connection_request none = door.accept().wait({}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
 }
 

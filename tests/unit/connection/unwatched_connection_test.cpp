@@ -55,7 +55,7 @@ TEST(UnwatchedConnection, WriteToAStoppedOwnerEndsInTime) {
   auto from = std::make_unique<std::vector<std::byte>>(pattern(size, 1));
   const auto begin = served.network().now();
   std::error_code ec;
-  served.region.write_at(0, *from, ec, {.timeout = 100ms});
+  served.region.write_at(0, *from, {.timeout = 100ms}, ec);
   EXPECT_EQ(ec, errc::timed_out);
   EXPECT_LT(served.network().now() - begin, 105ms);
   from.reset();  // a later use is seen by the sanitizer
@@ -101,7 +101,7 @@ TEST(UnwatchedConnection, DeadOwnerEndsEverything) {
   read.wait(ec);
   EXPECT_EQ(ec, errc::connection_reset);
   EXPECT_LT(served.network().now() - begin, 6s);  // the heartbeat's
-  served.region.flush(ec);
+  served.region.flush({}, ec);
   EXPECT_EQ(ec, errc::connection_reset);
 }
 

@@ -186,7 +186,7 @@ TEST(Buffer, SentTwiceIsAnError) {
   again = both.sender.start_send_message(1, {}, std::move(once));
   EXPECT_EQ(again.error(), errc::buffer_gone);
   std::error_code ec;
-  both.sender.post_send(1, std::move(once), 5, ec);
+  both.sender.post_send(1, std::move(once), 5, {}, ec);
   EXPECT_EQ(ec, errc::buffer_gone);
 }
 
@@ -251,9 +251,9 @@ TEST(PostedSend, KeysComeBackOnceEach) {
   const std::vector<std::byte> small = pattern(10);
   const std::vector<std::byte> big = pattern(300000);
   std::error_code ec;
-  both.sender.post_send(1, small, 100, ec);
-  both.sender.post_send(1, buffer(10), 101, ec);
-  both.sender.post_send(2, big, 102, ec);
+  both.sender.post_send(1, small, 100, {}, ec);
+  both.sender.post_send(1, buffer(10), 101, {}, ec);
+  both.sender.post_send(2, big, 102, {}, ec);
   both.settle();
   EXPECT_FALSE(ec);
   EXPECT_EQ(ended.size(), 2U);
@@ -261,16 +261,16 @@ TEST(PostedSend, KeysComeBackOnceEach) {
   both.settle();
   EXPECT_EQ(ended.at(102), errc::message_refused);
   // What is outstanding when the connection is closed comes back too.
-  for (std::uint64_t key = 200; key < 210; ++key) both.sender.post_send(3, big, key, ec);
+  for (std::uint64_t key = 200; key < 210; ++key) both.sender.post_send(3, big, key, {}, ec);
   both.sender.close(close_mode::abort);
   both.settle();
   EXPECT_EQ(ended.size(), 13U);
   for (std::uint64_t key = 200; key < 210; ++key) EXPECT_EQ(ended.at(key), errc::canceled);
   // What can not be started at all is told at once, and leaves the buffer where it is.
-  both.sender.post_send(3, big, 300, ec);
+  both.sender.post_send(3, big, 300, {}, ec);
   EXPECT_EQ(ec, errc::closed);
   buffer kept(10);
-  both.sender.post_send_message(3, {}, std::move(kept), 301, ec);
+  both.sender.post_send_message(3, {}, std::move(kept), 301, {}, ec);
   EXPECT_EQ(ec, errc::closed);
   EXPECT_TRUE(kept);
   both.settle();
@@ -292,9 +292,9 @@ TEST(PostedSend, GathersAndSendsParts) {
     std::error_code ec;
     std::optional<message> active;
     both.receiver().on_message(4, [&](message came) { active = std::move(came); });
-    both.sender.post_send(1, runs, 100, ec);
-    both.sender.post_send_parts(2, runs, 101, ec);
-    both.sender.post_send_message(4, first, runs, 102, ec);
+    both.sender.post_send(1, runs, 100, {}, ec);
+    both.sender.post_send_parts(2, runs, 101, {}, ec);
+    both.sender.post_send_message(4, first, runs, 102, {}, ec);
     runs.assign(runs.size(), {});  // the list is the caller's again
     EXPECT_FALSE(ec);
     std::vector<std::byte> whole(20 + (long_too ? second.size() : 0));
@@ -331,12 +331,12 @@ TEST(PostedSend, KnowsHowLongWhatItGathersIs) {
   // Two of 6000 bytes fit, and a third does not; a form that counted nothing would queue it.
   int posted = 0;
   std::error_code ec;
-  for (; !ec && posted < 10; ++posted) both.sender.post_send(1, runs, 7, ec, at_once);
+  for (; !ec && posted < 10; ++posted) both.sender.post_send(1, runs, 7, at_once, ec);
   EXPECT_EQ(ec, errc::would_block);
   EXPECT_EQ(posted, 3);
-  both.sender.post_send_parts(1, runs, 7, ec, at_once);
+  both.sender.post_send_parts(1, runs, 7, at_once, ec);
   EXPECT_EQ(ec, errc::would_block);
-  both.sender.post_send_message(1, {}, runs, 7, ec, at_once);
+  both.sender.post_send_message(1, {}, runs, 7, at_once, ec);
   EXPECT_EQ(ec, errc::would_block);
 }
 
@@ -354,10 +354,10 @@ TEST(MessageHandlers, MayBeReplacedInsideOneOfThem) {
   };
   both.sender.set_message_handlers(std::move(before));
   std::error_code ec;
-  both.sender.post_send(1, bytes, 1, ec);
-  both.sender.post_send(1, bytes, 2, ec);
+  both.sender.post_send(1, bytes, 1, {}, ec);
+  both.sender.post_send(1, bytes, 2, {}, ec);
   both.settle();
-  both.sender.post_send(1, bytes, 3, ec);
+  both.sender.post_send(1, bytes, 3, {}, ec);
   both.settle();
   EXPECT_EQ(old_keys, (std::vector<std::uint64_t>{1, 2}));
   EXPECT_EQ(new_keys, (std::vector<std::uint64_t>{3}));

@@ -101,11 +101,11 @@ TEST(ActiveMessage, RepliesWithAKeyWhereARequestWouldBeDropped) {
     };
     peer.set_message_handlers(std::move(handlers));
     std::error_code ec;
-    peer.post_send_message(2, asked.header(), asked.data(), 77, ec,
-                           {.memory = send_memory::copied});
+    peer.post_send_message(2, asked.header(), asked.data(), 77, {.memory = send_memory::copied},
+                           ec);
     EXPECT_FALSE(ec);
     const std::vector<std::byte> endless(peer.longest_header() + 1);
-    peer.post_send_message(2, endless, asked.data(), 78, ec);
+    peer.post_send_message(2, endless, asked.data(), 78, {}, ec);
     EXPECT_EQ(ec, errc::header_too_long);
   });
   int came = 0;
@@ -366,7 +366,7 @@ TEST(ActiveMessage, BlockingReceiveInAHandlerWouldDeadlock) {
   std::error_code ec;
   both.receiver().on_message(1, [&](message came) {
     std::vector<std::byte> into(came.length());
-    came.receive(into, ec);
+    came.receive(into, {}, ec);
   });
   const std::vector<std::byte> big = pattern(1U << 20U);
   request send = both.sender.start_send_message(1, {}, big);

@@ -112,7 +112,7 @@ TEST(MessageMemory, ShortAtTheSenderFailsItsSends) {
     handlers.on_room = [&] { ++room; };
     both.sender.set_message_handlers(std::move(handlers));
     std::error_code ec;
-    for (std::uint64_t key = 0; key < 30; ++key) both.sender.post_send(key, parts, key, ec);
+    for (std::uint64_t key = 0; key < 30; ++key) both.sender.post_send(key, parts, key, {}, ec);
     const std::vector<std::byte> bytes = pattern(300'000);
     request stream = both.sender.start_stream_send(bytes);
     both.settle();

@@ -269,7 +269,7 @@ TEST(MessageRoom, FullSendLeavesWaitersForABuffer) {
     sender.wait_connected();
     const std::vector<std::byte> bytes = pattern(1000);
     std::error_code ec;
-    while (!ec) sender.post_send(8, bytes, 0, ec, at_once);
+    while (!ec) sender.post_send(8, bytes, 0, at_once, ec);
     sender.close();
     pair.network.advance(1s);
   }
@@ -315,7 +315,7 @@ TEST(MessageRoom, BufferIsStillTheCallersWhereThereIsNone) {
   EXPECT_EQ(send.error(), errc::would_block);
   EXPECT_TRUE(kept);
   std::error_code ec;
-  both.sender.post_send(1, std::move(kept), 77, ec, at_once);
+  both.sender.post_send(1, std::move(kept), 77, at_once, ec);
   EXPECT_EQ(ec, errc::would_block);
   EXPECT_TRUE(kept);
 }

@@ -37,7 +37,7 @@ TEST(TaggedMessage, IsReceivedByTheWorkerThatWaits) {
   std::vector<std::byte> into(10);
   EXPECT_EQ(both.receiver().receive(3, into), (message_info{3, 10}));
   std::error_code ec;
-  EXPECT_EQ(both.receiver().receive(4, into, ec, {.timeout = 10ms}), message_info());
+  EXPECT_EQ(both.receiver().receive(4, into, {.timeout = 10ms}, ec), message_info());
   EXPECT_EQ(ec, errc::timed_out);
   EXPECT_THROW(both.receiver().receive(4, into, {.timeout = 10ms}), error);
 }

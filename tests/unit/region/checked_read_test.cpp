@@ -105,7 +105,7 @@ TEST(CheckedRead, AsksTwiceMore) {
   EXPECT_TRUE(holds_pattern(into));
   for (unsigned i = 1; i <= 3; ++i) owners_faults(served).damage(call::am_send, i);
   std::error_code ec;
-  served.region.read_at(0, into, ec, verified);
+  served.region.read_at(0, into, verified, ec);
   EXPECT_EQ(ec, errc::damaged_on_the_way);
   served.region.read_at(0, into, verified);
   EXPECT_TRUE(holds_pattern(into));
@@ -145,7 +145,7 @@ TEST(CheckedRead, IsNotToBeHadOfMemoryOfADevice) {
   remote_region region(served.connection, elsewhere);
   std::vector<std::byte> into(10);
   std::error_code ec;
-  region.read_at(0, into, ec, verified);
+  region.read_at(0, into, verified, ec);
   EXPECT_EQ(ec, errc::not_supported);
 }
 
@@ -161,7 +161,7 @@ TEST(CheckedRead, ChecksFiles) {
   EXPECT_TRUE(holds_pattern(into));
   world.process.faults().damage(call::am_send, 0);
   std::error_code ec;
-  region.read_at(0, into, ec, verified);
+  region.read_at(0, into, verified, ec);
   EXPECT_EQ(ec, errc::damaged_on_the_way);
   world.process.faults().clear();
 }
@@ -229,7 +229,7 @@ TEST_F(AnsweringOwner, ThatUnderstoodAnotherOffsetIsNotBelieved) {
     seal(said, understood, bytes);
   };
   std::error_code ec;
-  region_->read_at(0, into_, ec, verified);
+  region_->read_at(0, into_, verified, ec);
   EXPECT_EQ(ec, errc::damaged_on_the_way);
   EXPECT_EQ(asked_.size(), 3U);
 }

@@ -131,7 +131,7 @@ TEST_F(RegionLoan, IsNotReadAnyMoreOnceItIsWithdrawn) {
   exposed_.reset();
   std::fill(memory_.begin(), memory_.end(), std::byte{0xFF});
   std::error_code ec;
-  region.read_at(0, into_, ec);
+  region.read_at(0, into_, {}, ec);
   EXPECT_EQ(ec, errc::revoked);
 }
 
@@ -139,7 +139,7 @@ TEST_F(RegionLoan, AnotherRegionOfTheSameMemoryIsAnother) {
   remote_region region = open();
   exposed_.emplace(pair_.owner_context, std::span(memory_), access::read);
   std::error_code ec;
-  region.read_at(0, into_, ec);
+  region.read_at(0, into_, {}, ec);
   EXPECT_EQ(ec, errc::revoked);
   remote_region next = open();
   next.read_at(0, into_);
@@ -149,9 +149,9 @@ TEST_F(RegionLoan, AnotherRegionOfTheSameMemoryIsAnother) {
 TEST_F(RegionLoan, ChecksWhatItIsAskedFor) {
   remote_region region = open();
   std::error_code ec;
-  region.read_at(size - 1, std::span(into_).first(2), ec);
+  region.read_at(size - 1, std::span(into_).first(2), {}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
-  region.read_at(~std::uint64_t{0}, std::span(into_).first(2), ec);
+  region.read_at(~std::uint64_t{0}, std::span(into_).first(2), {}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
 }
 

@@ -60,7 +60,7 @@ class FileRegion : public testing::Test {
   std::error_code read(remote_region& region, std::uint64_t offset, std::size_t size) {
     std::vector<std::byte> into(size);
     std::error_code ec;
-    region.read_at(offset, into, ec);
+    region.read_at(offset, into, {}, ec);
     EXPECT_TRUE(ec || holds_pattern(into, 0, offset));
     return ec;
   }

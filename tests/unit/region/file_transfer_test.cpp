@@ -76,7 +76,7 @@ TEST_P(FileTransfer, ReachesBeyondFourGibibytes) {
   region.read_at(2 * gib, into);
   EXPECT_TRUE(all_bytes_are(into, std::byte{}));
   std::error_code ec;
-  region.read_at(5 * gib - 1, std::span(into).first(2), ec);
+  region.read_at(5 * gib - 1, std::span(into).first(2), {}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
 }
 
@@ -124,9 +124,9 @@ TEST_P(FileTransfer, FileThatIsCutOffWhileItIsReadIsAnError) {
   }
   EXPECT_FALSE(reads.front().error());
   std::error_code ec;
-  region.read_at(0, memory.front(), ec);
+  region.read_at(0, memory.front(), {}, ec);
   EXPECT_EQ(ec, errc::content_changed);
-  region.read_at(0, std::span(memory.front()).first(3 * mib), ec);
+  region.read_at(0, std::span(memory.front()).first(3 * mib), {}, ec);
   EXPECT_FALSE(ec);
   EXPECT_TRUE(holds_pattern(std::span(memory.front()).first(3 * mib)));
   EXPECT_FALSE(pair_.connection->status());
@@ -155,7 +155,7 @@ TEST_P(FileTransfer, WithdrawnFileIsRevokedForThoseWhoReadIt) {
     EXPECT_TRUE(!ec || ec == errc::revoked) << ec;
   }
   std::error_code ec;
-  region.read_at(0, memory.front(), ec);
+  region.read_at(0, memory.front(), {}, ec);
   EXPECT_EQ(ec, errc::revoked);
 }
 

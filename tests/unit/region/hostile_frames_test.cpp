@@ -212,7 +212,7 @@ TEST_F(LyingOwner, ConfirmingMoreThanWasWrittenIsALie) {
     ASSERT_TRUE(peer_.await(opcode::write, question));
     say(answer_to(question.said, 0, length), 0);
     std::error_code ec;
-    region.flush(ec);
+    region.flush({}, ec);
     EXPECT_EQ(ec, errc::protocol_error) << length;
     EXPECT_EQ(connection.status(), errc::protocol_error);
     EXPECT_EQ(region.first_unconfirmed(), 0U);
@@ -228,7 +228,7 @@ TEST_F(LyingOwner, ConfirmingTwiceIsALie) {
   say(answer_to(question.said, 0, 60), 0);
   say(answer_to(question.said, 0, 60), 0);
   std::error_code ec;
-  region_->flush(ec);
+  region_->flush({}, ec);
   EXPECT_EQ(ec, errc::protocol_error);
   EXPECT_EQ(region_->first_unconfirmed(), 60U);
 }

@@ -161,9 +161,9 @@ TEST(RegionInPlace, IsRevokedAtOnceAndWhatWasViewedStays) {
   both.exposed.close();
   std::error_code ec;
   std::vector<std::byte> into(1);
-  region.read_at(0, into, ec);
+  region.read_at(0, into, {}, ec);
   EXPECT_EQ(ec, errc::revoked);
-  region.write_at(0, into, ec);
+  region.write_at(0, into, {}, ec);
   EXPECT_EQ(ec, errc::revoked);
   EXPECT_TRUE(region.view(0, 1, ec).empty());
   EXPECT_EQ(ec, errc::revoked);

@@ -48,9 +48,9 @@ TEST(MappedRegion, IsChangedByThisProcessor) {
   std::memcpy(&found, owned.bytes().data() + 8, sizeof found);
   EXPECT_EQ(found, 7U);
   std::error_code ec;
-  remote_atomic<std::uint64_t>(region, 4096).load(ec);
+  remote_atomic<std::uint64_t>(region, 4096).load({}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
-  region.notify(1, ec);
+  region.notify(1, {}, ec);
   EXPECT_EQ(ec, errc::feature_disabled);
   std::vector<std::byte> from = pattern(100);
   region.post_write_at(0, from);

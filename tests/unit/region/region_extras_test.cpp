@@ -228,11 +228,11 @@ TEST(LyingOwnerOfExtras, EndsTheConnection) {
   const read_piece pieces[] = {{0, std::span(into).first(50)}, {60, std::span(into).last(50)}};
   const auto read = [&](remote_region& region) {
     std::error_code ec;
-    region.read_batch(pieces, ec);
+    region.read_batch(pieces, {}, ec);
   };
   const auto add = [](remote_region& region) {
     std::error_code ec;
-    remote_atomic<std::uint64_t>(region, 0).fetch_add(1, ec);
+    remote_atomic<std::uint64_t>(region, 0).fetch_add(1, {}, ec);
   };
   EXPECT_EQ(blamed(opcode::data, 101, 101, read), errc::protocol_error);
   EXPECT_EQ(blamed(opcode::data, 100, 99, read), errc::protocol_error);
@@ -243,7 +243,7 @@ TEST(LyingOwnerOfExtras, EndsTheConnection) {
   EXPECT_EQ(blamed(opcode::performed, 0, 0,
                    [](remote_region& region) {
                      std::error_code ec;
-                     region.notify(1, ec);
+                     region.notify(1, {}, ec);
                    }),
             errc::protocol_error);
   EXPECT_FALSE(blamed(opcode::data, 100, 100, read));
@@ -267,11 +267,11 @@ TEST(FileRegionExtras, TakesBatchesOfReadsAlone) {
   region.read_batch(pieces);
   EXPECT_TRUE(holds_pattern(std::span(into).subspan(100, 100), 0, 1000));
   std::error_code ec;
-  remote_atomic<std::uint64_t>(region, 0).load(ec);
+  remote_atomic<std::uint64_t>(region, 0).load({}, ec);
   EXPECT_EQ(ec, errc::not_supported);
-  remote_atomic<std::uint64_t>(region, 0).store(1, ec);
+  remote_atomic<std::uint64_t>(region, 0).store(1, {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
-  region.notify(1, ec);
+  region.notify(1, {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
 }
 

@@ -89,13 +89,13 @@ TEST_F(RegionOperations, NarrowAtomicsTouchNothingBesideThem) {
 TEST_F(RegionOperations, AtomicsAreCheckedBeforeAnythingIsSent) {
   const std::uint64_t before = sent();
   std::error_code ec;
-  remote_atomic<std::uint64_t>(region_, 4).fetch_add(1, ec);
+  remote_atomic<std::uint64_t>(region_, 4).fetch_add(1, {}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
-  remote_atomic<std::uint32_t>(region_, 2).store(1, ec);
+  remote_atomic<std::uint32_t>(region_, 2).store(1, {}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
-  remote_atomic<std::uint64_t>(region_, region_.size()).fetch_add(1, ec);
+  remote_atomic<std::uint64_t>(region_, region_.size()).fetch_add(1, {}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
-  remote_atomic<std::uint64_t>(region_, ~std::uint64_t{7}).fetch_add(1, ec);
+  remote_atomic<std::uint64_t>(region_, ~std::uint64_t{7}).fetch_add(1, {}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
   EXPECT_EQ(region_.start_atomic(0, {.width = 3}).error(), errc::invalid_argument);
   EXPECT_EQ(region_.start_atomic(0, {.width = 16}).error(), errc::invalid_argument);
@@ -105,7 +105,7 @@ TEST_F(RegionOperations, AtomicsAreCheckedBeforeAnythingIsSent) {
 TEST_F(RegionOperations, AtomicsOfARevokedRegionAreRefused) {
   exposed_.close();
   std::error_code ec;
-  remote_atomic<std::uint64_t>(region_, 0).fetch_add(1, ec);
+  remote_atomic<std::uint64_t>(region_, 0).fetch_add(1, {}, ec);
   EXPECT_EQ(ec, errc::revoked);
   EXPECT_EQ(numbers_[0], 0U);
 }
@@ -161,9 +161,9 @@ TEST_F(RegionOperations, ABatchWithOnePieceOutOfRangeMovesNothing) {
   const std::uint64_t before = sent();
   std::error_code ec;
   region_.write_batch(std::array{write_piece{0, memory}, write_piece{region_.size() - 99, memory}},
-                      ec);
+                      {}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
-  region_.read_batch(std::array{read_piece{~std::uint64_t{0} - 50, memory}}, ec);
+  region_.read_batch(std::array{read_piece{~std::uint64_t{0} - 50, memory}}, {}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
   region_.flush();
   EXPECT_EQ(sent(), before);
@@ -185,9 +185,9 @@ TEST_F(RegionOperations, ARefusedBatchSaysWhichPartFailed) {
   EXPECT_NE(read.description().find("batch of reads: read of several pieces"), std::string::npos)
       << read.description();
   // As with every write, what the owner refuses is told by the flush.
-  region_.write_batch(std::array{write_piece{0, memory}}, ec);
+  region_.write_batch(std::array{write_piece{0, memory}}, {}, ec);
   EXPECT_FALSE(ec);
-  region_.flush(ec);
+  region_.flush({}, ec);
   EXPECT_EQ(ec, errc::revoked);
 }
 
@@ -254,11 +254,11 @@ TEST_F(RegionOperations, PostedOperationsAreBounded) {
     region_.post_read_at(0, memory);
   }
   std::error_code ec;
-  region_.post_read_at(0, memory, ec, {.timeout = 20ms});
+  region_.post_read_at(0, memory, {.timeout = 20ms}, ec);
   EXPECT_EQ(ec, errc::timed_out);
   bool busy = false;
   pair_.reader.post([&] {
-    region_.post_read_at(0, memory, ec);
+    region_.post_read_at(0, memory, {}, ec);
     busy = ec == errc::busy;
   });
   while (!busy && pair_.reader.progress()) {
@@ -364,7 +364,7 @@ TEST_F(RegionOperations, AnOwnerWaitsForNotifications) {
   EXPECT_EQ(said.value, 5U);
   EXPECT_EQ(exposed_.wait_notify(pair_.owner).value, 6U);
   std::error_code ec;
-  exposed_.wait_notify(pair_.owner, ec, {.timeout = 5ms});
+  exposed_.wait_notify(pair_.owner, {.timeout = 5ms}, ec);
   EXPECT_EQ(ec, errc::timed_out);
   region_.notify(7);
   const std::optional<notification> taken = exposed_.take_notification();
@@ -413,7 +413,7 @@ TEST_F(RegionOperations, AWaitForANotificationEndsWithItsRegion) {
 TEST_F(RegionOperations, AnUnheardOwnerIsBusyAtLast) {
   for (std::size_t i = 0; i < detail::notification_queue::most; ++i) region_.notify(i);
   std::error_code ec;
-  region_.notify(0, ec);
+  region_.notify(0, {}, ec);
   EXPECT_EQ(ec, errc::busy);
   // Who handles them late gets them all, in order.
   std::vector<std::uint64_t> heard;
@@ -435,13 +435,13 @@ TEST_F(ReadOnlyRegion, LetsAtomicsLoadAndNothingElse) {
   remote_atomic<std::uint64_t> number(region_, 0);
   EXPECT_EQ(number.load(), 4U);
   std::error_code ec;
-  number.store(1, ec);
+  number.store(1, {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
-  number.fetch_add(1, ec);
+  number.fetch_add(1, {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
-  region_.notify(1, ec);
+  region_.notify(1, {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
-  region_.write_batch(std::array{write_piece{0, std::as_bytes(std::span("x"))}}, ec);
+  region_.write_batch(std::array{write_piece{0, std::as_bytes(std::span("x"))}}, {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
   EXPECT_EQ(numbers_[0], 4U);
 }
@@ -457,9 +457,9 @@ TEST_F(WriteOnlyRegion, TellsNothingOfWhatWasThere) {
   number.store_add(3);
   EXPECT_EQ(numbers_[0], 7U);
   std::error_code ec;
-  EXPECT_EQ(number.fetch_add(1, ec), 0U);
+  EXPECT_EQ(number.fetch_add(1, {}, ec), 0U);
   EXPECT_EQ(ec, errc::permission_denied);
-  number.load(ec);
+  number.load({}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
 }
 

@@ -160,7 +160,7 @@ TEST(RemoteRegion, OwnerRefusesAForgedDescriptor) {
   std::vector<std::byte> bytes(10);
   const auto read_with = [&](const remote_descriptor& forged, std::uint64_t offset) {
     std::error_code ec;
-    remote_region(served.connection, forged).read_at(offset, bytes, ec);
+    remote_region(served.connection, forged).read_at(offset, bytes, {}, ec);
     return ec;
   };
   remote_descriptor forged = honest;
@@ -184,7 +184,7 @@ TEST(RemoteRegion, OwnerRefusesAForgedDescriptor) {
   remote_region writable(served.connection, forged);
   writable.write_at(0, bytes);
   std::error_code ec;
-  writable.flush(ec);
+  writable.flush({}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
   EXPECT_TRUE(holds_pattern(served.memory));
   EXPECT_FALSE(served.connection.status());
@@ -252,11 +252,11 @@ TEST(RemoteRegion, FlushReportsTheFirstFailureOnceAndStartsAfresh) {
   served.region.write_at(20, bytes);
   served.region.write_at(40, bytes);
   std::error_code ec;
-  served.region.flush(ec);
+  served.region.flush({}, ec);
   EXPECT_EQ(ec, errc::revoked);
   EXPECT_EQ(served.region.first_unconfirmed(), 20U);
   EXPECT_EQ(served.region.unconfirmed(), 0U);
-  served.region.flush(ec);
+  served.region.flush({}, ec);
   EXPECT_FALSE(ec);
   EXPECT_FALSE(served.connection.status());
 }
@@ -287,10 +287,10 @@ TEST(RemoteRegion, SharedHandlesFlushTheirOwnWritesOnly) {
   served.exposed.close();
   served.region.write_at(0, bytes);
   std::error_code ec;
-  other.flush(ec);
+  other.flush({}, ec);
   EXPECT_FALSE(ec);
   EXPECT_EQ(other.unconfirmed(), 0U);
-  served.region.flush(ec);
+  served.region.flush({}, ec);
   EXPECT_EQ(ec, errc::revoked);
 }
 
@@ -300,7 +300,7 @@ TEST(RemoteRegion, RevokedRegionIsSoForReads) {
   served.region.read_at(0, bytes);
   served.exposed.close();
   std::error_code ec;
-  served.region.read_at(0, bytes, ec);
+  served.region.read_at(0, bytes, {}, ec);
   EXPECT_EQ(ec, errc::revoked);
   EXPECT_FALSE(served.connection.status());
 }
@@ -341,7 +341,7 @@ TEST(RemoteRegion, FlushAfterCloseTellsThatItIsClosed) {
   std::vector<std::byte> bytes(10);
   served.region.close();
   std::error_code ec;
-  served.region.flush(ec);
+  served.region.flush({}, ec);
   EXPECT_EQ(ec, errc::closed);
 }
 
@@ -420,10 +420,10 @@ TEST(RemoteRegion, IsCopiedWithoutUcxWhereMappedWithoutCma) {
   EXPECT_TRUE(holds_pattern(exposed.bytes().subspan(200), 0, 200));
   EXPECT_EQ(pair.reader_process.count(call::get) + pair.reader_process.count(call::put), 0U);
   std::error_code ec;
-  region.read_at(901, into, ec);
+  region.read_at(901, into, {}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
   region.close();
-  region.read_at(0, into, ec);
+  region.read_at(0, into, {}, ec);
   EXPECT_EQ(ec, errc::closed);
 }
 

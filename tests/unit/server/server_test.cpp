@@ -101,7 +101,7 @@ TEST(Server, RefusesBadNames) {
   EXPECT_FALSE(ec);
   client reader = served.connect();
   reader.open(std::string(1024, 'a'));
-  reader.open("", access::read, ec);
+  reader.open("", access::read, {}, ec);
   EXPECT_EQ(ec, errc::bad_name);
   try {
     reader.open("missing");
@@ -110,7 +110,7 @@ TEST(Server, RefusesBadNames) {
     EXPECT_EQ(failed.code(), errc::no_such_name);
     EXPECT_NE(std::string(failed.what()).find("\"missing\""), std::string::npos);
   }
-  reader.stat("missing", ec);
+  reader.stat("missing", {}, ec);
   EXPECT_EQ(ec, errc::no_such_name);
 }
 
@@ -123,16 +123,16 @@ TEST(Server, ChecksRightsWhenOpened) {
   client peer = served.connect();
   std::error_code ec;
   for (const access wanted : {access::write, access::read_write}) {
-    peer.open("r", wanted, ec);
+    peer.open("r", wanted, {}, ec);
     EXPECT_EQ(ec, errc::permission_denied);
   }
   for (const access wanted : {access::read, access::read_write}) {
-    peer.open("w", wanted, ec);
+    peer.open("w", wanted, {}, ec);
     EXPECT_EQ(ec, errc::permission_denied);
   }
   remote_region region = peer.open("w", access::write);
   std::byte into{};
-  region.read_at(0, {&into, 1}, ec);
+  region.read_at(0, {&into, 1}, {}, ec);
   EXPECT_EQ(ec, errc::permission_denied);
 }
 
@@ -166,11 +166,11 @@ TEST(Publication, RevokesAtItsEnd) {
   gone.reset();
   std::error_code ec;
   std::byte into{};
-  region.read_at(0, {&into, 1}, ec);
+  region.read_at(0, {&into, 1}, {}, ec);
   EXPECT_EQ(ec, errc::revoked);
-  asleep.read_at(0, {&into, 1}, ec);
+  asleep.read_at(0, {&into, 1}, {}, ec);
   EXPECT_EQ(ec, errc::revoked);
-  reader.open("gone", access::read, ec);
+  reader.open("gone", access::read, {}, ec);
   EXPECT_EQ(ec, errc::no_such_name);
   in.seekg(999);
   in.clear();
@@ -182,7 +182,7 @@ TEST(Publication, RevokesAtItsEnd) {
   // The name is free again, and the new region is another.
   const publication again = served.server().publish("gone", std::span<const std::byte>(memory));
   reader.open("gone").read_at(0, {&into, 1});
-  region.read_at(0, {&into, 1}, ec);
+  region.read_at(0, {&into, 1}, {}, ec);
   EXPECT_EQ(ec, errc::revoked);
 }
 
@@ -226,9 +226,9 @@ TEST(Server, EndsWithItsClientsTold) {
   EXPECT_FALSE(p.is_open());
   std::error_code ec;
   std::byte into{};
-  region.read_at(0, {&into, 1}, ec);
+  region.read_at(0, {&into, 1}, {}, ec);
   EXPECT_TRUE(ec == errc::connection_reset || ec == errc::revoked) << ec;
-  reader.list(ec);
+  reader.list({}, ec);
   EXPECT_EQ(ec, errc::connection_reset);
   EXPECT_EQ(reader.status(), errc::connection_reset);
 }
@@ -370,9 +370,9 @@ TEST(Client, ClosesForEverybody) {
   reader.close();
   std::error_code ec;
   std::byte into{};
-  region.read_at(0, {&into, 1}, ec);
+  region.read_at(0, {&into, 1}, {}, ec);
   EXPECT_EQ(ec, errc::closed);
-  same.list(ec);
+  same.list({}, ec);
   EXPECT_EQ(ec, errc::closed);
   EXPECT_EQ(same.status(), errc::closed);
 }
@@ -421,11 +421,11 @@ TEST_P(ServerDeath, EndsEveryCallInTime) {
     std::error_code ec;
     {
       client reader = served.connect(ec);
-      if (!ec) reader.list(ec);
+      if (!ec) reader.list({}, ec);
       if (!ec) {
-        remote_region region = reader.open("p", access::read, ec);
+        remote_region region = reader.open("p", access::read, {}, ec);
         std::vector<std::byte> into(100'000);
-        if (!ec) region.read_at(0, into, ec);
+        if (!ec) region.read_at(0, into, {}, ec);
       }
       if (ec) {
         EXPECT_TRUE(ec == errc::connection_reset || ec == errc::timed_out ||
@@ -461,10 +461,10 @@ TEST(Client, DeathLeavesTheServerServing) {
       client dying = served.connect(ec);
       if (!ec) {
         victim = &served.client_process();
-        remote_region region = dying.open("p", access::read_write, ec);
+        remote_region region = dying.open("p", access::read_write, {}, ec);
         std::vector<std::byte> into(200'000);
-        if (!ec) region.read_at(0, into, ec);
-        if (!ec) region.write_at(0, into, ec);
+        if (!ec) region.read_at(0, into, {}, ec);
+        if (!ec) region.write_at(0, into, {}, ec);
       }
     }
     served.process.on_pump([&] { served.made->worker().progress(); });
@@ -504,17 +504,17 @@ TEST_P(ServerChaos, EndsWithTheRightBytesOrAnError) {
       client peer = served.connect(ec, seed % 2 == 0);
       std::vector<std::byte> into(300'000);
       for (int round = 0; !ec && round < 5; ++round) {
-        const std::size_t names = peer.list(ec).size();
+        const std::size_t names = peer.list({}, ec).size();
         EXPECT_EQ(names, ec ? 0U : 1U);
         if (ec) break;
-        remote_region region = peer.open("p", access::read_write, ec);
+        remote_region region = peer.open("p", access::read_write, {}, ec);
         if (ec) break;
-        region.read_at(0, into, ec);
+        region.read_at(0, into, {}, ec);
         if (!ec) {
           EXPECT_TRUE(holds_pattern(into));
-          region.write_at(1000, std::span(into).subspan(1000, 1000), ec);
+          region.write_at(1000, std::span(into).subspan(1000, 1000), {}, ec);
         }
-        if (!ec) region.flush(ec);
+        if (!ec) region.flush({}, ec);
       }
     }
     EXPECT_LT(served.network.now() - begin, 60s);

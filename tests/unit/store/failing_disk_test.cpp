@@ -75,16 +75,16 @@ TEST_F(FailingDisk, GivesNoListThatLacksNames) {
   for (int spared = 0; spared < 12; ++spared) {
     const failing_calls failing(disk_call::readdir, EIO, spared);
     std::error_code ec;
-    const std::vector<entry> all = client_.list(ec);
+    const std::vector<entry> all = client_.list({}, ec);
     EXPECT_TRUE(ec == errc::io_error || (!ec && all.size() == 2)) << spared << ec.message();
     EXPECT_TRUE(spared > 0 || ec == errc::io_error);
   }
   {
     const failing_calls failing(disk_call::readdir, EIO);
     std::error_code ec;
-    client_.list_directory("", ec);
+    client_.list_directory("", {}, ec);
     EXPECT_EQ(ec, errc::io_error);
-    client_.list_directory("a", ec);
+    client_.list_directory("a", {}, ec);
     EXPECT_EQ(ec, errc::io_error);
   }
   EXPECT_EQ(client_.list().size(), 2U);
@@ -106,12 +106,12 @@ TEST_F(FailingDisk, ThrowsAwayWhatItCanNotHaveForGood) {
   std::error_code ec;
   {
     const failing_calls failing(disk_call::fsync, EIO);
-    client_.commit(file, true, ec);
+    client_.commit(file, true, {}, ec);
     EXPECT_EQ(ec, errc::io_error);
   }
   EXPECT_FALSE(std::filesystem::exists(directory_ / "file"));
   EXPECT_EQ(unfinished(), 0U);
-  client_.commit(file, true, ec);
+  client_.commit(file, true, {}, ec);
   EXPECT_EQ(ec, errc::no_such_name);
   file.close();
   // Nothing is counted for it any more.
@@ -126,7 +126,7 @@ TEST_F(FailingDisk, SaysThatANameIsNotThereForGood) {
   std::error_code ec;
   {
     const failing_calls failing(disk_call::fsync, EIO, 1);  // the file, but not its directory
-    client_.commit(std::move(file), true, ec);
+    client_.commit(std::move(file), true, {}, ec);
     EXPECT_EQ(ec, errc::io_error);
   }
   EXPECT_FALSE(file.status()) << "it can be committed again";
@@ -140,7 +140,7 @@ TEST_F(FailingDisk, SaysThatANameIsNotThereForGood) {
   remote_region one = written("one");
   one.flush();
   remote_region two = written("two");
-  two.flush(ec);
+  two.flush({}, ec);
   EXPECT_EQ(ec, errc::no_space);
 }
 
@@ -184,7 +184,7 @@ TEST_F(FailingDisk, SaysThatThereIsNoMemoryAndLosesNothing) {
     file.flush();
     on_disk_thread([spared] { allocations_until_failure = spared; });
     std::error_code ec;
-    client_.commit(file, durable, ec);
+    client_.commit(file, durable, {}, ec);
     EXPECT_TRUE(!ec || ec == errc::no_memory) << spared << ' ' << ec.message();
     EXPECT_TRUE(durable || !ec == std::filesystem::exists(directory_ / name)) << spared;
     failures += ec ? 1 : 0;
@@ -192,8 +192,8 @@ TEST_F(FailingDisk, SaysThatThereIsNoMemoryAndLosesNothing) {
     on_disk_thread([&all_tried] { all_tried = std::exchange(allocations_until_failure, -1) >= 0; });
     EXPECT_EQ(unfinished(), 0U) << spared;
     EXPECT_TRUE(ec || std::filesystem::exists(directory_ / name)) << spared;
-    client_.commit(std::move(file), false, ec);  // frees the name
-    client_.remove(name, ec);
+    client_.commit(std::move(file), false, {}, ec);  // frees the name
+    client_.remove(name, {}, ec);
     EXPECT_TRUE(!ec || ec == errc::no_such_name) << spared << ' ' << ec.message();
     if (!all_tried) continue;
     ++rounds;

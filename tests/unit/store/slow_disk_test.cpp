@@ -75,7 +75,7 @@ TEST_F(SlowDisk, CommitsHoweverMuchWaits) {
     go_on();
   });
   std::error_code ec;
-  writer_.commit(file, false, ec);
+  writer_.commit(file, false, {}, ec);
   later.join();
   EXPECT_FALSE(ec) << ec.message();
   EXPECT_EQ(content_of(directory_ / "new"), "text");
@@ -87,13 +87,13 @@ TEST_F(SlowDisk, CommitsOnceAtATimeAndKeepsTheFileMeanwhile) {
   file.flush();
   hang();
   std::error_code ec;
-  writer_.commit(file, false, ec, {.timeout = 100ms});
+  writer_.commit(file, false, {.timeout = 100ms}, ec);
   EXPECT_EQ(ec, errc::timed_out);
-  writer_.commit(file, false, ec);
+  writer_.commit(file, false, {}, ec);
   EXPECT_EQ(ec, errc::busy);
   go_on();
   EXPECT_TRUE(eventually([&] {
-    writer_.commit(file, false, ec);
+    writer_.commit(file, false, {}, ec);
     return !ec;
   }));
   EXPECT_EQ(content_of(directory_ / "new"), "text");
@@ -108,18 +108,18 @@ TEST_F(SlowDisk, NamesAFileWhoseWriterDiedBehindItsCommit) {
     file.flush();
     hang();
     std::error_code ec;
-    dying.commit(file, false, ec, {.timeout = 100ms});
+    dying.commit(file, false, {.timeout = 100ms}, ec);
     EXPECT_EQ(ec, errc::timed_out);
     file = second.create("other");
     dying.close();
   }
   std::this_thread::sleep_for(50ms);
   std::error_code ec;
-  second.create("new", {}, ec);
+  second.create("new", {}, {}, ec);
   EXPECT_EQ(ec, errc::busy);  // it is not free as long as it may still be given
   go_on();
   EXPECT_TRUE(eventually([&] {
-    second.create("new", {}, ec);
+    second.create("new", {}, {}, ec);
     return !ec;
   }));
   EXPECT_EQ(content_of(directory_ / "new"), "text");
@@ -131,7 +131,7 @@ TEST_F(SlowDisk, IsAnsweredForWhereTheStoreIsClosed) {
   file.flush();
   hang();
   std::error_code ec;
-  std::thread asking([&] { writer_.commit(file, false, ec, {.timeout = 30s}); });
+  std::thread asking([&] { writer_.commit(file, false, {.timeout = 30s}, ec); });
   std::this_thread::sleep_for(100ms);
   const auto begin = std::chrono::steady_clock::now();
   store_.close();

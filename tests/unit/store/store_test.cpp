@@ -56,8 +56,8 @@ TEST(StoreOverTheSeam, KeepsNothingOfAPeerBeyondItsWindow) {
   }
   const std::vector<std::byte> bytes = pattern(20'000'000);
   std::error_code ec;
-  file.write_at(0, bytes, ec);
-  if (!ec) file.flush(ec);
+  file.write_at(0, bytes, {}, ec);
+  if (!ec) file.flush({}, ec);
   disk.set_value();
   EXPECT_EQ(ec, errc::busy);
 }

@@ -31,7 +31,7 @@ constexpr std::size_t window = pipe_options::least_window;
 struct scene {
   void say(pipe_said what, std::span<const std::byte> bytes) { say(detail::pipe_tag(what), bytes); }
   void say(std::uint64_t tag, std::span<const std::byte> bytes) {
-    peer.post_send(tag, bytes, 0, unused, {.memory = send_memory::copied});
+    peer.post_send(tag, bytes, 0, {.memory = send_memory::copied}, unused);
     both.settle();
   }
   std::uint64_t next_tag(pipe_said what = pipe_said::data) {
@@ -403,7 +403,7 @@ TEST(PipeEnd, WaitsNoLongerForAReaderThatTakesABitAtATime) {
   for (std::uint64_t bit = 1; bit <= 20; ++bit) {
     bits.push_back(other.both.receiver().call_after(bit * 300ms, [&, bit] {
       other.peer.post_send(detail::pipe_tag(pipe_said::taken), detail::encode_pipe_count(bit), 0,
-                           other.unused, {.memory = send_memory::copied});
+                           {.memory = send_memory::copied}, other.unused);
     }));
   }
   EXPECT_EQ(write_all(out), errc::timed_out);

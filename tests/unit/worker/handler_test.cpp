@@ -278,7 +278,7 @@ TEST(Worker, TakesTheLongestDurationsThereAre) {
   write.cancel();
   std::error_code ec;
   write.wait(ec);
-  served.region.flush(ec);
+  served.region.flush({}, ec);
   served.connection.close();
   endpoint_options patient;
   patient.connect_timeout = longest;
@@ -300,7 +300,7 @@ TEST(Worker, ZeroDurationsAreDefaults) {
   served.pair.owner_process.stop();
   const auto begin = served.network().now();
   std::error_code ec;
-  served.region.read_at(0, into, ec);
+  served.region.read_at(0, into, {}, ec);
   EXPECT_EQ(ec, errc::connection_reset);
   EXPECT_GE(served.network().now() - begin, 4s);
   EXPECT_LE(served.network().now() - begin, 6s);

@@ -206,7 +206,7 @@ TEST(Worker, WaitsWithoutWakeupToo) {
   EXPECT_TRUE(holds_pattern(into));
   served.pair.owner_process.stop();
   std::error_code ec;
-  served.region.read_at(0, into, ec, {.timeout = 1s});
+  served.region.read_at(0, into, {.timeout = 1s}, ec);
   EXPECT_EQ(ec, errc::timed_out);
   served.pair.owner_process.resume();
 }
