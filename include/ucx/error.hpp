@@ -83,7 +83,7 @@ UCXIO_EXPORT std::error_code make_error_code(errc value) noexcept;
 /// Stands for "throw". Every function that can fail has `std::error_code& ec = throws` as its last
 /// parameter. A call without a code throws `error` where the operation fails. A call with a code
 /// throws nothing for that: `ec` gets the failure, and is cleared where there is none. Programs do
-/// not name this object. It has no value, and nothing is written to it.
+/// not name this object. It never holds an error.
 UCXIO_EXPORT extern std::error_code throws;
 
 /// The one exception that this library throws for failed operations. It derives from

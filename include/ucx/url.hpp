@@ -44,7 +44,8 @@ class UCXIO_EXPORT url {
   /// Makes the URL of a server that wrote its address into `file`, or of one of the server's names.
   /// Neither is encoded. The file does not have to exist.
   /// Errors: bad_url.
-  static url of_address_file(std::string_view file, std::string_view name = {});
+  static url of_address_file(std::string_view file, std::string_view name = {},
+                             std::error_code& ec = throws);
 
   /// Returns whether `text` is meant as a URL of this library, well-formed or not: it begins with
   /// "ucx:" or "ucx+file:". Every other text is a local path.

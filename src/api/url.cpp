@@ -134,10 +134,10 @@ url::url(std::string_view host, std::uint16_t port, std::string_view name, std::
     : url(with_text("making a URL of its parts", detail::url_reader::of_parts(host, port, name))
               .or_end(ec)) {}
 
-url url::of_address_file(std::string_view file, std::string_view name) {
+url url::of_address_file(std::string_view file, std::string_view name, std::error_code& ec) {
   return with_text("making a URL of an address file",
                    detail::url_reader::of_address_file(file, name))
-      .or_throw();
+      .or_end(ec);
 }
 
 namespace detail {

@@ -181,6 +181,9 @@ TEST_F(AddressFile, UrlsThatLeadNowhereSaySo) {
     EXPECT_EQ(ec, errc::bad_url) << text;
   }
   EXPECT_THROW(url::of_address_file(""), error);
+  ec.clear();
+  EXPECT_TRUE(url::of_address_file("", {}, ec).empty());
+  EXPECT_EQ(ec, errc::bad_url);
   EXPECT_THROW(url::of_address_file("a", std::string(url::longest_name + 1, 'n')), error);
 }
 
