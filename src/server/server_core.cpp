@@ -1,6 +1,7 @@
 #include "server/server_core.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <array>
 #include <mutex>
 #include <new>
@@ -54,7 +55,8 @@ result<socket_address> bind_address(const std::string& text) {
   if (ec || colon == 0 || colon == std::string::npos || half_an_address) {
     return failure{errc::bad_address, "serving on \"" + text + "\", which is not host:port"};
   }
-  const std::vector<socket_address> found = resolve(text.substr(0, colon), with_port.port(), ec);
+  const std::vector<socket_address> found =
+      resolve(text.substr(0, colon), with_port.port(), std::chrono::seconds(5), ec);
   if (ec) return failure{ec, "serving on \"" + text + "\": looking up the host"};
   const auto v4 = std::find_if(found.begin(), found.end(), [](const auto& a) { return a.is_v4(); });
   return v4 != found.end() ? *v4 : found.front();

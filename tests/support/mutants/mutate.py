@@ -69,6 +69,11 @@ class Mutant:
             both = f"if ({condition}) {{ {self.becomes} }} else {{ {self.was} }}"
         return text.replace(self.was, both)
 
+    def begins_a_statement(self, text):
+        """Returns whether what stands before a statement that is replaced ends another one."""
+        before = re.sub(r"//[^\n]*", "", text[:text.index(self.was)]).rstrip()
+        return self.form == "expression" or before[-1:] in ";{}):"
+
 
 def read_mutants(path):
     """Returns what list.toml has, or ends with what is wrong with it."""
@@ -109,7 +114,9 @@ def break_files(files, mutants):
     broken, wrong = set(), []
     for mutant in mutants:
         name = file_of(mutant, files)
-        if name:
+        if name and not mutant.begins_a_statement(files[name].decode()):
+            wrong.append(f"{mutant.name}: its text begins within a statement of {name}")
+        elif name:
             files[name] = mutant.apply(files[name].decode()).encode()
             broken.add(name)
         else:
