@@ -51,7 +51,7 @@ answer is_found(int directory, const struct ::stat& about) noexcept {
 }  // namespace
 
 directory_place::directory_place(int directory, const std::filesystem::path& path)
-    : top_(top_above(directory)) {
+    : top_(top_above(directory, {})) {
   std::error_code unknown;
   path_ = std::filesystem::absolute(path, unknown);
 }
@@ -69,12 +69,14 @@ directory_place::top directory_place::look_at(int directory) noexcept {
 }
 
 /// Goes up until it goes no farther: to the root, of the process or, where the directory is not
-/// below that, of the machine; in a file system that was unmounted no farther than to its own.
-directory_place::top directory_place::top_above(int directory) noexcept {
+/// below that, of the machine; in a file system that was unmounted no farther than to its own. It
+/// stops at `known`, which a process that was moved to another root has passed.
+directory_place::top directory_place::top_above(int directory, const top& known) noexcept {
   top here = look_at(directory);
   owned_descriptor held;
   int at = directory;
   for (int step = 0; step < most_steps && here.is_known; ++step) {
+    if (known.is_known && here == known) return here;
     owned_descriptor above(::openat(at, "..", to_go_up));
     if (!above) return {};
     const top next = look_at(above.get());
@@ -90,7 +92,7 @@ bool directory_place::is_gone(int directory) const noexcept {
   struct ::stat mine = {};
   if (::fstat(directory, &mine) != 0 || mine.st_nlink == 0) return true;
   if (!path_.empty() && leads_to(path_.c_str(), mine) == answer::yes) return false;
-  const top end = top_above(directory);
+  const top end = top_above(directory, top_);
   if (!end.is_known) return false;
   const owned_descriptor root(::open("/", to_go_up));
   // Below the root of the process the system has a path for it.

@@ -34,7 +34,7 @@ class directory_place {
     bool operator==(const top&) const noexcept = default;
   };
   static top look_at(int directory) noexcept;
-  static top top_above(int directory) noexcept;
+  static top top_above(int directory, const top& known) noexcept;
 
   std::filesystem::path path_;
   top top_;

@@ -56,8 +56,8 @@ class Documents(unittest.TestCase):
         self.assertEqual(code, 0, told)
 
     def test_block_without_language_fails(self):
-        for what in ("compile", "type"):
-            code, told = self.run_page(what, "text\n\n```\nls\n```\n")
+        for run in (lambda text: self.run_page("compile", text), self.type_page):
+            code, told = run("text\n\n```\nls\n```\n")
             self.assertEqual(code, 1)
             self.assertIn(f"{self.page}:4: a fence of the unknown language", told)
 

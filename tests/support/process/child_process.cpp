@@ -25,10 +25,15 @@ using clock = std::chrono::steady_clock;
   throw std::system_error(error, std::generic_category(), what);
 }
 
+/// Read before a case can leave the mounts that the program was started from: then, under another
+/// root, the system names it from the root of the machine.
+const std::filesystem::path folder_of_programs =
+    std::filesystem::read_symlink("/proc/self/exe").parent_path();
+
 }  // namespace
 
 std::string sibling_program(const std::string& name) {
-  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
+  return (folder_of_programs / name).string();
 }
 
 child_process::child_process(const std::string& program,

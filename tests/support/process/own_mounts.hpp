@@ -30,11 +30,14 @@ inline bool leave_shared_mounts() {
   return true;
 }
 
-/// Keeps what is mounted from now on from everybody else. Where the process was moved to another
-/// root, that is no mount, but `at` may be one.
+/// Keeps what is mounted at and below `at` from now on from other processes. The root of a process
+/// that was moved there need not be a mount: then `at` becomes one.
 inline bool keep_mounts_private(const char* at) {
-  return ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 ||
-         ::mount("none", at, nullptr, MS_PRIVATE, nullptr) == 0;
+  const auto make_private = [](const char* where, unsigned long how) {
+    return ::mount("none", where, nullptr, how | MS_PRIVATE, nullptr) == 0;
+  };
+  return make_private("/", MS_REC) || make_private(at, 0) ||
+         (::mount(at, at, nullptr, MS_BIND, nullptr) == 0 && make_private(at, 0));
 }
 
 /// A file system of few bytes, with its directory; gone with its test.

@@ -24,18 +24,6 @@ owned_descriptor open_directory(const std::filesystem::path& path) {
 
 enum outcome { found = 0, gone = 1, not_permitted = 2 };
 
-/// What a child finds, whose mounts and root are its own.
-int told_by_child(const std::function<outcome()>& work) {
-  const ::pid_t child = ::fork();
-  if (child == 0) {
-    ::alarm(60);
-    ::_exit(test::leave_shared_mounts() && test::keep_mounts_private("/") ? work() : not_permitted);
-  }
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 bool mount_memory(const std::string& at) {
   return ::mount("tmpfs", at.c_str(), "tmpfs", 0, "size=1m") == 0;
 }
@@ -45,6 +33,20 @@ class DirectoryPlace : public testing::Test {
   DirectoryPlace() {
     std::filesystem::create_directories(above_ / "store");
     std::filesystem::create_directories(above_ / "root");
+  }
+
+  /// What a child finds, whose mounts and root are its own.
+  int told_by_child(const std::function<outcome()>& work) const {
+    const ::pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(60);
+      const std::string at = above_ / "";
+      const bool permitted = test::leave_shared_mounts() && test::keep_mounts_private(at.c_str());
+      ::_exit(permitted ? work() : not_permitted);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
 
   const temporary_directory above_;
@@ -92,6 +94,17 @@ TEST_F(DirectoryPlace, IsThereWhereTheProcessHasAnotherRoot) {
     });
     EXPECT_EQ(told, found) << root;
   }
+}
+
+TEST_F(DirectoryPlace, IsThereWhereTheProcessLeavesASecondRoot) {
+  const int told = told_by_child([&] {
+    if (::chroot((above_ / "").c_str()) != 0) return not_permitted;
+    const owned_descriptor opened = open_directory("/store");
+    const directory_place place(opened.get(), "/store");
+    if (::chroot("/root") != 0) return not_permitted;
+    return place.is_gone(opened.get()) ? gone : found;
+  });
+  EXPECT_EQ(told, found);
 }
 
 TEST_F(DirectoryPlace, IsGoneWhenRemovedOutsideOfTheRoot) {
