@@ -379,7 +379,9 @@ TEST(Endpoint, FlushingCloseWaitsForWhatIsOutstanding) {
   std::vector<std::byte> into(10000);
   request write = served.region.start_write_at(0, from);
   request read = served.region.start_read_at(0, into);
+  const auto begin = served.network().now();
   served.connection.close();
+  EXPECT_LT(served.network().now() - begin, 1ms);  // with the answers, and no later
   EXPECT_TRUE(write.done());
   EXPECT_FALSE(write.error());
   EXPECT_TRUE(read.done());
