@@ -1,7 +1,10 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -25,11 +28,30 @@
 
 namespace ucx {
 
+class client;
 class endpoint;
 
 namespace detail {
+
 class client_core;
-}
+
+// For the library's streams only: these two may change in any version.
+
+/// Returns another handle to the connection of `lost`. If that is lost, connects again with the
+/// options of that client. All callers that ask it for the replacement share that. A caller that
+/// asks while another one connects gets the outcome of that attempt.
+/// Errors: those of client's constructor; closed (by `close()`, before the loss or after it).
+UCXIO_EXPORT client reconnected(const client& lost, std::error_code& ec = throws);
+
+/// Returns the further connection with the given number to the server of `first`. It has its own
+/// worker, and a thread that sleeps. It is made with the options of `first` when no handle to it
+/// exists. All callers that ask that client for the number share it. Number 0 is its connection.
+/// Errors: those of client's constructor; not_supported (a client that was made on a context of the
+/// caller's), closed.
+UCXIO_EXPORT client further_client(const client& first, std::size_t number,
+                                   std::error_code& ec = throws);
+
+}  // namespace detail
 
 /// The options of a client.
 struct client_options {
@@ -47,6 +69,30 @@ struct client_statistics {
   std::uint64_t failures = 0;       ///< Questions that got an error, or no answer.
   staging_statistics staging = {};  ///< Of device memory on this side, without the further lanes.
 };
+
+/// The options of a commit.
+struct commit_options {
+  bool durable = false;  ///< The file and its name are on the device.
+  /// The writing ends: when the commit returns, other writers may open the name. If it succeeds,
+  /// the region is closed, for every handle that shares it. Otherwise it stays open, and can be
+  /// committed again if it was not thrown away (busy; io_error after it got its name).
+  bool close = false;
+};
+
+/// The files and directories directly in a directory of a store.
+struct directory_listing {
+  std::vector<entry> entries = {};  ///< By name.
+  /// The number of further names that are not served. They are symbolic links, special files, and
+  /// names that are not UTF-8 or too long. 0 where the server is from before it told.
+  std::uint64_t unserved = 0;
+
+#if UCXIO_OLD_NAMES
+#include "ucx/old_names/directory_listing.ipp"
+#endif
+};
+
+/// Gets entries as they come, some hundred at a time, in order. Returns whether to go on.
+using entry_visitor = std::function<bool(std::vector<entry>&&)>;
 
 /// A connection to one server. It lists, describes and opens the server's names. One connection
 /// serves any number of regions and streams, which keep it open.
@@ -88,25 +134,15 @@ class UCXIO_EXPORT client {
   /// Returns another handle to the same connection.
   client share() const;
 
-  /// Returns another handle to the same connection. If that is lost, connects again with the
-  /// options of this client. All callers that ask this client for the replacement share it. A
-  /// caller that asks while another one connects gets the outcome of that attempt.
-  /// Errors: those of the constructor; closed (by `close()`, before the loss or after it).
-  client reconnected(std::error_code& ec = throws) const;
-
-  /// Returns the further connection with the given number to the same server. It has its own
-  /// worker, and a thread that sleeps. It is made with the options of this client when no handle to
-  /// it exists. All callers that ask this client for that number share it. Number 0 is this
-  /// connection.
-  /// Errors: those of the constructor; not_supported (a client that was made on a context of the
-  /// caller's), closed.
-  client lane(std::size_t number, std::error_code& ec = throws) const;
-
   /// Returns all published names, in order.
-  /// Errors: no_memory (it takes more than 512 MiB: some million names; `visit_names` does
-  /// without).
+  /// Errors: no_memory (it takes more than 512 MiB: some million names; `visit()` does without).
   /// Cost: a round trip for each few hundred names.
   std::vector<entry> list(const io_options& options = {}, std::error_code& ec = throws);
+  /// Lists like `list()`, without holding all names in memory: `visitor` gets them. An exception of
+  /// `visitor` ends the list. The time-out bounds each question.
+  /// Errors: those of `list()`, but no_memory.
+  void visit(const entry_visitor& visitor, const io_options& options = {},
+             std::error_code& ec = throws);
 
   /// Returns the entry of `name`.
   /// Errors: no_such_name; the connection's.
@@ -118,12 +154,16 @@ class UCXIO_EXPORT client {
   remote_region open(std::string_view name, access wanted = access::read,
                      const io_options& options = {}, std::error_code& ec = throws);
 
-  /// Returns the files and directories directly in a directory of a store, by name. "" is the root
-  /// of a store without a prefix.
+  /// Returns the files and directories directly in a directory of a store, and how many names it
+  /// leaves out. "" is the root of a store without a prefix.
   /// Errors: no_such_name, not_supported (a file; a server from before there were stores),
   /// permission_denied; no_memory, as `list()`.
-  std::vector<entry> list_directory(std::string_view directory, const io_options& options = {},
-                                    std::error_code& ec = throws);
+  directory_listing list_directory(std::string_view directory, const io_options& options = {},
+                                   std::error_code& ec = throws);
+  /// Lists like `list_directory()`, as `visit()` does. Returns the number of names that are not
+  /// served.
+  std::uint64_t visit_directory(std::string_view directory, const entry_visitor& visitor,
+                                const io_options& options = {}, std::error_code& ec = throws);
 
   /// Opens a file of a writable store to be written. The file does not have to exist, and grows as
   /// it is written. A new or replacing file has no name until `commit()`. Without a commit it is
@@ -138,21 +178,14 @@ class UCXIO_EXPORT client {
                        const io_options& options = {}, std::error_code& ec = throws);
 
   /// Gives a file of `create` its name, when every write through `file` is in it. Makes the
-  /// directories that are missing. Returns the entry of the file. With `durable` the file and its
-  /// name are on the device. Later writes through `file` go into the file that has the name.
+  /// directories that are missing. Returns the entry of the file. Later writes through `file` go
+  /// into the file that has the name.
   /// Errors: that of a failed write, now and at every further call, or that of the store: the file
   /// is then thrown away; no_space, already_exists (`fresh`, and another file got the name first),
   /// not_supported (a directory has the name; another file system), permission_denied (it was
   /// opened for reading), no_such_region (not a file that this client has open); busy (it is being
   /// committed, or the server is short of threads): the file is kept.
-  entry commit(remote_region& file, bool durable = false, const io_options& options = {},
-               std::error_code& ec = throws);
-
-  /// Commits like the other overload, and ends the writing: when this returns, other writers may
-  /// open the name. Closes `file`, for every handle that shares it, if the commit succeeds.
-  /// Otherwise it stays open. It can be committed again if it was not thrown away (busy; io_error
-  /// after it got its name).
-  entry commit(remote_region&& file, bool durable = false, const io_options& options = {},
+  entry commit(remote_region& file, const commit_options& how = {}, const io_options& options = {},
                std::error_code& ec = throws);
 
   /// Asks for the present length of a file that this client opened, and lets `file` reach so far.

@@ -8,7 +8,6 @@
 #include "client/client_cache.hpp"
 #include "client/client_connector.hpp"
 #include "client/client_core.hpp"
-#include "ucx/directory_listing.hpp"
 #include "ucx/error.hpp"
 #include "worker/core_access.hpp"
 
@@ -66,10 +65,10 @@ result<std::shared_ptr<client_core>> lane_of(const std::shared_ptr<client_core>&
   return number == 0 ? core : core->further().lane(number);
 }
 
-result<entry> finish(const std::shared_ptr<client_core>& core, remote_region& file, bool durable,
-                     const io_options& options) {
-  auto done = ask(files_of(core), &client_files::commit, file, durable, true, options);
-  if (done) file.close();
+result<entry> commit_file(const std::shared_ptr<client_core>& core, remote_region& file,
+                          const commit_options& how, const io_options& options) {
+  auto done = ask(files_of(core), &client_files::commit, file, how.durable, how.close, options);
+  if (done && how.close) file.close();
   return done;
 }
 
@@ -100,14 +99,6 @@ client::~client() { detail::leave_to_parent(core_); }
 
 client client::share() const { return core_access::make_client(core_); }
 
-client client::reconnected(std::error_code& ec) const {
-  return core_access::make_client(successor_of(core_).or_end(ec));
-}
-
-client client::lane(std::size_t number, std::error_code& ec) const {
-  return core_access::make_client(lane_of(core_, number).or_end(ec));
-}
-
 std::vector<entry> client::list(const io_options& options, std::error_code& ec) {
   return ask(names_of(core_), &client_names::list, options).or_end(ec);
 }
@@ -122,26 +113,18 @@ remote_region client::open(std::string_view name, access wanted, const io_option
       .or_end(ec, core_access::empty_region());
 }
 
-std::vector<entry> client::list_directory(std::string_view directory, const io_options& options,
-                                          std::error_code& ec) {
-  return read_directory(*this, directory, options, ec).entries;
+directory_listing client::list_directory(std::string_view directory, const io_options& options,
+                                         std::error_code& ec) {
+  return ask(names_of(core_), &client_names::list_directory, directory, options).or_end(ec);
 }
 
-directory_listing read_directory(client& from, std::string_view directory,
-                                 const io_options& options, std::error_code& ec) {
-  return ask(names_of(core_access::core(from)), &client_names::read_directory, directory, options)
-      .or_end(ec);
+void client::visit(const entry_visitor& visitor, const io_options& options, std::error_code& ec) {
+  ask(names_of(core_), &client_names::visit, visitor, options).or_end(ec);
 }
 
-void visit_names(client& from, const entry_visitor& visit, const io_options& options,
-                 std::error_code& ec) {
-  ask(names_of(core_access::core(from)), &client_names::visit_names, visit, options).or_end(ec);
-}
-
-std::uint64_t visit_directory(client& from, std::string_view directory, const entry_visitor& visit,
-                              const io_options& options, std::error_code& ec) {
-  return ask(names_of(core_access::core(from)), &client_names::visit_directory, directory, visit,
-             options)
+std::uint64_t client::visit_directory(std::string_view directory, const entry_visitor& visitor,
+                                      const io_options& options, std::error_code& ec) {
+  return ask(names_of(core_), &client_names::visit_directory, directory, visitor, options)
       .or_end(ec);
 }
 
@@ -151,14 +134,9 @@ remote_region client::create(std::string_view name, const create_options& how,
       .or_end(ec, core_access::empty_region());
 }
 
-entry client::commit(remote_region& file, bool durable, const io_options& options,
+entry client::commit(remote_region& file, const commit_options& how, const io_options& options,
                      std::error_code& ec) {
-  return ask(files_of(core_), &client_files::commit, file, durable, false, options).or_end(ec);
-}
-
-entry client::commit(remote_region&& file, bool durable, const io_options& options,
-                     std::error_code& ec) {
-  return finish(core_, file, durable, options).or_end(ec);
+  return commit_file(core_, file, how, options).or_end(ec);
 }
 
 entry client::measure(remote_region& file, std::uint64_t known, std::chrono::nanoseconds wait,
@@ -222,6 +200,14 @@ void client::close() noexcept {
 }
 
 namespace detail {
+
+client reconnected(const client& lost, std::error_code& ec) {
+  return core_access::make_client(successor_of(core_access::core(lost)).or_end(ec));
+}
+
+client further_client(const client& first, std::size_t number, std::error_code& ec) {
+  return core_access::make_client(lane_of(core_access::core(first), number).or_end(ec));
+}
 
 client core_access::make_client(context parent, const socket_address& server,
                                 const client_options& options, std::error_code& ec) {

@@ -71,7 +71,7 @@ result<std::chrono::system_clock::time_point> time_of(const url& name) {
 }
 
 result<std::vector<entry>> entries_in(const url& directory) {
-  auto found = look_up(directory, &client_names::read_directory);
+  auto found = look_up(directory, &client_names::list_directory);
   if (!found) return found.why();
   return std::move(found->entries);
 }

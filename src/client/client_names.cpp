@@ -54,15 +54,15 @@ result<std::vector<entry>> client_names::list(const io_options& options) {
   return std::move(found->entries);
 }
 
-result<void> client_names::visit_names(const entry_visitor& visit, const io_options& options) {
+result<void> client_names::visit(const entry_visitor& visitor, const io_options& options) {
   const auto listed = list_pages(
-      {}, visit, [&] { return questions_.deadline_after(options); },
+      {}, visitor, [&] { return questions_.deadline_after(options); },
       "listing what " + questions_.server().place() + " publishes");
   if (!listed) return listed.why();
   return {};
 }
 
-result<directory_listing> client_names::read_directory(std::string_view directory,
+result<directory_listing> client_names::list_directory(std::string_view directory,
                                                        const io_options& options) {
   const auto doing = questions_.server().attempt_at_directory(directory);
   if (!doing) return doing.why();
@@ -72,12 +72,12 @@ result<directory_listing> client_names::read_directory(std::string_view director
 }
 
 result<std::uint64_t> client_names::visit_directory(std::string_view directory,
-                                                    const entry_visitor& visit,
+                                                    const entry_visitor& visitor,
                                                     const io_options& options) {
   const auto doing = questions_.server().attempt_at_directory(directory);
   if (!doing) return doing.why();
   auto listed = list_pages(
-      entries_of(directory), visit, [&] { return questions_.deadline_after(options); }, *doing);
+      entries_of(directory), visitor, [&] { return questions_.deadline_after(options); }, *doing);
   if (!listed) return unlisted(listed.why());
   return listed;
 }

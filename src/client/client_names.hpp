@@ -10,7 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
-#include "ucx/directory_listing.hpp"
+#include "ucx/client.hpp"
 #include "ucx/entry.hpp"
 #include "ucx/io_options.hpp"
 #include "wire/control_message.hpp"
@@ -28,9 +28,9 @@ class client_names {
   client_names& operator=(const client_names&) = delete;
 
   result<std::vector<entry>> list(const io_options& options);
-  result<void> visit_names(const entry_visitor& visit, const io_options& options);
-  result<directory_listing> read_directory(std::string_view directory, const io_options& options);
-  result<std::uint64_t> visit_directory(std::string_view directory, const entry_visitor& visit,
+  result<void> visit(const entry_visitor& visitor, const io_options& options);
+  result<directory_listing> list_directory(std::string_view directory, const io_options& options);
+  result<std::uint64_t> visit_directory(std::string_view directory, const entry_visitor& visitor,
                                         const io_options& options);
   result<entry> stat(std::string_view name, const io_options& options);
 

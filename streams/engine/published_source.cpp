@@ -72,7 +72,7 @@ std::unique_ptr<byte_source> over_lanes(std::unique_ptr<byte_source> opened, con
   std::vector<std::unique_ptr<byte_source>> lanes;
   try {
     while (lanes.size() < options.lanes) {
-      auto lane = open_existing(through.lane(lanes.size() + 1), name, wanted, each);
+      auto lane = open_existing(further_client(through, lanes.size() + 1), name, wanted, each);
       if (lane->content() != opened->content() || lane->size() != opened->size()) break;
       lanes.push_back(std::move(lane));
     }

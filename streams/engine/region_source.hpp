@@ -37,7 +37,7 @@ class region_source final : public byte_source {
   std::uint64_t size() const noexcept override { return region_.size(); }
   std::uint64_t limit() const noexcept override { return region_.limit(); }
   void commit() override {
-    if (commits_) client_->commit(region_.share(), false, each_);
+    if (commits_) client_->commit(region_, {.close = true}, each_);
   }
   bool can_be_measured() const noexcept override { return client_ && region_.measurable(); }
   std::uint64_t measure(std::uint64_t known, std::chrono::nanoseconds wait) override {

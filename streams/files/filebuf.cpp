@@ -156,7 +156,7 @@ filebuf* filebuf::open(client& from, std::string_view name, ios_base::openmode m
                        const stream_options& options) {
   return open_published(describe(from, name), mode, options, [&] {
     const auto own = std::make_shared<client>(from.share());
-    return detail::open_published([own] { return own->reconnected(); }, name, mode, options);
+    return detail::open_published([own] { return detail::reconnected(*own); }, name, mode, options);
   });
 }
 

@@ -1,5 +1,5 @@
-// A program that was written before error codes came last. It calls each form that stays for one
-// version, compiles with warnings alone, and is never run.
+// A program that was written for the version before. It calls each form that stays for one more,
+// compiles with warnings alone, and is never run.
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -23,6 +23,7 @@
 #include <ucx/socket_address.hpp>
 #include <ucx/worker.hpp>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -36,6 +37,8 @@ void of_clients(ucx::client& client, ucx::remote_region& file, std::error_code& 
   (void)client.create("name", {}, ec);
   (void)client.commit(file, false, ec);
   (void)client.commit(std::move(file), false, ec);
+  (void)client.commit(file, true);
+  (void)client.commit(std::move(file));
   (void)client.measure(file, 0, std::chrono::nanoseconds(0), ec);
   (void)client.digest(file, {}, ec);
   client.remove("name", ec);
@@ -46,8 +49,22 @@ void of_clients(ucx::client& client, ucx::remote_region& file, std::error_code& 
   const ucx::entry_visitor visitor;
   ucx::visit_names(client, visitor, ec);
   (void)ucx::visit_directory(client, "directory", visitor, ec);
+  (void)ucx::read_directory(client, "directory");
+  ucx::visit_names(client, visitor);
+  (void)ucx::visit_directory(client, "directory", visitor);
+  (void)client.reconnected();
+  (void)client.lane(1);
   (void)ucx::open_file(client, "name", "r", ec);
   (void)ucx::open_file("name", "r", ec);
+}
+
+void of_listings(const ucx::directory_listing& listing, ucx::client& client) {
+  for (auto each = listing.begin(); each != listing.end(); ++each) (void)each->name;
+  if (!listing.empty()) (void)listing[listing.size() - 1];
+  const std::vector<ucx::entry> copied = listing;
+  const std::vector<ucx::entry> moved = client.list_directory("directory");
+  (void)copied.size();
+  (void)moved.size();
 }
 
 void of_regions(ucx::remote_region& region, std::span<std::byte> bytes, std::error_code& ec) {
@@ -123,6 +140,7 @@ void call_old_names(ucx::client& client, ucx::remote_region& region, ucx::endpoi
                     std::span<std::byte> bytes) {
   std::error_code ec;
   of_clients(client, region, ec);
+  of_listings({}, client);
   of_regions(region, bytes, ec);
   of_atomics(region, ec);
   of_messages(peer, bytes, ec);

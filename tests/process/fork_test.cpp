@@ -289,8 +289,8 @@ TEST(ForkedChildren, AreToldByEveryHandleWhatTheyAre) {
     wrong.unless_thrown("a new name", [&] { asking.rename("file", "new"); });
     wrong.unless_thrown("a new size", [&] { asking.resize("file", 1); });
     wrong.unless_thrown("a directory", [&] { asking.list_directory(""); });
-    wrong.unless_thrown("a lane", [&] { asking.lane(1); });
-    wrong.unless_thrown("a new connection", [&] { asking.reconnected(); });
+    wrong.unless_thrown("a lane", [&] { detail::further_client(asking, 1); });
+    wrong.unless_thrown("a new connection", [&] { detail::reconnected(asking); });
     wrong.unless_told(open_each(asking, std::vector<std::string>{"file"}, access::read)[0].error,
                       "an open of many");
     wrong.unless_thrown("a read of a file", [&] { file.read_at(0, into); });

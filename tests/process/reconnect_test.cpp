@@ -370,19 +370,19 @@ TEST_F(Reconnect, StreamsOfOneClientShareTheNewConnection) {
   EXPECT_EQ(server_->ask("clients"), "1");
   EXPECT_EQ(own.status(), errc::connection_reset);
   std::error_code ec;
-  const client next = own.reconnected(ec);
+  const client next = detail::reconnected(own, ec);
   EXPECT_FALSE(ec) << ec.message();
   EXPECT_EQ(server_->ask("clients"), "1");
 }
 
 TEST_F(Reconnect, ClientThatWasClosedStaysSo) {
   client own(url_);
-  EXPECT_FALSE(own.reconnected().status());
+  EXPECT_FALSE(detail::reconnected(own).status());
   own.close();
   std::error_code ec;
-  own.reconnected(ec);
+  detail::reconnected(own, ec);
   EXPECT_EQ(ec, errc::closed);
-  EXPECT_THROW(own.reconnected(), ucx::error);
+  EXPECT_THROW(detail::reconnected(own), ucx::error);
 }
 
 TEST_F(Reconnect, ClientThatWasLostAndThenClosedStaysSo) {
@@ -390,7 +390,7 @@ TEST_F(Reconnect, ClientThatWasLostAndThenClosedStaysSo) {
   restart();
   own.close();
   std::error_code ec;
-  own.reconnected(ec);
+  detail::reconnected(own, ec);
   EXPECT_EQ(ec, errc::closed);
   EXPECT_EQ(server_->ask("clients"), "0");
 }

@@ -17,7 +17,6 @@
 #include "output/entry_text.hpp"
 #include "output/output.hpp"
 #include "output/printable.hpp"
-#include "ucx/directory_listing.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::tool {
@@ -117,7 +116,7 @@ void read_one(client& server, const url& directory, bool guessed, const found_en
     return std::all_of(some.begin(), some.end(), found);
   };
   try {
-    tell_unserved(directory, visit_directory(server, directory.name(), take));
+    tell_unserved(directory, server.visit_directory(directory.name(), take));
   } catch (const error& why) {
     const bool is_none = why.code() == errc::no_such_name || why.code() == errc::not_supported;
     if (failure(exit_code_of(why.code()), why.what()).ends_all()) throw;
@@ -139,7 +138,7 @@ void tell_unserved(client& server, const url& at, const std::set<std::string>& d
 void list_all(client& server, const url& at, const list_options& options) {
   printed_list printed(options, at);
   std::set<std::string> directories;
-  visit_names(server, [&](std::vector<entry>&& some) {
+  server.visit([&](std::vector<entry>&& some) {
     for (const entry& each : some) {
       if (directories.size() >= most_directories || !is_harmless_path(each.name)) continue;
       add_directories_of(each.name, directories);
@@ -159,7 +158,7 @@ void list(const list_options& options, const client_settings& settings) {
   printed_list printed(options, from.server());
   std::uint64_t unserved = 0;
   if (described.type == entry_type::directory) {
-    unserved = visit_directory(server, from.name(), [&](std::vector<entry>&& some) {
+    unserved = server.visit_directory(from.name(), [&](std::vector<entry>&& some) {
       printed.add(std::move(some));
       return true;
     });

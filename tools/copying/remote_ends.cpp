@@ -157,7 +157,7 @@ class remote_target final : public copy_target {
   void commit(const source_facts&) override {
     told_of(written_, [&] {
       if (!grows_) return region_->flush();
-      client_.commit(std::move(*region_));
+      client_.commit(*region_, {.close = true});
       region_.reset();
       if (written_ == to_) return remove_stale();
       client_.rename(written_.name(), to_.name());
@@ -184,7 +184,7 @@ class remote_target final : public copy_target {
   bool remove_partial() noexcept {
     std::error_code ec;
     // Released, it would still be busy for a moment.
-    if (region_) client_.commit(std::move(*region_), false, {}, ec);
+    if (region_) client_.commit(*region_, {.close = true}, {}, ec);
     region_.reset();
     client_.remove(written_.name(), {}, ec);
     is_gone_ = !ec || ec == errc::no_such_name;

@@ -15,7 +15,6 @@
 #include "copying/local_file.hpp"
 #include "copying/server_directories.hpp"
 #include "output/size_option.hpp"
-#include "ucx/directory_listing.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::tool {
@@ -169,7 +168,7 @@ void tree_walk::walk_store(const url& directory, const std::string& path) {
 
 void tree_walk::list_server(const url& server) {
   std::set<std::string> directories;
-  visit_names(clients_.of(server), [&](const std::vector<entry>& some) {
+  clients_.of(server).visit([&](const std::vector<entry>& some) {
     check_stop();
     keep(server, some);
     for (const entry& each : some) {
@@ -225,7 +224,7 @@ std::vector<entry> tree_walk::read(const url& directory) {
     std::move(some.begin(), some.end(), std::back_inserter(all));
     return true;
   };
-  const std::uint64_t unserved = visit_directory(clients_.of(directory), directory.name(), take);
+  const std::uint64_t unserved = clients_.of(directory).visit_directory(directory.name(), take);
   if (unserved > 0) {
     failures_ += static_cast<std::size_t>(unserved);
     on_failure_(failure(exit_code::failure, unserved_text(ucx::to_string(directory), unserved)));

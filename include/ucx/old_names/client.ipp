@@ -1,5 +1,5 @@
-// Of ucx::client, for one version: the forms whose error code does not come last. Included within
-// the class.
+// Of ucx::client, for one version: the forms whose error code does not come last, and what has
+// another name or form now. Included within the class.
 
 [[deprecated("the error code comes last")]] std::vector<entry> list(
     std::error_code& ec, const io_options& options = {}) {
@@ -14,7 +14,7 @@
                                                                const io_options& options = {}) {
   return open(name, wanted, options, ec);
 }
-[[deprecated("the error code comes last")]] std::vector<entry> list_directory(
+[[deprecated("the error code comes last")]] directory_listing list_directory(
     std::string_view directory, std::error_code& ec, const io_options& options = {}) {
   return list_directory(directory, options, ec);
 }
@@ -27,12 +27,12 @@
 [[deprecated("the error code comes last")]] entry commit(remote_region& file, bool durable,
                                                          std::error_code& ec,
                                                          const io_options& options = {}) {
-  return commit(file, durable, options, ec);
+  return commit(file, commit_options{.durable = durable}, options, ec);
 }
 [[deprecated("the error code comes last")]] entry commit(remote_region&& file, bool durable,
                                                          std::error_code& ec,
                                                          const io_options& options = {}) {
-  return commit(std::move(file), durable, options, ec);
+  return commit(file, commit_options{.durable = durable, .close = true}, options, ec);
 }
 [[deprecated("the error code comes last")]] entry measure(remote_region& file, std::uint64_t known,
                                                           std::chrono::nanoseconds wait,
@@ -63,4 +63,26 @@
                                                         std::error_code& ec,
                                                         const io_options& options = {}) {
   resize(file, size, options, ec);
+}
+
+// A template, so that {} is commit_options.
+template <std::same_as<bool> Durable>
+[[deprecated("commit(file, {.durable = true})")]] entry commit(remote_region& file, Durable durable,
+                                                               const io_options& options = {},
+                                                               std::error_code& ec = throws) {
+  return commit(file, commit_options{.durable = durable}, options, ec);
+}
+[[deprecated("commit(file, {.close = true})")]] entry commit(remote_region&& file,
+                                                             bool durable = false,
+                                                             const io_options& options = {},
+                                                             std::error_code& ec = throws) {
+  return commit(file, commit_options{.durable = durable, .close = true}, options, ec);
+}
+[[deprecated("client::shared, or another client")]] client reconnected(
+    std::error_code& ec = throws) const {
+  return detail::reconnected(*this, ec);
+}
+[[deprecated("stream_options::lanes, or another client")]] client lane(
+    std::size_t number, std::error_code& ec = throws) const {
+  return detail::further_client(*this, number, ec);
 }

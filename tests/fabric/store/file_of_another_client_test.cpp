@@ -28,7 +28,7 @@ TEST(FileOfAnotherClient, IsNotTouched) {
   remote_region other = second.create("other");
 
   std::error_code ec;
-  second.commit(file, false, {}, ec);
+  second.commit(file, {}, {}, ec);
   EXPECT_EQ(ec, errc::no_such_region);
   second.measure(file, 0, {}, {}, ec);
   EXPECT_EQ(ec, errc::no_such_region);

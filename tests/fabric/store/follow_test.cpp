@@ -377,7 +377,7 @@ TEST(FollowedFile, IsNotHeldOpenByAWaitWhenItIsReleased) {
     for (int i = 0; i < 10'000 && through.statistics().requests == before; ++i) {
       std::this_thread::sleep_for(1ms);
     }
-    through.commit(std::move(file));  // which releases it
+    through.commit(file, {.close = true});  // which releases it
   }
   EXPECT_TRUE(ended == errc::revoked || ended == errc::no_such_region) << ended.message();
   for (int i = 0; i < 2000 && held() > 0; ++i) std::this_thread::sleep_for(10ms);

@@ -352,7 +352,7 @@ TEST_F(RemoteFile, OfWhichACommitFailedIsFreeToo) {
     remote_region file = first.create("file", {.mode = creation::fresh});
     directory_.make("file", "somebody was faster");
     std::error_code ec;
-    first.commit(std::move(file), false, {}, ec);
+    first.commit(file, {.close = true}, {}, ec);
     ASSERT_EQ(ec, errc::already_exists);
     second.create("file", {}, {}, ec);
     ASSERT_FALSE(ec) << i << ' ' << ec.message();
@@ -364,10 +364,10 @@ TEST_F(RemoteFile, IsNoMoreOnceItWasCommittedForGood) {
   remote_region file = through.create("file", {.readable = true});
   file.write_at(0, as_written("text"));
   remote_region shared = file.share();
-  EXPECT_EQ(through.commit(std::move(file)).size, 4U);
+  EXPECT_EQ(through.commit(file, {.close = true}).size, 4U);
   EXPECT_EQ(shared.status(), errc::closed);
   std::error_code ec;
-  through.commit(shared, false, {}, ec);
+  through.commit(shared, {}, {}, ec);
   EXPECT_TRUE(ec);
   through.resize(shared, 1, {}, ec);
   EXPECT_TRUE(ec);

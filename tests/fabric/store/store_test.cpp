@@ -138,16 +138,39 @@ TEST_F(Store, ListsOneDirectory) {
   server served;
   const publication store = served.publish_store(root(), {.prefix = "data"});
   client reader(served.url());
-  const std::vector<entry> top = reader.list_directory("data");
+  const std::vector<entry> top = reader.list_directory("data").entries;
   EXPECT_EQ(names_of(top), (std::vector<std::string>{"data/a", "data/a.txt", "data/one"}));
   EXPECT_EQ(top[0].type, entry_type::directory);
-  EXPECT_EQ(names_of(reader.list_directory("data/a")),
+  EXPECT_EQ(names_of(reader.list_directory("data/a").entries),
             (std::vector<std::string>{"data/a/b", "data/a/two"}));
   std::error_code ec;
   reader.list_directory("data/nothing", {}, ec);
   EXPECT_EQ(ec, errc::no_such_name);
   reader.list_directory("data/one", {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
+}
+
+TEST_F(Store, TellsHowManyNamesOfADirectoryItDoesNotServe) {
+  std::filesystem::create_symlink("two", directory_ / "a/link");
+  server served;
+  const publication store = served.publish_store(root());
+  client reader(served.url());
+  const directory_listing found = reader.list_directory("a");
+  EXPECT_EQ(names_of(found.entries), (std::vector<std::string>{"a/b", "a/two"}));
+  EXPECT_EQ(found.unserved, 1U);
+  std::vector<entry> visited;
+  const entry_visitor keep = [&](std::vector<entry>&& some) {
+    visited.insert(visited.end(), some.begin(), some.end());
+    return true;
+  };
+  EXPECT_EQ(reader.visit_directory("a", keep), 1U);
+  EXPECT_EQ(visited, found.entries);
+  std::error_code ec;
+  EXPECT_EQ(reader.visit_directory("nothing", keep, {}, ec), 0U);
+  EXPECT_EQ(ec, errc::no_such_name);
+  visited.clear();
+  reader.visit(keep);
+  EXPECT_EQ(visited, reader.list());
 }
 
 TEST_F(Store, ListsMoreThanAPage) {
@@ -164,7 +187,7 @@ TEST_F(Store, ListsMoreThanAPage) {
   const publication store = served.publish_store(root());
   client reader(served.url());
   EXPECT_EQ(names_of(reader.list()), expected);
-  EXPECT_EQ(reader.list_directory("many").size(), 5000U);
+  EXPECT_EQ(reader.list_directory("many").entries.size(), 5000U);
 }
 
 TEST_F(Store, CanNotBeLeft) {
@@ -204,7 +227,7 @@ TEST_F(Store, CanNotBeLeft) {
   peer.create("linked/new", {}, {}, ec);
   if (!ec) {
     remote_region file = peer.create("linked/newer");
-    peer.commit(file, false, {}, ec);
+    peer.commit(file, {}, {}, ec);
   }
   EXPECT_TRUE(ec);
   EXPECT_FALSE(std::filesystem::exists(outside / "newer"));

@@ -47,7 +47,7 @@ TEST_F(WritableStore, ShowsANewFileWhenItIsCommitted) {
   writer_.stat("deep/er/new", {}, ec);
   EXPECT_EQ(ec, errc::no_such_name);
   EXPECT_FALSE(std::filesystem::exists(directory_ / "deep"));
-  const entry committed = writer_.commit(file, true);
+  const entry committed = writer_.commit(file, {.durable = true});
   EXPECT_EQ(committed.name, "deep/er/new");
   EXPECT_EQ(committed.size, 11U);
   EXPECT_EQ(content_of(directory_ / "deep/er/new"), "hello world");
@@ -169,7 +169,7 @@ TEST_F(WritableStore, KeepsAFileThatItCanNotCommitNow) {
     const no_threads meanwhile;
     ASSERT_TRUE(meanwhile.works());
     for (int i = 0; i < 3; ++i) {
-      writer_.commit(std::move(file), false, {}, ec);
+      writer_.commit(file, {.close = true}, {}, ec);
       EXPECT_EQ(ec, errc::busy);
     }
     writer_.resize(file, 1, {}, ec);
@@ -179,7 +179,7 @@ TEST_F(WritableStore, KeepsAFileThatItCanNotCommitNow) {
   EXPECT_EQ(unfinished_in(root()), 1U);
   file.write_at(0, bytes_of("whole"));
   writer_.resize(file, 3);
-  writer_.commit(std::move(file));
+  writer_.commit(file, {.close = true});
   EXPECT_EQ(content_of(directory_ / "new"), "who");
   EXPECT_EQ(file.status(), errc::closed);
   writer_.create("new");
@@ -191,10 +191,10 @@ TEST_F(WritableStore, MakesAFileThatMustBeNewOnlyOnce) {
   EXPECT_EQ(ec, errc::already_exists);
   remote_region file = writer_.create("new", {.mode = creation::fresh});
   directory_.make("new", "faster");
-  writer_.commit(file, false, {}, ec);
+  writer_.commit(file, {}, {}, ec);
   EXPECT_EQ(ec, errc::already_exists);
   EXPECT_EQ(content_of(directory_ / "new"), "faster");
-  writer_.commit(file, false, {}, ec);
+  writer_.commit(file, {}, {}, ec);
   EXPECT_EQ(ec, errc::no_such_name);
   EXPECT_TRUE(soon([&] { return unfinished_in(root()) == 0; }));
 }
@@ -222,7 +222,7 @@ TEST_F(WritableStore, RemovesRenamesAndResizes) {
   if (!ec) {
     directory_.make("plain", "");
     remote_region below = writer_.create("plain/x");
-    writer_.commit(below, false, {}, ec);
+    writer_.commit(below, {}, {}, ec);
   }
   EXPECT_EQ(ec, errc::no_such_name);
 }
@@ -330,7 +330,7 @@ TEST_F(Store, CountsNothingForWhatFailed) {
     file.write_at(0, std::vector<std::byte>(900));
     file.flush();
     directory_.make("new", "");
-    writer.commit(file, false, {}, ec);
+    writer.commit(file, {}, {}, ec);
     EXPECT_EQ(ec, errc::already_exists);
     file.write_at(0, std::vector<std::byte>(950), {}, ec);
     if (!ec) file.flush({}, ec);

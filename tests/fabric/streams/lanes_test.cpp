@@ -231,7 +231,7 @@ TEST(LanedStream, FailsWithAnyOfItsLanes) {
     ifstream in(own, "text", ios::in, stream_options{.lanes = 2});
     std::string some(100'000, '\0');
     in.read(some.data(), 100'000);
-    own.lane(lost).close();
+    detail::further_client(own, lost).close();
     while (in.read(some.data(), 100'000)) {
     }
     EXPECT_TRUE(in.bad()) << lost;
@@ -263,22 +263,22 @@ TEST(ClientLane, IsAConnectionOfItsOwnUntilNobodyHasIt) {
   const text_by_messages served("text");
   client own(served.server.url());
   {
-    client first = own.lane(1);
-    client same = own.lane(1);
-    client second = own.lane(2);
+    client first = detail::further_client(own, 1);
+    client same = detail::further_client(own, 1);
+    client second = detail::further_client(own, 2);
     EXPECT_EQ(&first.worker(), &same.worker());
     EXPECT_NE(&first.worker(), &own.worker());
     EXPECT_NE(&first.worker(), &second.worker());
-    EXPECT_EQ(&own.lane(0).worker(), &own.worker());
+    EXPECT_EQ(&detail::further_client(own, 0).worker(), &own.worker());
     EXPECT_EQ(served.server.statistics().clients, 3U);
     EXPECT_EQ(first.list().size(), 1U);
   }
   EXPECT_TRUE(soon([&] { return served.server.statistics().clients == 1; }));
   own.close();
   std::error_code ec;
-  own.lane(1, ec);
+  detail::further_client(own, 1, ec);
   EXPECT_EQ(ec, errc::closed);
-  EXPECT_THROW(static_cast<void>(own.lane(1)), error);
+  EXPECT_THROW(static_cast<void>(detail::further_client(own, 1)), error);
 }
 
 }  // namespace

@@ -189,10 +189,10 @@ TEST_F(SmallStore, FailedCommitIsNotMendedByAnotherOne) {
   remote_region file = writer.create("new");
   file.write_at(0, body);  // there is room for half of it
   std::error_code ec;
-  writer.commit(file, false, {}, ec);
+  writer.commit(file, {}, {}, ec);
   EXPECT_EQ(ec, errc::no_space);
   ec.clear();
-  writer.commit(file, false, {}, ec);
+  writer.commit(file, {}, {}, ec);
   EXPECT_EQ(ec, errc::no_space);
   EXPECT_FALSE(exists("new"));
 }

@@ -15,7 +15,6 @@
 #include "support/process/process_memory.hpp"
 #include "support/tool/tool.hpp"
 #include "ucx/client.hpp"
-#include "ucx/directory_listing.hpp"
 #include "ucx/error.hpp"
 #include "ucx/server.hpp"
 
@@ -125,7 +124,7 @@ TEST(UntruthfulServer, FillsNoMemory) {
   EXPECT_TRUE(reader.list({.timeout = std::chrono::minutes(5)}, ec).empty());
   EXPECT_EQ(ec, errc::no_memory);
   std::size_t pages = 0;
-  visit_names(reader, [&](std::vector<entry>&&) { return ++pages < 10; });
+  reader.visit([&](std::vector<entry>&&) { return ++pages < 10; });
   EXPECT_EQ(pages, 10U);
 }
 

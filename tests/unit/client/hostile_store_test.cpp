@@ -203,18 +203,18 @@ TEST_F(HostileStore, ListsThatDoNotGoOnAreBlamed) {
     client asking(at());
     EXPECT_TRUE(asking.list({}, ec).empty());
     EXPECT_EQ(ec, errc::protocol_error);
-    EXPECT_TRUE(asking.list_directory("d", {}, ec).empty());
+    EXPECT_TRUE(asking.list_directory("d", {}, ec).entries.empty());
     EXPECT_EQ(ec, errc::protocol_error);
   }
   for (const std::string wrong : {"d", "d/", "e", "d/..", "d/.", "d/a/b", "d/../e", "d//a", "da"}) {
     lists({{wrong}, false});
     client asking(at());
-    EXPECT_TRUE(asking.list_directory("d", {}, ec).empty()) << wrong;
+    EXPECT_TRUE(asking.list_directory("d", {}, ec).entries.empty()) << wrong;
     EXPECT_EQ(ec, errc::protocol_error) << wrong;
   }
   lists({{"d/a", "d/b"}, false});
   client asking(at());
-  EXPECT_EQ(asking.list_directory("d", {}, ec).size(), 2U);
+  EXPECT_EQ(asking.list_directory("d", {}, ec).entries.size(), 2U);
   EXPECT_FALSE(ec) << ec.message();
 }
 

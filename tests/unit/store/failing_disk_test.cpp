@@ -88,7 +88,7 @@ TEST_F(FailingDisk, GivesNoListThatLacksNames) {
     EXPECT_EQ(ec, errc::io_error);
   }
   EXPECT_EQ(client_.list().size(), 2U);
-  EXPECT_EQ(client_.list_directory("a").size(), 1U);
+  EXPECT_EQ(client_.list_directory("a").entries.size(), 1U);
 }
 
 TEST_F(FailingDisk, IsNotPublishedWithAQuotaThatNobodyKnowsTheUseOf) {
@@ -106,12 +106,12 @@ TEST_F(FailingDisk, ThrowsAwayWhatItCanNotHaveForGood) {
   std::error_code ec;
   {
     const failing_calls failing(disk_call::fsync, EIO);
-    client_.commit(file, true, {}, ec);
+    client_.commit(file, {.durable = true}, {}, ec);
     EXPECT_EQ(ec, errc::io_error);
   }
   EXPECT_FALSE(std::filesystem::exists(directory_ / "file"));
   EXPECT_EQ(unfinished(), 0U);
-  client_.commit(file, true, {}, ec);
+  client_.commit(file, {.durable = true}, {}, ec);
   EXPECT_EQ(ec, errc::no_such_name);
   file.close();
   // Nothing is counted for it any more.
@@ -126,16 +126,16 @@ TEST_F(FailingDisk, SaysThatANameIsNotThereForGood) {
   std::error_code ec;
   {
     const failing_calls failing(disk_call::fsync, EIO, 1);  // the file, but not its directory
-    client_.commit(std::move(file), true, {}, ec);
+    client_.commit(file, {.durable = true, .close = true}, {}, ec);
     EXPECT_EQ(ec, errc::io_error);
   }
   EXPECT_FALSE(file.status()) << "it can be committed again";
   EXPECT_TRUE(std::filesystem::exists(directory_ / "a/file"));
   EXPECT_EQ(unfinished(), 0U);
-  EXPECT_EQ(client_.commit(file, true).size, quota / 2);
+  EXPECT_EQ(client_.commit(file, {.durable = true}).size, quota / 2);
   file.write_at(0, bytes_of("y"));
   file.flush();
-  client_.commit(std::move(file));
+  client_.commit(file, {.close = true});
   EXPECT_TRUE(content_of(directory_ / "a/file").starts_with("yx"));
   remote_region one = written("one");
   one.flush();
@@ -165,7 +165,8 @@ TEST_F(FailingDisk, HasNoMemoryToThrowSomethingAway) {
     EXPECT_EQ(std::exchange(allocations_until_failure, -1), -1);
   }
   EXPECT_EQ(unfinished(), 1U);
-  client_.commit(written(name));
+  remote_region next = written(name);
+  client_.commit(next, {.close = true});
   EXPECT_TRUE(std::filesystem::exists(directory_ / name));
   store_.close();
   store_ = served_.publish_store(directory_ / "", {.writable = true});
@@ -184,7 +185,7 @@ TEST_F(FailingDisk, SaysThatThereIsNoMemoryAndLosesNothing) {
     file.flush();
     on_disk_thread([spared] { allocations_until_failure = spared; });
     std::error_code ec;
-    client_.commit(file, durable, {}, ec);
+    client_.commit(file, {.durable = durable}, {}, ec);
     EXPECT_TRUE(!ec || ec == errc::no_memory) << spared << ' ' << ec.message();
     EXPECT_TRUE(durable || !ec == std::filesystem::exists(directory_ / name)) << spared;
     failures += ec ? 1 : 0;
@@ -192,7 +193,7 @@ TEST_F(FailingDisk, SaysThatThereIsNoMemoryAndLosesNothing) {
     on_disk_thread([&all_tried] { all_tried = std::exchange(allocations_until_failure, -1) >= 0; });
     EXPECT_EQ(unfinished(), 0U) << spared;
     EXPECT_TRUE(ec || std::filesystem::exists(directory_ / name)) << spared;
-    client_.commit(std::move(file), false, {}, ec);  // frees the name
+    client_.commit(file, {.close = true}, {}, ec);  // frees the name
     client_.remove(name, {}, ec);
     EXPECT_TRUE(!ec || ec == errc::no_such_name) << spared << ' ' << ec.message();
     if (!all_tried) continue;

@@ -75,7 +75,7 @@ TEST_F(SlowDisk, CommitsHoweverMuchWaits) {
     go_on();
   });
   std::error_code ec;
-  writer_.commit(file, false, {}, ec);
+  writer_.commit(file, {}, {}, ec);
   later.join();
   EXPECT_FALSE(ec) << ec.message();
   EXPECT_EQ(content_of(directory_ / "new"), "text");
@@ -87,13 +87,13 @@ TEST_F(SlowDisk, CommitsOnceAtATimeAndKeepsTheFileMeanwhile) {
   file.flush();
   hang();
   std::error_code ec;
-  writer_.commit(file, false, {.timeout = 100ms}, ec);
+  writer_.commit(file, {}, {.timeout = 100ms}, ec);
   EXPECT_EQ(ec, errc::timed_out);
-  writer_.commit(file, false, {}, ec);
+  writer_.commit(file, {}, {}, ec);
   EXPECT_EQ(ec, errc::busy);
   go_on();
   EXPECT_TRUE(eventually([&] {
-    writer_.commit(file, false, {}, ec);
+    writer_.commit(file, {}, {}, ec);
     return !ec;
   }));
   EXPECT_EQ(content_of(directory_ / "new"), "text");
@@ -108,7 +108,7 @@ TEST_F(SlowDisk, NamesAFileWhoseWriterDiedBehindItsCommit) {
     file.flush();
     hang();
     std::error_code ec;
-    dying.commit(file, false, {.timeout = 100ms}, ec);
+    dying.commit(file, {}, {.timeout = 100ms}, ec);
     EXPECT_EQ(ec, errc::timed_out);
     file = second.create("other");
     dying.close();
@@ -131,7 +131,7 @@ TEST_F(SlowDisk, IsAnsweredForWhereTheStoreIsClosed) {
   file.flush();
   hang();
   std::error_code ec;
-  std::thread asking([&] { writer_.commit(file, false, {.timeout = 30s}, ec); });
+  std::thread asking([&] { writer_.commit(file, {}, {.timeout = 30s}, ec); });
   std::this_thread::sleep_for(100ms);
   const auto begin = std::chrono::steady_clock::now();
   store_.close();
