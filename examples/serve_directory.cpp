@@ -4,9 +4,10 @@
 #include <iostream>
 #include <string>
 
-#include <ucx/filesystem.hpp>
+#include <ucx/client.hpp>
 #include <ucx/fstream.hpp>
 #include <ucx/server.hpp>
+#include <ucx/url.hpp>
 
 int main(int argc, char** argv) {
   namespace fs = std::filesystem;
@@ -19,20 +20,21 @@ int main(int argc, char** argv) {
     std::cout << store.url() << '\n';
     if (argc > 1) return std::cin.get() != '\n';  // others use it, until Enter
 
-    const std::string name = server.url("results/today/squares");
-    ucx::ofstream out(name);
+    const std::string name = "results/today/squares";
+    ucx::client client = ucx::client::shared(ucx::url(server.url()));
+    ucx::ofstream out(server.url(name));
     for (int i = 0; i < 1000; ++i) out << i * i << '\n';
-    const bool early = ucx::exists(ucx::url(name));
+    const bool early = client.exists(name);
     out.close();
     if (!out) std::cerr << out.error_message() << '\n';
 
-    for (const ucx::entry& each : ucx::list_directory(ucx::url(store.url() + "/today"))) {
+    for (const ucx::entry& each : client.list_directory("results/today").entries) {
       std::cout << each.name << ", " << each.size << " bytes\n";
     }
-    ucx::ifstream in(name);
+    ucx::ifstream in(server.url(name));
     long last = 0;
     for (long square = 0; in >> square;) last = square;
-    ucx::remove(ucx::url(name));
+    client.remove(name);
     return early || last != 999L * 999;
   } catch (const std::exception& failure) {
     std::cerr << "serve_directory: " << failure.what() << '\n';

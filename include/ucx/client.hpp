@@ -35,7 +35,12 @@ namespace detail {
 
 class client_core;
 
-// For the library's streams only: these two may change in any version.
+// For the library's streams only: these may change in any version.
+
+/// Returns the client that `client::shared()` returns, without asking whether the server is there.
+/// The first question may fail with connection_reset, and is to be asked once more.
+/// Errors: those of `client::shared()`.
+UCXIO_EXPORT client unheard_client(const url& server, std::error_code& ec = throws);
 
 /// Returns another handle to the connection of `lost`. If that is lost, connects again with the
 /// options of that client. All callers that ask it for the replacement share that. A caller that
@@ -117,8 +122,13 @@ class UCXIO_EXPORT client {
                   std::error_code& ec = throws);
 
   /// Returns the client that streams opened by URL share. The process has one for each server,
-  /// which is made when there is none. It lingers after its last user has gone.
+  /// which is made when there is none. It lingers after its last user has gone. A server that has
+  /// not answered a moment ago is asked for a sign of life. If the connection is lost, a new one is
+  /// made: a server that was started again is found. If the server ends afterwards, a call fails
+  /// with connection_reset, and a change may have been made.
   /// Errors: those of the constructor; forked_child.
+  /// Cost: a round trip, unless the server has answered within 10 ms. A server that is silent costs
+  /// `heartbeat_timeout`, and then the time that connecting takes.
   static client shared(const url& server, std::error_code& ec = throws);
   /// Sets how long shared clients linger, so that a later user finds a connection. The default is
   /// 10 s, or the number of seconds in `UCXIO_LINGER`. At most 16 clients linger; the one that has
@@ -147,6 +157,10 @@ class UCXIO_EXPORT client {
   /// Returns the entry of `name`.
   /// Errors: no_such_name; the connection's.
   entry stat(std::string_view name, const io_options& options = {}, std::error_code& ec = throws);
+
+  /// Returns whether the server has `name`: a published name, or a file or directory of a store.
+  /// Errors: bad_name; the connection's.
+  bool exists(std::string_view name, const io_options& options = {}, std::error_code& ec = throws);
 
   /// Opens `name` for the access `wanted`.
   /// Errors: no_such_name, permission_denied, bad_name; connection_reset, timed_out, closed.

@@ -84,7 +84,7 @@ client::client(const worker_address& server, const client_options& options, std:
     : core_(client_connector(options).connect(server).or_end(ec)) {}
 
 client client::shared(const url& server, std::error_code& ec) {
-  return core_access::make_client(detail::shared_client(server).or_end(ec));
+  return core_access::make_client(detail::heard_client(server).or_end(ec));
 }
 
 void client::linger(std::chrono::nanoseconds longest) { detail::set_linger(longest); }
@@ -105,6 +105,10 @@ std::vector<entry> client::list(const io_options& options, std::error_code& ec) 
 
 entry client::stat(std::string_view name, const io_options& options, std::error_code& ec) {
   return ask(names_of(core_), &client_names::stat, name, options).or_end(ec);
+}
+
+bool client::exists(std::string_view name, const io_options& options, std::error_code& ec) {
+  return ask(names_of(core_), &client_names::exists, name, options).or_end(ec);
 }
 
 remote_region client::open(std::string_view name, access wanted, const io_options& options,
@@ -200,6 +204,10 @@ void client::close() noexcept {
 }
 
 namespace detail {
+
+client unheard_client(const url& server, std::error_code& ec) {
+  return core_access::make_client(shared_client(server).or_end(ec));
+}
 
 client reconnected(const client& lost, std::error_code& ec) {
   return core_access::make_client(successor_of(core_access::core(lost)).or_end(ec));

@@ -93,6 +93,18 @@ result<std::shared_ptr<client_core>> shared_client(const url& server) {
   return slot_of(where)->get([&where] { return take_or_connect(where); });
 }
 
+result<std::shared_ptr<client_core>> heard_client(const url& server) {
+  auto found = shared_client(server);
+  if (!found) return found;
+  const auto heard = (*found)->hear();
+  if (heard) return found;
+  if (!(*found)->status()) return heard.why();  // it is not lost, and would be found again
+  found = shared_client(server);
+  if (!found) return found;
+  if (const auto again = (*found)->hear(); !again) return again.why();
+  return found;
+}
+
 void set_linger(std::chrono::nanoseconds longest) {
   if (!is_forked_child()) the_cache().lingering.set_longest(longest);
 }

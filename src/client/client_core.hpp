@@ -44,6 +44,8 @@ class client_core {
 
   known_server& server() noexcept { return questions_.server(); }
   std::error_code status() const noexcept { return questions_.status(); }
+  /// See client_questions.
+  result<void> hear() { return questions_.hear(); }
   std::vector<std::string> transports() const { return endpoint_->transports(); }
   client_statistics statistics() const noexcept;
   ucx::worker& worker() noexcept { return worker_; }

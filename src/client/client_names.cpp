@@ -1,6 +1,5 @@
 #include "client/client_names.hpp"
 
-#include <chrono>
 #include <cstddef>
 #include <iterator>
 #include <optional>
@@ -12,9 +11,6 @@
 
 namespace ucx::detail {
 namespace {
-
-/// A server that has answered within this is there: none ends and comes again meanwhile.
-constexpr std::chrono::milliseconds moment{10};
 
 failure unlisted(failure why) {
   if (why.code == errc::permission_denied) why.text += ", which the server may not read";
@@ -96,12 +92,10 @@ result<entry> client_names::stat(std::string_view name, const io_options& option
   return failure{errc::protocol_error, doing};
 }
 
-result<void> client_names::hear(std::string_view name) {
-  if (questions_.heard_within(moment) && !questions_.status()) return {};
-  const auto said = stat(name, {});
-  if (said) return {};
-  if (said.why().code != errc::timed_out && !questions_.status()) return {};
-  return said.why();
+result<bool> client_names::exists(std::string_view name, const io_options& options) {
+  const auto found = stat(name, options);
+  if (!found && found.why().code != errc::no_such_name) return found.why();
+  return static_cast<bool>(found);
 }
 
 result<std::uint64_t> client_names::list_pages(list_body page, const entry_visitor& visit,

@@ -33,10 +33,7 @@ class client_names {
   result<std::uint64_t> visit_directory(std::string_view directory, const entry_visitor& visitor,
                                         const io_options& options);
   result<entry> stat(std::string_view name, const io_options& options);
-
-  /// Asks about `name`, whatever the server says of it, unless it was heard a moment ago: before
-  /// what is not asked twice. Errors: connection_reset, and timed_out.
-  result<void> hear(std::string_view name);
+  result<bool> exists(std::string_view name, const io_options& options);
 
  private:
   /// Gives `visit` every entry that `page` asks for, page by page, each of which has to be there

@@ -1,10 +1,13 @@
 #include "client/client_questions.hpp"
 
+#include <chrono>
+#include <cstdint>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "base/forked_child.hpp"
 #include "connection/endpoint_core.hpp"
 #include "ucx/error.hpp"
@@ -16,6 +19,30 @@ namespace {
 
 /// Room in a message for what is not what it is about.
 constexpr std::size_t overhead = control_header::size + 32;
+
+/// A server that has answered within this is there: none ends and comes again meanwhile.
+constexpr std::chrono::milliseconds moment{10};
+
+/// Bounds the reading of what came before somebody looked.
+constexpr int rounds_to_hear = 100;
+
+/// The peer of a connection is watched while this is there.
+class watched {
+ public:
+  explicit watched(endpoint_core& connection) : connection_(connection) {
+    const std::lock_guard guard(connection.worker().lock());
+    connection.liveness().expect_control();
+  }
+  watched(const watched&) = delete;
+  watched& operator=(const watched&) = delete;
+  ~watched() {
+    const std::lock_guard guard(connection_.worker().lock());
+    connection_.liveness().expected_control();
+  }
+
+ private:
+  endpoint_core& connection_;
+};
 
 }  // namespace
 
@@ -133,8 +160,32 @@ clock::time_point client_questions::deadline_after(const io_options& options) {
 
 clock::time_point client_questions::now() const noexcept { return worker_.api().now(); }
 
-bool client_questions::heard_within(std::chrono::nanoseconds time) const noexcept {
-  return now() - heard_at_.load(std::memory_order_relaxed) < time;
+result<void> client_questions::hear() {
+  const auto because = [this](std::error_code why) {
+    return failure{why, "asking " + server_.place() + " for a sign of life"};
+  };
+  if (const std::error_code lost = status()) return because(lost);
+  const bool is_fresh = now() - heard_at_.load(std::memory_order_relaxed) < moment;
+  if (is_fresh || worker_.in_handler()) return {};
+  // What came long ago, and was not looked at, is no sign of life.
+  for (int i = 0; i < rounds_to_hear && worker_.progress(); ++i) {
+  }
+  endpoint_liveness& liveness = connection_.liveness();
+  const watched meanwhile(connection_);
+  std::uint64_t before = 0;
+  {
+    const std::lock_guard guard(worker_.lock());
+    before = liveness.answers();
+    liveness.ask();
+  }
+  // A peer that says something else is not dead, and may yet not answer this.
+  const bool heard = worker_.wait_until(
+      after(after(now(), liveness.timeout()), liveness.timeout()),
+      [&] { return liveness.answers() != before || session_.over() || connection_.status(); });
+  if (const std::error_code lost = status()) return because(lost);
+  if (!heard) return because(make_error_code(errc::timed_out));
+  heard_at_.store(now(), std::memory_order_relaxed);
+  return {};
 }
 
 std::error_code client_questions::status() const noexcept {

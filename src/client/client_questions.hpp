@@ -78,8 +78,10 @@ class client_questions {
 
   clock::time_point deadline_after(const io_options& options);
   clock::time_point now() const noexcept;
-  /// Returns whether the server has answered within this, up to now.
-  bool heard_within(std::chrono::nanoseconds time) const noexcept;
+  /// Asks the server for a sign of life, unless it has answered a moment ago, and waits for it
+  /// until the connection counts as dead. Inside a handler it returns at once.
+  /// Errors: why the connection was lost; timed_out.
+  result<void> hear();
   /// Returns why nothing can be asked; no error while it can.
   std::error_code status() const noexcept;
 

@@ -48,6 +48,13 @@ void endpoint_liveness::expect_control() noexcept {
   worker.tick_by(worker.api().now() + heartbeat_.step());
 }
 
+void endpoint_liveness::ask() {
+  frame ping;
+  ping.code = opcode::ping;
+  ping.session = connection_.session().number();
+  connection_.send(ping);
+}
+
 clock::time_point endpoint_liveness::look(clock::time_point now, bool awaits_peer) {
   if (!awaits_peer && controls_expected_ == 0) {
     heartbeat_.rest();
@@ -56,13 +63,9 @@ clock::time_point endpoint_liveness::look(clock::time_point now, bool awaits_pee
   switch (heartbeat_.look(now)) {
     case heartbeat::verdict::quiet:
       break;
-    case heartbeat::verdict::ask: {
-      frame ping;
-      ping.code = opcode::ping;
-      ping.session = connection_.session().number();
-      connection_.send(ping);
+    case heartbeat::verdict::ask:
+      ask();
       break;
-    }
     case heartbeat::verdict::dead:
       connection_.fail(make_error_code(errc::connection_reset), if_there_is_memory([this] {
                          using std::chrono::milliseconds;

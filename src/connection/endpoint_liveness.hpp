@@ -1,6 +1,8 @@
 // Whether the peer of a connection is there still: by what it says, and by its process.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -28,6 +30,13 @@ class endpoint_liveness {
   /// Something waits, or waits no more, for a control message: the peer is watched meanwhile.
   void expect_control() noexcept;
   void expected_control() noexcept { --controls_expected_; }
+  /// Asks the peer for a sign of life now.
+  void ask();
+  void answered() noexcept { ++answers_; }
+  /// Returns how often the peer has answered such a question.
+  std::uint64_t answers() const noexcept { return answers_; }
+  /// Returns how long the peer may be silent while it is watched.
+  std::chrono::nanoseconds timeout() const noexcept { return heartbeat_.timeout(); }
   /// Asks the peer, or fails the connection, where it is time for that, as long as `awaits_peer` or
   /// a control message is expected; returns when to look again.
   clock::time_point look(clock::time_point now, bool awaits_peer);
@@ -43,6 +52,7 @@ class endpoint_liveness {
   endpoint_core& connection_;
   heartbeat heartbeat_;
   unsigned controls_expected_ = 0;
+  std::uint64_t answers_ = 0;
   std::unique_ptr<process_watch> process_;
 };
 

@@ -152,6 +152,8 @@ void frame_receiver::route(endpoint_core& from, const frame& heard,
       from.control().arrived(heard.length, payload);
       break;
     case opcode::pong:
+      from.liveness().answered();
+      break;
     case opcode::hello:
     case opcode::welcome:
       break;

@@ -141,7 +141,7 @@ filebuf* filebuf::open(const char* name, ios_base::openmode mode, const stream_o
     if (address.name().empty()) {
       throw ucx::error(errc::bad_url, "a server is not a stream: its URL lacks a name");
     }
-    const auto connect = [address] { return client::shared(address); };
+    const auto connect = [address] { return detail::unheard_client(address); };
     try {
       return detail::open_published(connect, address.name(), mode, options);
     } catch (const ucx::error& failed) {

@@ -14,6 +14,7 @@
 #include <ucx/cstdio.hpp>
 #include <ucx/directory_listing.hpp>
 #include <ucx/endpoint.hpp>
+#include <ucx/filesystem.hpp>
 #include <ucx/listener.hpp>
 #include <ucx/memory_copy.hpp>
 #include <ucx/memory_region.hpp>
@@ -21,6 +22,7 @@
 #include <ucx/remote_atomic.hpp>
 #include <ucx/remote_region.hpp>
 #include <ucx/socket_address.hpp>
+#include <ucx/url.hpp>
 #include <ucx/worker.hpp>
 #include <utility>
 #include <vector>
@@ -65,6 +67,16 @@ void of_listings(const ucx::directory_listing& listing, ucx::client& client) {
   const std::vector<ucx::entry> moved = client.list_directory("directory");
   (void)copied.size();
   (void)moved.size();
+}
+
+void of_urls(const ucx::url& name) {
+  (void)ucx::exists(name);
+  (void)ucx::file_size(name);
+  (void)ucx::last_write_time(name);
+  (void)ucx::list_directory(name);
+  (void)ucx::remove(name);
+  ucx::rename(name, name);
+  ucx::resize_file(name, 1);
 }
 
 void of_regions(ucx::remote_region& region, std::span<std::byte> bytes, std::error_code& ec) {
@@ -141,6 +153,7 @@ void call_old_names(ucx::client& client, ucx::remote_region& region, ucx::endpoi
   std::error_code ec;
   of_clients(client, region, ec);
   of_listings({}, client);
+  of_urls(client.server());
   of_regions(region, bytes, ec);
   of_atomics(region, ec);
   of_messages(peer, bytes, ec);

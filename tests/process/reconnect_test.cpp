@@ -23,7 +23,6 @@
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
 #include "ucx/file_descriptor.hpp"
-#include "ucx/filesystem.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/url.hpp"
 
@@ -108,28 +107,54 @@ TEST_F(Reconnect, ReaderGoesOnInTheSameFile) {
   EXPECT_FALSE(in.bad());
 }
 
-TEST_F(Reconnect, IsNoticedByWhatIsAskedOnce) {
+TEST_F(Reconnect, IsNoticedBeforeWhatIsAskedOnce) {
   publish_the_store();
   for (int round = 0; round < 5; ++round) {
     directory_.make("file", "content");
-    const url file(at("file"));
-    const url other(at("other"));
+    const url server(url_);
     std::error_code ec;
     const auto again = [&] {
-      ASSERT_TRUE(exists(file));  // over a connection that lingers
+      ASSERT_TRUE(client::shared(server).exists("file"));  // over a connection that lingers
       restart();
     };
     again();
-    resize_file(file, 3, ec);
+    client::shared(server).resize("file", 3, {}, ec);
     EXPECT_FALSE(ec) << ec.message();
     again();
-    ucx::rename(file, other, ec);
+    client::shared(server).rename("file", "other", {}, ec);
     EXPECT_FALSE(ec) << ec.message();
-    ucx::rename(other, file);
+    client::shared(server).rename("other", "file");
     again();
-    EXPECT_TRUE(ucx::remove(file, ec)) << ec.message();
+    EXPECT_EQ(client::shared(server).list_directory("", {}, ec).entries.size(), 1U);
+    EXPECT_FALSE(ec) << ec.message();
+    again();
+    client::shared(server).remove("file", {}, ec);
+    EXPECT_FALSE(ec) << ec.message();
     EXPECT_FALSE(std::filesystem::exists(directory_ / "file"));
   }
+}
+
+// Others use it still, so that it does not linger.
+TEST_F(Reconnect, IsNoticedWhereTheSharedClientIsInUse) {
+  publish_the_store();
+  directory_.make("file", "content");
+  client first = client::shared(url(url_));
+  ASSERT_TRUE(first.exists("file"));
+  restart();
+  client second = client::shared(url(url_));
+  std::error_code ec;
+  second.remove("file", {}, ec);
+  EXPECT_FALSE(ec) << ec.message();
+  EXPECT_EQ(first.status(), errc::connection_reset);
+}
+
+TEST_F(Reconnect, SharedClientOfAServerThatIsGoneIsNone) {
+  ASSERT_TRUE(client::shared(url(url_)).list().empty());
+  kill();
+  std::error_code ec;
+  client none = client::shared(url(url_), ec);
+  EXPECT_EQ(ec, errc::connection_refused) << ec.message();
+  EXPECT_EQ(none.status(), errc::closed);
 }
 
 /// Keeps the system from telling the other side of the process's connections when they end, as
@@ -156,13 +181,14 @@ TEST_F(Reconnect, IsNoticedWhereTheEndWasNotTold) {
   publish_the_store();
   directory_.make("file", "content");
   const url file(at("file"));
-  ASSERT_TRUE(exists(file));
+  ASSERT_TRUE(client::shared(file).exists("file"));
   if (!silence_connections_of(server_->process().pid())) {
     GTEST_SKIP() << "this system lets nobody have another process's sockets";
   }
   restart();
   std::error_code ec;
-  EXPECT_TRUE(ucx::remove(file, ec)) << ec.message();
+  client::shared(file).remove("file", {}, ec);
+  EXPECT_FALSE(ec) << ec.message();
 }
 
 TEST_F(Reconnect, ReaderWaitsForTheServerToBeThereAgain) {

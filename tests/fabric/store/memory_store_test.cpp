@@ -15,7 +15,6 @@
 #include "support/files/temporary_directory.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
-#include "ucx/filesystem.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/server.hpp"
 
@@ -66,8 +65,9 @@ TEST_F(MemoryStore, KeepsFilesUntilItIsClosed) {
   std::string word;
   EXPECT_TRUE(in >> word);
   EXPECT_EQ(word, "text");
-  EXPECT_EQ(list_directory(url(at("a"))).size(), 1U);
-  EXPECT_TRUE(remove(url(at("a/b/file"))));
+  client asking = client::shared(url(served_.url()));
+  EXPECT_EQ(asking.list_directory("scratch/a").entries.size(), 1U);
+  asking.remove("scratch/a/b/file");
   { ofstream(at("other")) << "text"; }
   ifstream open(at("other"));
   store.close();
@@ -94,7 +94,8 @@ TEST_F(MemoryStore, TakesNoMoreThanItsQuota) {
   more << 'x';
   more.close();
   EXPECT_EQ(more.error(), errc::no_space);
-  EXPECT_TRUE(remove(url(at("file"))));
+  const url file(at("file"));
+  client::shared(file).remove(file.name());
   ofstream again(at("more"));
   again << std::string(100'000, 'x');
   again.close();
@@ -143,7 +144,8 @@ TEST_F(MemoryStore, SweepsOnlyWhatNobodyUses) {
   EXPECT_EQ(directories().size(), 4U);
   EXPECT_EQ(content_of(elsewhere / "kept"), "kept");
   { ofstream(at("file")) << "text"; }
-  EXPECT_TRUE(exists(url(at("file"))));
+  const url file(at("file"));
+  EXPECT_TRUE(client::shared(file).exists(file.name()));
 }
 
 }  // namespace

@@ -20,7 +20,6 @@
 #include "support/files/temporary_directory.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
-#include "ucx/filesystem.hpp"
 #include "ucx/server.hpp"
 
 namespace ucx::test {
@@ -160,7 +159,7 @@ TEST_F(RemoteFile, GivesBackWhatItDoesNotHaveAnyMore) {
   file.resize(quota, ec);
   EXPECT_FALSE(ec) << ec.message();
   file.close();
-  resize_file(at(), 5);
+  client::shared(at()).resize("file", 5);
   {
     remote_file(at("other"), {.wanted = access::write, .make = creation::fresh})
         .write_at(quota - 6, as_written("x"));

@@ -6,10 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -20,7 +23,6 @@
 #include "support/files/temporary_directory.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
-#include "ucx/filesystem.hpp"
 #include "ucx/server.hpp"
 #include "ucx/stream.hpp"
 
@@ -69,8 +71,15 @@ TEST_F(Store, TellsTimesThatNoNumberOfNanosecondsHolds) {
         EXPECT_EQ(each.modified, at);
       }
     }
-    EXPECT_EQ(last_write_time(url(served.url() + "/one")), to_system_time(at));
   }
+}
+
+TEST(FileTime, IsAsNearAsTheSystemClockCanHoldIt) {
+  using time_point = std::chrono::system_clock::time_point;
+  EXPECT_EQ(to_system_time({3, 5}), time_point(std::chrono::nanoseconds(3'000'000'005)));
+  EXPECT_EQ(to_system_time({-1, 1}), time_point(std::chrono::nanoseconds(-999'999'999)));
+  EXPECT_EQ(to_system_time({std::numeric_limits<std::int64_t>::max(), 0}), time_point::max());
+  EXPECT_EQ(to_system_time({std::numeric_limits<std::int64_t>::min(), 0}), time_point::min());
 }
 
 /// Opens a file, does something, and returns whether it has the same content then.

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -19,7 +20,6 @@
 #include "support/files/store_directories.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
-#include "ucx/filesystem.hpp"
 #include "ucx/server.hpp"
 #include "ucx/stream.hpp"
 
@@ -246,39 +246,46 @@ TEST_F(WritableStore, RefusesWhatTheSystemRefuses) {
   EXPECT_EQ(ec, errc::permission_denied);
 }
 
+TEST_F(WritableStore, TellsWhatExists) {
+  EXPECT_TRUE(writer_.exists("one"));
+  EXPECT_TRUE(writer_.exists("a"));
+  EXPECT_TRUE(writer_.exists("a/b/three"));
+  EXPECT_FALSE(writer_.exists("other"));
+  std::error_code ec = errc::busy;
+  EXPECT_FALSE(writer_.exists("other", {}, ec));
+  EXPECT_FALSE(ec) << "that there is none is no failure";
+  EXPECT_FALSE(writer_.exists("", {}, ec));
+  EXPECT_EQ(ec, errc::bad_name);
+  EXPECT_THROW(writer_.exists(""), error);
+  writer_.close();
+  EXPECT_FALSE(writer_.exists("one", {}, ec));
+  EXPECT_EQ(ec, errc::closed);
+}
+
 TEST_F(WritableStore, IsUsedByUrlAsPathsAre) {
-  const url root_of_all(served_.url());
-  const url one = root_of_all.with_name("one");
-  const url moved = root_of_all.with_name("x/moved");
-  EXPECT_TRUE(exists(one));
-  EXPECT_FALSE(exists(moved));
-  EXPECT_EQ(file_size(one), 5U);
-  const auto age = std::chrono::system_clock::now() - last_write_time(one);
+  client shared = client::shared(url(served_.url()));
+  EXPECT_EQ(shared.stat("one").size, 5U);
+  const auto age =
+      std::chrono::system_clock::now() - to_system_time(shared.stat("one").modified.value());
   EXPECT_LT(age, std::chrono::hours(1));
-  rename(one, moved);
-  EXPECT_TRUE(exists(moved));
-  resize_file(moved, 9);
-  EXPECT_EQ(file_size(moved), 9U);
-  EXPECT_EQ(list_directory(root_of_all).size(), 3U);
-  EXPECT_EQ(names_of(list_directory(root_of_all.with_name("x"))),
-            std::vector<std::string>{"x/moved"});
-  EXPECT_TRUE(remove(moved));
-  EXPECT_FALSE(remove(moved));
+  shared.rename("one", "x/moved");
+  EXPECT_FALSE(shared.exists("one"));
+  EXPECT_TRUE(shared.exists("x/moved"));
+  shared.resize("x/moved", 9);
+  EXPECT_EQ(shared.stat("x/moved").size, 9U);
+  EXPECT_EQ(shared.list_directory("").entries.size(), 3U);
+  EXPECT_EQ(names_of(shared.list_directory("x").entries), std::vector<std::string>{"x/moved"});
+  shared.remove("x/moved");
   std::error_code ec;
-  file_size(moved, ec);
+  shared.remove("x/moved", {}, ec);
   EXPECT_EQ(ec, errc::no_such_name);
-  EXPECT_THROW(file_size(root_of_all.with_name("a")), error);
-  last_write_time(moved, ec);
+  shared.stat("x/moved", {}, ec);
   EXPECT_EQ(ec, errc::no_such_name);
-  rename(moved, url("ucx://127.0.0.1:1/other"), ec);
-  EXPECT_EQ(ec, errc::not_supported);
-  remove(root_of_all.with_name("a"), ec);
+  shared.remove("a", {}, ec);
   EXPECT_EQ(ec, errc::already_exists);
-  resize_file(moved, 1, ec);
+  shared.resize("x/moved", 1, {}, ec);
   EXPECT_EQ(ec, errc::no_such_name);
-  EXPECT_FALSE(exists(moved, ec));
-  EXPECT_FALSE(ec);
-  list_directory(moved, ec);
+  shared.list_directory("x/moved", {}, ec);
   EXPECT_EQ(ec, errc::no_such_name);
 }
 

@@ -20,7 +20,6 @@
 #include "support/files/temporary_directory.hpp"
 #include "ucx/client.hpp"
 #include "ucx/error.hpp"
-#include "ucx/filesystem.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/server.hpp"
@@ -167,7 +166,7 @@ TEST_F(SmallStore, WhatWasLostAndIsWrittenAgainIsCommitted) {
   out << body << std::flush;  // there is room for half of it
   ASSERT_FALSE(out);
   EXPECT_EQ(out.error(), errc::no_space);
-  remove(url(at("one")));
+  client::shared(url(at("one"))).remove("one");
   out.clear();
   const auto from = static_cast<std::size_t>(out.tellp());
   ASSERT_LE(from, largest);
