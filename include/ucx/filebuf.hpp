@@ -30,6 +30,11 @@ concept path = requires(Path& changed, const Path& asked) {
   { asked.c_str() } -> std::convertible_to<const char*>;
 };
 
+/// Names that the file streams of std take: texts and paths.
+template <class Name>
+concept file_name = std::convertible_to<const Name&, const char*> ||
+    std::convertible_to<const Name&, const std::string&> || path<Name>;
+
 }  // namespace detail
 
 /// A `std::filebuf` that opens URLs of published names as well as local files. It has the members
@@ -58,15 +63,17 @@ class UCXIO_EXPORT filebuf : public std::streambuf {
   /// another size than the region has, or the locale converts); invalid_argument (the mode makes no
   /// sense, or something is open already).
   /// Cost: one round trip for a URL, and a connection for the first URL of a server.
-  filebuf* open(const char* name, std::ios_base::openmode mode, const stream_options& options = {});
-  filebuf* open(const std::string& name, std::ios_base::openmode mode,
+  template <detail::file_name Name = std::string>
+  filebuf* open(const Name& name, std::ios_base::openmode mode,
                 const stream_options& options = {}) {
-    return open(name.c_str(), mode, options);
-  }
-  template <detail::path Path>
-  filebuf* open(const Path& name, std::ios_base::openmode mode,
-                const stream_options& options = {}) {
-    return open(name.c_str(), mode, options);
+    if constexpr (std::convertible_to<const Name&, const char*>) {
+      return open_named(name, mode, options);
+    } else if constexpr (detail::path<Name>) {
+      return open_named(name.c_str(), mode, options);
+    } else {
+      const std::string& text = name;
+      return open_named(text.c_str(), mode, options);
+    }
   }
   /// Opens the name `name` that the server of `from` publishes.
   filebuf* open(client& from, std::string_view name, std::ios_base::openmode mode,
@@ -151,6 +158,8 @@ class UCXIO_EXPORT filebuf : public std::streambuf {
 
   bool begin_open(std::string_view name);
   filebuf* not_opened() noexcept;
+  filebuf* open_named(const char* name, std::ios_base::openmode mode,
+                      const stream_options& options);
   filebuf* open_path(const char* name, std::ios_base::openmode mode);
   template <class Connect>
   filebuf* open_published(std::string_view name, std::ios_base::openmode mode,

@@ -133,7 +133,8 @@ void filebuf::fail_by_errno() {
                   : make_error_code(errc::invalid_argument));
 }
 
-filebuf* filebuf::open(const char* name, ios_base::openmode mode, const stream_options& options) {
+filebuf* filebuf::open_named(const char* name, ios_base::openmode mode,
+                             const stream_options& options) {
   if (name == nullptr) return open_path("", mode);  // fails, as it does with std::filebuf on Linux
   if (!url::is_meant_by(name)) return open_path(name, mode);
   return open_published(name, mode, options, [name, mode, &options] {

@@ -97,6 +97,12 @@ TEST(LocalFstream, OpensWhatEachKindOfNameSays) {
   EXPECT_EQ(first_of(ucx::ifstream(name.c_str())), 1);
   EXPECT_EQ(first_of(ucx::ifstream(name)), 1);
   EXPECT_EQ(first_of(ucx::ifstream(path)), 1);
+  struct {
+    std::string text;
+    operator std::string() const { return text; }
+  } const converts{name};
+  EXPECT_EQ(first_of(ucx::ifstream(converts)), 1);
+  EXPECT_EQ(first_of(ucx::ifstream({name.c_str(), name.size()})), 1) << "it makes a std::string";
   ucx::ifstream in;
   in.open(name.c_str());
   in.close();
