@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ios>
 #include <istream>
 #include <ostream>
 #include <system_error>
@@ -12,49 +13,28 @@
 
 namespace ucx {
 
-/// Reads a peer's region as a `std::istream`. `docs/reference/streams.md` is the contract.
-class UCXIO_EXPORT istream : public std::istream {
+/// The class of `istream`, `ostream` and `iostream`; no others are made of it. Each reads or writes
+/// a peer's region as the class with its name in std, from which it derives.
+/// `docs/reference/streams.md` is the contract.
+template <class Base, std::ios_base::openmode mode>
+class UCXIO_EXPORT basic_region_stream : public Base {
  public:
   /// Opens `region`. Sends nothing.
   /// Lifetime: like `remote_streambuf`.
   /// Errors: permission_denied, closed.
-  explicit istream(const remote_region& region, const stream_options& options = {},
-                   std::error_code& ec = throws);
-  istream(istream&& other) noexcept;
-  istream& operator=(istream&& other) noexcept;
-  ~istream() override;
-
-  void swap(istream& other) noexcept;
-  remote_streambuf* rdbuf() const noexcept { return const_cast<remote_streambuf*>(&buffer_); }
-  bool is_open() const noexcept { return buffer_.is_open(); }
-  /// Lets go of the region. Sets failbit if that reports an error.
-  void close();
-  /// Returns why badbit is set.
-  std::error_code error() const noexcept { return buffer_.error(); }
-
- private:
-  remote_streambuf buffer_;
-};
-
-/// Writes a peer's region, in place from offset 0, as a `std::ostream`.
-class UCXIO_EXPORT ostream : public std::ostream {
- public:
-  /// Opens `region`. Sends nothing.
-  /// Lifetime: like `remote_streambuf`.
-  /// Errors: permission_denied, closed.
-  explicit ostream(const remote_region& region, const stream_options& options = {},
-                   std::error_code& ec = throws);
-  ostream(ostream&& other) noexcept;
-  ostream& operator=(ostream&& other) noexcept;
+  explicit basic_region_stream(const remote_region& region, const stream_options& options = {},
+                               std::error_code& ec = throws);
+  basic_region_stream(basic_region_stream&& other) noexcept;
+  basic_region_stream& operator=(basic_region_stream&& other) noexcept;
   /// Closes. Written bytes are then visible at the peer, or lost with the connection: call
   /// `close()` to know.
-  ~ostream() override;
+  ~basic_region_stream() override;
 
-  void swap(ostream& other) noexcept;
+  void swap(basic_region_stream& other) noexcept;
   remote_streambuf* rdbuf() const noexcept { return const_cast<remote_streambuf*>(&buffer_); }
   bool is_open() const noexcept { return buffer_.is_open(); }
   /// Flushes and lets go of the region. Sets failbit if some written bytes are not known to be
-  /// visible at the peer.
+  /// visible at the peer, or if closing reports another error.
   void close();
   /// Returns why badbit is set.
   std::error_code error() const noexcept { return buffer_.error(); }
@@ -63,32 +43,20 @@ class UCXIO_EXPORT ostream : public std::ostream {
   remote_streambuf buffer_;
 };
 
+/// Reads a peer's region as a `std::istream`.
+using istream = basic_region_stream<std::istream, std::ios_base::in>;
+/// Writes a peer's region, in place from offset 0, as a `std::ostream`.
+using ostream = basic_region_stream<std::ostream, std::ios_base::out>;
 /// Reads and writes a peer's region as a `std::iostream` with one joint position.
-class UCXIO_EXPORT iostream : public std::iostream {
- public:
-  /// Opens `region`. Sends nothing.
-  /// Lifetime: like `remote_streambuf`.
-  /// Errors: permission_denied, closed.
-  explicit iostream(const remote_region& region, const stream_options& options = {},
-                    std::error_code& ec = throws);
-  iostream(iostream&& other) noexcept;
-  iostream& operator=(iostream&& other) noexcept;
-  ~iostream() override;
+using iostream = basic_region_stream<std::iostream, std::ios_base::in | std::ios_base::out>;
 
-  void swap(iostream& other) noexcept;
-  remote_streambuf* rdbuf() const noexcept { return const_cast<remote_streambuf*>(&buffer_); }
-  bool is_open() const noexcept { return buffer_.is_open(); }
-  /// Flushes and lets go of the region. Sets failbit if that reports an error.
-  void close();
-  /// Returns why badbit is set.
-  std::error_code error() const noexcept { return buffer_.error(); }
+extern template class basic_region_stream<std::istream, std::ios_base::in>;
+extern template class basic_region_stream<std::ostream, std::ios_base::out>;
+extern template class basic_region_stream<std::iostream, std::ios_base::in | std::ios_base::out>;
 
- private:
-  remote_streambuf buffer_;
-};
-
-inline void swap(istream& a, istream& b) noexcept { a.swap(b); }
-inline void swap(ostream& a, ostream& b) noexcept { a.swap(b); }
-inline void swap(iostream& a, iostream& b) noexcept { a.swap(b); }
+template <class Base, std::ios_base::openmode mode>
+void swap(basic_region_stream<Base, mode>& a, basic_region_stream<Base, mode>& b) noexcept {
+  a.swap(b);
+}
 
 }  // namespace ucx

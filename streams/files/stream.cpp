@@ -3,94 +3,49 @@
 #include <utility>
 
 namespace ucx {
-namespace {
-
-void close_buffer(std::ios& stream, remote_streambuf& buffer) {
-  std::error_code ec;
-  buffer.close(ec);
-  if (ec) stream.setstate(std::ios_base::failbit);
-}
-
-}  // namespace
 
 // The standard part is made over no buffer: ours does not exist yet at that point.
-
-istream::istream(const remote_region& region, const stream_options& options, std::error_code& ec)
-    : std::istream(nullptr), buffer_(region, std::ios_base::in, options, ec) {
-  std::ios::rdbuf(&buffer_);
-  if (ec) setstate(std::ios_base::badbit);
+template <class Base, std::ios_base::openmode mode>
+basic_region_stream<Base, mode>::basic_region_stream(const remote_region& region,
+                                                     const stream_options& options,
+                                                     std::error_code& ec)
+    : Base(nullptr), buffer_(region, mode, options, ec) {
+  this->std::ios::rdbuf(&buffer_);
+  if (ec) this->setstate(std::ios_base::badbit);
 }
 
-istream::istream(istream&& other) noexcept
-    : std::istream(std::move(other)), buffer_(std::move(other.buffer_)) {
-  set_rdbuf(&buffer_);
+template <class Base, std::ios_base::openmode mode>
+basic_region_stream<Base, mode>::basic_region_stream(basic_region_stream&& other) noexcept
+    : Base(std::move(other)), buffer_(std::move(other.buffer_)) {
+  this->set_rdbuf(&buffer_);
 }
 
-istream& istream::operator=(istream&& other) noexcept {
-  std::istream::operator=(std::move(other));
+template <class Base, std::ios_base::openmode mode>
+basic_region_stream<Base, mode>& basic_region_stream<Base, mode>::operator=(
+    basic_region_stream&& other) noexcept {
+  Base::operator=(std::move(other));
   buffer_ = std::move(other.buffer_);
   return *this;
 }
 
-istream::~istream() = default;
+template <class Base, std::ios_base::openmode mode>
+basic_region_stream<Base, mode>::~basic_region_stream() = default;
 
-void istream::swap(istream& other) noexcept {
-  std::istream::swap(other);
+template <class Base, std::ios_base::openmode mode>
+void basic_region_stream<Base, mode>::swap(basic_region_stream& other) noexcept {
+  Base::swap(other);
   buffer_.swap(other.buffer_);
 }
 
-void istream::close() { close_buffer(*this, buffer_); }
-
-ostream::ostream(const remote_region& region, const stream_options& options, std::error_code& ec)
-    : std::ostream(nullptr), buffer_(region, std::ios_base::out, options, ec) {
-  std::ios::rdbuf(&buffer_);
-  if (ec) setstate(std::ios_base::badbit);
+template <class Base, std::ios_base::openmode mode>
+void basic_region_stream<Base, mode>::close() {
+  std::error_code ec;
+  buffer_.close(ec);
+  if (ec) this->setstate(std::ios_base::failbit);
 }
 
-ostream::ostream(ostream&& other) noexcept
-    : std::ostream(std::move(other)), buffer_(std::move(other.buffer_)) {
-  set_rdbuf(&buffer_);
-}
-
-ostream& ostream::operator=(ostream&& other) noexcept {
-  std::ostream::operator=(std::move(other));
-  buffer_ = std::move(other.buffer_);
-  return *this;
-}
-
-ostream::~ostream() = default;
-
-void ostream::swap(ostream& other) noexcept {
-  std::ostream::swap(other);
-  buffer_.swap(other.buffer_);
-}
-
-void ostream::close() { close_buffer(*this, buffer_); }
-
-iostream::iostream(const remote_region& region, const stream_options& options, std::error_code& ec)
-    : std::iostream(nullptr), buffer_(region, std::ios_base::in | std::ios_base::out, options, ec) {
-  std::ios::rdbuf(&buffer_);
-  if (ec) setstate(std::ios_base::badbit);
-}
-
-iostream::iostream(iostream&& other) noexcept
-    : std::iostream(std::move(other)), buffer_(std::move(other.buffer_)) {
-  set_rdbuf(&buffer_);
-}
-
-iostream& iostream::operator=(iostream&& other) noexcept {
-  std::iostream::operator=(std::move(other));
-  buffer_ = std::move(other.buffer_);
-  return *this;
-}
-
-iostream::~iostream() = default;
-
-void iostream::swap(iostream& other) noexcept {
-  std::iostream::swap(other);
-  buffer_.swap(other.buffer_);
-}
-
-void iostream::close() { close_buffer(*this, buffer_); }
+template class basic_region_stream<std::istream, std::ios_base::in>;
+template class basic_region_stream<std::ostream, std::ios_base::out>;
+template class basic_region_stream<std::iostream, std::ios_base::in | std::ios_base::out>;
 
 }  // namespace ucx
