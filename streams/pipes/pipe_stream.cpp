@@ -10,15 +10,6 @@
 namespace ucx {
 namespace {
 
-constexpr std::ios_base::openmode both_ways = std::ios_base::in | std::ios_base::out;
-
-void close_buffer(std::ios& stream, pipe_streambuf& buffer) {
-  std::error_code ec;
-  if (!buffer.is_open()) ec = errc::closed;
-  if (!ec) buffer.close(ec);
-  if (ec) stream.setstate(std::ios_base::failbit);
-}
-
 /// Opens `buffer`, or sets failbit and returns why it can not be.
 template <class... Arguments>
 std::optional<error> open_buffer(std::ios& stream, pipe_streambuf& buffer,
@@ -33,10 +24,10 @@ std::optional<error> open_buffer(std::ios& stream, pipe_streambuf& buffer,
 }
 
 /// The same by the text of a URL.
-std::optional<error> open_buffer(std::ios& stream, pipe_streambuf& buffer, const char* where,
+std::optional<error> open_buffer(std::ios& stream, pipe_streambuf& buffer, std::string_view where,
                                  std::ios_base::openmode mode, const pipe_options& options) {
   std::error_code ec;
-  const url parsed(std::string_view(where), ec);
+  const url parsed(where, ec);
   if (!ec) return open_buffer(stream, buffer, parsed, mode, options);
   stream.setstate(std::ios_base::failbit);
   return error(ec, "opening a pipe at \"" + std::string(where) + "\"");
@@ -45,127 +36,67 @@ std::optional<error> open_buffer(std::ios& stream, pipe_streambuf& buffer, const
 }  // namespace
 
 // The standard part is made over no buffer: ours does not exist yet at that point.
-
-ipipestream::ipipestream() : std::istream(nullptr) { std::ios::rdbuf(&buffer_); }
-
-ipipestream::ipipestream(const char* where, const pipe_options& options) : ipipestream() {
-  not_open_ = open_buffer(*this, buffer_, where, std::ios_base::in, options);
+template <class Base, std::ios_base::openmode mode>
+basic_pipe_stream<Base, mode>::basic_pipe_stream() : Base(nullptr) {
+  this->std::ios::rdbuf(&buffer_);
 }
 
-ipipestream::ipipestream(const url& where, const pipe_options& options) : ipipestream() {
-  not_open_ = open_buffer(*this, buffer_, where, std::ios_base::in, options);
+template <class Base, std::ios_base::openmode mode>
+basic_pipe_stream<Base, mode>::basic_pipe_stream(std::string_view where,
+                                                 const pipe_options& options)
+    : basic_pipe_stream() {
+  not_open_ = open_buffer(*this, buffer_, where, mode, options);
 }
 
-ipipestream::ipipestream(worker& driven, endpoint connection, const pipe_options& options)
-    : ipipestream() {
-  not_open_ =
-      open_buffer(*this, buffer_, driven, std::move(connection), std::ios_base::in, options);
+template <class Base, std::ios_base::openmode mode>
+basic_pipe_stream<Base, mode>::basic_pipe_stream(const url& where, const pipe_options& options)
+    : basic_pipe_stream() {
+  not_open_ = open_buffer(*this, buffer_, where, mode, options);
 }
 
-ipipestream::ipipestream(ipipestream&& other) noexcept
-    : std::istream(std::move(other)),
+template <class Base, std::ios_base::openmode mode>
+basic_pipe_stream<Base, mode>::basic_pipe_stream(worker& driven, endpoint connection,
+                                                 const pipe_options& options)
+    : basic_pipe_stream() {
+  not_open_ = open_buffer(*this, buffer_, driven, std::move(connection), mode, options);
+}
+
+template <class Base, std::ios_base::openmode mode>
+basic_pipe_stream<Base, mode>::basic_pipe_stream(basic_pipe_stream&& other) noexcept
+    : Base(std::move(other)),
       buffer_(std::move(other.buffer_)),
       not_open_(std::move(other.not_open_)) {
-  set_rdbuf(&buffer_);
+  this->set_rdbuf(&buffer_);
 }
 
-ipipestream& ipipestream::operator=(ipipestream&& other) noexcept {
-  ipipestream taken(std::move(other));
+template <class Base, std::ios_base::openmode mode>
+basic_pipe_stream<Base, mode>& basic_pipe_stream<Base, mode>::operator=(
+    basic_pipe_stream&& other) noexcept {
+  basic_pipe_stream taken(std::move(other));
   swap(taken);
   return *this;
 }
 
-ipipestream::~ipipestream() = default;
+template <class Base, std::ios_base::openmode mode>
+basic_pipe_stream<Base, mode>::~basic_pipe_stream() = default;
 
-void ipipestream::swap(ipipestream& other) noexcept {
-  std::istream::swap(other);
+template <class Base, std::ios_base::openmode mode>
+void basic_pipe_stream<Base, mode>::swap(basic_pipe_stream& other) noexcept {
+  Base::swap(other);
   buffer_.swap(other.buffer_);
   not_open_.swap(other.not_open_);
 }
 
-void ipipestream::close() { close_buffer(*this, buffer_); }
-
-opipestream::opipestream() : std::ostream(nullptr) { std::ios::rdbuf(&buffer_); }
-
-opipestream::opipestream(const char* where, const pipe_options& options) : opipestream() {
-  not_open_ = open_buffer(*this, buffer_, where, std::ios_base::out, options);
-}
-
-opipestream::opipestream(const url& where, const pipe_options& options) : opipestream() {
-  not_open_ = open_buffer(*this, buffer_, where, std::ios_base::out, options);
-}
-
-opipestream::opipestream(worker& driven, endpoint connection, const pipe_options& options)
-    : opipestream() {
-  not_open_ =
-      open_buffer(*this, buffer_, driven, std::move(connection), std::ios_base::out, options);
-}
-
-opipestream::opipestream(opipestream&& other) noexcept
-    : std::ostream(std::move(other)),
-      buffer_(std::move(other.buffer_)),
-      not_open_(std::move(other.not_open_)) {
-  set_rdbuf(&buffer_);
-}
-
-opipestream& opipestream::operator=(opipestream&& other) noexcept {
-  opipestream taken(std::move(other));
-  swap(taken);
-  return *this;
-}
-
-opipestream::~opipestream() = default;
-
-void opipestream::swap(opipestream& other) noexcept {
-  std::ostream::swap(other);
-  buffer_.swap(other.buffer_);
-  not_open_.swap(other.not_open_);
-}
-
-void opipestream::close() { close_buffer(*this, buffer_); }
-
-pipestream::pipestream() : std::iostream(nullptr) { std::ios::rdbuf(&buffer_); }
-
-pipestream::pipestream(const char* where, const pipe_options& options) : pipestream() {
-  not_open_ = open_buffer(*this, buffer_, where, both_ways, options);
-}
-
-pipestream::pipestream(const url& where, const pipe_options& options) : pipestream() {
-  not_open_ = open_buffer(*this, buffer_, where, both_ways, options);
-}
-
-pipestream::pipestream(worker& driven, endpoint connection, const pipe_options& options)
-    : pipestream() {
-  not_open_ = open_buffer(*this, buffer_, driven, std::move(connection), both_ways, options);
-}
-
-pipestream::pipestream(pipestream&& other) noexcept
-    : std::iostream(std::move(other)),
-      buffer_(std::move(other.buffer_)),
-      not_open_(std::move(other.not_open_)) {
-  set_rdbuf(&buffer_);
-}
-
-pipestream& pipestream::operator=(pipestream&& other) noexcept {
-  pipestream taken(std::move(other));
-  swap(taken);
-  return *this;
-}
-
-pipestream::~pipestream() = default;
-
-void pipestream::swap(pipestream& other) noexcept {
-  std::iostream::swap(other);
-  buffer_.swap(other.buffer_);
-  not_open_.swap(other.not_open_);
-}
-
-void pipestream::close() { close_buffer(*this, buffer_); }
-
-void pipestream::close_output() {
+template <class Base, std::ios_base::openmode mode>
+void basic_pipe_stream<Base, mode>::close() {
   std::error_code ec;
-  buffer_.close_output(ec);
-  if (ec) setstate(std::ios_base::failbit);
+  if (!buffer_.is_open()) ec = errc::closed;
+  if (!ec) buffer_.close(ec);
+  if (ec) this->setstate(std::ios_base::failbit);
 }
+
+template class basic_pipe_stream<std::istream, std::ios_base::in>;
+template class basic_pipe_stream<std::ostream, std::ios_base::out>;
+template class basic_pipe_stream<std::iostream, std::ios_base::in | std::ios_base::out>;
 
 }  // namespace ucx

@@ -26,6 +26,25 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
+template <class Stream>
+concept receives = requires(const Stream& stream) {
+  stream.received();
+};
+template <class Stream>
+concept is_consumed = requires(Stream& stream) {
+  stream.consumed();
+};
+template <class Stream>
+concept closes_output = requires(Stream& stream) {
+  stream.close_output();
+};
+
+// What a direction lacks does not compile.
+static_assert(receives<ipipestream> && receives<pipestream> && !receives<opipestream>);
+static_assert(is_consumed<opipestream> && is_consumed<pipestream> && !is_consumed<ipipestream>);
+static_assert(closes_output<pipestream>);
+static_assert(!closes_output<ipipestream> && !closes_output<opipestream>);
+
 class Pipe : public pipe_place, public testing::WithParamInterface<pipe_route> {
  protected:
   Pipe() : pipe_place(GetParam()) {}
