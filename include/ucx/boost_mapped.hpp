@@ -1,5 +1,10 @@
 #pragma once
 
+// For one version: <boost/iostreams/device/array.hpp> does the same over a view of the region
+// (`docs/reference/streams.md`, "Boost.Iostreams").
+#include "ucx/export.hpp"
+
+#if UCXIO_OLD_NAMES
 // Boost.Iostreams 1.70 or newer: the user's build has to find it, as for boost_device.hpp.
 #include <boost/iostreams/categories.hpp>
 #include <cstddef>
@@ -16,7 +21,7 @@ namespace ucx {
 /// writes to the memory, and that ends the process. Boost's own `mapped_file_source` does the same.
 /// Lifetime: the memory lives as long as any copy.
 /// Threads: as the worker's.
-class mapped_source {
+class [[deprecated("boost::iostreams::array_source over remote_region::view()")]] mapped_source {
  public:
   using char_type = char;
   struct category : boost::iostreams::source_tag,
@@ -45,7 +50,8 @@ class mapped_source {
 
 /// Writes a mapped region in place, as a Boost Direct Sink. The owner has each byte at once.
 /// Otherwise like `mapped_source`.
-class mapped_sink {
+class [[deprecated(
+    "boost::iostreams::array_sink over remote_region::writable_view()")]] mapped_sink {
  public:
   using char_type = char;
   struct category : boost::iostreams::sink_tag,
@@ -74,3 +80,5 @@ class mapped_sink {
 };
 
 }  // namespace ucx
+
+#endif  // UCXIO_OLD_NAMES

@@ -1,5 +1,5 @@
-// A program that was written for the version before. It calls each form that stays for one more,
-// compiles with warnings alone, and is never run.
+// A program that was written for the version before. It uses each name and form that stays for one
+// version, compiles with warnings alone, and is never run.
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -26,6 +26,9 @@
 #include <ucx/worker.hpp>
 #include <utility>
 #include <vector>
+#if __has_include(<boost/iostreams/categories.hpp>)
+#include <ucx/boost_mapped.hpp>
+#endif
 
 namespace {
 
@@ -92,6 +95,15 @@ void of_regions(ucx::remote_region& region, std::span<std::byte> bytes, std::err
   region.flush(ec);
 }
 
+#if __has_include(<boost/iostreams/categories.hpp>)
+void of_boost(const ucx::remote_region& region) {
+  const ucx::mapped_source source(region);
+  const ucx::mapped_sink sink(region);
+  (void)source.input_sequence();
+  (void)sink.output_sequence();
+}
+#endif
+
 void of_atomics(ucx::remote_region& region, std::error_code& ec) {
   ucx::remote_atomic<std::uint64_t> number(region, 0);
   std::uint64_t expected = 0;
@@ -155,6 +167,9 @@ void call_old_names(ucx::client& client, ucx::remote_region& region, ucx::endpoi
   of_listings({}, client);
   of_urls(client.server());
   of_regions(region, bytes, ec);
+#if __has_include(<boost/iostreams/categories.hpp>)
+  of_boost(region);
+#endif
   of_atomics(region, ec);
   of_messages(peer, bytes, ec);
   of_workers(worker, memory, message, bytes, ec);

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <boost/iostreams/copy.hpp>
+#include <boost/iostreams/device/array.hpp>
 #include <boost/iostreams/filter/counter.hpp>
 #include <boost/iostreams/filtering_stream.hpp>
 #include <boost/iostreams/flush.hpp>
@@ -19,6 +20,7 @@
 #include <ios>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <sstream>
 #include <string>
 #include <system_error>
@@ -30,7 +32,6 @@
 #include "support/simulated/simulated_server.hpp"
 #include "support/streams/stream_script.hpp"
 #include "ucx/boost_device.hpp"
-#include "ucx/boost_mapped.hpp"
 #include "ucx/error.hpp"
 #include "ucx/stream.hpp"
 
@@ -402,15 +403,13 @@ TEST(BoostDevice, RefusesWhatTheRegionDoesNotGrant) {
   EXPECT_EQ(failure_of([&] { remote_source(memory.region); }).code(), errc::closed);
 }
 
-// ---- Direct devices
+// ---- A mapped region is an array
 
-TEST(MappedDevice, GivesBoostTheOwnersMemory) {
+TEST(MappedRegion, IsASourceOfBoostInPlace) {
   remote_memory memory("one\ntwo\nthree\n", {.shares_memory = true});
-  const mapped_source source(memory.region);
-  const auto [first, last] = source.input_sequence();
-  EXPECT_EQ(reinterpret_cast<const std::byte*>(first), memory.region.view(0, 1).data());
-  EXPECT_EQ(std::string(first, last), memory.content());
-  io::stream<mapped_source> in(source);
+  const std::span<const std::byte> bytes = memory.region.view(0, memory.region.size());
+  const io::array_source source(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  io::stream<io::array_source> in(source);
   std::string line;
   std::getline(in, line);
   EXPECT_EQ(line, "one");
@@ -426,9 +425,10 @@ TEST(MappedDevice, GivesBoostTheOwnersMemory) {
   EXPECT_EQ(counted.component<io::counter>(0)->lines(), 3);
 }
 
-TEST(MappedDevice, WritesInPlace) {
+TEST(MappedRegion, IsASinkOfBoostInPlace) {
   remote_memory memory("one two three", {.shares_memory = true});
-  io::stream<mapped_sink> out{mapped_sink(memory.region)};
+  const std::span<std::byte> bytes = memory.region.writable_view(0, memory.region.size());
+  io::stream<io::array_sink> out(reinterpret_cast<char*>(bytes.data()), bytes.size());
   out.seekp(4);
   out << "TWO" << std::flush;
   EXPECT_TRUE(out.good());
@@ -437,15 +437,6 @@ TEST(MappedDevice, WritesInPlace) {
   out << "more than fits";
   EXPECT_FALSE(out.flush().good());
   EXPECT_EQ(memory.content(), "one TWO more ");
-}
-
-TEST(MappedDevice, NeedsAMappedRegionAndItsRights) {
-  remote_memory plain("text");
-  const ucx::error unmapped = failure_of([&] { mapped_source{plain.region}; });
-  EXPECT_EQ(unmapped.code(), errc::not_supported);
-  EXPECT_THAT(unmapped.what(), HasSubstr("share no memory"));
-  remote_memory memory("text", {.shares_memory = true}, access::read);
-  EXPECT_EQ(failure_of([&] { mapped_sink{memory.region}; }).code(), errc::permission_denied);
 }
 
 }  // namespace
