@@ -6,6 +6,8 @@ set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/ucxio")
 set(header_sets "")
 if(CMAKE_VERSION VERSION_GREATER_EQUAL 3.23)
   set(header_sets FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+else()
+  install(DIRECTORY include/ucx/experimental DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ucx")
 endif()
 
 ucxio_installs("$<TARGET_FILE:ucxio-core>" "$<TARGET_FILE:ucxio-streams>")

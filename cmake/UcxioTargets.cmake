@@ -144,6 +144,8 @@ function(ucxio_set_public_headers library)
       ${library} PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${headers})
     set_target_properties(${library} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
   else()
+    # Installed into one folder; those of a folder within it, UcxioInstall.cmake installs.
+    list(FILTER headers EXCLUDE REGEX "/experimental/")
     target_include_directories(
       ${library} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
                         "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")

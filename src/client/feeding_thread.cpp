@@ -24,7 +24,8 @@ constexpr std::chrono::milliseconds longest_look{20};
 
 }  // namespace
 
-feeding_thread::feeding_thread(opened_source source, const descriptor_feed_options& options)
+feeding_thread::feeding_thread(opened_source source,
+                               const experimental::read_fd_feed_options& options)
     : source_(std::move(source)),
       each_{options.timeout},
       piece_(std::clamp(options.window / 8, shortest_piece, longest_piece)),
@@ -38,7 +39,7 @@ feeding_thread::feeding_thread(opened_source source, const descriptor_feed_optio
 }
 
 result<std::unique_ptr<feeding_thread>> feeding_thread::make(
-    opened_source source, const descriptor_feed_options& options) {
+    opened_source source, const experimental::read_fd_feed_options& options) {
   if (options.window < 2 * shortest_piece) {
     return failure{errc::invalid_argument, "feeding a descriptor with a window of less than " +
                                                std::to_string(2 * shortest_piece) + " bytes"};

@@ -1,4 +1,4 @@
-// The thread behind a descriptor_feed.
+// The thread behind a read_fd_feed.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +20,7 @@
 #include "base/owned_descriptor.hpp"
 #include "base/result.hpp"
 #include "client/opened_source.hpp"
-#include "ucx/descriptor_feed.hpp"
+#include "ucx/experimental/read_fd_feed.hpp"
 #include "ucx/file_descriptor.hpp"
 #include "ucx/request.hpp"
 
@@ -29,8 +29,8 @@ namespace ucx::detail {
 class feeding_thread {
  public:
   /// Fails where there are no sockets or no thread, and where the window is too short.
-  static result<std::unique_ptr<feeding_thread>> make(opened_source source,
-                                                      const descriptor_feed_options& options);
+  static result<std::unique_ptr<feeding_thread>> make(
+      opened_source source, const experimental::read_fd_feed_options& options);
   feeding_thread(const feeding_thread&) = delete;
   feeding_thread& operator=(const feeding_thread&) = delete;
   ~feeding_thread();
@@ -54,7 +54,7 @@ class feeding_thread {
     std::vector<std::byte>* memory;
   };
 
-  feeding_thread(opened_source source, const descriptor_feed_options& options);
+  feeding_thread(opened_source source, const experimental::read_fd_feed_options& options);
   bool make_sockets() noexcept;
   void start();
   void run() noexcept;

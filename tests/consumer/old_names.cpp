@@ -12,6 +12,7 @@
 #include <ucx/client.hpp>
 #include <ucx/connection_manager.hpp>
 #include <ucx/cstdio.hpp>
+#include <ucx/descriptor_feed.hpp>
 #include <ucx/directory_listing.hpp>
 #include <ucx/endpoint.hpp>
 #include <ucx/filesystem.hpp>
@@ -95,6 +96,14 @@ void of_regions(ucx::remote_region& region, std::span<std::byte> bytes, std::err
   region.flush(ec);
 }
 
+void of_feeds(const ucx::remote_region& region) {
+  const ucx::descriptor_feed_options options;
+  ucx::descriptor_feed feed(region, options);
+  (void)feed.reader();
+  (void)feed.take_reader();
+  (void)feed.fed();
+}
+
 #if __has_include(<boost/iostreams/categories.hpp>)
 void of_boost(const ucx::remote_region& region) {
   const ucx::mapped_source source(region);
@@ -167,6 +176,7 @@ void call_old_names(ucx::client& client, ucx::remote_region& region, ucx::endpoi
   of_listings({}, client);
   of_urls(client.server());
   of_regions(region, bytes, ec);
+  of_feeds(region);
 #if __has_include(<boost/iostreams/categories.hpp>)
   of_boost(region);
 #endif

@@ -18,8 +18,8 @@
 #include "support/files/temporary_directory.hpp"
 #include "support/process/test_peer.hpp"
 #include "ucx/cstdio.hpp"
-#include "ucx/descriptor_feed.hpp"
 #include "ucx/error.hpp"
+#include "ucx/experimental/read_fd_feed.hpp"
 #include "ucx/file_descriptor.hpp"
 #include "ucx/server.hpp"
 
@@ -27,6 +27,7 @@ namespace ucx::test {
 namespace {
 
 using namespace std::chrono_literals;
+using experimental::read_fd_feed;
 
 class Adapters : public testing::Test {
  protected:
@@ -74,11 +75,11 @@ TEST_F(Adapters, FeedOfAKilledServerIsNotTakenForTheWhole) {
     test_peer server("tcp");
     const std::string url = server.ask("serve");
     server.ask("publish_store " + (directory_ / "").string());
-    descriptor_feed feed(ucx::url(url + "/file"), {.window = std::size_t{256} << 10U});
+    read_fd_feed feed(ucx::url(url + "/file"), {.window = std::size_t{256} << 10U});
     char first = 0;
-    ASSERT_EQ(::read(feed.reader(), &first, 1), 1);
+    ASSERT_EQ(::read(feed.fd(), &first, 1), 1);
     if (killed) server.process().kill();  // of what is on its way there is far less than all
-    const pid_t cat = start_cat(feed.take_reader().get());
+    const pid_t cat = start_cat(feed.release_fd().get());
     int status = -1;
     ASSERT_EQ(::waitpid(cat, &status, 0), cat);
     EXPECT_TRUE(WIFEXITED(status));
@@ -96,12 +97,12 @@ TEST_F(Adapters, FeedOfAStoppedServerCanBeStopped) {
   server.ask("publish_store " + (directory_ / "").string());
   file_descriptor reader;
   {
-    descriptor_feed feed(ucx::url(url + "/file"), {.window = std::size_t{256} << 10U});
+    read_fd_feed feed(ucx::url(url + "/file"), {.window = std::size_t{256} << 10U});
     char first = 0;
-    ASSERT_EQ(::read(feed.reader(), &first, 1), 1);
+    ASSERT_EQ(::read(feed.fd(), &first, 1), 1);
     server.process().stop();
     EXPECT_FALSE(feed.wait_for(10ms));
-    reader = feed.take_reader();
+    reader = feed.release_fd();
   }
   std::array<char, 65536> into{};
   ssize_t count = 0;

@@ -31,8 +31,8 @@
 
 #include "support/files/temporary_directory.hpp"
 #include "ucx/client.hpp"
-#include "ucx/descriptor_feed.hpp"
 #include "ucx/error.hpp"
+#include "ucx/experimental/read_fd_feed.hpp"
 #include "ucx/sealed_copy.hpp"
 #include "ucx/server.hpp"
 
@@ -40,6 +40,7 @@ namespace ucx::test {
 namespace {
 
 using namespace std::chrono_literals;
+using experimental::read_fd_feed;
 using testing::HasSubstr;
 
 /// Something that differs everywhere.
@@ -185,49 +186,49 @@ TEST_F(SealedCopy, TellsWhyThereIsNone) {
 
 // ---- A feed
 
-class DescriptorFeed : public Descriptor {};
+class ReadFdFeed : public Descriptor {};
 
-TEST_F(DescriptorFeed, HandsOverAllOfIt) {
+TEST_F(ReadFdFeed, HandsOverAllOfIt) {
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{524288}, large + 3}) {
     const std::string text = text_of(size);
     directory_.make("file", text);
-    descriptor_feed feed(at());
-    const ending read = read_all(feed.reader());
+    read_fd_feed feed(at());
+    const ending read = read_all(feed.fd());
     EXPECT_EQ(read.failure, 0);
     EXPECT_TRUE(read.bytes == text) << size;
     EXPECT_TRUE(feed.wait_for(10s));
     EXPECT_FALSE(feed.error()) << feed.error_message();
-    EXPECT_EQ(feed.fed(), size);
+    EXPECT_EQ(feed.bytes_fed(), size);
   }
 }
 
-TEST_F(DescriptorFeed, WaitsForWhoeverReadsWithinItsWindow) {
+TEST_F(ReadFdFeed, WaitsForWhoeverReadsWithinItsWindow) {
   const std::string text = text_of(large);
   directory_.make("file", text);
-  descriptor_feed feed(at(), {.window = std::size_t{128} << 10U});
+  read_fd_feed feed(at(), {.window = std::size_t{128} << 10U});
   char first = 0;
-  ASSERT_EQ(::read(feed.reader(), &first, 1), 1);  // at once
+  ASSERT_EQ(::read(feed.fd(), &first, 1), 1);  // at once
   EXPECT_FALSE(feed.wait_for(50ms));
-  EXPECT_LT(feed.fed(), large);
-  EXPECT_TRUE(first + read_all(feed.reader()).bytes == text);
+  EXPECT_LT(feed.bytes_fed(), large);
+  EXPECT_TRUE(first + read_all(feed.fd()).bytes == text);
 }
 
-TEST_F(DescriptorFeed, EndsWhenNobodyReads) {
+TEST_F(ReadFdFeed, EndsWhenNobodyReads) {
   directory_.make("file", text_of(large));
-  descriptor_feed feed(at());
-  feed.take_reader();
-  EXPECT_EQ(feed.reader(), -1);
+  read_fd_feed feed(at());
+  feed.release_fd();
+  EXPECT_EQ(feed.fd(), -1);
   EXPECT_TRUE(feed.wait_for(30s));
   EXPECT_EQ(feed.error(), errc::canceled);
   EXPECT_NE(feed.error_message(), "");
 }
 
-TEST_F(DescriptorFeed, TellsAReaderThatItWasStopped) {
+TEST_F(ReadFdFeed, TellsAReaderThatItWasStopped) {
   directory_.make("file", text_of(large));
   file_descriptor reader;
   {
-    descriptor_feed feed(at());
-    reader = feed.take_reader();
+    read_fd_feed feed(at());
+    reader = feed.release_fd();
     std::jthread stopping([&feed] { feed.stop(); });
     EXPECT_TRUE(feed.wait_for(30s));
     EXPECT_EQ(feed.error(), errc::canceled);
@@ -237,21 +238,21 @@ TEST_F(DescriptorFeed, TellsAReaderThatItWasStopped) {
   EXPECT_LT(read.bytes.size(), large);
 }
 
-TEST_F(DescriptorFeed, TellsAReaderThatBytesAreMissing) {
+TEST_F(ReadFdFeed, TellsAReaderThatBytesAreMissing) {
   const std::string text = text_of(large);
   for (const bool lost : {false, true}) {
     directory_.make("file", text);
-    descriptor_feed feed(at(), {.window = std::size_t{256} << 10U});
+    read_fd_feed feed(at(), {.window = std::size_t{256} << 10U});
     std::string begin(1000, '\0');
-    ASSERT_EQ(::read(feed.reader(), begin.data(), begin.size()), 1000);
+    ASSERT_EQ(::read(feed.fd(), begin.data(), begin.size()), 1000);
     if (lost) {
       served_.close();
     } else {
       std::filesystem::resize_file(directory_ / "file", 10);
     }
-    const ending read = read_all(feed.reader());
+    const ending read = read_all(feed.fd());
     EXPECT_EQ(read.failure, ECONNRESET);
-    EXPECT_EQ(::read(feed.reader(), begin.data(), 1), 0) << "it is told once";
+    EXPECT_EQ(::read(feed.fd(), begin.data(), 1), 0) << "it is told once";
     EXPECT_LT(read.bytes.size() + 1000, large);
     EXPECT_TRUE(text.starts_with(begin + read.bytes)) << "what came is what was there";
     EXPECT_TRUE(feed.wait_for(10s));
@@ -303,54 +304,54 @@ void bound_reads(int from) {
   ASSERT_EQ(::setsockopt(from, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest), 0);
 }
 
-TEST_F(DescriptorFeed, EndsAlsoWhereAChildHasItsDescriptors) {
+TEST_F(ReadFdFeed, EndsAlsoWhereAChildHasItsDescriptors) {
   const std::string text = text_of(large);
   directory_.make("file", text);
-  descriptor_feed feed(at());
-  bound_reads(feed.reader());
+  read_fd_feed feed(at());
+  bound_reads(feed.fd());
   const forked_child child([] {});
   ASSERT_TRUE(child.is_there());
-  const ending read = read_all(feed.reader());
+  const ending read = read_all(feed.fd());
   EXPECT_EQ(read.failure, 0);
   EXPECT_TRUE(read.bytes == text);
 }
 
-TEST_F(DescriptorFeed, IsLeftToItsParentByAChildThatDestroysIt) {
+TEST_F(ReadFdFeed, IsLeftToItsParentByAChildThatDestroysIt) {
   directory_.make("file", text_of(large));
-  std::optional<descriptor_feed> feed(at());
-  bound_reads(feed->reader());
+  std::optional<read_fd_feed> feed(at());
+  bound_reads(feed->fd());
   const forked_child child([&feed] { feed.reset(); });
   ASSERT_TRUE(child.is_there());
   feed->stop();
-  EXPECT_EQ(read_all(feed->reader()).failure, ECONNRESET);
+  EXPECT_EQ(read_all(feed->fd()).failure, ECONNRESET);
 }
 
-TEST_F(DescriptorFeed, IsNotStoppedByAChild) {
+TEST_F(ReadFdFeed, IsNotStoppedByAChild) {
   const std::string text = text_of(large);
   directory_.make("file", text);
-  descriptor_feed feed(at());
-  bound_reads(feed.reader());
+  read_fd_feed feed(at());
+  bound_reads(feed.fd());
   const forked_child child([&feed] {
     feed.stop();
     if (!feed.wait_for(std::chrono::seconds(20))) ::_exit(1);
     if (feed.error() != errc::forked_child || feed.error_message().empty()) ::_exit(1);
   });
   ASSERT_TRUE(child.is_there());
-  const ending read = read_all(feed.reader());
+  const ending read = read_all(feed.fd());
   EXPECT_EQ(read.failure, 0);
   EXPECT_TRUE(read.bytes == text);
 }
 
-TEST_F(DescriptorFeed, IsSharedByThreads) {
+TEST_F(ReadFdFeed, IsSharedByThreads) {
   directory_.make("file", text_of(large));
-  descriptor_feed feed(at());
+  read_fd_feed feed(at());
   std::atomic<int> taken = 0;
   {
     std::vector<std::jthread> threads;
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&] {
-        static_cast<void>(feed.reader());
-        taken += feed.take_reader() ? 1 : 0;
+        static_cast<void>(feed.fd());
+        taken += feed.release_fd() ? 1 : 0;
         EXPECT_TRUE(feed.wait_for(std::chrono::nanoseconds::max()));
       });
     }
@@ -358,23 +359,23 @@ TEST_F(DescriptorFeed, IsSharedByThreads) {
   EXPECT_EQ(taken, 1);
 }
 
-TEST_F(DescriptorFeed, TellsWhatCanNotBe) {
+TEST_F(ReadFdFeed, TellsWhatCanNotBe) {
   std::error_code ec;
-  const descriptor_feed missing(at("missing"), {}, ec);
+  const read_fd_feed missing(at("missing"), {}, ec);
   EXPECT_EQ(ec, errc::no_such_name);
-  EXPECT_EQ(missing.reader(), -1);
+  EXPECT_EQ(missing.fd(), -1);
   EXPECT_EQ(missing.error(), errc::closed);
   EXPECT_TRUE(missing.wait_for(0s));
-  const descriptor_feed unnamed(url(served_.url()), {}, ec);
+  const read_fd_feed unnamed(url(served_.url()), {}, ec);
   EXPECT_EQ(ec, errc::bad_url);
   directory_.make("file", "text");
-  const descriptor_feed narrow(at(), {.window = 1000}, ec);
+  const read_fd_feed narrow(at(), {.window = 1000}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
   client through(served_.url());
-  descriptor_feed feed(through.open("file"));
-  descriptor_feed moved(std::move(feed));
-  EXPECT_EQ(read_all(moved.reader()).bytes, "text");
-  const descriptor_feed of_region(through.open("file"), {.window = 0}, ec);
+  read_fd_feed feed(through.open("file"));
+  read_fd_feed moved(std::move(feed));
+  EXPECT_EQ(read_all(moved.fd()).bytes, "text");
+  const read_fd_feed of_region(through.open("file"), {.window = 0}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
   const publication memory = served_.publish("memory", std::as_bytes(std::span("text", 4)));
   const remote_region small = through.open("memory");
@@ -383,7 +384,7 @@ TEST_F(DescriptorFeed, TellsWhatCanNotBe) {
   ::rlimit none = before;
   none.rlim_cur = 3;
   ::setrlimit(RLIMIT_NOFILE, &none);
-  const descriptor_feed refused(small, {}, ec);
+  const read_fd_feed refused(small, {}, ec);
   ::setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_EQ(ec, errc::too_many_files);
 }

@@ -36,7 +36,7 @@ complain() { # FILE LINE WHAT WHY
 }
 is_standard() { [[ $1 =~ ^\<[a-z_0-9]+\>$ ]]; }
 is_of_streams() { [ -n "${upper[${1//[\"<>]/}]:-}" ]; }
-is_public() { [[ $1 =~ ^\"ucx/[a-z_]+\.hpp\"$ ]]; }
+is_public() { [[ $1 =~ ^\"ucx/(experimental/)?[a-z_]+\.hpp\"$ ]]; }
 is_old_names() { [[ $1 =~ ^\"ucx/old_names/[a-z_]+\.ipp\"$ ]]; } # a part of the header that includes it
 is_ucx() { [[ $1 =~ ^\<uc[pstm]/ ]]; }
 is_of_tools() { [[ $1 =~ ^\<(CLI|fmt|nlohmann)/ ]]; }
