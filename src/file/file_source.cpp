@@ -105,10 +105,9 @@ std::error_code open_file::read(std::uint64_t offset, std::span<std::byte> into)
   return {};
 }
 
-file_facts open_file::facts(std::error_code& ec) const noexcept {
+result<file_facts> open_file::facts() const noexcept {
   if (const std::optional<file_facts> facts = fresh_facts(descriptor_)) return settled(*facts);
-  ec = errc::io_error;
-  return {};
+  return failure{errc::io_error};
 }
 
 file_facts open_file::settled(const file_facts& found) const noexcept {

@@ -33,10 +33,7 @@ class file_source {
 
   /// Returns what the file is by now, for as long as the disk takes. Errors: io_error,
   /// not_supported.
-  virtual file_facts facts(std::error_code& ec) const noexcept {
-    ec = errc::not_supported;
-    return {};
-  }
+  virtual result<file_facts> facts() const noexcept { return failure{errc::not_supported}; }
   /// Returns what was found of the file otherwise, as `facts` would tell it.
   virtual file_facts settled(const file_facts& found) const noexcept { return found; }
   /// Returns the system's descriptor of the file, open for reading as long as this is; or -1.
@@ -59,7 +56,7 @@ class open_file final : public file_source {
 
   std::size_t read_now(std::uint64_t offset, std::span<std::byte> into) noexcept override;
   std::error_code read(std::uint64_t offset, std::span<std::byte> into) noexcept override;
-  file_facts facts(std::error_code& ec) const noexcept override;
+  result<file_facts> facts() const noexcept override;
   file_facts settled(const file_facts& found) const noexcept override;
   int descriptor() const noexcept override { return descriptor_; }
 

@@ -24,15 +24,11 @@ class file_watcher::watch {
  public:
   using clock = std::chrono::steady_clock;
 
-  struct outcome {
-    std::error_code ec;
-    file_facts facts;
-  };
   struct wait {
     std::uint64_t known = 0;
     clock::time_point until;
     // Made where it can be told that there is no memory for them.
-    std::shared_ptr<outcome> seen_last;
+    std::shared_ptr<result<file_facts>> seen_last;
     disk_queue::answer answer;
     int watched = -1;  // inotify's number of the file; -1: it says nothing of it
     clock::time_point next_look = {};
@@ -176,14 +172,13 @@ class file_watcher::watch {
   bool look_at(std::uint64_t number, wait& wanted) {
     const std::shared_ptr<file_source> file = file_of(number);
     if (!file) return true;
-    std::error_code ec;
-    const file_facts facts = file->facts(ec);
+    const result<file_facts> facts = file->facts();
     const clock::time_point now = clock::now();
-    if (!ec && facts.size == wanted.known && now < wanted.until) {
+    if (facts && facts->size == wanted.known && now < wanted.until) {
       wanted.next_look = now + (wanted.watched >= 0 ? watched_period_ : unwatched_period);
       return false;
     }
-    *wanted.seen_last = {ec, facts};
+    *wanted.seen_last = facts;
     // Under the lock, so that it does not begin when stop() has returned.
     const std::lock_guard guard(mutex_);
     try {
@@ -266,9 +261,10 @@ std::uint64_t file_watcher::look(std::shared_ptr<file_source> file, std::uint64_
   watch::wait wanted;
   wanted.known = known;
   wanted.until = after(watch::clock::now(), wait);
-  wanted.seen_last = std::make_shared<watch::outcome>();
+  wanted.seen_last = std::make_shared<result<file_facts>>(file_facts());
   wanted.answer = [then = std::move(then), told = wanted.seen_last] {
-    then(told->ec, told->facts);
+    if (!*told) return then(told->why().code, {});
+    then({}, **told);
   };
   const std::lock_guard guard(starting_);
   if (stopped_) return 0;

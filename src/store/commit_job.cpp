@@ -13,7 +13,7 @@ commit_job::outcome commit_job::operator()(std::error_code& ec) const {
   try {
     if (!ec) made.facts = directory->stat(path, none);
   } catch (const std::bad_alloc&) {
-    made.facts = file->facts(none);
+    if (const auto facts = file->facts()) made.facts = *facts;
   }
   return made;
 }

@@ -35,7 +35,7 @@ class store_file final : public file_source {
   std::error_code read(std::uint64_t offset, std::span<std::byte> into) noexcept override {
     return reading_->read(offset, into);
   }
-  file_facts facts(std::error_code& ec) const noexcept override { return reading_->facts(ec); }
+  result<file_facts> facts() const noexcept override { return reading_->facts(); }
   int descriptor() const noexcept override { return descriptor_.get(); }
   /// Errors: no_space, io_error.
   std::error_code write(std::uint64_t offset, std::span<const std::byte> from) noexcept;

@@ -136,22 +136,20 @@ TEST(OpenFile, CachedFileNeedsNoDisk) {
 TEST(OpenFile, KeepsItsGenerationWhenItLosesItsName) {
   const temporary_file file(1000);
   const auto opened = open(file.path());
-  std::error_code ec;
-  const std::uint64_t first = opened->facts(ec).generation;
+  const std::uint64_t first = opened->facts().or_throw().generation;
   file.resize(2000);
-  const std::uint64_t longer = opened->facts(ec).generation;
+  const std::uint64_t longer = opened->facts().or_throw().generation;
   EXPECT_NE(longer, first);
   // Other times of change than before, whatever steps the clock makes.
   const std::string other = file.path().string() + ".other";
   std::filesystem::create_hard_link(file.path(), other);
-  const std::uint64_t linked = opened->facts(ec).generation;
+  const std::uint64_t linked = opened->facts().or_throw().generation;
   std::filesystem::remove(other);
-  EXPECT_EQ(opened->facts(ec).generation, linked);
+  EXPECT_EQ(opened->facts().or_throw().generation, linked);
   std::this_thread::sleep_for(20ms);
   std::filesystem::remove(file.path());
-  EXPECT_EQ(opened->facts(ec).generation, linked);
-  EXPECT_EQ(opened->facts(ec).generation, linked);
-  EXPECT_FALSE(ec);
+  EXPECT_EQ(opened->facts().or_throw().generation, linked);
+  EXPECT_EQ(opened->facts().or_throw().generation, linked);
 }
 
 TEST(OpenFile, FileThatWasCutOffIsAnError) {

@@ -32,9 +32,9 @@ class odd_file final : public file_source {
 
   std::size_t read_now(std::uint64_t, std::span<std::byte>) noexcept override { return 0; }
   std::error_code read(std::uint64_t, std::span<std::byte>) noexcept override { return {}; }
-  file_facts facts(std::error_code& ec) const noexcept override {
+  result<file_facts> facts() const noexcept override {
     ++looks;
-    if (broken) ec = errc::io_error;
+    if (broken) return failure{errc::io_error};
     file_facts made;
     made.size = size;
     return made;
