@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -25,8 +26,8 @@ class file_hasher::question {
         then_(std::move(then)) {}
 
   std::uint64_t left() const noexcept { return left_; }
-  /// Hashes what one turn allows; returns false where nobody wants that any more.
-  bool hash_some(std::error_code& ec);
+  /// Hashes what one turn allows; returns nothing where nobody wants that any more.
+  std::optional<std::error_code> hash_some();
   void withdraw() noexcept {
     const std::lock_guard guard(mutex_);
     file_ = nullptr;
@@ -58,20 +59,19 @@ class file_hasher::question {
   hashed then_;
 };
 
-bool file_hasher::question::hash_some(std::error_code& ec) {
+std::optional<std::error_code> file_hasher::question::hash_some() {
   std::shared_ptr<file_source> file;
   {
     const std::lock_guard guard(mutex_);
     file = file_;
   }
-  if (!file) return false;
+  if (!file) return std::nullopt;
   try {
     std::vector<std::byte> buffer(read_size);
-    ec = hash_some(*file, buffer);
+    return hash_some(*file, buffer);
   } catch (const std::bad_alloc&) {
-    ec = errc::no_memory;
+    return make_error_code(errc::no_memory);
   }
-  return true;
 }
 
 std::error_code file_hasher::question::hash_some(file_source& file, std::span<std::byte> buffer) {
@@ -101,8 +101,9 @@ namespace {
 
 disk_queue::work turn_of(file_hasher::asked doing, std::weak_ptr<disk_queue> by) {
   return [doing = std::move(doing), by = std::move(by)]() -> disk_queue::answer {
-    std::error_code ec;
-    if (!doing->hash_some(ec)) return {};
+    const std::optional<std::error_code> outcome = doing->hash_some();
+    if (!outcome) return {};
+    std::error_code ec = *outcome;
     if (!ec && doing->left() > 0) {
       try {
         const std::shared_ptr<disk_queue> queue = by.lock();
