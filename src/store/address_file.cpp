@@ -25,39 +25,32 @@ constexpr std::string_view local_word = " local";
 constexpr std::size_t longest_file = 2 * (longest_worker_address + envelope::overhead) + 256;
 
 /// Returns what is in a regular file, as far as it may be an address.
-std::string content_of(const std::filesystem::path& path, std::error_code& ec) {
+result<std::string> content_of(const std::filesystem::path& path) {
   const owned_descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct ::stat about = {};
-  if (!file || ::fstat(file.get(), &about) != 0) {
-    ec = store_error(errno);
-    return {};
-  }
-  if (!S_ISREG(about.st_mode)) {
-    ec = errc::not_supported;
-    return {};
-  }
+  if (!file || ::fstat(file.get(), &about) != 0) return failure{store_error(errno)};
+  if (!S_ISREG(about.st_mode)) return failure{errc::not_supported};
   std::string text(longest_file + 1, '\0');
   std::size_t count = 0;
   while (count < text.size()) {
     const ssize_t got = ::read(file.get(), text.data() + count, text.size() - count);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) ec = store_error(errno);
-    if (got <= 0) break;
+    if (got < 0) return failure{store_error(errno)};
+    if (got == 0) break;
     count += static_cast<std::size_t>(got);
   }
   text.resize(count);
   return text;
 }
 
-server_location location_in(std::string_view text, std::error_code& ec) {
-  if (!text.ends_with('\n')) {  // cut off
-    ec = errc::bad_address;
-    return {};
-  }
+result<server_location> location_in(std::string_view text) {
+  if (!text.ends_with('\n')) return failure{errc::bad_address};  // cut off
   text.remove_suffix(1);
   const std::string_view digits = text.substr(0, text.find(' '));
   server_location made;
+  std::error_code ec;
   made.address = parse_worker_address(digits, ec);
+  if (ec) return failure{ec};
   made.local = text.substr(digits.size()).starts_with(local_word);
   return made;
 }
@@ -87,11 +80,11 @@ result<std::unique_ptr<address_file>> address_file::write(const std::filesystem:
   const std::filesystem::path whole = std::filesystem::absolute(path, ec);
   if (ec) return failure{errc::io_error, doing};
   if (!whole.has_filename()) return failure{errc::not_supported, doing};
-  const std::string old = content_of(whole, ec);
-  if (ec && ec != errc::no_such_name) return failure{ec, doing};
-  if (!ec) {
-    location_in(old, ec);
-    if (ec && ec != errc::version_mismatch) {
+  const result<std::string> old = content_of(whole);
+  if (!old && old.why().code != errc::no_such_name) return failure{old.why().code, doing};
+  if (old) {
+    const result<server_location> there = location_in(*old);
+    if (!there && there.why().code != errc::version_mismatch) {
       return failure{errc::already_exists, doing + ": there is a file, which no server wrote"};
     }
   }
@@ -112,17 +105,18 @@ result<std::unique_ptr<address_file>> address_file::write(const std::filesystem:
 
 result<server_location> address_file::read(const std::filesystem::path& path) {
   const std::string doing = "reading the address file \"" + path.string() + "\"";
-  std::error_code ec;
-  const std::string text = content_of(path, ec);
-  if (ec == errc::no_such_name) {
+  const result<std::string> text = content_of(path);
+  if (text) {
+    result<server_location> found = location_in(*text);
+    if (!found) found.why().text = doing;
+    return found;
+  }
+  const std::error_code why = text.why().code;
+  if (why == errc::no_such_name) {
     return failure{errc::connection_refused,
                    doing + ", which a server writes when it begins and removes when it ends"};
   }
-  if (ec == errc::not_supported) ec = errc::bad_address;
-  server_location found;
-  if (!ec) found = location_in(text, ec);
-  if (ec) return failure{ec, doing};
-  return found;
+  return failure{why == errc::not_supported ? make_error_code(errc::bad_address) : why, doing};
 }
 
 address_file::~address_file() {
