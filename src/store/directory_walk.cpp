@@ -59,14 +59,13 @@ std::error_code each_name(int directory, Take&& take) {
 }
 
 /// Returns the first of those that `after` does not rule out, in order.
-run_of_names read_names(int directory, std::string_view after, bool with_slashes,
-                        std::error_code& ec) {
+result<run_of_names> read_names(int directory, std::string_view after, bool with_slashes) {
   constexpr std::size_t most_names = known_names::most_read;
   run_of_names made;
   std::vector<ordered_name>& kept = made.names;  // a heap, the last one first
   bool& more = made.more;
   const auto before = [](const ordered_name& a, const ordered_name& b) { return a.key < b.key; };
-  ec = each_name(directory, [&](std::string_view name, unsigned char type) {
+  const std::error_code ec = each_name(directory, [&](std::string_view name, unsigned char type) {
     bool is_directory = type == DT_DIR;
     struct ::stat about = {};
     std::string key(name);
@@ -88,45 +87,43 @@ run_of_names read_names(int directory, std::string_view after, bool with_slashes
     std::pop_heap(kept.begin(), kept.end(), before);
     kept.pop_back();
   });
+  if (ec) return failure{ec};
   std::sort_heap(kept.begin(), kept.end(), before);
   return made;
 }
 
 /// Returns the next of them.
-run_of_names next_names(int directory, std::string_view after, bool with_slashes,
-                        known_names& known, std::error_code& ec) {
+result<run_of_names> next_names(int directory, std::string_view after, bool with_slashes,
+                                known_names& known) {
   struct ::stat about = {};
-  if (::fstat(directory, &about) != 0) {
-    ec = store_error(errno);
-    return {};
-  }
+  if (::fstat(directory, &about) != 0) return failure{store_error(errno)};
   if (auto told = known.next(about, after, with_slashes)) return std::move(*told);
-  run_of_names read = read_names(directory, after, with_slashes, ec);
-  if (ec) return {};
-  return known.keep(about, after, with_slashes, std::move(read));
+  result<run_of_names> read = read_names(directory, after, with_slashes);
+  if (!read) return read;
+  return known.keep(about, after, with_slashes, *std::move(read));
 }
 
-/// Describes what a name is; returns false where it is nothing any more, or `ec` says why not.
-bool look_at(int directory, const std::string& name, struct ::stat& about, std::error_code& ec) {
+/// Describes what a name is; returns whether it is anything still.
+result<bool> look_at(int directory, const std::string& name, struct ::stat& about) {
   if (::fstatat(directory, name.c_str(), &about, AT_SYMLINK_NOFOLLOW) == 0) return true;
-  if (!concerns_what_is_named(errno)) ec = store_error(errno);
+  if (!concerns_what_is_named(errno)) return failure{store_error(errno)};
   return false;
 }
 
 /// Walks what is below `directory`, whose own path is `prefix`; returns whether to go on.
-bool walk(int directory, const std::string& prefix, std::string after, std::size_t depth,
-          known_names& known, const found_entry& visit, std::error_code& ec) {
+result<bool> walk(int directory, const std::string& prefix, std::string after, std::size_t depth,
+                  known_names& known, const found_entry& visit) {
   for (bool more = true; more;) {
-    const run_of_names run = next_names(directory, after, true, known, ec);
-    const std::vector<ordered_name>& names = run.names;
-    more = run.more;
-    if (ec) return false;
+    const result<run_of_names> run = next_names(directory, after, true, known);
+    if (!run) return run.why();
+    const std::vector<ordered_name>& names = run->names;
+    more = run->more;
     for (const ordered_name& each : names) {
       if (!each.is_directory) {
         struct ::stat about = {};
-        const bool is_there = look_at(directory, each.key, about, ec);
-        if (ec) return false;
-        if (!is_there || S_ISDIR(about.st_mode)) continue;  // it has just become one
+        const result<bool> is_there = look_at(directory, each.key, about);
+        if (!is_there) return is_there.why();
+        if (!*is_there || S_ISDIR(about.st_mode)) continue;  // it has just become one
         if (!visit(prefix + each.key, about)) return false;
         continue;
       }
@@ -136,14 +133,11 @@ bool walk(int directory, const std::string& prefix, std::string after, std::size
       const std::string name = each.key.substr(0, each.key.size() - 1);
       const owned_descriptor inner(::openat(
           directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-      if (!inner && !concerns_what_is_named(errno)) {
-        ec = store_error(errno);
-        return false;
-      }
+      if (!inner && !concerns_what_is_named(errno)) return failure{store_error(errno)};
       if (!inner) continue;
-      if (!walk(inner.get(), prefix + each.key, std::move(rest), depth + 1, known, visit, ec)) {
-        return false;
-      }
+      const result<bool> goes_on =
+          walk(inner.get(), prefix + each.key, std::move(rest), depth + 1, known, visit);
+      if (!goes_on || !*goes_on) return goes_on;
     }
     // Everything below the last directory was seen: no path in it is behind this.
     if (more) after = names.back().key + (names.back().is_directory ? behind_all : "");
@@ -156,17 +150,16 @@ bool walk(int directory, const std::string& prefix, std::string after, std::size
 std::error_code walk_directory(int directory, std::string_view after, known_names& known,
                                const found_entry& visit) {
   std::string behind(after);
-  std::error_code ec;
   for (bool more = true; more;) {
-    const run_of_names run = next_names(directory, behind, false, known, ec);
-    const std::vector<ordered_name>& names = run.names;
-    more = run.more;
-    if (ec) return ec;
+    const result<run_of_names> run = next_names(directory, behind, false, known);
+    if (!run) return run.why().code;
+    const std::vector<ordered_name>& names = run->names;
+    more = run->more;
     for (const ordered_name& each : names) {
       struct ::stat about = {};
-      const bool is_there = look_at(directory, each.key, about, ec);
-      if (ec) return ec;
-      if (is_there && !visit(each.key, about)) return {};
+      const result<bool> is_there = look_at(directory, each.key, about);
+      if (!is_there) return is_there.why().code;
+      if (*is_there && !visit(each.key, about)) return {};
     }
     if (more) behind = names.back().key;
   }
@@ -175,9 +168,8 @@ std::error_code walk_directory(int directory, std::string_view after, known_name
 
 std::error_code walk_tree(int top, std::string_view after, known_names& known,
                           const found_entry& visit) {
-  std::error_code ec;
-  walk(top, std::string(), std::string(after), 0, known, visit, ec);
-  return ec;
+  const result<bool> walked = walk(top, std::string(), std::string(after), 0, known, visit);
+  return walked ? std::error_code() : walked.why().code;
 }
 
 std::error_code each_type(
@@ -191,10 +183,11 @@ std::error_code each_type(
   });
 }
 
-std::vector<std::string> names_in(int directory, std::error_code& ec) {
+result<std::vector<std::string>> names_in(int directory) {
   std::vector<std::string> found;
-  ec =
+  const std::error_code ec =
       each_name(directory, [&](std::string_view name, unsigned char) { found.emplace_back(name); });
+  if (ec) return failure{ec};
   return found;
 }
 

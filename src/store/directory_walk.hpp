@@ -11,6 +11,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/result.hpp"
 #include "store/known_names.hpp"
 
 namespace ucx::detail {
@@ -43,6 +44,6 @@ std::error_code each_type(int directory,
                           const std::function<void(const std::string& name, ::mode_t type)>& visit);
 
 /// Returns all names in an open directory.
-std::vector<std::string> names_in(int directory, std::error_code& ec);
+result<std::vector<std::string>> names_in(int directory);
 
 }  // namespace ucx::detail

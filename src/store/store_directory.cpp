@@ -240,11 +240,9 @@ result<void> store_directory::open_spool(const std::string& doing) {
     if (number == EWOULDBLOCK) return failure{errc::busy, doing + ": another server writes it"};
     return failure{store_error(number), doing + ": it can not be locked"};
   }
-  std::error_code ec;
-  for (const std::string& left : names_in(spool_.get(), ec)) {
-    ::unlinkat(spool_.get(), left.c_str(), 0);
-  }
-  if (ec) return failure{ec, doing};
+  const result<std::vector<std::string>> names = names_in(spool_.get());
+  if (!names) return failure{names.why().code, doing};
+  for (const std::string& left : *names) ::unlinkat(spool_.get(), left.c_str(), 0);
   return {};
 }
 
