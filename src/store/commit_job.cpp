@@ -7,33 +7,36 @@
 
 namespace ucx::detail {
 
-commit_job::outcome commit_job::operator()(std::error_code& ec) const {
-  outcome made = give_name(ec);
-  std::error_code none;  // what was done does not depend on what is told of it
-  try {
-    if (!ec) made.facts = directory->stat(path, none);
+commit_job::outcome commit_job::operator()() const {
+  outcome made = give_name();
+  if (made.why) return made;
+  try {  // what was done does not depend on what is told of it
+    if (const auto facts = directory->stat(path)) made.facts = *facts;
   } catch (const std::bad_alloc&) {
     if (const auto facts = file->facts()) made.facts = *facts;
   }
   return made;
 }
 
-commit_job::outcome commit_job::give_name(std::error_code& ec, last_parent* last) const {
+commit_job::outcome commit_job::give_name(last_parent* last) const {
   outcome made;
+  std::error_code& ec = made.why;
   try {
     if (!spooled.empty()) file->give_back_room();
     if (durable) ec = file->sync();
     // Somebody else may publish the directory by now.
     if (!spooled.empty() && !ec && by && by->is_left_behind()) ec = errc::revoked;
     if (!spooled.empty() && !ec) {
-      replaced_file replaced;
-      made.named = directory->give_name(spooled, path, exclusive, replaced, ec, last);
-      if (made.named) {
-        quota->refund(replaced.facts.size);
-        free_later(std::move(replaced.kept));
+      result<replaced_file> replaced = directory->give_name(spooled, path, exclusive, last);
+      made.named = static_cast<bool>(replaced);
+      if (replaced) {
+        quota->refund(replaced->facts.size);
+        free_later(std::move(replaced->kept));
+      } else {
+        ec = replaced.why().code;
       }
     }
-    if (durable && !ec) directory->sync_name(path, ec);
+    if (durable && !ec) ec = directory->sync_name(path);
   } catch (const std::bad_alloc&) {  // whatever was done before counts
     ec = errc::no_memory;
   }

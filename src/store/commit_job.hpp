@@ -28,15 +28,16 @@ struct commit_job {
   std::shared_ptr<disk_queue> by;
 
   struct outcome {
-    bool ended = false;  ///< The spool has nothing of it any more.
-    bool named = false;  ///< Also where it is not known to be on the device.
+    std::error_code why;  ///< It is not as it should be.
+    bool ended = false;   ///< The spool has nothing of it any more.
+    bool named = false;   ///< Also where it is not known to be on the device.
     file_facts facts;
   };
 
   /// Errors: those of the system; no_memory; revoked (the store was closed while the disk hung).
-  outcome operator()(std::error_code& ec) const;
+  outcome operator()() const;
   /// The same, without the facts; `last` as that of store_directory::give_name.
-  outcome give_name(std::error_code& ec, last_parent* last = nullptr) const;
+  outcome give_name(last_parent* last = nullptr) const;
 
  private:
   void free_later(owned_descriptor replaced) const noexcept;

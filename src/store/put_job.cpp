@@ -34,7 +34,7 @@ class unnamed_file {
 
 }  // namespace
 
-std::vector<std::error_code> put_job::operator()(std::error_code&) const {
+std::vector<std::error_code> put_job::operator()() const {
   std::vector<std::error_code> outcomes;
   outcomes.reserve(files.size());
   last_parent last;
@@ -54,10 +54,11 @@ std::error_code put_job::write(const whole_file& file, last_parent& last) const 
   const auto account = std::make_shared<file_account>(quota, 0);
   if ((ec = account->take(file.bytes.size()))) return ec;
   unnamed_file unnamed(*directory, *account);
-  owned_descriptor made = directory->create_unnamed(unnamed.spooled(), ec);
-  if (!made) return ec;
+  result<spooled_file> made = directory->create_unnamed();
+  if (!made) return made.why().code;
+  unnamed.spooled() = std::move(made->name);
   // Closed here: this is a thread that may wait for the disk.
-  const auto opened = std::make_shared<store_file>(std::move(made), nullptr);
+  const auto opened = std::make_shared<store_file>(std::move(made->descriptor), nullptr);
   if (!file.bytes.empty()) ec = opened->write(0, file.bytes);
   account->wrote(*opened, ec);
   if (ec) return ec;
@@ -72,8 +73,7 @@ std::error_code put_job::write(const whole_file& file, last_parent& last) const 
                           .by = by};
   unnamed.keep();
   // What is to be on the device is there where its path leads to.
-  naming.give_name(ec, durable ? nullptr : &last);
-  return ec;
+  return naming.give_name(durable ? nullptr : &last).why;
 }
 
 }  // namespace ucx::detail

@@ -29,7 +29,7 @@ struct put_job {
   std::shared_ptr<disk_queue> by;  ///< What it waits in.
 
   /// Returns how it went with each. Errors of each: as commit_job's; no_space.
-  std::vector<std::error_code> operator()(std::error_code& ec) const;
+  std::vector<std::error_code> operator()() const;
 
  private:
   std::error_code write(const whole_file& file, last_parent& last) const;

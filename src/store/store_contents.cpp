@@ -61,14 +61,15 @@ class store_contents::put_claim {
 std::optional<store_contents::content> store_contents::content_now(const std::string& path,
                                                                    std::size_t most) const {
   if (!store_.is_open() || !store_.names().is_path(path)) return std::nullopt;
+  const std::optional<opened_file> file = store_.directory()->open_now(path);
+  if (!file || file->facts.size > most) return std::nullopt;
   content made;
-  const std::optional<owned_descriptor> file = store_.directory()->open_now(path, made.facts);
-  if (!file || made.facts.size > most) return std::nullopt;
+  made.facts = file->facts;
   made.bytes.resize(static_cast<std::size_t>(made.facts.size));
-  const auto source = open_file::adopt(file->get());
+  const auto source = open_file::adopt(file->descriptor.get());
   if (source->read_now(0, made.bytes) < made.bytes.size()) return std::nullopt;
   // Changed meanwhile, it is a matter for who opens it.
-  const std::optional<file_facts> now = known_facts(file->get());
+  const std::optional<file_facts> now = known_facts(file->descriptor.get());
   if (!now || now->generation != made.facts.generation) return std::nullopt;
   return made;
 }

@@ -39,12 +39,14 @@ result<std::shared_ptr<store_core>> store_core::make(const std::shared_ptr<store
     return failure{errc::feature_disabled,
                    "publishing a store: its context was made without feature::am"};
   }
-  std::error_code ec;
-  std::uint64_t used = 0;
-  if (options.quota != store_options().quota) used = (*top)->listing().total_size(ec);
-  if (ec) return failure{ec, "counting what is in the directory \"" + directory.string() + "\""};
+  result<std::uint64_t> used = std::uint64_t{0};
+  if (options.quota != store_options().quota) used = (*top)->listing().total_size();
+  if (!used) {
+    return failure{used.why().code,
+                   "counting what is in the directory \"" + directory.string() + "\""};
+  }
   return std::shared_ptr<store_core>(
-      new store_core(server, std::move(context), *std::move(top), options, used));
+      new store_core(server, std::move(context), *std::move(top), options, *used));
 }
 
 std::string store_core::url() const {

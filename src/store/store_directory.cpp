@@ -186,12 +186,9 @@ std::error_code store_error(int number) noexcept {
   }
 }
 
-file_facts facts_of(int descriptor, std::error_code& ec) noexcept {
+result<file_facts> facts_of(int descriptor) noexcept {
   struct ::stat about = {};
-  if (look_at(descriptor, about) != 0) {
-    ec = store_error(errno);
-    return {};
-  }
+  if (look_at(descriptor, about) != 0) return failure{store_error(errno)};
   return facts_from(about);
 }
 
@@ -259,36 +256,28 @@ std::error_code store_directory::lookup_error(int number) const noexcept {
   return ec == errc::no_such_name && is_gone() ? make_error_code(errc::store_gone) : ec;
 }
 
-owned_descriptor store_directory::open_file(const std::string& path, bool writable,
-                                            file_facts& facts, std::error_code& ec) const {
+result<opened_file> store_directory::open_file(const std::string& path, bool writable) const {
   struct ::stat about = {};
   // First without opening it: to open a device, or a pipe, has consequences.
   owned_descriptor opened = open_beneath(path, to_look_at);
   if (opened && look_at(opened.get(), about) == 0) {
-    if (!S_ISREG(about.st_mode)) {
-      ec = errc::not_supported;
-      return {};
-    }
+    if (!S_ISREG(about.st_mode)) return failure{errc::not_supported};
     opened = open_beneath(path, without_waiting | (writable ? O_RDWR : O_RDONLY));
     if (opened && look_at(opened.get(), about) == 0 && S_ISREG(about.st_mode)) {
-      facts = facts_from(about);
-      return opened;
+      return opened_file{std::move(opened), facts_from(about)};
     }
   }
-  ec = lookup_error(errno);
-  return {};
+  return failure{lookup_error(errno)};
 }
 
-std::optional<owned_descriptor> store_directory::open_now(const std::string& path,
-                                                          file_facts& facts) const {
+std::optional<opened_file> store_directory::open_now(const std::string& path) const {
   if (!answers_now_) return std::nullopt;
   struct ::stat about = {};
   owned_descriptor opened = open_known(root_.get(), path.c_str(), to_look_at);
   if (!opened || look_at(opened.get(), about) != 0 || !S_ISREG(about.st_mode)) return std::nullopt;
   opened = open_known(root_.get(), path.c_str(), without_waiting | O_RDONLY);
   if (!opened || look_at(opened.get(), about) != 0 || !S_ISREG(about.st_mode)) return std::nullopt;
-  facts = facts_from(about);
-  return opened;
+  return opened_file{std::move(opened), facts_from(about)};
 }
 
 std::optional<file_facts> store_directory::stat_now(const std::string& path) const {
@@ -299,28 +288,24 @@ std::optional<file_facts> store_directory::stat_now(const std::string& path) con
   return facts_from(about);
 }
 
-file_facts store_directory::stat(const std::string& path, std::error_code& ec) const {
+result<file_facts> store_directory::stat(const std::string& path) const {
   struct ::stat about = {};
   const owned_descriptor opened = open_beneath(path, to_look_at);
-  if (!opened || look_at(opened.get(), about) != 0) {
-    ec = lookup_error(errno);
-  } else if (path.empty() && (about.st_nlink == 0 || is_gone())) {
-    ec = errc::store_gone;  // the system describes also what it has removed
-  }
-  return ec ? file_facts() : facts_from(about);
+  if (!opened || look_at(opened.get(), about) != 0) return failure{lookup_error(errno)};
+  // The system describes also what it has removed.
+  if (path.empty() && (about.st_nlink == 0 || is_gone())) return failure{errc::store_gone};
+  return facts_from(about);
 }
 
-owned_descriptor store_directory::create_unnamed(std::string& spooled, std::error_code& ec) const {
-  if (is_gone()) {
-    ec = errc::store_gone;
-    return {};
-  }
+result<spooled_file> store_directory::create_unnamed() const {
+  if (is_gone()) return failure{errc::store_gone};
   static std::atomic<std::uint64_t> last{0};
   constexpr int mode = 0666;  // as every program's, less the umask
-  spooled = std::to_string(::getpid()) + '.' + std::to_string(++last);
-  owned_descriptor made(::openat(spool_.get(), spooled.c_str(),
-                                 O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
-  if (!made) ec = store_error(errno);
+  spooled_file made;
+  made.name = std::to_string(::getpid()) + '.' + std::to_string(++last);
+  made.descriptor = owned_descriptor(::openat(
+      spool_.get(), made.name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
+  if (!made.descriptor) return failure{store_error(errno)};
   return made;
 }
 
@@ -346,145 +331,122 @@ owned_descriptor store_directory::make_parent(std::string_view path) const {
   return owned_descriptor(::openat(above.get(), name.c_str(), to_go_through));
 }
 
-file_facts store_directory::find_replaced(const std::string& path, bool exclusive,
-                                          std::error_code& ec) const noexcept {
+std::error_code store_directory::check_replaced(const std::string& path,
+                                                bool exclusive) const noexcept {
   struct ::stat about = {};
   const owned_descriptor found = open_beneath(path, to_look_at);
   if (!found || ::fstat(found.get(), &about) != 0) return {};  // the move says what is wrong
-  if (exclusive) {
-    ec = errc::already_exists;
-  } else if (!S_ISREG(about.st_mode)) {
-    ec = S_ISLNK(about.st_mode) ? errc::bad_name : errc::not_supported;
-  }
-  return ec ? file_facts() : facts_from(about);
+  if (exclusive) return errc::already_exists;
+  if (S_ISREG(about.st_mode)) return {};
+  return S_ISLNK(about.st_mode) ? errc::bad_name : errc::not_supported;
 }
 
-bool store_directory::give_name(const std::string& spooled, const std::string& path, bool exclusive,
-                                replaced_file& replaced, std::error_code& ec,
-                                last_parent* last) const {
-  if (is_gone()) {
-    ec = errc::store_gone;
-    return false;
-  }
+result<replaced_file> store_directory::give_name(const std::string& spooled,
+                                                 const std::string& path, bool exclusive,
+                                                 last_parent* last) const {
+  if (is_gone()) return failure{errc::store_gone};
   last_parent mine;
   last_parent& to = last != nullptr ? *last : mine;
   const std::string directory(split(path).directory);
   if (to.opened && to.path == directory) {
-    if (move_in(spooled, to.opened.get(), path, exclusive, replaced, ec)) return true;
-    if (ec != errc::no_such_name) return false;
-    ec.clear();  // somebody has taken the directory away meanwhile
+    result<replaced_file> moved = move_in(spooled, to.opened.get(), path, exclusive);
+    // Else somebody has taken the directory away meanwhile.
+    if (moved || moved.why().code != errc::no_such_name) return moved;
   }
   to = {.path = directory, .opened = make_parent(path)};
-  if (to.opened) return move_in(spooled, to.opened.get(), path, exclusive, replaced, ec);
-  ec = move_error(errno);
-  return false;
+  if (!to.opened) return failure{move_error(errno)};
+  return move_in(spooled, to.opened.get(), path, exclusive);
 }
 
-bool store_directory::move_in(const std::string& spooled, int parent, const std::string& path,
-                              bool exclusive, replaced_file& replaced, std::error_code& ec) const {
+result<replaced_file> store_directory::move_in(const std::string& spooled, int parent,
+                                               const std::string& path, bool exclusive) const {
   const std::string name(split(path).name);
+  replaced_file replaced;
   // Most are new: then there is nothing to look at.
-  if (move(spool_.get(), spooled, parent, name, true)) return true;
+  if (move(spool_.get(), spooled, parent, name, true)) return replaced;
   if (!exclusive && errno == EEXIST) {
     struct ::stat about = {};
-    ec = check_movable(parent, name, false, about);
+    const std::error_code ec = check_movable(parent, name, false, about);
+    if (ec && ec != errc::no_such_name) return failure{ec};  // else it is gone by now
     if (!ec && room_ahead_helps_) {
       replaced.kept = owned_descriptor(::openat(parent, name.c_str(), to_look_at));
     }
     if (!ec) replaced.facts = facts_from(about);
-    if (ec == errc::no_such_name) ec.clear();  // by now
-    if (ec) return false;
-    if (move(spool_.get(), spooled, parent, name, false)) return true;
+    if (move(spool_.get(), spooled, parent, name, false)) return replaced;
   }
-  ec = move_error(errno);
-  return false;
+  return failure{move_error(errno)};
 }
 
 /// The directories on the way may have been made just now, by whomever.
-void store_directory::sync_name(std::string_view path, std::error_code& ec) const {
+std::error_code store_directory::sync_name(std::string_view path) const {
   while (!path.empty()) {
     path = split(path).directory;
     const owned_descriptor each = open_beneath(std::string(path), to_read_names);
-    if (!each || ::fsync(each.get()) != 0) {
-      ec = errc::io_error;
-      return;
-    }
+    if (!each || ::fsync(each.get()) != 0) return errc::io_error;
   }
-}
-
-owned_descriptor store_directory::open_or_create(const std::string& path, file_facts& facts,
-                                                 std::error_code& ec) const {
-  if (is_gone()) {
-    ec = errc::store_gone;
-    return {};
-  }
-  constexpr int most_attempts = 8;  // somebody makes it and takes it away all the time
-  for (int attempt = 0; attempt < most_attempts; ++attempt) {
-    ec.clear();
-    owned_descriptor opened = open_file(path, true, facts, ec);
-    if (opened || ec != errc::no_such_name) return opened;
-    ec.clear();
-    find_replaced(path, false, ec);
-    if (ec) return {};
-    const owned_descriptor parent = make_parent(path);
-    constexpr int mode = 0666;
-    if (parent) {
-      opened = owned_descriptor(::openat(parent.get(), std::string(split(path).name).c_str(),
-                                         O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
-    }
-    if (opened) {
-      facts = facts_of(opened.get(), ec);
-      return opened;
-    }
-    ec = store_error(errno);
-    if (ec != errc::already_exists) return {};
-  }
-  ec = errc::busy;
   return {};
 }
 
-file_facts store_directory::remove(const std::string& path, std::error_code& ec) const {
-  const file_facts was = stat(path, ec);
-  if (ec) return was;
+result<opened_file> store_directory::open_or_create(const std::string& path) const {
+  if (is_gone()) return failure{errc::store_gone};
+  constexpr int most_attempts = 8;  // somebody makes it and takes it away all the time
+  for (int attempt = 0; attempt < most_attempts; ++attempt) {
+    result<opened_file> opened = open_file(path, true);
+    if (opened || opened.why().code != errc::no_such_name) return opened;
+    if (const std::error_code taken = check_replaced(path, false)) return failure{taken};
+    const owned_descriptor parent = make_parent(path);
+    constexpr int mode = 0666;
+    owned_descriptor made;
+    if (parent) {
+      made = owned_descriptor(::openat(parent.get(), std::string(split(path).name).c_str(),
+                                       O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
+    }
+    if (made) {
+      const result<file_facts> facts = facts_of(made.get());
+      if (!facts) return facts.why();
+      return opened_file{std::move(made), *facts};
+    }
+    const std::error_code ec = store_error(errno);
+    if (ec != errc::already_exists) return failure{ec};
+  }
+  return failure{errc::busy};
+}
+
+result<file_facts> store_directory::remove(const std::string& path) const {
+  result<file_facts> was = stat(path);
+  if (!was) return was;
   const owned_descriptor parent = open_parent(path);
   const std::string name(split(path).name);
-  if (!parent || ::unlinkat(parent.get(), name.c_str(), was.is_directory ? AT_REMOVEDIR : 0) != 0) {
-    ec = store_error(errno);
+  const int how = was->is_directory ? AT_REMOVEDIR : 0;
+  if (!parent || ::unlinkat(parent.get(), name.c_str(), how) != 0) {
+    return failure{store_error(errno)};
   }
   return was;
 }
 
-file_facts store_directory::rename(const std::string& from, const std::string& to, bool exclusive,
-                                   std::error_code& ec) const {
-  if (is_gone()) {
-    ec = errc::store_gone;
-    return {};
-  }
-  stat(from, ec);  // what a store does not serve it does not move either
-  if (ec) return {};
+result<file_facts> store_directory::rename(const std::string& from, const std::string& to,
+                                           bool exclusive) const {
+  if (is_gone()) return failure{errc::store_gone};
+  // What a store does not serve it does not move either.
+  if (const result<file_facts> served = stat(from); !served) return served.why();
   const owned_descriptor old_parent = open_parent(from);
   const owned_descriptor parent = old_parent ? make_parent(to) : owned_descriptor();
-  if (!parent) {
-    ec = move_error(errno);
-    return {};
-  }
+  if (!parent) return failure{move_error(errno)};
   const std::string old_name(split(from).name);
   const std::string name(split(to).name);
   struct ::stat about = {};
-  ec = check_movable(old_parent.get(), old_name, true, about);
-  if (ec) return {};
+  std::error_code ec = check_movable(old_parent.get(), old_name, true, about);
+  if (ec) return failure{ec};
   const ino_t moved = about.st_ino;
   about = {};
   if (!exclusive) ec = check_movable(parent.get(), name, true, about);
-  if (ec == errc::no_such_name) {
-    ec.clear();
-    about = {};
-  }
-  if (!ec && !move(old_parent.get(), old_name, parent.get(), name, exclusive)) {
-    ec = move_error(errno);
+  if (ec && ec != errc::no_such_name) return failure{ec};
+  if (ec) about = {};
+  if (!move(old_parent.get(), old_name, parent.get(), name, exclusive)) {
+    return failure{move_error(errno)};
   }
   // Two names of one file stay as they are.
-  return ec || about.st_ino == moved ? file_facts() : facts_from(about);
+  return about.st_ino == moved ? file_facts() : facts_from(about);
 }
 
 }  // namespace ucx::detail

@@ -16,6 +16,17 @@
 
 namespace ucx::detail {
 
+struct opened_file {
+  owned_descriptor descriptor = {};
+  file_facts facts = {};
+};
+
+/// An empty file that has no name yet but in the spool.
+struct spooled_file {
+  std::string name = {};
+  owned_descriptor descriptor = {};
+};
+
 /// What had a name that is another file's now.
 struct replaced_file {
   file_facts facts = {};
@@ -48,45 +59,40 @@ class store_directory {
 
   /// Opens a regular file. Errors: no_such_name (a symbolic link on the way, too), not_supported
   /// (a directory, or something else), permission_denied, too_many_files, io_error, store_gone.
-  owned_descriptor open_file(const std::string& path, bool writable, file_facts& facts,
-                             std::error_code& ec) const;
+  result<opened_file> open_file(const std::string& path, bool writable) const;
   /// The same for reading, where the kernel knows the file already and the file system is one of
   /// this machine's disks: then nothing waits. Nothing where that is not so, or anything is wrong.
-  std::optional<owned_descriptor> open_now(const std::string& path, file_facts& facts) const;
+  std::optional<opened_file> open_now(const std::string& path) const;
   std::optional<file_facts> stat_now(const std::string& path) const;
   /// Describes a regular file or a directory; the empty path is the root. Errors: as open_file.
-  file_facts stat(const std::string& path, std::error_code& ec) const;
+  result<file_facts> stat(const std::string& path) const;
 
   /// Lists what is in it.
   const store_listing& listing() const noexcept { return listing_; }
 
   // Of a writable store.
-  /// Makes an empty file that has no name yet but in the spool: `spooled` says which.
-  owned_descriptor create_unnamed(std::string& spooled, std::error_code& ec) const;
-  /// Describes the file that one of that name would replace; nothing where there is none. Errors:
-  /// already_exists (`exclusive`), bad_name (a symbolic link), not_supported (what is no file).
-  file_facts find_replaced(const std::string& path, bool exclusive,
-                           std::error_code& ec) const noexcept;
-  /// Gives such a file its name, with the directories that are missing, and tells what had it;
-  /// returns whether it has it. Errors: as find_replaced; no_space, permission_denied, no_such_name
-  /// (a directory of the path is none). `last` is where the file before it went, if that was just
-  /// now, and tells where this one went.
-  bool give_name(const std::string& spooled, const std::string& path, bool exclusive,
-                 replaced_file& replaced, std::error_code& ec, last_parent* last = nullptr) const;
+  result<spooled_file> create_unnamed() const;
+  /// Returns why what has this name is not replaced: already_exists (`exclusive`), bad_name (a
+  /// symbolic link), not_supported (what is no file). Nothing where nothing has it.
+  std::error_code check_replaced(const std::string& path, bool exclusive) const noexcept;
+  /// Gives a file of the spool its name, with the directories that are missing, and returns what
+  /// had it. Errors: as check_replaced; no_space, permission_denied, no_such_name (a directory of
+  /// the path is none). `last` is where the file before it went, if that was just now, and tells
+  /// where this one went.
+  result<replaced_file> give_name(const std::string& spooled, const std::string& path,
+                                  bool exclusive, last_parent* last = nullptr) const;
   /// Returns when the name is on the device, with those of its directories. Errors: io_error.
-  void sync_name(std::string_view path, std::error_code& ec) const;
+  std::error_code sync_name(std::string_view path) const;
   void discard(const std::string& spooled) const noexcept;
   /// Returns whether room reserved ahead of new files makes writing them faster.
   bool room_ahead_helps() const noexcept { return room_ahead_helps_; }
   /// Opens a file for writing that is made, empty, where there is none.
-  owned_descriptor open_or_create(const std::string& path, file_facts& facts,
-                                  std::error_code& ec) const;
+  result<opened_file> open_or_create(const std::string& path) const;
   /// Removes a file, or an empty directory, and tells what it was. Errors: no_such_name,
   /// already_exists (a directory that is not empty), permission_denied.
-  file_facts remove(const std::string& path, std::error_code& ec) const;
+  result<file_facts> remove(const std::string& path) const;
   /// Tells what was replaced. Errors: as give_name, and no_such_name.
-  file_facts rename(const std::string& from, const std::string& to, bool exclusive,
-                    std::error_code& ec) const;
+  result<file_facts> rename(const std::string& from, const std::string& to, bool exclusive) const;
 
   // For its parts.
   /// Opens what is there, as open(2) has the `flags`; nothing, with errno, where it can not.
@@ -101,8 +107,8 @@ class store_directory {
   std::error_code lookup_error(int number) const noexcept;
   owned_descriptor open_parent(std::string_view path) const;
   owned_descriptor make_parent(std::string_view path) const;
-  bool move_in(const std::string& spooled, int parent, const std::string& path, bool exclusive,
-               replaced_file& replaced, std::error_code& ec) const;
+  result<replaced_file> move_in(const std::string& spooled, int parent, const std::string& path,
+                                bool exclusive) const;
 
   owned_descriptor root_;
   directory_place place_;
@@ -122,6 +128,6 @@ std::error_code store_error(int number) noexcept;
 bool is_refused(int directory, int how) noexcept;
 
 /// Returns what the system says of an open file.
-file_facts facts_of(int descriptor, std::error_code& ec) noexcept;
+result<file_facts> facts_of(int descriptor) noexcept;
 
 }  // namespace ucx::detail

@@ -15,6 +15,7 @@
 
 #include "base/disk_thread.hpp"
 #include "base/inbox_task.hpp"
+#include "base/result.hpp"
 #include "ucx/error.hpp"
 
 namespace ucx::detail {
@@ -38,8 +39,8 @@ class store_disk {
 
   /// Returns what such work waits in; nothing where the store is closed, or there is no thread.
   std::shared_ptr<disk_queue> queue(lane which);
-  /// Has `work` done, and `answer` called with what it returns. Returns whether it was asked; else
-  /// it is answered already. `always`: bounded by other means.
+  /// Has `work` done, and `answer` called with what it returns: a `Result`, or a `result` of one.
+  /// Returns whether it was asked; else it is answered already. `always`: bounded by other means.
   template <class Result, class Work, class Answer>
   bool ask(lane which, Work work, Answer answer, bool always = false);
 
@@ -75,16 +76,12 @@ class store_disk {
 
 template <class Result, class Work, class Answer>
 bool store_disk::ask(lane which, Work work, Answer answer, bool always) {
-  struct asked {
-    std::error_code ec;
-    Result result = {};
-  };
   const std::shared_ptr<disk_queue> disk = queue(which);
   if (!disk || !questions_) {
     answer(why_not_asked(), Result());
     return false;
   }
-  const auto said = std::make_shared<asked>();
+  const auto said = std::make_shared<result<Result>>(failure{errc::revoked});
   const std::uint64_t number = ++last_question_;
   disk_queue::answer ending = [number, weak = std::weak_ptr(questions_)] {
     const std::shared_ptr<questions> open = weak.lock();
@@ -94,14 +91,15 @@ bool store_disk::ask(lane which, Work work, Answer answer, bool always) {
   };
   disk_queue::work job = [said, work = std::move(work), ending = std::move(ending)]() mutable {
     try {
-      said->result = work(said->ec);
+      *said = work();
     } catch (const std::bad_alloc&) {
-      said->ec = errc::no_memory;
+      *said = failure{errc::no_memory};
     }
     return std::move(ending);
   };
   questions_->emplace(number, [said, answer](std::error_code refused) {
-    answer(refused ? refused : said->ec, refused ? Result() : std::move(said->result));
+    if (!refused && *said) return answer(std::error_code(), *std::move(*said));
+    answer(refused ? refused : said->why().code, Result());
   });
   try {
     if (always ? disk->start_always(std::move(job)) : disk->start(std::move(job))) return true;

@@ -21,34 +21,33 @@ void store_files::open_by(store_place place, access wanted, Work work, opened an
   if (const std::error_code refused = store_.admission().admit(place)) {
     return answer(refused, nullptr, {});
   }
-  struct result {
+  struct found {
     store_place place;
-    owned_descriptor file;
-    file_facts facts;
+    opened_file file;
   };
   // The handler of what may be answered at once says so too: `place` was admitted.
-  store_.disk().ask<result>(
+  store_.disk().ask<found>(
       lane::quick,
-      [place, directory = store_.directory(), work = std::move(work)](std::error_code& ec) {
-        result made;
-        made.place = place;
-        made.file = work(*directory, made.place, made.facts, ec);
+      [place, directory = store_.directory(), work = std::move(work)]() -> result<found> {
+        found made{.place = place, .file = {}};
+        result<opened_file> file = work(*directory, made.place);
+        if (!file) return file.why();
+        made.file = *std::move(file);
         return made;
       },
-      [weak = store_.weak_from_this(), place, wanted, answer](std::error_code ec, result made) {
+      [weak = store_.weak_from_this(), place, wanted, answer](std::error_code ec, found made) {
         const std::shared_ptr<store_core> store = weak.lock();
         if (!store) return answer(errc::no_such_name, nullptr, {});
         if (!ec) {
-          return store->files().let_in(made.place, wanted, std::move(made.file), made.facts,
-                                       answer);
+          return store->files().let_in(made.place, wanted, std::move(made.file), answer);
         }
         store->admission().forget(place);
         answer(ec, nullptr, {});
       });
 }
 
-void store_files::let_in(const store_place& place, access wanted, owned_descriptor file,
-                         const file_facts& facts, const opened& answer) {
+void store_files::let_in(const store_place& place, access wanted, opened_file file,
+                         const opened& answer) {
   const std::shared_ptr<disk_queue> closing = store_.disk().queue(lane::quick);
   if (!closing) {  // it was closed meanwhile
     store_.admission().forget(place);
@@ -56,34 +55,35 @@ void store_files::let_in(const store_place& place, access wanted, owned_descript
   }
   // What is not in the spool others may change as well.
   const bool is_new = !place.spooled.empty() && store_.directory()->room_ahead_helps();
-  file_preallocation ahead = is_new ? file_preallocation(file.get()) : file_preallocation();
+  file_preallocation ahead =
+      is_new ? file_preallocation(file.descriptor.get()) : file_preallocation();
   std::shared_ptr<store_region> region;
   try {
-    region = store_region::make(store_.context(), store_.shared_from_this(),
-                                std::make_shared<store_file>(std::move(file), closing, ahead),
-                                place, wanted, facts.size);
+    region =
+        store_region::make(store_.context(), store_.shared_from_this(),
+                           std::make_shared<store_file>(std::move(file.descriptor), closing, ahead),
+                           place, wanted, file.facts.size);
     regions_.emplace(region->id(), region);
   } catch (const std::bad_alloc&) {
     if (!place.spooled.empty()) discard(place.spooled);
     store_.admission().forget(place);
     return answer(errc::no_memory, nullptr, {});
   }
-  answer({}, region, facts);
+  answer({}, region, file.facts);
 }
 
 void store_files::open(const std::string& path, access wanted, opened answer) {
   const bool writes = includes(wanted, access::write);
   const store_place known{.path = path};
   if (!writes && !store_.admission().admit(known)) {
-    file_facts facts;
-    std::optional<owned_descriptor> file = store_.directory()->open_now(path, facts);
-    if (file) return let_in(known, wanted, std::move(*file), facts, answer);
+    std::optional<opened_file> file = store_.directory()->open_now(path);
+    if (file) return let_in(known, wanted, std::move(*file), answer);
     store_.admission().forget(known);
   }
   open_by(
       {.path = path, .is_written = writes}, wanted,
-      [writes](store_directory& in, store_place& place, file_facts& facts, std::error_code& ec) {
-        return in.open_file(place.path, writes, facts, ec);
+      [writes](const store_directory& in, const store_place& place) {
+        return in.open_file(place.path, writes);
       },
       std::move(answer));
 }
@@ -91,14 +91,16 @@ void store_files::open(const std::string& path, access wanted, opened answer) {
 void store_files::create(const std::string& path, access wanted, bool exclusive, opened answer) {
   open_by(
       {.path = path, .exclusive = exclusive, .is_written = true}, wanted,
-      [](store_directory& in, store_place& place, file_facts& facts, std::error_code& ec) {
-        in.find_replaced(place.path, place.exclusive, ec);
-        if (ec) return owned_descriptor();
-        owned_descriptor made = in.create_unnamed(place.spooled, ec);
-        if (!made) return made;
-        facts = facts_of(made.get(), ec);
-        if (ec) in.discard(place.spooled);
-        return made;
+      [](const store_directory& in, store_place& place) -> result<opened_file> {
+        const std::error_code taken = in.check_replaced(place.path, place.exclusive);
+        if (taken) return failure{taken};
+        result<spooled_file> made = in.create_unnamed();
+        if (!made) return made.why();
+        place.spooled = std::move(made->name);
+        const result<file_facts> facts = facts_of(made->descriptor.get());
+        if (facts) return opened_file{std::move(made->descriptor), *facts};
+        in.discard(place.spooled);
+        return facts.why();
       },
       std::move(answer));
 }
@@ -106,8 +108,8 @@ void store_files::create(const std::string& path, access wanted, bool exclusive,
 void store_files::append(const std::string& path, access wanted, opened answer) {
   open_by(
       {.path = path, .is_written = true}, wanted,
-      [](store_directory& in, store_place& place, file_facts& facts, std::error_code& ec) {
-        return in.open_or_create(place.path, facts, ec);
+      [](const store_directory& in, const store_place& place) {
+        return in.open_or_create(place.path);
       },
       std::move(answer));
 }

@@ -9,7 +9,6 @@
 #include <system_error>
 
 #include "base/clock.hpp"
-#include "base/owned_descriptor.hpp"
 #include "file/file_facts.hpp"
 #include "store/store_region.hpp"
 #include "ucx/access.hpp"
@@ -18,6 +17,7 @@ namespace ucx::detail {
 
 class store_core;
 class store_host;
+struct opened_file;
 class worker_core;
 
 /// A part of its store, under the worker's lock, but for what ends it. What is asked is answered as
@@ -50,8 +50,7 @@ class store_files {
  private:
   template <class Work>
   void open_by(store_place place, access wanted, Work work, opened answer);
-  void let_in(const store_place& place, access wanted, owned_descriptor file,
-              const file_facts& facts, const opened& answer);
+  void let_in(const store_place& place, access wanted, opened_file file, const opened& answer);
   bool forget_behind_writes(const store_place& place) noexcept;
   void discard(const std::string& spooled) noexcept;
   std::shared_ptr<store_region> next_open(std::uint64_t behind) const noexcept;

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "base/name.hpp"
+#include "base/result.hpp"
 #include "file/file_facts.hpp"
 #include "store/known_names.hpp"
 
@@ -35,15 +35,15 @@ class store_listing {
   };
   /// Lists regular files, in order of the bytes of their paths, behind `after`; `most` at most.
   /// Paths of more than `longest` bytes are left out. Errors: io_error, too_many_files, store_gone.
-  page list_files(std::string_view after, std::size_t most, std::error_code& ec,
-                  std::size_t longest = longest_name) const;
+  result<page> list_files(std::string_view after, std::size_t most,
+                          std::size_t longest = longest_name) const;
   /// Lists files and directories that lie directly in `directory`, behind the name `after`, and
   /// counts what else does. Errors: as store_directory::stat; not_supported (not a directory),
   /// permission_denied.
-  page list_directory(const std::string& directory, std::string_view after, std::size_t most,
-                      std::error_code& ec, std::size_t longest = longest_name) const;
+  result<page> list_directory(const std::string& directory, std::string_view after,
+                              std::size_t most, std::size_t longest = longest_name) const;
   /// Returns the bytes of all regular files. Errors: as list_files.
-  std::uint64_t total_size(std::error_code& ec) const;
+  result<std::uint64_t> total_size() const;
 
  private:
   const store_directory& directory_;

@@ -35,18 +35,15 @@ void store_names::stat(const std::string& path, found answer) {
     }
   }
   store_.disk().ask<file_facts>(
-      lane::quick,
-      [path, directory = store_.directory()](std::error_code& ec) {
-        return directory->stat(path, ec);
-      },
+      lane::quick, [path, directory = store_.directory()] { return directory->stat(path); },
       std::move(answer));
 }
 
 void store_names::list_files(const std::string& after, std::size_t most, listed answer) {
   store_.disk().ask<store_listing::page>(
       lane::listing,
-      [after, most, longest = longest_path(), directory = store_.directory()](std::error_code& ec) {
-        return directory->listing().list_files(after, most, ec, longest);
+      [after, most, longest = longest_path(), directory = store_.directory()] {
+        return directory->listing().list_files(after, most, longest);
       },
       std::move(answer));
 }
@@ -58,9 +55,8 @@ void store_names::list_directory(const std::string& directory, const std::string
   }
   store_.disk().ask<store_listing::page>(
       lane::listing,
-      [directory, after, most, longest = longest_path(),
-       top = store_.directory()](std::error_code& ec) {
-        return top->listing().list_directory(directory, after, most, ec, longest);
+      [directory, after, most, longest = longest_path(), top = store_.directory()] {
+        return top->listing().list_directory(directory, after, most, longest);
       },
       std::move(answer));
 }
@@ -71,9 +67,9 @@ void store_names::remove(const std::string& path, done answer) {
   }
   store_.disk().ask<file_facts>(
       lane::quick,
-      [path, directory = store_.directory(), quota = store_.quota()](std::error_code& ec) {
-        const file_facts gone = directory->remove(path, ec);
-        if (!ec) quota->refund(gone.size);
+      [path, directory = store_.directory(), quota = store_.quota()] {
+        result<file_facts> gone = directory->remove(path);
+        if (gone) quota->refund(gone->size);
         return gone;
       },
       [answer](std::error_code ec, const file_facts&) { answer(ec); });
@@ -90,10 +86,9 @@ void store_names::rename(const std::string& from, const std::string& to, bool ex
   if (refused) return answer(refused);
   store_.disk().ask<file_facts>(
       lane::quick,
-      [from, to, exclusive, directory = store_.directory(),
-       quota = store_.quota()](std::error_code& ec) {
-        const file_facts replaced = directory->rename(from, to, exclusive, ec);
-        quota->refund(replaced.size);
+      [from, to, exclusive, directory = store_.directory(), quota = store_.quota()] {
+        result<file_facts> replaced = directory->rename(from, to, exclusive);
+        if (replaced) quota->refund(replaced->size);
         return replaced;
       },
       [answer](std::error_code ec, const file_facts&) { answer(ec); });
@@ -106,19 +101,17 @@ void store_names::resize(const std::string& path, std::uint64_t size, done answe
   store_.disk().ask<file_facts>(
       lane::quick,
       [path, size, directory = store_.directory(), quota = store_.quota(),
-       closing = store_.disk().queue(lane::quick)](std::error_code& ec) {
-        file_facts was;
-        owned_descriptor kept = directory->open_file(path, true, was, ec);
-        if (ec) return was;
+       closing = store_.disk().queue(lane::quick)]() -> result<file_facts> {
+        result<opened_file> opened = directory->open_file(path, true);
+        if (!opened) return opened.why();
+        const file_facts& was = opened->facts;
         const std::uint64_t growth = size - std::min(size, was.size);
-        if (!quota->charge(growth)) {
-          ec = errc::no_space;
-          return was;
-        }
-        store_file file(std::move(kept), closing);
-        ec = file.resize(size);
+        if (!quota->charge(growth)) return failure{errc::no_space};
+        store_file file(std::move(opened->descriptor), closing);
+        const std::error_code ec = file.resize(size);
         const std::uint64_t counted = was.size + growth;
         quota->refund(counted - std::min(counted, file.size_now().value_or(counted)));
+        if (ec) return failure{ec};
         return was;
       },
       [answer](std::error_code ec, const file_facts&) { answer(ec); });

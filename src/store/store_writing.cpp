@@ -41,7 +41,7 @@ void store_writing::commit(const std::shared_ptr<store_region>& region, bool dur
       if (made.ended) of->place().spooled.clear();
       of->place().is_lost = made.ended && !made.named;
     }
-    answer(ec, made.facts);
+    answer(ec ? ec : made.why, made.facts);
   };
   // Before it is asked, which may be answered at once.
   place.is_committing = true;
@@ -77,9 +77,10 @@ void store_writing::resize(const std::shared_ptr<store_region>& region, std::uin
   try {
     asked = store_.disk().ask<nothing>(
         lane::writing,
-        [file, size, account](std::error_code& ec) {
-          ec = file->resize(size);
+        [file, size, account]() -> result<nothing> {
+          const std::error_code ec = file->resize(size);
           account->resized(*file);
+          if (ec) return failure{ec};
           return nothing();
         },
         [answer](std::error_code ec, nothing) { answer(ec); });

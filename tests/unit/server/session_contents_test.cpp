@@ -154,7 +154,6 @@ TEST_F(SessionContents, NamesNoFileWhereTheThreadWasLeftBehind) {
   const temporary_directory other;
   const std::shared_ptr<store_directory> within =
       store_directory::open(other / "", true).or_throw();
-  std::error_code ec;
   disk_thread thread(10, [](disk_queue::answer&) {});
   const auto named = [](const char* path) { return whole_file{.path = path, .bytes = {}}; };
   put_job job{.files = {named("one"), named("two")},
@@ -163,11 +162,11 @@ TEST_F(SessionContents, NamesNoFileWhereTheThreadWasLeftBehind) {
               .directory = within,
               .quota = std::make_shared<store_quota>(1000, 0),
               .by = thread.queue()};
-  for (const std::error_code& each : job(ec)) EXPECT_FALSE(each);
+  for (const std::error_code& each : job()) EXPECT_FALSE(each);
   EXPECT_TRUE(std::filesystem::exists(other / "one"));
   thread.stop(std::chrono::steady_clock::now() + std::chrono::seconds(20));
   job.files = {named("three"), named("four")};
-  for (const std::error_code& each : job(ec)) EXPECT_EQ(each, errc::revoked);
+  for (const std::error_code& each : job()) EXPECT_EQ(each, errc::revoked);
   EXPECT_FALSE(std::filesystem::exists(other / "three"));
 }
 

@@ -50,6 +50,12 @@ TEST(StorePath, IsWhatCanNotLeaveAStore) {
   EXPECT_EQ(split("c").directory, "");
 }
 
+/// Returns why a call failed, if it did.
+template <class T>
+std::error_code outcome_of(const result<T>& returned) {
+  return returned ? std::error_code() : returned.why().code;
+}
+
 class StoreDirectory : public testing::TestWithParam<lookup> {
  protected:
   std::shared_ptr<store_directory> open(bool writable = false) {
@@ -58,11 +64,7 @@ class StoreDirectory : public testing::TestWithParam<lookup> {
   /// Opens a file, and returns why not.
   static std::error_code opening(const store_directory& in, const std::string& path,
                                  bool writable = false) {
-    file_facts facts;
-    std::error_code ec;
-    const owned_descriptor opened = in.open_file(path, writable, facts, ec);
-    EXPECT_EQ(static_cast<bool>(opened), !ec);
-    return ec;
+    return outcome_of(in.open_file(path, writable));
   }
 
   const temporary_directory directory_;
@@ -83,20 +85,14 @@ TEST_P(StoreDirectory, FollowsNoSymbolicLink) {
                            "in/file/x", "in/missing"}) {
     EXPECT_EQ(opening(*opened, path), errc::no_such_name) << path;
     EXPECT_EQ(opening(*opened, path, true), errc::no_such_name) << path;
-    std::error_code ec;
-    opened->stat(path, ec);
-    EXPECT_EQ(ec, errc::no_such_name) << path;
+    EXPECT_EQ(outcome_of(opened->stat(path)), errc::no_such_name) << path;
   }
-  std::error_code ec;
-  EXPECT_EQ(opened->listing().list_files("", 100, ec).items.size(), 1U);
-  EXPECT_FALSE(ec);
+  const store_listing& listing = opened->listing();
+  EXPECT_EQ(listing.list_files("", 100).or_throw().items.size(), 1U);
   for (const char* path : {"out", "magic", "in/link", "missing"}) {
-    EXPECT_TRUE(opened->listing().list_directory(path, "", 100, ec).items.empty()) << path;
-    EXPECT_EQ(ec, errc::no_such_name) << path;
+    EXPECT_EQ(outcome_of(listing.list_directory(path, "", 100)), errc::no_such_name) << path;
   }
-  ec.clear();
-  opened->listing().list_directory("in/file", "", 100, ec);
-  EXPECT_EQ(ec, errc::not_supported);
+  EXPECT_EQ(outcome_of(listing.list_directory("in/file", "", 100)), errc::not_supported);
 }
 
 TEST_P(StoreDirectory, CountsWhatItDoesNotServe) {
@@ -106,16 +102,15 @@ TEST_P(StoreDirectory, CountsWhatItDoesNotServe) {
   std::filesystem::create_symlink("file", directory_ / "in/link");
   ASSERT_EQ(::mkfifo((directory_ / "in/fifo").c_str(), 0600), 0);
   const auto opened = open();
-  std::error_code ec;
-  const store_listing::page first = opened->listing().list_directory("in", "", 1, ec);
-  EXPECT_FALSE(ec);
+  const store_listing& listing = opened->listing();
+  const store_listing::page first = listing.list_directory("in", "", 1).or_throw();
   EXPECT_EQ(first.items.size(), 1U);
   EXPECT_TRUE(first.more);
   EXPECT_EQ(first.unserved, 3U);
-  EXPECT_EQ(opened->listing().list_directory("in", "file", 10, ec).unserved, 0U) << "it was told";
-  EXPECT_EQ(opened->listing().list_directory("in", "", 10, ec, 7).unserved, 4U)
+  EXPECT_EQ(listing.list_directory("in", "file", 10).or_throw().unserved, 0U) << "it was told";
+  EXPECT_EQ(listing.list_directory("in", "", 10, 7).or_throw().unserved, 4U)
       << "in/inner is too long";
-  EXPECT_EQ(opened->listing().list_directory("", "", 10, ec).unserved, 0U);
+  EXPECT_EQ(listing.list_directory("", "", 10).or_throw().unserved, 0U);
 }
 
 TEST_P(StoreDirectory, OpensNothingButRegularFiles) {
@@ -126,10 +121,8 @@ TEST_P(StoreDirectory, OpensNothingButRegularFiles) {
     EXPECT_EQ(opening(*opened, path), errc::not_supported) << path;
     EXPECT_EQ(opening(*opened, path, true), errc::not_supported) << path;
   }
-  std::error_code ec;
-  EXPECT_TRUE(opened->stat("directory", ec).is_directory);
-  EXPECT_TRUE(opened->stat("", ec).is_directory);
-  EXPECT_FALSE(ec);
+  EXPECT_TRUE(opened->stat("directory").or_throw().is_directory);
+  EXPECT_TRUE(opened->stat("").or_throw().is_directory);
 }
 
 TEST_P(StoreDirectory, IsNotLeftWhileSomebodySwapsADirectoryForALink) {
@@ -147,13 +140,11 @@ TEST_P(StoreDirectory, IsNotLeftWhileSomebodySwapsADirectoryForALink) {
     }
   });
   for (int i = 0; i < 5000; ++i) {
-    file_facts facts;
-    std::error_code ec;
-    const owned_descriptor file = opened->open_file("real/file", false, facts, ec);
+    const result<opened_file> file = opened->open_file("real/file", false);
     if (file) {
-      EXPECT_EQ(facts.size, 4U);
+      EXPECT_EQ(file->facts.size, 4U);
     } else {
-      EXPECT_EQ(ec, errc::no_such_name);
+      EXPECT_EQ(file.why().code, errc::no_such_name);
     }
   }
   over = true;
@@ -162,12 +153,11 @@ TEST_P(StoreDirectory, IsNotLeftWhileSomebodySwapsADirectoryForALink) {
 TEST_P(StoreDirectory, TellsAReplacedContentFromItsPredecessor) {
   directory_.make("file", "one");
   const auto opened = open();
-  std::error_code ec;
-  const std::uint64_t first = opened->stat("file", ec).generation;
-  EXPECT_EQ(opened->stat("file", ec).generation, first);
+  const std::uint64_t first = opened->stat("file").or_throw().generation;
+  EXPECT_EQ(opened->stat("file").or_throw().generation, first);
   directory_.make("other", "two");
   std::filesystem::rename(directory_ / "other", directory_ / "file");
-  EXPECT_NE(opened->stat("file", ec).generation, first);
+  EXPECT_NE(opened->stat("file").or_throw().generation, first);
 }
 
 TEST_P(StoreDirectory, TellsWhatIsKnownWithoutWaiting) {
@@ -178,20 +168,18 @@ TEST_P(StoreDirectory, TellsWhatIsKnownWithoutWaiting) {
   std::filesystem::create_directories(directory_ / "directory");
   ASSERT_EQ(::mkfifo((directory_ / "pipe").c_str(), 0600), 0);
   const auto opened = open();
-  file_facts facts;
   // It may say nothing of anything: then the slow way is gone.
-  if (const auto file = opened->open_now("file", facts)) {
-    EXPECT_TRUE(*file);
-    EXPECT_EQ(facts.size, 5U);
-    std::error_code ec;
-    EXPECT_EQ(facts.generation, opened->stat("file", ec).generation);
+  if (const auto file = opened->open_now("file")) {
+    EXPECT_TRUE(file->descriptor);
+    EXPECT_EQ(file->facts.size, 5U);
+    EXPECT_EQ(file->facts.generation, opened->stat("file").or_throw().generation);
     EXPECT_EQ(opened->stat_now("file")->size, 5U);
     EXPECT_TRUE(opened->stat_now("directory")->is_directory);
   } else {
     EXPECT_FALSE(opened->stat_now("file"));
   }
   for (const char* path : {"link", "pipe", "missing", "file/x", "directory"}) {
-    EXPECT_FALSE(opened->open_now(path, facts)) << path;
+    EXPECT_FALSE(opened->open_now(path)) << path;
   }
   EXPECT_FALSE(opened->stat_now("link"));
 }
@@ -207,33 +195,34 @@ TEST_P(StoreDirectory, ListsInOrderFromAnywhere) {
   std::filesystem::create_directories(directory_ / "empty/very");
   std::filesystem::create_directory_symlink(directory_ / "", directory_ / "b/loop");
   const auto opened = open(true);
-  std::error_code ec;
+  const store_listing& listing = opened->listing();
   for (std::size_t most : {1U, 2U, 3U, 100U}) {
     std::vector<std::string> found;
     for (bool more = true; more;) {
-      const auto page = opened->listing().list_files(found.empty() ? "" : found.back(), most, ec);
+      const auto page = listing.list_files(found.empty() ? "" : found.back(), most).or_throw();
       for (const auto& each : page.items) found.push_back(each.path);
       more = page.more;
       ASSERT_LE(found.size(), expected.size());
     }
     EXPECT_EQ(found, std::vector<std::string>(expected.begin(), expected.end())) << most;
   }
-  const auto shorter =
-      opened->listing().list_files("", 2, ec, 3);  // what is left out takes no room in a page
+  // What is left out takes no room in a page.
+  const auto shorter = listing.list_files("", 2, 3).or_throw();
   EXPECT_EQ(shorter.items.size(), 2U);
-  EXPECT_EQ(opened->listing().list_files(shorter.items.back().path, 100, ec, 3).items.size(), 4U);
-  const auto behind = opened->listing().list_files("b/cc", 100, ec);
+  EXPECT_EQ(listing.list_files(shorter.items.back().path, 100, 3).or_throw().items.size(), 4U);
+  const auto behind = listing.list_files("b/cc", 100).or_throw();
   EXPECT_EQ(behind.items.front().path, "b/d.x");
 }
 
 TEST_P(StoreDirectory, IsReadOnceForThePagesOfOneList) {
   for (int i = 0; i < 2000; ++i) directory_.make("f" + std::to_string(10000 + i), "");
   const auto opened = open();
-  std::error_code ec;
+  const store_listing& listing = opened->listing();
   for (const bool whole_tree : {true, false}) {
     const auto page_behind = [&](const std::string& after) {
-      return whole_tree ? opened->listing().list_files(after, 100, ec)
-                        : opened->listing().list_directory("", after, 100, ec);
+      auto page =
+          whole_tree ? listing.list_files(after, 100) : listing.list_directory("", after, 100);
+      return std::move(page).or_throw();
     };
     std::size_t count = 0;
     std::string last;
@@ -259,25 +248,13 @@ TEST_P(StoreDirectory, IsNotWrittenIntoWhenItWasRemoved) {
   const temporary_directory above;
   const auto at = above / "store";
   std::filesystem::create_directory(at);
-  std::error_code ec;
   const auto opened = store_directory::open(at, true, GetParam()).or_throw();
-  std::string spooled;
-  const owned_descriptor file = opened->create_unnamed(spooled, ec);
-  ASSERT_FALSE(ec);
+  const spooled_file file = opened->create_unnamed().or_throw();
   std::filesystem::remove_all(at);
-  replaced_file replaced;
-  EXPECT_FALSE(opened->give_name(spooled, "name", false, replaced, ec));
-  EXPECT_EQ(ec, errc::store_gone);
-  ec.clear();
-  EXPECT_FALSE(opened->create_unnamed(spooled, ec));
-  EXPECT_EQ(ec, errc::store_gone);
-  ec.clear();
-  file_facts facts;
-  EXPECT_FALSE(opened->open_or_create("other", facts, ec));
-  EXPECT_EQ(ec, errc::store_gone);
-  ec.clear();
-  opened->rename("name", "other", false, ec);
-  EXPECT_EQ(ec, errc::store_gone);
+  EXPECT_EQ(outcome_of(opened->give_name(file.name, "name", false)), errc::store_gone);
+  EXPECT_EQ(outcome_of(opened->create_unnamed()), errc::store_gone);
+  EXPECT_EQ(outcome_of(opened->open_or_create("other")), errc::store_gone);
+  EXPECT_EQ(outcome_of(opened->rename("name", "other", false)), errc::store_gone);
 }
 
 TEST_P(StoreDirectory, SaysThatItIsGoneToWhomeverLooksIntoIt) {
@@ -286,10 +263,10 @@ TEST_P(StoreDirectory, SaysThatItIsGoneToWhomeverLooksIntoIt) {
     const auto at = above / "store";
     std::filesystem::create_directories(at / "sub");
     const auto opened = store_directory::open(at, false, GetParam()).or_throw();
-    std::error_code ec;
-    EXPECT_TRUE(opened->listing().list_files("", 100, ec).items.empty());
-    EXPECT_TRUE(opened->listing().list_directory("sub", "", 100, ec).items.empty());
-    EXPECT_FALSE(ec) << "it is empty, and there: " << ec.message();
+    const store_listing& listing = opened->listing();
+    // It is empty, and there.
+    EXPECT_TRUE(listing.list_files("", 100).or_throw().items.empty());
+    EXPECT_TRUE(listing.list_directory("sub", "", 100).or_throw().items.empty());
     EXPECT_EQ(opening(*opened, "name"), errc::no_such_name);
     std::filesystem::remove_all(at);
     if (is_made_anew) {
@@ -298,19 +275,11 @@ TEST_P(StoreDirectory, SaysThatItIsGoneToWhomeverLooksIntoIt) {
     }
     EXPECT_EQ(opening(*opened, "name"), errc::store_gone);
     for (const std::string path : {"", "sub", "name"}) {
-      ec.clear();
-      opened->stat(path, ec);
-      EXPECT_EQ(ec, errc::store_gone) << path;
-      ec.clear();
-      opened->listing().list_directory(path, "", 100, ec);
-      EXPECT_EQ(ec, errc::store_gone) << path;
-      ec.clear();
-      opened->remove(path, ec);
-      EXPECT_EQ(ec, errc::store_gone) << path;
+      EXPECT_EQ(outcome_of(opened->stat(path)), errc::store_gone) << path;
+      EXPECT_EQ(outcome_of(listing.list_directory(path, "", 100)), errc::store_gone) << path;
+      EXPECT_EQ(outcome_of(opened->remove(path)), errc::store_gone) << path;
     }
-    ec.clear();
-    opened->listing().list_files("", 100, ec);
-    EXPECT_EQ(ec, errc::store_gone);
+    EXPECT_EQ(outcome_of(listing.list_files("", 100)), errc::store_gone);
   }
 }
 
@@ -318,19 +287,14 @@ TEST_P(StoreDirectory, IsTheOneThatWasOpenedWhereverItsPathLeads) {
   const temporary_directory above;
   const auto at = above / "store";
   std::filesystem::create_directory(at);
-  std::error_code ec;
   const auto opened = store_directory::open(at, true, GetParam()).or_throw();
   std::filesystem::rename(at, above / "renamed");
   std::filesystem::create_directory(at);
-  EXPECT_TRUE(opened->listing().list_files("", 100, ec).items.empty());
-  EXPECT_FALSE(ec) << ec.message();
+  EXPECT_TRUE(opened->listing().list_files("", 100).or_throw().items.empty());
   EXPECT_EQ(opening(*opened, "name"), errc::no_such_name);
-  std::string spooled;
-  const owned_descriptor file = opened->create_unnamed(spooled, ec);
-  replaced_file replaced;
-  EXPECT_TRUE(opened->give_name(spooled, "name", false, replaced, ec)) << ec.message();
-  opened->rename("name", "other", false, ec);
-  EXPECT_FALSE(ec);
+  const spooled_file file = opened->create_unnamed().or_throw();
+  EXPECT_EQ(outcome_of(opened->give_name(file.name, "name", false)), std::error_code());
+  EXPECT_EQ(outcome_of(opened->rename("name", "other", false)), std::error_code());
   EXPECT_TRUE(std::filesystem::exists(above / "renamed/other"));
   EXPECT_TRUE(std::filesystem::is_empty(at));
 }
@@ -372,10 +336,10 @@ TEST_P(StoreDirectory, ShowsNoStoreThatLiesWithinItUnfinished) {
   directory_.make("in/.ucxio-unfinished/1.1", "half");
   directory_.make("in/file", "whole");
   const auto opened = open();
-  std::error_code ec;
-  EXPECT_EQ(opened->listing().list_files("", 10, ec).items.size(), 1U);
-  EXPECT_EQ(opened->listing().list_directory("in", "", 10, ec).items.size(), 1U);
-  EXPECT_EQ(opened->listing().total_size(ec), 5U);
+  const store_listing& listing = opened->listing();
+  EXPECT_EQ(listing.list_files("", 10).or_throw().items.size(), 1U);
+  EXPECT_EQ(listing.list_directory("in", "", 10).or_throw().items.size(), 1U);
+  EXPECT_EQ(listing.total_size().or_throw(), 5U);
 }
 
 TEST_P(StoreDirectory, ReplacesNothingButFiles) {
@@ -387,31 +351,14 @@ TEST_P(StoreDirectory, ReplacesNothingButFiles) {
   ASSERT_EQ(::mkfifo((directory_ / "pipe").c_str(), 0600), 0);
   directory_.make("file", "12345");
   const auto opened = open(true);
-  std::string spooled;
-  std::error_code ec;
-  opened->create_unnamed(spooled, ec);
-  ASSERT_FALSE(ec);
+  const std::string spooled = opened->create_unnamed().or_throw().name;
   const auto expect = [&](const std::string& path, errc why) {
-    file_facts facts;
-    opened->find_replaced(path, false, ec);
-    EXPECT_EQ(ec, why) << path;
-    ec.clear();
-    replaced_file replaced;
-    EXPECT_FALSE(opened->give_name(spooled, path, false, replaced, ec)) << path;
-    EXPECT_EQ(ec, why) << path;
-    ec.clear();
-    EXPECT_FALSE(opened->open_or_create(path, facts, ec)) << path;
-    EXPECT_EQ(ec, why) << path;
-    ec.clear();
-    opened->find_replaced(path, true, ec);
-    EXPECT_EQ(ec, errc::already_exists) << path;
-    ec.clear();
-    opened->rename("file", path, false, ec);
-    EXPECT_EQ(ec, why) << path;
-    ec.clear();
-    opened->rename("file", path, true, ec);
-    EXPECT_EQ(ec, errc::already_exists) << path;
-    ec.clear();
+    EXPECT_EQ(opened->check_replaced(path, false), why) << path;
+    EXPECT_EQ(outcome_of(opened->give_name(spooled, path, false)), why) << path;
+    EXPECT_EQ(outcome_of(opened->open_or_create(path)), why) << path;
+    EXPECT_EQ(opened->check_replaced(path, true), errc::already_exists) << path;
+    EXPECT_EQ(outcome_of(opened->rename("file", path, false)), why) << path;
+    EXPECT_EQ(outcome_of(opened->rename("file", path, true)), errc::already_exists) << path;
   };
   expect("link", errc::bad_name);
   expect("dangling", errc::bad_name);
@@ -426,11 +373,8 @@ TEST_P(StoreDirectory, ReplacesNothingButFiles) {
 TEST_P(StoreDirectory, HoldsWhatIsReplacedUntilItIsToBeFreed) {
   directory_.make("old", "12345");
   const auto opened = open(true);
-  std::error_code ec;
-  std::string spooled;
-  opened->create_unnamed(spooled, ec);
-  replaced_file replaced;
-  ASSERT_TRUE(opened->give_name(spooled, "old", false, replaced, ec));
+  const std::string spooled = opened->create_unnamed().or_throw().name;
+  const replaced_file replaced = opened->give_name(spooled, "old", false).or_throw();
   EXPECT_EQ(replaced.facts.size, 5U);
   EXPECT_EQ(content_of(directory_ / "old"), "");
   EXPECT_EQ(static_cast<bool>(replaced.kept), opened->room_ahead_helps());
@@ -445,14 +389,10 @@ TEST_P(StoreDirectory, KeepsTheDirectoryOfManyFilesWhileItIsThere) {
   std::filesystem::create_directory(directory_ / "to");
   directory_.make("to/old", "12345");
   const auto opened = open(true);
-  std::error_code ec;
-  std::string spooled;
   last_parent last;
   const auto move_to = [&](const std::string& path) {
-    opened->create_unnamed(spooled, ec);
-    replaced_file replaced;
-    EXPECT_TRUE(opened->give_name(spooled, path, false, replaced, ec, &last)) << path;
-    EXPECT_FALSE(ec) << path << ": " << ec.message();
+    const std::string spooled = opened->create_unnamed().or_throw().name;
+    const replaced_file replaced = opened->give_name(spooled, path, false, &last).or_throw();
     EXPECT_EQ(content_of(directory_ / path), "") << path;
     return replaced.facts.size;
   };
@@ -469,38 +409,26 @@ TEST_P(StoreDirectory, KeepsTheDirectoryOfManyFilesWhileItIsThere) {
 
 TEST_P(StoreDirectory, GivesAFileItsNameWhenItIsWhole) {
   const auto opened = open(true);
-  std::error_code ec;
   std::string spooled;
   {
-    const owned_descriptor made = opened->create_unnamed(spooled, ec);
-    ASSERT_FALSE(ec);
-    ASSERT_EQ(::write(made.get(), "text", 4), 4);
+    const spooled_file made = opened->create_unnamed().or_throw();
+    ASSERT_EQ(::write(made.descriptor.get(), "text", 4), 4);
+    spooled = made.name;
   }
-  EXPECT_TRUE(opened->listing().list_files("", 10, ec).items.empty());
-  replaced_file replaced;
-  EXPECT_TRUE(opened->give_name(spooled, "x/y/z", true, replaced, ec));
-  opened->sync_name("x/y/z", ec);
-  EXPECT_FALSE(ec);
+  EXPECT_TRUE(opened->listing().list_files("", 10).or_throw().items.empty());
+  const replaced_file replaced = opened->give_name(spooled, "x/y/z", true).or_throw();
+  EXPECT_FALSE(opened->sync_name("x/y/z"));
   EXPECT_EQ(replaced.facts.size, 0U);
   EXPECT_FALSE(replaced.kept);
   EXPECT_EQ(content_of(directory_ / "x/y/z"), "text");
-  opened->create_unnamed(spooled, ec);
-  EXPECT_FALSE(opened->give_name(spooled, "x/y/z", true, replaced, ec));
-  EXPECT_EQ(ec, errc::already_exists);
-  ec.clear();
-  EXPECT_FALSE(opened->give_name(spooled, "x/y", false, replaced, ec));
-  EXPECT_EQ(ec, errc::not_supported);
-  ec.clear();
-  EXPECT_FALSE(opened->give_name(spooled, "x/y/z/below", false, replaced, ec));
-  EXPECT_EQ(ec, errc::no_such_name);
-  ec.clear();
-  opened->sync_name("nothing/x", ec);
-  EXPECT_EQ(ec, errc::io_error);
-  ec.clear();
-  opened->rename("x", "moved/to", false, ec);
-  EXPECT_FALSE(ec);
+  spooled = opened->create_unnamed().or_throw().name;
+  EXPECT_EQ(outcome_of(opened->give_name(spooled, "x/y/z", true)), errc::already_exists);
+  EXPECT_EQ(outcome_of(opened->give_name(spooled, "x/y", false)), errc::not_supported);
+  EXPECT_EQ(outcome_of(opened->give_name(spooled, "x/y/z/below", false)), errc::no_such_name);
+  EXPECT_EQ(opened->sync_name("nothing/x"), errc::io_error);
+  EXPECT_EQ(outcome_of(opened->rename("x", "moved/to", false)), std::error_code());
   EXPECT_EQ(content_of(directory_ / "moved/to/y/z"), "text");
-  EXPECT_EQ(opened->listing().total_size(ec), 4U);
+  EXPECT_EQ(opened->listing().total_size().or_throw(), 4U);
   const auto second = store_directory::open(directory_ / "", true);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.why().code, errc::busy);
@@ -534,22 +462,15 @@ TEST_P(StoreDirectory, MovesOverNothingWithoutRenameat2) {
   directory_.make("other/file", "other");
   directory_.make("taken", "taken");
   const bool is_denied = without_calls({SYS_renameat2}, [&] {
-    std::error_code ec;
-    opened->rename("from", "moved", true, ec);
-    EXPECT_FALSE(ec) << ec.message();
-    opened->rename("other", "moved", true, ec);
-    EXPECT_EQ(ec, errc::already_exists);
-    ec.clear();
-    opened->rename("other", "taken", true, ec);
-    EXPECT_EQ(ec, errc::already_exists);
-    ec.clear();
-    opened->rename("other", "other/within", true, ec);
-    EXPECT_EQ(ec, errc::invalid_argument);
-    ec.clear();
-    opened->rename("moved/file", "alone", true, ec);
-    EXPECT_FALSE(ec) << ec.message();
-    opened->rename("alone", "taken", true, ec);
-    EXPECT_EQ(ec, errc::already_exists);
+    const auto moving = [&](const char* from, const char* to) {
+      return outcome_of(opened->rename(from, to, true));
+    };
+    EXPECT_EQ(moving("from", "moved"), std::error_code());
+    EXPECT_EQ(moving("other", "moved"), errc::already_exists);
+    EXPECT_EQ(moving("other", "taken"), errc::already_exists);
+    EXPECT_EQ(moving("other", "other/within"), errc::invalid_argument);
+    EXPECT_EQ(moving("moved/file", "alone"), std::error_code());
+    EXPECT_EQ(moving("alone", "taken"), errc::already_exists);
   });
   if (!is_denied) GTEST_SKIP() << "this system filters no calls";
   EXPECT_EQ(content_of(directory_ / "alone"), "content");
@@ -562,16 +483,13 @@ TEST_P(StoreDirectory, MovesOverNothingWithoutRenameat2) {
 
 TEST_P(StoreDirectory, SaysThatAFileHasItsNameWhereItsOldOneStays) {
   const auto opened = store_directory::open(directory_ / "", true, GetParam()).or_throw();
-  std::error_code ec;
-  std::string spooled;
-  const owned_descriptor file = opened->create_unnamed(spooled, ec);
-  replaced_file replaced;
+  const spooled_file file = opened->create_unnamed().or_throw();
   const bool is_denied = without_calls({SYS_renameat2, SYS_unlinkat}, [&] {
-    EXPECT_TRUE(opened->give_name(spooled, "name", true, replaced, ec)) << ec.message();
+    EXPECT_EQ(outcome_of(opened->give_name(file.name, "name", true)), std::error_code());
   });
   if (!is_denied) GTEST_SKIP() << "this system filters no calls";
   EXPECT_TRUE(std::filesystem::exists(directory_ / "name"));
-  opened->discard(spooled);
+  opened->discard(file.name);
   EXPECT_TRUE(std::filesystem::exists(directory_ / "name"));
 }
 
