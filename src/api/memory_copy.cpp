@@ -28,7 +28,7 @@ class thread_copiers {
   ~thread_copiers() { kept().drop_borrowed(); }
 
   std::shared_ptr<detail::device_copier> of(const void* address, std::error_code& ec) {
-    return kept().of(address, ec);
+    return kept().of(address).or_tell(ec);
   }
 
  private:
@@ -57,7 +57,7 @@ void copy(void* into, const void* from, std::size_t size, const io_options& opti
   if (!ec && to_device && from_device) copiers.of(from, ec);
   detail::copy_terms terms{until};
   if (!ec && options.cuda_stream != nullptr) {
-    terms.after = detail::stream_mark::of(copier->context(), options.cuda_stream, ec);
+    terms.after = detail::stream_mark::of(copier->context(), options.cuda_stream).or_tell(ec);
   }
   if (ec) return;
   if (to_device && from_device) {

@@ -25,11 +25,7 @@ void device_copiers::drop_borrowed() noexcept {
   });
 }
 
-std::shared_ptr<device_copier> device_copiers::of(const void* address, std::error_code& ec) {
-  return find(address).or_tell(ec);
-}
-
-result<std::shared_ptr<device_copier>> device_copiers::find(const void* address) {
+result<std::shared_ptr<device_copier>> device_copiers::of(const void* address) {
   const auto owner = cuda_context::owner_of(address);
   if (!owner) return owner.why();
   const auto found = known_.find(owner->context);  // which takes nothing but the question

@@ -3,7 +3,6 @@
 
 #include <map>
 #include <memory>
-#include <system_error>
 
 #include "base/result.hpp"
 #include "cuda/device_copier.hpp"
@@ -20,7 +19,7 @@ class device_copiers {
   ~device_copiers();
 
   /// Returns the one for memory at `address`, which is a device's. Errors: as make().
-  std::shared_ptr<device_copier> of(const void* address, std::error_code& ec);
+  result<std::shared_ptr<device_copier>> of(const void* address);
   /// Returns one in the primary context of `device`, or else of another device, that somebody in
   /// this process uses; nobody where there is none.
   std::shared_ptr<device_copier> of_device_in_use(int device);
@@ -28,7 +27,6 @@ class device_copiers {
   void drop_borrowed() noexcept;
 
  private:
-  result<std::shared_ptr<device_copier>> find(const void* address);
   result<std::shared_ptr<device_copier>> in(std::shared_ptr<const cuda_context> context);
 
   std::map<cuda::context, std::shared_ptr<device_copier>> known_;

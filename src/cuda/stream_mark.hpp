@@ -2,9 +2,9 @@
 #pragma once
 
 #include <memory>
-#include <system_error>
 #include <utility>
 
+#include "base/result.hpp"
 #include "cuda/cuda_context.hpp"
 
 namespace ucx::detail {
@@ -14,8 +14,8 @@ class stream_mark {
  public:
   /// Marks the work on `stream`, which is of `context`. Errors: invalid_argument (it is not),
   /// no_memory, io_error.
-  static std::shared_ptr<const stream_mark> of(std::shared_ptr<const cuda_context> context,
-                                               void* stream, std::error_code& ec);
+  static result<std::shared_ptr<const stream_mark>> of(std::shared_ptr<const cuda_context> context,
+                                                       void* stream);
   stream_mark(const stream_mark&) = delete;
   stream_mark& operator=(const stream_mark&) = delete;
   ~stream_mark();

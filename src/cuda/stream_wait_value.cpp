@@ -55,9 +55,11 @@ result<std::unique_ptr<stream_wait_value>> stream_wait_value::shut(const cuda_dr
   }
   std::unique_ptr<stream_wait_value> made(new stream_wait_value);
   stream_wait_value_pool& keeper = stream_wait_value_pool::of((*context)->handle());
-  std::error_code ec;
-  made->gate_ = keeper.shut(until, ec);
-  if (ec) return failure{ec, "as many streams are held as can be, or no thread is to be had"};
+  const std::optional<stream_wait_value_pool::gate> gate = keeper.shut(until);
+  if (!gate) {
+    return failure{errc::busy, "as many streams are held as can be, or no thread is to be had"};
+  }
+  made->gate_ = *gate;
   made->keeper_ = &keeper;
   if (const auto held = made->hold(driver, handle); !held) return held.why();
   return made;

@@ -7,8 +7,6 @@
 #include <new>
 #include <thread>
 
-#include "ucx/error.hpp"
-
 namespace ucx::detail {
 namespace {
 
@@ -48,20 +46,18 @@ stream_wait_value_pool::stream_wait_value_pool() {
   for (std::size_t i = 0; i < most; ++i) new (&words_[i]) word(first_value);
 }
 
-stream_wait_value_pool::gate stream_wait_value_pool::shut(clock::time_point until,
-                                                          std::error_code& ec) noexcept {
-  ec = errc::busy;
+std::optional<stream_wait_value_pool::gate> stream_wait_value_pool::shut(
+    clock::time_point until) noexcept {
   const std::lock_guard guard(mutex_);
-  if (free_.empty()) return {};
+  if (free_.empty()) return std::nullopt;
   if (!watched_) {
     try {
       std::thread([this] { watch(); }).detach();
     } catch (...) {  // no thread, or no memory for one
-      return {};
+      return std::nullopt;
     }
     watched_ = true;
   }
-  ec.clear();
   const std::uint32_t number = free_.back();
   free_.pop_back();
   entries_[number] = {state::shut, until};
@@ -69,7 +65,7 @@ stream_wait_value_pool::gate stream_wait_value_pool::shut(clock::time_point unti
     next_ = until;
     changed_.notify_all();
   }
-  return {number, words_[number].load(std::memory_order_relaxed) + 1};
+  return gate{number, words_[number].load(std::memory_order_relaxed) + 1};
 }
 
 void stream_wait_value_pool::open(const gate& shut) noexcept {

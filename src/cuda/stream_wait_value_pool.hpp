@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <system_error>
+#include <optional>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -40,9 +40,9 @@ class stream_wait_value_pool {
     std::uint32_t number = 0;
     std::uint32_t value = 0;
   };
-  /// Shuts one that is open, until `until` at most. Errors: busy (all are shut, or there is no
-  /// thread to be had).
-  gate shut(clock::time_point until, std::error_code& ec) noexcept;
+  /// Shuts one that is open, until `until` at most; nothing where all are shut, or there is no
+  /// thread to be had.
+  std::optional<gate> shut(clock::time_point until) noexcept;
   /// Opens one, if it is shut, for the next who wants it. In a child that was forked does nothing:
   /// the word is the parent's.
   void open(const gate& shut) noexcept;

@@ -152,13 +152,13 @@ class byte_runs {
   std::error_code find_device(run bytes, std::size_t index, device_copiers& known) {
     std::error_code ec;
     if (!is_on_device(bytes, ec) || ec) return ec;
-    std::shared_ptr<device_copier> copier = known.of(bytes.data(), ec);
-    if (ec) return ec;
+    result<std::shared_ptr<device_copier>> copier = known.of(bytes.data());
+    if (!copier) return copier.why().code;
     if (copiers_.empty()) {
       copiers_.resize(std::max<std::size_t>(runs_.size(), 1));
       kind_ = place_of(bytes.data()).kind;
     }
-    copiers_[index] = std::move(copier);
+    copiers_[index] = *std::move(copier);
     return {};
   }
 

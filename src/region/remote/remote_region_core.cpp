@@ -36,12 +36,15 @@ struct lease {
 };
 
 /// Finds who copies at `where`, and marks where the program's stream is now.
-device_bytes on_device(worker_core& worker, std::span<std::byte> where, const io_options& options,
-                       std::error_code& ec) {
-  device_bytes found{where, worker.copiers().of(where.data(), ec), nullptr};
-  if (!ec && options.cuda_stream != nullptr) {
-    found.after = stream_mark::of(found.copier->context(), options.cuda_stream, ec);
-  }
+result<device_bytes> on_device(worker_core& worker, std::span<std::byte> where,
+                               const io_options& options) {
+  auto copier = worker.copiers().of(where.data());
+  if (!copier) return copier.why();
+  device_bytes found{where, *std::move(copier), nullptr};
+  if (options.cuda_stream == nullptr) return found;
+  auto mark = stream_mark::of(found.copier->context(), options.cuda_stream);
+  if (!mark) return mark.why();
+  found.after = *std::move(mark);
   return found;
 }
 
@@ -164,12 +167,15 @@ operation* remote_region_core::read_into_device(std::uint64_t offset, std::span<
     ec = errc::not_supported;
     return nullptr;
   }
-  const device_bytes bytes = on_device(endpoint_.worker(), into, options, ec);
-  if (ec) return nullptr;
-  if (const auto taken = path_->move_device(bytes, offset, access::read, options, ec)) {
+  const result<device_bytes> bytes = on_device(endpoint_.worker(), into, options);
+  if (!bytes) {
+    ec = bytes.why().code;
+    return nullptr;
+  }
+  if (const auto taken = path_->move_device(*bytes, offset, access::read, options, ec)) {
     return *taken;
   }
-  return by_message_.read_into(bytes, offset, options, path_->mover(bytes, access::read), ec);
+  return by_message_.read_into(*bytes, offset, options, path_->mover(*bytes, access::read), ec);
 }
 
 operation* remote_region_core::write_from_device(const std::shared_ptr<write_tracker>& tracker,
@@ -178,13 +184,16 @@ operation* remote_region_core::write_from_device(const std::shared_ptr<write_tra
                                                  const io_options& options, std::error_code& ec) {
   // Nobody writes to it: the access says so.
   const std::span<std::byte> where(const_cast<std::byte*>(from.data()), from.size());
-  const device_bytes bytes = on_device(endpoint_.worker(), where, options, ec);
-  if (ec) return nullptr;
-  if (const auto taken = path_->move_device(bytes, offset, access::write, options, ec)) {
+  const result<device_bytes> bytes = on_device(endpoint_.worker(), where, options);
+  if (!bytes) {
+    ec = bytes.why().code;
+    return nullptr;
+  }
+  if (const auto taken = path_->move_device(*bytes, offset, access::write, options, ec)) {
     return *taken;
   }
-  return by_message_.write_from(tracker, bytes, offset, options, path_->mover(bytes, access::write),
-                                ec);
+  return by_message_.write_from(tracker, *bytes, offset, options,
+                                path_->mover(*bytes, access::write), ec);
 }
 
 operation* remote_region_core::start_flush(const std::shared_ptr<write_tracker>& tracker,
