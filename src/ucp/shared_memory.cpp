@@ -89,37 +89,37 @@ std::uint64_t memory_file_size(std::uint64_t size) noexcept {
   return memory_stamp_offset(size) + page_size();
 }
 
-std::unique_ptr<shared_memory> shared_memory::make(std::uint64_t size, bool peers_write,
-                                                   std::uint64_t incarnation, std::uint64_t region,
-                                                   std::error_code& ec, const char*& why_not) {
+result<std::unique_ptr<shared_memory>> shared_memory::make(std::uint64_t size, bool peers_write,
+                                                           std::uint64_t incarnation,
+                                                           std::uint64_t region) {
+  const auto none = [](const char* why) { return failure{errc::not_supported, why}; };
   // The system would rather kill processes than refuse pages of such a file.
   if (size > largest_memory_file || memory_file_size(size) > available_memory()) {
-    ec = errc::no_memory;
-    return nullptr;
+    return failure{errc::no_memory};
   }
-  why_not = "files may not be so long; raise the limit (ulimit -f)";
-  if (!may_be_as_long(memory_file_size(size))) return nullptr;
-  why_not =
-      "the process has as many such files as it may: a quarter of its descriptors (ulimit -n), "
-      "8192 at most";
-  if (!claim_file()) return nullptr;
-  why_not = "the system has no file for it in memory";
+  if (!may_be_as_long(memory_file_size(size))) {
+    return none("files may not be so long; raise the limit (ulimit -f)");
+  }
+  if (!claim_file()) {
+    return none(
+        "the process has as many such files as it may: a quarter of its descriptors (ulimit -n), "
+        "8192 at most");
+  }
   const int file = make_file();
   std::unique_ptr<shared_memory> made;
   if (file >= 0) made.reset(new (std::nothrow) shared_memory(file, memory_file_size(size)));
   if (!made) {
     if (file >= 0) ::close(file);
     files.fetch_sub(1);
-    return nullptr;
+    return none("the system has no file for it in memory");
   }
   const int failed = made->commit();
-  if (failed == ENOMEM || failed == ENOSPC) ec = errc::no_memory;
-  why_not = "the system does not map such a file";
-  if (failed != 0) return nullptr;
-  why_not = "the system does not seal such a file";
+  if (failed == ENOMEM || failed == ENOSPC) return failure{errc::no_memory};
+  if (failed != 0) return none("the system does not map such a file");
   made->stamp(incarnation, region);
   const bool usable = made->seal(peers_write) && made->locate();
-  return usable ? std::move(made) : nullptr;
+  if (!usable) return none("the system does not seal such a file");
+  return made;
 }
 
 /// Maps the file, and takes the memory for all of it. Returns 0, or what `errno` was.

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <system_error>
 
+#include "base/result.hpp"
 #include "ucx/remote_descriptor.hpp"
 
 namespace ucx::detail {
@@ -36,13 +36,12 @@ std::uint64_t memory_stamp_offset(std::uint64_t size) noexcept;
 /// killed for touching it; and it can not be mapped for writing by others, unless they may write.
 class shared_memory {
  public:
-  /// Commits `size` bytes. Returns nothing where the system has no such files or lets nobody have
-  /// more of them, which is no error, and says why; and, with an error, where there is not as much
-  /// memory.
+  /// Commits `size` bytes. Errors: no_memory (there is not as much); not_supported (the system has
+  /// no such files, or lets nobody have more of them: the text says why).
   /// Cost: some tenths of a microsecond a KiB.
-  static std::unique_ptr<shared_memory> make(std::uint64_t size, bool peers_write,
-                                             std::uint64_t incarnation, std::uint64_t region,
-                                             std::error_code& ec, const char*& why_not);
+  static result<std::unique_ptr<shared_memory>> make(std::uint64_t size, bool peers_write,
+                                                     std::uint64_t incarnation,
+                                                     std::uint64_t region);
   shared_memory(const shared_memory&) = delete;
   shared_memory& operator=(const shared_memory&) = delete;
   /// Withdraws it, and lets go. Peers that map it keep what it held.

@@ -100,10 +100,7 @@ result<void> memory_region_core::map(std::byte* bytes, std::size_t size) {
   }
   shareable_ = shareable_ || (allocating && context().same_host_only());
   if (allocating) std::memset(data_, 0, size_);
-  std::error_code ec;
-  pack_key(ec);
-  if (ec) return failure{ec, "packing the key of " + std::to_string(size) + " bytes"};
-  return {};
+  return pack_key();
 }
 
 /// Allocates where peers on the host can map it, if there is such a place. On a context of one host
@@ -111,17 +108,22 @@ result<void> memory_region_core::map(std::byte* bytes, std::size_t size) {
 result<void> memory_region_core::allocate_shared(std::size_t size) {
   if (size == 0 || !context().shares_memory() || context().same_host_only()) return {};
   if (!includes(granted(), access::read)) return {};
-  std::error_code ec;
-  const char* why_not = "";
-  file_ = shared_memory::make(size, includes(granted(), access::write), context().incarnation(),
-                              id(), ec, why_not);
-  if (ec) return failure{ec, "allocating " + std::to_string(size) + " bytes of memory"};
-  if (file_) data_ = file_->data();
-  shareable_ = file_ != nullptr;
-  if (!file_ && context().log().writes(log_level::info)) {
+  auto made =
+      shared_memory::make(size, includes(granted(), access::write), context().incarnation(), id());
+  if (made) {
+    file_ = *std::move(made);
+    data_ = file_->data();
+    shareable_ = true;
+    return {};
+  }
+  const failure& why = made.why();
+  if (why.code != errc::not_supported) {
+    return failure{why.code, "allocating " + std::to_string(size) + " bytes of memory"};
+  }
+  if (context().log().writes(log_level::info)) {
     context().log().write(
         log_level::info,
-        std::to_string(size) + " allocated bytes can not be mapped by peers: " + why_not);
+        std::to_string(size) + " allocated bytes can not be mapped by peers: " + why.text);
   }
   return {};
 }
@@ -131,17 +133,20 @@ void memory_region_core::allocate_privately(std::size_t size) {
   data_ = owned_.get();
 }
 
-void memory_region_core::pack_key(std::error_code& ec) {
+result<void> memory_region_core::pack_key() {
   void* packed = nullptr;
   std::size_t length = 0;
   const ucs_status_t status =
       context().api().rkey_pack(context().handle(), memory_, &packed, &length);
-  if (status == UCS_ERR_UNSUPPORTED) return;  // messages only
-  if ((ec = make_error(status))) return;
+  if (status == UCS_ERR_UNSUPPORTED) return {};  // messages only
+  if (status != UCS_OK) {
+    return failure{make_error(status), "packing the key of " + std::to_string(size_) + " bytes"};
+  }
   const auto release = [this](void* buffer) { context().api().rkey_buffer_release(buffer); };
   const std::unique_ptr<void, decltype(release)> owned(packed, release);
   const auto* bytes = static_cast<const std::byte*>(packed);
   key_.assign(bytes, bytes + length);
+  return {};
 }
 
 /// Where it can not be mapped, it may be read. What may only be written is shown to nobody.

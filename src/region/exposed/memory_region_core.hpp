@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <system_error>
 #include <vector>
 
 #include "base/result.hpp"
@@ -46,7 +45,7 @@ class memory_region_core final : public exposed_region {
   result<void> map(std::byte* bytes, std::size_t size);
   result<void> allocate_shared(std::size_t size);
   void allocate_privately(std::size_t size);
-  void pack_key(std::error_code& ec);
+  result<void> pack_key();
   void lend();
 
   std::byte* data_ = nullptr;
