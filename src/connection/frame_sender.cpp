@@ -25,11 +25,15 @@ frame_sender::~frame_sender() {
   }
 }
 
-void frame_sender::open(std::error_code& ec) {
+result<void> frame_sender::open() {
   ucp_worker_attr_t attributes = {};
   attributes.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
-  ec = make_error(worker_.api().worker_query(worker_.handle(), &attributes));
-  if (!ec) longest_header_ = header_within(attributes.max_am_header);
+  const ucs_status_t status = worker_.api().worker_query(worker_.handle(), &attributes);
+  if (status != UCS_OK) {
+    return failure{make_error(status), "asking how long the headers of messages may be"};
+  }
+  longest_header_ = header_within(attributes.max_am_header);
+  return {};
 }
 
 void frame_sender::send(endpoint_core& to, const frame& said, std::span<const std::byte> payload,

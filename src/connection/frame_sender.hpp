@@ -5,11 +5,11 @@
 #include <array>
 #include <cstddef>
 #include <span>
-#include <system_error>
 #include <vector>
 
 #include "base/intrusive_list.hpp"
 #include "base/pool.hpp"
+#include "base/result.hpp"
 #include "connection/peer_question.hpp"
 #include "ucp/ucp_api.hpp"
 #include "wire/brief_parcel.hpp"
@@ -36,7 +36,7 @@ class frame_sender {
   frame_sender& operator=(const frame_sender&) = delete;
 
   /// Asks UCX's worker how long headers may be.
-  void open(std::error_code& ec);
+  result<void> open();
 
   /// The operations of ours that peers may answer.
   question_table& questions() noexcept { return questions_; }

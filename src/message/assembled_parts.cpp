@@ -30,9 +30,9 @@ class assembled_parts final : public worker_parts {
   message_exchange& messages() noexcept override { return messages_; }
   region_service& service() noexcept override { return service_; }
 
-  void open(std::error_code& ec) override {
-    receiver_.open(ec);
-    if (!ec) sender_.open(ec);
+  result<void> open() override {
+    if (auto received = receiver_.open(); !received) return received;
+    return sender_.open();
   }
   void close() noexcept override { connections_.served().close(); }
   void stop() noexcept override {

@@ -15,18 +15,21 @@
 
 namespace ucx::detail {
 
-void frame_receiver::open(std::error_code& ec) {
+result<void> frame_receiver::open() {
   ucp_am_handler_param_t params = {};
   params.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
                       UCP_AM_HANDLER_PARAM_FIELD_ARG;
-  params.id = frame_sender::message_id;
-  params.cb = &frame_receiver::on_message;
   params.arg = this;
-  ec = make_error(worker_.api().worker_set_am_recv_handler(worker_.handle(), &params));
-  if (ec) return;
-  params.id = frame_sender::parcel_id;
-  params.cb = &frame_receiver::on_parcel;
-  ec = make_error(worker_.api().worker_set_am_recv_handler(worker_.handle(), &params));
+  const auto take = [&](unsigned id, ucp_am_recv_callback_t by) -> result<void> {
+    params.id = id;
+    params.cb = by;
+    const ucs_status_t status = worker_.api().worker_set_am_recv_handler(worker_.handle(), &params);
+    if (status == UCS_OK) return {};
+    return failure{make_error(status), "registering the handler for messages"};
+  };
+  if (auto taken = take(frame_sender::message_id, &frame_receiver::on_message); !taken)
+    return taken;
+  return take(frame_sender::parcel_id, &frame_receiver::on_parcel);
 }
 
 ucs_status_t frame_receiver::on_parcel(void* self, const void* header, std::size_t header_length,

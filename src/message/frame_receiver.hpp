@@ -3,8 +3,8 @@
 
 #include <cstddef>
 #include <span>
-#include <system_error>
 
+#include "base/result.hpp"
 #include "ucp/ucp_api.hpp"
 #include "wire/frame.hpp"
 
@@ -21,7 +21,7 @@ class frame_receiver {
   frame_receiver& operator=(const frame_receiver&) = delete;
 
   /// Tells UCX where our messages go.
-  void open(std::error_code& ec);
+  result<void> open();
 
  private:
   static ucs_status_t on_message(void* self, const void* header, std::size_t header_length,

@@ -110,7 +110,7 @@ result<void> worker_core::open() {
   if (options_.name.size() > introduction::most_name) {
     return failure{errc::invalid_argument, "making a worker: its name is too long"};
   }
-  std::error_code ec = complaint_about(options_.terms, context_->features());
+  const std::error_code ec = complaint_about(options_.terms, context_->features());
   if (ec) return failure{ec, std::string("making a worker: ") + words_about_terms(ec)};
   const bool sleeps = options_.progress == progress_mode::sleeping_thread;
   if (sleeps && !context_->has(feature::wakeup)) {
@@ -123,8 +123,7 @@ result<void> worker_core::open() {
   }
   if (auto looked = ucx_.look_at(has_thread || is_shared()); !looked) return looked;
   if (context_->has(feature::am)) {
-    parts_->open(ec);
-    if (ec) return failure{ec, "registering the handler for messages"};
+    if (auto opened = parts_->open(); !opened) return opened;
   }
   return has_thread ? start_thread() : result<void>();
 }

@@ -3,9 +3,9 @@
 
 #include <memory>
 #include <mutex>
-#include <system_error>
 
 #include "base/clock.hpp"
+#include "base/result.hpp"
 #include "worker/worker_lock.hpp"
 
 namespace ucx::detail {
@@ -41,7 +41,7 @@ class worker_parts {
   virtual region_service& service() noexcept = 0;
 
   /// UCX's worker is there: takes its messages. Errors: as ucp_worker_set_am_recv_handler.
-  virtual void open(std::error_code& ec) = 0;
+  virtual result<void> open() = 0;
   /// The worker ends: drops the connections. Work that this leaves is still done.
   virtual void close() noexcept = 0;
   /// No work is done any more: ends what runs elsewhere, bounded, and gives UCX back what is its
