@@ -45,7 +45,7 @@ std::vector<std::string> context::unused() const {
 context_attributes context::attributes(std::error_code& ec) const {
   std::error_code outcome = errc::closed;
   context_attributes made;
-  if (core_) made = core_->attributes(outcome);
+  if (core_) made = core_->attributes().or_tell(outcome);
   detail::end_with(outcome, ec, [] { return "asking for a context's attributes"; });
   return made;
 }

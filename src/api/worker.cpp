@@ -73,7 +73,7 @@ context worker::parent() const {
 worker_address worker::address(std::error_code& ec) const {
   std::error_code outcome = errc::closed;
   worker_address made;
-  if (core_) made = core_->address(outcome);
+  if (core_) made = core_->address().or_tell(outcome);
   detail::end_with(outcome, ec, [] { return "asking for a worker's address"; });
   return made;
 }
@@ -139,8 +139,8 @@ staging_statistics worker::staging() const noexcept {
 worker_attributes worker::attributes(std::error_code& ec) const {
   std::error_code outcome = errc::closed;
   worker_attributes made;
-  if (core_) made = core_->attributes(outcome);
-  if (!outcome) made.address_size = core_->address(outcome).native().size();
+  if (core_) made = core_->attributes().or_tell(outcome);
+  if (!outcome) made.address_size = core_->address().or_tell(outcome).native().size();
   detail::end_with(outcome, ec, [] { return "asking for a worker's attributes"; });
   return made;
 }

@@ -44,9 +44,9 @@ void endpoint_session::say_hello(clock::time_point connect_deadline) {
   said.length = messages_.granted();
   std::vector<std::byte> payload;
   if (connection_.peer().empty()) {  // connected by worker address: the peer has none of ours yet
-    std::error_code ec;
-    payload = worker.address(ec).encode();
-    if (ec) return connection_.lost(UCS_ERR_NO_RESOURCE);
+    const result<worker_address> own = worker.address();
+    if (!own) return connection_.lost(UCS_ERR_NO_RESOURCE);
+    payload = own->encode();
   }
   const std::vector<std::byte> ours = introduce({});
   payload.insert(payload.end(), ours.begin(), ours.end());

@@ -124,10 +124,9 @@ result<std::shared_ptr<context_core>> context_core::adopt(ucp_api& api, ucp_cont
   std::shared_ptr<context_core> made(new context_core(api, alike, *std::move(log)));
   made->owned_ = false;
   made->handle_ = handle;
-  std::error_code ec;
-  const context_attributes told = made->attributes(ec);
-  if (ec) return failure{ec, adopting};
-  made->single_threaded_ = told.thread_mode == "single";
+  const result<context_attributes> told = made->attributes();
+  if (!told) return failure{told.why().code, adopting};
+  made->single_threaded_ = told->thread_mode == "single";
   made->speaks_ipv6_ = asks_for_ipv6(alike);
   made->take_segment(options.segment);
   made->resources_ = resources_of(api, handle);
@@ -151,13 +150,13 @@ bool context_core::resources_are_of_one_host() const noexcept {
                      [](const std::string& lane) { return is_same_host(transport_of(lane)); });
 }
 
-context_attributes context_core::attributes(std::error_code& ec) const {
+result<context_attributes> context_core::attributes() const {
   ucp_context_attr_t asked = {};
   asked.field_mask = UCP_ATTR_FIELD_NAME | UCP_ATTR_FIELD_THREAD_MODE |
                      UCP_ATTR_FIELD_MEMORY_TYPES | UCP_ATTR_FIELD_REQUEST_SIZE;
-  ec = make_error(api().context_query(handle_, &asked));
+  const ucs_status_t status = api().context_query(handle_, &asked);
+  if (status != UCS_OK) return failure{make_error(status), "asking for a context's attributes"};
   context_attributes made;
-  if (ec) return made;
   made.name = asked.name;
   made.thread_mode = thread_mode_name(asked.thread_mode);
   made.request_size = asked.request_size;

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -51,7 +50,7 @@ class context_core : public std::enable_shared_from_this<context_core> {
   const std::vector<std::string>& unused() const noexcept { return unused_; }
   /// Returns whether it has the operating system's copy between processes, CMA.
   bool reads_processes() const noexcept;
-  context_attributes attributes(std::error_code& ec) const;
+  result<context_attributes> attributes() const;
   std::string description() const;
   /// Returns whether only one thread at all may call UCX for it.
   bool single_threaded() const noexcept { return single_threaded_; }

@@ -31,14 +31,12 @@ result<void> ucx_worker::create(const std::string& name) {
 }
 
 result<void> ucx_worker::look_at(bool threads) {
-  constexpr const char* asking = "asking for a worker's attributes";
-  worker_attributes told;
-  std::error_code ec;
+  result<worker_attributes> told = worker_attributes();
   const bool has_messages = context_.has(feature::am);
-  if (has_messages || (threads && !context_.single_threaded())) told = attributes(ec);
-  if (ec) return failure{ec, asking};
+  if (has_messages || (threads && !context_.single_threaded())) told = attributes();
+  if (!told) return told.why();
   // Ours can be called from any thread, one at a time.
-  if (threads && (context_.single_threaded() || told.thread_mode == "single")) {
+  if (threads && (context_.single_threaded() || told->thread_mode == "single")) {
     return failure{errc::not_supported,
                    "adopting a worker whose thread mode allows only one thread"};
   }
@@ -50,31 +48,31 @@ result<void> ucx_worker::look_at(bool threads) {
                      "asking for a worker's event descriptor (UCX: " + words(status) + ")"};
     }
   }
-  if (has_messages) largest_header_ = told.largest_header;
+  if (has_messages) largest_header_ = told->largest_header;
   return {};
 }
 
 void ucx_worker::destroy() noexcept { context_.api().worker_destroy(handle_); }
 
-worker_attributes ucx_worker::attributes(std::error_code& ec) const {
+result<worker_attributes> ucx_worker::attributes() const {
   ucp_worker_attr_t asked = {};
   asked.field_mask = UCP_WORKER_ATTR_FIELD_NAME | UCP_WORKER_ATTR_FIELD_THREAD_MODE;
   if (context_.has(feature::am)) asked.field_mask |= UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
-  ec = make_error(context_.api().worker_query(handle_, &asked));
+  const ucs_status_t status = context_.api().worker_query(handle_, &asked);
+  if (status != UCS_OK) return failure{make_error(status), "asking for a worker's attributes"};
   worker_attributes made;
-  if (ec) return made;
   made.name = asked.name;
   made.thread_mode = thread_mode_name(asked.thread_mode);
   if (context_.has(feature::am)) made.largest_header = asked.max_am_header;
   return made;
 }
 
-worker_address ucx_worker::address(std::error_code& ec) const {
+result<worker_address> ucx_worker::address() const {
   ucp_api& api = context_.api();
   ucp_address_t* bytes = nullptr;
   std::size_t length = 0;
-  ec = make_error(api.worker_get_address(handle_, &bytes, &length));
-  if (ec) return {};
+  const ucs_status_t status = api.worker_get_address(handle_, &bytes, &length);
+  if (status != UCS_OK) return failure{make_error(status), "asking for a worker's address"};
   const auto release = [&api, this](ucp_address_t* told) {
     api.worker_release_address(handle_, told);
   };

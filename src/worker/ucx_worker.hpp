@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <string>
-#include <system_error>
 
 #include "base/result.hpp"
 #include "ucx/worker.hpp"
@@ -37,8 +36,8 @@ class ucx_worker {
   result<void> look_at(bool threads);
   void destroy() noexcept;
 
-  worker_attributes attributes(std::error_code& ec) const;
-  worker_address address(std::error_code& ec) const;
+  result<worker_attributes> attributes() const;
+  result<worker_address> address() const;
 
   unsigned progress() noexcept { return context_.api().worker_progress(handle_); }
   /// Returns whether nothing happens until the event descriptor says so.

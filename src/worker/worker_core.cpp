@@ -188,14 +188,14 @@ worker_core::~worker_core() {
   parts_->destroy_all_deferred();
 }
 
-worker_address worker_core::address(std::error_code& ec) {
+result<worker_address> worker_core::address() {
   const std::lock_guard guard(lock_);
-  return ucx_.address(ec);
+  return ucx_.address();
 }
 
-worker_attributes worker_core::attributes(std::error_code& ec) {
+result<worker_attributes> worker_core::attributes() {
   const std::lock_guard guard(lock_);
-  return ucx_.attributes(ec);
+  return ucx_.attributes();
 }
 
 staging_statistics worker_core::staging() const noexcept { return staging_.account().statistics(); }

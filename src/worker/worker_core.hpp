@@ -92,13 +92,13 @@ class worker_core : public std::enable_shared_from_this<worker_core> {
   }
   /// What tells this worker from all others, of any process.
   std::uint64_t identity() const noexcept { return identity_; }
-  worker_attributes attributes(std::error_code& ec);
+  result<worker_attributes> attributes();
   /// Safe from any thread.
   staging_statistics staging() const noexcept;
   /// Returns bits that nobody can foresee.
   std::uint64_t random();
 
-  worker_address address(std::error_code& ec);
+  result<worker_address> address();
 
   /// One round, unless the worker's own thread makes them: under the lock UCX, then what UCX's
   /// callbacks left to do, then the clock; and without the lock the handlers that are due.
