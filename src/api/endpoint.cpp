@@ -70,9 +70,8 @@ result<std::shared_ptr<endpoint_core>> connect(const worker& parent, const worke
   const auto worker = usable(parent, options, connected_by::worker_address, doing);
   if (!worker) return worker.why();
   const auto deadline = connect_deadline(**worker, options.connect_timeout);
-  std::error_code ec;
-  auto made = detail::connect_to(*worker, peer, std::move(options), deadline, ec);
-  if (ec) return not_made(ec, doing);
+  auto made = detail::connect_to(*worker, peer, std::move(options), deadline);
+  if (!made) return not_made(made.why().code, doing, std::move(made.why().text));
   return made;
 }
 
@@ -88,16 +87,20 @@ result<std::shared_ptr<endpoint_core>> connect(const worker& parent, const socke
   const auto deadline = connect_deadline(**worker, options.connect_timeout);
   const bool waits = options.wait != connect_wait::none;
   if (waits && (*worker)->in_handler()) return failure{errc::would_deadlock, doing};
-  std::error_code ec;
   // Failures until here are told by the constructor alone.
-  auto made = detail::connect_to(
-      *worker, peer, waits ? detail::without_handlers(options) : std::move(options), deadline, ec);
-  if (ec) return not_made(ec, doing + hint(ec));
-  if (!waits) return made;
+  auto begun = detail::connect_to(
+      *worker, peer, waits ? detail::without_handlers(options) : std::move(options), deadline);
+  if (!begun) {
+    const std::error_code why = begun.why().code;
+    return not_made(why, doing + hint(why), std::move(begun.why().text));
+  }
+  if (!waits) return begun;
+  const std::shared_ptr<endpoint_core>& made = *begun;
+  std::error_code ec;
   made->wait_connected(ec);
   if (ec) return failure{ec, with_words(doing + hint(ec), made->words())};
   made->observers().arm(std::move(options));
-  return made;
+  return begun;
 }
 
 result<std::shared_ptr<endpoint_core>> connect(const worker& parent, std::string_view host,
@@ -133,9 +136,8 @@ result<std::shared_ptr<endpoint_core>> accept(const worker& parent, connection_r
   if (!worker) return worker.why();
   auto& pending = core_access::pending(request);
   if (!pending) return failure{errc::closed, doing};
-  std::error_code ec;
-  auto made = pending->accept(**worker, *worker, std::move(options), ec);
-  if (ec) return not_made(ec, doing);
+  auto made = pending->accept(**worker, *worker, std::move(options));
+  if (!made) return not_made(made.why().code, doing, std::move(made.why().text));
   return made;
 }
 

@@ -50,16 +50,15 @@ std::error_code objection_to(const socket_address& peer, const endpoint_options&
   return connect_error();
 }
 
-/// Returns the connection that is to watch the new one; nothing where none is asked for, or, with
-/// an error in `ec`, where that one is closed. One that was lost may watch: the new one ends, too.
-std::shared_ptr<endpoint_core> companion_in(const endpoint_options& options, std::error_code& ec) {
+/// Returns the connection that is to watch the new one; nobody where none is asked for. One that
+/// was lost may watch: the new one ends, too. Errors: closed.
+result<std::shared_ptr<endpoint_core>> companion_in(const endpoint_options& options) {
   if (options.watched_by == nullptr) return nullptr;
   const connection_state state = options.watched_by->state();
-  if (state != connection_state::closing && state != connection_state::closed) {
-    return core_access::core(*options.watched_by);
+  if (state == connection_state::closing || state == connection_state::closed) {
+    return failure{errc::closed};
   }
-  ec = errc::closed;
-  return nullptr;
+  return core_access::core(*options.watched_by);
 }
 
 /// What the resolver's thread leaves for the worker: it was made where its want could be told.
@@ -86,36 +85,37 @@ endpoint_options without_handlers(const endpoint_options& options) {
   return made;
 }
 
-std::shared_ptr<endpoint_core> connect_to(const std::shared_ptr<worker_core>& worker,
-                                          const worker_address& peer, endpoint_options options,
-                                          clock::time_point deadline, std::error_code& ec) {
-  ec.clear();
-  if (peer.empty()) ec = errc::bad_address;
-  if (!ec) ec = complaint_about(terms_of(options, *worker), worker->context().features());
+result<std::shared_ptr<endpoint_core>> connect_to(const std::shared_ptr<worker_core>& worker,
+                                                  const worker_address& peer,
+                                                  endpoint_options options,
+                                                  clock::time_point deadline) {
+  if (peer.empty()) return failure{errc::bad_address};
+  std::error_code ec = complaint_about(terms_of(options, *worker), worker->context().features());
   if (!ec) ec = connect_error();
-  if (ec) return nullptr;
-  const std::shared_ptr<endpoint_core> watching = companion_in(options, ec);
-  if (ec) return nullptr;
-  std::shared_ptr<endpoint_core> made;
+  if (ec) return failure{ec};
+  auto watching = companion_in(options);
+  if (!watching) return watching;
+  result<std::shared_ptr<endpoint_core>> made = nullptr;
   {
     const std::lock_guard guard(worker->lock());
     ucp_ep_params_t params = {};
     params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
     params.address = reinterpret_cast<const ucp_address_t*>(peer.native().data());
-    made = endpoint_core::make(*worker, worker, params, role::initiator, std::move(options), ec);
-    if (!made) return nullptr;
-    if (watching) made->observers().keep(watching);
-    made->session().say_hello(deadline);
+    made = endpoint_core::make(*worker, worker, params, role::initiator, std::move(options));
+    if (!made) return made;
+    if (*watching) (*made)->observers().keep(*watching);
+    (*made)->session().say_hello(deadline);
   }
-  if (watching) watching->observers().watch(made);
+  if (*watching) (*watching)->observers().watch(*made);
   return made;
 }
 
-std::shared_ptr<endpoint_core> connect_to(const std::shared_ptr<worker_core>& worker,
-                                          const socket_address& peer, endpoint_options options,
-                                          clock::time_point deadline, std::error_code& ec) {
+result<std::shared_ptr<endpoint_core>> connect_to(const std::shared_ptr<worker_core>& worker,
+                                                  const socket_address& peer,
+                                                  endpoint_options options,
+                                                  clock::time_point deadline) {
   const std::lock_guard guard(worker->lock());
-  if ((ec = objection_to(peer, options, *worker))) return nullptr;
+  if (const std::error_code ec = objection_to(peer, options, *worker)) return failure{ec};
   ucp_ep_params_t params = {};
   params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR;
   params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
@@ -129,10 +129,10 @@ std::shared_ptr<endpoint_core> connect_to(const std::shared_ptr<worker_core>& wo
   }
   // A connection by sockets needs UCX's error handling, which also tells of a refusal.
   options.failure = peer_failure::detected;
-  auto made = endpoint_core::make(*worker, worker, params, role::initiator, std::move(options), ec);
-  if (!made) return nullptr;
-  made->set_peer(peer);
-  made->session().say_hello(deadline);
+  auto made = endpoint_core::make(*worker, worker, params, role::initiator, std::move(options));
+  if (!made) return made;
+  (*made)->set_peer(peer);
+  (*made)->session().say_hello(deadline);
   return made;
 }
 
@@ -218,16 +218,16 @@ void connector::try_next() {
 }
 
 void connector::try_one(clock::time_point until) {
-  std::error_code ec;
-  if (to_.worker.empty()) {
-    connection_ =
-        connect_to(worker_, to_.addresses[next_ - 1], without_handlers(options_), until, ec);
-  } else {
-    connection_ = connect_to(worker_, to_.worker, without_handlers(options_), until, ec);
+  auto begun =
+      to_.worker.empty()
+          ? connect_to(worker_, to_.addresses[next_ - 1], without_handlers(options_), until)
+          : connect_to(worker_, to_.worker, without_handlers(options_), until);
+  if (!begun) {
+    const std::error_code why = begun.why().code;
+    const bool by_terms = why == errc::feature_disabled;
+    return note(why, by_terms ? words_about_terms(why) : std::move(begun.why().text));
   }
-  if (!connection_) {
-    return note(ec, ec == errc::feature_disabled ? words_about_terms(ec) : "");
-  }
+  connection_ = *std::move(begun);
   connection_->observers().set_observer(weak_from_this());
   if (connection_->state() != endpoint_state::ready) return;
   failure_.clear();  // on a context without feature::am nobody is asked

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/result.hpp"
 #include "connection/connection_observer.hpp"
 #include "os/resolver.hpp"
 #include "ucx/endpoint.hpp"
@@ -30,13 +31,15 @@ struct destination {
   worker_address worker = {};
 };
 
-/// Begins to connect, and returns the connection, or nothing and why not.
-std::shared_ptr<endpoint_core> connect_to(const std::shared_ptr<worker_core>& worker,
-                                          const worker_address& peer, endpoint_options options,
-                                          clock::time_point deadline, std::error_code& ec);
-std::shared_ptr<endpoint_core> connect_to(const std::shared_ptr<worker_core>& worker,
-                                          const socket_address& peer, endpoint_options options,
-                                          clock::time_point deadline, std::error_code& ec);
+/// Begins to connect, and returns the connection. The text of a failure is UCX's words, if any.
+result<std::shared_ptr<endpoint_core>> connect_to(const std::shared_ptr<worker_core>& worker,
+                                                  const worker_address& peer,
+                                                  endpoint_options options,
+                                                  clock::time_point deadline);
+result<std::shared_ptr<endpoint_core>> connect_to(const std::shared_ptr<worker_core>& worker,
+                                                  const socket_address& peer,
+                                                  endpoint_options options,
+                                                  clock::time_point deadline);
 
 /// Returns the options without the handlers, which can not be copied.
 endpoint_options without_handlers(const endpoint_options& options);

@@ -86,14 +86,14 @@ endpoint_core::endpoint_core(worker_core& worker, std::shared_ptr<worker_core> k
       observers_(*this, *messages_, std::move(options)),
       liveness_(*this, worker.options().heartbeat_interval, worker.options().heartbeat_timeout) {}
 
-std::shared_ptr<endpoint_core> endpoint_core::make(worker_core& worker,
-                                                   std::shared_ptr<worker_core> keep_alive,
-                                                   ucp_ep_params_t& params, role side,
-                                                   endpoint_options options, std::error_code& ec) {
+result<std::shared_ptr<endpoint_core>> endpoint_core::make(worker_core& worker,
+                                                           std::shared_ptr<worker_core> keep_alive,
+                                                           ucp_ep_params_t& params, role side,
+                                                           endpoint_options options) {
   worker.connections().make_room();
   reserved_share share;
   // The last reference may go inside UCX's callback, where an endpoint can not be closed.
-  const std::shared_ptr<endpoint_core> made = share.take(
+  std::shared_ptr<endpoint_core> made = share.take(
       new endpoint_core(worker, std::move(keep_alive), side, std::move(options)), retirement());
   if (!worker.context().has(feature::am)) {
     made->reach(endpoint_state::closed);  // as long as nothing is made
@@ -102,10 +102,10 @@ std::shared_ptr<endpoint_core> endpoint_core::make(worker_core& worker,
   // From here on nothing is thrown: UCX may have what `params` brings.
   const ucs_status_t status = made->ucx_.make(params);
   if (status != UCS_OK) {
-    made->words_ = if_there_is_memory([status] { return detail::words(status); });
     if (made->state_ != endpoint_state::closed) made->reach(endpoint_state::closed);
-    ec = make_error(status);
-    return nullptr;
+    return detail::failure{make_error(status), if_there_is_memory([status] {
+                             return "UCX: " + detail::words(status);
+                           })};
   }
   worker.connections().add(*made);
   if (!worker.context().has(feature::am)) made->reach(endpoint_state::ready);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/reserved_share.hpp"
+#include "base/result.hpp"
 #include "connection/connection_messages.hpp"
 #include "connection/endpoint_closing.hpp"
 #include "connection/endpoint_control.hpp"
@@ -46,10 +47,10 @@ class endpoint_core final : public driven_connection,
   enum class role { initiator, acceptor };  ///< The initiator says hello.
 
   /// Makes an endpoint with UCX. `keep_alive` is empty for peers that the worker itself serves.
-  static std::shared_ptr<endpoint_core> make(worker_core& worker,
-                                             std::shared_ptr<worker_core> keep_alive,
-                                             ucp_ep_params_t& params, role side,
-                                             endpoint_options options, std::error_code& ec);
+  static result<std::shared_ptr<endpoint_core>> make(worker_core& worker,
+                                                     std::shared_ptr<worker_core> keep_alive,
+                                                     ucp_ep_params_t& params, role side,
+                                                     endpoint_options options);
   ~endpoint_core();
   endpoint_core(const endpoint_core&) = delete;
   endpoint_core& operator=(const endpoint_core&) = delete;

@@ -326,14 +326,13 @@ void listener_core::decide() {
   std::unique_ptr<pending_connection> pending = take();
   if (!pending) return;
   if (const auto other = next_worker()) return hand_over(*other, std::move(pending));
-  std::error_code failed;
-  auto peer = pending->accept(*worker_, nullptr, endpoint_options(), failed);
-  if (peer) return worker_->connections().served().serve(std::move(peer));
+  auto peer = pending->accept(*worker_, nullptr, endpoint_options());
+  if (peer) return worker_->connections().served().serve(*std::move(peer));
   worker_->context().log().write(log_level::warning,
                                  "no connection with " + to_string(pending->peer()) +
                                      ", which has gone already, or has a UCX "
                                      "of a version that does not connect with this one's: " +
-                                     failed.message());
+                                     peer.why().code.message());
 }
 
 void listener_core::spread_over(std::vector<std::weak_ptr<worker_core>> others) {
@@ -360,9 +359,8 @@ std::shared_ptr<worker_core> listener_core::next_worker() noexcept {
 /// when this one is not.
 void listener_core::hand_over(worker_core& other, std::unique_ptr<pending_connection> pending) {
   other.post_work([&other, pending = std::move(pending)] {
-    std::error_code ignored;  // a peer that is gone already
-    auto peer = pending->accept_elsewhere(other, ignored);
-    if (peer) other.connections().served().serve(std::move(peer));
+    auto peer = pending->accept_elsewhere(other);
+    if (peer) other.connections().served().serve(*std::move(peer));  // else it is gone already
   });
 }
 

@@ -53,48 +53,38 @@ void pending_connection::reject() noexcept {
   listener_->reject(std::exchange(request_, nullptr));
 }
 
-std::shared_ptr<endpoint_core> pending_connection::accept(worker_core& worker,
-                                                          std::shared_ptr<worker_core> keep_alive,
-                                                          endpoint_options options,
-                                                          std::error_code& ec) {
-  if (request_ == nullptr) {
-    ec = errc::closed;
-    return nullptr;
-  }
-  if (&worker != &listener_->worker()) {
-    ec = errc::invalid_argument;
-    return nullptr;
-  }
+result<std::shared_ptr<endpoint_core>> pending_connection::accept(
+    worker_core& worker, std::shared_ptr<worker_core> keep_alive, endpoint_options options) {
+  if (request_ == nullptr) return failure{errc::closed};
+  if (&worker != &listener_->worker()) return failure{errc::invalid_argument};
   const std::lock_guard guard(worker.lock());
   const auto limit = options.connect_timeout;
-  auto made = make(worker, std::move(keep_alive), std::move(options), ec);
-  if (!made) return nullptr;
-  made->observers().set_observer(listener_);
-  made->session().await_hello(limit);
+  auto made = make(worker, std::move(keep_alive), std::move(options));
+  if (!made) return made;
+  (*made)->observers().set_observer(listener_);
+  (*made)->session().await_hello(limit);
   return made;
 }
 
-std::shared_ptr<endpoint_core> pending_connection::accept_elsewhere(worker_core& worker,
-                                                                    std::error_code& ec) {
-  auto made = make(worker, nullptr, endpoint_options(), ec);
-  if (made) made->session().await_hello(std::chrono::nanoseconds::zero());
+result<std::shared_ptr<endpoint_core>> pending_connection::accept_elsewhere(worker_core& worker) {
+  auto made = make(worker, nullptr, endpoint_options());
+  if (made) (*made)->session().await_hello(std::chrono::nanoseconds::zero());
   return made;
 }
 
-std::shared_ptr<endpoint_core> pending_connection::make(worker_core& worker,
-                                                        std::shared_ptr<worker_core> keep_alive,
-                                                        endpoint_options options,
-                                                        std::error_code& ec) {
+result<std::shared_ptr<endpoint_core>> pending_connection::make(
+    worker_core& worker, std::shared_ptr<worker_core> keep_alive, endpoint_options options) {
   if (!options.terms) options.terms = listener_->terms();
-  if ((ec = complaint_about(*options.terms, worker.context().features()))) return nullptr;
+  const std::error_code unusable = complaint_about(*options.terms, worker.context().features());
+  if (unusable) return failure{unusable};
   ucp_ep_params_t params = {};
   params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
   params.conn_request = request_;
   options.failure = peer_failure::detected;
   auto made = endpoint_core::make(worker, std::move(keep_alive), params,
-                                  endpoint_core::role::acceptor, std::move(options), ec);
+                                  endpoint_core::role::acceptor, std::move(options));
   request_ = nullptr;  // UCX's; what throws has left it alone
-  if (made) made->set_peer(peer_);
+  if (made) (*made)->set_peer(peer_);
   return made;
 }
 
@@ -106,9 +96,9 @@ void pending_connection::refuse(errc why, std::string_view words) {
   worker_core& worker = listener_->worker();
   const std::lock_guard guard(worker.lock());
   if (!worker.context().has(feature::am) || !listener_->begin_refusal()) return reject();
-  std::error_code gone;
-  const auto peer = accept(worker, nullptr, endpoint_options(), gone);
-  if (!peer) return listener_->end_refusal();
+  const auto accepted = accept(worker, nullptr, endpoint_options());
+  if (!accepted) return listener_->end_refusal();
+  const std::shared_ptr<endpoint_core>& peer = *accepted;
   peer->session().refuse_hello(
       {make_error_code(told_to_peers(why)), shown(words, introduction::most_words)});
   worker.connections().served().serve(peer);

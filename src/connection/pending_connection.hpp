@@ -3,8 +3,8 @@
 
 #include <memory>
 #include <string_view>
-#include <system_error>
 
+#include "base/result.hpp"
 #include "ucp/ucp_api.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/socket_address.hpp"
@@ -34,16 +34,17 @@ class pending_connection {
   /// Rejects, and tells the peer why as soon as it has said hello.
   void refuse(errc why, std::string_view words);
   /// Makes an endpoint of it. REQUIRES: the listener's worker.
-  std::shared_ptr<endpoint_core> accept(worker_core& worker,
-                                        std::shared_ptr<worker_core> keep_alive,
-                                        endpoint_options options, std::error_code& ec);
+  result<std::shared_ptr<endpoint_core>> accept(worker_core& worker,
+                                                std::shared_ptr<worker_core> keep_alive,
+                                                endpoint_options options);
   /// The same by another worker of its context, which the listener does not hear of. Under the lock
   /// of that one alone.
-  std::shared_ptr<endpoint_core> accept_elsewhere(worker_core& worker, std::error_code& ec);
+  result<std::shared_ptr<endpoint_core>> accept_elsewhere(worker_core& worker);
 
  private:
-  std::shared_ptr<endpoint_core> make(worker_core& worker, std::shared_ptr<worker_core> keep_alive,
-                                      endpoint_options options, std::error_code& ec);
+  result<std::shared_ptr<endpoint_core>> make(worker_core& worker,
+                                              std::shared_ptr<worker_core> keep_alive,
+                                              endpoint_options options);
 
   std::shared_ptr<listener_core> listener_;
   ucp_conn_request_h request_;

@@ -67,13 +67,13 @@ endpoint_core* served_peers::connect_back(std::span<const std::byte> framed) {
   // Of whatever version: a peer of another one has to be told so, and reached for that.
   const std::span<const std::byte> address = envelope(framed, worker_address_letters).any_body();
   if (address.empty() || address.size() > longest_worker_address) return nullptr;
-  std::error_code ec;
   ucp_ep_params_t params = {};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
   params.address = reinterpret_cast<const ucp_address_t*>(address.data());
-  std::shared_ptr<endpoint_core> made = endpoint_core::make(
-      worker_, nullptr, params, endpoint_core::role::acceptor, endpoint_options(), ec);
-  if (!made) return nullptr;
+  const auto connected = endpoint_core::make(worker_, nullptr, params,
+                                             endpoint_core::role::acceptor, endpoint_options());
+  if (!connected) return nullptr;
+  const std::shared_ptr<endpoint_core>& made = *connected;
   made->session().set_address({framed.begin(), framed.end()});
   made->observers().set_observer(by_address_);
   serve(made);
