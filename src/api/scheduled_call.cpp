@@ -25,13 +25,13 @@ scheduled_call& scheduled_call::operator=(scheduled_call&& other) noexcept {
 scheduled_call::~scheduled_call() { cancel(); }
 
 bool scheduled_call::cancel() noexcept {
-  if (!call_ || call_->over || detail::leave_to_parent(call_)) return false;
+  if (!call_ || call_->is_over() || detail::leave_to_parent(call_)) return false;
   const std::shared_ptr<detail::worker_core> worker = call_->worker.lock();
   return worker && worker->calls().cancel(*call_);
 }
 
 bool scheduled_call::over() const noexcept {
-  return !call_ || call_->over || call_->worker.expired();
+  return !call_ || call_->is_over() || call_->worker.expired();
 }
 
 bool scheduled_call::wait_for(std::chrono::nanoseconds limit, std::error_code& ec) {
@@ -51,7 +51,7 @@ bool scheduled_call::wait_for(std::chrono::nanoseconds limit, std::error_code& e
   });
   if (outcome || !worker) return !outcome;
   return worker->wait_until(detail::after(worker->api().now(), limit),
-                            [this] { return call_->over.load(); });
+                            [this] { return call_->is_over(); });
 }
 
 }  // namespace ucx

@@ -6,7 +6,6 @@
 namespace ucx::detail {
 
 void call_schedule::at(clock::time_point when, std::shared_ptr<scheduled> call) {
-  call->is_timer = true;
   scheduled& added = *call;
   added.timer = timers_.emplace(when, std::move(call));
 }
@@ -25,7 +24,7 @@ std::shared_ptr<scheduled> call_schedule::take_due(clock::time_point now) {
   if (timers_.empty() || timers_.begin()->first > now) return nullptr;
   std::shared_ptr<scheduled> due = std::move(timers_.begin()->second);
   timers_.erase(timers_.begin());
-  due->is_timer = false;
+  due->timer.reset();
   return due;
 }
 
@@ -39,29 +38,27 @@ void call_schedule::take(progress_phase when, std::vector<std::shared_ptr<schedu
 }
 
 bool call_schedule::cancel(scheduled& call) {
-  const bool comes = call.now == scheduled::stage::waiting || call.repeats;
-  const bool kept = comes && !call.over && !call.canceled;
-  call.canceled = true;
-  if (call.is_timer) {
-    call.is_timer = false;
-    timers_.erase(call.timer);
-  }
+  using state = scheduled::state;
+  const state was = call.now();
+  if (was == state::waiting) call.reach(state::over);
+  if (was == state::running) call.reach(state::last);
+  if (call.timer) timers_.erase(*std::exchange(call.timer, std::nullopt));
   for (std::size_t phase = 0; phase < in_progress_.size(); ++phase) {
     const std::size_t erased =
         std::erase_if(in_progress_[phase], [&](const auto& each) { return each.get() == &call; });
     counts_[phase].fetch_sub(erased, std::memory_order_relaxed);
     if (!call.repeats) once_ -= erased;
   }
-  return kept;
+  return was == state::waiting || (was == state::running && call.repeats);
 }
 
 call_schedule::ended call_schedule::end() noexcept {
   ended left;
   left.timers.swap(timers_);
   left.in_progress.swap(in_progress_);
-  for (const auto& each : left.timers) each.second->over = true;
+  for (const auto& each : left.timers) each.second->reach(scheduled::state::over);
   for (const auto& calls : left.in_progress) {
-    for (const auto& each : calls) each->over = true;
+    for (const auto& each : calls) each->reach(scheduled::state::over);
   }
   for (auto& count : counts_) count = 0;
   once_ = 0;

@@ -3,9 +3,11 @@
 
 #include <array>
 #include <atomic>
+#include <cassert>
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -16,18 +18,51 @@ namespace ucx::detail {
 
 class worker_core;
 
-/// One of them; shared by its handle and its schedule. Under the worker's lock, but for `over`.
+/// One of them; shared by its handle and its schedule. Under the worker's lock, but for `is_over`.
+/// Its states:
+///
+///     from      to        when
+///     waiting   running   it is called
+///     waiting   over      it was taken back, or the worker goes
+///     running   waiting   it was called, and is called in each round
+///     running   last      it was taken back meanwhile
+///     running   over      it was called, once
+///     last      over      it was called
 struct scheduled {
-  enum class stage { waiting, running, ended };
+  using timers = std::multimap<clock::time_point, std::shared_ptr<scheduled>>;
+  enum class state { waiting, running, last, over };
+
+  state now() const noexcept { return state_.load(std::memory_order_relaxed); }
+  bool is_running() const noexcept { return now() == state::running || now() == state::last; }
+  /// From any thread.
+  bool is_over() const noexcept { return state_ == state::over; }
+  void reach(state next) noexcept {
+    assert(may_become(now(), next));
+    state_ = next;
+  }
 
   std::weak_ptr<worker_core> worker;
   move_only_handler<> function;
-  stage now = stage::waiting;
   bool repeats = false;
-  bool canceled = false;
-  std::atomic<bool> over{false};
-  std::multimap<clock::time_point, std::shared_ptr<scheduled>>::iterator timer;
-  bool is_timer = false;
+  std::optional<timers::iterator> timer;  // where it waits for a time
+
+ private:
+  /// The table above.
+  static constexpr bool may_become(state from, state next) noexcept {
+    switch (from) {
+      case state::waiting:
+        return next == state::running || next == state::over;
+      case state::running:
+        return next != state::running;
+      case state::last:
+        return next == state::over;
+      case state::over:
+        return false;
+    }
+    return false;
+  }
+
+  std::atomic<state> state_{state::waiting};
 };
 
 /// Under the worker's lock, but for `has`.
@@ -62,7 +97,7 @@ class call_schedule {
     ended(ended&&) = default;
     ended& operator=(ended&&) = default;
     ~ended();
-    std::multimap<clock::time_point, std::shared_ptr<scheduled>> timers;
+    scheduled::timers timers;
     std::array<std::vector<std::shared_ptr<scheduled>>, 2> in_progress;
   };
   /// Ends everything: the worker goes, and nobody can take a call back any more.
@@ -71,7 +106,7 @@ class call_schedule {
  private:
   static std::size_t index(progress_phase when) noexcept { return static_cast<std::size_t>(when); }
 
-  std::multimap<clock::time_point, std::shared_ptr<scheduled>> timers_;
+  scheduled::timers timers_;
   std::array<std::vector<std::shared_ptr<scheduled>>, 2> in_progress_;
   std::array<std::atomic<std::size_t>, 2> counts_{};
   std::size_t once_ = 0;

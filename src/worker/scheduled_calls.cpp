@@ -39,15 +39,11 @@ bool scheduled_calls::cancel(scheduled& call) noexcept {
   {
     const std::lock_guard guard(worker_.lock());
     kept = schedule_.cancel(call);
-    running = call.now == scheduled::stage::running;
-    if (!running) {
-      unused = std::move(call.function);
-      call.over = true;
-    }
+    running = call.is_running();
+    if (!running) unused = std::move(call.function);
   }
   if (running && !worker_.in_handler()) {
-    worker_.wait_until(clock::time_point::max(),
-                       [&] { return call.now != scheduled::stage::running; });
+    worker_.wait_until(clock::time_point::max(), [&] { return !call.is_running(); });
   }
   return kept;
 }
@@ -61,18 +57,17 @@ void scheduled_calls::run(scheduled& call) {
       move_only_handler<> unused;
       {
         const std::lock_guard guard(worker.lock());
-        const bool again = call.repeats && !call.canceled;
-        call.now = again ? scheduled::stage::waiting : scheduled::stage::ended;
+        const bool again = call.repeats && call.now() == scheduled::state::running;
         if (!again) unused = std::move(call.function);
-        call.over = !again;
+        call.reach(again ? scheduled::state::waiting : scheduled::state::over);
       }
       worker.wake_waiters();
     }
   };
   {
     const std::lock_guard guard(worker_.lock());
-    if (call.canceled) return;
-    call.now = scheduled::stage::running;
+    if (call.is_over()) return;
+    call.reach(scheduled::state::running);
   }
   const scope running{worker_, call};
   call.function();
