@@ -1,6 +1,7 @@
 #include "base/disk_thread.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <csignal>
 #include <limits>
 #include <new>
@@ -102,6 +103,7 @@ void disk_queue::deliver(std::unique_lock<std::mutex>& guard, answer done) {
 }
 
 void disk_queue::reach(stage next) noexcept {
+  assert(next <= stage_ || may_become(stage_, next));
   stage_ = std::max(stage_, next);
   changed_.notify_all();
 }

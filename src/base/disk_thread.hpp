@@ -14,12 +14,18 @@
 namespace ucx::detail {
 
 /// What waits for one thread; it outlives the thread's owner where the disk hangs. Safe from any
-/// thread. It goes through these stages, in this order, and may leave out some:
+/// thread. Its stages:
 ///
 ///     open        jobs are taken
 ///     finishing   what waits is still done, and nothing added that anybody waits for
 ///     left_behind the owner of the thread waits no longer: nothing is done or delivered any more
 ///     ended       the thread is over
+///
+///     from        to            when
+///     open        finishing     begin_stop()
+///     finishing   left_behind   stop() has waited long enough
+///     finishing   ended         everything is done
+///     left_behind ended         the job that hung is over
 class disk_queue {
  public:
   /// What is left to do where the asking side lives, when the disk has done its part.
@@ -49,6 +55,10 @@ class disk_queue {
  private:
   friend class disk_thread;
   enum class stage { open, finishing, left_behind, ended };
+  /// The table above.
+  static constexpr bool may_become(stage now, stage next) noexcept {
+    return now < next && (now != stage::open || next == stage::finishing);
+  }
   /// Goes on to `next`, unless it is there, or further.
   void reach(stage next) noexcept;
   bool add(work job, std::size_t most, bool wakes);

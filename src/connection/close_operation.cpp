@@ -55,7 +55,7 @@ void close_operation::flush() {
   std::unique_ptr<flush_operation> flush(worker().pool_of<flush_operation>().take());
   flush->begin(worker(), kept_, nullptr, nullptr, true, deadline());
   flush_ = flush.release();
-  stage_ = stage::flushing;
+  reach(stage::flushing);
   if (flush_->done()) part();
 }
 
@@ -73,13 +73,13 @@ void close_operation::part() {
   } catch (const std::bad_alloc&) {  // the peer learns it from the end of the connection
     return drop_connection();
   }
-  stage_ = stage::parting;
+  reach(stage::parting);
   move_deadline(std::min(deadline(), after(worker().api().now(), farewell_limit)));
 }
 
 void close_operation::drop_connection() {
   if (stage_ == stage::dropping) return;
-  stage_ = stage::dropping;
+  reach(stage::dropping);
   move_deadline(after(worker().api().now(), drop_limit));
   const std::error_code lost = kept_->closing().leave();
   if (!outcome_ && mode_ == close_mode::flush) outcome_ = lost;

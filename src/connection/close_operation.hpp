@@ -2,6 +2,7 @@
 // "Closing".
 #pragma once
 
+#include <cassert>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -16,7 +17,17 @@
 namespace ucx::detail {
 
 /// What is outstanding is answered, then flushed; the peer is told, and says farewell; UCX's
-/// endpoint is dropped. `abort`, a deadline and a lost connection go straight to the last.
+/// endpoint is dropped. `abort`, a deadline and a lost connection go straight to the last. Its
+/// stages:
+///
+///     from        to         when
+///     answering   flushing   everything that was asked is answered
+///     answering   dropping   there is nothing to flush, or nobody to tell
+///     flushing    parting    that is over, and the peer is told
+///     flushing    dropping   that failed, or there is nobody to tell
+///     parting     dropping   the peer said farewell, or took too long
+///
+/// From any of them it ends when UCX has let go.
 class close_operation final : public operation {
  public:
   static constexpr std::size_t most_idle = 8;  ///< Connections end seldom.
@@ -42,6 +53,14 @@ class close_operation final : public operation {
 
  private:
   enum class stage { answering, flushing, parting, dropping };
+  /// The table above.
+  static constexpr bool may_become(stage now, stage next) noexcept {
+    return now < next && (next != stage::parting || now == stage::flushing);
+  }
+  void reach(stage next) noexcept {
+    assert(may_become(stage_, next));
+    stage_ = next;
+  }
   void flush();
   void part();
   void drop_connection();
