@@ -96,8 +96,7 @@ result<std::shared_ptr<endpoint_core>> connect(const worker& parent, const socke
   }
   if (!waits) return begun;
   const std::shared_ptr<endpoint_core>& made = *begun;
-  std::error_code ec;
-  made->wait_connected(ec);
+  const std::error_code ec = made->wait_connected();
   if (ec) return failure{ec, with_words(doing + hint(ec), made->words())};
   made->observers().arm(std::move(options));
   return begun;
@@ -198,7 +197,7 @@ endpoint::~endpoint() {
 
 void endpoint::wait_connected(std::error_code& ec) {
   std::error_code outcome = core_ ? errc::forked_child : errc::closed;
-  if (core_ && !detail::is_forked_child()) core_->wait_connected(outcome);
+  if (core_ && !detail::is_forked_child()) outcome = core_->wait_connected();
   detail::end_with(outcome, ec, [this] {
     return about("connecting to " + (core_ ? core_->peer_name() : "nobody"), core_);
   });
@@ -260,7 +259,7 @@ std::size_t endpoint::cancel_all(std::chrono::nanoseconds limit) {
 void endpoint::close(close_mode mode, std::error_code& ec) {
   std::error_code outcome;
   if (core_) {
-    core_->closing().close(mode, outcome);
+    outcome = core_->closing().close(mode);
     core_->worker().settle();
   }
   detail::end_with(outcome, ec, [this] {

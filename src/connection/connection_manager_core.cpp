@@ -372,8 +372,7 @@ void connection_manager_core::close_at_once(std::optional<std::string_view> name
       peers_.erase(found);
       connection = closing->let_go();
     }
-    std::error_code ignored;
-    if (connection) connection->closing().close(close_mode::abort, ignored);
+    if (connection) connection->closing().close(close_mode::abort);
   }
   const std::lock_guard guard(worker_->lock());
   worker_->wake_waiters();
@@ -408,8 +407,7 @@ void connection_manager_core::close_in_order(std::optional<std::string_view> nam
     worker_->wait(*each, clock::time_point::max());
     each->drop();
   }
-  std::error_code ignored;
-  for (const auto& each : left) each->closing().close(close_mode::abort, ignored);
+  for (const auto& each : left) each->closing().close(close_mode::abort);
   {
     const std::lock_guard guard(worker_->lock());
     for (const auto& each : closing) {

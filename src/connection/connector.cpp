@@ -281,8 +281,7 @@ void connector::cancel() noexcept {
 /// At once: whoever is here may hold the lock.
 void connector::drop() noexcept {
   if (!connection_) return;
-  std::error_code ignored;
-  connection_->closing().close(close_mode::abort, ignored);
+  connection_->closing().close(close_mode::abort);
   connection_.reset();
 }
 

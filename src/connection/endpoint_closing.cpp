@@ -25,43 +25,38 @@ close_operation* endpoint_closing::start(close_mode mode) {
   return begun;
 }
 
-void endpoint_closing::close(close_mode mode, std::error_code& ec) {
-  ec.clear();
-  if (is_forked_child()) ec = errc::forked_child;
-  if (ec) return;
+std::error_code endpoint_closing::close(close_mode mode) {
+  if (is_forked_child()) return errc::forked_child;
   worker_core& worker = connection_.worker();
-  if (mode == close_mode::abort || worker.in_handler()) return close_at_once(mode, ec);
+  if (mode == close_mode::abort || worker.in_handler()) return close_at_once(mode);
   std::unique_lock guard(worker.lock());
   close_operation* closing = nullptr;
   try {
     closing = start(mode);
   } catch (const std::bad_alloc&) {  // not in order, then
     guard.unlock();
-    close_at_once(close_mode::abort, ec);
-    ec = errc::no_memory;
-    return;
+    close_at_once(close_mode::abort);
+    return errc::no_memory;
   }
   guard.unlock();
-  if (closing == nullptr) return;
+  if (closing == nullptr) return {};
   worker.wait(*closing, clock::time_point::max());
-  ec = closing->error();
+  const std::error_code outcome = closing->error();
   closing->drop();
   connection_.observers().disarm();  // a handler may be running still
   guard.lock();
   connection_.see_to_sockets();
+  return outcome;
 }
 
 /// Without waiting for the peer or for another thread: also inside handlers.
-void endpoint_closing::close_at_once(close_mode mode, std::error_code& ec) {
+std::error_code endpoint_closing::close_at_once(close_mode mode) {
   worker_core& worker = connection_.worker();
   {
     const std::lock_guard guard(worker.lock());
     const bool flushes = mode == close_mode::flush;
-    if (connection_.state() == endpoint_state::closed || (has_begun_ && flushes)) return;
-    if (flushes) {
-      ec = errc::would_deadlock;
-      return;
-    }
+    if (connection_.state() == endpoint_state::closed || (has_begun_ && flushes)) return {};
+    if (flushes) return errc::would_deadlock;
     has_begun_ = true;
   }
   // Closing on this side is no loss, and whoever made it may go now.
@@ -73,8 +68,12 @@ void endpoint_closing::close_at_once(close_mode mode, std::error_code& ec) {
                      if_there_is_memory("the connection was closed on this side"));
   }
   connection_.drop();
-  if (operation_ != nullptr) return operation_->finish();
-  ended();
+  if (operation_ != nullptr) {
+    operation_->finish();
+  } else {
+    ended();
+  }
+  return {};
 }
 
 void endpoint_closing::look() noexcept {

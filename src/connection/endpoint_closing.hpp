@@ -20,8 +20,8 @@ class endpoint_closing {
   endpoint_closing& operator=(const endpoint_closing&) = delete;
 
   bool has_begun() const noexcept { return has_begun_; }
-  /// See endpoint::close. Takes the lock itself.
-  void close(close_mode mode, std::error_code& ec);
+  /// See endpoint::close; returns the outcome. Takes the lock itself.
+  std::error_code close(close_mode mode);
   /// See endpoint::start_close: an operation, one reference the caller's; nothing where it is late.
   close_operation* start(close_mode mode);
   /// Whether the operation may go on is looked at, soon.
@@ -34,7 +34,7 @@ class endpoint_closing {
   void ended() noexcept;
 
  private:
-  void close_at_once(close_mode mode, std::error_code& ec);
+  std::error_code close_at_once(close_mode mode);
 
   endpoint_core& connection_;
   close_operation* operation_ = nullptr;

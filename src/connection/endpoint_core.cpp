@@ -124,8 +124,7 @@ void endpoint_core::retire() noexcept {
       open ? again_.take(this, retirement()) : std::shared_ptr<endpoint_core>();
   guard.unlock();
   if (again) {
-    std::error_code ignored;
-    closing_.close(worker_.in_handler() ? close_mode::abort : close_mode::flush, ignored);
+    closing_.close(worker_.in_handler() ? close_mode::abort : close_mode::flush);
     return;  // and retires for good
   }
   // The worker goes after the endpoint, if this was the last to keep it.
@@ -223,17 +222,13 @@ void endpoint_core::log(log_level level, const char* what, const std::string& mo
   log.write(level, line);
 }
 
-void endpoint_core::wait_connected(std::error_code& ec) {
-  ec.clear();
-  if (worker_.in_handler() && state_ == endpoint_state::connecting) {
-    ec = errc::would_deadlock;
-    return;
-  }
+std::error_code endpoint_core::wait_connected() {
+  if (worker_.in_handler() && state_ == endpoint_state::connecting) return errc::would_deadlock;
   // tick() fails the connection at its deadline.
   worker_.wait_until(clock::time_point::max(),
                      [&] { return state_ != endpoint_state::connecting; });
   const std::lock_guard guard(worker_.lock());
-  ec = status();
+  return status();
 }
 
 void endpoint_core::establish(std::uint64_t room) {

@@ -108,7 +108,7 @@ class endpoint_core final : public driven_connection,
   void log(log_level level, const char* what, const std::string& more = {}) const;
 
   /// Waits, without the lock, until the peer has answered or the connection is lost.
-  void wait_connected(std::error_code& ec);
+  std::error_code wait_connected();
   /// The session is open, and the peer grants so much room: what waited goes out, and those who
   /// wait for it are told.
   void establish(std::uint64_t room);

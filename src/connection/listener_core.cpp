@@ -258,8 +258,7 @@ void listener_core::close_connections(close_mode mode) noexcept {
       left = worker_->connections().any_followed_by(*this);
     }
     if (!left) return;
-    std::error_code ignored;
-    left->closing().close(close_mode::abort, ignored);
+    left->closing().close(close_mode::abort);
   }
 }
 

@@ -105,9 +105,7 @@ void served_peers::close() noexcept {
   closed_ = true;
   // Taken out first: closing makes progress, which looks at the table.
   const std::vector<std::shared_ptr<endpoint_core>> gone = std::exchange(peers_, {});
-  std::error_code ignored;
-  for (const std::shared_ptr<endpoint_core>& peer : gone)
-    peer->closing().close(close_mode::abort, ignored);
+  for (const std::shared_ptr<endpoint_core>& peer : gone) peer->closing().close(close_mode::abort);
 }
 
 }  // namespace ucx::detail
