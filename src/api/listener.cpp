@@ -85,7 +85,9 @@ listener::acceptance::~acceptance() {
 connection_request listener::acceptance::wait(const io_options& options, std::error_code& ec) {
   std::error_code outcome = detail::is_forked_child() ? errc::forked_child : errc::closed;
   connection_request taken = core_access::make_connection_request(nullptr);
-  if (wait_ && outcome == errc::closed) taken = core_->await(*wait_, options.timeout, outcome);
+  if (wait_ && outcome == errc::closed) {
+    taken = core_->await(*wait_, options.timeout).or_tell(outcome, std::move(taken));
+  }
   detail::end_with(outcome, ec, [this] {
     return "waiting for a peer" + (core_ ? " on " + to_string(core_->address()) : "");
   });

@@ -458,21 +458,18 @@ void listener_core::resume_at_end(const std::shared_ptr<accept_wait>& wait,
   if (wait->over) end(wait);  // between the two questions
 }
 
-connection_request listener_core::await(accept_wait& wait, std::chrono::nanoseconds timeout,
-                                        std::error_code& ec) {
-  ec.clear();
+result<connection_request> listener_core::await(accept_wait& wait,
+                                                std::chrono::nanoseconds timeout) {
   if (!is_over(wait)) {
-    if (worker_->in_handler()) {
-      ec = errc::would_deadlock;
-    } else {
-      std::unique_lock guard(worker_->lock());
-      const clock::time_point until = worker_->deadline_after(timeout);
-      guard.unlock();
-      if (!worker_->wait_until(until, [&] { return wait.over; })) ec = errc::timed_out;
-    }
+    if (worker_->in_handler()) return failure{errc::would_deadlock};
+    std::unique_lock guard(worker_->lock());
+    const clock::time_point until = worker_->deadline_after(timeout);
+    guard.unlock();
+    worker_->wait_until(until, [&] { return wait.over; });
   }
   const std::lock_guard guard(worker_->lock());
-  if (!ec) ec = wait.why;
+  if (!wait.over) return failure{errc::timed_out};
+  if (wait.why) return failure{wait.why};
   return core_access::make_connection_request(std::move(wait.came));
 }
 

@@ -83,8 +83,7 @@ class listener_core final : public connection_observer,
   void remove_wait(accept_wait& wait) noexcept;
   bool is_over(const accept_wait& wait) const noexcept;
   void resume_at_end(const std::shared_ptr<accept_wait>& wait, std::coroutine_handle<> coroutine);
-  connection_request await(accept_wait& wait, std::chrono::nanoseconds timeout,
-                           std::error_code& ec);
+  result<connection_request> await(accept_wait& wait, std::chrono::nanoseconds timeout);
 
   void established(endpoint_core& connection) override;
   void ended(endpoint_core& connection, bool was_established) override;
