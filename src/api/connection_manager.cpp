@@ -6,7 +6,6 @@
 #include "connection/connection_manager_core.hpp"
 #include "connection/endpoint_core.hpp"
 #include "ucx/error.hpp"
-#include "wire/introduction.hpp"
 #include "worker/core_access.hpp"
 
 namespace ucx {
@@ -27,16 +26,9 @@ detail::result<std::shared_ptr<detail::endpoint_core>> active(
 }  // namespace
 
 connection_manager::connection_manager(const worker& parent, connection_manager_options options,
-                                       std::error_code& ec) {
-  std::error_code outcome;
-  core_ = connection_manager_core::make(core_access::core(parent), std::move(options), outcome);
-  detail::end_with(outcome, ec, [outcome] {
-    std::string what = "making a connection manager";
-    if (outcome == errc::feature_disabled) {
-      what.append(": ").append(detail::words_about_terms(outcome));
-    }
-    return what;
-  });
+                                       std::error_code& ec)
+    : core_(
+          connection_manager_core::make(core_access::core(parent), std::move(options)).or_end(ec)) {
 }
 
 connection_manager::connection_manager(connection_manager&& other) noexcept = default;
@@ -51,7 +43,7 @@ connection_manager::~connection_manager() { close(close_mode::abort); }
 
 void connection_manager::add(std::string_view name, peer_location where, std::error_code& ec) {
   std::error_code outcome = detail::is_forked_child() ? errc::forked_child : errc::closed;
-  if (core_ && outcome == errc::closed) core_->add(name, std::move(where), outcome);
+  if (core_ && outcome == errc::closed) outcome = core_->add(name, std::move(where));
   detail::end_with(outcome, ec, [name, outcome] {
     std::string what = "adding the peer \"";
     what.append(name).append("\"");
@@ -89,7 +81,7 @@ std::size_t connection_manager::count() const noexcept {
 
 void connection_manager::reconnect(std::string_view name, std::error_code& ec) {
   std::error_code outcome = detail::is_forked_child() ? errc::forked_child : errc::closed;
-  if (core_ && outcome == errc::closed) core_->reconnect(name, outcome);
+  if (core_ && outcome == errc::closed) outcome = core_->reconnect(name);
   detail::end_with(outcome, ec, [name] {
     return std::string("connecting the peer \"").append(name) + "\" again";
   });

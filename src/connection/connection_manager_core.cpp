@@ -200,19 +200,20 @@ connection_manager_core::connection_manager_core(std::shared_ptr<worker_core> wo
       options_(std::move(options)),
       random_(static_cast<std::minstd_rand::result_type>(worker_->random())) {}
 
-std::shared_ptr<connection_manager_core> connection_manager_core::make(
-    std::shared_ptr<worker_core> worker, connection_manager_options options, std::error_code& ec) {
-  ec.clear();
+result<std::shared_ptr<connection_manager_core>> connection_manager_core::make(
+    std::shared_ptr<worker_core> worker, connection_manager_options options) {
+  std::string doing = "making a connection manager";
+  if (!worker) return failure{errc::closed, std::move(doing)};
   const reconnect_options& again = options.reconnect;
   const bool sensible = again.first_delay >= again.first_delay.zero() &&
                         again.longest_delay >= again.first_delay && again.factor >= 1 &&
                         again.factor <= 1e6 && again.jitter >= 0 && again.jitter <= 1;
-  if (!sensible) ec = errc::invalid_argument;
-  if (!worker) ec = errc::closed;
-  if (options.terms && !ec) {
-    ec = complaint_about(*options.terms, worker->context().features());
+  if (!sensible) return failure{errc::invalid_argument, std::move(doing)};
+  if (options.terms) {
+    const std::error_code unusable = complaint_about(*options.terms, worker->context().features());
+    if (unusable == errc::feature_disabled) doing.append(": ").append(words_about_terms(unusable));
+    if (unusable) return failure{unusable, std::move(doing)};
   }
-  if (ec) return nullptr;
   return std::make_shared<connection_manager_core>(std::move(worker), std::move(options));
 }
 
@@ -221,21 +222,20 @@ std::shared_ptr<managed_connection> connection_manager_core::at(std::string_view
   return found == peers_.end() ? nullptr : found->second;
 }
 
-void connection_manager_core::add(std::string_view name, peer_location where, std::error_code& ec) {
+std::error_code connection_manager_core::add(std::string_view name, peer_location where) {
   const std::lock_guard guard(worker_->lock());
-  ec.clear();
+  if (closed_) return errc::closed;
+  if (at(name)) return errc::already_exists;
+  if (peers_.size() >= options_.most_peers) return errc::busy;
+  if (name.empty()) return errc::bad_name;
   if (options_.failure == peer_failure::undetected && where.worker().empty()) {
-    ec = errc::invalid_argument;
+    return errc::invalid_argument;
   }
-  if (name.empty()) ec = errc::bad_name;
-  if (peers_.size() >= options_.most_peers) ec = errc::busy;
-  if (at(name)) ec = errc::already_exists;
-  if (closed_) ec = errc::closed;
-  if (ec) return;
   auto made = std::make_shared<managed_connection>(*this, name, std::move(where));
   made->prepare();
   peers_.emplace(name, made);
   made->try_now();
+  return {};
 }
 
 std::shared_ptr<endpoint_core> connection_manager_core::find(std::string_view name) const {
@@ -308,12 +308,12 @@ std::size_t connection_manager_core::count(std::optional<connection_state> state
   return static_cast<std::size_t>(std::count_if(peers_.begin(), peers_.end(), counts));
 }
 
-void connection_manager_core::reconnect(std::string_view name, std::error_code& ec) {
+std::error_code connection_manager_core::reconnect(std::string_view name) {
   const std::lock_guard guard(worker_->lock());
-  ec.clear();
   const auto peer = at(name);
-  if (peer && !peer->closing()) return peer->connect_again();
-  ec = closed_ || peer ? errc::closed : errc::no_such_name;
+  if (!peer || peer->closing()) return closed_ || peer ? errc::closed : errc::no_such_name;
+  peer->connect_again();
+  return {};
 }
 
 connection_manager_core::chosen connection_manager_core::choose(

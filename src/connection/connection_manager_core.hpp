@@ -85,16 +85,15 @@ class managed_connection final : public connection_observer,
 /// Takes the worker's lock itself, where nothing else is said.
 class connection_manager_core final : public std::enable_shared_from_this<connection_manager_core> {
  public:
-  static std::shared_ptr<connection_manager_core> make(std::shared_ptr<worker_core> worker,
-                                                       connection_manager_options options,
-                                                       std::error_code& ec);
+  static result<std::shared_ptr<connection_manager_core>> make(std::shared_ptr<worker_core> worker,
+                                                               connection_manager_options options);
   connection_manager_core(std::shared_ptr<worker_core> worker, connection_manager_options options);
 
   worker_core& worker() const noexcept { return *worker_; }
   const std::shared_ptr<worker_core>& shared_worker() const noexcept { return worker_; }
   const connection_manager_options& options() const noexcept { return options_; }
 
-  void add(std::string_view name, peer_location where, std::error_code& ec);
+  std::error_code add(std::string_view name, peer_location where);
   result<std::shared_ptr<endpoint_core>> wait_active(std::string_view name,
                                                      const io_options& options);
   /// What is told where there is no connection with that peer.
@@ -104,7 +103,7 @@ class connection_manager_core final : public std::enable_shared_from_this<connec
   std::optional<managed_peer> status(std::string_view name) const;
   std::vector<managed_peer> peers() const;
   std::size_t count(std::optional<connection_state> state) const noexcept;
-  void reconnect(std::string_view name, std::error_code& ec);
+  std::error_code reconnect(std::string_view name);
   /// Closes one peer, or all of them without a name.
   void close(std::optional<std::string_view> name, close_mode mode) noexcept;
 
