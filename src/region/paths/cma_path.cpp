@@ -5,7 +5,6 @@
 
 #include "connection/endpoint_core.hpp"
 #include "os/huge_page.hpp"
-#include "region/remote/remote_region_core.hpp"
 #include "ucx/error.hpp"
 #include "worker/worker_core.hpp"
 
@@ -17,10 +16,10 @@ constexpr std::size_t max_read = std::size_t{16} << 20U;
 
 }  // namespace
 
-cma_path::cma_path(remote_region_core& region, std::unique_ptr<cma_region> memory) noexcept
+cma_path::cma_path(peer_region& region, std::unique_ptr<cma_region> memory) noexcept
     : transfer_path(region), memory_(std::move(memory)) {}
 
-result<std::unique_ptr<transfer_path>> cma_path::open(remote_region_core& region) {
+result<std::unique_ptr<transfer_path>> cma_path::open(peer_region& region) {
   const context_core& context = region.endpoint().worker().context();
   const remote_descriptor& described = region.descriptor();
   if (described.kind != memory_kind::host) {

@@ -20,7 +20,7 @@ class cma_path final : public transfer_path {
  public:
   /// Finds out whether the system lets this process read there. Errors: not_supported, and why it
   /// does not; feature_disabled (there are no messages for what is declined).
-  static result<std::unique_ptr<transfer_path>> open(remote_region_core& region);
+  static result<std::unique_ptr<transfer_path>> open(peer_region& region);
 
   ucx::way method() const noexcept override { return way::cma; }
   outcome read(std::uint64_t offset, std::span<std::byte> into, const io_options& options,
@@ -32,7 +32,7 @@ class cma_path final : public transfer_path {
   std::optional<std::uint64_t> bytes_in_huge_pages() const override;
 
  private:
-  cma_path(remote_region_core& region, std::unique_ptr<cma_region> memory) noexcept;
+  cma_path(peer_region& region, std::unique_ptr<cma_region> memory) noexcept;
 
   const std::unique_ptr<cma_region> memory_;
 };

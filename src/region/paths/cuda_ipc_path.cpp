@@ -7,18 +7,15 @@
 #include "cuda/cuda_driver.hpp"
 #include "cuda/device_copiers.hpp"
 #include "cuda/device_pointer.hpp"
-#include "region/remote/remote_region_core.hpp"
 #include "ucx/error.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
 
-cuda_ipc_path::cuda_ipc_path(remote_region_core& region,
-                             std::unique_ptr<cuda_ipc_region> memory) noexcept
+cuda_ipc_path::cuda_ipc_path(peer_region& region, std::unique_ptr<cuda_ipc_region> memory) noexcept
     : transfer_path(region), memory_(std::move(memory)) {}
 
-result<std::unique_ptr<transfer_path>> cuda_ipc_path::open(remote_region_core& region,
-                                                           bool at_once) {
+result<std::unique_ptr<transfer_path>> cuda_ipc_path::open(peer_region& region, bool at_once) {
   const context_core& context = region.endpoint().worker().context();
   if (!is_copied_by_driver(region.descriptor().kind)) {
     return failure{errc::not_supported, "it is no memory of a CUDA device"};
@@ -50,7 +47,7 @@ transfer_path::outcome cuda_ipc_path::read(std::uint64_t offset, std::span<std::
                                            const io_options& options, std::error_code& ec) {
   if (!memory_) return std::nullopt;
   const device_bytes hosts{into, memory_->copier_of_host(region_.endpoint().worker()), nullptr};
-  return region_.by_message().read(offset, into, options, mover(hosts, access::read), ec);
+  return region_.start_read_by(mover(hosts, access::read), offset, into, options, ec);
 }
 
 transfer_path::outcome cuda_ipc_path::write(const std::shared_ptr<write_tracker>& tracker,
@@ -58,8 +55,7 @@ transfer_path::outcome cuda_ipc_path::write(const std::shared_ptr<write_tracker>
                                             const io_options& options, std::error_code& ec) {
   if (!memory_ || !region_.descriptor().shareable) return std::nullopt;
   const device_bytes hosts{{}, memory_->copier_of_host(region_.endpoint().worker()), nullptr};
-  return region_.by_message().write(tracker, offset, from, options, mover(hosts, access::write),
-                                    ec);
+  return region_.start_write_by(mover(hosts, access::write), tracker, offset, from, options, ec);
 }
 
 std::unique_ptr<direct_move> cuda_ipc_path::mover(const device_bytes& bytes, access wanted) {

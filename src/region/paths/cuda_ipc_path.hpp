@@ -23,7 +23,7 @@ class cuda_ipc_path final : public transfer_path {
  public:
   /// Finds out whether the driver may do it. Where `at_once`, this process has to use CUDA already.
   /// Errors: not_supported, and why it may not; feature_disabled (there are no messages).
-  static result<std::unique_ptr<transfer_path>> open(remote_region_core& region, bool at_once);
+  static result<std::unique_ptr<transfer_path>> open(peer_region& region, bool at_once);
 
   ucx::way method() const noexcept override { return method_; }
   outcome read(std::uint64_t offset, std::span<std::byte> into, const io_options& options,
@@ -42,7 +42,7 @@ class cuda_ipc_path final : public transfer_path {
   void drop_key() noexcept override { memory_.reset(); }
 
  private:
-  cuda_ipc_path(remote_region_core& region, std::unique_ptr<cuda_ipc_region> memory) noexcept;
+  cuda_ipc_path(peer_region& region, std::unique_ptr<cuda_ipc_region> memory) noexcept;
   void goes_by_message(std::string why) noexcept;
   void was_refused();
 

@@ -7,17 +7,15 @@
 
 #include "connection/endpoint_core.hpp"
 #include "os/huge_page.hpp"
-#include "region/remote/remote_region_core.hpp"
 #include "ucx/error.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
 
-mapped_path::mapped_path(remote_region_core& region,
-                         std::shared_ptr<shared_mapping> mapping) noexcept
+mapped_path::mapped_path(peer_region& region, std::shared_ptr<shared_mapping> mapping) noexcept
     : transfer_path(region), mapping_(std::move(mapping)) {}
 
-result<std::unique_ptr<transfer_path>> mapped_path::open(remote_region_core& region) {
+result<std::unique_ptr<transfer_path>> mapped_path::open(peer_region& region) {
   if (!region.endpoint().worker().context().shares_memory()) {
     return failure{errc::not_supported, "the context was made to share no memory"};
   }

@@ -18,7 +18,7 @@ namespace ucx::detail {
 class mapped_path final : public transfer_path {
  public:
   /// Maps the owner's memory. Errors: not_supported, and why it can not be mapped.
-  static result<std::unique_ptr<transfer_path>> open(remote_region_core& region);
+  static result<std::unique_ptr<transfer_path>> open(peer_region& region);
 
   ucx::way method() const noexcept override { return way::mapped; }
   outcome read(std::uint64_t offset, std::span<std::byte> into, const io_options& options,
@@ -40,7 +40,7 @@ class mapped_path final : public transfer_path {
   std::optional<std::uint64_t> bytes_in_huge_pages() const override;
 
  private:
-  mapped_path(remote_region_core& region, std::shared_ptr<shared_mapping> mapping) noexcept;
+  mapped_path(peer_region& region, std::shared_ptr<shared_mapping> mapping) noexcept;
 
   const std::shared_ptr<shared_mapping> mapping_;  // with copies of a driver's, maybe
 };

@@ -10,7 +10,6 @@
 #include "region/paths/cuda_ipc_path.hpp"
 #include "region/paths/mapped_path.hpp"
 #include "region/paths/rma_path.hpp"
-#include "region/remote/remote_region_core.hpp"
 #include "ucp/rdma.hpp"
 #include "ucx/error.hpp"
 #include "worker/worker_core.hpp"
@@ -33,7 +32,7 @@ result<way> wanted_by_environment() {
 }
 
 /// Over RDMA hardware a region in memory by message is less than was to be expected.
-void log_no_rdma(remote_region_core& region, const std::string& why_not) {
+void log_no_rdma(peer_region& region, const std::string& why_not) {
   endpoint_core& connection = region.endpoint();
   if (!connection.worker().context().log().writes(log_level::warning)) return;
   if (region.descriptor().remote_key.empty() || !any_is_rdma(connection.ucx().transports())) return;
@@ -50,7 +49,7 @@ result<path_choice> only(result<std::unique_ptr<transfer_path>> opened) {
   return chosen;
 }
 
-result<path_choice> choose_freely(remote_region_core& region) {
+result<path_choice> choose_freely(peer_region& region) {
   path_choice chosen;
   auto mapped = mapped_path::open(region);
   if (mapped) return path_choice{*std::move(mapped), {}, {}};
@@ -74,7 +73,7 @@ result<path_choice> choose_freely(remote_region_core& region) {
                  why_not + ", and the context was made without feature::am"};
 }
 
-result<path_choice> choose_by_name(remote_region_core& region, way wanted) {
+result<path_choice> choose_by_name(peer_region& region, way wanted) {
   switch (wanted) {
     case way::mapped:
       return only(mapped_path::open(region));
@@ -97,7 +96,7 @@ result<path_choice> choose_by_name(remote_region_core& region, way wanted) {
 
 }  // namespace
 
-result<path_choice> choose_path(remote_region_core& region, way wanted) {
+result<path_choice> choose_path(peer_region& region, way wanted) {
   if (wanted != way::automatic) return choose_by_name(region, wanted);
   const auto forced = wanted_by_environment();
   if (!forced) return forced.why();

@@ -21,6 +21,6 @@ struct path_choice {
 /// there; or the one that is `wanted`, by which it has to be. The environment's `UCXIO_WAY` says
 /// which where `wanted` is automatic. Logs what is less than was to be expected.
 /// Errors: bad_configuration (`UCXIO_WAY`); of the way that was wanted; feature_disabled.
-result<path_choice> choose_path(remote_region_core& region, way wanted);
+result<path_choice> choose_path(peer_region& region, way wanted);
 
 }  // namespace ucx::detail

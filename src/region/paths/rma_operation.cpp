@@ -6,7 +6,7 @@
 #include "base/if_there_is_memory.hpp"
 #include "connection/endpoint_core.hpp"
 #include "connection/write_tracker.hpp"
-#include "region/remote/remote_region_core.hpp"
+#include "region/paths/peer_region.hpp"
 #include "ucp/status.hpp"
 #include "worker/worker_core.hpp"
 
@@ -23,7 +23,7 @@ ucp_request_param_t callback_params(ucp_send_nbx_callback_t callback, void* self
 
 }  // namespace
 
-rma_operation* rma_operation::read(std::shared_ptr<remote_region_core> region, ucp_rkey_h key,
+rma_operation* rma_operation::read(std::shared_ptr<peer_region> region, ucp_rkey_h key,
                                    std::uint64_t offset, std::span<std::byte> into,
                                    clock::time_point deadline, std::error_code& ec) {
   endpoint_core& connection = region->endpoint();
@@ -43,7 +43,7 @@ rma_operation* rma_operation::read(std::shared_ptr<remote_region_core> region, u
       ec);
 }
 
-rma_operation* rma_operation::write(std::shared_ptr<remote_region_core> region, ucp_rkey_h key,
+rma_operation* rma_operation::write(std::shared_ptr<peer_region> region, ucp_rkey_h key,
                                     std::shared_ptr<write_tracker> tracker, std::uint64_t offset,
                                     std::span<const std::byte> from, clock::time_point deadline,
                                     std::error_code& ec) {

@@ -14,7 +14,7 @@
 
 namespace ucx::detail {
 
-class remote_region_core;
+class peer_region;
 class write_tracker;
 
 /// UCX has the caller's memory until its callback: cancelling does not stop a transfer, only the
@@ -23,10 +23,10 @@ class rma_operation final : public operation {
  public:
   /// Each starts a transfer by `key` and returns nothing if it ended within the call, well, or
   /// badly (`ec`).
-  static rma_operation* read(std::shared_ptr<remote_region_core> region, ucp_rkey_h key,
+  static rma_operation* read(std::shared_ptr<peer_region> region, ucp_rkey_h key,
                              std::uint64_t offset, std::span<std::byte> into,
                              clock::time_point deadline, std::error_code& ec);
-  static rma_operation* write(std::shared_ptr<remote_region_core> region, ucp_rkey_h key,
+  static rma_operation* write(std::shared_ptr<peer_region> region, ucp_rkey_h key,
                               std::shared_ptr<write_tracker> tracker, std::uint64_t offset,
                               std::span<const std::byte> from, clock::time_point deadline,
                               std::error_code& ec);
@@ -42,7 +42,7 @@ class rma_operation final : public operation {
   static void on_done(void* request, ucs_status_t status, void* self);
   rma_operation* posted(ucs_status_ptr_t started, std::error_code& ec);
 
-  std::shared_ptr<remote_region_core> region_;
+  std::shared_ptr<peer_region> region_;
   std::shared_ptr<write_tracker> tracker_;
   std::uint64_t offset_ = 0;
   std::size_t length_ = 0;

@@ -8,7 +8,6 @@
 
 #include "connection/endpoint_core.hpp"
 #include "region/paths/rma_operation.hpp"
-#include "region/remote/remote_region_core.hpp"
 #include "ucp/rdma.hpp"
 #include "ucp/status.hpp"
 #include "ucx/error.hpp"
@@ -16,7 +15,7 @@
 
 namespace ucx::detail {
 
-result<std::unique_ptr<transfer_path>> rma_path::open(remote_region_core& region) {
+result<std::unique_ptr<transfer_path>> rma_path::open(peer_region& region) {
   endpoint_core& connection = region.endpoint();
   if (!connection.worker().context().has(feature::rma)) {
     return failure{errc::feature_disabled, "the context was made without feature::rma"};
@@ -92,7 +91,7 @@ transfer_path::outcome rma_path::read(std::uint64_t offset, std::span<std::byte>
     return nullptr;
   }
   const clock::time_point deadline = region_.endpoint().worker().deadline_after(options.timeout);
-  return rma_operation::read(region_.shared_from_this(), key_, offset, into, deadline, ec);
+  return rma_operation::read(region_.share(), key_, offset, into, deadline, ec);
 }
 
 transfer_path::outcome rma_path::write(const std::shared_ptr<write_tracker>& tracker,
@@ -106,8 +105,7 @@ transfer_path::outcome rma_path::write(const std::shared_ptr<write_tracker>& tra
     return nullptr;
   }
   const clock::time_point deadline = region_.endpoint().worker().deadline_after(options.timeout);
-  return rma_operation::write(region_.shared_from_this(), key_, tracker, offset, from, deadline,
-                              ec);
+  return rma_operation::write(region_.share(), key_, tracker, offset, from, deadline, ec);
 }
 
 transfer_path::outcome rma_path::move_device(const device_bytes& bytes, std::uint64_t offset,

@@ -24,7 +24,7 @@ class rma_path final : public transfer_path {
  public:
   /// Takes UCX's key to the region. Errors: not_supported, and why RMA is not real here;
   /// feature_disabled; bad_descriptor (UCX refuses the key).
-  static result<std::unique_ptr<transfer_path>> open(remote_region_core& region);
+  static result<std::unique_ptr<transfer_path>> open(peer_region& region);
   ~rma_path() override { drop_key(); }
 
   ucx::way method() const noexcept override { return way::rma; }
@@ -42,7 +42,7 @@ class rma_path final : public transfer_path {
   void drop_key() noexcept override;
 
  private:
-  explicit rma_path(remote_region_core& region) noexcept : transfer_path(region) {}
+  explicit rma_path(peer_region& region) noexcept : transfer_path(region) {}
   result<void> take_key(const std::vector<std::string>& transports);
   result<void> look_at_memory(bool cma);
   bool is_copied_here() const noexcept;

@@ -4,12 +4,11 @@
 #include <utility>
 
 #include "connection/endpoint_core.hpp"
-#include "region/remote/remote_region_core.hpp"
 #include "worker/worker_core.hpp"
 
 namespace ucx::detail {
 
-transfer_path::transfer_path(remote_region_core& region) noexcept
+transfer_path::transfer_path(peer_region& region) noexcept
     : region_(region),
       logged_(region.endpoint().worker().context().log().writes(log_level::debug)) {}
 

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "region/paths/direct_move.hpp"
+#include "region/paths/peer_region.hpp"
 #include "ucx/access.hpp"
 #include "ucx/io_options.hpp"
 #include "ucx/way.hpp"
@@ -17,7 +18,6 @@
 namespace ucx::detail {
 
 class operation;
-class remote_region_core;
 class write_tracker;
 
 /// Bytes of the caller's in memory of a device, and who copies them, behind what.
@@ -86,14 +86,14 @@ class transfer_path {
   }
 
  protected:
-  explicit transfer_path(remote_region_core& region) noexcept;
+  explicit transfer_path(peer_region& region) noexcept;
   /// Copies between a device's memory and `owners`, where that is here, within the call. `keeps`
   /// stays until the driver has let go of it.
   outcome copy_device(const device_bytes& bytes, std::byte* owners,
                       std::shared_ptr<const void> keeps, std::uint64_t offset, access wanted,
                       const io_options& options, std::error_code& ec) const;
 
-  remote_region_core& region_;  // which it is a part of
+  peer_region& region_;  // which it is a part of
 
  private:
   void write_done(const char* what, std::uint64_t offset, std::size_t length) const;

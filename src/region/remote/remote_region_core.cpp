@@ -51,8 +51,7 @@ result<device_bytes> on_device(worker_core& worker, std::span<std::byte> where,
 }  // namespace
 
 remote_region_core::remote_region_core(endpoint_core& endpoint, const remote_descriptor& descriptor)
-    : endpoint_(endpoint),
-      descriptor_(descriptor),
+    : peer_region(endpoint, descriptor),
       extent_(descriptor.size, content_of(descriptor)),
       window_(is_copied_by_driver(descriptor.kind) ? device_write_window : 0) {
   endpoint_.add(*this);
@@ -89,11 +88,6 @@ remote_region_core::~remote_region_core() {
   if (when_released_) when_released_();
   drop_key();
   endpoint_.remove(*this);
-}
-
-std::string remote_region_core::description() const {
-  return "region " + std::to_string(descriptor_.region) + " (" + std::to_string(descriptor_.size) +
-         " bytes) at " + endpoint_.peer_name();
 }
 
 std::error_code remote_region_core::status() const noexcept {

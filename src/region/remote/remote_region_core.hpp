@@ -13,8 +13,9 @@
 
 #include "base/result.hpp"
 #include "connection/endpoint_core.hpp"
-#include "region/paths/message_path.hpp"
+#include "region/paths/peer_region.hpp"
 #include "region/paths/transfer_path.hpp"
+#include "region/remote/message_path.hpp"
 #include "region/remote/remote_extent.hpp"
 #include "region/remote/write_window.hpp"
 #include "ucx/access.hpp"
@@ -31,7 +32,8 @@ class write_tracker;
 
 /// Shared by the handles of one region and by what they started. It says what may be asked of the
 /// region; how the bytes move is its path's. Under the worker's lock, but for what never changes.
-class remote_region_core final : public remote_key_owner,
+class remote_region_core final : public peer_region,
+                                 public remote_key_owner,
                                  public std::enable_shared_from_this<remote_region_core> {
  public:
   /// Makes the core that a handle holds: it keeps the connection open. Operations hold the core by
@@ -43,16 +45,11 @@ class remote_region_core final : public remote_key_owner,
   remote_region_core(const remote_region_core&) = delete;
   remote_region_core& operator=(const remote_region_core&) = delete;
 
-  endpoint_core& endpoint() const noexcept { return endpoint_; }
-  const remote_descriptor& descriptor() const noexcept { return descriptor_; }
-  std::string description() const;
   std::error_code status() const noexcept;
 
   // Its parts.
   /// How its bytes move; needs no lock for what it says of itself.
   transfer_path& path() const noexcept { return *path_; }
-  /// The way of what its path declines.
-  message_path& by_message() noexcept { return by_message_; }
   remote_extent& extent() noexcept { return extent_; }
   const remote_extent& extent() const noexcept { return extent_; }
   write_window& window() noexcept { return window_; }
@@ -97,6 +94,20 @@ class remote_region_core final : public remote_key_owner,
   /// Lets go of UCX's key, which goes before its endpoint.
   void drop_key() noexcept override { path_->drop_key(); }
 
+  // For its path.
+  std::shared_ptr<peer_region> share() override { return shared_from_this(); }
+  operation* start_read_by(std::unique_ptr<direct_move> by, std::uint64_t offset,
+                           std::span<std::byte> into, const io_options& options,
+                           std::error_code& ec) override {
+    return by_message_.read(offset, into, options, std::move(by), ec);
+  }
+  operation* start_write_by(std::unique_ptr<direct_move> by,
+                            const std::shared_ptr<write_tracker>& tracker, std::uint64_t offset,
+                            std::span<const std::byte> from, const io_options& options,
+                            std::error_code& ec) override {
+    return by_message_.write(tracker, offset, from, options, std::move(by), ec);
+  }
+
  private:
   remote_region_core(endpoint_core& endpoint, const remote_descriptor& descriptor);
   result<void> choose_path(ucx::way wanted);
@@ -106,11 +117,9 @@ class remote_region_core final : public remote_key_owner,
                                std::span<const std::byte> from, const io_options& options,
                                std::error_code& ec);
 
-  endpoint_core& endpoint_;
-  const remote_descriptor descriptor_;
   remote_extent extent_;
   write_window window_;
-  message_path by_message_{*this};
+  message_path by_message_{*this};         // the way of what its path declines
   std::unique_ptr<transfer_path> chosen_;  // a better one, never changed behind make()
   transfer_path* path_ = &by_message_;
   std::string why_not_mapped_;

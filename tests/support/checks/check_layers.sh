@@ -12,11 +12,11 @@ failures=0
 
 # The folders of each, from the lowest: a file includes what is of its own folder, or of one before it.
 declare -A folders=(
-  [src]='base os wire ucp cuda worker connection file memory region/exposed region message store server client api'
+  [src]='base os wire ucp cuda worker connection file memory region/exposed region/paths region/remote message store server client api'
   [streams]='engine files pipes adapters'
   [tools]='output process agent copying commands')
 declare -A siblings=([client]=server) # see nothing of each other
-knows_ucx=' ucp worker connection region/exposed region message '
+knows_ucx=' ucp worker connection region/exposed region/paths region/remote message '
 declare -A rank=()
 for top in "${!folders[@]}"; do
   height=0
@@ -56,11 +56,11 @@ while read -r file line what; do
 done < <(includes include)
 
 # The folder of a file below src/, streams/ or tools/; "." where it is in none. Those within a folder
-# are one with it, but for the owner's side of regions, which is below the others.
+# are one with it, but for those of regions, which are storeys of their own.
 folder_of() { # FILE
   local below=${1#*/}
-  if [[ $below == region/exposed/* ]]; then
-    echo region/exposed
+  if [[ $below =~ ^(region/[a-z]+)/ ]]; then
+    echo "${BASH_REMATCH[1]}"
   elif [[ $below == */* ]]; then echo "${below%%/*}"; else echo .; fi
 }
 check_folder() { # FILE LINE INCLUDE

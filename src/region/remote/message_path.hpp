@@ -16,6 +16,7 @@ namespace ucx::detail {
 
 class region_read;
 class region_write;
+class remote_region_core;
 
 /// Leads everywhere: to files, over any transport, from and to memory of devices, and to owners
 /// that other paths do not reach. Takes every access. Errors of all: feature_disabled (the context
@@ -59,6 +60,7 @@ class message_path final : public transfer_path {
     return has_messages_;
   }
 
+  remote_region_core& own_;  // which it is a part of
   const bool has_messages_;
   pool<region_read>& reads_;  // the worker's
   pool<region_write>& writes_;

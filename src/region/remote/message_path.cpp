@@ -1,4 +1,4 @@
-#include "region/paths/message_path.hpp"
+#include "region/remote/message_path.hpp"
 
 #include <utility>
 
@@ -14,6 +14,7 @@ namespace ucx::detail {
 
 message_path::message_path(remote_region_core& region)
     : transfer_path(region),
+      own_(region),
       has_messages_(region.endpoint().worker().context().has(feature::am)),
       reads_(region.endpoint().worker().pool_of<region_read>()),
       writes_(region.endpoint().worker().pool_of<region_write>()) {}
@@ -29,7 +30,7 @@ operation* message_path::read(std::uint64_t offset, std::span<std::byte> into,
   worker_core& worker = region_.endpoint().worker();
   std::unique_ptr<region_read> started(reads_.take());
   started->move_by(std::move(by));
-  started->begin(region_.shared_from_this(), offset, into, worker.deadline_after(options.timeout),
+  started->begin(own_.shared_from_this(), offset, into, worker.deadline_after(options.timeout),
                  options.verify);
   return started.release();
 }
@@ -38,11 +39,11 @@ operation* message_path::write(const std::shared_ptr<write_tracker>& tracker, st
                                std::span<const std::byte> from, const io_options& options,
                                std::unique_ptr<direct_move> by, std::error_code& ec) {
   if (!may_begin(ec)) return nullptr;
-  region_.extent().written_to(offset + from.size());
+  own_.extent().written_to(offset + from.size());
   worker_core& worker = region_.endpoint().worker();
   std::unique_ptr<region_write> started(writes_.take());
   started->move_by(std::move(by));
-  started->begin(region_.shared_from_this(), tracker, offset, from,
+  started->begin(own_.shared_from_this(), tracker, offset, from,
                  worker.deadline_after(options.timeout));
   return started.release();
 }
@@ -55,7 +56,7 @@ operation* message_path::read_into(const device_bytes& into, std::uint64_t offse
   std::unique_ptr<region_read> started(reads_.take());
   started->move_by(std::move(by));
   started->copy_by(into.copier, into.after);
-  started->begin(region_.shared_from_this(), offset, into.where,
+  started->begin(own_.shared_from_this(), offset, into.where,
                  worker.deadline_after(options.timeout));
   return started.release();
 }
@@ -65,12 +66,12 @@ operation* message_path::write_from(const std::shared_ptr<write_tracker>& tracke
                                     const io_options& options, std::unique_ptr<direct_move> by,
                                     std::error_code& ec) {
   if (!may_begin(ec)) return nullptr;
-  region_.extent().written_to(offset + from.where.size());
+  own_.extent().written_to(offset + from.where.size());
   worker_core& worker = region_.endpoint().worker();
   std::unique_ptr<region_write> started(writes_.take());
   started->move_by(std::move(by));
   started->copy_by(from.copier, from.after);
-  started->begin(region_.shared_from_this(), tracker, offset, from.where,
+  started->begin(own_.shared_from_this(), tracker, offset, from.where,
                  worker.deadline_after(options.timeout));
   return started.release();
 }
@@ -81,7 +82,7 @@ operation* message_path::perform(std::uint64_t offset, const atomic_access& want
   if (!may_begin(ec)) return nullptr;
   worker_core& worker = region_.endpoint().worker();
   std::unique_ptr<region_atomic> started(worker.pool_of<region_atomic>().take());
-  started->begin(region_.shared_from_this(), offset, wanted, previous,
+  started->begin(own_.shared_from_this(), offset, wanted, previous,
                  worker.deadline_after(options.timeout));
   return started.release();
 }
