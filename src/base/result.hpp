@@ -1,7 +1,10 @@
 // What a call that may fail returns: what was asked for, or why there is none of it.
 //
 // A function that may fail returns a `result`; a public one ends it by `or_end(ec)`, which throws
-// or tells. One that knows only a code until then ends by `end_with`.
+// or tells. One that knows only a code until then ends by `end_with`. Where there is no value a
+// bare code may be returned. Only what each access goes through takes an `std::error_code&`, as a
+// `result` costs: what starts an operation (`start_read`, `transfer_path`), and what looks up where
+// a peer's access leads (`region_service::admit`) or whose a span is (`is_on_device`).
 #pragma once
 
 #include <optional>
