@@ -50,8 +50,8 @@ std::error_code objection_to(const socket_address& peer, const endpoint_options&
   return connect_error();
 }
 
-/// Returns the connection that is to watch the new one; nobody where none is asked for. One that
-/// was lost may watch: the new one ends, too. Errors: closed.
+/// Returns the connection that is to watch the new one; nothing where the options name none. One
+/// that was lost may watch: the new one ends, too. Errors: closed.
 result<std::shared_ptr<endpoint_core>> companion_in(const endpoint_options& options) {
   if (options.watched_by == nullptr) return nullptr;
   const connection_state state = options.watched_by->state();

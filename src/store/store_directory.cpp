@@ -427,7 +427,7 @@ result<file_facts> store_directory::remove(const std::string& path) const {
 result<file_facts> store_directory::rename(const std::string& from, const std::string& to,
                                            bool exclusive) const {
   if (is_gone()) return failure{errc::store_gone};
-  // What a store does not serve it does not move either.
+  // A store moves only entries that it serves.
   if (const result<file_facts> served = stat(from); !served) return served.why();
   const owned_descriptor old_parent = open_parent(from);
   const owned_descriptor parent = old_parent ? make_parent(to) : owned_descriptor();

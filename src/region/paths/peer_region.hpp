@@ -1,4 +1,4 @@
-// A peer's region, as the paths of its bytes see it.
+// The region of a path, as the path knows it.
 #pragma once
 
 #include <cstddef>
