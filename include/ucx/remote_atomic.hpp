@@ -25,7 +25,7 @@ concept remote_integer = std::integral<Integer> && !std::same_as<Integer, bool> 
 /// performs every access. In memory that one host shares, this process's processor does. Names and
 /// meaning are those of `std::atomic_ref`. `store_add` and the like change the number without
 /// returning the old one, and need only write access.
-/// Lifetime: the region handle; the results of `start_` calls, until the request is done.
+/// Lifetime: the region handle.
 /// Errors: those of `remote_region::start_atomic`. An access that failed was performed once or not
 /// at all.
 /// Cost: one round trip; nothing on shared memory.
@@ -39,17 +39,8 @@ class remote_atomic {
   remote_atomic(remote_region& region, std::uint64_t offset) noexcept
       : region_(&region), offset_(offset) {}
 
-  request start_load(Integer& value, const io_options& options = {}) {
-    return start({.operation = atomic_operation::load}, &value, options);
-  }
   Integer load(const io_options& options = {}, std::error_code& ec = throws) {
     return fetched({.operation = atomic_operation::load}, options, ec);
-  }
-
-  /// Replaces the number by `desired` if it is `expected`. `found` gets the old number.
-  request start_compare_exchange(Integer expected, Integer desired, Integer& found,
-                                 const io_options& options = {}) {
-    return start(exchange_if(expected, desired), &found, options);
   }
   /// Returns whether the number was `expected` and is now `desired`. If not, `expected` gets the
   /// number.
@@ -58,68 +49,47 @@ class remote_atomic {
     const Integer found = fetched(exchange_if(expected, desired), options, ec);
     return !ec && take(expected, found);
   }
-
-  // Each operation has two forms: one with a request, and one that waits.
-  request start_exchange(Integer value, Integer& previous, const io_options& options = {}) {
-    return start(access(atomic_operation::store, value), &previous, options);
-  }
   Integer exchange(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
     return fetched(access(atomic_operation::store, value), options, ec);
-  }
-  request start_fetch_add(Integer value, Integer& previous, const io_options& options = {}) {
-    return start(access(atomic_operation::add, value), &previous, options);
   }
   Integer fetch_add(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
     return fetched(access(atomic_operation::add, value), options, ec);
   }
-  request start_fetch_and(Integer value, Integer& previous, const io_options& options = {}) {
-    return start(access(atomic_operation::bit_and, value), &previous, options);
-  }
   Integer fetch_and(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
     return fetched(access(atomic_operation::bit_and, value), options, ec);
   }
-  request start_fetch_or(Integer value, Integer& previous, const io_options& options = {}) {
-    return start(access(atomic_operation::bit_or, value), &previous, options);
-  }
   Integer fetch_or(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
     return fetched(access(atomic_operation::bit_or, value), options, ec);
-  }
-  request start_fetch_xor(Integer value, Integer& previous, const io_options& options = {}) {
-    return start(access(atomic_operation::bit_xor, value), &previous, options);
   }
   Integer fetch_xor(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
     return fetched(access(atomic_operation::bit_xor, value), options, ec);
   }
 
-  request start_store(Integer value, const io_options& options = {}) {
-    return start(access(atomic_operation::store, value), nullptr, options);
-  }
   void store(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
-    start_store(value, options).wait(ec);
-  }
-  request start_store_add(Integer value, const io_options& options = {}) {
-    return start(access(atomic_operation::add, value), nullptr, options);
+    start(atomic_operation::store, value, nullptr, 0, options).wait(ec);
   }
   void store_add(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
-    start_store_add(value, options).wait(ec);
-  }
-  request start_store_and(Integer value, const io_options& options = {}) {
-    return start(access(atomic_operation::bit_and, value), nullptr, options);
+    start(atomic_operation::add, value, nullptr, 0, options).wait(ec);
   }
   void store_and(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
-    start_store_and(value, options).wait(ec);
-  }
-  request start_store_or(Integer value, const io_options& options = {}) {
-    return start(access(atomic_operation::bit_or, value), nullptr, options);
+    start(atomic_operation::bit_and, value, nullptr, 0, options).wait(ec);
   }
   void store_or(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
-    start_store_or(value, options).wait(ec);
-  }
-  request start_store_xor(Integer value, const io_options& options = {}) {
-    return start(access(atomic_operation::bit_xor, value), nullptr, options);
+    start(atomic_operation::bit_or, value, nullptr, 0, options).wait(ec);
   }
   void store_xor(Integer value, const io_options& options = {}, std::error_code& ec = throws) {
-    start_store_xor(value, options).wait(ec);
+    start(atomic_operation::bit_xor, value, nullptr, 0, options).wait(ec);
+  }
+
+  /// Starts any of the operations above. `operand` is the second argument of `operation`; `load`
+  /// has none, and for `compare_exchange` it is the new number. `previous`, where it is not null,
+  /// gets the old number. Only `compare_exchange` looks at `expected`.
+  /// Lifetime: `previous`, until the request is done.
+  request start(atomic_operation operation, Integer operand, Integer* previous = nullptr,
+                Integer expected = 0, const io_options& options = {}) {
+    atomic_access wanted = access(operation, operand);
+    wanted.expected = bits(expected);
+    return begin(wanted, previous, options);
   }
 
 #if UCXIO_OLD_NAMES
@@ -144,7 +114,7 @@ class remote_atomic {
     return false;
   }
 
-  request start(atomic_access wanted, Integer* previous, const io_options& options) {
+  request begin(atomic_access wanted, Integer* previous, const io_options& options) {
     wanted.width = sizeof(Integer);
     const auto into = previous == nullptr
                           ? std::span<std::byte>()
@@ -153,7 +123,7 @@ class remote_atomic {
   }
   Integer fetched(const atomic_access& wanted, const io_options& options, std::error_code& ec) {
     Integer previous = 0;
-    start(wanted, &previous, options).wait(ec);
+    begin(wanted, &previous, options).wait(ec);
     return previous;
   }
 

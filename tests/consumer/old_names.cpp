@@ -128,6 +128,19 @@ void of_atomics(ucx::remote_region& region, std::error_code& ec) {
   number.store_and(1, ec);
   number.store_or(1, ec);
   number.store_xor(1, ec);
+  std::uint64_t previous = 0;
+  (void)number.start_load(previous);
+  (void)number.start_compare_exchange(0, 1, previous);
+  (void)number.start_exchange(1, previous);
+  (void)number.start_fetch_add(1, previous);
+  (void)number.start_fetch_and(1, previous);
+  (void)number.start_fetch_or(1, previous);
+  (void)number.start_fetch_xor(1, previous);
+  (void)number.start_store(1);
+  (void)number.start_store_add(1);
+  (void)number.start_store_and(1);
+  (void)number.start_store_or(1);
+  (void)number.start_store_xor(1);
 }
 
 void of_messages(ucx::endpoint& peer, std::span<std::byte> bytes, std::error_code& ec) {

@@ -121,7 +121,7 @@ TEST(HardwareRegion, KeepsItsOrderAcrossAFence) {
   EXPECT_EQ(number.fetch_add(1), 41U);
   // And the other way round: behind a message, RMA takes the message's way.
   std::uint64_t previous = 0;
-  request add = number.start_fetch_add(1, previous);
+  request add = number.start(atomic_operation::add, 1, &previous);
   connection.fence();
   const std::uint64_t gets = pair.network.count(call::get);
   std::uint64_t read = 0;

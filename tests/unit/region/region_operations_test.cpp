@@ -76,6 +76,30 @@ TEST_F(RegionOperations, AtomicsDoWhatStdAtomicRefDoes) {
   EXPECT_EQ(numbers_[2], 100U);
 }
 
+TEST_F(RegionOperations, StartedAtomicsDoWhatTheWaitingOnesDo) {
+  numbers_[2] = 40;
+  remote_atomic<std::uint64_t> number(region_, 16);
+  std::uint64_t previous = 0;
+  const auto start = [&](atomic_operation operation, std::uint64_t operand,
+                         std::uint64_t expected = 0) {
+    number.start(operation, operand, &previous, expected).wait();
+    return previous;
+  };
+  EXPECT_EQ(start(atomic_operation::load, 7), 40U);
+  EXPECT_EQ(start(atomic_operation::add, 2), 40U);
+  EXPECT_EQ(start(atomic_operation::store, 0xf0), 42U);
+  EXPECT_EQ(start(atomic_operation::bit_and, 0x3c), 0xf0U);
+  EXPECT_EQ(start(atomic_operation::bit_or, 0x03), 0x30U);
+  EXPECT_EQ(start(atomic_operation::bit_xor, 0xff), 0x33U);
+  EXPECT_EQ(start(atomic_operation::compare_exchange, 1, 0xcd), 0xccU);
+  EXPECT_EQ(numbers_[2], 0xccU);
+  EXPECT_EQ(start(atomic_operation::compare_exchange, 1, 0xcc), 0xccU);
+  EXPECT_EQ(numbers_[2], 1U);
+  number.start(atomic_operation::add, 4).wait();
+  EXPECT_EQ(numbers_[2], 5U);
+  EXPECT_EQ(previous, 0xccU);
+}
+
 TEST_F(RegionOperations, NarrowAtomicsTouchNothingBesideThem) {
   numbers_[0] = ~std::uint64_t{0};
   remote_atomic<std::int32_t> low(region_, 0);
@@ -114,7 +138,7 @@ TEST_F(RegionOperations, AnAtomicWhoseAnswerIsLostIsNotRepeated) {
   remote_atomic<std::uint64_t> number(region_, 0);
   std::uint64_t previous = 0;
   pair_.owner_process.faults().fail(call::am_send, UCS_ERR_CONNECTION_RESET);
-  request lost = number.start_fetch_add(1, previous);
+  request lost = number.start(atomic_operation::add, 1, &previous);
   std::error_code ec;
   lost.wait(ec);
   EXPECT_EQ(ec, errc::connection_reset);
