@@ -13,6 +13,23 @@ struct memory_place {
   friend bool operator==(const memory_place&, const memory_place&) = default;
 };
 
+#if UCXIO_OLD_NAMES
+namespace detail {
+/// A place that is written as {kind, device}: where one may be left out, it has its name before it.
+struct braced_place {
+  struct given_kind {
+    given_kind(memory_kind kind) noexcept : value(kind) {}  // NOLINT(google-explicit-constructor)
+    memory_kind value;
+  };
+  operator memory_place() const noexcept {  // NOLINT(google-explicit-constructor)
+    return {kind.value, device};
+  }
+  given_kind kind;
+  int device = -1;
+};
+}  // namespace detail
+#endif
+
 /// Returns where the byte at `address` lies: `cuda`, `cuda_managed` or `cuda_pinned` and the
 /// device, if the CUDA driver says so. Without a library of the driver, before CUDA is initialised
 /// in the process, and for a null pointer, it is `host`. Where the driver gives no answer, the

@@ -33,17 +33,15 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
  public:
   /// Exposes the caller's memory for reading and, as `granted` says, writing. It may be a CUDA
   /// device's, or managed (`place_of`). Then the CUDA driver copies it, and peers' accesses go by
-  /// message.
+  /// message. `expected` says where it has to be. Without a value it may be anywhere; a device of
+  /// -1 is any device.
   /// Lifetime: `bytes`, until `close()` or the destructor returns.
-  /// Errors: no_lockable_memory, no_memory, invalid_argument; for a device's memory
-  /// feature_disabled (the context was made without `feature::am`), not_supported, io_error.
+  /// Errors: no_lockable_memory, no_memory, invalid_argument (also for memory that is not where it
+  /// is expected); for a device's memory feature_disabled (the context was made without
+  /// `feature::am`), not_supported, io_error.
   memory_region(const context& parent, std::span<std::byte> bytes, access granted,
+                const std::optional<memory_place>& expected = std::nullopt,
                 std::error_code& ec = throws);
-
-  /// Exposes memory that the caller says to be at `expected`. A device of -1 is any device. Memory
-  /// that is found elsewhere is invalid_argument.
-  memory_region(const context& parent, std::span<std::byte> bytes, access granted,
-                const memory_place& expected, std::error_code& ec = throws);
 
   /// Exposes the caller's memory for reading.
   /// Lifetime: `bytes`, until `close()` or the destructor returns.
@@ -56,22 +54,18 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
       memory_region(const context& parent, Range&& bytes, Rest&&... rest)
   = delete;
 
-  /// Allocates `size` zeroed bytes and exposes them. Peers of the same host and user map those that
-  /// they may read (`context_options::share_memory`). On a context of one host the bytes lie in
-  /// UCX's shared memory. `close()` frees them.
-  /// Errors: no_memory; no_shared_memory (a context of one host).
-  /// Cost: commits all pages: 64 MiB take 20-200 ms. One file descriptor.
+  /// Allocates `size` zeroed bytes at `place`, the host's unless it says otherwise, and exposes
+  /// them. `close()` frees them. Peers of the same host and user map those of the host that they
+  /// may read (`context_options::share_memory`). On a context of one host these lie in UCX's shared
+  /// memory. Pinned memory (`cuda_pinned`) is the host's, which devices copy fastest. Peers of the
+  /// host read it in place, and do not map it.
+  /// Errors: no_memory; no_shared_memory (a context of one host); for another place not_supported
+  /// (no CUDA driver, no such device, or a kind that can not be allocated), io_error (the
+  /// driver's), timed_out (the device has not set them to zero within five seconds: they are given
+  /// back when it goes on), busy (no thread can be started to wait for it).
+  /// Cost: commits all pages of the host: 64 MiB take 20-200 ms. One file descriptor.
   static memory_region allocate(const context& parent, std::size_t size, access granted,
-                                std::error_code& ec = throws);
-
-  /// Allocates `size` zeroed bytes at `place`, and exposes them. Pinned memory (`cuda_pinned`) is
-  /// the host's, which devices copy fastest. Peers of the host read it in place, and do not map it.
-  /// Errors: as without a place; not_supported (no CUDA driver, no such device, or a kind that can
-  /// not be allocated), io_error (the driver's), timed_out (the device has not set them to zero
-  /// within five seconds: they are given back when it goes on), busy (no thread can be started to
-  /// wait for it).
-  static memory_region allocate(const context& parent, std::size_t size, access granted,
-                                const memory_place& place, std::error_code& ec = throws);
+                                const memory_place& place = {}, std::error_code& ec = throws);
 
   memory_region(memory_region&& other) noexcept;
   memory_region& operator=(memory_region&& other) noexcept;
@@ -123,6 +117,19 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   void close() noexcept;
 
 #if UCXIO_OLD_NAMES
+  [[deprecated("a place stands before the error code")]] memory_region(const context& parent,
+                                                                       std::span<std::byte> bytes,
+                                                                       access granted,
+                                                                       std::error_code& ec)
+      : memory_region(parent, bytes, granted, std::nullopt, ec) {}
+  [[deprecated("write memory_place{kind, device}")]] memory_region(
+      const context& parent, std::span<std::byte> bytes, access granted,
+      const detail::braced_place& expected, std::error_code& ec = throws)
+      : memory_region(parent, bytes, granted, std::optional<memory_place>(expected), ec) {}
+  [[deprecated("a place stands before the error code")]] static memory_region allocate(
+      const context& parent, std::size_t size, access granted, std::error_code& ec) {
+    return allocate(parent, size, granted, {}, ec);
+  }
   [[deprecated("the error code comes last")]] notification wait_notify(
       const worker& driven, std::error_code& ec, const io_options& options = {}) {
     return wait_notify(driven, options, ec);

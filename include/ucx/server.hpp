@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <ranges>
 #include <span>
 #include <string>
@@ -92,17 +93,15 @@ class UCXIO_EXPORT server {
   /// Closes.
   ~server();
 
-  /// Publishes the caller's memory under `name`. It may be a CUDA device's (`memory_region`).
+  /// Publishes the caller's memory under `name`. It may be a CUDA device's. `expected` says where
+  /// it has to be; without a value it may be anywhere (`memory_region`).
   /// Lifetime: `bytes`, until the publication is gone.
   /// Errors: already_exists, bad_name (empty, not UTF-8, longer than 1024 bytes), closed,
-  /// no_memory, no_lockable_memory.
+  /// no_memory, no_lockable_memory, invalid_argument (also for memory that is not where it is
+  /// expected).
   publication publish(std::string_view name, std::span<std::byte> bytes, access granted,
+                      const std::optional<memory_place>& expected = std::nullopt,
                       std::error_code& ec = throws);
-  /// Publishes memory that the caller says to be at `expected`. Otherwise like the overload without
-  /// a place.
-  /// Errors: also invalid_argument (`memory_region`).
-  publication publish(std::string_view name, std::span<std::byte> bytes, access granted,
-                      const memory_place& expected, std::error_code& ec = throws);
   /// Publishes the caller's memory for reading.
   /// Lifetime: `bytes`, until the publication is gone.
   publication publish(std::string_view name, std::span<const std::byte> bytes,
@@ -114,16 +113,11 @@ class UCXIO_EXPORT server {
       publish(std::string_view name, Range&& bytes, Rest&&... rest)
   = delete;
 
-  /// Allocates `size` zeroed bytes, and publishes them. Processes of this host and user map them.
-  /// The bytes are gone with the publication.
-  /// Errors: those of `publish()`.
+  /// Allocates `size` zeroed bytes at `place`, the host's unless it says otherwise, and publishes
+  /// them. Processes of this host and user map the host's. The bytes are gone with the publication.
+  /// Errors: those of `publish()` and of `memory_region::allocate()`.
   publication allocate(std::string_view name, std::size_t size, access granted,
-                       std::error_code& ec = throws);
-
-  /// Allocates `size` zeroed bytes at `place`, and publishes them.
-  /// Errors: those of `publish()`, and of `memory_region::allocate()` with a place.
-  publication allocate(std::string_view name, std::size_t size, access granted,
-                       const memory_place& place, std::error_code& ec = throws);
+                       const memory_place& place = {}, std::error_code& ec = throws);
 
   /// Publishes a regular file: the file that has this path now, even if the path later leads to
   /// another one. It is read when peers ask. A client that opens it gets its present size. It sees
@@ -158,10 +152,6 @@ class UCXIO_EXPORT server {
                              const std::filesystem::path& within = "/dev/shm",
                              std::error_code& ec = throws);
 
-  /// Withdraws `name`, like `publication::close()`.
-  /// Errors: no_such_name.
-  void unpublish(std::string_view name, std::error_code& ec = throws);
-
   /// Returns the published names, in order.
   std::vector<entry> list() const;
 
@@ -179,8 +169,7 @@ class UCXIO_EXPORT server {
   /// the host is this machine's name. For a server that does not listen it is the URL of the first
   /// address file.
   /// Errors: not_supported (it does not listen, and has no address file), closed.
-  std::string url() const;
-  std::string url(std::string_view name) const;
+  std::string url(std::string_view name = {}) const;
 
   server_statistics statistics() const;
 
@@ -195,6 +184,10 @@ class UCXIO_EXPORT server {
   /// Withdraws every name and disconnects the clients, within the worker's `heartbeat_timeout`.
   /// Idempotent. Later calls fail with `errc::closed`.
   void close() noexcept;
+
+#if UCXIO_OLD_NAMES
+#include "ucx/old_names/server.ipp"
+#endif
 
  private:
   friend struct detail::core_access;

@@ -50,21 +50,12 @@ made_region make(const context& parent, std::size_t size, access granted,
 }  // namespace
 
 memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted,
-                             std::error_code& ec)
-    : core_(expose(parent, bytes, granted, std::nullopt).or_end(ec)) {}
-
-memory_region::memory_region(const context& parent, std::span<std::byte> bytes, access granted,
-                             const memory_place& expected, std::error_code& ec)
+                             const std::optional<memory_place>& expected, std::error_code& ec)
     : core_(expose(parent, bytes, granted, expected).or_end(ec)) {}
 
 memory_region::memory_region(const context& parent, std::span<const std::byte> bytes,
                              std::error_code& ec)
-    : memory_region(parent, detail::without_const(bytes), access::read, ec) {}
-
-memory_region memory_region::allocate(const context& parent, std::size_t size, access granted,
-                                      std::error_code& ec) {
-  return allocate(parent, size, granted, memory_place(), ec);
-}
+    : memory_region(parent, detail::without_const(bytes), access::read, std::nullopt, ec) {}
 
 memory_region memory_region::allocate(const context& parent, std::size_t size, access granted,
                                       const memory_place& place, std::error_code& ec) {

@@ -39,6 +39,7 @@ result<void> publish_address_of(const std::shared_ptr<server_core>& core,
   return failure{errc::closed, "writing the address of a server that was closed"};
 }
 
+#if UCXIO_OLD_NAMES
 std::error_code withdraw(const std::shared_ptr<server_core>& core, std::string_view name) {
   if (detail::is_forked_child()) return errc::forked_child;
   if (!core) return errc::closed;
@@ -47,6 +48,7 @@ std::error_code withdraw(const std::shared_ptr<server_core>& core, std::string_v
   found->close();
   return {};
 }
+#endif
 
 }  // namespace
 
@@ -68,23 +70,13 @@ server& server::operator=(server&& other) noexcept {
 server::~server() { close(); }
 
 publication server::publish(std::string_view name, std::span<std::byte> bytes, access granted,
-                            std::error_code& ec) {
-  return make(core_, &server_core::publish, name, bytes, granted, std::nullopt).or_end(ec);
-}
-
-publication server::publish(std::string_view name, std::span<std::byte> bytes, access granted,
-                            const memory_place& expected, std::error_code& ec) {
+                            const std::optional<memory_place>& expected, std::error_code& ec) {
   return make(core_, &server_core::publish, name, bytes, granted, expected).or_end(ec);
 }
 
 publication server::publish(std::string_view name, std::span<const std::byte> bytes,
                             std::error_code& ec) {
-  return publish(name, detail::without_const(bytes), access::read, ec);
-}
-
-publication server::allocate(std::string_view name, std::size_t size, access granted,
-                             std::error_code& ec) {
-  return allocate(name, size, granted, memory_place(), ec);
+  return publish(name, detail::without_const(bytes), access::read, std::nullopt, ec);
 }
 
 publication server::allocate(std::string_view name, std::size_t size, access granted,
@@ -107,10 +99,12 @@ publication server::allocate_store(const store_options& options,
   return make(core_, &server_core::allocate_store, options, within).or_end(ec);
 }
 
+#if UCXIO_OLD_NAMES
 void server::unpublish(std::string_view name, std::error_code& ec) {
   detail::end_with(withdraw(core_, name), ec,
                    [name] { return "withdrawing \"" + std::string(name) + "\""; });
 }
+#endif
 
 std::vector<entry> server::list() const {
   std::vector<entry> found;
@@ -124,8 +118,6 @@ server_address server::address() const { return core_ ? core_->address() : serve
 void server::publish_address(const std::filesystem::path& file, std::error_code& ec) {
   publish_address_of(core_, file).or_end(ec);
 }
-
-std::string server::url() const { return url(std::string_view()); }
 
 std::string server::url(std::string_view name) const {
   if (core_ && detail::is_forked_child()) {

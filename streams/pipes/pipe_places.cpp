@@ -29,7 +29,7 @@ bool seems_local(const endpoint& peer) {
 /// Returns memory that a process of this host may map; nothing where there is none.
 std::optional<memory_region> allocate(worker& driven, std::size_t size) {
   std::error_code ec;
-  memory_region made = memory_region::allocate(driven.parent(), size, access::read_write, ec);
+  memory_region made = memory_region::allocate(driven.parent(), size, access::read_write, {}, ec);
   if (ec || made.descriptor().file.process == 0) return std::nullopt;
   return made;
 }

@@ -11,6 +11,7 @@
 #include <ucx/buffer.hpp>
 #include <ucx/client.hpp>
 #include <ucx/connection_manager.hpp>
+#include <ucx/context.hpp>
 #include <ucx/cstdio.hpp>
 #include <ucx/descriptor_feed.hpp>
 #include <ucx/directory_listing.hpp>
@@ -22,6 +23,7 @@
 #include <ucx/message.hpp>
 #include <ucx/remote_atomic.hpp>
 #include <ucx/remote_region.hpp>
+#include <ucx/server.hpp>
 #include <ucx/socket_address.hpp>
 #include <ucx/url.hpp>
 #include <ucx/worker.hpp>
@@ -177,13 +179,25 @@ void of_connections(ucx::connection_manager& manager, ucx::listener::acceptance&
   (void)ucx::resolve("localhost", 7471, ec);
 }
 
+void of_places(const ucx::context& context, ucx::server& server, std::span<std::byte> bytes,
+               std::error_code& ec) {
+  const auto granted = ucx::access::read;
+  const ucx::memory_region exposed(context, bytes, granted, ec);
+  const ucx::memory_region placed(context, bytes, granted, {ucx::memory_kind::host, -1});
+  (void)ucx::memory_region::allocate(context, 1, granted, ec);
+  (void)server.publish("name", bytes, granted, ec);
+  (void)server.publish("name", bytes, granted, {.kind = ucx::memory_kind::host}, ec);
+  (void)server.allocate("name", 1, granted, ec);
+  server.unpublish("name");
+}
+
 }  // namespace
 
 /// Takes them all, so that no compiler leaves them out.
 void call_old_names(ucx::client& client, ucx::remote_region& region, ucx::endpoint& peer,
                     ucx::worker& worker, ucx::memory_region& memory, ucx::message& message,
                     ucx::connection_manager& manager, ucx::listener::acceptance& awaited,
-                    std::span<std::byte> bytes) {
+                    ucx::server& server, std::span<std::byte> bytes) {
   std::error_code ec;
   of_clients(client, region, ec);
   of_listings({}, client);
@@ -197,4 +211,5 @@ void call_old_names(ucx::client& client, ucx::remote_region& region, ucx::endpoi
   of_messages(peer, bytes, ec);
   of_workers(worker, memory, message, bytes, ec);
   of_connections(manager, awaited, ec);
+  of_places(worker.parent(), server, bytes, ec);
 }

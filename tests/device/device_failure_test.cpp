@@ -244,7 +244,7 @@ TEST(DeviceMemoryOverTwoAllocations, IsNotExposed) {
   const auto begin = std::min(one.data(), two.data());
   const auto end = std::max(one.data(), two.data()) + 1000;
   std::error_code ec;
-  const memory_region exposed(*pair.owner_context, {begin, end}, access::read, ec);
+  const memory_region exposed(*pair.owner_context, {begin, end}, access::read, {}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
 }
 

@@ -122,7 +122,7 @@ TEST_P(MisplacedSpan, IsNeitherReadIntoNorWrittenFrom) {
     std::vector<std::byte> copied(both.size());
     copy_memory(copied.data(), both.data(), both.size(), {}, ec);
     EXPECT_EQ(ec, errc::invalid_argument);
-    const memory_region refused(*pair_.owner_context, both, access::read, ec);
+    const memory_region refused(*pair_.owner_context, both, access::read, {}, ec);
     EXPECT_TRUE(ec);
   });
 }

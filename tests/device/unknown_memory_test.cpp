@@ -96,9 +96,9 @@ TEST(UnknownMemoryHere, OfADeviceIsNeitherExposedNorCopiedNorSent) {
   std::vector<std::byte> host = pattern(known_size, 2);
   fake_cuda_fail("cuPointerGetAttributes", 0, 1 << 20, 719);
   std::error_code ec;
-  const memory_region refused(*pair.receiver_context, tensor, access::read, ec);
+  const memory_region refused(*pair.receiver_context, tensor, access::read, {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
-  const memory_region exposed(*pair.receiver_context, host, access::read, ec);
+  const memory_region exposed(*pair.receiver_context, host, access::read, {}, ec);
   EXPECT_FALSE(ec) << ec.message();
   copy_memory(host.data(), tensor.data(), known_size, {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
@@ -146,7 +146,7 @@ TEST(UnknownMemoryHere, ThatEndsInADevicesIsNotExposed) {
   const auto begin = std::min(host.data(), tensor.data());
   const auto end = std::max(host.data(), tensor.data()) + 10;
   std::error_code ec;
-  const memory_region exposed(*pair.owner_context, {begin, end}, access::read, ec);
+  const memory_region exposed(*pair.owner_context, {begin, end}, access::read, {}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
 }
 
@@ -172,7 +172,7 @@ TEST_P(UnknownMemory, ThatWasFreedIsRefusedAndTheProcessGoesOn) {
     std::vector<std::byte> host(length);
     copy_memory(host.data(), freed.data(), length, {}, ec);
     EXPECT_EQ(ec, errc::io_error);
-    const memory_region refused(*pair_.owner_context, freed, access::read, ec);
+    const memory_region refused(*pair_.owner_context, freed, access::read, {}, ec);
     EXPECT_EQ(ec, errc::not_supported);
   }
   const std::vector<std::byte> from = pattern(known_size, 2);
@@ -222,7 +222,7 @@ int use_without_functions(std::span<std::byte> tensor, const std::string& path) 
   copy_memory(host.data(), tensor.data(), 10, {}, ec);
   if (ec != errc::not_supported) return 2;
   connected_pair pair;
-  const memory_region refused(*pair.owner_context, tensor, access::read, ec);
+  const memory_region refused(*pair.owner_context, tensor, access::read, {}, ec);
   if (ec != errc::not_supported) return 3;
   const memory_region exposed(*pair.owner_context, std::span(host), access::read_write);
   remote_region region = pair.open(exposed);

@@ -277,7 +277,6 @@ TEST(ForkedChildren, AreToldByEveryHandleWhatTheyAre) {
     served.publish_address(directory / "address", ec);
     wrong.unless_told(ec, "an address file, asked for by a code");
     wrong.unless_thrown("an address file", [&] { served.publish_address(directory / "address"); });
-    wrong.unless_thrown("a withdrawal", [&] { served.unpublish("x"); });
     wrong.unless(served.list().empty(), "what is published");
     wrong.unless(introduces.introduced() == 0, "the pipes that were introduced");
     wrong.unless(served.statistics().names == 0, "a server's statistics");

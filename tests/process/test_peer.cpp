@@ -486,7 +486,9 @@ class peer {
   std::string unpublish(std::istringstream& words) {
     std::string name;
     words >> name;
-    server_->unpublish(name);
+    for (publication& each : publications_) {
+      if (each.name() == name) each.close();
+    }
     return {};
   }
   /// clients: how many the server has now.

@@ -223,10 +223,12 @@ TEST(ServerByUrl, GivesMemoryBackToWhoeverWithdrawsIt) {
         EXPECT_TRUE(ec || holds_pattern(into));
         going = true;
       }
-      EXPECT_EQ(ec, errc::revoked);
+      // Which of the two the client is told first is open: the name has gone, or the server leaves.
+      EXPECT_TRUE(ec == errc::revoked || ec == errc::closed_by_peer || ec == errc::connection_reset)
+          << ec.message();
     });
     while (!going) std::this_thread::yield();
-    std::jthread withdrawing([&] { served.unpublish("p"); });
+    std::jthread withdrawing([&] { served.close(); });
     while (p.is_open()) std::this_thread::yield();
     p.close();
     std::fill(memory->begin(), memory->end(), std::byte{0xee});

@@ -90,7 +90,7 @@ TEST(EmptyHandle, OfMemoryExposesNothing) {
   std::vector<std::byte> bytes(100);
   pair.network.faults().fail(call::mem_map, UCS_ERR_INVALID_PARAM);
   std::error_code ec;
-  memory_region exposed(pair.owner_context, std::span<std::byte>(bytes), access::read, ec);
+  memory_region exposed(pair.owner_context, std::span<std::byte>(bytes), access::read, {}, ec);
   EXPECT_TRUE(ec);
   EXPECT_TRUE(exposed.bytes().empty());
   exposed = memory_region(pair.owner_context, std::span<std::byte>(bytes), access::read);
@@ -112,7 +112,7 @@ TEST(EmptyHandle, OfMemoryWithoutKnownAddressIsNotMade) {
   pair.network.faults().fail(call::mem_query, UCS_ERR_IO_ERROR);
   std::error_code ec;
   const memory_region none =
-      memory_region::allocate(pair.owner_context, 1000, access::read_write, ec);
+      memory_region::allocate(pair.owner_context, 1000, access::read_write, {}, ec);
   EXPECT_EQ(ec, errc::io_error);
   EXPECT_TRUE(none.bytes().empty());
 }

@@ -124,8 +124,9 @@ class player {
     fill_pattern(memory_);
     memory_region exposed =
         kind_ == link_kind::same_host
-            ? memory_region::allocate(*owner_context, region_size, access::read_write, ec)
-            : memory_region(*owner_context, std::span<std::byte>(memory_), access::read_write, ec);
+            ? memory_region::allocate(*owner_context, region_size, access::read_write, {}, ec)
+            : memory_region(*owner_context, std::span<std::byte>(memory_), access::read_write, {},
+                            ec);
     if (!ec) {
       fill_pattern(exposed.bytes());
       connect_and_read(*owner, *reader, exposed);

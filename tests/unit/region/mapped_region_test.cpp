@@ -354,7 +354,7 @@ TEST(RegionInPlace, LimitOnFileSizesLeavesPrivateMemory) {
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &few), 0);
   std::error_code ec;
   const memory_region longer =
-      memory_region::allocate(pair.owner_context, std::size_t{1} << 20U, access::read, ec);
+      memory_region::allocate(pair.owner_context, std::size_t{1} << 20U, access::read, {}, ec);
   const memory_region fits = memory_region::allocate(pair.owner_context, 4096, access::read);
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
   EXPECT_FALSE(ec);
@@ -373,7 +373,7 @@ TEST(RegionInPlace, MemoryThatTheMachineHasNotIsRefused) {
   simulated_pair pair({.shares_memory = true});
   std::error_code ec;
   const memory_region none =
-      memory_region::allocate(pair.owner_context, std::size_t{1} << 46U, access::read, ec);
+      memory_region::allocate(pair.owner_context, std::size_t{1} << 46U, access::read, {}, ec);
   EXPECT_EQ(ec, errc::no_memory);
   try {
     static_cast<void>(

@@ -89,7 +89,7 @@ TEST(MemoryRegion, RefusesMemoryAtAddressZero) {
   simulated_pair pair;
   const std::span<std::byte> nowhere(static_cast<std::byte*>(nullptr), 10);
   std::error_code ec;
-  const memory_region none(pair.owner_context, nowhere, access::read, ec);
+  const memory_region none(pair.owner_context, nowhere, access::read, {}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
   EXPECT_EQ(none.size(), 0U);
   EXPECT_THROW(static_cast<void>(memory_region(pair.owner_context, nowhere, access::read)),
@@ -136,7 +136,8 @@ TEST(MemoryRegion, FailedRegistrationSaysWhatWasTried) {
     EXPECT_EQ(pair.network.live().memories, 0U);
     std::error_code ec;
     pair.owner_process.faults().fail(broken, UCS_ERR_NO_MEMORY);
-    const memory_region none(pair.owner_context, std::span<std::byte>(memory), access::read, ec);
+    const memory_region none(pair.owner_context, std::span<std::byte>(memory), access::read, {},
+                             ec);
     EXPECT_TRUE(ec == errc::no_memory || ec == errc::no_lockable_memory) << ec.message();
   }
 }
@@ -147,7 +148,7 @@ TEST(MemoryRegion, AllocationThatDoesNotFitIsOutOfMemory) {
   simulated_pair pair(options);
   std::error_code ec;
   const memory_region none =
-      memory_region::allocate(pair.owner_context, 2U << 20U, access::read, ec);
+      memory_region::allocate(pair.owner_context, 2U << 20U, access::read, {}, ec);
   EXPECT_EQ(ec, errc::no_memory);
   EXPECT_THROW((void)memory_region::allocate(pair.owner_context, 2U << 20U, access::read),
                ucx::error);
@@ -164,7 +165,7 @@ TEST(MemoryRegion, AllocationInSharedMemoryThatDoesNotFitSaysSo) {
   simulated_pair pair(options);
   std::error_code ec;
   const memory_region none =
-      memory_region::allocate(pair.owner_context, 2U << 20U, access::read, ec);
+      memory_region::allocate(pair.owner_context, 2U << 20U, access::read, {}, ec);
   EXPECT_EQ(ec, errc::no_shared_memory);
   const memory_region made = memory_region::allocate(pair.owner_context, 1000, access::read);
   EXPECT_TRUE(made.descriptor().shareable);
@@ -215,7 +216,7 @@ TEST(MemoryRegion, RegionOfADeadContextIsRefused) {
   const context taken = std::move(pair.owner_context);
   std::vector<std::byte> memory(100);
   std::error_code ec;
-  const memory_region none(pair.owner_context, std::span<std::byte>(memory), access::read, ec);
+  const memory_region none(pair.owner_context, std::span<std::byte>(memory), access::read, {}, ec);
   EXPECT_EQ(ec, errc::closed);
 }
 

@@ -91,13 +91,13 @@ TEST(Server, RefusesBadNames) {
   std::error_code ec;
   for (const std::string& bad :
        {std::string(), std::string(1025, 'a'), std::string("\xff"), std::string("a\0b", 3)}) {
-    EXPECT_FALSE(server.publish(bad, bytes, access::read, ec).is_open());
+    EXPECT_FALSE(server.publish(bad, bytes, access::read, {}, ec).is_open());
     EXPECT_EQ(ec, errc::bad_name);
   }
   const publication taken = server.publish("taken", bytes, access::read);
-  EXPECT_FALSE(server.publish("taken", bytes, access::read, ec).is_open());
+  EXPECT_FALSE(server.publish("taken", bytes, access::read, {}, ec).is_open());
   EXPECT_EQ(ec, errc::already_exists);
-  const publication longest = server.publish(std::string(1024, 'a'), bytes, access::read, ec);
+  const publication longest = server.publish(std::string(1024, 'a'), bytes, access::read, {}, ec);
   EXPECT_FALSE(ec);
   client reader = served.connect();
   reader.open(std::string(1024, 'a'));
@@ -204,18 +204,6 @@ TEST(Publication, TellsClientsOnceItIsWithdrawn) {
   EXPECT_EQ(region.status(), errc::revoked);
 }
 
-TEST(Server, UnpublishesByName) {
-  simulated_server served;
-  std::vector<std::byte> memory(10);
-  publication p = served.server().publish("p", std::span<const std::byte>(memory));
-  served.server().unpublish("p");
-  EXPECT_FALSE(p.is_open());
-  std::error_code ec;
-  served.server().unpublish("p", ec);
-  EXPECT_EQ(ec, errc::no_such_name);
-  EXPECT_THROW(served.server().unpublish("p"), error);
-}
-
 TEST(Server, EndsWithItsClientsTold) {
   simulated_server served(quick());
   std::vector<std::byte> memory(1000);
@@ -240,7 +228,7 @@ TEST(Server, RefusesEverythingOnceClosed) {
   served.server().close();
   std::error_code ec;
   const publication p =
-      served.server().publish("p", std::span<std::byte>(memory), access::read, ec);
+      served.server().publish("p", std::span<std::byte>(memory), access::read, {}, ec);
   EXPECT_EQ(ec, errc::closed);
   EXPECT_FALSE(p.is_open());
   try {
