@@ -23,7 +23,6 @@
 #include "raw_ucx.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/request.hpp"
-#include "ucx/wait.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::benchmarks {

@@ -4,6 +4,7 @@
 #include <coroutine>
 #include <cstddef>
 #include <future>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -19,6 +20,13 @@ namespace ucx {
 namespace detail {
 class operation;
 struct core_access;
+
+#if UCXIO_OLD_NAMES
+inline std::chrono::nanoseconds left_until(std::chrono::steady_clock::time_point deadline) {
+  const auto now = std::chrono::steady_clock::now();
+  return deadline > now ? deadline - now : std::chrono::nanoseconds::zero();
+}
+#endif
 }  // namespace detail
 
 /// One operation in flight. It completes exactly once, at the latest when its deadline passes, as
@@ -69,9 +77,6 @@ class [[nodiscard]] UCXIO_EXPORT request {
   /// Waits for `duration` at most, and returns whether the operation has ended. If not, it goes on.
   /// Errors: would_deadlock inside a completion callback of this worker.
   bool wait_for(std::chrono::nanoseconds duration, std::error_code& ec = throws);
-  /// Waits until `deadline` at most, and returns whether the operation has ended.
-  /// Errors: those of `wait_for`.
-  bool wait_until(std::chrono::steady_clock::time_point deadline, std::error_code& ec = throws);
 
   /// Calls `handler` once when the operation ends, on the thread that drives progress. If it has
   /// ended already, calls it now, on this thread. The request keeps owning the operation: keep it
@@ -122,6 +127,13 @@ class [[nodiscard]] UCXIO_EXPORT request {
   /// `received()`, and throws `ucx::error`. The coroutine owns the operation meanwhile.
   awaiter operator co_await() &&;
 
+#if UCXIO_OLD_NAMES
+  [[deprecated("use wait_for")]] bool wait_until(std::chrono::steady_clock::time_point deadline,
+                                                 std::error_code& ec = throws) {
+    return wait_for(detail::left_until(deadline), ec);
+  }
+#endif
+
  private:
   friend struct detail::core_access;
   explicit request(detail::operation* operation) noexcept : operation_(operation) {}
@@ -146,5 +158,33 @@ class UCXIO_EXPORT request::awaiter {
 };
 
 inline request::awaiter request::operator co_await() && { return awaiter(std::move(*this)); }
+
+// Waits for several requests, of any workers. They drive every worker that has no thread. They end
+// no request, and each request reports its own outcome. Empty requests have ended.
+// Errors: would_deadlock inside a handler of a worker that would have to be waited for.
+
+/// Waits until one of `requests` has ended, and returns the lowest index of those that have.
+/// Returns nothing when none has ended within `limit`, or there are none.
+UCXIO_EXPORT std::optional<std::size_t> wait_any(
+    std::span<const request> requests,
+    std::chrono::nanoseconds limit = std::chrono::nanoseconds::max(), std::error_code& ec = throws);
+
+/// Waits until all of `requests` have ended, `limit` at most. Returns whether they have.
+UCXIO_EXPORT bool wait_all(std::span<const request> requests,
+                           std::chrono::nanoseconds limit = std::chrono::nanoseconds::max(),
+                           std::error_code& ec = throws);
+
+#if UCXIO_OLD_NAMES
+[[deprecated("use wait_any")]] inline std::optional<std::size_t> wait_any_until(
+    std::span<const request> requests, std::chrono::steady_clock::time_point deadline,
+    std::error_code& ec = throws) {
+  return wait_any(requests, detail::left_until(deadline), ec);
+}
+[[deprecated("use wait_all")]] inline bool wait_all_until(
+    std::span<const request> requests, std::chrono::steady_clock::time_point deadline,
+    std::error_code& ec = throws) {
+  return wait_all(requests, detail::left_until(deadline), ec);
+}
+#endif
 
 }  // namespace ucx

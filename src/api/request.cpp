@@ -95,13 +95,6 @@ void request::wait(std::error_code& ec) {
 }
 
 bool request::wait_for(std::chrono::nanoseconds duration, std::error_code& ec) {
-  const bool ended = done();
-  return wait_until(ended ? detail::clock::time_point::max()
-                          : detail::after(operation_->worker().api().now(), duration),
-                    ec);
-}
-
-bool request::wait_until(std::chrono::steady_clock::time_point deadline, std::error_code& ec) {
   std::error_code outcome;
   bool ended = done();
   if (!ended) {
@@ -109,7 +102,7 @@ bool request::wait_until(std::chrono::steady_clock::time_point deadline, std::er
     outcome = detail::is_forked_child() ? make_error_code(errc::forked_child)
               : worker.in_handler()     ? make_error_code(errc::would_deadlock)
                                         : std::error_code();
-    ended = !outcome && worker.wait(*operation_, deadline);
+    ended = !outcome && worker.wait(*operation_, detail::after(worker.api().now(), duration));
   }
   detail::end_with(outcome, ec, [this] { return detail::failure_text(*operation_); });
   return ended;

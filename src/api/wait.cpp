@@ -1,4 +1,4 @@
-#include "ucx/wait.hpp"
+#include "ucx/request.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -77,8 +77,8 @@ void end_wait(std::error_code outcome, std::error_code& ec) {
 
 }  // namespace
 
-std::optional<std::size_t> wait_any_until(std::span<const request> requests, time_point deadline,
-                                          std::error_code& ec) {
+std::optional<std::size_t> wait_any(std::span<const request> requests,
+                                    std::chrono::nanoseconds limit, std::error_code& ec) {
   std::size_t found = 0;
   const auto any = [&] {
     const auto ended = std::find_if(requests.begin(), requests.end(),
@@ -87,30 +87,21 @@ std::optional<std::size_t> wait_any_until(std::span<const request> requests, tim
     return ended != requests.end();
   };
   std::error_code outcome;
-  const bool ended = !requests.empty() && wait_until(requests, deadline, any, outcome);
+  const bool ended = !requests.empty() && wait_until(requests, in(requests, limit), any, outcome);
   end_wait(outcome, ec);
   return ended ? std::optional(found) : std::nullopt;
 }
 
-std::optional<std::size_t> wait_any(std::span<const request> requests,
-                                    std::chrono::nanoseconds limit, std::error_code& ec) {
-  return wait_any_until(requests, in(requests, limit), ec);
-}
-
-bool wait_all_until(std::span<const request> requests, time_point deadline, std::error_code& ec) {
+bool wait_all(std::span<const request> requests, std::chrono::nanoseconds limit,
+              std::error_code& ec) {
   const auto all = [&] {
     return std::all_of(requests.begin(), requests.end(),
                        [](const request& each) { return each.done(); });
   };
   std::error_code outcome;
-  const bool ended = wait_until(requests, deadline, all, outcome);
+  const bool ended = wait_until(requests, in(requests, limit), all, outcome);
   end_wait(outcome, ec);
   return ended;
-}
-
-bool wait_all(std::span<const request> requests, std::chrono::nanoseconds limit,
-              std::error_code& ec) {
-  return wait_all_until(requests, in(requests, limit), ec);
 }
 
 }  // namespace ucx

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "ucx/error.hpp"
-#include "ucx/wait.hpp"
+#include "ucx/request.hpp"
 
 namespace ucx::detail {
 

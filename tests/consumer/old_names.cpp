@@ -23,9 +23,11 @@
 #include <ucx/message.hpp>
 #include <ucx/remote_atomic.hpp>
 #include <ucx/remote_region.hpp>
+#include <ucx/request.hpp>
 #include <ucx/server.hpp>
 #include <ucx/socket_address.hpp>
 #include <ucx/url.hpp>
+#include <ucx/wait.hpp>
 #include <ucx/worker.hpp>
 #include <utility>
 #include <vector>
@@ -172,10 +174,10 @@ void of_workers(ucx::worker& worker, ucx::memory_region& region, ucx::message& m
   ucx::copy_memory(bytes.data(), bytes.data(), bytes.size(), ec);
 }
 
-void of_connections(ucx::connection_manager& manager, ucx::listener::acceptance& awaited,
+void of_connections(ucx::connection_manager& manager, ucx::listener::acceptance& accepted,
                     std::error_code& ec) {
   (void)manager.wait_active("name", ec);
-  (void)awaited.wait(ec);
+  (void)accepted.wait(ec);
   (void)ucx::resolve("localhost", 7471, ec);
 }
 
@@ -191,13 +193,21 @@ void of_places(const ucx::context& context, ucx::server& server, std::span<std::
   server.unpublish("name");
 }
 
+void of_waits(ucx::request& awaited, std::error_code& ec) {
+  const auto deadline = std::chrono::steady_clock::now();
+  const std::span<const ucx::request> all(&awaited, 1);
+  (void)awaited.wait_until(deadline, ec);
+  (void)ucx::wait_any_until(all, deadline, ec);
+  (void)ucx::wait_all_until(all, deadline, ec);
+}
+
 }  // namespace
 
 /// Takes them all, so that no compiler leaves them out.
 void call_old_names(ucx::client& client, ucx::remote_region& region, ucx::endpoint& peer,
                     ucx::worker& worker, ucx::memory_region& memory, ucx::message& message,
-                    ucx::connection_manager& manager, ucx::listener::acceptance& awaited,
-                    ucx::server& server, std::span<std::byte> bytes) {
+                    ucx::connection_manager& manager, ucx::listener::acceptance& accepted,
+                    ucx::server& server, ucx::request& awaited, std::span<std::byte> bytes) {
   std::error_code ec;
   of_clients(client, region, ec);
   of_listings({}, client);
@@ -210,6 +220,7 @@ void call_old_names(ucx::client& client, ucx::remote_region& region, ucx::endpoi
   of_atomics(region, ec);
   of_messages(peer, bytes, ec);
   of_workers(worker, memory, message, bytes, ec);
-  of_connections(manager, awaited, ec);
+  of_connections(manager, accepted, ec);
   of_places(worker.parent(), server, bytes, ec);
+  of_waits(awaited, ec);
 }

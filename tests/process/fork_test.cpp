@@ -40,8 +40,8 @@
 #include "ucx/remote_atomic.hpp"
 #include "ucx/remote_file.hpp"
 #include "ucx/remote_region.hpp"
+#include "ucx/request.hpp"
 #include "ucx/server.hpp"
-#include "ucx/wait.hpp"
 #include "ucx/worker.hpp"
 
 namespace ucx::test {

@@ -19,7 +19,7 @@
 #include "support/transports/connected_pair.hpp"
 #include "ucx/context.hpp"
 #include "ucx/endpoint.hpp"
-#include "ucx/wait.hpp"
+#include "ucx/request.hpp"
 #include "ucx/worker.hpp"
 #include "ucx/worker_address.hpp"
 
