@@ -38,8 +38,8 @@ class UCXIO_EXPORT buffer_pool {
   ~buffer_pool();
 
   /// Takes a buffer, with all its bytes in use, or `size` of them.
-  /// Errors: would_block when every buffer is out; buffer_too_small where `size` is above
-  /// `buffer_size()`; closed (moved from).
+  /// Errors: would_block when every buffer is out; buffer_too_small where `size` is above that of
+  /// the pool's buffers; closed (moved from).
   buffer take(std::error_code& ec = throws);
   buffer take(std::size_t size, std::error_code& ec = throws);
 
@@ -47,7 +47,6 @@ class UCXIO_EXPORT buffer_pool {
   bool owns(const buffer& candidate) const noexcept;
   std::size_t available() const noexcept;
   std::size_t count() const noexcept;
-  std::size_t buffer_size() const noexcept;
 
   /// Calls `handler` once, when a buffer is free that no receive waits for. If one is free now, the
   /// call is made now, on this thread. Otherwise it is made on the thread on which a buffer comes
@@ -59,6 +58,10 @@ class UCXIO_EXPORT buffer_pool {
   /// goes to the worker's `on_exception`. Where the program itself destroys a buffer, it ends the
   /// process.
   void when_available(move_only_handler<> handler);
+
+#if UCXIO_OLD_NAMES
+  [[deprecated("it is what the options said")]] std::size_t buffer_size() const noexcept;
+#endif
 
  private:
   friend struct detail::core_access;

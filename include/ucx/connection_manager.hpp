@@ -134,9 +134,6 @@ class UCXIO_EXPORT connection_manager {
   std::optional<managed_peer> status(std::string_view name) const;
   /// Returns all peers, by name.
   std::vector<managed_peer> peers() const;
-  /// Returns how many peers are in `state`, or in any state.
-  std::size_t count(connection_state state) const noexcept;
-  std::size_t count() const noexcept;
 
   /// Tries again now, as if no attempt had failed. A peer that was given up is tried, too. Does
   /// nothing where the connection is active.
@@ -159,6 +156,12 @@ class UCXIO_EXPORT connection_manager {
                                                                    const io_options& options = {}) {
     return wait_active(name, options, ec);
   }
+  [[deprecated("count in peers()")]] std::size_t count(connection_state state) const {
+    std::size_t found = 0;
+    for (const managed_peer& each : peers()) found += each.state == state ? 1 : 0;
+    return found;
+  }
+  [[deprecated("use peers().size()")]] std::size_t count() const { return peers().size(); }
 #endif
 
  private:

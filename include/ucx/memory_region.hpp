@@ -76,7 +76,6 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   std::span<std::byte> bytes() const noexcept;
   std::size_t size() const noexcept;
   access granted() const noexcept;
-  memory_kind kind() const noexcept;
   /// Returns kind and device; pinned memory is the host's in descriptors.
   memory_place place() const noexcept;
 
@@ -117,6 +116,7 @@ class [[nodiscard]] UCXIO_EXPORT memory_region {
   void close() noexcept;
 
 #if UCXIO_OLD_NAMES
+  [[deprecated("use place().kind")]] memory_kind kind() const noexcept { return place().kind; }
   [[deprecated("a place stands before the error code")]] memory_region(const context& parent,
                                                                        std::span<std::byte> bytes,
                                                                        access granted,

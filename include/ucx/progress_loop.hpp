@@ -12,6 +12,10 @@
 
 namespace ucx {
 
+namespace detail {
+struct core_access;
+}
+
 /// Drives several workers on one thread, and sleeps while none of them has anything to do.
 /// Threads: one at a time. Handlers of the loop's workers may call anything but `run` and
 /// `run_once`. They may destroy the loop: `run` and `run_once` then return after the round.
@@ -39,11 +43,12 @@ class UCXIO_EXPORT progress_loop {
   bool run_once(std::chrono::nanoseconds longest = std::chrono::nanoseconds::zero(),
                 std::error_code& ec = throws);
 
-  /// Returns how often the loop has looked at its workers. An idle loop does so a few times a
-  /// second.
-  std::uint64_t rounds() const noexcept;
+#if UCXIO_OLD_NAMES
+  [[deprecated("nothing takes its place")]] std::uint64_t rounds() const noexcept;
+#endif
 
  private:
+  friend struct detail::core_access;
   struct state;
   std::shared_ptr<state> state_;  // `run` and `run_once` hold it, too: a handler may destroy this
 };

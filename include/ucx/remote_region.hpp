@@ -180,8 +180,6 @@ class UCXIO_EXPORT remote_region {
   /// all are. The order is that of the writes through this handle. After a failed flush it is the
   /// place to write again from, until the next write.
   std::optional<std::uint64_t> first_unconfirmed() const;
-  /// Returns how many bytes written through this handle the owner has not confirmed yet.
-  std::uint64_t unconfirmed() const;
 
   /// Closes the region for every handle that shares it. Operations in flight by message are
   /// canceled; those by RMA go on. Later calls fail with `errc::closed`. Idempotent.

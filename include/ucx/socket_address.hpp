@@ -54,16 +54,24 @@ class UCXIO_EXPORT socket_address {
   socket_address with_port(std::uint16_t port) const noexcept;
 
   /// Compares family, host bytes, port and scope. Equality and order agree.
-  std::strong_ordering compare(const socket_address& other) const noexcept;
   friend bool operator==(const socket_address& a, const socket_address& b) noexcept {
-    return a.compare(b) == 0;
+    return a.order(b) == 0;
   }
   friend std::strong_ordering operator<=>(const socket_address& a,
                                           const socket_address& b) noexcept {
-    return a.compare(b);
+    return a.order(b);
   }
 
+#if UCXIO_OLD_NAMES
+  [[deprecated("use <=>")]] std::strong_ordering compare(
+      const socket_address& other) const noexcept {
+    return order(other);
+  }
+#endif
+
  private:
+  std::strong_ordering order(const socket_address& other) const noexcept;
+
   ::sockaddr_storage storage_ = {};
   ::socklen_t size_ = 0;
 };

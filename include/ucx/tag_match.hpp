@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "ucx/export.hpp"
+
 namespace ucx {
 
 /// The tags that a receive takes: those that equal `tag` in the bits of `mask`. Made of one number
@@ -15,9 +17,12 @@ struct tag_match {
   /// Takes every tag.
   static constexpr tag_match any() noexcept { return {0, 0}; }
 
-  constexpr bool accepts(std::uint64_t candidate) const noexcept {
+#if UCXIO_OLD_NAMES
+  [[deprecated("compare the bits of mask")]] constexpr bool accepts(
+      std::uint64_t candidate) const noexcept {
     return ((candidate ^ tag) & mask) == 0;
   }
+#endif
 
   std::uint64_t tag;
   std::uint64_t mask;

@@ -77,7 +77,7 @@ buffer buffer_pool::take(std::size_t size, std::error_code& ec) {
   if (taken) taken.resize(size);
   detail::end_with(outcome, ec, [&] {
     return "taking a buffer for " + std::to_string(size) + " bytes of a pool of buffers of " +
-           std::to_string(buffer_size());
+           std::to_string(core_ ? core_->options().size : 0);
   });
   return taken;
 }
@@ -88,7 +88,9 @@ bool buffer_pool::owns(const buffer& candidate) const noexcept {
 
 std::size_t buffer_pool::available() const noexcept { return core_ ? core_->available() : 0; }
 std::size_t buffer_pool::count() const noexcept { return core_ ? core_->options().count : 0; }
+#if UCXIO_OLD_NAMES
 std::size_t buffer_pool::buffer_size() const noexcept { return core_ ? core_->options().size : 0; }
+#endif
 
 void buffer_pool::when_available(move_only_handler<> handler) {
   if (core_) core_->when_available(std::move(handler));

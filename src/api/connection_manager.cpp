@@ -71,14 +71,6 @@ std::vector<managed_peer> connection_manager::peers() const {
   return core_ ? core_->peers() : std::vector<managed_peer>();
 }
 
-std::size_t connection_manager::count(connection_state state) const noexcept {
-  return core_ ? core_->count(state) : 0;
-}
-
-std::size_t connection_manager::count() const noexcept {
-  return core_ ? core_->count(std::nullopt) : 0;
-}
-
 void connection_manager::reconnect(std::string_view name, std::error_code& ec) {
   std::error_code outcome = detail::is_forked_child() ? errc::forked_child : errc::closed;
   if (core_ && outcome == errc::closed) outcome = core_->reconnect(name);

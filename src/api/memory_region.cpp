@@ -84,8 +84,6 @@ std::size_t memory_region::size() const noexcept { return bytes().size(); }
 
 access memory_region::granted() const noexcept { return core_ ? core_->granted() : access::read; }
 
-memory_kind memory_region::kind() const noexcept { return place().kind; }
-
 memory_place memory_region::place() const noexcept {
   return core_ ? core_->whereabouts() : memory_place();
 }

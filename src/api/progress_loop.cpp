@@ -126,8 +126,12 @@ bool progress_loop::run_once(std::chrono::nanoseconds longest, std::error_code& 
   return active;
 }
 
-std::uint64_t progress_loop::rounds() const noexcept {
-  return state_->rounds.load(std::memory_order_relaxed);
+std::uint64_t detail::core_access::rounds(const progress_loop& loop) noexcept {
+  return loop.state_->rounds.load(std::memory_order_relaxed);
 }
+
+#if UCXIO_OLD_NAMES
+std::uint64_t progress_loop::rounds() const noexcept { return detail::core_access::rounds(*this); }
+#endif
 
 }  // namespace ucx

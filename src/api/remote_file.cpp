@@ -121,7 +121,7 @@ struct remote_file::state {
 
   result<std::size_t> read(std::uint64_t offset, std::span<std::byte> into) {
     // A read may overtake a write on its way to the disk.
-    if (region.unconfirmed() > 0 || region.first_unconfirmed()) {
+    if (region.first_unconfirmed()) {
       if (const auto flushed = flush(); !flushed) return flushed.why();
     }
     const std::uint64_t end = region.size();

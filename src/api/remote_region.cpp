@@ -246,11 +246,13 @@ std::optional<std::uint64_t> remote_region::first_unconfirmed() const {
   return tracker_->first_unconfirmed();
 }
 
+#if UCXIO_OLD_NAMES
 std::uint64_t remote_region::unconfirmed() const {
   if (!core_) return 0;
   const std::lock_guard guard(core_->endpoint().worker().lock());
   return tracker_->unconfirmed();
 }
+#endif
 
 void remote_region::close() noexcept {
   if (!core_) return;

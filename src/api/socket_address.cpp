@@ -247,7 +247,7 @@ socket_address socket_address::with_port(std::uint16_t port) const noexcept {
   return changed;
 }
 
-std::strong_ordering socket_address::compare(const socket_address& other) const noexcept {
+std::strong_ordering socket_address::order(const socket_address& other) const noexcept {
   if (const auto order = storage_.ss_family <=> other.storage_.ss_family; order != 0) return order;
   int hosts = 0;
   std::uint32_t scope = 0;

@@ -300,14 +300,6 @@ std::vector<managed_peer> connection_manager_core::peers() const {
   return all;
 }
 
-std::size_t connection_manager_core::count(std::optional<connection_state> state) const noexcept {
-  const std::lock_guard guard(worker_->lock());
-  const auto counts = [&](const auto& each) {
-    return !state || each.second->peer().state == *state;
-  };
-  return static_cast<std::size_t>(std::count_if(peers_.begin(), peers_.end(), counts));
-}
-
 std::error_code connection_manager_core::reconnect(std::string_view name) {
   const std::lock_guard guard(worker_->lock());
   const auto peer = at(name);

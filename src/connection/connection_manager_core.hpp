@@ -102,7 +102,6 @@ class connection_manager_core final : public std::enable_shared_from_this<connec
   std::shared_ptr<endpoint_core> find(std::string_view name) const;
   std::optional<managed_peer> status(std::string_view name) const;
   std::vector<managed_peer> peers() const;
-  std::size_t count(std::optional<connection_state> state) const noexcept;
   std::error_code reconnect(std::string_view name);
   /// Closes one peer, or all of them without a name.
   void close(std::optional<std::string_view> name, close_mode mode) noexcept;

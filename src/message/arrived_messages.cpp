@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "connection/endpoint_core.hpp"
+#include "message/matches.hpp"
 #include "message/message_link.hpp"
 #include "worker/worker_core.hpp"
 
@@ -75,7 +76,7 @@ arrived_message* arrived_messages::find(const endpoint_core* from,
                                         const tag_match& wanted) const noexcept {
   for (arrived_message* each = waiting_.front(); each != nullptr; each = waiting_.next(*each)) {
     if (from != nullptr && each->from != from) continue;
-    if (wanted.accepts(each->said.tag)) return each;
+    if (matches(wanted, each->said.tag)) return each;
   }
   return nullptr;
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "connection/endpoint_core.hpp"
+#include "message/matches.hpp"
 #include "message/message_link.hpp"
 #include "worker/worker_core.hpp"
 
@@ -40,7 +41,7 @@ receive_operation* message_exchange::match(const endpoint_core& from, std::uint6
   for (receive_operation* each = posted_.front(); each != nullptr; each = posted_.next(*each)) {
     if (each->wanted_from() != nullptr && each->wanted_from() != &from) continue;
     // One that waits for a buffer does so because of an earlier message, which comes first.
-    if (!each->wanted().accepts(tag) || each->lacks_buffer()) continue;
+    if (!matches(each->wanted(), tag) || each->lacks_buffer()) continue;
     if (!has_place(*each, length)) continue;
     posted_.remove(*each);
     each->matched();

@@ -1,6 +1,7 @@
 // How the library's own parts, and its tests, look inside the public handles.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -19,6 +20,10 @@
 #include "ucx/server.hpp"
 #include "ucx/worker.hpp"
 #include "worker/operation.hpp"
+
+namespace ucx {
+class progress_loop;
+}
 
 namespace ucx::detail {
 
@@ -97,6 +102,8 @@ struct core_access {
     *both = {std::move(worker), std::move(core)};
     return make_endpoint({std::move(both), shown});
   }
+  /// Returns how often a loop has looked at its workers.
+  static std::uint64_t rounds(const progress_loop& loop) noexcept;
   static operation* get(const request& handle) noexcept { return handle.operation_; }
 };
 

@@ -49,7 +49,7 @@ class ConformanceD : public testing::TestWithParam<pair_options> {
 
 TEST_P(ConformanceD, D1_D3_AllocatesMemoryOfAKnownKind) {
   EXPECT_EQ(owned_.size(), region_size);
-  EXPECT_EQ(owned_.kind(), memory_kind::host);
+  EXPECT_EQ(owned_.place().kind, memory_kind::host);
   EXPECT_TRUE(all_bytes_are(owned_.bytes().first(4096), std::byte{0}));
 }
 

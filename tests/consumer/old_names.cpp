@@ -9,6 +9,7 @@
 #include <string>
 #include <system_error>
 #include <ucx/buffer.hpp>
+#include <ucx/buffer_pool.hpp>
 #include <ucx/client.hpp>
 #include <ucx/connection_manager.hpp>
 #include <ucx/context.hpp>
@@ -21,12 +22,14 @@
 #include <ucx/memory_copy.hpp>
 #include <ucx/memory_region.hpp>
 #include <ucx/message.hpp>
+#include <ucx/progress_loop.hpp>
 #include <ucx/remote_atomic.hpp>
 #include <ucx/remote_region.hpp>
 #include <ucx/request.hpp>
 #include <ucx/server.hpp>
 #include <ucx/socket_address.hpp>
 #include <ucx/url.hpp>
+#include <ucx/tag_match.hpp>
 #include <ucx/wait.hpp>
 #include <ucx/worker.hpp>
 #include <utility>
@@ -201,6 +204,18 @@ void of_waits(ucx::request& awaited, std::error_code& ec) {
   (void)ucx::wait_all_until(all, deadline, ec);
 }
 
+void of_counts(ucx::connection_manager& manager, ucx::remote_region& region,
+               const ucx::memory_region& exposed) {
+  (void)manager.count();
+  (void)manager.count(ucx::connection_state::active);
+  (void)ucx::buffer_pool().buffer_size();
+  (void)ucx::socket_address().compare({});
+  (void)ucx::tag_match::any().accepts(1);
+  (void)ucx::progress_loop().rounds();
+  (void)region.unconfirmed();
+  (void)exposed.kind();
+}
+
 }  // namespace
 
 /// Takes them all, so that no compiler leaves them out.
@@ -223,4 +238,5 @@ void call_old_names(ucx::client& client, ucx::remote_region& region, ucx::endpoi
   of_connections(manager, accepted, ec);
   of_places(worker.parent(), server, bytes, ec);
   of_waits(awaited, ec);
+  of_counts(manager, region, memory);
 }

@@ -50,7 +50,7 @@ TEST_P(DeviceRegion, TellsWhereItIsAndShowsPeersNoAddressOfIt) {
   const auto bytes = cuda_program::allocate(1000);
   const memory_region exposed = expose(bytes);
   EXPECT_EQ(exposed.place(), on_device);
-  EXPECT_EQ(exposed.kind(), memory_kind::cuda);
+  EXPECT_EQ(exposed.place().kind, memory_kind::cuda);
   EXPECT_EQ(exposed.size(), 1000U);
   EXPECT_EQ(exposed.bytes().data(), bytes.data());
   const remote_descriptor told = exposed.descriptor();

@@ -169,7 +169,7 @@ TEST_F(SharedDevice, IsWrittenWhereTheLibraryHasAllocatedIt) {
   EXPECT_EQ(owner_.ask("holds 3"), "yes");
   EXPECT_EQ(fake_cuda_copies(fake_cuda_within_devices), 1U);
   EXPECT_EQ(direct_bytes(), 2 * size);
-  EXPECT_EQ(region.unconfirmed(), 0U);
+  EXPECT_EQ(region.first_unconfirmed(), std::nullopt);
 }
 
 TEST_F(SharedDevice, IsWrittenByItsOwnerWhereThatHasLentIt) {

@@ -278,7 +278,7 @@ TEST(MappedMemory, IsCopiedFromAndToADeviceBehindTheCall) {
   request reading = region.start_read_at(0, into);
   request writing = region.start_write_at(mib, from);
   EXPECT_FALSE(reading.wait_for(50ms));
-  EXPECT_EQ(region.unconfirmed(), mib);
+  EXPECT_EQ(region.first_unconfirmed(), mib);
   fake_cuda_hold_copies(0);
   reading.wait();
   writing.wait();

@@ -1,5 +1,5 @@
-// Of ucx::remote_region, for one version: the forms whose error code does not come last. Included
-// within the class.
+// Of ucx::remote_region, for one version: the forms whose error code does not come last, and a count
+// that is not needed. Included within the class.
 
 [[deprecated("the error code comes last")]] void read_at(std::uint64_t offset,
                                                          std::span<std::byte> into,
@@ -43,3 +43,5 @@
                                                        const io_options& options = {}) {
   flush(options, ec);
 }
+/// Returns how many bytes written through this handle the owner has not confirmed yet.
+[[deprecated("use first_unconfirmed")]] std::uint64_t unconfirmed() const;

@@ -341,7 +341,7 @@ TEST(Request, ConfirmedWriteSucceedsHoweverLateUcxIs) {
   const auto begin = served.network().now();
   write.wait();
   EXPECT_GE(served.network().now() - begin, 150ms);
-  EXPECT_EQ(served.region.unconfirmed(), 0U);
+  EXPECT_EQ(served.region.first_unconfirmed(), std::nullopt);
   served.region.flush();
   EXPECT_FALSE(served.region.status());
   EXPECT_TRUE(holds_pattern(served.memory, 1));

@@ -26,7 +26,7 @@ TEST(MemoryRegion, DescribesTheCallersMemory) {
   EXPECT_EQ(exposed.bytes().data(), memory.data());
   EXPECT_EQ(exposed.size(), 1000U);
   EXPECT_EQ(exposed.granted(), access::write);
-  EXPECT_EQ(exposed.kind(), memory_kind::host);
+  EXPECT_EQ(exposed.place().kind, memory_kind::host);
   const remote_descriptor told = exposed.descriptor();
   EXPECT_EQ(told.size, 1000U);
   EXPECT_EQ(told.address, reinterpret_cast<std::uintptr_t>(memory.data()));

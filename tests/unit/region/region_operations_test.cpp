@@ -171,7 +171,7 @@ TEST_F(RegionOperations, BatchesOfEverySizeAreReadAndWritten) {
     }
     region_.write_batch(written);
     region_.flush();
-    EXPECT_EQ(region_.unconfirmed(), 0U);
+    EXPECT_EQ(region_.first_unconfirmed(), std::nullopt);
     for (std::vector<std::byte>& each : memory) std::fill(each.begin(), each.end(), std::byte{0});
     region_.read_batch(read);
     for (const std::vector<std::byte>& each : memory) EXPECT_TRUE(holds_pattern(each, 5));
@@ -250,7 +250,7 @@ TEST_F(RegionOperations, PostedOperationsAreCoveredByTheNextFlush) {
     region_.post_read_at(400'000 + i * 100, std::span(into).subspan(i * 100, 100));
   }
   region_.flush();
-  EXPECT_EQ(region_.unconfirmed(), 0U);
+  EXPECT_EQ(region_.first_unconfirmed(), std::nullopt);
   for (std::size_t i = 0; i < 3000; ++i) {
     ASSERT_TRUE(holds_pattern(bytes().subspan(i * 100, 100), 4)) << i;
   }
@@ -329,7 +329,7 @@ TEST_F(RegionOperations, WhatIsBehindAFenceWaitsForWhatWasBefore) {
   read.wait();
   EXPECT_TRUE(holds_pattern(into, 6, (3 << 20U) - 8));
   EXPECT_TRUE(write.done());
-  EXPECT_EQ(target.unconfirmed(), 0U);
+  EXPECT_EQ(target.first_unconfirmed(), std::nullopt);
 }
 
 TEST_F(RegionOperations, AFenceWithNothingBeforeItCostsNothing) {
