@@ -24,7 +24,7 @@ int main() {
   options.reconnect.longest_delay = 1s;
   options.reconnect.most_attempts = 100;
   options.on_change = [](const ucx::managed_peer& peer) {
-    std::cout << peer.name << " is " << to_string(peer.state);
+    std::cout << peer.name << " is " << peer.state;
     if (peer.failure) std::cout << " (" << peer.failure.message() << ')';
     std::cout << '\n';
   };

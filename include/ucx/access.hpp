@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
+#include "ucx/to_string.hpp"
 
 namespace ucx {
 
@@ -17,7 +17,7 @@ constexpr bool includes(access granted, access wanted) noexcept {
          static_cast<unsigned>(wanted);
 }
 
-/// Returns "read", "write" or "read_write".
-UCXIO_EXPORT const char* to_string(access granted) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(access value) noexcept;
 
 }  // namespace ucx

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
+#include "ucx/to_string.hpp"
 
 namespace ucx {
 
@@ -20,8 +20,8 @@ enum class atomic_operation : std::uint8_t {
   bit_xor,
 };
 
-/// Returns the name of the enumerator.
-UCXIO_EXPORT std::string_view to_string(atomic_operation value) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(atomic_operation value) noexcept;
 
 /// One atomic access to a number of 4 or 8 bytes, as `remote_atomic` makes them.
 struct atomic_access {

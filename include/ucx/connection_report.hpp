@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "ucx/context.hpp"
-#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
 #include "ucx/socket_address.hpp"
+#include "ucx/to_string.hpp"
 
 namespace ucx {
 
@@ -23,8 +23,8 @@ enum class connection_state {
   closed,      ///< Closed on this side, or there is no connection.
 };
 
-/// Returns the state's name.
-UCXIO_EXPORT const char* to_string(connection_state state) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(connection_state value) noexcept;
 
 /// The abilities of a connection, as both sides told each other when it was made.
 struct connection_report {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "ucx/export.hpp"
+#include "ucx/to_string.hpp"
 
 namespace ucx {
 

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "ucx/enumeration_text.hpp"
 #include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/log.hpp"
 #include "ucx/memory_kind.hpp"
+#include "ucx/to_string.hpp"
 
 struct ucp_context;  ///< UCX's type: `ucp_context_h` is a pointer to it.
 
@@ -51,8 +51,8 @@ constexpr bool includes(feature set, feature wanted) noexcept {
 /// The setting that wins where both the options and the environment (`UCX_...`) have one.
 enum class precedence { options, environment };
 
-/// Returns the name of the enumerator.
-UCXIO_EXPORT std::string_view to_string(precedence value) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(precedence value) noexcept;
 
 /// The options of a context.
 struct context_options {
@@ -96,8 +96,8 @@ enum class ownership {
   take,    ///< This library.
 };
 
-/// Returns the name of the enumerator.
-UCXIO_EXPORT std::string_view to_string(ownership value) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(ownership value) noexcept;
 
 /// The facts that UCX does not tell of a context that was made elsewhere.
 struct adopted_context_options {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
+#include "ucx/to_string.hpp"
 
 namespace ucx {
 
@@ -16,8 +16,8 @@ enum class creation : std::uint8_t {
   overwrite = 4,  ///< Like `replace`; but a name that was published by itself is opened as it is.
 };
 
-/// Returns the name of the enumerator.
-UCXIO_EXPORT std::string_view to_string(creation value) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(creation value) noexcept;
 
 /// The options of `client::create`.
 struct create_options {

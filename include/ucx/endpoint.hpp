@@ -16,7 +16,6 @@
 #include "ucx/connection_report.hpp"
 #include "ucx/connection_request.hpp"
 #include "ucx/endpoint_options.hpp"
-#include "ucx/enumeration_text.hpp"
 #include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
@@ -28,6 +27,7 @@
 #include "ucx/send_options.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/tag_match.hpp"
+#include "ucx/to_string.hpp"
 #include "ucx/worker.hpp"
 #include "ucx/worker_address.hpp"
 
@@ -48,8 +48,8 @@ enum class stream_amount {
   all,   ///< Its memory is full.
 };
 
-/// Returns the name of the enumerator.
-UCXIO_EXPORT std::string_view to_string(stream_amount value) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(stream_amount value) noexcept;
 
 /// A connection to one peer. Regions opened over it keep what they need of it alive.
 /// Threads: as the worker's.

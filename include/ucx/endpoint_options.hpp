@@ -7,9 +7,9 @@
 #include "ucx/completion_handler.hpp"
 #include "ucx/connection_report.hpp"
 #include "ucx/connection_terms.hpp"
-#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
 #include "ucx/socket_address.hpp"
+#include "ucx/to_string.hpp"
 
 namespace ucx {
 
@@ -21,8 +21,8 @@ enum class close_mode {
   abort,  ///< Ends them at once; they complete with `errc::canceled`.
 };
 
-/// Returns the name of the enumerator.
-UCXIO_EXPORT std::string_view to_string(close_mode value) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(close_mode value) noexcept;
 
 /// Tells whether UCX watches the connection (its mode PEER, which excludes shared memory in UCX).
 enum class peer_failure {
@@ -31,8 +31,8 @@ enum class peer_failure {
   undetected,  ///< For one host, over shared memory. The end of the peer's process is noticed.
 };
 
-/// Returns the name of the enumerator.
-UCXIO_EXPORT std::string_view to_string(peer_failure value) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(peer_failure value) noexcept;
 
 /// The moment at which a constructor that connects by socket address returns. The other
 /// constructors have no choice. By worker address, and for a request, they return at once. By name,
@@ -42,8 +42,8 @@ enum class connect_wait {
   none,      ///< Returns at once: `on_established`, `on_refused` and `wait_connected()` tell.
 };
 
-/// Returns the name of the enumerator.
-UCXIO_EXPORT std::string_view to_string(connect_wait value) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(connect_wait value) noexcept;
 
 /// The options of an endpoint. An option that does not fit the way of connecting fails with
 /// `invalid_argument`, and the text names it.

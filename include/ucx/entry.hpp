@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "ucx/access.hpp"
-#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
 #include "ucx/memory_kind.hpp"
+#include "ucx/to_string.hpp"
 
 namespace ucx {
 
@@ -22,8 +22,8 @@ enum class entry_type : std::uint8_t {
   directory = 3,
 };
 
-/// Returns "memory", "file" or "directory".
-UCXIO_EXPORT std::string_view to_string(entry_type type) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(entry_type value) noexcept;
 
 /// A moment as file systems keep it. It may be before 1970, and after 2262, where 64 bits of
 /// nanoseconds end.

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
+#include "ucx/to_string.hpp"
 
 namespace ucx {
 
@@ -71,8 +71,8 @@ enum class errc {
   forked_child,      ///< In a child of `fork()`: the object belongs to the parent.
 };
 
-/// Returns the name of the enumerator.
-UCXIO_EXPORT std::string_view to_string(errc value) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(errc value) noexcept;
 
 /// Returns the category of `errc`; its name is "ucxio".
 UCXIO_EXPORT const std::error_category& error_category() noexcept;

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <system_error>
 
-#include "ucx/enumeration_text.hpp"
 #include "ucx/error.hpp"
 #include "ucx/export.hpp"
+#include "ucx/to_string.hpp"
 
 namespace ucx {
 
@@ -21,8 +21,8 @@ enum class huge_pages {
   collapse,  ///< Huge pages now: the bytes are copied into them. Linux 6.1.
 };
 
-/// Returns the name of the enumerator.
-UCXIO_EXPORT std::string_view to_string(huge_pages value) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(huge_pages value) noexcept;
 
 /// Asks the system for such pages for the caller's memory, before or after it is published. Only
 /// whole huge pages count: align the memory to 2 MiB. Memory of 2 MiB and more that this library

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string_view>
 
-#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
+#include "ucx/to_string.hpp"
 
 namespace ucx {
 
@@ -20,8 +20,8 @@ enum class log_level {
   trace,    ///< Each message of the library's own protocol.
 };
 
-/// Returns the level's name.
-UCXIO_EXPORT const char* to_string(log_level level) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(log_level value) noexcept;
 
 /// Takes one line, without a line break or other control characters. It is called from any thread,
 /// one line at a time, and under locks of the library: it must not call the library. An exception

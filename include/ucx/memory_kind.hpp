@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
+#include "ucx/to_string.hpp"
 
 namespace ucx {
 
@@ -19,7 +19,7 @@ enum class memory_kind : std::uint8_t {
   other = 255
 };
 
-/// Returns the name of `kind`: "host", "cuda", ...
-UCXIO_EXPORT std::string_view to_string(memory_kind kind) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(memory_kind value) noexcept;
 
 }  // namespace ucx

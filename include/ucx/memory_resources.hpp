@@ -7,10 +7,10 @@
 #include <string_view>
 #include <system_error>
 
-#include "ucx/enumeration_text.hpp"
 #include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/memory_kind.hpp"
+#include "ucx/to_string.hpp"
 
 namespace ucx {
 
@@ -20,8 +20,8 @@ enum class missing_resource {
   strict,    ///< Fails with `errc::not_supported`.
 };
 
-/// Returns the name of the enumerator.
-UCXIO_EXPORT std::string_view to_string(missing_resource value) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(missing_resource value) noexcept;
 
 /// The resource for each kind of memory, and the function that copies its bytes. It is for code
 /// that allocates and copies in memory of any kind, also of kinds that this library does not know.

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "ucx/context.hpp"
-#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
+#include "ucx/to_string.hpp"
 
 namespace ucx {
 
@@ -17,8 +17,8 @@ enum class slow_reader {
   drop,  ///< Drops that reader when one message has waited for `pipe_options::patience`.
 };
 
-/// Returns the name of the enumerator.
-inline std::string_view to_string(slow_reader value) noexcept {
+template <>
+inline std::string_view detail::enum_name(slow_reader value) noexcept {
   switch (value) {
     case slow_reader::wait:
       return "wait";

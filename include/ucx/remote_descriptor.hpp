@@ -12,6 +12,7 @@
 #include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/memory_kind.hpp"
+#include "ucx/to_string.hpp"
 
 namespace ucx {
 

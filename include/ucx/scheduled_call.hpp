@@ -5,9 +5,9 @@
 #include <string_view>
 #include <system_error>
 
-#include "ucx/enumeration_text.hpp"
 #include "ucx/error.hpp"
 #include "ucx/export.hpp"
+#include "ucx/to_string.hpp"
 
 namespace ucx {
 
@@ -22,8 +22,8 @@ enum class progress_phase {
   after,   ///< After everything else, handlers included.
 };
 
-/// Returns the name of the enumerator.
-UCXIO_EXPORT std::string_view to_string(progress_phase value) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(progress_phase value) noexcept;
 
 /// The number of calls of a function in progress.
 enum class repetition {
@@ -31,8 +31,8 @@ enum class repetition {
   every_round,  ///< In every round. A worker that sleeps makes none.
 };
 
-/// Returns the name of the enumerator.
-UCXIO_EXPORT std::string_view to_string(repetition value) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(repetition value) noexcept;
 
 /// A function that a worker will call: a timer, or a part of the worker's progress. Destroying the
 /// handle cancels the call. `detach()` leaves it to the worker.

@@ -4,9 +4,9 @@
 #include <optional>
 #include <string_view>
 
-#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
 #include "ucx/memory_kind.hpp"
+#include "ucx/to_string.hpp"
 
 namespace ucx {
 
@@ -22,8 +22,8 @@ enum class send_memory {
   copied,
 };
 
-/// Returns the name of the enumerator.
-UCXIO_EXPORT std::string_view to_string(send_memory value) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(send_memory value) noexcept;
 
 /// The choice of a send when the peer has not taken earlier messages: see
 /// `docs/reference/messages.md`.
@@ -32,8 +32,8 @@ enum class when_full {
   fail,  ///< Ends at once with `errc::would_block`; `message_handlers::on_room` reports room.
 };
 
-/// Returns the name of the enumerator.
-UCXIO_EXPORT std::string_view to_string(when_full value) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(when_full value) noexcept;
 
 /// The moment at which a send is done.
 enum class send_until {
@@ -41,8 +41,8 @@ enum class send_until {
   matched,   ///< A receive or a handler of the peer has the message, or the peer refused it.
 };
 
-/// Returns the name of the enumerator.
-UCXIO_EXPORT std::string_view to_string(send_until value) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(send_until value) noexcept;
 
 /// The options of one send.
 struct send_options {

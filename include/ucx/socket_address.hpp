@@ -14,6 +14,7 @@
 
 #include "ucx/error.hpp"
 #include "ucx/export.hpp"
+#include "ucx/to_string.hpp"
 
 namespace ucx {
 

@@ -10,6 +10,7 @@
 
 #include "ucx/error.hpp"
 #include "ucx/export.hpp"
+#include "ucx/to_string.hpp"
 
 namespace ucx {
 

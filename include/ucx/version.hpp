@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ucx/export.hpp"
+#include "ucx/to_string.hpp"
 
 namespace ucx {
 

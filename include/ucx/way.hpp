@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
+#include "ucx/to_string.hpp"
 
 namespace ucx {
 
@@ -24,7 +24,7 @@ enum class way : std::uint8_t {
   cuda_ipc,
 };
 
-/// Returns the name of the enumerator.
-UCXIO_EXPORT std::string_view to_string(way value) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(way value) noexcept;
 
 }  // namespace ucx

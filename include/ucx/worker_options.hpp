@@ -9,8 +9,8 @@
 
 #include "ucx/connection_report.hpp"
 #include "ucx/connection_terms.hpp"
-#include "ucx/enumeration_text.hpp"
 #include "ucx/export.hpp"
+#include "ucx/to_string.hpp"
 
 namespace ucx {
 
@@ -25,8 +25,8 @@ enum class progress_mode {
   external,         ///< The caller's event loop: `event_fd()`, `arm()`, `progress()`, or `run()`.
 };
 
-/// Returns the name of the enumerator.
-UCXIO_EXPORT std::string_view to_string(progress_mode value) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(progress_mode value) noexcept;
 
 /// The threads that may use a worker without a thread.
 enum class thread_safety {
@@ -35,8 +35,8 @@ enum class thread_safety {
   safe,       ///< Any, at any time. A thread that waits drives progress for all.
 };
 
-/// Returns the name of the enumerator.
-UCXIO_EXPORT std::string_view to_string(thread_safety value) noexcept;
+template <>
+UCXIO_EXPORT std::string_view detail::enum_name(thread_safety value) noexcept;
 
 /// The options of a worker. Durations are defaults for everything made from it. Zero, or less,
 /// means the value that is written here: every wait has a bound.

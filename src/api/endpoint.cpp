@@ -147,22 +147,6 @@ std::string about(std::string doing, const std::shared_ptr<endpoint_core>& core)
 
 }  // namespace
 
-const char* to_string(connection_state state) noexcept {
-  switch (state) {
-    case connection_state::connecting:
-      return "connecting";
-    case connection_state::active:
-      return "active";
-    case connection_state::closing:
-      return "closing";
-    case connection_state::failed:
-      return "failed";
-    case connection_state::closed:
-      return "closed";
-  }
-  return "unknown";
-}
-
 endpoint::endpoint(const worker& parent, const worker_address& peer, endpoint_options options,
                    std::error_code& ec)
     : core_(connect(parent, peer, std::move(options)).or_end(ec)) {}

@@ -2,18 +2,6 @@
 
 namespace ucx {
 
-std::string_view to_string(entry_type type) noexcept {
-  switch (type) {
-    case entry_type::memory:
-      return "memory";
-    case entry_type::file:
-      return "file";
-    case entry_type::directory:
-      return "directory";
-  }
-  return "unknown";
-}
-
 std::chrono::system_clock::time_point to_system_time(const file_time& at) noexcept {
   using clock = std::chrono::system_clock;
   using std::chrono::seconds;

@@ -1,13 +1,18 @@
 // The names of enumerators, as users print them.
+#include "ucx/access.hpp"
 #include "ucx/atomic_access.hpp"
+#include "ucx/connection_report.hpp"
 #include "ucx/context.hpp"
 #include "ucx/create_options.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/endpoint_options.hpp"
+#include "ucx/entry.hpp"
 #include "ucx/error.hpp"
 #include "ucx/huge_pages.hpp"
+#include "ucx/memory_kind.hpp"
 #include "ucx/memory_resources.hpp"
 #include "ucx/send_options.hpp"
+#include "ucx/way.hpp"
 #include "ucx/worker.hpp"
 
 #include <string>
@@ -31,7 +36,8 @@ std::string to_string(feature value) {
   return text.empty() ? "none" : text;
 }
 
-std::string_view to_string(atomic_operation value) noexcept {
+template <>
+std::string_view detail::enum_name(atomic_operation value) noexcept {
   switch (value) {
     case atomic_operation::load:
       return "load";
@@ -51,7 +57,8 @@ std::string_view to_string(atomic_operation value) noexcept {
   return "unknown";
 }
 
-std::string_view to_string(precedence value) noexcept {
+template <>
+std::string_view detail::enum_name(precedence value) noexcept {
   switch (value) {
     case precedence::options:
       return "options";
@@ -61,7 +68,8 @@ std::string_view to_string(precedence value) noexcept {
   return "unknown";
 }
 
-std::string_view to_string(ownership value) noexcept {
+template <>
+std::string_view detail::enum_name(ownership value) noexcept {
   switch (value) {
     case ownership::borrow:
       return "borrow";
@@ -71,7 +79,8 @@ std::string_view to_string(ownership value) noexcept {
   return "unknown";
 }
 
-std::string_view to_string(creation value) noexcept {
+template <>
+std::string_view detail::enum_name(creation value) noexcept {
   switch (value) {
     case creation::replace:
       return "replace";
@@ -85,7 +94,8 @@ std::string_view to_string(creation value) noexcept {
   return "unknown";
 }
 
-std::string_view to_string(stream_amount value) noexcept {
+template <>
+std::string_view detail::enum_name(stream_amount value) noexcept {
   switch (value) {
     case stream_amount::some:
       return "some";
@@ -95,7 +105,8 @@ std::string_view to_string(stream_amount value) noexcept {
   return "unknown";
 }
 
-std::string_view to_string(close_mode value) noexcept {
+template <>
+std::string_view detail::enum_name(close_mode value) noexcept {
   switch (value) {
     case close_mode::flush:
       return "flush";
@@ -105,7 +116,8 @@ std::string_view to_string(close_mode value) noexcept {
   return "unknown";
 }
 
-std::string_view to_string(peer_failure value) noexcept {
+template <>
+std::string_view detail::enum_name(peer_failure value) noexcept {
   switch (value) {
     case peer_failure::automatic:
       return "automatic";
@@ -117,7 +129,8 @@ std::string_view to_string(peer_failure value) noexcept {
   return "unknown";
 }
 
-std::string_view to_string(connect_wait value) noexcept {
+template <>
+std::string_view detail::enum_name(connect_wait value) noexcept {
   switch (value) {
     case connect_wait::for_peer:
       return "for_peer";
@@ -127,7 +140,89 @@ std::string_view to_string(connect_wait value) noexcept {
   return "unknown";
 }
 
-std::string_view to_string(errc value) noexcept {
+template <>
+std::string_view detail::enum_name(access value) noexcept {
+  switch (value) {
+    case access::read:
+      return "read";
+    case access::write:
+      return "write";
+    case access::read_write:
+      return "read_write";
+  }
+  return "unknown";
+}
+
+template <>
+std::string_view detail::enum_name(way value) noexcept {
+  switch (value) {
+    case way::automatic:
+      return "automatic";
+    case way::message:
+      return "message";
+    case way::rma:
+      return "rma";
+    case way::mapped:
+      return "mapped";
+    case way::cma:
+      return "cma";
+    case way::cuda_ipc:
+      return "cuda_ipc";
+  }
+  return "unknown";
+}
+
+template <>
+std::string_view detail::enum_name(memory_kind value) noexcept {
+  switch (value) {
+    case memory_kind::host:
+      return "host";
+    case memory_kind::cuda:
+      return "cuda";
+    case memory_kind::cuda_managed:
+      return "cuda_managed";
+    case memory_kind::rocm:
+      return "rocm";
+    case memory_kind::cuda_pinned:
+      return "cuda_pinned";
+    case memory_kind::other:
+      return "other";
+  }
+  return "unknown";
+}
+
+template <>
+std::string_view detail::enum_name(entry_type value) noexcept {
+  switch (value) {
+    case entry_type::memory:
+      return "memory";
+    case entry_type::file:
+      return "file";
+    case entry_type::directory:
+      return "directory";
+  }
+  return "unknown";
+}
+
+template <>
+std::string_view detail::enum_name(connection_state value) noexcept {
+  switch (value) {
+    case connection_state::connecting:
+      return "connecting";
+    case connection_state::active:
+      return "active";
+    case connection_state::closing:
+      return "closing";
+    case connection_state::failed:
+      return "failed";
+    case connection_state::closed:
+      return "closed";
+  }
+  return "unknown";
+}
+
+template <>
+std::string_view detail::enum_name(errc value) noexcept {
   switch (value) {
     case errc::invalid_argument:
       return "invalid_argument";
@@ -243,7 +338,8 @@ std::string_view to_string(errc value) noexcept {
   return "unknown";
 }
 
-std::string_view to_string(huge_pages value) noexcept {
+template <>
+std::string_view detail::enum_name(huge_pages value) noexcept {
   switch (value) {
     case huge_pages::none:
       return "none";
@@ -255,7 +351,8 @@ std::string_view to_string(huge_pages value) noexcept {
   return "unknown";
 }
 
-std::string_view to_string(missing_resource value) noexcept {
+template <>
+std::string_view detail::enum_name(missing_resource value) noexcept {
   switch (value) {
     case missing_resource::fallback:
       return "fallback";
@@ -265,7 +362,8 @@ std::string_view to_string(missing_resource value) noexcept {
   return "unknown";
 }
 
-std::string_view to_string(send_memory value) noexcept {
+template <>
+std::string_view detail::enum_name(send_memory value) noexcept {
   switch (value) {
     case send_memory::borrowed:
       return "borrowed";
@@ -275,7 +373,8 @@ std::string_view to_string(send_memory value) noexcept {
   return "unknown";
 }
 
-std::string_view to_string(when_full value) noexcept {
+template <>
+std::string_view detail::enum_name(when_full value) noexcept {
   switch (value) {
     case when_full::wait:
       return "wait";
@@ -285,7 +384,8 @@ std::string_view to_string(when_full value) noexcept {
   return "unknown";
 }
 
-std::string_view to_string(send_until value) noexcept {
+template <>
+std::string_view detail::enum_name(send_until value) noexcept {
   switch (value) {
     case send_until::reusable:
       return "reusable";
@@ -295,7 +395,8 @@ std::string_view to_string(send_until value) noexcept {
   return "unknown";
 }
 
-std::string_view to_string(progress_mode value) noexcept {
+template <>
+std::string_view detail::enum_name(progress_mode value) noexcept {
   switch (value) {
     case progress_mode::automatic:
       return "automatic";
@@ -311,7 +412,8 @@ std::string_view to_string(progress_mode value) noexcept {
   return "unknown";
 }
 
-std::string_view to_string(thread_safety value) noexcept {
+template <>
+std::string_view detail::enum_name(thread_safety value) noexcept {
   switch (value) {
     case thread_safety::automatic:
       return "automatic";
@@ -323,7 +425,8 @@ std::string_view to_string(thread_safety value) noexcept {
   return "unknown";
 }
 
-std::string_view to_string(progress_phase value) noexcept {
+template <>
+std::string_view detail::enum_name(progress_phase value) noexcept {
   switch (value) {
     case progress_phase::before:
       return "before";
@@ -333,7 +436,8 @@ std::string_view to_string(progress_phase value) noexcept {
   return "unknown";
 }
 
-std::string_view to_string(repetition value) noexcept {
+template <>
+std::string_view detail::enum_name(repetition value) noexcept {
   switch (value) {
     case repetition::once:
       return "once";

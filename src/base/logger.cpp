@@ -16,8 +16,9 @@
 
 namespace ucx {
 
-const char* to_string(log_level level) noexcept {
-  switch (level) {
+template <>
+std::string_view detail::enum_name(log_level value) noexcept {
+  switch (value) {
     case log_level::none:
       return "none";
     case log_level::error:

@@ -1,0 +1,190 @@
+// The text of enumerators and of values, as users print them. Each enumerator has to be here:
+// support/checks/check_enumerations.py looks.
+#include "ucx/to_string.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <initializer_list>
+#include <iomanip>
+#include <ostream>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+#include "ucx/access.hpp"
+#include "ucx/atomic_access.hpp"
+#include "ucx/connection_report.hpp"
+#include "ucx/content_digest.hpp"
+#include "ucx/context.hpp"
+#include "ucx/create_options.hpp"
+#include "ucx/endpoint.hpp"
+#include "ucx/endpoint_options.hpp"
+#include "ucx/entry.hpp"
+#include "ucx/error.hpp"
+#include "ucx/huge_pages.hpp"
+#include "ucx/log.hpp"
+#include "ucx/memory_kind.hpp"
+#include "ucx/memory_resources.hpp"
+#include "ucx/pipe_options.hpp"
+#include "ucx/remote_descriptor.hpp"
+#include "ucx/scheduled_call.hpp"
+#include "ucx/send_options.hpp"
+#include "ucx/socket_address.hpp"
+#include "ucx/url.hpp"
+#include "ucx/version.hpp"
+#include "ucx/way.hpp"
+#include "ucx/worker.hpp"
+#include "ucx/worker_address.hpp"
+
+namespace {
+
+enum class stranger { one };
+struct foreigner {};
+
+template <class T>
+concept has_text = requires(std::ostream& out, const T& value) {
+  out << value;
+};
+static_assert(has_text<ucx::close_mode> && has_text<ucx::url>);
+// What is not of the library stays what it was, and so does what of it has no text.
+static_assert(!has_text<stranger> && !has_text<foreigner> && !has_text<ucx::worker_options>);
+
+}  // namespace
+
+namespace ucx::test {
+namespace {
+
+/// Returns what the values print, with blanks between them.
+template <class Value>
+std::string printed(std::initializer_list<Value> values) {
+  std::ostringstream out;
+  for (const Value& each : values) {
+    if (&each != values.begin()) out << ' ';
+    out << each;
+  }
+  return out.str();
+}
+
+TEST(EnumerationText, NamesOfMemoryAndFiles) {
+  EXPECT_EQ(printed({access::read, access::write, access::read_write}), "read write read_write");
+  EXPECT_EQ(
+      printed({atomic_operation::load, atomic_operation::store, atomic_operation::compare_exchange,
+               atomic_operation::add, atomic_operation::bit_and, atomic_operation::bit_or,
+               atomic_operation::bit_xor}),
+      "load store compare_exchange add bit_and bit_or bit_xor");
+  EXPECT_EQ(printed({creation::replace, creation::fresh, creation::append, creation::overwrite}),
+            "replace fresh append overwrite");
+  EXPECT_EQ(printed({entry_type::memory, entry_type::file, entry_type::directory}),
+            "memory file directory");
+  EXPECT_EQ(printed({huge_pages::none, huge_pages::advise, huge_pages::collapse}),
+            "none advise collapse");
+  EXPECT_EQ(printed({memory_kind::host, memory_kind::cuda, memory_kind::cuda_managed,
+                     memory_kind::rocm, memory_kind::cuda_pinned, memory_kind::other}),
+            "host cuda cuda_managed rocm cuda_pinned other");
+  EXPECT_EQ(printed({missing_resource::fallback, missing_resource::strict}), "fallback strict");
+  EXPECT_EQ(printed({way::automatic, way::message, way::rma, way::mapped, way::cma, way::cuda_ipc}),
+            "automatic message rma mapped cma cuda_ipc");
+}
+
+TEST(EnumerationText, NamesOfConnectionsAndMessages) {
+  EXPECT_EQ(printed({close_mode::flush, close_mode::abort}), "flush abort");
+  EXPECT_EQ(printed({connect_wait::for_peer, connect_wait::none}), "for_peer none");
+  EXPECT_EQ(
+      printed({connection_state::connecting, connection_state::active, connection_state::closing,
+               connection_state::failed, connection_state::closed}),
+      "connecting active closing failed closed");
+  EXPECT_EQ(printed({peer_failure::automatic, peer_failure::detected, peer_failure::undetected}),
+            "automatic detected undetected");
+  EXPECT_EQ(printed({send_memory::borrowed, send_memory::copied}), "borrowed copied");
+  EXPECT_EQ(printed({send_until::reusable, send_until::matched}), "reusable matched");
+  EXPECT_EQ(printed({slow_reader::wait, slow_reader::drop}), "wait drop");
+  EXPECT_EQ(printed({stream_amount::some, stream_amount::all}), "some all");
+  EXPECT_EQ(printed({when_full::wait, when_full::fail}), "wait fail");
+}
+
+TEST(EnumerationText, NamesOfContextsAndWorkers) {
+  EXPECT_EQ(printed({feature::none, feature::rma, feature::am, feature::wakeup, feature::tag,
+                     feature::stream}),
+            "none rma am wakeup tag stream");
+  EXPECT_EQ(printed({log_level::none, log_level::error, log_level::warning, log_level::info,
+                     log_level::debug, log_level::trace}),
+            "none error warning info debug trace");
+  EXPECT_EQ(printed({ownership::borrow, ownership::take}), "borrow take");
+  EXPECT_EQ(printed({precedence::options, precedence::environment}), "options environment");
+  EXPECT_EQ(printed({progress_mode::automatic, progress_mode::caller, progress_mode::polling_thread,
+                     progress_mode::sleeping_thread, progress_mode::external}),
+            "automatic caller polling_thread sleeping_thread external");
+  EXPECT_EQ(printed({progress_phase::before, progress_phase::after}), "before after");
+  EXPECT_EQ(printed({repetition::once, repetition::every_round}), "once every_round");
+  EXPECT_EQ(printed({thread_safety::automatic, thread_safety::single, thread_safety::safe}),
+            "automatic single safe");
+}
+
+TEST(EnumerationText, NamesOfErrors) {
+  EXPECT_EQ(printed({errc::invalid_argument, errc::out_of_range, errc::no_space,
+                     errc::permission_denied, errc::no_such_region}),
+            "invalid_argument out_of_range no_space permission_denied no_such_region");
+  EXPECT_EQ(printed({errc::stale_region, errc::revoked, errc::bad_descriptor, errc::bad_address,
+                     errc::version_mismatch}),
+            "stale_region revoked bad_descriptor bad_address version_mismatch");
+  EXPECT_EQ(printed({errc::protocol_error, errc::bad_configuration, errc::feature_disabled,
+                     errc::not_supported, errc::host_not_found}),
+            "protocol_error bad_configuration feature_disabled not_supported host_not_found");
+  EXPECT_EQ(printed({errc::unreachable, errc::connection_refused, errc::connection_reset,
+                     errc::address_in_use, errc::timed_out}),
+            "unreachable connection_refused connection_reset address_in_use timed_out");
+  EXPECT_EQ(
+      printed({errc::canceled, errc::closed, errc::would_deadlock, errc::busy, errc::no_memory}),
+      "canceled closed would_deadlock busy no_memory");
+  EXPECT_EQ(printed({errc::no_shared_memory, errc::no_lockable_memory, errc::too_many_files,
+                     errc::message_truncated, errc::io_error}),
+            "no_shared_memory no_lockable_memory too_many_files message_truncated io_error");
+  EXPECT_EQ(printed({errc::unexpected, errc::bad_url, errc::bad_name, errc::no_such_name,
+                     errc::already_exists}),
+            "unexpected bad_url bad_name no_such_name already_exists");
+  EXPECT_EQ(printed({errc::content_changed, errc::not_secure, errc::closed_by_peer, errc::no_rdma,
+                     errc::would_block}),
+            "content_changed not_secure closed_by_peer no_rdma would_block");
+  EXPECT_EQ(printed({errc::header_too_long, errc::no_such_handler, errc::message_refused,
+                     errc::message_withdrawn, errc::buffer_gone}),
+            "header_too_long no_such_handler message_refused message_withdrawn buffer_gone");
+  EXPECT_EQ(printed({errc::buffer_too_small, errc::bad_pool, errc::pooled_buffer,
+                     errc::damaged_on_the_way, errc::broken_pipe}),
+            "buffer_too_small bad_pool pooled_buffer damaged_on_the_way broken_pipe");
+  EXPECT_EQ(printed({errc::too_many_of_store, errc::too_many_of_client, errc::too_many_writers,
+                     errc::store_gone, errc::forked_child}),
+            "too_many_of_store too_many_of_client too_many_writers store_gone forked_child");
+  EXPECT_EQ(static_cast<int>(errc::forked_child), 55);
+}
+
+TEST(EnumerationText, TellsAllFeaturesOfACombination) {
+  EXPECT_EQ(printed({feature::rma | feature::stream}), "rma|stream");
+}
+
+TEST(EnumerationText, TellsValuesThatAreNoEnumerators) {
+  EXPECT_EQ(printed({static_cast<progress_mode>(99)}), "unknown");
+  EXPECT_EQ(printed({static_cast<memory_kind>(99)}), "unknown");
+  EXPECT_EQ(printed({static_cast<access>(0)}), "unknown");
+  EXPECT_EQ(printed({static_cast<errc>(0)}), "unknown");
+  EXPECT_EQ(printed({static_cast<log_level>(99)}), "unknown");
+  EXPECT_EQ(printed({static_cast<slow_reader>(99)}), "unknown");
+}
+
+TEST(EnumerationText, FillsTheWidthOfTheStream) {
+  std::ostringstream out;
+  out << std::setw(8) << std::setfill('.') << close_mode::abort;
+  EXPECT_EQ(out.str(), "...abort");
+}
+
+TEST(ValueText, IsPrintedAsToStringSaysIt) {
+  EXPECT_EQ(printed({url("ucx://127.0.0.1:7471/a")}), "ucx://127.0.0.1:7471/a");
+  EXPECT_EQ(printed({socket_address("[::1]:7471")}), "[::1]:7471");
+  EXPECT_EQ(printed({version_number{1, 13, 1}}), "1.13.1");
+  EXPECT_EQ(printed({worker_address()}), to_string(worker_address()));
+  EXPECT_EQ(printed({content_digest()}), to_string(content_digest()));
+  EXPECT_EQ(printed({remote_descriptor()}), to_string(remote_descriptor()));
+}
+
+}  // namespace
+}  // namespace ucx::test
