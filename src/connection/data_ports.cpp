@@ -17,15 +17,14 @@ bool uses_tcp(const worker_core& some) noexcept {
 }
 
 data_ports data_ports_of(worker_core& some) {
-  std::error_code untold;
-  const worker_address address = some.address(untold);
-  data_ports made{transport_ports(address.native()), {}};
+  const result<worker_address> address = some.address();
+  data_ports made{transport_ports(address ? address->native() : std::span<const std::byte>()), {}};
   if (!made.found.empty() || !uses_tcp(some)) return made;
   version_number version;
   some.api().get_version(&version.major, &version.minor, &version.patch);
   const std::string ucx = "UCX " + to_string(version);
-  made.why_none = untold ? ucx + " does not tell them: " + untold.message()
-                         : ucx + " tells them in another way than 1.13 to 1.22 do";
+  made.why_none = address ? ucx + " tells them in another way than 1.13 to 1.22 do"
+                          : ucx + " does not tell them: " + address.why().code.message();
   return made;
 }
 

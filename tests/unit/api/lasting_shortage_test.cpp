@@ -488,7 +488,7 @@ TEST(LastingShortageOfAConnectionManager, ForgetsNoPeer) {
       }
       failed = current_shortage.failed;
     }
-    const std::size_t added = manager.count();
+    const std::size_t added = manager.peers().size();
     EXPECT_TRUE(pair.network.run_until([&] {
       for (const std::string& each : {names[0], names[1]}) {
         const auto status = manager.status(each);
@@ -501,7 +501,7 @@ TEST(LastingShortageOfAConnectionManager, ForgetsNoPeer) {
       if (!manager.status(each)) continue;
       EXPECT_EQ(told[each], connection_state::active) << each;
     }
-    EXPECT_EQ(manager.count(), added);
+    EXPECT_EQ(manager.peers().size(), added);
     return failed > 0;
   });
 }

@@ -93,10 +93,9 @@ TEST(HugePages, AreAskedForWhereAWholeOneFits) {
 
 TEST(HugePages, AreAskedForByRegionsThatAreAllocated) {
   if (const std::string why = why_none(); !why.empty()) GTEST_SKIP() << why;
-  std::error_code ec;
-  const char* why_not = "";
-  const auto file = detail::shared_memory::make(2 * huge_page, true, 1, 1, ec, why_not);
-  ASSERT_TRUE(file) << ec.message() << why_not;
+  const auto made = detail::shared_memory::make(2 * huge_page, true, 1, 1);
+  ASSERT_TRUE(made) << made.why().text;
+  const auto& file = *made;
   EXPECT_TRUE(is_aligned(file->data()));
   EXPECT_TRUE(wants_huge_pages(file->data()));
   simulated_pair_options options;

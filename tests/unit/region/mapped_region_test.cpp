@@ -32,13 +32,13 @@
 namespace ucx::test {
 namespace {
 
-constexpr std::size_t size = 10'000;
+constexpr std::size_t region_size = 10'000;
 
 /// An owner that allocated a region, and a reader that has a connection to it.
 struct mapped_pair {
   explicit mapped_pair(access granted = access::read_write, simulated_pair_options options = {})
       : pair((options.shares_memory = true, options)),
-        exposed(memory_region::allocate(pair.owner_context, size, granted)),
+        exposed(memory_region::allocate(pair.owner_context, region_size, granted)),
         connection(pair.connect()) {
     fill_pattern(exposed.bytes());
     connection.wait_connected();
@@ -75,7 +75,7 @@ TEST(RegionInPlace, IsTheOwnersMemoryItself) {
   remote_region region = both.open();
   EXPECT_EQ(region.way(), way::mapped);
   EXPECT_TRUE(both.exposed.descriptor().shareable);
-  const std::span<const std::byte> seen = region.view(0, size);
+  const std::span<const std::byte> seen = region.view(0, region_size);
   EXPECT_TRUE(holds_pattern(seen));
   EXPECT_NE(seen.data(), both.exposed.bytes().data()) << "another mapping";
   both.exposed.bytes()[4711] = std::byte{0xA5};
@@ -90,7 +90,7 @@ TEST(RegionInPlace, ReadsAndWritesWithoutAMessage) {
   mapped_pair both;
   remote_region region = both.open();
   const std::uint64_t before = both.pair.reader_process.count(call::am_send);
-  std::vector<std::byte> into(size);
+  std::vector<std::byte> into(region_size);
   region.read_at(0, into);
   EXPECT_TRUE(holds_pattern(into));
   const std::vector<std::byte> from = pattern(2000, 7);
@@ -109,9 +109,9 @@ TEST(RegionInPlace, ChecksWhatItIsAskedFor) {
   mapped_pair both(access::read);
   const remote_region region = both.open();
   std::error_code ec;
-  EXPECT_TRUE(region.view(size, 0, ec).empty());
+  EXPECT_TRUE(region.view(region_size, 0, ec).empty());
   EXPECT_FALSE(ec);
-  EXPECT_TRUE(region.view(size - 1, 2, ec).empty());
+  EXPECT_TRUE(region.view(region_size - 1, 2, ec).empty());
   EXPECT_EQ(ec, errc::out_of_range);
   EXPECT_TRUE(region.view(~std::uint64_t{0}, 2, ec).empty());
   EXPECT_EQ(ec, errc::out_of_range);
@@ -129,7 +129,7 @@ TEST(RegionInPlace, ReadOnlyMemoryIsNeverMappedForWriting) {
   const remote_region region = both.open();
   EXPECT_EQ(region.way(), way::mapped);
   // Not the reader's mapping,
-  const auto* const seen = region.view(0, size).data();
+  const auto* const seen = region.view(0, region_size).data();
   auto* const page = const_cast<std::byte*>(seen);
   EXPECT_EXIT(
       {
@@ -141,7 +141,7 @@ TEST(RegionInPlace, ReadOnlyMemoryIsNeverMappedForWriting) {
   // nor one that somebody else makes of the owner's file, nor by writing to that.
   const int file = ::open(proc_entry(both.exposed.descriptor()).c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_GE(file, 0);
-  EXPECT_EQ(::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), MAP_FAILED);
+  EXPECT_EQ(::mmap(nullptr, region_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), MAP_FAILED);
   EXPECT_EQ(::pwrite(file, "x", 1, 0), -1);
   EXPECT_EQ(::ftruncate(file, 0), -1);
   ::close(file);
@@ -157,7 +157,7 @@ TEST(RegionInPlace, WhatMayOnlyBeWrittenIsShownToNobody) {
 TEST(RegionInPlace, IsRevokedAtOnceAndWhatWasViewedStays) {
   mapped_pair both;
   remote_region region = both.open();
-  const std::span<const std::byte> seen = region.view(0, size);
+  const std::span<const std::byte> seen = region.view(0, region_size);
   both.exposed.close();
   std::error_code ec;
   std::vector<std::byte> into(1);
@@ -173,7 +173,7 @@ TEST(RegionInPlace, IsRevokedAtOnceAndWhatWasViewedStays) {
 TEST(RegionInPlace, OutlivesItsConnectionForThoseWhoLook) {
   mapped_pair both;
   std::optional<remote_region> region(both.open());
-  const std::span<const std::byte> seen = region->view(0, size);
+  const std::span<const std::byte> seen = region->view(0, region_size);
   both.connection.close();
   std::error_code ec;
   EXPECT_TRUE(region->view(0, 1, ec).empty());
@@ -249,7 +249,7 @@ TEST(RegionInPlace, TakesNothingButTheRegionsOwnFile) {
   mapped_pair both;
   const remote_descriptor good = both.exposed.descriptor();
   const memory_region other =
-      memory_region::allocate(both.pair.owner_context, size, access::read_write);
+      memory_region::allocate(both.pair.owner_context, region_size, access::read_write);
 
   remote_descriptor bad = good;
   bad.file.descriptor = 9'999'999;
@@ -328,7 +328,8 @@ TEST(RegionInPlace, IsNotWhatUcxMaps) {
   simulated_pair_options options = one_host();
   options.shares_memory = true;
   simulated_pair pair(options);
-  const memory_region exposed = memory_region::allocate(pair.owner_context, size, access::read);
+  const memory_region exposed =
+      memory_region::allocate(pair.owner_context, region_size, access::read);
   EXPECT_EQ(exposed.descriptor().file, memory_file());
   const endpoint connection = pair.connect();
   std::error_code ec;
@@ -445,8 +446,8 @@ TEST_F(StreamInPlace, NoticesThatTheRegionIsWithdrawn) {
   istream in(region_, {.buffer_size = 4096});
   ASSERT_NE(in.get(), EOF);
   both_.exposed.close();
-  std::string all(size, '\0');
-  in.read(all.data(), static_cast<std::streamsize>(size));
+  std::string all(region_size, '\0');
+  in.read(all.data(), static_cast<std::streamsize>(region_size));
   EXPECT_TRUE(in.bad());
   EXPECT_FALSE(in.eof());
   EXPECT_EQ(in.error(), errc::revoked);
