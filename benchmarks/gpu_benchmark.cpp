@@ -238,7 +238,7 @@ void register_all(const std::shared_ptr<bench>& on) {
       write_bound);
   if (on->direct().way() != way::cuda_ipc) {
     std::fprintf(stderr, "gpu_benchmark: nothing goes directly, because %s\n",
-                 on->direct().why_not_read().c_str());
+                 on->direct().why_not(way::cuda_ipc).c_str());
     return;
   }
   if (!on->why_no_ucx().empty()) {

@@ -21,6 +21,7 @@
 #include "ucx/client.hpp"
 #include "ucx/fstream.hpp"
 #include "ucx/remote_region.hpp"
+#include "ucx/way.hpp"
 
 namespace ucx::benchmarks {
 namespace {
@@ -134,7 +135,7 @@ class lent_memory {
     if (region_) return;
     server_.emplace(owner_.url());
     region_.emplace(server_->open("matrix"));
-    if (!region_->why_not_read().empty()) throw std::runtime_error(region_->why_not_read());
+    if (region_->way() != way::cma) throw std::runtime_error(region_->why_not(way::cma));
   }
 
   server_process owner_;

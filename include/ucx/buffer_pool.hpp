@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <system_error>
 
 #include "ucx/buffer.hpp"
@@ -37,11 +38,10 @@ class UCXIO_EXPORT buffer_pool {
   buffer_pool& operator=(buffer_pool&& other) noexcept;
   ~buffer_pool();
 
-  /// Takes a buffer, with all its bytes in use, or `size` of them.
+  /// Takes a buffer, with `size` of its bytes in use; all of them without a `size`.
   /// Errors: would_block when every buffer is out; buffer_too_small where `size` is above that of
   /// the pool's buffers; closed (moved from).
-  buffer take(std::error_code& ec = throws);
-  buffer take(std::size_t size, std::error_code& ec = throws);
+  buffer take(std::optional<std::size_t> size = {}, std::error_code& ec = throws);
 
   /// Returns whether `candidate` belongs to this pool.
   bool owns(const buffer& candidate) const noexcept;
@@ -61,6 +61,7 @@ class UCXIO_EXPORT buffer_pool {
 
 #if UCXIO_OLD_NAMES
   [[deprecated("it is what the options said")]] std::size_t buffer_size() const noexcept;
+  [[deprecated("take({}, ec)")]] buffer take(std::error_code& ec) { return take({}, ec); }
 #endif
 
  private:

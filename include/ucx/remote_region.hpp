@@ -90,12 +90,10 @@ class UCXIO_EXPORT remote_region {
   /// written byte at once. Order between processes is up to the program (atomics, `notify`).
   std::span<std::byte> writable_view(std::uint64_t offset, std::size_t length,
                                      std::error_code& ec = throws) const;
-  /// Returns why there is no view, as a text for people; empty where there is one.
-  std::string why_not_mapped() const;
-  /// Returns why this process does not read the memory in place, as a text for people, as far as is
-  /// known by now. For memory of a device it is about the process's CUDA driver. Empty where the
-  /// memory is read in place, and where the way is `mapped`.
-  std::string why_not_read() const;
+  /// Returns why the bytes do not move in the way `wanted`, as a text for people, as far as is
+  /// known by now. Empty where they do, and for `automatic`. Why there is no view:
+  /// `why_not(way::mapped)`.
+  std::string why_not(ucx::way wanted) const;
 
   /// Reads `into.size()` bytes at `offset` of the peer's region into `into`.
   /// Completes: when `into` is filled.

@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -59,14 +60,7 @@ buffer_pool::~buffer_pool() {
   if (core_ && !detail::leave_to_parent(core_)) core_->when_available({});
 }
 
-buffer buffer_pool::take(std::error_code& ec) {
-  std::error_code outcome;
-  buffer taken = take_of(core_.get(), outcome);
-  detail::end_with(outcome, ec, [] { return "taking a buffer of a pool"; });
-  return taken;
-}
-
-buffer buffer_pool::take(std::size_t size, std::error_code& ec) {
+buffer buffer_pool::take(std::optional<std::size_t> size, std::error_code& ec) {
   std::error_code outcome;
   buffer taken;
   if (core_ && size > core_->options().size) {
@@ -74,9 +68,10 @@ buffer buffer_pool::take(std::size_t size, std::error_code& ec) {
   } else {
     taken = take_of(core_.get(), outcome);
   }
-  if (taken) taken.resize(size);
+  if (taken && size) taken.resize(*size);
   detail::end_with(outcome, ec, [&] {
-    return "taking a buffer for " + std::to_string(size) + " bytes of a pool of buffers of " +
+    if (!size) return std::string("taking a buffer of a pool");
+    return "taking a buffer for " + std::to_string(*size) + " bytes of a pool of buffers of " +
            std::to_string(core_ ? core_->options().size : 0);
   });
   return taken;

@@ -174,12 +174,10 @@ std::span<std::byte> remote_region::writable_view(std::uint64_t offset, std::siz
   return in_place_of(*this, core_, offset, length, access::write, ec);
 }
 
-std::string remote_region::why_not_mapped() const {
-  return core_ ? core_->why_not_mapped() : std::string("there is no region");
-}
-
-std::string remote_region::why_not_read() const {
-  return core_ ? core_->why_not_read() : std::string("there is no region");
+std::string remote_region::why_not(ucx::way wanted) const {
+  if (!core_) return "there is no region";
+  const std::lock_guard guard(core_->endpoint().worker().lock());
+  return core_->why_not(wanted);
 }
 
 request remote_region::start_read_at(std::uint64_t offset, std::span<std::byte> into,

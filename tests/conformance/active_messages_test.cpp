@@ -79,7 +79,7 @@ TEST_P(ConformanceCActive, C10_C11_HandlerAllocatesOrRefuses) {
   std::atomic<int> called{0};
   receiver().on_message(9, [&](message came) {
     std::error_code none_left;
-    buffer taken = pool.take(none_left);
+    buffer taken = pool.take({}, none_left);
     if (!none_left) {
       taken.resize(static_cast<std::size_t>(came.length()));
       receive = came.start_receive(taken.bytes());

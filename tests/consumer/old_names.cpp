@@ -101,6 +101,8 @@ void of_regions(ucx::remote_region& region, std::span<std::byte> bytes, std::err
   region.write_batch(writes, ec);
   region.notify(1, ec);
   region.flush(ec);
+  (void)region.why_not_mapped();
+  (void)region.why_not_read();
 }
 
 void of_feeds(const ucx::remote_region& region) {
@@ -177,6 +179,8 @@ void of_workers(ucx::worker& worker, ucx::memory_region& region, ucx::message& m
   ucx::copy_memory(bytes.data(), bytes.data(), bytes.size(), ec);
 }
 
+void of_buffers(ucx::buffer_pool& pool, std::error_code& ec) { (void)pool.take(ec); }
+
 void of_connections(ucx::connection_manager& manager, ucx::listener::acceptance& accepted,
                     std::error_code& ec) {
   (void)manager.wait_active("name", ec);
@@ -222,7 +226,8 @@ void of_counts(ucx::connection_manager& manager, ucx::remote_region& region,
 void call_old_names(ucx::client& client, ucx::remote_region& region, ucx::endpoint& peer,
                     ucx::worker& worker, ucx::memory_region& memory, ucx::message& message,
                     ucx::connection_manager& manager, ucx::listener::acceptance& accepted,
-                    ucx::server& server, ucx::request& awaited, std::span<std::byte> bytes) {
+                    ucx::server& server, ucx::request& awaited, ucx::buffer_pool& pool,
+                    std::span<std::byte> bytes) {
   std::error_code ec;
   of_clients(client, region, ec);
   of_listings({}, client);
@@ -235,6 +240,7 @@ void call_old_names(ucx::client& client, ucx::remote_region& region, ucx::endpoi
   of_atomics(region, ec);
   of_messages(peer, bytes, ec);
   of_workers(worker, memory, message, bytes, ec);
+  of_buffers(pool, ec);
   of_connections(manager, accepted, ec);
   of_places(worker.parent(), server, bytes, ec);
   of_waits(awaited, ec);

@@ -113,7 +113,8 @@ class SharedDevice : public testing::Test {
 TEST_F(SharedDevice, IsReadIntoMemoryOfTheHostWhileItsOwnerIsStopped) {
   remote_region region = open(lent());
   EXPECT_EQ(region.way(), way::cuda_ipc);
-  EXPECT_EQ(region.why_not_read(), "");
+  EXPECT_EQ(region.why_not(way::cuda_ipc), "");
+  EXPECT_EQ(region.why_not(way::cma), "it is memory of a CUDA device");
   owner_.process().stop();
   EXPECT_FALSE(read(region, into_));
   owner_.process().resume();
@@ -329,7 +330,7 @@ TEST_F(SharedDevice, ThatIsTakenBackInMidCopyIsRevoked) {
   EXPECT_EQ(direct_bytes(), 0U);
   EXPECT_EQ(not_direct(), 1U);
   EXPECT_EQ(region.way(), way::message);
-  EXPECT_THAT(region.why_not_read(), HasSubstr("no more"));
+  EXPECT_THAT(region.why_not(way::cuda_ipc), HasSubstr("no more"));
   EXPECT_EQ(read(region, into_), errc::revoked);
   EXPECT_TRUE(soon([] { return fake_cuda_opened() == 0; }));
 }
@@ -371,7 +372,8 @@ TEST_F(SharedDevice, ThatTheDriverRefusesGoesByMessageAndSaysWhy) {
   EXPECT_FALSE(read(region, into_));
   EXPECT_TRUE(holds_pattern(into_, 1));
   EXPECT_EQ(region.way(), way::message);
-  EXPECT_THAT(region.why_not_read(), HasSubstr("cuIpcOpenMemHandle: CUDA_ERROR_MAP_FAILED"));
+  EXPECT_THAT(region.why_not(way::cuda_ipc),
+              HasSubstr("cuIpcOpenMemHandle: CUDA_ERROR_MAP_FAILED"));
   EXPECT_FALSE(read(region, into_));
   EXPECT_EQ(fake_cuda_calls("cuIpcOpenMemHandle"), 1U);
   EXPECT_EQ(direct_bytes(), 0U);
@@ -420,7 +422,7 @@ TEST_F(SharedDevice, ThatTheDriverDoesNotCloseHarmsNobody) {
 TEST_F(SharedDevice, MayBeAskedForByMessage) {
   remote_region region = open(lent(), way::message);
   EXPECT_EQ(region.way(), way::message);
-  EXPECT_THAT(region.why_not_read(), HasSubstr("asked"));
+  EXPECT_THAT(region.why_not(way::cuda_ipc), HasSubstr("asked"));
   EXPECT_FALSE(read(region, into_));
   EXPECT_TRUE(holds_pattern(into_, 1));
   ::setenv("UCXIO_WAY", "message", 1);
@@ -479,7 +481,7 @@ TEST_F(SharedDevice, MakesNobodyInitialiseCuda) {
   fake_cuda_reset(2, 1);
   remote_region region = open(described);
   EXPECT_EQ(region.way(), way::message);
-  EXPECT_THAT(region.why_not_read(), HasSubstr("does not use CUDA"));
+  EXPECT_THAT(region.why_not(way::cuda_ipc), HasSubstr("does not use CUDA"));
   EXPECT_FALSE(read(region, into_));
   EXPECT_TRUE(holds_pattern(into_, 1));
   EXPECT_EQ(fake_cuda_calls("cuInit"), 0U);
@@ -509,12 +511,12 @@ TEST_F(SharedDevice, OfAForgedHandleIsNeverReached) {
   remote_region beyond = open(forged);
   EXPECT_FALSE(read(beyond, into_));
   EXPECT_TRUE(holds_pattern(into_, 1));
-  EXPECT_THAT(beyond.why_not_read(), HasSubstr("not the one of the descriptor"));
+  EXPECT_THAT(beyond.why_not(way::cuda_ipc), HasSubstr("not the one of the descriptor"));
 
   forged = honest;
   forged.handle.offset = ~std::uint64_t{0};
   EXPECT_EQ(open(forged).way(), way::message);
-  EXPECT_THAT(open(forged).why_not_read(), HasSubstr("contradicts"));
+  EXPECT_THAT(open(forged).why_not(way::cuda_ipc), HasSubstr("contradicts"));
 
   forged = honest;
   ++forged.loan.token;
@@ -537,7 +539,7 @@ TEST_F(SharedWithItself, GoesByMessageAndSaysWhy) {
   remote_region region = pair_.open(exposed);
   EXPECT_EQ(region.way(), way::message);
   if (system_reads_processes()) {
-    EXPECT_EQ(region.why_not_read(), "its owner is this process");
+    EXPECT_EQ(region.why_not(way::cuda_ipc), "its owner is this process");
   }
   std::vector<std::byte> into(1000);
   region.read_at(0, into);

@@ -355,7 +355,8 @@ class peer {
   }
   /// way: how the bytes of what was opened move, and why not otherwise.
   std::string way(std::istringstream&) {
-    return std::string(to_string(region_->way())) + ' ' + region_->why_not_read();
+    return std::string(to_string(region_->way())) + ' ' +
+           (region_->way() == way::message ? region_->why_not(way::cma) : "");
   }
 
   std::string files(std::istringstream&) {

@@ -27,11 +27,12 @@ std::string reason_of_way(const entry& described, const remote_region& region,
   const char* forced = std::getenv("UCXIO_WAY");
   if (forced != nullptr && forced == ucx::to_string(way::message)) return "UCXIO_WAY says so";
   if (described.kind != memory_kind::host) {
-    return fmt::format("memory of a device, and {}: the server answers", region.why_not_read());
+    return fmt::format("memory of a device, and {}: the server answers",
+                       region.why_not(way::cuda_ipc));
   }
   return fmt::format(
       "no real RMA to it over {}; not mapped: {}; not read where it lies: {}: the server answers",
-      fmt::join(transports, ", "), region.why_not_mapped(), region.why_not_read());
+      fmt::join(transports, ", "), region.why_not(way::mapped), region.why_not(way::cma));
 }
 
 }  // namespace ucx::tool

@@ -1,5 +1,5 @@
-// Of ucx::remote_region, for one version: the forms whose error code does not come last, and a count
-// that is not needed. Included within the class.
+// Of ucx::remote_region, for one version: the forms whose error code does not come last, a count that
+// is not needed, and the two questions that `why_not` answers. Included within the class.
 
 [[deprecated("the error code comes last")]] void read_at(std::uint64_t offset,
                                                          std::span<std::byte> into,
@@ -45,3 +45,12 @@
 }
 /// Returns how many bytes written through this handle the owner has not confirmed yet.
 [[deprecated("use first_unconfirmed")]] std::uint64_t unconfirmed() const;
+[[deprecated("why_not(way::mapped)")]] std::string why_not_mapped() const {
+  return why_not(ucx::way::mapped);
+}
+[[deprecated("why_not(way::cma), or of a device's memory why_not(way::cuda_ipc)")]] std::string
+why_not_read() const {
+  if (way() == ucx::way::mapped) return {};
+  const bool by_driver = place().kind == memory_kind::cuda || place().kind == memory_kind::cuda_managed;
+  return why_not(by_driver ? ucx::way::cuda_ipc : ucx::way::cma);
+}

@@ -17,8 +17,6 @@
 namespace ucx::detail {
 namespace {
 
-constexpr const char* other_was_asked = "it was asked to go another way";
-
 result<way> wanted_by_environment() {
   const char* variable = std::getenv("UCXIO_WAY");
   const std::string_view forced = variable == nullptr ? "" : variable;
@@ -42,31 +40,28 @@ void log_no_rdma(peer_region& region, const std::string& why_not) {
 /// What a way that was asked for by name leaves of a choice: it, or nothing.
 result<path_choice> only(result<std::unique_ptr<transfer_path>> opened) {
   if (!opened) return std::move(opened).why();
-  path_choice chosen{*std::move(opened), other_was_asked, other_was_asked};
-  const way method = chosen.path->method();
-  if (method == way::mapped) chosen.why_not_mapped.clear();
-  if (method != way::rma) chosen.why_not_read.clear();
-  return chosen;
+  return path_choice{.path = *std::move(opened), .asked_for = true};
 }
 
 result<path_choice> choose_freely(peer_region& region) {
   path_choice chosen;
   auto mapped = mapped_path::open(region);
-  if (mapped) return path_choice{*std::move(mapped), {}, {}};
-  chosen.why_not_mapped = std::move(mapped.why().text);
+  if (mapped) return path_choice{.path = *std::move(mapped)};
+  chosen.not_mapped = std::move(mapped.why().text);
   auto in_place = is_copied_by_driver(region.descriptor().kind) ? cuda_ipc_path::open(region, false)
                                                                 : cma_path::open(region);
   if (in_place) {
     chosen.path = *std::move(in_place);
     return chosen;
   }
-  chosen.why_not_read = std::move(in_place.why().text);
+  chosen.not_read = std::move(in_place.why().text);
   auto by_rma = rma_path::open(region);
   if (by_rma) {
     chosen.path = *std::move(by_rma);
     return chosen;
   }
-  const std::string why_not = by_rma.why().text + ", and " + chosen.why_not_read;
+  chosen.not_rma = std::move(by_rma.why().text);
+  const std::string why_not = chosen.not_rma + ", and " + chosen.not_read;
   log_no_rdma(region, why_not);
   if (region.endpoint().worker().context().has(feature::am)) return chosen;
   return failure{errc::feature_disabled,
@@ -85,7 +80,7 @@ result<path_choice> choose_by_name(peer_region& region, way wanted) {
       return only(rma_path::open(region));
     case way::message:
       if (region.endpoint().worker().context().has(feature::am)) {
-        return path_choice{nullptr, other_was_asked, other_was_asked};
+        return path_choice{.asked_for = true};
       }
       return failure{errc::feature_disabled, "the context was made without feature::am"};
     case way::automatic:

@@ -10,11 +10,14 @@
 
 namespace ucx::detail {
 
-/// The path that was chosen, and in words why none of the better ones was.
+/// The path that was chosen, and in words why the others do not lead there. A text is empty where
+/// its path is in use, or was not tried.
 struct path_choice {
   std::unique_ptr<transfer_path> path = {};  ///< None: by message.
-  std::string why_not_mapped = {};
-  std::string why_not_read = {};  ///< By this process, or its driver, where the owner has it.
+  std::string not_mapped = {};
+  std::string not_read = {};  ///< By this process, or its driver, where the owner has it.
+  std::string not_rma = {};
+  bool asked_for = false;  ///< By name, so that no other was tried.
 };
 
 /// Chooses a path for `region`: the first of mapped, CUDA IPC or CMA, RMA and message that leads

@@ -14,7 +14,6 @@
 #include "cuda/device_pointer.hpp"
 #include "region/exposed/atomic_execution.hpp"
 #include "region/exposed/write_room.hpp"
-#include "region/paths/path_choice.hpp"
 #include "region/remote/notify_operation.hpp"
 #include "region/remote/region_atomic.hpp"
 #include "ucx/error.hpp"
@@ -76,10 +75,8 @@ result<std::shared_ptr<remote_region_core>> remote_region_core::make(
 result<void> remote_region_core::choose_path(ucx::way wanted) {
   auto chosen = detail::choose_path(*this, wanted);
   if (!chosen) return std::move(chosen).why();
-  why_not_mapped_ = std::move(chosen->why_not_mapped);
-  why_not_read_ = std::move(chosen->why_not_read);
-  chosen_ = std::move(chosen->path);
-  if (chosen_) path_ = chosen_.get();
+  chosen_ = *std::move(chosen);
+  if (chosen_.path) path_ = chosen_.path.get();
   return {};
 }
 
@@ -93,7 +90,7 @@ remote_region_core::~remote_region_core() {
 std::error_code remote_region_core::status() const noexcept {
   if (closed_) return errc::closed;
   const std::error_code lost = endpoint_.status();
-  return !lost && (revoked_ || (chosen_ && chosen_->is_withdrawn()))
+  return !lost && (revoked_ || (chosen_.path && chosen_.path->is_withdrawn()))
              ? make_error_code(errc::revoked)
              : lost;
 }
@@ -115,16 +112,43 @@ result<std::byte*> remote_region_core::view(std::uint64_t offset, std::uint64_t 
     return failure{errc::out_of_range};
   }
   if (path_->method() == way::mapped) return path_->address() + offset;
-  return failure{errc::not_supported, why_not_mapped_};
+  return failure{errc::not_supported, why_not(way::mapped)};
 }
 
-std::string remote_region_core::why_not_read() const {
-  const std::lock_guard guard(endpoint_.worker().lock());
-  return chosen_ && why_not_read_.empty() ? chosen_->complaint() : why_not_read_;
+std::string remote_region_core::why_not(ucx::way wanted) const {
+  if (wanted == way::automatic || wanted == path_->method()) return {};
+  const bool by_driver = is_copied_by_driver(descriptor_.kind);
+  std::string why;
+  switch (wanted) {
+    case way::mapped:
+      why = chosen_.not_mapped;
+      break;
+    case way::cma:
+      why = by_driver ? "it is memory of a CUDA device" : chosen_.not_read;
+      break;
+    case way::cuda_ipc:
+      why = by_driver ? chosen_.not_read : "it is no memory of a CUDA device";
+      // The driver may have refused what was chosen.
+      if (by_driver && why.empty() && chosen_.path) why = chosen_.path->complaint();
+      break;
+    case way::rma:
+      why = chosen_.not_rma;
+      break;
+    case way::message:
+      if (!endpoint_.worker().context().has(feature::am)) {
+        why = "the context was made without feature::am";
+      }
+      break;
+    case way::automatic:
+      break;
+  }
+  if (!why.empty()) return why;
+  if (chosen_.asked_for) return "it was asked to go another way";
+  return path_->method() == way::message ? "it was not tried" : "a better way is in use";
 }
 
 bool remote_region_core::shares_messages(access wanted) const noexcept {
-  if (chosen_ && chosen_->takes(wanted)) return false;
+  if (chosen_.path && chosen_.path->takes(wanted)) return false;
   // A file has no address.
   return descriptor_.address != 0 && descriptor_.kind == memory_kind::host &&
          endpoint_.worker().context().has(feature::am);
@@ -136,8 +160,8 @@ operation* remote_region_core::start_read(std::uint64_t offset, std::span<std::b
   const bool device = is_on_device(into, ec);
   if (ec) return nullptr;
   if (device) return read_into_device(offset, into, options, ec);
-  if (chosen_ && !options.verify) {
-    if (const auto taken = chosen_->read(offset, into, options, ec)) return *taken;
+  if (chosen_.path && !options.verify) {
+    if (const auto taken = chosen_.path->read(offset, into, options, ec)) return *taken;
   }
   return by_message_.read(offset, into, options, nullptr, ec);
 }
@@ -149,8 +173,8 @@ operation* remote_region_core::start_write(const std::shared_ptr<write_tracker>&
   const bool device = is_on_device(from, ec);
   if (ec) return nullptr;
   if (device) return write_from_device(tracker, offset, from, options, ec);
-  if (chosen_) {
-    if (const auto taken = chosen_->write(tracker, offset, from, options, ec)) return *taken;
+  if (chosen_.path) {
+    if (const auto taken = chosen_.path->write(tracker, offset, from, options, ec)) return *taken;
   }
   return by_message_.write(tracker, offset, from, options, nullptr, ec);
 }

@@ -13,6 +13,7 @@
 
 #include "base/result.hpp"
 #include "connection/endpoint_core.hpp"
+#include "region/paths/path_choice.hpp"
 #include "region/paths/peer_region.hpp"
 #include "region/paths/transfer_path.hpp"
 #include "region/remote/message_path.hpp"
@@ -75,11 +76,8 @@ class remote_region_core final : public peer_region,
   /// Returns where those bytes are in this process. Errors: as check(), without a text;
   /// not_supported where they are not, and why.
   result<std::byte*> view(std::uint64_t offset, std::uint64_t length, access wanted) const;
-  /// Returns why there is no view; nothing where there is one. Never changes.
-  const std::string& why_not_mapped() const noexcept { return why_not_mapped_; }
-  /// Returns why neither this process nor its driver reads it where it lies; nothing where they do,
-  /// or will try, and of what is mapped. Takes the lock itself.
-  std::string why_not_read() const;
+  /// Returns why the bytes do not move in the way `wanted`; nothing where they do. Under the lock.
+  std::string why_not(ucx::way wanted) const;
   /// Returns whether accesses go by message to an owner that answers several in one.
   bool shares_messages(access wanted) const noexcept;
 
@@ -119,11 +117,9 @@ class remote_region_core final : public peer_region,
 
   remote_extent extent_;
   write_window window_;
-  message_path by_message_{*this};         // the way of what its path declines
-  std::unique_ptr<transfer_path> chosen_;  // a better one, never changed behind make()
+  message_path by_message_{*this};  // the way of what its path declines
+  path_choice chosen_;  // with a better path, or none; never changed behind make()
   transfer_path* path_ = &by_message_;
-  std::string why_not_mapped_;
-  std::string why_not_read_;
   std::function<void()> when_released_;
   bool closed_ = false;
   bool revoked_ = false;

@@ -72,6 +72,7 @@ TEST_P(WayOver, CanBeAskedForWhereItIsReal) {
     }
     ASSERT_FALSE(ec) << ec.message();
     EXPECT_EQ(region.way(), wanted);
+    for (const way each : every_way) EXPECT_EQ(region.why_not(each).empty(), each == wanted);
     std::fill(into.begin(), into.end(), std::byte{0});
     region.read_at(0, into);
     EXPECT_TRUE(holds_pattern(into));

@@ -87,7 +87,7 @@ TEST(BufferPool, HandsOutSoManyAndNoMore) {
     EXPECT_TRUE(pool.owns(taken.back()));
   }
   std::error_code ec;
-  EXPECT_FALSE(pool.take(ec));
+  EXPECT_FALSE(pool.take({}, ec));
   EXPECT_EQ(ec, errc::would_block);
   EXPECT_THROW(pool.take(), error);
   EXPECT_THROW(taken.front().release(), error);
@@ -110,6 +110,8 @@ TEST(BufferPool, TakesForSoManyBytes) {
   EXPECT_EQ(ec, errc::buffer_too_small);
   EXPECT_THROW(pool.take(65), error);
   EXPECT_EQ(pool.available(), 1U);
+  EXPECT_EQ(pool.take().size(), 64U);
+  EXPECT_EQ(pool.take(0).size(), 0U) << "no bytes are wanted, not all";
   buffer taken = pool.take(10, ec);
   EXPECT_FALSE(ec);
   EXPECT_EQ(taken.size(), 10U);
@@ -150,7 +152,7 @@ TEST(BufferPool, OfNothingMakesNoSense) {
   EXPECT_EQ(ec, errc::bad_pool);
   EXPECT_THROW(buffer_pool({.size = 1, .count = 0}), error);
   EXPECT_THROW(buffer_pool({.size = ~std::size_t{0}, .count = 2}), error);
-  none.take(ec);
+  none.take({}, ec);
   EXPECT_EQ(ec, errc::closed);
 }
 

@@ -110,7 +110,7 @@ TEST(PooledReceive, BuffersGoToThoseWhoWaitInTurn) {
       EXPECT_FALSE(receives[later].done());
     }
     std::error_code ec;
-    EXPECT_FALSE(both.pool.take(ec));
+    EXPECT_FALSE(both.pool.take({}, ec));
     EXPECT_EQ(told, 0) << "nobody else has one before them";
     made[i] = buffer();
   }

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "support/bytes/pattern.hpp"
@@ -67,8 +68,12 @@ class RegionLoan : public testing::Test {
 TEST_F(RegionLoan, IsReadWhereItLies) {
   remote_region region = open();
   EXPECT_EQ(region.way(), way::cma);
-  EXPECT_EQ(region.why_not_read(), "");
-  EXPECT_NE(region.why_not_mapped(), "");
+  EXPECT_EQ(region.why_not(way::cma), "");
+  EXPECT_NE(region.why_not(way::mapped), "");
+  EXPECT_EQ(region.why_not(way::rma), "a better way is in use");
+  EXPECT_EQ(region.why_not(way::message), "a better way is in use");
+  EXPECT_EQ(region.why_not(way::cuda_ipc), "it is no memory of a CUDA device");
+  EXPECT_EQ(region.why_not(way::automatic), "");
   const std::uint64_t before = messages();
   region.read_at(0, into_);
   EXPECT_TRUE(holds_pattern(into_));
@@ -167,7 +172,7 @@ TEST_F(RegionLoan, DescriptorsThatLieAreReadByMessage) {
   const auto expect_message = [&](const remote_descriptor& described, const char* why) {
     remote_region region = open(described);
     EXPECT_EQ(region.way(), way::message);
-    EXPECT_THAT(region.why_not_read(), HasSubstr(why));
+    EXPECT_THAT(region.why_not(way::cma), HasSubstr(why));
     region.read_at(0, into_);
     EXPECT_TRUE(holds_pattern(into_));
     std::fill(into_.begin(), into_.end(), std::byte{0});
@@ -203,9 +208,17 @@ TEST_F(RegionLoan, GoesTheWayThatIsAskedFor) {
   const std::uint64_t before = readings();
   const remote_region asked = open(exposed_->descriptor(), way::message);
   EXPECT_EQ(asked.way(), way::message);
-  EXPECT_EQ(asked.why_not_read(), "it was asked to go another way");
+  for (const way other : {way::mapped, way::cma, way::rma}) {
+    EXPECT_EQ(asked.why_not(other), "it was asked to go another way") << to_string(other);
+  }
+  EXPECT_EQ(asked.why_not(way::message), "");
   EXPECT_EQ(readings(), before) << "not even tried";
-  EXPECT_EQ(open(exposed_->descriptor(), way::cma).way(), way::cma);
+  remote_region read = open(exposed_->descriptor(), way::cma);
+  EXPECT_EQ(read.way(), way::cma);
+  EXPECT_EQ(read.why_not(way::cma), "");
+  EXPECT_EQ(read.why_not(way::message), "it was asked to go another way");
+  const remote_region taken = std::move(read);
+  EXPECT_EQ(read.why_not(way::cma), "there is no region");  // NOLINT(bugprone-use-after-move)
 }
 
 class OwnerSharesNothing : public RegionLoan {
@@ -240,7 +253,7 @@ TEST_F(ReaderSharesNothing, SoItAsks) {
   EXPECT_NE(exposed_->descriptor().loan, memory_loan());
   const remote_region region = open();
   EXPECT_EQ(region.way(), way::message);
-  EXPECT_EQ(region.why_not_read(), "the context was made to share no memory");
+  EXPECT_EQ(region.why_not(way::cma), "the context was made to share no memory");
   EXPECT_EQ(readings(), 0U);
 }
 
@@ -257,7 +270,7 @@ class ReaderHasNoCma : public RegionLoan {
 TEST_F(ReaderHasNoCma, SoItAsks) {
   const remote_region region = open();
   EXPECT_EQ(region.way(), way::message);
-  EXPECT_EQ(region.why_not_read(), "the context has no transport `cma`");
+  EXPECT_EQ(region.why_not(way::cma), "the context has no transport `cma`");
 }
 
 }  // namespace

@@ -74,6 +74,10 @@ TEST(RegionInPlace, IsTheOwnersMemoryItself) {
   mapped_pair both;
   remote_region region = both.open();
   EXPECT_EQ(region.way(), way::mapped);
+  EXPECT_EQ(region.why_not(way::mapped), "");
+  for (const way other : {way::cma, way::rma, way::message}) {
+    EXPECT_EQ(region.why_not(other), "a better way is in use") << to_string(other);
+  }
   EXPECT_TRUE(both.exposed.descriptor().shareable);
   const std::span<const std::byte> seen = region.view(0, region_size);
   EXPECT_TRUE(holds_pattern(seen));

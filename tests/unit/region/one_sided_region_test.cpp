@@ -16,6 +16,7 @@
 #include "ucx/memory_region.hpp"
 #include "ucx/remote_atomic.hpp"
 #include "ucx/remote_region.hpp"
+#include "ucx/way.hpp"
 
 namespace ucx::test {
 namespace {
@@ -40,6 +41,8 @@ TEST(MappedRegion, IsChangedByThisProcessor) {
   endpoint connection = pair.connect();
   remote_region region(connection, owned.descriptor());
   ASSERT_EQ(region.way(), way::rma);
+  EXPECT_EQ(region.why_not(way::rma), "");
+  EXPECT_EQ(region.why_not(way::message), "the context was made without feature::am");
   pair.owner_process.stop();
   remote_atomic<std::uint64_t> number(region, 8);
   number.store(5);
