@@ -39,7 +39,7 @@ int main() {
   door.reset();
   for (std::error_code ec = ucx::make_error_code(ucx::errc::busy); ec;) {
     std::this_thread::sleep_for(50ms);
-    door.emplace(there, where, ec);
+    door.emplace(there, where, ucx::listener_options(), ec);
     if (ec) door.reset();
   }
   while (peers.wait_active("storage").id() == first) std::this_thread::sleep_for(1ms);

@@ -14,7 +14,6 @@
 
 #include "ucx/buffer.hpp"
 #include "ucx/connection_report.hpp"
-#include "ucx/connection_request.hpp"
 #include "ucx/endpoint_options.hpp"
 #include "ucx/error.hpp"
 #include "ucx/export.hpp"
@@ -36,6 +35,7 @@ struct ucp_ep;  ///< UCX's type: `ucp_ep_h` is a pointer to it.
 namespace ucx {
 
 class buffer_pool;
+class connection_request;  // in listener.hpp
 class endpoint;
 
 namespace detail {

@@ -105,18 +105,22 @@ class UCXIO_EXPORT listener {
  public:
   class acceptance;
 
-  /// Listens on `address`. With port 0 the system chooses a port.
+  /// Listens on `address`. With port 0 the system chooses a port. Without options, accepts peers by
+  /// itself.
   /// Errors: address_in_use, permission_denied, bad_address (not an address of this machine),
   /// too_many_files, invalid_argument and feature_disabled (terms), not_supported (IPv6 on a
   /// context whose configuration does not set TCP_AF_PRIO to "inet6": UCX would write beyond its
   /// buffers).
-  listener(const worker& parent, const socket_address& address, std::error_code& ec = throws);
-  listener(const worker& parent, const socket_address& address, listener_options options,
+  listener(const worker& parent, const socket_address& address, listener_options options = {},
            std::error_code& ec = throws);
 
-  /// Listens on `address`. `on_request` decides about each peer, and may be a coroutine.
-  listener(const worker& parent, const socket_address& address, accept_handler on_request,
-           std::error_code& ec = throws);
+  /// Listens on `address`. `on_request` decides about each peer, and may be a coroutine. It is a
+  /// template, so that `{}` stands for options.
+  template <std::convertible_to<accept_handler> Handler>
+  listener(const worker& parent, const socket_address& address, Handler&& on_request,
+           std::error_code& ec = throws)
+      : listener(parent, address, listener_options{.on_request = std::forward<Handler>(on_request)},
+                 ec) {}
 
   listener(listener&& other) noexcept;
   listener& operator=(listener&& other) noexcept;
@@ -133,13 +137,18 @@ class UCXIO_EXPORT listener {
   /// Returns how many connections that were accepted here are active.
   std::size_t connections() const noexcept;
 
-  /// Stops listening. Idempotent. Connections that were accepted live on. A caller that waits in
-  /// `accept()` gets `closed`.
-  void close() noexcept;
-  /// Stops listening, and closes every connection that was accepted here and is left, also those
-  /// that an `endpoint` holds. Returns within the worker's `close_timeout`. Inside a completion
-  /// callback they are closed at once, whatever `connections` says.
-  void close(close_mode connections) noexcept;
+  /// Stops listening. Idempotent. A caller that waits in `accept()` gets `closed`. Without
+  /// `connections`, those that were accepted live on. With it, closes every connection that was
+  /// accepted here and is left, also those that an `endpoint` holds. Returns within the worker's
+  /// `close_timeout`. Inside a completion callback they are closed at once, whatever `connections`
+  /// says.
+  void close(std::optional<close_mode> connections = {}) noexcept;
+
+#if UCXIO_OLD_NAMES
+  [[deprecated("the error code comes last, behind the options")]] listener(
+      const worker& parent, const socket_address& address, std::error_code& ec)
+      : listener(parent, address, listener_options(), ec) {}
+#endif
 
  private:
   friend struct detail::core_access;

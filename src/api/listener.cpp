@@ -1,5 +1,6 @@
 #include "ucx/listener.hpp"
 
+#include <optional>
 #include <utility>
 
 #include "base/forked_child.hpp"
@@ -12,23 +13,6 @@ namespace ucx {
 
 using detail::core_access;
 using detail::listener_core;
-
-namespace {
-
-listener_options with_handler(accept_handler on_request) {
-  listener_options options;
-  options.on_request = std::move(on_request);
-  return options;
-}
-
-}  // namespace
-
-listener::listener(const worker& parent, const socket_address& address, std::error_code& ec)
-    : listener(parent, address, listener_options(), ec) {}
-
-listener::listener(const worker& parent, const socket_address& address, accept_handler on_request,
-                   std::error_code& ec)
-    : listener(parent, address, with_handler(std::move(on_request)), ec) {}
 
 listener::listener(const worker& parent, const socket_address& address, listener_options options,
                    std::error_code& ec)
@@ -58,16 +42,10 @@ listener::acceptance listener::accept() {
 
 std::size_t listener::connections() const noexcept { return core_ ? core_->connections() : 0; }
 
-void listener::close() noexcept {
+void listener::close(std::optional<close_mode> connections) noexcept {
   if (!core_ || detail::leave_to_parent(core_)) return;
   core_->close();
-  core_.reset();
-}
-
-void listener::close(close_mode connections) noexcept {
-  if (!core_ || detail::leave_to_parent(core_)) return;
-  core_->close();
-  core_->close_connections(connections);
+  if (connections) core_->close_connections(*connections);
   core_.reset();
 }
 

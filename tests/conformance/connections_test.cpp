@@ -59,7 +59,7 @@ TEST_P(ConformanceB, B8_SpeaksIpv6WhereUcxIsSetUpForIt) {
   ASSERT_FALSE(ec) << ec.message();
   const worker owner(six, {.progress = progress_mode::sleeping_thread});
   const worker reader(six, {.progress = GetParam()});
-  const listener door(owner, socket_address("[::1]:0"), ec);
+  const listener door(owner, socket_address("[::1]:0"), {}, ec);
   ASSERT_FALSE(ec) << ec.message();
   const endpoint connection(reader, door.address());
   EXPECT_TRUE(connection.peer().is_v6());
@@ -386,7 +386,7 @@ TEST_P(ConformanceB, B26_B27_ManagersKeepConnections) {
   }));
   std::error_code ec;
   for (int i = 0; i < 2000 && !door; ++i) {  // the port is free again when UCX has let go of it
-    door.emplace(server_, where, ec);
+    door.emplace(server_, where, listener_options(), ec);
     if (ec) door.reset();
     if (ec) std::this_thread::sleep_for(10ms);
   }

@@ -240,7 +240,7 @@ TEST_P(ConformanceEShared, E16_EightThreadsShareEverything) {
           if (round % 10 == 0) {
             endpoint another = pair_.connect();
             std::error_code ec;
-            const listener door(pair_.reader(), socket_address("127.0.0.1:0"), ec);
+            const listener door(pair_.reader(), socket_address("127.0.0.1:0"), {}, ec);
             remote_region region(another, owned_.descriptor());
             region.read_at(place, mine);
             another.fence();

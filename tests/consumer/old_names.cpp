@@ -181,8 +181,9 @@ void of_workers(ucx::worker& worker, ucx::memory_region& region, ucx::message& m
 
 void of_buffers(ucx::buffer_pool& pool, std::error_code& ec) { (void)pool.take(ec); }
 
-void of_connections(ucx::connection_manager& manager, ucx::listener::acceptance& accepted,
-                    std::error_code& ec) {
+void of_connections(ucx::worker& worker, ucx::connection_manager& manager,
+                    ucx::listener::acceptance& accepted, std::error_code& ec) {
+  const ucx::listener door(worker, ucx::socket_address(), ec);
   (void)manager.wait_active("name", ec);
   (void)accepted.wait(ec);
   (void)ucx::resolve("localhost", 7471, ec);
@@ -241,7 +242,7 @@ void call_old_names(ucx::client& client, ucx::remote_region& region, ucx::endpoi
   of_messages(peer, bytes, ec);
   of_workers(worker, memory, message, bytes, ec);
   of_buffers(pool, ec);
-  of_connections(manager, accepted, ec);
+  of_connections(worker, manager, accepted, ec);
   of_places(worker.parent(), server, bytes, ec);
   of_waits(awaited, ec);
   of_counts(manager, region, memory);

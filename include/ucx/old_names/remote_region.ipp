@@ -51,6 +51,6 @@
 [[deprecated("why_not(way::cma), or of a device's memory why_not(way::cuda_ipc)")]] std::string
 why_not_read() const {
   if (way() == ucx::way::mapped) return {};
-  const bool by_driver = place().kind == memory_kind::cuda || place().kind == memory_kind::cuda_managed;
+  const bool by_driver = kind() == memory_kind::cuda || kind() == memory_kind::cuda_managed;
   return why_not(by_driver ? ucx::way::cuda_ipc : ucx::way::cma);
 }

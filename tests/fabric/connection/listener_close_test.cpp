@@ -101,7 +101,7 @@ TEST_P(ListenerClose, GivesTheAddressBackAtOnce) {
     const socket_address address = door_->address();
     door_.reset();
     std::error_code ec;
-    door_.emplace(server_, address, ec);
+    door_.emplace(server_, address, listener_options(), ec);
     ASSERT_FALSE(ec) << ec.message();
     const endpoint made(client_, address_);
   }

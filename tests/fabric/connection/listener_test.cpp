@@ -124,7 +124,7 @@ TEST_F(Listener, TellsThePortThatTheSystemChose) {
 
 TEST_F(Listener, RefusesIpv6WhereUcxIsNotSetUpForIt) {
   std::error_code ec;
-  const listener door(server_, socket_address("[::1]:0"), ec);
+  const listener door(server_, socket_address("[::1]:0"), {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
   const endpoint made(client_, socket_address("[::1]:7471"), {}, ec);
   EXPECT_EQ(ec, errc::not_supported);
@@ -176,7 +176,7 @@ TEST_F(Listener, ServesManyPeersAtOnce) {
 TEST_F(Listener, RefusesAnAddressThatIsTaken) {
   const listener door(server_, any_port_);
   std::error_code ec;
-  const listener second(server_, door.address(), ec);
+  const listener second(server_, door.address(), {}, ec);
   EXPECT_EQ(ec, errc::address_in_use);
   EXPECT_EQ(ec, std::errc::address_in_use);
   const silent_socket other;
@@ -191,9 +191,9 @@ TEST_F(Listener, RefusesAnAddressThatIsTaken) {
 
 TEST_F(Listener, RefusesAnAddressThatIsNotOfThisMachine) {
   std::error_code ec;
-  const listener far(server_, socket_address("192.0.2.1:0"), ec);
+  const listener far(server_, socket_address("192.0.2.1:0"), {}, ec);
   EXPECT_EQ(ec, errc::bad_address);
-  const listener nowhere(server_, socket_address(), ec);
+  const listener nowhere(server_, socket_address(), {}, ec);
   EXPECT_EQ(ec, errc::bad_address);
 }
 

@@ -38,7 +38,7 @@ TEST(EmptyHandle, OfAWorkerIsReplacedByAGoodOne) {
   // Whatever is made from it fails, and is empty too.
   endpoint connection(made, pair.owner.address(), {}, ec);
   EXPECT_EQ(ec, errc::closed);
-  listener listening(made, socket_address("127.0.0.1:0"), ec);
+  listener listening(made, socket_address("127.0.0.1:0"), {}, ec);
   EXPECT_EQ(ec, errc::closed);
   made = worker(pair.reader_context);
   connection = endpoint(made, pair.owner.address());
@@ -79,7 +79,7 @@ TEST(EmptyHandle, OfAListenerIsReplacedByAGoodOne) {
   simulated_pair pair;
   pair.network.faults().fail(call::listener_create, UCS_ERR_NO_MEMORY);
   std::error_code ec;
-  listener listening(pair.owner, socket_address("127.0.0.1:0"), ec);
+  listener listening(pair.owner, socket_address("127.0.0.1:0"), {}, ec);
   EXPECT_EQ(ec, errc::no_memory);
   listening = listener(pair.owner, socket_address("127.0.0.1:0"));
   EXPECT_NE(listening.address().port(), 0);

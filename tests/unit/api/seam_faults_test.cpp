@@ -139,7 +139,7 @@ class player {
     std::error_code ec;
     std::optional<listener> listening;
     if (kind_ == link_kind::tcp_by_listener) {
-      listening.emplace(owner, socket_address("127.0.0.1:0"), ec);
+      listening.emplace(owner, socket_address("127.0.0.1:0"), listener_options(), ec);
       if (ec) return;
       std::optional<endpoint> connection(std::in_place, reader, listening->address(),
                                          endpoint_options(), ec);

@@ -60,9 +60,13 @@ TEST_F(Listener, ServesWhoeverConnects) {
 TEST_F(Listener, RefusesAPortThatIsTaken) {
   const listener first(pair_.owner, any_port);
   std::error_code ec;
-  const listener second(pair_.owner, first.address(), ec);
+  const listener second(pair_.owner, first.address(), {}, ec);
   EXPECT_EQ(ec, errc::address_in_use);
   EXPECT_EQ(second.address(), socket_address());
+  const listener deciding(
+      pair_.owner, first.address(), [](connection_request&&) {}, ec);
+  EXPECT_EQ(ec, errc::address_in_use);
+  EXPECT_EQ(deciding.address(), socket_address());
   try {
     const listener third(pair_.owner, first.address());
     FAIL();
@@ -73,7 +77,7 @@ TEST_F(Listener, RefusesAPortThatIsTaken) {
 
 TEST_F(Listener, RefusesAnAddressThatIsNone) {
   std::error_code ec;
-  const listener none(pair_.owner, socket_address(), ec);
+  const listener none(pair_.owner, socket_address(), {}, ec);
   EXPECT_EQ(ec, errc::bad_address);
 }
 
