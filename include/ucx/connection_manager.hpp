@@ -18,9 +18,9 @@
 #include "ucx/error.hpp"
 #include "ucx/export.hpp"
 #include "ucx/io_options.hpp"
+#include "ucx/peer_address.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/worker.hpp"
-#include "ucx/worker_address.hpp"
 
 namespace ucx {
 
@@ -28,27 +28,9 @@ namespace detail {
 class connection_manager_core;
 }
 
-/// The place of a peer: a socket address, a worker address, or a host and a port.
-class peer_location {
- public:
-  peer_location(socket_address address)  // NOLINT(google-explicit-constructor): it is one
-      : address_(address) {}
-  peer_location(worker_address address)  // NOLINT(google-explicit-constructor): it is one
-      : worker_(std::move(address)) {}
-  /// The host is looked up at each attempt.
-  peer_location(std::string_view host, std::uint16_t port) : host_(host), port_(port) {}
-
-  const socket_address& address() const noexcept { return address_; }
-  const worker_address& worker() const noexcept { return worker_; }
-  const std::string& host() const noexcept { return host_; }
-  std::uint16_t port() const noexcept { return port_; }
-
- private:
-  socket_address address_;
-  worker_address worker_;
-  std::string host_;
-  std::uint16_t port_ = 0;
-};
+#if UCXIO_OLD_NAMES
+using peer_location [[deprecated("peer_address")]] = peer_address;
+#endif
 
 /// The times at which a failed connection is made again. The n-th attempt in a row waits for
 /// `first_delay * factor^(n-1)`, `longest_delay` at most. `jitter` makes the delay longer or
@@ -119,7 +101,7 @@ class UCXIO_EXPORT connection_manager {
   /// outcome.
   /// Errors: already_exists (the name), busy (`most_peers`), bad_name (empty), closed;
   /// invalid_argument (the option `failure` is not for this peer).
-  void add(std::string_view name, peer_location where, std::error_code& ec = throws);
+  void add(std::string_view name, peer_address where, std::error_code& ec = throws);
 
   /// Waits until the peer's connection is active, and returns it.
   /// Errors: no_such_name; that of the last attempt, where no further one is made; closed (it is

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,13 +23,13 @@
 #include "ucx/message_handlers.hpp"
 #include "ucx/message_info.hpp"
 #include "ucx/message_parts.hpp"
+#include "ucx/peer_address.hpp"
 #include "ucx/request.hpp"
 #include "ucx/send_options.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/tag_match.hpp"
 #include "ucx/to_string.hpp"
 #include "ucx/worker.hpp"
-#include "ucx/worker_address.hpp"
 
 struct ucp_ep;  ///< UCX's type: `ucp_ep_h` is a pointer to it.
 
@@ -55,15 +56,16 @@ UCXIO_EXPORT std::string_view detail::enum_name(stream_amount value) noexcept;
 /// Threads: as the worker's.
 class UCXIO_EXPORT endpoint {
  public:
-  /// Connects by worker address, without any IP address. Returns at once. Operations wait for the
+  /// Connects to `peer`.
+  ///
+  /// By worker address it needs no IP address, and returns at once. Operations wait for the
   /// connection. `wait_connected()` waits without an operation.
   /// Errors: unreachable (no transport in common), bad_address, too_many_files, closed (`parent`,
   /// or the connection that watches), invalid_argument (terms, or an option that is not for this
   /// way to connect), feature_disabled (terms).
-  endpoint(const worker& parent, const worker_address& peer, endpoint_options options = {},
-           std::error_code& ec = throws);
-
-  /// Connects to a listener, and returns when the peer has answered in ucxio's protocol.
+  ///
+  /// By socket address it connects to a listener, and returns when the peer has answered in ucxio's
+  /// protocol.
   /// Errors: connection_refused (also a peer that goes before UCX has connected the two, which UCX
   /// reports alike), connection_reset (it goes later, but before it has answered), unreachable,
   /// timed_out, version_mismatch, protocol_error, too_many_files, bad_address (empty, port 0,
@@ -71,16 +73,14 @@ class UCXIO_EXPORT endpoint {
   /// no_rdma, already_exists (terms), invalid_argument (terms, or an option that is not for this
   /// way to connect), feature_disabled (terms), closed (`parent`), would_deadlock inside a
   /// completion callback, and any other reason of the peer to refuse.
-  endpoint(const worker& parent, const socket_address& peer, endpoint_options options = {},
-           std::error_code& ec = throws);
-
-  /// Connects to a listener by a host's name, or by a numeric address. Looks the name up, and tries
-  /// its addresses one after the other, all within one `connect_timeout`.
+  ///
+  /// By a host and a port it looks the host up, and tries its addresses one after the other, all
+  /// within one `connect_timeout`.
   /// Errors: those by socket address, of the first address that said more than `unreachable`;
   /// host_not_found; timed_out also where the resolver does not answer; invalid_argument also for
   /// `connect_wait::none`.
-  endpoint(const worker& parent, std::string_view host, std::uint16_t port,
-           endpoint_options options = {}, std::error_code& ec = throws);
+  endpoint(const worker& parent, const peer_address& peer, endpoint_options options = {},
+           std::error_code& ec = throws);
 
   /// Accepts a request that a listener's handler got. Returns at once.
   /// Errors: closed (it was accepted or rejected before), invalid_argument (`parent` is not the

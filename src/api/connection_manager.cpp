@@ -41,7 +41,7 @@ connection_manager& connection_manager::operator=(connection_manager&& other) no
 
 connection_manager::~connection_manager() { close(close_mode::abort); }
 
-void connection_manager::add(std::string_view name, peer_location where, std::error_code& ec) {
+void connection_manager::add(std::string_view name, peer_address where, std::error_code& ec) {
   std::error_code outcome = detail::is_forked_child() ? errc::forked_child : errc::closed;
   if (core_ && outcome == errc::closed) outcome = core_->add(name, std::move(where));
   detail::end_with(outcome, ec, [name, outcome] {

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <utility>
+#include <variant>
 
 #include "base/deadline.hpp"
 #include "base/forked_child.hpp"
@@ -77,7 +78,7 @@ result<std::shared_ptr<endpoint_core>> connect(const worker& parent, const worke
 
 result<std::shared_ptr<endpoint_core>> connect(const worker& parent, const socket_address& peer,
                                                endpoint_options options) {
-  // Now: a handler may end the listener that `peer` is of.
+  // Now: a handler may end what `peer` is of.
   const std::string doing = "connecting to " + to_string(peer);
   const auto hint = [](std::error_code why) {
     return why == errc::not_supported ? detail::no_ipv6 : "";
@@ -102,21 +103,17 @@ result<std::shared_ptr<endpoint_core>> connect(const worker& parent, const socke
   return begun;
 }
 
-result<std::shared_ptr<endpoint_core>> connect(const worker& parent, std::string_view host,
-                                               std::uint16_t port, endpoint_options options) {
+result<std::shared_ptr<endpoint_core>> connect(const worker& parent, const detail::named_host& peer,
+                                               endpoint_options options) {
   const std::string doing =
-      "connecting to " + detail::shown(host, 256) + ":" + std::to_string(port);
+      "connecting to " + detail::shown(peer.host, 256) + ":" + std::to_string(peer.port);
   const auto usable_worker = usable(parent, options, connected_by::name, doing);
   if (!usable_worker) return usable_worker.why();
   worker_core& worker = **usable_worker;
   if (worker.in_handler()) return failure{errc::would_deadlock, doing};
-  if (host.empty()) return failure{errc::host_not_found, doing};
-  detail::destination to;
-  to.host = host;
-  to.port = port;
   const auto deadline = connect_deadline(worker, options.connect_timeout);
   const auto connecting =
-      detail::connector::start(*usable_worker, std::move(to), options, deadline, {});
+      detail::connector::start(*usable_worker, detail::destination(peer), options, deadline, {});
   worker.wait_until(detail::clock::time_point::max(), [&] { return connecting->done(); });
   std::shared_ptr<endpoint_core> made;
   {
@@ -147,17 +144,12 @@ std::string about(std::string doing, const std::shared_ptr<endpoint_core>& core)
 
 }  // namespace
 
-endpoint::endpoint(const worker& parent, const worker_address& peer, endpoint_options options,
+endpoint::endpoint(const worker& parent, const peer_address& peer, endpoint_options options,
                    std::error_code& ec)
-    : core_(connect(parent, peer, std::move(options)).or_end(ec)) {}
-
-endpoint::endpoint(const worker& parent, const socket_address& peer, endpoint_options options,
-                   std::error_code& ec)
-    : core_(connect(parent, peer, std::move(options)).or_end(ec)) {}
-
-endpoint::endpoint(const worker& parent, std::string_view host, std::uint16_t port,
-                   endpoint_options options, std::error_code& ec)
-    : core_(connect(parent, host, port, std::move(options)).or_end(ec)) {}
+    : core_(
+          std::visit([&](const auto& place) { return connect(parent, place, std::move(options)); },
+                     core_access::place(peer))
+              .or_end(ec)) {}
 
 endpoint::endpoint(const worker& parent, connection_request&& request, endpoint_options options,
                    std::error_code& ec)

@@ -27,7 +27,7 @@ constexpr std::chrono::milliseconds soon{10};
 }  // namespace
 
 managed_connection::managed_connection(connection_manager_core& manager, std::string_view name,
-                                       peer_location where)
+                                       peer_address where)
     : manager_(&manager), where_(std::move(where)) {
   peer_.name = name;
 }
@@ -82,15 +82,6 @@ void managed_connection::connect() noexcept {
 }
 
 std::shared_ptr<connector> managed_connection::start() {
-  destination to;
-  if (!where_.host().empty()) {
-    to.host = where_.host();
-    to.port = where_.port();
-  } else if (!where_.worker().empty()) {
-    to.worker = where_.worker();
-  } else {
-    to.addresses = {where_.address()};
-  }
   const connection_manager_options& wanted = manager_->options();
   endpoint_options options;
   options.failure = wanted.failure;
@@ -99,7 +90,7 @@ std::shared_ptr<connector> managed_connection::start() {
   worker_core& worker = manager_->worker();
   auto limit = wanted.connect_timeout;
   if (limit <= limit.zero()) limit = worker.options().connect_timeout;
-  return connector::start(manager_->shared_worker(), std::move(to), options,
+  return connector::start(manager_->shared_worker(), destination(where_), options,
                           after(worker.api().now(), limit),
                           [weak = weak_from_this()](connector& done) {
                             if (const auto self = weak.lock()) self->connected(done);
@@ -222,13 +213,13 @@ std::shared_ptr<managed_connection> connection_manager_core::at(std::string_view
   return found == peers_.end() ? nullptr : found->second;
 }
 
-std::error_code connection_manager_core::add(std::string_view name, peer_location where) {
+std::error_code connection_manager_core::add(std::string_view name, peer_address where) {
   const std::lock_guard guard(worker_->lock());
   if (closed_) return errc::closed;
   if (at(name)) return errc::already_exists;
   if (peers_.size() >= options_.most_peers) return errc::busy;
   if (name.empty()) return errc::bad_name;
-  if (options_.failure == peer_failure::undetected && where.worker().empty()) {
+  if (options_.failure == peer_failure::undetected && destination(where).worker.empty()) {
     return errc::invalid_argument;
   }
   auto made = std::make_shared<managed_connection>(*this, name, std::move(where));

@@ -31,7 +31,7 @@ class worker_core;
 class managed_connection final : public connection_observer,
                                  public std::enable_shared_from_this<managed_connection> {
  public:
-  managed_connection(connection_manager_core& manager, std::string_view name, peer_location where);
+  managed_connection(connection_manager_core& manager, std::string_view name, peer_address where);
   ~managed_connection() override;
   /// Takes the memory that it lacks nowhere then. Before everything else.
   void prepare();
@@ -70,7 +70,7 @@ class managed_connection final : public connection_observer,
 
   connection_manager_core* manager_;  // null: let go
   managed_peer peer_;
-  peer_location where_;
+  peer_address where_;
   std::shared_ptr<connector> connector_;
   std::shared_ptr<endpoint_core> connection_;
   std::unique_ptr<alarm> alarm_;
@@ -93,7 +93,7 @@ class connection_manager_core final : public std::enable_shared_from_this<connec
   const std::shared_ptr<worker_core>& shared_worker() const noexcept { return worker_; }
   const connection_manager_options& options() const noexcept { return options_; }
 
-  std::error_code add(std::string_view name, peer_location where);
+  std::error_code add(std::string_view name, peer_address where);
   result<std::shared_ptr<endpoint_core>> wait_active(std::string_view name,
                                                      const io_options& options);
   /// What is told where there is no connection with that peer.

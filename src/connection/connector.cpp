@@ -4,6 +4,7 @@
 #include <mutex>
 #include <new>
 #include <utility>
+#include <variant>
 
 #include "base/deadline.hpp"
 #include "base/if_there_is_memory.hpp"
@@ -136,6 +137,17 @@ result<std::shared_ptr<endpoint_core>> connect_to(const std::shared_ptr<worker_c
   return made;
 }
 
+destination::destination(const peer_address& peer) {
+  const auto& place = core_access::place(peer);
+  if (const auto* const named = std::get_if<named_host>(&place)) {
+    host = *named;
+  } else if (const auto* const one = std::get_if<socket_address>(&place)) {
+    addresses = {*one};
+  } else if (worker = std::get<worker_address>(place); worker.empty()) {
+    addresses = {socket_address()};  // which is refused
+  }
+}
+
 connector::connector(std::shared_ptr<worker_core> worker, destination to,
                      const endpoint_options& options, clock::time_point deadline,
                      move_only_handler<connector&> on_done)
@@ -178,11 +190,11 @@ void connector::begin() {
                                    later([](connector& self) { self.give_up(errc::timed_out); }));
   alarm_->set(deadline_);
   auto try_them = later([](connector& self) { self.try_next(); });
-  if (to_.host.empty()) return worker_->defer(std::move(try_them));
+  if (!to_.host) return worker_->defer(std::move(try_them));
   const auto look =
       std::make_shared<end_of_lookup>(later([](connector& self) { self.resolved(); }));
   // The lookup's thread holds no worker: it is told before the lookup goes, and not behind that.
-  lookup_ = std::make_unique<lookup>(to_.host, to_.port,
+  lookup_ = std::make_unique<lookup>(to_.host->host, to_.host->port,
                                      [worker = worker_.get(), look] { worker->hand_over(look); });
 }
 

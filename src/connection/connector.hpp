@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -14,6 +16,7 @@
 #include "os/resolver.hpp"
 #include "ucx/endpoint.hpp"
 #include "ucx/error.hpp"
+#include "ucx/peer_address.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/worker_address.hpp"
 
@@ -25,8 +28,11 @@ class worker_core;
 
 /// What a peer is known by: exactly one of a host's name, socket addresses, and a worker's address.
 struct destination {
-  std::string host = {};
-  std::uint16_t port = 0;
+  explicit destination(std::vector<socket_address> one_of) : addresses(std::move(one_of)) {}
+  explicit destination(named_host name) : host(std::move(name)) {}
+  explicit destination(const peer_address& peer);
+
+  std::optional<named_host> host = {};
   std::vector<socket_address> addresses = {};
   worker_address worker = {};
 };

@@ -14,6 +14,7 @@
 #include "ucx/listener.hpp"
 #include "ucx/memory_region.hpp"
 #include "ucx/message.hpp"
+#include "ucx/peer_address.hpp"
 #include "ucx/remote_region.hpp"
 #include "ucx/request.hpp"
 #include "ucx/scheduled_call.hpp"
@@ -59,6 +60,7 @@ struct core_access {
   static auto& pending(Handle& handle) noexcept {
     return handle.pending_;
   }
+  static const auto& place(const peer_address& peer) noexcept { return peer.place_; }
   static remote_region empty_region() noexcept { return remote_region(); }
   /// Makes another handle of a context.
   static context make_context(std::shared_ptr<context_core> core) noexcept {

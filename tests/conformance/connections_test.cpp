@@ -40,10 +40,10 @@ using clock = std::chrono::steady_clock;
 
 TEST_P(ConformanceB, B7_ConnectsByName) {
   const listener door(server_, any_port);
-  const endpoint connection(client_, "localhost", door.address().port());
+  const endpoint connection(client_, {"localhost", door.address().port()});
   EXPECT_EQ(connection.peer(), door.address());
   std::error_code ec;
-  const endpoint none(client_, "no-such-host.invalid", 7, {.connect_timeout = 3s}, ec);
+  const endpoint none(client_, {"no-such-host.invalid", 7}, {.connect_timeout = 3s}, ec);
   EXPECT_TRUE(ec == errc::host_not_found || ec == errc::timed_out) << ec.message();
 }
 

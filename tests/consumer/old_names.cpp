@@ -184,6 +184,9 @@ void of_buffers(ucx::buffer_pool& pool, std::error_code& ec) { (void)pool.take(e
 void of_connections(ucx::worker& worker, ucx::connection_manager& manager,
                     ucx::listener::acceptance& accepted, std::error_code& ec) {
   const ucx::listener door(worker, ucx::socket_address(), ec);
+  const ucx::endpoint peer(worker, "localhost", 7471);
+  const ucx::peer_location where(door.address());
+  manager.add("name", where, ec);
   (void)manager.wait_active("name", ec);
   (void)accepted.wait(ec);
   (void)ucx::resolve("localhost", 7471, ec);

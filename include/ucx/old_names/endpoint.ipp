@@ -1,5 +1,13 @@
-// Of ucx::endpoint, for one version: the forms whose error code does not come last. Included within
-// the class.
+// Of ucx::endpoint, for one version: the constructor by host and port, and the forms whose error
+// code does not come last. Included within the class.
+
+/// A template, so that braces stand for a `peer_address`.
+template <std::convertible_to<std::string_view> Host>
+[[deprecated("endpoint(worker, {host, port})")]] endpoint(const worker& parent, const Host& host,
+                                                          std::uint16_t port,
+                                                          endpoint_options options = {},
+                                                          std::error_code& ec = throws)
+    : endpoint(parent, peer_address(host, port), std::move(options), ec) {}
 
 [[deprecated("the error code comes last")]] void flush(std::error_code& ec,
                                                        const io_options& options = {}) {

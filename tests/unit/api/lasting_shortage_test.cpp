@@ -472,7 +472,7 @@ TEST(LastingShortageOfAConnectionManager, ForgetsNoPeer) {
     };
     connection_manager manager(pair.reader, std::move(wanted));
     const std::string names[] = {"by its socket", "by its worker", "not there"};
-    const peer_location places[] = {door.address(), pair.owner.address(), nobody};
+    const peer_address places[] = {door.address(), pair.owner.address(), nobody};
     std::uint64_t failed = 0;
     {
       const lasting_shortage begun(point);
@@ -591,7 +591,7 @@ TEST(LastingShortageOfTheResolversThread, EndsNoProcess) {
   const listener door(pair.owner, any_port);
   const shortage_of_other_threads begun;
   std::error_code ec;
-  const endpoint none(pair.reader, "localhost", door.address().port(), {}, ec);
+  const endpoint none(pair.reader, {"localhost", door.address().port()}, {}, ec);
   EXPECT_EQ(ec, errc::no_memory) << ec.message();
 }
 

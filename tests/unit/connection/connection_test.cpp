@@ -150,7 +150,7 @@ TEST(Connection, TermsNeedMessages) {
     EXPECT_EQ(ec, errc::feature_disabled);
     const endpoint by_address(pair.reader, pair.owner.address(), {.terms = terms}, ec);
     EXPECT_EQ(ec, errc::feature_disabled);
-    const endpoint by_name(pair.reader, "127.0.0.1", door.address().port(), {.terms = terms}, ec);
+    const endpoint by_name(pair.reader, {"127.0.0.1", door.address().port()}, {.terms = terms}, ec);
     EXPECT_EQ(ec, errc::feature_disabled);
     EXPECT_EQ(pair.network.count(call::ep_create), made) << "before UCX is called";
     listener_options doors;
@@ -272,7 +272,7 @@ TEST(Connection, FailsAsUcxSaysWhereItWasNotRefused) {
     std::error_code ec;
     const endpoint none(pair.reader, nobody, {}, ec);
     EXPECT_EQ(ec, expected) << status;
-    const endpoint named(pair.reader, "127.0.0.1", nobody.port(), {}, ec);
+    const endpoint named(pair.reader, {"127.0.0.1", nobody.port()}, {}, ec);
     EXPECT_EQ(ec, expected) << status;
   }
 }
@@ -504,17 +504,17 @@ TEST(Connection, CloseIsOverAlsoWhereItsRequestIsDropped) {
 TEST(ConnectByName, TriesAllAddressesWithinOneDeadline) {
   simulated_pair pair;
   const listener door(pair.owner, any_port);
-  endpoint by_number(pair.reader, "127.0.0.1", door.address().port());
+  endpoint by_number(pair.reader, {"127.0.0.1", door.address().port()});
   EXPECT_EQ(by_number.peer(), door.address());
   std::error_code ec;
-  const endpoint none(pair.reader, "", 7, {}, ec);
+  const endpoint none(pair.reader, {"", 7}, {}, ec);
   EXPECT_EQ(ec, errc::host_not_found);
-  const endpoint nobody(pair.reader, "127.0.0.1", 39999, {}, ec);
+  const endpoint nobody(pair.reader, {"127.0.0.1", 39999}, {}, ec);
   EXPECT_EQ(ec, errc::connection_refused);
-  const endpoint no_port(pair.reader, "127.0.0.1", 0, {}, ec);
+  const endpoint no_port(pair.reader, {"127.0.0.1", 0}, {}, ec);
   EXPECT_EQ(ec, errc::bad_address);
   try {
-    const endpoint named(pair.reader, "127.0.0.1", 39999);
+    const endpoint named(pair.reader, {"127.0.0.1", 39999});
     FAIL();
   } catch (const ucx::error& failed) {
     EXPECT_TRUE(mentions(failed.what(), "127.0.0.1:39999")) << failed.what();
@@ -525,7 +525,7 @@ TEST(ConnectByName, ArmsItsHandlers) {
   simulated_pair pair;
   const listener door(pair.owner, any_port);
   int told = 0;
-  endpoint connection(pair.reader, "127.0.0.1", door.address().port(),
+  endpoint connection(pair.reader, {"127.0.0.1", door.address().port()},
                       {.on_established = [&](const connection_report&) { ++told; }});
   pair.reader.progress();
   EXPECT_EQ(told, 1);

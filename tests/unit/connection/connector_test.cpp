@@ -31,12 +31,10 @@ class Connector : public testing::Test {
  protected:
   /// Tries these addresses for a second, and returns what came of it.
   std::shared_ptr<detail::connector> try_all(std::vector<socket_address> addresses) {
-    detail::destination to;
-    to.addresses = std::move(addresses);
     const auto& worker = detail::core_access::core(pair_.reader);
-    auto made =
-        detail::connector::start(worker, std::move(to), endpoint_options(),
-                                 pair_.network.now() + 1s, [this](detail::connector&) { ++told_; });
+    auto made = detail::connector::start(worker, detail::destination(std::move(addresses)),
+                                         endpoint_options(), pair_.network.now() + 1s,
+                                         [this](detail::connector&) { ++told_; });
     begin_ = pair_.network.now();
     EXPECT_TRUE(pair_.network.run_until([&] { return made->done(); }));
     pair_.network.advance(1ms);
@@ -122,7 +120,7 @@ TEST_F(Connector, UnreachableSaysLittle) {
   const endpoint none(pair_.reader, door_.address(), {}, ec);
   EXPECT_EQ(ec, errc::unreachable);
   unreachable();
-  const endpoint named(pair_.reader, "127.0.0.1", door_.address().port(), {}, ec);
+  const endpoint named(pair_.reader, {"127.0.0.1", door_.address().port()}, {}, ec);
   EXPECT_EQ(ec, errc::unreachable);
   unreachable();
   EXPECT_EQ(try_all({door_.address(), nobody})->failure(), errc::connection_refused);

@@ -37,7 +37,7 @@ class MisplacedOption : public testing::Test {
     refusing_.clear();
     note(option, 'w', [&] { endpoint made(pair_.reader, pair_.owner.address(), set()); });
     note(option, 's', [&] { endpoint made(pair_.reader, door.address(), set()); });
-    note(option, 'n', [&] { endpoint(pair_.reader, "127.0.0.1", door.address().port(), set()); });
+    note(option, 'n', [&] { endpoint(pair_.reader, {"127.0.0.1", door.address().port()}, set()); });
     std::error_code ec;
     const endpoint knocking(pair_.reader, door.address(), {}, ec);
     return refusing_;
@@ -81,7 +81,7 @@ TEST_F(MisplacedOption, IsACodeWithoutExceptions) {
   EXPECT_EQ(ec, errc::invalid_argument);
   const endpoint by_socket(pair_.reader, door.address(), {.failure = peer_failure::undetected}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
-  const endpoint by_name(pair_.reader, "127.0.0.1", door.address().port(),
+  const endpoint by_name(pair_.reader, {"127.0.0.1", door.address().port()},
                          {.wait = connect_wait::none}, ec);
   EXPECT_EQ(ec, errc::invalid_argument);
   EXPECT_EQ(by_name.state(), connection_state::closed);
