@@ -38,7 +38,7 @@ class UCXIO_EXPORT buffer_pool {
   buffer_pool& operator=(buffer_pool&& other) noexcept;
   ~buffer_pool();
 
-  /// Takes a buffer, with `size` of its bytes in use; all of them without a `size`.
+  /// Takes a buffer with `size` bytes in use. Without a `size`, the whole buffer is in use.
   /// Errors: would_block when every buffer is out; buffer_too_small where `size` is above that of
   /// the pool's buffers; closed (moved from).
   buffer take(std::optional<std::size_t> size = {}, std::error_code& ec = throws);

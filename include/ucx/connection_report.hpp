@@ -1,18 +1,24 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "ucx/completion_handler.hpp"
 #include "ucx/context.hpp"
 #include "ucx/export.hpp"
 #include "ucx/socket_address.hpp"
 #include "ucx/to_string.hpp"
 
 namespace ucx {
+
+class endpoint;
 
 /// The state of a connection.
 enum class connection_state {
@@ -50,15 +56,6 @@ struct connection_report {
   bool watched = false;  ///< The end of the peer's process is noticed at once.
 };
 
-/// The reason why a connection was not made.
-struct connection_refusal {
-  std::uint64_t id = 0;
-  socket_address peer = {};
-  /// The peer's reason, or connection_refused, unreachable, timed_out, ...
-  std::error_code reason = {};
-  std::string words = {};  ///< The peer's own text, or UCX's.
-};
-
 /// The loss of a port by which peers, or their data, come to a listener.
 struct listener_failure {
   socket_address port = {};
@@ -66,16 +63,53 @@ struct listener_failure {
   std::string words = {};
 };
 
-/// The end of a connection that was active.
+/// The end of a connection that was active, or the reason why one was not made.
 struct connection_end {
   std::uint64_t id = 0;
   socket_address peer = {};
   /// `closed_by_peer` where the peer said goodbye; otherwise connection_reset, protocol_error, ...
+  /// Of a connection that was not made: the peer's reason, or connection_refused, unreachable,
+  /// timed_out, ...
   std::error_code reason = {};
-  std::string words = {};
+  std::string words = {};  ///< The peer's own text, or UCX's.
   /// The keys of the posts that had not ended by then, in the order of the posts. Their messages
   /// were not sent, or not surely. `message_handlers::on_sent` gets each of them, too.
   std::vector<std::uint64_t> unsent = {};
 };
+
+/// Handlers that tell of connections, called from progress. `endpoint_options`, `listener_options`
+/// and `worker::set_connection_events` say of which connections.
+struct connection_events {
+  /// Called when both sides have agreed. `peer` is another handle of the connection, or empty where
+  /// the peer has left already. To drop it changes nothing. To keep it keeps the connection and the
+  /// worker.
+  move_only_handler<endpoint /*peer*/, const connection_report&> on_established = {};
+  /// Called when a connection was not made: the terms were not met, or the peer left before, or did
+  /// not answer in time.
+  move_only_handler<const connection_end&> on_refused = {};
+  /// Called when an established connection is lost, or the peer closes it; not when this side does.
+  move_only_handler<const connection_end&> on_closed = {};
+};
+
+#if UCXIO_OLD_NAMES
+using connection_refusal [[deprecated("connection_end")]] = connection_end;
+#endif
+
+namespace detail {
+/// A handler that `connection_events` has now. As an option it stays for one version.
+template <class Handler>
+struct old_handler {
+  old_handler() noexcept = default;
+#if UCXIO_OLD_NAMES
+  template <class Function>
+  requires(!std::same_as<std::remove_cvref_t<Function>, old_handler> &&
+           std::constructible_from<Handler, Function>)
+      [[deprecated("connection_events")]] old_handler(
+          Function&& function)  // NOLINT(google-explicit-constructor): as std::function
+      : handler(std::forward<Function>(function)) {}
+#endif
+  Handler handler;
+};
+}  // namespace detail
 
 }  // namespace ucx

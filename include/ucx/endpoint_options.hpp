@@ -39,7 +39,7 @@ UCXIO_EXPORT std::string_view detail::enum_name(peer_failure value) noexcept;
 /// they return when the peer has answered.
 enum class connect_wait {
   for_peer,  ///< Returns when the peer has answered, and fails if it does not.
-  none,      ///< Returns at once: `on_established`, `on_refused` and `wait_connected()` tell.
+  none,      ///< Returns at once: `events` and `wait_connected()` tell.
 };
 
 template <>
@@ -70,15 +70,14 @@ struct endpoint_options {
   /// else. It stays open as long as this one. An error elsewhere, because UCX watches those
   /// connections itself.
   const endpoint* watched_by = nullptr;
-  /// Called from progress when the peer has answered.
-  move_only_handler<const connection_report&> on_established = {};
-  /// Called from progress when the connection could not be made. A constructor that fails, or that
-  /// waits for the peer, reports to its caller alone.
-  move_only_handler<const connection_refusal&> on_refused = {};
-  /// Called from progress when an established connection is lost, or the peer closes it. It is not
-  /// called when this side closes it.
-  /// Lifetime: all three handlers, until `close()` or the endpoint's destructor returns.
-  move_only_handler<const connection_end&> on_closed = {};
+  /// Tell of this connection. A constructor that fails, or that waits for the peer, tells its
+  /// caller alone why the connection was not made.
+  /// Lifetime: until `close()` or the endpoint's destructor returns.
+  connection_events events = {};
+  /// For one version: `events` where they say nothing.
+  detail::old_handler<move_only_handler<const connection_report&>> on_established = {};
+  detail::old_handler<move_only_handler<const connection_end&>> on_refused = {};
+  detail::old_handler<move_only_handler<const connection_end&>> on_closed = {};
 };
 
 }  // namespace ucx

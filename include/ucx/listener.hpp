@@ -85,18 +85,18 @@ struct listener_options {
   std::size_t most_waiting = 1024;
   /// For connections whose own options have no terms. Without these, the worker's terms count.
   std::optional<connection_terms> terms = {};
-  /// Called from progress, for each connection that was accepted here and established. It is not
-  /// called any more after `close()` or the destructor has returned.
-  move_only_handler<const connection_report&> on_established = {};
-  /// Called like `on_established`, for an accepted connection that was not established. The terms
-  /// were not met, or the peer left, or did not say hello in time.
-  move_only_handler<const connection_refusal&> on_refused = {};
-  move_only_handler<const connection_end&> on_closed = {};
-  /// Called like `on_established`, when peers can not connect any more, or not all of them. UCX
+  /// Tell of the connections that were accepted here. They are not called any more after `close()`
+  /// or the destructor has returned.
+  connection_events events = {};
+  /// Called like `events`, when peers can not connect any more, or not all of them. UCX
   /// closes a port for data, for good, when the process has no descriptor left for a new peer
   /// (`docs/how-to/security.md`). Connected peers stay connected. Only another worker can listen
   /// again.
   move_only_handler<const listener_failure&> on_failure = {};
+  /// For one version: `events` where they say nothing.
+  detail::old_handler<move_only_handler<const connection_report&>> on_established = {};
+  detail::old_handler<move_only_handler<const connection_end&>> on_refused = {};
+  detail::old_handler<move_only_handler<const connection_end&>> on_closed = {};
 };
 
 /// Accepts peers on one socket address.

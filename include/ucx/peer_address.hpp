@@ -21,8 +21,8 @@ struct named_host {
 };
 }  // namespace detail
 
-/// The address of a peer, of one of three kinds: a worker address, a listener's socket address, or
-/// the name of a listener's host and a port.
+/// The address of a peer. It has one of three kinds: a worker address, the socket address of a
+/// listener, or the host and port of a listener.
 class peer_address {
  public:
   peer_address(worker_address address)  // NOLINT(google-explicit-constructor): it is one

@@ -14,8 +14,6 @@
 
 namespace ucx {
 
-class endpoint;
-
 /// The driver of a worker. All modes give equal results.
 enum class progress_mode {
   automatic,        ///< `caller`; for a server's worker `sleeping_thread`.
@@ -72,17 +70,10 @@ struct worker_options {
   std::string name = {};
   /// The terms of connections whose own options have none.
   connection_terms terms = {};
-  /// Called from progress for each peer that has connected by this worker's address. A listener's
-  /// handlers tell of the other peers. `peer` is another handle of the connection, or empty where
-  /// the peer has left already. To drop it changes nothing. To keep it keeps the worker.
-  /// `on_closed` later tells the end of each connection that was told here, unless this side closes
-  /// it. A worker that connects to itself is not told.
-  /// Lifetime: all three, until nothing that was made of the worker is left.
-  std::function<void(endpoint peer, const connection_report& report)> on_established = {};
-  /// Called like `on_established`, for a connection that was not established: the terms were not
-  /// met, or the peer left before.
-  std::function<void(const connection_refusal& refusal)> on_refused = {};
-  std::function<void(const connection_end& end)> on_closed = {};
+  /// For one version: `worker::set_connection_events`, until that is called.
+  detail::old_handler<std::function<void(endpoint, const connection_report&)>> on_established = {};
+  detail::old_handler<std::function<void(const connection_end&)>> on_refused = {};
+  detail::old_handler<std::function<void(const connection_end&)>> on_closed = {};
 };
 
 }  // namespace ucx

@@ -13,6 +13,7 @@
 #include "connection/flush_operation.hpp"
 #include "connection/listener_core.hpp"
 #include "connection/misplaced_option.hpp"
+#include "connection/old_handlers.hpp"
 #include "connection/pending_connection.hpp"
 #include "ucx/error.hpp"
 #include "wire/introduction.hpp"
@@ -99,7 +100,7 @@ result<std::shared_ptr<endpoint_core>> connect(const worker& parent, const socke
   const std::shared_ptr<endpoint_core>& made = *begun;
   const std::error_code ec = made->wait_connected();
   if (ec) return failure{ec, with_words(doing + hint(ec), made->words())};
-  made->observers().arm(std::move(options));
+  made->observers().arm(std::move(options.events));
   return begun;
 }
 
@@ -121,7 +122,7 @@ result<std::shared_ptr<endpoint_core>> connect(const worker& parent, const detai
     if (connecting->failure()) return not_made(connecting->failure(), doing, connecting->words());
     made = connecting->take();
   }
-  made->observers().arm(std::move(options));
+  made->observers().arm(std::move(options.events));
   return made;
 }
 
@@ -137,6 +138,11 @@ result<std::shared_ptr<endpoint_core>> accept(const worker& parent, connection_r
   return made;
 }
 
+endpoint_options with_old_handlers(endpoint_options options) {
+  options.events = detail::events_of(options);
+  return options;
+}
+
 /// Returns the text of an error that `core` may have words about.
 std::string about(std::string doing, const std::shared_ptr<endpoint_core>& core) {
   return with_words(std::move(doing), core ? core->words() : std::string());
@@ -146,14 +152,16 @@ std::string about(std::string doing, const std::shared_ptr<endpoint_core>& core)
 
 endpoint::endpoint(const worker& parent, const peer_address& peer, endpoint_options options,
                    std::error_code& ec)
-    : core_(
-          std::visit([&](const auto& place) { return connect(parent, place, std::move(options)); },
-                     core_access::place(peer))
-              .or_end(ec)) {}
+    : core_(std::visit(
+                [&](const auto& place) {
+                  return connect(parent, place, with_old_handlers(std::move(options)));
+                },
+                core_access::place(peer))
+                .or_end(ec)) {}
 
 endpoint::endpoint(const worker& parent, connection_request&& request, endpoint_options options,
                    std::error_code& ec)
-    : core_(accept(parent, request, std::move(options)).or_end(ec)) {}
+    : core_(accept(parent, request, with_old_handlers(std::move(options))).or_end(ec)) {}
 
 endpoint::endpoint(endpoint&& other) noexcept = default;
 

@@ -5,6 +5,7 @@
 
 #include "base/forked_child.hpp"
 #include "connection/listener_core.hpp"
+#include "connection/old_handlers.hpp"
 #include "connection/pending_connection.hpp"
 #include "ucx/error.hpp"
 #include "worker/core_access.hpp"
@@ -14,10 +15,20 @@ namespace ucx {
 using detail::core_access;
 using detail::listener_core;
 
+namespace {
+
+listener_options with_old_handlers(listener_options options) {
+  options.events = detail::events_of(options);
+  return options;
+}
+
+}  // namespace
+
 listener::listener(const worker& parent, const socket_address& address, listener_options options,
                    std::error_code& ec)
-    : core_(
-          listener_core::make(core_access::core(parent), address, std::move(options)).or_end(ec)) {}
+    : core_(listener_core::make(core_access::core(parent), address,
+                                with_old_handlers(std::move(options)))
+                .or_end(ec)) {}
 
 listener::listener(listener&& other) noexcept = default;
 

@@ -8,6 +8,7 @@
 #include "base/forked_child.hpp"
 #include "base/idle_rounds.hpp"
 #include "base/result.hpp"
+#include "connection/address_peers.hpp"
 #include "connection/connection_table.hpp"
 #include "connection/endpoint_core.hpp"
 #include "message/assembled_parts.hpp"
@@ -215,6 +216,18 @@ std::optional<message> worker::take(const tag_match& wanted) {
   if (found == nullptr) return {};
   core_->messages().take_by_hand(*found);
   return detail::core_access::make_message(core_, *found);
+}
+
+void worker::set_connection_events(connection_events events) {
+  if (!core_) return;
+  auto exchanged = std::make_shared<connection_events>(std::move(events));  // goes behind the lock
+  detail::address_peers& told = core_->connections().served().by_address();
+  {
+    const std::lock_guard guard(core_->lock());
+    told.exchange(exchanged);
+  }
+  if (core_->in_handler()) return;
+  core_->wait_until(detail::clock::time_point::max(), [&] { return !told.is_telling(); });
 }
 
 void worker::on_message(std::uint64_t number, move_only_handler<message> handler,

@@ -83,7 +83,7 @@ endpoint_core::endpoint_core(worker_core& worker, std::shared_ptr<worker_core> k
       messages_(worker.connections().make_messages(*this)),
       link_(messages_->link()),
       session_(*this, *messages_, terms_of(worker, options)),
-      observers_(*this, *messages_, std::move(options)),
+      observers_(*this, *messages_, std::move(options.events)),
       liveness_(*this, worker.options().heartbeat_interval, worker.options().heartbeat_timeout) {}
 
 result<std::shared_ptr<endpoint_core>> endpoint_core::make(worker_core& worker,

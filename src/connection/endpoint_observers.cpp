@@ -7,6 +7,7 @@
 #include "connection/connection_messages.hpp"
 #include "connection/endpoint_core.hpp"
 #include "ucx/error.hpp"
+#include "worker/core_access.hpp"
 #include "worker/handler_scope.hpp"
 #include "worker/worker_core.hpp"
 
@@ -32,10 +33,10 @@ Told or_less(All all, Told least) noexcept {
 }  // namespace
 
 endpoint_observers::endpoint_observers(endpoint_core& connection, connection_messages& messages,
-                                       endpoint_options&& handlers) noexcept
+                                       connection_events&& handlers) noexcept
     : connection_(connection), messages_(messages), handlers_(std::move(handlers)) {}
 
-void endpoint_observers::arm(endpoint_options&& handlers) {
+void endpoint_observers::arm(connection_events&& handlers) {
   const std::lock_guard guard(connection_.worker().lock());
   handlers_.on_established = std::move(handlers.on_established);
   handlers_.on_closed = std::move(handlers.on_closed);
@@ -44,14 +45,12 @@ void endpoint_observers::arm(endpoint_options&& handlers) {
 }
 
 void endpoint_observers::disarm() noexcept {
-  endpoint_options unused;  // destroyed behind the lock
+  connection_events unused;  // destroyed behind the lock
   std::shared_ptr<message_handlers> messages;
   worker_core& worker = connection_.worker();
   {
     const std::lock_guard guard(worker.lock());
-    std::swap(unused.on_established, handlers_.on_established);
-    std::swap(unused.on_refused, handlers_.on_refused);
-    std::swap(unused.on_closed, handlers_.on_closed);
+    std::swap(unused, handlers_);
     messages_.swap_handlers(messages);  // what is still to be told holds them itself
   }
   if (worker.in_handler()) return;
@@ -61,16 +60,14 @@ void endpoint_observers::disarm() noexcept {
 void endpoint_observers::drop_handlers() noexcept try {
   worker_core& worker = connection_.worker();
   if (handlers_.on_established || handlers_.on_refused || handlers_.on_closed) {
-    const auto unused = std::make_shared<endpoint_options>(std::move(handlers_));
+    const auto unused = std::make_shared<connection_events>(std::move(handlers_));
     try {
       worker.queue_handler([unused] {});
     } catch (const std::bad_alloc&) {
       handlers_ = std::move(*unused);
       throw;
     }
-    handlers_.on_established = {};
-    handlers_.on_refused = {};
-    handlers_.on_closed = {};
+    handlers_ = {};
   }
   std::shared_ptr<message_handlers> messages;
   messages_.swap_handlers(messages);
@@ -120,15 +117,14 @@ void endpoint_observers::queue_tell(event what) {
   });
 }
 
-/// Calls a user's handler, without the lock.
-template <class Handler, class Told>
-void endpoint_observers::call(std::unique_lock<worker_lock>& guard, Handler& handler,
-                              const Told& told) {
+/// Calls a user's handler by `call`, without the lock.
+template <class Handler, class Call>
+void endpoint_observers::call(std::unique_lock<worker_lock>& guard, Handler& handler, Call call) {
   Handler taken = std::move(handler);
   if (!taken) return;
   const handler_scope telling(connection_.worker(), guard, telling_);
   Handler here = std::move(taken);  // destroyed without the lock, whatever it does
-  here(told);
+  call(here);
 }
 
 /// Where memory is short, in fewer words: else nobody would be told, and the process end.
@@ -137,19 +133,17 @@ void endpoint_observers::tell(event what) {
   const std::uint64_t number = connection_.number();
   const socket_address peer = connection_.peer();
   const std::error_code why = connection_.why_ended();
-  switch (what) {
-    case event::established:
-      return call(
-          guard, handlers_.on_established,
-          or_less([this] { return connection_.report(); }, connection_report{number, peer}));
-    case event::refused: {
-      const auto all = [&] { return connection_refusal{number, peer, why, connection_.words()}; };
-      return call(guard, handlers_.on_refused, or_less(all, connection_refusal{number, peer, why}));
-    }
-    case event::closed:
-      return call(guard, handlers_.on_closed,
-                  or_less([this] { return connection_.end(); }, connection_end{number, peer, why}));
+  if (what == event::established) {
+    const auto report =
+        or_less([this] { return connection_.report(); }, connection_report{number, peer});
+    return call(guard, handlers_.on_established, [&](auto& handler) {
+      handler(core_access::make_endpoint(connection_.shared_from_this()), report);
+    });
   }
+  const auto end = or_less([this] { return connection_.end(); }, connection_end{number, peer, why});
+  const auto tell_it = [&end](auto& handler) { handler(end); };
+  if (what == event::refused) return call(guard, handlers_.on_refused, tell_it);
+  call(guard, handlers_.on_closed, tell_it);
 }
 
 void endpoint_observers::tell_observer(event what) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "connection/connection_observer.hpp"
-#include "ucx/endpoint_options.hpp"
+#include "ucx/connection_report.hpp"
 #include "worker/worker_lock.hpp"
 
 namespace ucx::detail {
@@ -22,12 +22,12 @@ class endpoint_core;
 class endpoint_observers {
  public:
   endpoint_observers(endpoint_core& connection, connection_messages& messages,
-                     endpoint_options&& handlers) noexcept;
+                     connection_events&& handlers) noexcept;
   endpoint_observers(const endpoint_observers&) = delete;
   endpoint_observers& operator=(const endpoint_observers&) = delete;
 
   /// Sets the user's handlers, of which those are called that would have been. Takes the lock.
-  void arm(endpoint_options&& handlers);
+  void arm(connection_events&& handlers);
   /// The user's handlers, those of messages too, are not called any more, and may be gone. Takes
   /// the lock, and waits without it for one that runs.
   void disarm() noexcept;
@@ -66,12 +66,12 @@ class endpoint_observers {
   void tell_observer(event what);
   void not_told(event what) noexcept;
   void fail_wards();
-  template <class Handler, class Told>
-  void call(std::unique_lock<worker_lock>& guard, Handler& handler, const Told& told);
+  template <class Handler, class Call>
+  void call(std::unique_lock<worker_lock>& guard, Handler& handler, Call call);
 
   endpoint_core& connection_;
   connection_messages& messages_;
-  endpoint_options handlers_;
+  connection_events handlers_;
   std::weak_ptr<connection_observer> observer_;
   std::vector<std::weak_ptr<endpoint_core>> wards_;
   std::shared_ptr<endpoint_core> watched_by_;

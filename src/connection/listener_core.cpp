@@ -156,7 +156,8 @@ void listener_core::lose(const guarded_port& port) {
                "connected goes on, others can not connect any more. Start anew with a higher "
                "limit (ulimit -n)";
   worker_->context().log().write(log_level::error, lost.words);
-  if (options_.on_failure) tell(options_.on_failure, std::move(lost));
+  auto& handler = options_.on_failure;
+  if (handler) queue([&handler, lost = std::move(lost)] { handler(lost); });
 }
 
 listener_core::~listener_core() {
@@ -371,33 +372,35 @@ void listener_core::call() {
   options_.on_request(core_access::make_connection_request(std::move(pending)));
 }
 
-/// Calls one of the user's handlers, without the lock.
-template <class Handler, class Told>
-void listener_core::tell(Handler& handler, Told&& told) {
-  worker_->queue_handler([weak = weak_from_this(), &handler, told = std::forward<Told>(told)] {
+/// Makes `call`, which calls one of the user's handlers, without the lock.
+template <class Call>
+void listener_core::queue(Call call) {
+  worker_->queue_handler([weak = weak_from_this(), call = std::move(call)]() mutable {
     const std::shared_ptr<listener_core> kept = weak.lock();
     if (!kept) return;
     std::unique_lock guard(kept->worker_->lock());
     if (kept->closed_) return;
     const handler_scope calling(*kept->worker_, guard, kept->calling_);
-    handler(told);
+    call();
   });
 }
 
 void listener_core::established(endpoint_core& connection) {
-  if (options_.on_established) tell(options_.on_established, connection.report());
+  if (!options_.events.on_established) return;
+  // The handle's memory is taken here: its want can be told. It can not when the handler is due.
+  queue([this, peer = connection.weak_from_this(), both = std::make_shared<core_access::served>(),
+         report = connection.report()]() mutable {
+    options_.events.on_established(
+        core_access::make_served_endpoint(std::move(both), worker_, peer.lock()), report);
+  });
 }
 
 void listener_core::ended(endpoint_core& connection, bool was_established) {
   if (connection.session().refuses_hello()) return end_refusal();
   const std::error_code why = connection.failure();
   if (!why || why == errc::canceled) return;  // closed on this side
-  if (!was_established) {
-    if (!options_.on_refused) return;
-    return tell(options_.on_refused, connection_refusal{connection.number(), connection.peer(), why,
-                                                        connection.words()});
-  }
-  if (options_.on_closed) tell(options_.on_closed, connection.end());
+  auto& handler = was_established ? options_.events.on_closed : options_.events.on_refused;
+  if (handler) queue([&handler, end = connection.end()] { handler(end); });
 }
 
 std::shared_ptr<accept_wait> listener_core::add_wait() {

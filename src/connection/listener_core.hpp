@@ -105,8 +105,8 @@ class listener_core final : public connection_observer,
   void end(const std::shared_ptr<accept_wait>& wait) noexcept;
   std::shared_ptr<worker_core> next_worker() noexcept;
   static void hand_over(worker_core& other, std::unique_ptr<pending_connection> pending);
-  template <class Handler, class Told>
-  void tell(Handler& handler, Told&& told);
+  template <class Call>
+  void queue(Call call);
   std::unique_ptr<pending_connection> take() noexcept;
 
   std::shared_ptr<worker_core> worker_;

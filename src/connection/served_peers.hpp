@@ -30,6 +30,8 @@ class served_peers {
   /// Takes a connection that nobody else holds, until the peer leaves.
   void serve(std::shared_ptr<endpoint_core> peer);
   bool has(const std::shared_ptr<endpoint_core>& peer) const noexcept;
+  /// Tells of those that connect by the worker's address.
+  address_peers& by_address() noexcept { return *by_address_; }
   /// Lets go of those that are gone.
   void reap();
   /// Drops all of them and answers nobody any more: the worker ends.

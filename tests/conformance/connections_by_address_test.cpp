@@ -58,7 +58,7 @@ TEST_P(ConformanceBByAddress, B10_B16_B18_B28_MeetWithoutIp) {
   std::mutex mutex;
   std::optional<connection_report> told;
   endpoint_options options;
-  options.on_established = [&](const connection_report& report) {
+  options.events.on_established = [&](const endpoint&, const connection_report& report) {
     const std::lock_guard guard(mutex);
     told = report;
   };
@@ -82,7 +82,7 @@ TEST_P(ConformanceBByAddress, B14_LossIsTold) {
   std::mutex mutex;
   std::optional<connection_end> end;
   endpoint_options options;
-  options.on_closed = [&](const connection_end& told) {
+  options.events.on_closed = [&](const connection_end& told) {
     const std::lock_guard guard(mutex);
     end = told;
   };
@@ -104,15 +104,17 @@ TEST_P(ConformanceBByAddress, B14_B16_TheOwnerOfTheAddressIsToldToo) {
   std::optional<connection_end> left;
   worker_options options;
   options.progress = GetParam().reader;
-  options.on_established = [&](endpoint, const connection_report& report) {
+  worker owner(server_context_, options);
+  connection_events events;
+  events.on_established = [&](const endpoint&, const connection_report& report) {
     const std::lock_guard guard(mutex);
     came = report;
   };
-  options.on_closed = [&](const connection_end& end) {
+  events.on_closed = [&](const connection_end& end) {
     const std::lock_guard guard(mutex);
     left = end;
   };
-  worker owner(server_context_, options);
+  owner.set_connection_events(std::move(events));
   std::optional<event_loop> loop;
   const worker_address where = owner.address();
   if (options.progress == progress_mode::external) loop.emplace(owner);

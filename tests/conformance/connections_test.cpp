@@ -139,7 +139,7 @@ TEST_P(ConformanceB, B13_ErrorHandlingMayBeOff) {
   endpoint_options options;
   options.failure = peer_failure::undetected;
   options.watched_by = &watching;
-  options.on_closed = [&](const connection_end& told) {
+  options.events.on_closed = [&](const connection_end& told) {
     const std::lock_guard guard(mutex);
     end = told;
   };
@@ -187,7 +187,7 @@ TEST_P(ConformanceB, B14_B16_EndsAreToldWithTheirReason) {
     std::optional<connection_end> end;
     listener door(server_, any_port);
     endpoint_options options;
-    options.on_closed = [&](const connection_end& told) {
+    options.events.on_closed = [&](const connection_end& told) {
       const std::lock_guard guard(mutex);
       end = told;
     };
@@ -225,7 +225,7 @@ TEST_P(ConformanceB, B18_PeersTellOfThemselves) {
   std::mutex mutex;
   std::vector<std::byte> told;
   listener_options doors;
-  doors.on_established = [&](const connection_report& report) {
+  doors.events.on_established = [&](const endpoint&, const connection_report& report) {
     const std::lock_guard guard(mutex);
     told = report.peer_info;
   };

@@ -122,10 +122,10 @@ TEST_P(ConformanceB, B5_B15_RefusalsTellTheirReason) {
     EXPECT_NE(std::string(failed.what()).find("members only"), std::string::npos) << failed.what();
   }
   std::mutex mutex;
-  std::optional<connection_refusal> told;
+  std::optional<connection_end> told;
   endpoint_options options;
   options.wait = connect_wait::none;
-  options.on_refused = [&](const connection_refusal& refusal) {
+  options.events.on_refused = [&](const connection_end& refusal) {
     const std::lock_guard guard(mutex);
     told = refusal;
   };
@@ -193,7 +193,7 @@ TEST_P(ConformanceBServers, B3_ServersOfEveryModeAccept) {
     const std::lock_guard guard(mutex);
     accepted.emplace(server, std::move(request));
   };
-  doors.on_closed = [&](const connection_end& told) {
+  doors.events.on_closed = [&](const connection_end& told) {
     const std::lock_guard guard(mutex);
     end = told;
   };

@@ -134,7 +134,7 @@ TEST_P(ConformanceCEnds, B24_TheEndNamesTheKeysOfWhatWasNotSent) {
   std::optional<connection_end> end;
   endpoint_options options;
   options.wait = connect_wait::none;
-  options.on_closed = [&](const connection_end& told) {
+  options.events.on_closed = [&](const connection_end& told) {
     const std::lock_guard guard(mutex);
     end = told;
   };

@@ -179,6 +179,18 @@ void of_workers(ucx::worker& worker, ucx::memory_region& region, ucx::message& m
   ucx::copy_memory(bytes.data(), bytes.data(), bytes.size(), ec);
 }
 
+void of_events(std::error_code& ec) {
+  ucx::endpoint_options options;
+  options.on_established = [](const ucx::connection_report&) {};
+  options.on_refused = [](const ucx::connection_end&) {};
+  ucx::worker_options of_worker;
+  of_worker.on_established = [](const ucx::endpoint&, const ucx::connection_report&) {};
+  ucx::listener_options doors{.on_closed = [](const ucx::connection_end& end) { (void)end.words; }};
+  const ucx::connection_refusal refusal{.reason = ec};
+  (void)refusal;
+  (void)doors;
+}
+
 void of_buffers(ucx::buffer_pool& pool, std::error_code& ec) { (void)pool.take(ec); }
 
 void of_connections(ucx::worker& worker, ucx::connection_manager& manager,
@@ -245,6 +257,7 @@ void call_old_names(ucx::client& client, ucx::remote_region& region, ucx::endpoi
   of_messages(peer, bytes, ec);
   of_workers(worker, memory, message, bytes, ec);
   of_buffers(pool, ec);
+  of_events(ec);
   of_connections(worker, manager, accepted, ec);
   of_places(worker.parent(), server, bytes, ec);
   of_waits(awaited, ec);

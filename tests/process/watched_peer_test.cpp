@@ -60,7 +60,7 @@ TEST(WatchedPeer, DeathEndsWhatIsOutstandingOverSharedMemory) {
   endpoint_options options;
   options.failure = peer_failure::undetected;
   options.watched_by = &watching;
-  options.on_closed = [&](const connection_end& told) {
+  options.events.on_closed = [&](const connection_end& told) {
     const std::lock_guard guard(mutex);
     end = told;
   };
@@ -105,18 +105,22 @@ class IdleServer : public testing::TestWithParam<progress_mode> {
     options.transports = {"posix", "cma", "self"};
     return options;
   }
-  worker_options telling() {
-    worker_options options;
-    options.progress = GetParam();
-    options.heartbeat_timeout = silent_for;
-    options.on_established = [this](endpoint, const connection_report& report) {
+  IdleServer() {
+    connection_events told;
+    told.on_established = [this](const endpoint&, const connection_report& report) {
       const std::lock_guard guard(mutex_);
       watched_ = report.watched;
     };
-    options.on_closed = [this](const connection_end& told) {
+    told.on_closed = [this](const connection_end& end) {
       const std::lock_guard guard(mutex_);
-      ends_.push_back(told);
+      ends_.push_back(end);
     };
+    worker_.set_connection_events(std::move(told));
+  }
+  static worker_options idle() {
+    worker_options options;
+    options.progress = GetParam();
+    options.heartbeat_timeout = silent_for;
     return options;
   }
   static bool system_tells_of_ends() {
@@ -159,7 +163,7 @@ class IdleServer : public testing::TestWithParam<progress_mode> {
   bool watched_ = false;
   std::vector<connection_end> ends_;
   context context_{of_one_host()};
-  worker worker_{context_, telling()};
+  worker worker_{context_, idle()};
 };
 
 TEST_P(IdleServer, NoticesTheDeathOfAClient) {

@@ -226,7 +226,7 @@ TEST_P(Lifetime, OfAConnectionMayEndInItsErrorHandler) {
   auto doomed = std::make_unique<std::optional<endpoint>>();
   std::atomic<int> outcome{0};
   endpoint_options options;
-  options.on_closed = [&](const connection_end& end) {
+  options.events.on_closed = [&](const connection_end& end) {
     const int why = end.reason.value();
     doomed.reset();
     outcome = why;  // last: then the test goes on, and ends `doomed` itself

@@ -398,7 +398,7 @@ TEST_F(Listener, TellsTheHandlerWhenThePeerLeaves) {
   const listener door(server_, any_port_, [&](connection_request request) {
     const std::lock_guard guard(mutex);
     endpoint_options options;
-    options.on_closed = [&](const connection_end& end) { lost = end.reason.value(); };
+    options.events.on_closed = [&](const connection_end& end) { lost = end.reason.value(); };
     accepted.emplace(server_, std::move(request), std::move(options));
   });
   EXPECT_FALSE(connect(door.address()));

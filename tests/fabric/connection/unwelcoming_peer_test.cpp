@@ -95,7 +95,7 @@ TEST(UnwelcomingPeer, ThatLeavesIsNoRefusal) {
   const endpoint connection(
       client, peer.address(),
       {.wait = connect_wait::none,
-       .on_refused = [&](const connection_refusal& refusal) { told = refusal.reason; }});
+       .events = {.on_refused = [&](const connection_end& refusal) { told = refusal.reason; }}});
   const auto drive_until = [&](auto done) {
     const auto end = std::chrono::steady_clock::now() + 20s;
     while (!done() && std::chrono::steady_clock::now() < end) {

@@ -85,7 +85,8 @@ void listener_in_on_established(watched_calls& calls) {
   simulated_pair pair;
   std::optional<listener> door;
   listener_options options;
-  options.on_established = calls.of([&](const connection_report&) { door.reset(); });
+  options.events.on_established =
+      calls.of([&](const endpoint&, const connection_report&) { door.reset(); });
   door.emplace(pair.owner, any_port, std::move(options));
   const endpoint connection(pair.reader, door->address());
   pair.network.advance(1ms);
@@ -98,7 +99,7 @@ void listener_in_on_refused(watched_calls& calls) {
   std::optional<listener> door;
   listener_options options;
   options.terms = connection_terms{.require_rdma = true};
-  options.on_refused = calls.of([&](const connection_refusal&) { door.reset(); });
+  options.events.on_refused = calls.of([&](const connection_end&) { door.reset(); });
   door.emplace(pair.owner, any_port, std::move(options));
   const socket_address where = door->address();
   std::error_code ec;
@@ -112,7 +113,7 @@ void listener_in_on_closed(watched_calls& calls) {
   simulated_pair pair;
   std::optional<listener> door;
   listener_options options;
-  options.on_closed = calls.of([&](const connection_end&) { door.reset(); });
+  options.events.on_closed = calls.of([&](const connection_end&) { door.reset(); });
   door.emplace(pair.owner, any_port, std::move(options));
   endpoint first(pair.reader, door->address());
   endpoint second(pair.reader, door->address());
@@ -127,7 +128,8 @@ void endpoint_in_on_established(watched_calls& calls) {
   simulated_pair pair;
   std::optional<endpoint> connection;
   endpoint_options options;
-  options.on_established = calls.of([&](const connection_report&) { connection.reset(); });
+  options.events.on_established =
+      calls.of([&](const endpoint&, const connection_report&) { connection.reset(); });
   connection.emplace(pair.connect(std::move(options)));
   pair.network.advance(100ms);
   EXPECT_FALSE(connection.has_value());
@@ -139,7 +141,7 @@ void endpoint_in_on_refused(watched_calls& calls) {
   std::optional<endpoint> connection;
   endpoint_options options;
   options.wait = connect_wait::none;
-  options.on_refused = calls.of([&](const connection_refusal&) { connection.reset(); });
+  options.events.on_refused = calls.of([&](const connection_end&) { connection.reset(); });
   connection.emplace(pair.reader, nobody, std::move(options));
   pair.network.advance(100ms);
   EXPECT_FALSE(connection.has_value());
@@ -150,7 +152,7 @@ void endpoint_in_on_closed(watched_calls& calls) {
   listener door(pair.owner, any_port);
   std::optional<endpoint> connection;
   endpoint_options options;
-  options.on_closed = calls.of([&](const connection_end&) { connection.reset(); });
+  options.events.on_closed = calls.of([&](const connection_end&) { connection.reset(); });
   connection.emplace(pair.reader, door.address(), std::move(options));
   door.close(close_mode::abort);
   pair.network.advance(2s);
@@ -220,8 +222,8 @@ void worker_in_on_established(watched_calls& calls) {
     EXPECT_EQ(peer.state(), connection_state::active);
     doomed.reset();
   });
-  // The worker's copy of the handler is the only one that is left.
-  doomed.emplace(pair.owner_context, worker_options{.on_established = std::move(told)});
+  doomed.emplace(pair.owner_context);
+  doomed->set_connection_events({.on_established = std::move(told)});
   drive_to_its_end(pair, doomed);
 }
 
@@ -229,7 +231,8 @@ void worker_in_on_closed(watched_calls& calls) {
   simulated_pair pair;
   std::optional<worker> doomed;
   auto told = calls.of([&](const connection_end&) { doomed.reset(); });
-  doomed.emplace(pair.owner_context, worker_options{.on_closed = std::move(told)});
+  doomed.emplace(pair.owner_context);
+  doomed->set_connection_events({.on_closed = std::move(told)});
   drive_to_its_end(pair, doomed);
 }
 

@@ -363,10 +363,12 @@ TEST(AcceptanceAtEveryMoment, TakesNobodyOnceItIsGone) {
       if (awaited) first->await_suspend(std::noop_coroutine());
       int established = 0;
       int refused = 0;
-      const endpoint client(pair.reader, door.address(),
-                            {.wait = connect_wait::none,
-                             .on_established = [&](const connection_report&) { ++established; },
-                             .on_refused = [&](const connection_refusal&) { ++refused; }});
+      const endpoint client(
+          pair.reader, door.address(),
+          {.wait = connect_wait::none,
+           .events = {
+               .on_established = [&](const endpoint&, const connection_report&) { ++established; },
+               .on_refused = [&](const connection_end&) { ++refused; }}});
       pair.network.advance(moment * step / 2);
       const bool took = first->await_ready();
       ++(took ? late : early);
@@ -407,10 +409,12 @@ TEST_P(ConnectAtEveryMoment, IsToldOnce) {
       int established = 0;
       int refused = 0;
       int closed = 0;
-      endpoint_options options{.wait = connect_wait::none,
-                               .on_established = [&](const connection_report&) { ++established; },
-                               .on_refused = [&](const connection_refusal&) { ++refused; },
-                               .on_closed = [&](const connection_end&) { ++closed; }};
+      endpoint_options options{
+          .wait = connect_wait::none,
+          .events = {
+              .on_established = [&](const endpoint&, const connection_report&) { ++established; },
+              .on_refused = [&](const connection_end&) { ++refused; },
+              .on_closed = [&](const connection_end&) { ++closed; }}};
       if (GetParam() == trouble::deadline) options.connect_timeout = when + 1ns;
       std::optional<endpoint> connection;
       if (by_address) {

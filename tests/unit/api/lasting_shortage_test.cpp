@@ -101,7 +101,7 @@ class short_program {
       may_fail([this] {
         exposed_.emplace(pair_.owner_context, std::span(memory_), access::read_write);
         connection_.emplace(
-            pair_.connect({.on_closed = [this](const connection_end&) { ++told_; }}));
+            pair_.connect({.events = {.on_closed = [this](const connection_end&) { ++told_; }}}));
       });
       if (connection_) may_fail([this] { use(); });
       leave();
@@ -423,12 +423,10 @@ TEST(LastingShortageOfAWorkerThatIsToldOfPeers, EndsNoProcess) {
   with_each_beginning([](std::uint64_t point) {
     int established = 0;
     int closed = 0;
-    simulated_pair_options options = short_pair();
-    options.owner_worker.on_established = [&](const endpoint&, const connection_report&) {
-      ++established;
-    };
-    options.owner_worker.on_closed = [&](const connection_end&) { ++closed; };
-    simulated_pair pair(options);
+    simulated_pair pair(short_pair());
+    pair.owner.set_connection_events(
+        {.on_established = [&](const endpoint&, const connection_report&) { ++established; },
+         .on_closed = [&](const connection_end&) { ++closed; }});
     keep_driving_owner(pair);
     std::uint64_t failed = 0;
     {
@@ -627,11 +625,11 @@ TEST(LastingShortageOfARelay, LosesNoQuestionInSilence) {
   };
   with_each_beginning([](std::uint64_t point) {
     std::optional<endpoint> served;
-    simulated_pair_options options;
-    options.owner_worker.on_established = [&](endpoint peer, const connection_report&) {
-      served.emplace(std::move(peer));
-    };
-    simulated_pair pair(options);
+    simulated_pair pair;
+    pair.owner.set_connection_events(
+        {.on_established = [&](endpoint peer, const connection_report&) {
+          served.emplace(std::move(peer));
+        }});
     worker home(pair.owner_context);
     endpoint peer = pair.connect();
     peer.wait_connected();

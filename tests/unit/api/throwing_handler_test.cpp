@@ -52,12 +52,13 @@ TEST(ThrowingHandler, OfConnectionsIsReported) {
   reports told;
   simulated_pair pair(told.options());
   listener_options doors;
-  doors.on_established = [](const connection_report&) { throw_it(); };
-  doors.on_closed = [](const connection_end&) { throw_it(); };
+  doors.events.on_established = [](const endpoint&, const connection_report&) { throw_it(); };
+  doors.events.on_closed = [](const connection_end&) { throw_it(); };
   std::optional<listener> door(std::in_place, pair.owner, any_port, std::move(doors));
-  endpoint lost(pair.reader, door->address(),
-                {.on_established = [](const connection_report&) { throw_it(); },
-                 .on_closed = [](const connection_end&) { throw_it(); }});
+  endpoint lost(
+      pair.reader, door->address(),
+      {.events = {.on_established = [](const endpoint&, const connection_report&) { throw_it(); },
+                  .on_closed = [](const connection_end&) { throw_it(); }}});
   pair.network.advance(1ms);
   EXPECT_EQ(told.of_owner, 1);
   EXPECT_EQ(told.of_reader, 1);
@@ -79,9 +80,9 @@ TEST(ThrowingHandler, OfARefusalIsReported) {
     request.reject(errc::busy);
     throw_it();
   });
-  endpoint refused(
-      pair.reader, door.address(),
-      {.wait = connect_wait::none, .on_refused = [](const connection_refusal&) { throw_it(); }});
+  endpoint refused(pair.reader, door.address(),
+                   {.wait = connect_wait::none,
+                    .events = {.on_refused = [](const connection_end&) { throw_it(); }}});
   pair.network.advance(100ms);
   EXPECT_EQ(refused.status(), errc::busy);
   EXPECT_EQ(told.of_owner, 1);

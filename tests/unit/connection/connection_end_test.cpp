@@ -25,7 +25,7 @@ TEST(ConnectionEnd, NamesThePostsThatHadNotEnded) {
   const listener door(pair.owner, any_port);
   std::optional<connection_end> told;
   endpoint connection(pair.reader, door.address(),
-                      {.on_closed = [&](const connection_end& end) { told = end; }});
+                      {.events = {.on_closed = [&](const connection_end& end) { told = end; }}});
   std::vector<std::pair<std::uint64_t, std::error_code>> ended;
   message_handlers handlers;
   handlers.on_sent = [&](std::uint64_t key, std::error_code how) { ended.emplace_back(key, how); };
@@ -57,20 +57,20 @@ TEST(ConnectionEnd, NamesThePostsThatHadNotEnded) {
 
 /// Counts what the owner of a worker's address is told of those that connect by it.
 struct told_by_address {
-  worker_options handlers() {
-    worker_options options;
-    options.on_established = [this](endpoint peer, const connection_report& report) {
+  connection_events handlers() {
+    connection_events events;
+    events.on_established = [this](endpoint peer, const connection_report& report) {
       peers.push_back(std::move(peer));
       reports.push_back(report);
     };
-    options.on_refused = [this](const connection_refusal& refusal) { refusals.push_back(refusal); };
-    options.on_closed = [this](const connection_end& end) { ends.push_back(end); };
-    return options;
+    events.on_refused = [this](const connection_end& refusal) { refusals.push_back(refusal); };
+    events.on_closed = [this](const connection_end& end) { ends.push_back(end); };
+    return events;
   }
 
   std::vector<endpoint> peers;
   std::vector<connection_report> reports;
-  std::vector<connection_refusal> refusals;
+  std::vector<connection_end> refusals;
   std::vector<connection_end> ends;
 };
 
@@ -79,10 +79,10 @@ TEST(ConnectionEnd, OfAPeerByAddressIsToldToTheAddresssOwner) {
                           std::optional<close_mode>()}) {
     told_by_address told;
     simulated_pair_options options;
-    options.owner_worker = told.handlers();
     options.owner_worker.name = "owner";
     options.reader_worker.name = "reader";
     simulated_pair pair(options);
+    pair.owner.set_connection_events(told.handlers());
     std::optional<endpoint> connection(pair.connect());
     connection->wait_connected();
     pair.network.advance(1ms);
@@ -116,9 +116,8 @@ TEST(ConnectionEnd, OfAPeerByAddressIsToldToTheAddresssOwner) {
 
 TEST(ConnectionEnd, OnThisSideIsNotToldToTheAddresssOwner) {
   told_by_address told;
-  simulated_pair_options options;
-  options.owner_worker = told.handlers();
-  simulated_pair pair(options);
+  simulated_pair pair;
+  pair.owner.set_connection_events(told.handlers());
   const endpoint connection = pair.connect();
   pair.network.advance(1ms);
   ASSERT_EQ(told.peers.size(), 1U);
@@ -133,9 +132,9 @@ TEST(ConnectionEnd, OnThisSideIsNotToldToTheAddresssOwner) {
 TEST(ConnectionEnd, RefusedPeersByAddressAreToldToTheAddresssOwner) {
   told_by_address told;
   simulated_pair_options options;
-  options.owner_worker = told.handlers();
   options.owner_worker.terms.require_rdma = true;
   simulated_pair pair(options);
+  pair.owner.set_connection_events(told.handlers());
   endpoint connection = pair.connect();
   std::error_code ec;
   connection.wait_connected(ec);
@@ -150,9 +149,8 @@ TEST(ConnectionEnd, RefusedPeersByAddressAreToldToTheAddresssOwner) {
 // A connection over shared memory, whose peer's death UCX does not notice, and one that it watches.
 TEST(ConnectionEnd, OfTheCompanionIsThatOfWhatItWatches) {
   told_by_address told;
-  simulated_pair_options options;
-  options.owner_worker = told.handlers();
-  simulated_pair pair(options);
+  simulated_pair pair;
+  pair.owner.set_connection_events(told.handlers());
   const endpoint fast = pair.connect({.failure = peer_failure::undetected});
   const endpoint beside = pair.connect();
   pair.network.advance(1ms);
@@ -232,7 +230,7 @@ TEST(ConnectionEnd, OfAListenersConnectionNamesThemToo) {
   simulated_pair pair;
   std::optional<connection_end> told;
   listener_options doors;
-  doors.on_closed = [&](const connection_end& end) { told = end; };
+  doors.events.on_closed = [&](const connection_end& end) { told = end; };
   const listener door(pair.owner, any_port, std::move(doors));
   const std::vector<std::byte> large = pattern(1U << 20U);
   {
@@ -256,7 +254,7 @@ TEST(ConnectionEnd, OfAListenersConnectionIsToldWhereNobodyHoldsIt) {
   simulated_pair pair;
   std::optional<connection_end> told;
   listener_options doors;
-  doors.on_closed = [&](const connection_end& end) { told = end; };
+  doors.events.on_closed = [&](const connection_end& end) { told = end; };
   const listener door(pair.owner, any_port, std::move(doors));
   endpoint connection(pair.reader, door.address());
   connection.send(0xbac, {});
@@ -276,10 +274,10 @@ TEST(ConnectionEnd, OfAListenersConnectionIsToldWhereNobodyHoldsIt) {
 
 TEST(ConnectionRefusal, IsToldToTheListenerThatHadAccepted) {
   simulated_pair pair;
-  std::vector<connection_refusal> told;
+  std::vector<connection_end> told;
   listener_options doors;
   doors.terms = connection_terms{.unique = true};
-  doors.on_refused = [&](const connection_refusal& refusal) { told.push_back(refusal); };
+  doors.events.on_refused = [&](const connection_end& refusal) { told.push_back(refusal); };
   const listener door(pair.owner, any_port, std::move(doors));
   const endpoint first(pair.reader, door.address());
   EXPECT_TRUE(told.empty());
@@ -293,9 +291,9 @@ TEST(ConnectionRefusal, IsToldToTheListenerThatHadAccepted) {
 
 TEST(ConnectionRefusal, IsToldOfPeersThatNeverSayHello) {
   simulated_pair pair;
-  std::vector<connection_refusal> told;
+  std::vector<connection_end> told;
   listener_options doors;
-  doors.on_refused = [&](const connection_refusal& refusal) { told.push_back(refusal); };
+  doors.events.on_refused = [&](const connection_end& refusal) { told.push_back(refusal); };
   const listener door(pair.owner, any_port, std::move(doors));
   frame_peer peer(pair.network, "peer");
   peer.reach(door.address().port());

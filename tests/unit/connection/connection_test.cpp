@@ -45,12 +45,16 @@ TEST(Connection, TellsBothSidesWhatTheyCanDo) {
   simulated_pair pair(sides);
   std::vector<connection_report> accepted;
   listener_options doors;
-  doors.on_established = [&](const connection_report& report) { accepted.push_back(report); };
+  doors.events.on_established = [&](const endpoint&, const connection_report& report) {
+    accepted.push_back(report);
+  };
   const listener door(pair.owner, any_port, std::move(doors));
   std::vector<connection_report> made;
   endpoint connection(
       pair.reader, door.address(),
-      {.on_established = [&](const connection_report& report) { made.push_back(report); }});
+      {.events = {.on_established = [&](const endpoint&, const connection_report& report) {
+         made.push_back(report);
+       }}});
   pair.network.advance(1ms);
   pair.reader.progress();
   ASSERT_EQ(made.size(), 1U);
@@ -205,10 +209,11 @@ TEST(Connection, RefusalTellsItsReason) {
     EXPECT_EQ(failed.code(), errc::permission_denied);
     EXPECT_TRUE(mentions(failed.what(), "members only")) << failed.what();
   }
-  std::optional<connection_refusal> told;
-  endpoint later(pair.reader, door.address(),
-                 {.wait = connect_wait::none,
-                  .on_refused = [&](const connection_refusal& refusal) { told = refusal; }});
+  std::optional<connection_end> told;
+  endpoint later(
+      pair.reader, door.address(),
+      {.wait = connect_wait::none,
+       .events = {.on_refused = [&](const connection_end& refusal) { told = refusal; }}});
   std::error_code ec;
   later.wait_connected(ec);
   for (int i = 0; i < 5; ++i) pair.reader.progress();
@@ -236,7 +241,7 @@ std::error_code told_of_a_death(bool accepts) {
   const endpoint connection(
       pair.reader, door.address(),
       {.wait = connect_wait::none,
-       .on_refused = [&](const connection_refusal& refusal) { told = refusal.reason; }});
+       .events = {.on_refused = [&](const connection_end& refusal) { told = refusal.reason; }}});
   EXPECT_TRUE(pair.network.run_until([&] { return asked.has_value(); }));
   std::optional<endpoint> accepted;
   if (accepts) accepted.emplace(pair.owner, std::move(*asked));
@@ -358,7 +363,7 @@ TEST(Connection, OfAPeerThatDeclinesEndsSoon) {
     simulated_pair pair(watched ? simulated_pair_options() : one_host());
     std::vector<connection_end> ends;
     listener_options doors;
-    doors.on_closed = [&](const connection_end& end) { ends.push_back(end); };
+    doors.events.on_closed = [&](const connection_end& end) { ends.push_back(end); };
     const listener door(pair.owner, any_port, std::move(doors));
     const connection_terms fast{.require_rdma = true};
     std::error_code ec;
@@ -392,9 +397,10 @@ TEST(Connection, OrderlyEndIsToldApartFromALoss) {
   std::vector<connection_end> ends;
   std::optional<endpoint> accepted;
   const listener door(pair.owner, any_port, [&](connection_request request) {
-    accepted.emplace(
-        pair.owner, std::move(request),
-        endpoint_options{.on_closed = [&](const connection_end& end) { ends.push_back(end); }});
+    accepted.emplace(pair.owner, std::move(request),
+                     endpoint_options{.events = {.on_closed = [&](const connection_end& end) {
+                                        ends.push_back(end);
+                                      }}});
   });
   for (const close_mode mode : {close_mode::flush, close_mode::abort}) {
     endpoint connection(pair.reader, door.address());
@@ -475,8 +481,10 @@ TEST(Connection, CloseStartsInsideAHandler) {
   simulated_pair pair;
   std::optional<endpoint> connection;
   std::optional<request> closing;
-  connection = pair.connect(
-      {.on_established = [&](const connection_report&) { closing = connection->start_close(); }});
+  connection =
+      pair.connect({.events = {.on_established = [&](const endpoint&, const connection_report&) {
+                      closing = connection->start_close();
+                    }}});
   std::error_code ec;
   connection->wait_connected(ec);
   EXPECT_TRUE(!ec || ec == errc::closed) << ec.message();
@@ -525,8 +533,9 @@ TEST(ConnectByName, ArmsItsHandlers) {
   simulated_pair pair;
   const listener door(pair.owner, any_port);
   int told = 0;
-  endpoint connection(pair.reader, {"127.0.0.1", door.address().port()},
-                      {.on_established = [&](const connection_report&) { ++told; }});
+  endpoint connection(
+      pair.reader, {"127.0.0.1", door.address().port()},
+      {.events = {.on_established = [&](const endpoint&, const connection_report&) { ++told; }}});
   pair.reader.progress();
   EXPECT_EQ(told, 1);
 }

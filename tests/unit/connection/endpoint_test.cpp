@@ -96,11 +96,11 @@ TEST(Endpoint, ConnectingTimesOutWhenThePeerDoesNotAnswer) {
   pair.owner_process.stop();
   const auto begin = pair.network.now();
   std::optional<std::error_code> told;
-  endpoint connection =
-      pair.connect({.connect_timeout = 700ms, .on_refused = [&](const connection_refusal& refusal) {
-                      EXPECT_FALSE(told);
-                      told = refusal.reason;
-                    }});
+  endpoint connection = pair.connect(
+      {.connect_timeout = 700ms, .events = {.on_refused = [&](const connection_end& refusal) {
+                                   EXPECT_FALSE(told);
+                                   told = refusal.reason;
+                                 }}});
   std::error_code ec;
   connection.wait_connected(ec);
   EXPECT_EQ(ec, errc::timed_out);
@@ -317,10 +317,11 @@ TEST(Endpoint, LostConnectionTellsWhyAndOnce) {
   served_region served(100);
   int told = 0;
   std::error_code why;
-  endpoint connection = served.pair.connect({.on_closed = [&](const connection_end& end) {
-    ++told;
-    why = end.reason;
-  }});
+  endpoint connection =
+      served.pair.connect({.events = {.on_closed = [&](const connection_end& end) {
+                             ++told;
+                             why = end.reason;
+                           }}});
   connection.wait_connected();
   served.pair.owner_process.kill();
   served.network().advance(1s);
@@ -333,7 +334,8 @@ TEST(Endpoint, ClosingOnThisSideIsNoLoss) {
   simulated_pair pair;
   int told = 0;
   for (const close_mode mode : {close_mode::flush, close_mode::abort}) {
-    endpoint connection = pair.connect({.on_closed = [&](const connection_end&) { ++told; }});
+    endpoint connection =
+        pair.connect({.events = {.on_closed = [&](const connection_end&) { ++told; }}});
     connection.wait_connected();
     connection.close(mode);
     pair.network.advance(100ms);
@@ -562,11 +564,11 @@ TEST(Endpoint, ConstructorThatFailedDoesNotTellItsHandler) {
   simulated_pair pair;
   const socket_address nobody("127.0.0.1:39999");
   int told = 0;
-  const auto tell = [&](const connection_refusal&) { ++told; };
+  const auto tell = [&](const connection_end&) { ++told; };
   std::error_code ec;
-  const endpoint none(pair.reader, nobody, {.on_refused = tell}, ec);
+  const endpoint none(pair.reader, nobody, {.events = {.on_refused = tell}}, ec);
   EXPECT_EQ(ec, errc::connection_refused);
-  EXPECT_THROW(endpoint(pair.reader, nobody, {.on_refused = tell}), ucx::error);
+  EXPECT_THROW(endpoint(pair.reader, nobody, {.events = {.on_refused = tell}}), ucx::error);
   pair.network.advance(100ms);
   for (int i = 0; i < 10; ++i) pair.reader.progress();
   EXPECT_EQ(told, 0);
@@ -577,7 +579,7 @@ TEST(Endpoint, HandlerOfALossIsNotCalledBehindTheEndpoint) {
     simulated_pair pair;
     int told = 0;
     std::optional<endpoint> connection =
-        pair.connect({.on_closed = [&](const connection_end&) { ++told; }});
+        pair.connect({.events = {.on_closed = [&](const connection_end&) { ++told; }}});
     connection->wait_connected();
     pair.reader_process.on_pump({});
     pair.owner_process.kill();

@@ -126,7 +126,8 @@ TEST(ListenerClose, KeepsOrClosesItsConnections) {
     for (int i = 0; i < 3; ++i) {
       connections.emplace_back(
           pair.reader, door.address(),
-          endpoint_options{.on_closed = [&](const connection_end& end) { ends.push_back(end); }});
+          endpoint_options{
+              .events = {.on_closed = [&](const connection_end& end) { ends.push_back(end); }}});
     }
     EXPECT_EQ(door.connections(), 3U);
     if (keeps) {

@@ -239,9 +239,9 @@ TEST_F(Listener, PeerThatNeverSaysHelloIsToldToTheHandlersOwner) {
   std::optional<std::error_code> told;
   const listener listening(pair_.owner, any_port, [&](connection_request request) {
     accepted.emplace(pair_.owner, std::move(request),
-                     endpoint_options{.on_refused = [&](const connection_refusal& refusal) {
-                       told = refusal.reason;
-                     }});
+                     endpoint_options{.events = {.on_refused = [&](const connection_end& refusal) {
+                                        told = refusal.reason;
+                                      }}});
   });
   frame_peer peer(pair_.network, "peer");
   peer.reach(listening.address().port());

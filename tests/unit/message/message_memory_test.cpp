@@ -235,7 +235,8 @@ TEST(MessageMemory, ShortForLongHidesNoEnd) {
   int closed = 0;
   std::vector<endpoint> all;
   for (int i = 0; i < many; ++i) {
-    all.push_back(pair.connect({.on_closed = [&](const connection_end&) { ++closed; }}));
+    all.push_back(
+        pair.connect({.events = {.on_closed = [&](const connection_end&) { ++closed; }}}));
     std::error_code ec;
     all.back().wait_connected(ec);
     ASSERT_FALSE(ec) << i;

@@ -109,12 +109,12 @@ TEST(AwaitableHandler, IsRunToItsEndByName) {
                                },
                                {}));
   endpoint connection =
-      pair.connect({.on_established = run_to_end(
-                        [&](connection_report report) -> lazy {
-                          told.push_back(report.watched ? "watched" : "not watched");
-                          co_return;
-                        },
-                        {})});
+      pair.connect({.events = {.on_established = run_to_end(
+                                   [&](endpoint, connection_report report) -> lazy {
+                                     told.push_back(report.watched ? "watched" : "not watched");
+                                     co_return;
+                                   },
+                                   {})}});
   connection.wait_connected();
   pair.reader.progress();
   const std::vector<std::byte> bytes(3);

@@ -72,7 +72,9 @@ TEST(Handler, OfALossRunsWithoutTheWorkersLock) {
   peer.welcome_everybody();
   int ran = 0;
   endpoint_options options;
-  options.on_closed = [&](const connection_end&) { ran += is_unlocked(pair.reader) ? 1 : 0; };
+  options.events.on_closed = [&](const connection_end&) {
+    ran += is_unlocked(pair.reader) ? 1 : 0;
+  };
   endpoint connection(pair.reader, peer.its_address(), std::move(options));
   connection.wait_connected();
   frame bye;

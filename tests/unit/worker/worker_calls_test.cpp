@@ -249,7 +249,7 @@ TEST(ThrowingHandler, OfALossOrAListenerHoldsNobodyUp) {
     EXPECT_EQ(reports, 1);
   }
   endpoint_options options;
-  options.on_closed = [](const connection_end&) { throw thrown_here(); };
+  options.events.on_closed = [](const connection_end&) { throw thrown_here(); };
   endpoint connection = pair.connect(std::move(options));
   connection.wait_connected();
   pair.owner_process.kill();
