@@ -11,11 +11,11 @@ namespace {
 using detail::pipe_slots;
 
 constexpr std::size_t count = 20;
-constexpr std::size_t slot_piece = 1000;
+constexpr std::size_t slot_size = 1000;
 
 TEST(PipeSlots, FillsTheFirstFewWhileReadersReceiveAtOnce) {
   pipe_slots slots(false);
-  slots.open(count, slot_piece);
+  slots.open(count, slot_size);
   std::size_t few = 0;
   for (std::size_t next = 0; (next = slots.find_free(true)) != pipe_slots::none; ++few) {
     EXPECT_EQ(next, few);
@@ -30,12 +30,12 @@ TEST(PipeSlots, FillsTheFirstFewWhileReadersReceiveAtOnce) {
 
 TEST(PipeSlots, StaysInASlotThatNobodyReads) {
   pipe_slots slots(false);
-  slots.open(count, slot_piece);
+  slots.open(count, slot_size);
   ASSERT_TRUE(slots.fill(1));
-  EXPECT_EQ(slots.area().size(), slot_piece);
+  EXPECT_EQ(slots.area().size(), slot_size);
   EXPECT_EQ(slots.filling(), 1U);
   slots.move_on();
-  EXPECT_EQ(slots.area().size(), slot_piece);
+  EXPECT_EQ(slots.area().size(), slot_size);
   slots.lend(1);
   slots.move_on();
   EXPECT_TRUE(slots.area().empty());
@@ -43,7 +43,7 @@ TEST(PipeSlots, StaysInASlotThatNobodyReads) {
 
 TEST(PipeSlots, CountsWhoReadsTheCallersMemory) {
   pipe_slots slots(false);
-  slots.open(count, slot_piece);
+  slots.open(count, slot_size);
   for (const std::size_t from : {pipe_slots::callers, pipe_slots::copied, pipe_slots::callers}) {
     slots.lend(from);
   }
@@ -60,7 +60,7 @@ TEST(PipeSlots, CountsWhoReadsTheCallersMemory) {
 TEST(PipeSlots, GoesOnWithoutPlacesThatCanNotBeMapped) {
   pipe_slots slots(true);
   slots.use(std::nullopt);  // before it is known how many slots there are, and behind that
-  slots.open(count, slot_piece);
+  slots.open(count, slot_size);
   slots.use(std::nullopt);
   EXPECT_FALSE(slots.uses_places());
   for (std::size_t i = 0; i < count; ++i) EXPECT_FALSE(slots.is_place(i));
