@@ -30,7 +30,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::size_t size = 100'000;
+constexpr std::size_t lent_size = 100'000;
 
 simulated_pair_options readable() {
   simulated_pair_options options = one_host();
@@ -58,11 +58,11 @@ class RegionLoan : public testing::Test {
   std::uint64_t messages() const { return pair_.reader_process.count(call::am_send); }
   std::uint64_t readings() const { return pair_.reader_process.count(call::read_process); }
 
-  std::vector<std::byte> memory_ = std::vector<std::byte>(size);
+  std::vector<std::byte> memory_ = std::vector<std::byte>(lent_size);
   simulated_pair pair_;
   std::optional<memory_region> exposed_;
   endpoint connection_;
-  std::vector<std::byte> into_ = std::vector<std::byte>(size);
+  std::vector<std::byte> into_ = std::vector<std::byte>(lent_size);
 };
 
 TEST_F(RegionLoan, IsReadWhereItLies) {
@@ -79,7 +79,7 @@ TEST_F(RegionLoan, IsReadWhereItLies) {
   EXPECT_TRUE(holds_pattern(into_));
   region.read_at(4711, std::span(into_).first(8));
   EXPECT_TRUE(std::equal(into_.begin(), into_.begin() + 8, memory_.begin() + 4711));
-  region.read_at(size, {});
+  region.read_at(lent_size, {});
   EXPECT_EQ(messages(), before);
   EXPECT_GE(readings(), 3U);
 }
@@ -105,8 +105,8 @@ TEST_F(RegionLoan, BatchesAndStreamsReadItTheSameWay) {
   EXPECT_TRUE(std::equal(first.begin(), first.end(), memory_.begin() + 10));
   EXPECT_TRUE(std::equal(second.begin(), second.end(), memory_.begin() + 90'000));
   istream in(region);
-  in.read(reinterpret_cast<char*>(into_.data()), size);
-  EXPECT_EQ(in.gcount(), static_cast<std::streamsize>(size));
+  in.read(reinterpret_cast<char*>(into_.data()), lent_size);
+  EXPECT_EQ(in.gcount(), static_cast<std::streamsize>(lent_size));
   EXPECT_TRUE(holds_pattern(into_));
   EXPECT_EQ(messages(), before);
 }
@@ -154,7 +154,7 @@ TEST_F(RegionLoan, AnotherRegionOfTheSameMemoryIsAnother) {
 TEST_F(RegionLoan, ChecksWhatItIsAskedFor) {
   remote_region region = open();
   std::error_code ec;
-  region.read_at(size - 1, std::span(into_).first(2), {}, ec);
+  region.read_at(lent_size - 1, std::span(into_).first(2), {}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
   region.read_at(~std::uint64_t{0}, std::span(into_).first(2), {}, ec);
   EXPECT_EQ(ec, errc::out_of_range);
